@@ -1,10 +1,10 @@
 //! Walks over syntax trees, plans and expressions, each compiled once for all its callers.
 //!
-//! sqlparser and DataFusion write their walks as generic functions, so every visitor and every
-//! closure would get code of its own for each kind of node: a hundred to four hundred kilobytes a
-//! visitor. Dozens of such copies made the program a fifth larger, and a short statement mostly
-//! waits for code that is not in the caches. Here the visitor is called through a pointer. Rules of
-//! ours walk with these functions, and rewrite what they find with them.
+//! The walks of sqlparser and DataFusion are generic functions, so that every visitor and every
+//! closure would get its own code for each kind of node: 100 to 400 KB per visitor. Dozens of such
+//! copies made the program a fifth larger, and a short statement mostly waits for code that is not
+//! in the caches. Here the visitor is called through a pointer. Our rules walk and rewrite with
+//! these functions.
 
 use std::ops::ControlFlow;
 
@@ -15,10 +15,10 @@ use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
 use datafusion::sql::sqlparser::ast;
 
-/// A changed expression or plan, and whether it was changed.
+/// An expression or plan after a rewrite, and whether it was changed.
 pub(super) type Rewritten<T> = DataFusionResult<Transformed<T>>;
 
-/// Rewrites an expression, its parts before itself.
+/// Rewrites an expression bottom-up.
 pub(super) fn rewrite_up(
     expr: Expr,
     mut rewrite: impl FnMut(Expr) -> Rewritten<Expr>,
@@ -27,7 +27,7 @@ pub(super) fn rewrite_up(
     expr.transform_up(rewrite)
 }
 
-/// Rewrites an expression, itself before its parts.
+/// Rewrites an expression top-down.
 pub(super) fn rewrite_down(
     expr: Expr,
     mut rewrite: impl FnMut(Expr) -> Rewritten<Expr>,
@@ -36,7 +36,7 @@ pub(super) fn rewrite_down(
     expr.transform_down(rewrite)
 }
 
-/// Rewrites the nodes of a plan and of its subqueries, inputs before what reads them.
+/// Rewrites the nodes of a plan and of its subqueries, bottom-up.
 pub(super) fn rewrite_plan(
     plan: LogicalPlan,
     mut rewrite: impl FnMut(LogicalPlan) -> Rewritten<LogicalPlan>,
@@ -45,7 +45,7 @@ pub(super) fn rewrite_plan(
     plan.transform_up_with_subqueries(rewrite)
 }
 
-/// Rewrites the nodes of a plan without its subqueries, inputs before what reads them.
+/// Rewrites the nodes of a plan without its subqueries, bottom-up.
 pub(super) fn rewrite_nodes(
     plan: LogicalPlan,
     mut rewrite: impl FnMut(LogicalPlan) -> Rewritten<LogicalPlan>,
@@ -54,7 +54,7 @@ pub(super) fn rewrite_nodes(
     plan.transform_up(rewrite)
 }
 
-/// Rewrites the expressions of one node, of each the outermost part alone.
+/// Rewrites the expressions of one node, without descending into them.
 pub(super) fn map_expressions(
     node: LogicalPlan,
     mut rewrite: impl FnMut(Expr) -> Rewritten<Expr>,
@@ -63,7 +63,7 @@ pub(super) fn map_expressions(
     node.map_expressions(rewrite)
 }
 
-/// Rewrites what an expression is directly made of.
+/// Rewrites the direct children of an expression.
 pub(super) fn map_parts(
     expr: Expr,
     mut rewrite: impl FnMut(Expr) -> Rewritten<Expr>,
@@ -82,7 +82,7 @@ pub(super) fn has_part(expr: &Expr, test: impl Fn(&Expr) -> bool) -> bool {
     found
 }
 
-/// Visits an expression and its parts, itself before its parts. Subqueries are not entered.
+/// Visits an expression and its parts top-down. Subqueries are not entered.
 pub(super) fn visit_parts<'e>(
     expr: &'e Expr,
     mut visit: impl FnMut(&'e Expr) -> TreeNodeRecursion,
@@ -103,8 +103,8 @@ pub(super) fn node_has_part(node: &LogicalPlan, test: impl Fn(&Expr) -> bool) ->
     found
 }
 
-/// Whether some expression of a plan and its subqueries has a part that passes a test: to ask is
-/// cheaper than to rewrite.
+/// Whether some expression of a plan and its subqueries has a part that passes a test. Asking is
+/// cheaper than rewriting.
 pub(super) fn any_expression(plan: &LogicalPlan, test: impl Fn(&Expr) -> bool) -> bool {
     let test: &dyn Fn(&Expr) -> bool = &test;
     any_node(plan, |node| node_has_part(node, test))
@@ -127,8 +127,8 @@ pub(super) fn is_comparison(op: Operator) -> bool {
     matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq | IsDistinctFrom | IsNotDistinctFrom)
 }
 
-/// The columns that the expressions of a node read: those of all its inputs.
-fn columns_below(node: &LogicalPlan) -> DFSchemaRef {
+/// The columns that the expressions of a node can read: those of all its inputs.
+fn input_schema(node: &LogicalPlan) -> DFSchemaRef {
     match node.inputs().as_slice() {
         [] => DFSchemaRef::new(DFSchema::empty()),
         [input] => DFSchemaRef::clone(input.schema()),
@@ -140,34 +140,33 @@ fn columns_below(node: &LogicalPlan) -> DFSchemaRef {
     }
 }
 
-/// A node with its expressions rewritten if a part of one is of concern; any other is left as it
-/// is.
+/// Rewrites the expressions of a node if a part of one is a candidate.
 pub(super) fn rewrite_where(
     node: LogicalPlan,
-    concerns: impl Fn(&Expr) -> bool,
+    is_candidate: impl Fn(&Expr) -> bool,
     rewrite: impl FnMut(Expr, &DFSchema) -> Rewritten<Expr>,
 ) -> Rewritten<LogicalPlan> {
-    match node_has_part(&node, concerns) {
+    match node_has_part(&node, is_candidate) {
         true => rewrite_expressions(node, rewrite),
         false => Ok(Transformed::no(node)),
     }
 }
 
-/// A node with its expressions rewritten, each under the name that it had.
+/// Rewrites the expressions of a node, and keeps their names.
 pub(super) fn rewrite_expressions(
     node: LogicalPlan,
     mut rewrite: impl FnMut(Expr, &DFSchema) -> Rewritten<Expr>,
 ) -> Rewritten<LogicalPlan> {
-    let schema = columns_below(&node);
+    let schema = input_schema(&node);
     let names = NamePreserver::new(&node);
-    let mut under_its_name = |expr: Expr| {
+    let mut keep_name = |expr: Expr| {
         let name = names.save(&expr);
         Ok(rewrite(expr, &schema)?.update_data(|expr| name.restore(expr)))
     };
     map_expressions(node, |expr| match expr {
-        // Keys have names, a set of them has none.
-        Expr::GroupingSet(_) => map_parts(expr, &mut under_its_name),
-        other => under_its_name(other),
+        // The keys in a grouping set have names; the set has none.
+        Expr::GroupingSet(_) => map_parts(expr, &mut keep_name),
+        other => keep_name(other),
     })
 }
 
@@ -179,7 +178,7 @@ pub(super) fn visit<B>(
     tree.visit(&mut Pointed(visitor))
 }
 
-/// Visits a syntax tree and may change it.
+/// Visits a syntax tree, and may change it.
 pub(super) fn visit_mut<B>(
     tree: &mut impl ast::VisitMut,
     visitor: &mut dyn ast::VisitorMut<Break = B>,
@@ -187,29 +186,122 @@ pub(super) fn visit_mut<B>(
     tree.visit(&mut Pointed(visitor))
 }
 
-/// Visits the expressions of a syntax tree, those in subqueries too, each before its parts.
+/// Visits the expressions of a syntax tree top-down, those in subqueries too.
 pub(super) fn visit_expressions<B>(
     tree: &impl ast::Visit,
     mut visit_one: impl FnMut(&ast::Expr) -> ControlFlow<B>,
 ) -> ControlFlow<B> {
-    visit(tree, &mut EachExpression(&mut visit_one))
+    visit(tree, &mut EachExpression { visit_one: &mut visit_one, in_subqueries: true, depth: 0 })
 }
 
-struct EachExpression<'v, B>(&'v mut dyn FnMut(&ast::Expr) -> ControlFlow<B>);
+/// Visits the expressions of a syntax tree top-down, but not those in subqueries.
+pub(super) fn visit_outer_expressions<B>(
+    tree: &impl ast::Visit,
+    mut visit_one: impl FnMut(&ast::Expr) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    visit(tree, &mut EachExpression { visit_one: &mut visit_one, in_subqueries: false, depth: 0 })
+}
+
+struct EachExpression<'v, B> {
+    visit_one: &'v mut dyn FnMut(&ast::Expr) -> ControlFlow<B>,
+    in_subqueries: bool,
+    /// How many queries the walk is in.
+    depth: usize,
+}
 
 impl<B> ast::Visitor for EachExpression<'_, B> {
     type Break = B;
 
-    fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<B> {
-        (self.0)(expr)
+    fn pre_visit_query(&mut self, _: &ast::Query) -> ControlFlow<B> {
+        self.depth += 1;
+        ControlFlow::Continue(())
     }
+
+    fn post_visit_query(&mut self, _: &ast::Query) -> ControlFlow<B> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<B> {
+        match self.in_subqueries || self.depth == 0 {
+            true => (self.visit_one)(expr),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// Visits the expressions of a syntax tree bottom-up, those in subqueries too, and may change them.
+pub(super) fn visit_expressions_mut<B>(
+    tree: &mut impl ast::VisitMut,
+    mut visit_one: impl FnMut(&mut ast::Expr) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    let visit_one = &mut visit_one;
+    visit_mut(tree, &mut EachExpressionMut { visit_one, in_subqueries: true, depth: 0 })
+}
+
+/// Visits the expressions of a syntax tree bottom-up, but not those in subqueries, and may change
+/// them.
+pub(super) fn visit_outer_expressions_mut<B>(
+    tree: &mut impl ast::VisitMut,
+    mut visit_one: impl FnMut(&mut ast::Expr) -> ControlFlow<B>,
+) -> ControlFlow<B> {
+    let visit_one = &mut visit_one;
+    visit_mut(tree, &mut EachExpressionMut { visit_one, in_subqueries: false, depth: 0 })
+}
+
+struct EachExpressionMut<'v, B> {
+    visit_one: &'v mut dyn FnMut(&mut ast::Expr) -> ControlFlow<B>,
+    in_subqueries: bool,
+    /// How many queries the walk is in.
+    depth: usize,
+}
+
+impl<B> ast::VisitorMut for EachExpressionMut<'_, B> {
+    type Break = B;
+
+    fn pre_visit_query(&mut self, _: &mut ast::Query) -> ControlFlow<B> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut ast::Query) -> ControlFlow<B> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut ast::Expr) -> ControlFlow<B> {
+        match self.in_subqueries || self.depth == 0 {
+            true => (self.visit_one)(expr),
+            false => ControlFlow::Continue(()),
+        }
+    }
+}
+
+/// A call in a syntax tree of a function that takes its arguments by position.
+pub(super) fn function_call(name: &str, arguments: Vec<ast::Expr>) -> ast::Expr {
+    let unnamed = |argument| ast::FunctionArg::Unnamed(ast::FunctionArgExpr::Expr(argument));
+    let arguments = ast::FunctionArgumentList {
+        duplicate_treatment: None,
+        args: arguments.into_iter().map(unnamed).collect(),
+        clauses: Vec::new(),
+    };
+    ast::Expr::Function(ast::Function {
+        name: ast::ObjectName::from(vec![ast::Ident::new(name)]),
+        uses_odbc_syntax: false,
+        parameters: ast::FunctionArguments::None,
+        args: ast::FunctionArguments::List(arguments),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
 }
 
 /// A visitor behind a pointer.
 struct Pointed<'v, V: ?Sized>(&'v mut V);
 
-/// Hands each node to the visitor behind the pointer.
-macro_rules! hand_over {
+/// Passes each node on to the visitor behind the pointer.
+macro_rules! pass_on {
     ($($method:ident($node:ty)),* $(,)?) => {
         impl<B> ast::Visitor for Pointed<'_, dyn ast::Visitor<Break = B> + '_> {
             type Break = B;
@@ -226,7 +318,7 @@ macro_rules! hand_over {
     };
 }
 
-hand_over! {
+pass_on! {
     pre_visit_query(ast::Query),
     post_visit_query(ast::Query),
     pre_visit_select(ast::Select),

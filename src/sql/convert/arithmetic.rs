@@ -1,23 +1,23 @@
-//! Expressions that are nothing but arithmetic as steps of our own.
+//! Lowers expressions that consist of arithmetic alone to steps of our own.
 
 use datafusion::logical_expr::expr::Cast;
-use datafusion::logical_expr::{BinaryExpr, Expr, Operator as Theirs};
+use datafusion::logical_expr::{BinaryExpr, Expr, Operator as PlanOperator};
 use datafusion::scalar::ScalarValue;
 
 use crate::expr::arithmetic::{Argument, Arithmetic, Number, Operator, Steps};
 use crate::model::{DataType, Schema};
 
-/// The most nodes down that are looked at.
+/// How deep an expression is searched.
 const MAX_DEPTH: usize = 64;
-/// Expressions of more steps are left to DataFusion.
+/// Expressions with more steps are left to DataFusion.
 const MAX_STEPS: usize = 128;
 
 /// The steps of an expression over a table of this schema, whose inputs are the columns at
-/// `inputs`; `None` unless all of it is arithmetic over doubles or over whole numbers of 64 bits.
+/// `inputs`; `None` unless all of it is arithmetic over doubles or over 64-bit integers.
 pub(crate) fn to_arithmetic(expr: &Expr, schema: &Schema, inputs: &[usize]) -> Option<Arithmetic> {
     let inputs = Inputs { schema, inputs };
     // A column or a literal alone takes no steps.
-    let Expr::BinaryExpr(_) = plain(expr) else { return None };
+    let Expr::BinaryExpr(_) = without_alias(expr) else { return None };
     let mut floats = Steps::new();
     if inputs.source(expr, &mut floats, &DataType::Float64, float, 0).is_some() {
         return Some(Arithmetic::Floats(floats));
@@ -27,9 +27,9 @@ pub(crate) fn to_arithmetic(expr: &Expr, schema: &Schema, inputs: &[usize]) -> O
     Some(Arithmetic::Ints(ints))
 }
 
-fn plain(expr: &Expr) -> &Expr {
+fn without_alias(expr: &Expr) -> &Expr {
     match expr {
-        Expr::Alias(alias) => plain(&alias.expr),
+        Expr::Alias(alias) => without_alias(&alias.expr),
         _ => expr,
     }
 }
@@ -48,8 +48,7 @@ struct Inputs<'a> {
 }
 
 impl Inputs<'_> {
-    /// Where the number of an expression of this type comes from, its steps added to those that are
-    /// there.
+    /// The source of the value of an expression of this type. Adds the steps that compute it.
     fn source<T: Number>(
         &self,
         expr: &Expr,
@@ -61,27 +60,27 @@ impl Inputs<'_> {
         if depth > MAX_DEPTH || steps.len() > MAX_STEPS {
             return None;
         }
-        match plain(expr) {
+        match without_alias(expr) {
             Expr::Literal(value, _) => literal(value).map(Argument::Literal),
             Expr::Column(name) => self.input(&name.name, |stored| stored == data_type),
             Expr::Cast(Cast { expr, field })
                 if DataType::from_arrow(field.data_type()).as_ref() == Some(data_type) =>
             {
-                match plain(expr) {
+                match without_alias(expr) {
                     Expr::Column(name) => {
-                        self.input(&name.name, |stored| takes_in(data_type, stored))
+                        self.input(&name.name, |stored| converts_like_cast(stored, data_type))
                     }
                     _ => None,
                 }
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
                 let operator = match op {
-                    Theirs::Plus => Operator::Add,
-                    Theirs::Minus => Operator::Subtract,
-                    Theirs::Multiply => Operator::Multiply,
-                    Theirs::Divide if *data_type == DataType::Float64 => Operator::Divide,
-                    Theirs::Divide if is_divisor(right) => Operator::Divide,
-                    Theirs::Modulo if *data_type == DataType::Int64 && is_divisor(right) => {
+                    PlanOperator::Plus => Operator::Add,
+                    PlanOperator::Minus => Operator::Subtract,
+                    PlanOperator::Multiply => Operator::Multiply,
+                    PlanOperator::Divide if *data_type == DataType::Float64 => Operator::Divide,
+                    PlanOperator::Divide if is_divisor(right) => Operator::Divide,
+                    PlanOperator::Modulo if *data_type == DataType::Int64 && is_divisor(right) => {
                         Operator::Remainder
                     }
                     _ => return None,
@@ -102,15 +101,16 @@ impl Inputs<'_> {
     }
 }
 
-/// Whether every whole number can be divided by it.
+/// Whether any integer can be divided by it without an error.
 fn is_divisor(expr: &Expr) -> bool {
-    matches!(plain(expr), Expr::Literal(value, _) if int(value).is_some_and(|value| value > 0))
+    let Expr::Literal(value, _) = without_alias(expr) else { return false };
+    int(value).is_some_and(|value| value > 0)
 }
 
-/// Whether a number becomes one of the wider type as a cast makes it, and without fail.
-fn takes_in(wide: &DataType, narrow: &DataType) -> bool {
-    let words = matches!(
-        narrow,
+/// Whether our conversion between these types gives what a cast gives, and no value fails.
+fn converts_like_cast(from: &DataType, to: &DataType) -> bool {
+    let is_integer = matches!(
+        from,
         DataType::Int8
             | DataType::Int16
             | DataType::Int32
@@ -119,5 +119,6 @@ fn takes_in(wide: &DataType, narrow: &DataType) -> bool {
             | DataType::UInt16
             | DataType::UInt32
     );
-    words || (*wide == DataType::Float64 && matches!(narrow, DataType::Float32 | DataType::Float64))
+    is_integer
+        || (*to == DataType::Float64 && matches!(from, DataType::Float32 | DataType::Float64))
 }

@@ -1,5 +1,5 @@
-//! DataFusion's errors as ours, and back: the six kinds survive the way through its operators, and
-//! messages carry the place in the statement but none of the wrapping.
+//! Converts DataFusion's errors to ours, and back: the kinds of errors survive the way through its
+//! operators, and messages have the location in the statement but none of the wrapping.
 
 use std::collections::HashSet;
 use std::path::PathBuf;
@@ -17,13 +17,13 @@ pub(crate) fn external(error: Error) -> DataFusionError {
     DataFusionError::External(Box::new(error))
 }
 
-/// What a statement failed with, as one of our kinds.
+/// The error of a statement as one of our kinds.
 pub(crate) fn from_datafusion(error: DataFusionError) -> Error {
     use DataFusionError as D;
     match error {
         D::External(inner) => from_boxed(inner),
         D::ArrowError(inner, _) => from_arrow(*inner),
-        D::Diagnostic(diagnostic, inner) => located(from_datafusion(*inner), &diagnostic),
+        D::Diagnostic(diagnostic, inner) => with_location(from_datafusion(*inner), &diagnostic),
         D::Context(_, inner) => from_datafusion(*inner),
         D::Collection(all) => match all.into_iter().next() {
             Some(first) => from_datafusion(first),
@@ -62,19 +62,19 @@ fn from_arrow(error: ArrowError) -> Error {
     }
 }
 
-/// An error that several streams hold: what cannot be cloned is told again.
+/// Copies an error that several streams share.
 fn from_shared(error: &DataFusionError) -> Error {
-    let mut at: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(inner) = at {
+    let mut current: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(inner) = current {
         if let Some(ours) = inner.downcast_ref::<Error>() {
-            return told_again(ours);
+            return copied(ours);
         }
-        at = inner.source();
+        current = inner.source();
     }
     from_leaf(error.find_root())
 }
 
-fn told_again(error: &Error) -> Error {
+fn copied(error: &Error) -> Error {
     match error {
         Error::Io { path, source } => Error::Io {
             path: path.clone(),
@@ -94,7 +94,7 @@ fn told_again(error: &Error) -> Error {
     }
 }
 
-/// An error that wraps no other of interest.
+/// An error that wraps no other one worth unwrapping.
 fn from_leaf(error: &DataFusionError) -> Error {
     use DataFusionError as D;
     let message = || error.strip_backtrace().trim_start_matches(&prefix(error)).to_owned();
@@ -116,14 +116,14 @@ fn from_leaf(error: &DataFusionError) -> Error {
 }
 
 fn prefix(error: &DataFusionError) -> String {
-    let (whole, message) = (error.to_string(), error.message());
-    whole.strip_suffix(&*message).map(str::to_owned).unwrap_or_default()
+    let (full, message) = (error.to_string(), error.message());
+    full.strip_suffix(&*message).map(str::to_owned).unwrap_or_default()
 }
 
-/// What helps, and the last line of the pool's message, which says who asked for how much; lines
-/// before it list the operators that hold most.
-fn memory_message(whole: &str) -> String {
-    let lines = whole.trim_end();
+/// Advice, followed by the last line of the pool's message, which says who asked for how much. The
+/// lines before it list the operators that hold most.
+fn memory_message(message: &str) -> String {
+    let lines = message.trim_end();
     let asked = lines.rsplit_once("\nError: ").map_or(lines, |(_, asked)| asked);
     format!("memory: a larger --memory-limit or fewer --threads may do ({asked})")
 }
@@ -148,7 +148,7 @@ fn arrow_message(error: &ArrowError) -> String {
     }
 }
 
-/// An unknown column is told with the nearest name, or with the few there are.
+/// For an unknown column, the message suggests the nearest name, or lists those there are.
 fn schema_error(error: &SchemaError) -> Error {
     let SchemaError::FieldNotFound { field, valid_fields } = error else {
         return Error::InvalidInput(error.to_string());
@@ -166,7 +166,7 @@ fn schema_error(error: &SchemaError) -> Error {
     Error::InvalidInput(format!("no column {name}{hint}"))
 }
 
-/// Up to a dozen names.
+/// A list of up to a dozen names, without repetitions.
 pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     // A sort may see a column under two names of its table.
     let mut names: Vec<&str> = names.collect();
@@ -176,18 +176,18 @@ pub(crate) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
     if names.len() > 12 { format!("{shown}, … ({} in all)", names.len()) } else { shown }
 }
 
-/// The name most like `wanted`, if one is like it.
+/// The name nearest to `wanted`, if one is near enough.
 pub(crate) fn suggestion<'a>(
     wanted: &str,
     names: impl Iterator<Item = &'a str>,
 ) -> Option<&'a str> {
     let lower = wanted.to_lowercase();
-    let near = |name: &&str| distance(&lower, &name.to_lowercase());
+    let near = |name: &&str| edit_distance(&lower, &name.to_lowercase());
     names.min_by_key(near).filter(|name| near(name) <= (wanted.chars().count() / 3).max(1))
 }
 
-/// Insertions, deletions, replacements between two short texts.
-fn distance(a: &str, b: &str) -> usize {
+/// The edit distance of two short texts.
+fn edit_distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();
     for (i, x) in a.chars().enumerate() {
@@ -204,8 +204,8 @@ fn distance(a: &str, b: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-/// Adds the place in the statement, unless the message has it.
-fn located(error: Error, diagnostic: &Diagnostic) -> Error {
+/// Adds the location in the statement, unless the message has it.
+fn with_location(error: Error, diagnostic: &Diagnostic) -> Error {
     match (error, diagnostic.span) {
         (Error::InvalidInput(what), Some(span))
             if !what.contains("Line: ") && !what.contains("(line ") =>

@@ -1,4 +1,4 @@
-//! Expression trees of DataFusion's as functions of columns.
+//! DataFusion's physical expressions as functions of columns.
 
 use std::sync::Arc;
 
@@ -7,20 +7,20 @@ use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_expr::PhysicalExpr;
 
-use super::from_datafusion;
+use super::error::from_datafusion;
 use crate::error::{Error, Result};
 use crate::expr::Function;
 
-/// A tree over columns that stand in a schema.
+/// A physical expression over the columns of a schema.
 #[derive(Debug)]
 pub(crate) struct Compiled {
     physical: Arc<dyn PhysicalExpr>,
-    /// Its inputs, in order, then what parts give; all of it nullable, for functions are tried on
-    /// null, and on what no row has, whatever the table forbids.
+    /// The inputs in order, then the results of the parts. All are nullable: functions are tried on
+    /// null and on values that no row has, even where the table forbids them.
     schema: SchemaRef,
-    /// Parts of it that are computed in another way, each of one input.
+    /// Subexpressions that are computed in another way, each with the index of its only input.
     parts: Vec<(usize, Arc<dyn Function>)>,
-    /// Of the result, as declared.
+    /// The declared type of the result.
     data_type: DataType,
 }
 
@@ -33,13 +33,12 @@ impl Compiled {
         Ok(Compiled { physical, schema, parts: Vec::new(), data_type })
     }
 
-    /// With the last columns of the schema computed by functions of one input each, given by its
-    /// place.
+    /// Lets functions of one input compute the last columns of the schema. Each comes with the
+    /// index of its input.
     pub(crate) fn with_parts(self, parts: Vec<(usize, Arc<dyn Function>)>) -> Self {
         Compiled { parts, ..self }
     }
 
-    /// The type of the result.
     pub(crate) fn data_type(&self) -> &DataType {
         &self.data_type
     }
@@ -62,8 +61,8 @@ impl Function for Compiled {
         if *values.data_type() == self.data_type {
             return Ok(values);
         }
-        // Simplified, round() of a decimal may have another scale than it had when CASE was given
-        // its type.
+        // After simplification, round() of a decimal may have another scale than when the type of a
+        // CASE around it was determined.
         arrow_cast::cast(&values, &self.data_type).map_err(|error| from_datafusion(error.into()))
     }
 }
@@ -77,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_that_are_never_null_are_tried_on_null() {
+    fn columns_that_are_never_null_are_evaluated_on_null() {
         let schema = Schema::new(vec![Field::new("a", DataType::Int32, false)]);
         let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new("a", 0));
         let compiled = Compiled::new(Arc::clone(&column), &schema).unwrap();

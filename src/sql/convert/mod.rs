@@ -1,4 +1,5 @@
-//! Between DataFusion's terms and ours: errors, values, expressions, filters, statistics.
+//! Conversions between DataFusion's types and ours: errors, values, expressions, filters,
+//! statistics.
 
 mod arithmetic;
 mod error;

@@ -1,5 +1,6 @@
-//! Filters as predicates over zone maps. What has no counterpart becomes [`Predicate::Unknown`],
-//! and is left to DataFusion, which evaluates the whole filter again on the rows that are left.
+//! Lowers filters to predicates over zone maps. What has no counterpart becomes
+//! [`Predicate::Unknown`] and is left to DataFusion, which evaluates the whole filter again on the
+//! remaining rows.
 
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode};
@@ -12,24 +13,23 @@ use crate::expr::{Comparison, Operand, Outcome, Pattern, Predicate};
 use crate::model::{DataType, Scalar, Schema};
 use crate::query::prune::widens;
 
-/// The most nodes down that are looked at.
+/// How deep a filter is searched.
 const MAX_DEPTH: usize = 64;
 
-/// A filter over a table of this schema.
+/// Lowers a filter over a table of this schema.
 pub(crate) fn to_predicate(filter: &Expr, schema: &Schema) -> Predicate {
     Lowering { columns: Columns::Stored(schema) }.predicate(filter, 0)
 }
 
-/// An expression that stands for a column of predicates.
+/// A key expression, and the operand that stands for it in predicates.
 #[derive(Clone, Debug)]
 pub(crate) struct KeyOperand {
-    /// Over columns without the name of their table.
+    /// The columns in it are without the name of their table.
     pub(crate) expression: Expr,
-    /// What stands for it.
     pub(crate) operand: Operand,
 }
 
-/// What a filter says of some expressions.
+/// Lowers a filter to what it says about these key expressions.
 pub(crate) fn to_key_predicate(filter: &Expr, keys: &[&KeyOperand]) -> Predicate {
     Lowering { columns: Columns::Keys(keys) }.predicate(filter, 0)
 }
@@ -38,7 +38,7 @@ struct Lowering<'a> {
     columns: Columns<'a>,
 }
 
-/// What predicates are about.
+/// What the operands of predicates are found among.
 enum Columns<'a> {
     Stored(&'a Schema),
     Keys(&'a [&'a KeyOperand]),
@@ -89,10 +89,10 @@ impl Lowering<'_> {
             return Predicate::Unknown;
         }
         let inner = |inner: &Expr| self.predicate(inner, depth + 1);
-        let is = |of: &Expr, outcome| Predicate::Is(Box::new(inner(of)), outcome);
+        let is = |operand: &Expr, outcome| Predicate::Is(Box::new(inner(operand)), outcome);
         match expr {
             Expr::Alias(alias) => inner(&alias.expr),
-            Expr::Literal(value, _) => truth(value),
+            Expr::Literal(value, _) => constant_outcome(value),
             Expr::Column(_) => match self.operand(expr) {
                 Some(operand) if operand.data_type == DataType::Bool => Predicate::Compare {
                     operand,
@@ -101,15 +101,15 @@ impl Lowering<'_> {
                 },
                 _ => Predicate::Unknown,
             },
-            Expr::Not(of) => not(inner(of)),
-            Expr::IsNull(of) => self.is_null(of),
-            Expr::IsNotNull(of) => not(self.is_null(of)),
-            Expr::IsTrue(of) => is(of, Outcome::True),
-            Expr::IsFalse(of) => is(of, Outcome::False),
-            Expr::IsUnknown(of) => is(of, Outcome::Null),
-            Expr::IsNotTrue(of) => not(is(of, Outcome::True)),
-            Expr::IsNotFalse(of) => not(is(of, Outcome::False)),
-            Expr::IsNotUnknown(of) => not(is(of, Outcome::Null)),
+            Expr::Not(operand) => not(inner(operand)),
+            Expr::IsNull(operand) => self.is_null(operand),
+            Expr::IsNotNull(operand) => not(self.is_null(operand)),
+            Expr::IsTrue(operand) => is(operand, Outcome::True),
+            Expr::IsFalse(operand) => is(operand, Outcome::False),
+            Expr::IsUnknown(operand) => is(operand, Outcome::Null),
+            Expr::IsNotTrue(operand) => not(is(operand, Outcome::True)),
+            Expr::IsNotFalse(operand) => not(is(operand, Outcome::False)),
+            Expr::IsNotUnknown(operand) => not(is(operand, Outcome::Null)),
             Expr::BinaryExpr(BinaryExpr { left, op: Operator::And, right }) => {
                 Predicate::And(vec![inner(left), inner(right)])
             }
@@ -141,8 +141,8 @@ impl Lowering<'_> {
         }
     }
 
-    fn is_null(&self, of: &Expr) -> Predicate {
-        self.operand(of).map_or(Predicate::Unknown, |operand| Predicate::IsNull(operand.column))
+    fn is_null(&self, expr: &Expr) -> Predicate {
+        self.operand(expr).map_or(Predicate::Unknown, |operand| Predicate::IsNull(operand.column))
     }
 
     fn binary(&self, binary: &BinaryExpr) -> Predicate {
@@ -198,14 +198,14 @@ impl Lowering<'_> {
         if list.negated { not(found) } else { found }
     }
 
-    /// Of a pattern, what stands before its first wildcard.
+    /// LIKE without an escape. A pattern without a wildcard is a comparison.
     fn like(&self, like: &Like) -> Predicate {
         let (Some(operand), Some(Constant::Value(Scalar::Bytes(pattern), _))) =
             (self.operand(&like.expr), constant(&like.pattern))
         else {
             return Predicate::Unknown;
         };
-        // An escape leaves room for doubt about what is a wildcard.
+        // With an escape it is not certain which characters are wildcards.
         if like.case_insensitive || like.escape_char.is_some() || pattern.contains(&b'\\') {
             return Predicate::Unknown;
         }
@@ -247,7 +247,7 @@ fn constant(expr: &Expr) -> Option<Constant> {
     }
 }
 
-fn truth(value: &ScalarValue) -> Predicate {
+fn constant_outcome(value: &ScalarValue) -> Predicate {
     match value {
         ScalarValue::Boolean(Some(true)) => Predicate::Constant(Outcome::True),
         ScalarValue::Boolean(Some(false)) => Predicate::Constant(Outcome::False),
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn what_zone_maps_can_judge_is_lowered() {
+    fn lowers_what_zone_maps_can_evaluate() {
         let lower = |expr: Expr| to_predicate(&expr, &schema());
         let operand = |column, data_type| Operand { column: ColumnId(column), data_type };
         assert_eq!(
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(lower(col("t").like(lit("ab%"))), like("ab%"));
         assert_eq!(lower(col("t").not_like(lit("_b%"))), not(like("_b%")));
         assert_eq!(lower(col("t").ilike(lit("ab%"))), Predicate::Unknown);
-        // Types that differ, casts that lose, and columns against columns are left alone.
+        // Different types, lossy casts, and comparisons between columns are left alone.
         assert_eq!(lower(col("a").eq(lit(5_i64))), Predicate::Unknown);
         let narrow = cast(col("a"), datafusion::arrow::datatypes::DataType::Int8);
         assert_eq!(lower(narrow.eq(lit(5_i8))), Predicate::Unknown);

@@ -1,11 +1,10 @@
-//! Single values: DataFusion's literals as ours, our bounds as DataFusion's.
+//! Converts single values: DataFusion's literals to ours, our bounds to DataFusion's.
 
 use datafusion::scalar::ScalarValue;
 
 use crate::model::{DataType, Scalar, TimeUnit};
 
-/// A literal as a scalar and the type in which it counts; `None` for null and for types that no
-/// column has.
+/// A literal as a scalar, with its type; `None` for null and for types that no column has.
 pub(crate) fn to_scalar(value: &ScalarValue) -> Option<(Scalar, DataType)> {
     use ScalarValue as V;
     let data_type = DataType::from_arrow(&value.data_type())?;
@@ -42,8 +41,8 @@ pub(crate) fn to_scalar(value: &ScalarValue) -> Option<(Scalar, DataType)> {
     Some((scalar, data_type))
 }
 
-/// A stored value as DataFusion's, in the Arrow type of the column; `None` if it is none of this
-/// type's.
+/// A stored value as DataFusion's, in the Arrow type of the column; `None` if it does not fit the
+/// type.
 pub(crate) fn from_scalar(value: &Scalar, data_type: &DataType) -> Option<ScalarValue> {
     use ScalarValue as V;
     Some(match (data_type, value) {
@@ -102,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_type_survives_the_way_there_and_back() {
+    fn every_type_survives_the_round_trip() {
         for name in [
             "bool",
             "int8",

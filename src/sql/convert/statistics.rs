@@ -1,8 +1,9 @@
-//! What the manifest knows, as DataFusion's statistics: with exact ones `count`, `min`, `max` and
-//! `sum` read no data.
+//! The manifest's statistics as DataFusion's: from exact ones, `count`, `min` and `max` are
+//! answered without reading data.
 //!
-//! "Exact" is said only where DataFusion's own operators would find the same value. Bounds of text
-//! are prefixes in the manifest; where a table has few segments, their records say the rest.
+//! A value is called exact only if DataFusion's own operators would compute the same one. Text
+//! bounds in the manifest are prefixes; if a table has few segments, their column records have the
+//! whole bounds.
 
 use datafusion::common::stats::Precision;
 use datafusion::common::{ColumnStatistics, Statistics};
@@ -14,31 +15,31 @@ use crate::model::{Column, DataType, Physical};
 use crate::query::metadata::{is_plain, whole};
 use crate::store::Snapshot;
 
-/// Statistics of columns times segments beyond this are not looked at: planning must stay quick.
+/// With more columns times segments than this, statistics are not read: planning must stay quick.
 const MAX_ENTRIES: usize = 1 << 17;
 
-/// Statistics of these columns of a table.
+/// The statistics of these columns of a table.
 pub(crate) fn to_statistics(snapshot: &Snapshot, columns: &[Column]) -> Result<Statistics> {
     let rows = usize::try_from(snapshot.rows()).unwrap_or(usize::MAX);
     let segments = snapshot.segments()?.len();
-    let width: usize = columns.iter().map(|column| width(&column.data_type)).sum();
-    let mut known = Statistics {
+    let row_width: usize = columns.iter().map(|column| estimated_width(&column.data_type)).sum();
+    let mut statistics = Statistics {
         num_rows: Precision::Exact(rows),
-        total_byte_size: Precision::Inexact(rows.saturating_mul(width)),
+        total_byte_size: Precision::Inexact(rows.saturating_mul(row_width)),
         column_statistics: vec![ColumnStatistics::new_unknown(); columns.len()],
     };
     if segments.saturating_mul(columns.len()) > MAX_ENTRIES {
-        return Ok(known);
+        return Ok(statistics);
     }
-    for (column, found) in columns.iter().zip(&mut known.column_statistics) {
-        *found = of_column(&whole(snapshot, column)?, &column.data_type);
+    for (column, found) in columns.iter().zip(&mut statistics.column_statistics) {
+        *found = column_statistics(&whole(snapshot, column)?, &column.data_type);
         let distinct = snapshot.distinct_values(column.id)?.and_then(|n| usize::try_from(n).ok());
         found.distinct_count = distinct.map_or(Precision::Absent, Precision::Inexact);
     }
-    Ok(known)
+    Ok(statistics)
 }
 
-fn width(data_type: &DataType) -> usize {
+fn estimated_width(data_type: &DataType) -> usize {
     match data_type.physical() {
         Physical::Null | Physical::Bool => 1,
         Physical::Word { .. } | Physical::Float32 | Physical::Float64 => 8,
@@ -46,7 +47,7 @@ fn width(data_type: &DataType) -> usize {
     }
 }
 
-fn of_column(stats: &Stats, data_type: &DataType) -> ColumnStatistics {
+fn column_statistics(stats: &Stats, data_type: &DataType) -> ColumnStatistics {
     let bound = |bound: &Option<Bound>| match bound {
         Some(bound) => match from_scalar(&bound.value, data_type) {
             Some(value) if bound.exact && is_plain(stats, &bound.value) => Precision::Exact(value),
@@ -59,9 +60,9 @@ fn of_column(stats: &Stats, data_type: &DataType) -> ColumnStatistics {
         null_count: Precision::Exact(usize::try_from(stats.nulls).unwrap_or(usize::MAX)),
         min_value: bound(&stats.min),
         max_value: bound(&stats.max),
-        // Joins hand the sums of their sides on as if each row were met once, and a sum over a join
-        // is then answered by them. Sums over a table alone are answered by the manifest all the
-        // same, in a fragment.
+        // Absent on purpose: joins pass the sums of their sides on as if each row matched once, and
+        // DataFusion would answer a sum over the join from them. A sum over a table alone becomes a
+        // fragment, which answers it from the manifest.
         sum_value: Precision::Absent,
         distinct_count: Precision::Absent,
         byte_size: Precision::Absent,

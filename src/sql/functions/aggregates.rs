@@ -1,12 +1,12 @@
-//! Aggregate functions in place of DataFusion's (55.2), each with one part of it put right and the
-//! rest as it is.
+//! Aggregate functions in place of DataFusion's (55.2): each corrects one part and passes the rest
+//! on.
 //!
-//! Where this stands on the road of a query: a session registers them under the names of those
-//! whose place they take. What is put right is in `extremes`, `percentiles` and `sliding`.
+//! Where this stands on the road of a query: a session registers them under the names of the
+//! functions that they replace. The corrections are in `extremes`, `percentiles` and `sliding`.
 //!
-//! Here is also what rows in the opposite order need: where two windows of a query differ in
-//! nothing but that, DataFusion computes one of them backwards, and `string_agg` and `array_agg`
-//! then gave their values backwards, too.
+//! One more is here: if two windows of a query differ only in the direction of their order,
+//! DataFusion computes one of them backwards, and its `string_agg` and `array_agg` then give their
+//! values backwards, too.
 
 use std::sync::Arc;
 
@@ -45,9 +45,9 @@ use crate::sql::functions::percentiles;
 use crate::sql::functions::sliding;
 use crate::sql::functions::sliding::{Moment, Total};
 
-/// All of them.
-pub(in crate::sql) fn all() -> impl Iterator<Item = AggregateUDF> {
-    let functions = [
+/// All aggregate functions that replace one of DataFusion's.
+pub(in crate::sql) fn functions() -> impl Iterator<Item = AggregateUDF> {
+    let overrides = [
         (max_udaf(), Kind::Extreme { greatest: true }),
         (min_udaf(), Kind::Extreme { greatest: false }),
         (percentile_cont_udaf(), Kind::Percentile),
@@ -77,54 +77,51 @@ pub(in crate::sql) fn all() -> impl Iterator<Item = AggregateUDF> {
         (string_agg_udaf(), Kind::Sequence),
         (array_agg_udaf(), Kind::Sequence),
     ];
-    functions.into_iter().map(|(of, kind)| AggregateUDF::from(Ours { of, kind }))
+    overrides.into_iter().map(|(inner, kind)| AggregateUDF::from(Override { inner, kind }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Ours {
-    of: Arc<AggregateUDF>,
+struct Override {
+    /// DataFusion's function.
+    inner: Arc<AggregateUDF>,
     kind: Kind,
 }
 
+/// What is corrected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Kind {
     Extreme {
         greatest: bool,
     },
     Percentile,
-    /// Of floats, and of other numbers, too: those are exact, and DataFusion's.
+    /// Totals of floats. Those of other numbers are exact in DataFusion, and stay its own.
     Total(Total),
-    /// Of floats.
+    /// Moments of floats.
     Moment(Moment),
-    /// Of a small state, which can be told of two parts of the rows and united, in any order.
+    /// The state is small, and the states of two parts of the rows can be merged in any order.
     Mergeable,
-    /// All values, in the order in which they come.
+    /// All values, in the order of the rows.
     Sequence,
 }
 
-impl AggregateUDFImpl for Ours {
-    fn name(&self) -> &str {
-        self.of.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.of.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.of.signature()
-    }
-
-    fn return_type(&self, arguments: &[DataType]) -> DataFusionResult<DataType> {
-        self.of.return_type(arguments)
-    }
-
-    fn return_field(&self, arguments: &[FieldRef]) -> DataFusionResult<FieldRef> {
-        self.of.return_field(arguments)
-    }
-
-    fn is_nullable(&self) -> bool {
-        self.of.is_nullable()
+impl AggregateUDFImpl for Override {
+    delegate! {
+        name() -> &str;
+        aliases() -> &[String];
+        signature() -> &Signature;
+        return_type(arguments: &[DataType]) -> DataFusionResult<DataType>;
+        return_field(arguments: &[FieldRef]) -> DataFusionResult<FieldRef>;
+        is_nullable() -> bool;
+        state_fields(arguments: StateFieldsArgs<'_>) -> DataFusionResult<Vec<FieldRef>>;
+        groups_accumulator_supported(arguments: AccumulatorArgs<'_>) -> bool;
+        order_sensitivity() -> AggregateOrderSensitivity;
+        coerce_types(arguments: &[DataType]) -> DataFusionResult<Vec<DataType>>;
+        is_descending() -> Option<bool>;
+        value_from_stats(arguments: &StatisticsArgs<'_>) -> Option<ScalarValue>;
+        default_value(data_type: &DataType) -> DataFusionResult<ScalarValue>;
+        supports_null_handling_clause() -> bool;
+        supports_within_group_clause() -> bool;
+        documentation() -> Option<&Documentation>;
     }
 
     fn accumulator(
@@ -132,21 +129,13 @@ impl AggregateUDFImpl for Ours {
         arguments: AccumulatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn Accumulator>> {
         match self.kind {
-            Kind::Percentile => percentiles::accumulator(&self.of, arguments),
-            // An aggregate has an order of its own if its rows come backwards, a window has none.
+            Kind::Percentile => percentiles::accumulator(&self.inner, arguments),
+            // Only in a window do rows come backwards without an ORDER BY of the aggregate itself.
             Kind::Sequence if arguments.is_reversed && arguments.order_bys.is_empty() => {
-                Ok(sliding::recomputed(&self.of, arguments))
+                Ok(sliding::recomputed(&self.inner, arguments))
             }
-            _ => self.of.accumulator(arguments),
+            _ => self.inner.accumulator(arguments),
         }
-    }
-
-    fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> DataFusionResult<Vec<FieldRef>> {
-        self.of.state_fields(arguments)
-    }
-
-    fn groups_accumulator_supported(&self, arguments: AccumulatorArgs<'_>) -> bool {
-        self.of.groups_accumulator_supported(arguments)
     }
 
     fn create_groups_accumulator(
@@ -155,10 +144,10 @@ impl AggregateUDFImpl for Ours {
     ) -> DataFusionResult<Box<dyn GroupsAccumulator>> {
         match self.kind {
             Kind::Extreme { greatest } => {
-                extremes::groups_accumulator(&self.of, greatest, arguments)
+                extremes::groups_accumulator(&self.inner, greatest, arguments)
             }
-            Kind::Percentile => percentiles::groups_accumulator(&self.of, arguments),
-            _ => self.of.create_groups_accumulator(arguments),
+            Kind::Percentile => percentiles::groups_accumulator(&self.inner, arguments),
+            _ => self.inner.create_groups_accumulator(arguments),
         }
     }
 
@@ -167,49 +156,48 @@ impl AggregateUDFImpl for Ours {
         arguments: AccumulatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn Accumulator>> {
         match self.kind {
-            Kind::Percentile => return percentiles::accumulator(&self.of, arguments),
-            Kind::Total(of) if is_of_floats(&arguments) => return Ok(sliding::totals(of)),
-            Kind::Moment(of) if is_of_floats(&arguments) => return Ok(sliding::moments(of)),
+            Kind::Percentile => return percentiles::accumulator(&self.inner, arguments),
+            Kind::Total(total) if takes_floats(&arguments) => return Ok(sliding::totals(total)),
+            Kind::Moment(moment) if takes_floats(&arguments) => {
+                return Ok(sliding::moments(moment));
+            }
             Kind::Mergeable if !arguments.is_distinct => {
-                return sliding::merged(&self.of, arguments);
+                return sliding::merged(&self.inner, arguments);
             }
             Kind::Mergeable => {}
             Kind::Sequence if arguments.is_reversed => {}
             Kind::Extreme { .. } | Kind::Total(_) | Kind::Moment(_) | Kind::Sequence => {
-                let of = self.of.create_sliding_accumulator(arguments.clone());
-                if of.as_ref().is_ok_and(|of| of.supports_retract_batch()) {
-                    return of;
+                let inner = self.inner.create_sliding_accumulator(arguments.clone());
+                if inner.as_ref().is_ok_and(|inner| inner.supports_retract_batch()) {
+                    return inner;
                 }
             }
         }
-        Ok(sliding::recomputed(&self.of, arguments))
+        Ok(sliding::recomputed(&self.inner, arguments))
     }
 
     fn with_beneficial_ordering(
         self: Arc<Self>,
         beneficial: bool,
     ) -> DataFusionResult<Option<Arc<dyn AggregateUDFImpl>>> {
-        let of = self.of.as_ref().clone().with_beneficial_ordering(beneficial)?;
-        Ok(of.map(|of| {
-            Arc::new(Ours { of: Arc::new(of), kind: self.kind }) as Arc<dyn AggregateUDFImpl>
+        let inner = self.inner.as_ref().clone().with_beneficial_ordering(beneficial)?;
+        Ok(inner.map(|inner| {
+            Arc::new(Override { inner: Arc::new(inner), kind: self.kind })
+                as Arc<dyn AggregateUDFImpl>
         }))
     }
 
-    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
-        self.of.order_sensitivity()
-    }
-
-    /// The percentiles 0 and 1 are `min` and `max`, which become ours.
+    /// DataFusion makes `min` and `max` of the percentiles 0 and 1; they are replaced, too.
     fn simplify(&self) -> Option<AggregateFunctionSimplification> {
-        let simplify = self.of.simplify()?;
+        let simplify = self.inner.simplify()?;
         Some(Box::new(move |function, context| {
             let mut simple = simplify(function, context)?;
             if let Expr::AggregateFunction(function) = &mut simple {
                 let greatest = function.func.name() == max_udaf().name();
                 if greatest || function.func.name() == min_udaf().name() {
-                    let ours =
-                        Ours { of: Arc::clone(&function.func), kind: Kind::Extreme { greatest } };
-                    function.func = Arc::new(AggregateUDF::from(ours));
+                    let inner = Arc::clone(&function.func);
+                    let extreme = Override { inner, kind: Kind::Extreme { greatest } };
+                    function.func = Arc::new(AggregateUDF::from(extreme));
                 }
             }
             Ok(simple)
@@ -224,7 +212,7 @@ impl AggregateUDFImpl for Ours {
         literal: &Expr,
         argument_is_left: bool,
     ) -> DataFusionResult<Option<Expr>> {
-        self.of.inner().simplify_expr_op_literal(
+        self.inner.inner().simplify_expr_op_literal(
             function,
             argument,
             operator,
@@ -234,48 +222,21 @@ impl AggregateUDFImpl for Ours {
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
-        match self.of.reverse_udf() {
-            ReversedUDAF::Reversed(of) => {
-                ReversedUDAF::Reversed(Arc::new(AggregateUDF::from(Ours { of, kind: self.kind })))
+        match self.inner.reverse_udf() {
+            ReversedUDAF::Reversed(inner) => {
+                let reversed = Override { inner, kind: self.kind };
+                ReversedUDAF::Reversed(Arc::new(AggregateUDF::from(reversed)))
             }
             other => other,
         }
     }
 
-    fn coerce_types(&self, arguments: &[DataType]) -> DataFusionResult<Vec<DataType>> {
-        self.of.coerce_types(arguments)
-    }
-
-    fn is_descending(&self) -> Option<bool> {
-        self.of.is_descending()
-    }
-
-    fn value_from_stats(&self, arguments: &StatisticsArgs<'_>) -> Option<ScalarValue> {
-        self.of.value_from_stats(arguments)
-    }
-
-    fn default_value(&self, data_type: &DataType) -> DataFusionResult<ScalarValue> {
-        self.of.default_value(data_type)
-    }
-
-    fn supports_null_handling_clause(&self) -> bool {
-        self.of.supports_null_handling_clause()
-    }
-
-    fn supports_within_group_clause(&self) -> bool {
-        self.of.supports_within_group_clause()
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.of.documentation()
-    }
-
     fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
-        self.of.inner().set_monotonicity(data_type)
+        self.inner.inner().set_monotonicity(data_type)
     }
 }
 
-fn is_of_floats(arguments: &AccumulatorArgs<'_>) -> bool {
+fn takes_floats(arguments: &AccumulatorArgs<'_>) -> bool {
     !arguments.is_distinct
         && arguments.expr_fields.iter().all(|value| *value.data_type() == DataType::Float64)
 }

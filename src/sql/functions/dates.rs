@@ -1,8 +1,7 @@
 //! `year(x)`, `month(x)` and the like: other names for `date_part('year', x)`, as DuckDB, Spark and
 //! MySQL have them.
 //!
-//! They are gone once an expression is simplified, so that nothing further down the road knows
-//! them.
+//! Simplification replaces them, so that nothing further down the road knows them.
 
 use datafusion::arrow::datatypes::DataType;
 use datafusion::common::{exec_err, plan_err};
@@ -13,7 +12,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 
-/// The parts that have a function of their own, each under the name that `date_part` knows it by.
+/// The names of the functions.
 const PARTS: [&str; 10] = [
     "year",
     "quarter",
@@ -27,8 +26,8 @@ const PARTS: [&str; 10] = [
     "dayofyear",
 ];
 
-/// All of them.
-pub(in crate::sql) fn all() -> impl Iterator<Item = ScalarUDF> {
+/// All functions that stand for a call of `date_part`.
+pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
     PARTS.into_iter().map(|part| {
         ScalarUDF::from(PartOf { part, signature: Signature::any(1, Volatility::Immutable) })
     })
@@ -41,8 +40,8 @@ struct PartOf {
 }
 
 impl PartOf {
-    /// What `date_part` calls it.
-    fn known_as(&self) -> &'static str {
+    /// The name of the part in `date_part`.
+    fn name_in_date_part(&self) -> &'static str {
         match self.part {
             "dayofweek" => "dow",
             "dayofyear" => "doy",
@@ -60,8 +59,8 @@ impl ScalarUDFImpl for PartOf {
         &self.signature
     }
 
-    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
-        match of {
+    fn return_type(&self, arguments: &[DataType]) -> DataFusionResult<DataType> {
+        match arguments {
             [DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) | DataType::Null] => {
                 Ok(DataType::Int32)
             }
@@ -86,9 +85,9 @@ impl ScalarUDFImpl for PartOf {
         _: &SimplifyContext,
     ) -> DataFusionResult<ExprSimplifyResult> {
         match <[Expr; 1]>::try_from(args) {
-            Ok([of]) => {
-                Ok(ExprSimplifyResult::Simplified(date_part().call(vec![lit(self.known_as()), of])))
-            }
+            Ok([argument]) => Ok(ExprSimplifyResult::Simplified(
+                date_part().call(vec![lit(self.name_in_date_part()), argument]),
+            )),
             Err(args) => Ok(ExprSimplifyResult::Original(args)),
         }
     }

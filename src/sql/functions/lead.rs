@@ -1,15 +1,14 @@
-//! `lead` and `lag`, where nulls are ignored, rows are limited, or the offset is null.
+//! `lead` and `lag`, corrected for ignored nulls, LIMIT, and offsets that are null.
 //!
-//! DataFusion's (55.2) take a partition row by row as it comes. A `lead` that ignores nulls loses
-//! count there: a null that comes into reach is never counted, and an offset of 0 gives the default
-//! for a null. Over a whole partition they are right, and such a `lead` has to wait for the end of
-//! its partition anyway. So does a `lag` by a negative offset, or one over rows that come in the
-//! opposite order, which is a `lead`.
+//! DataFusion's functions (55.2) take a partition row by row as it comes. A `lead` that ignores
+//! nulls loses count there: a null that comes into reach is never counted, and an offset of 0 gives
+//! the default for a null. Over a whole partition their results are right, and such a `lead` has to
+//! wait for the end of its partition anyway. The same holds for a `lag` by a negative offset, and
+//! for a `lag` over rows in the opposite order, which is a `lead`.
 //!
-//! They also tell the rule that takes a LIMIT below a window how many rows more they need, but know
-//! neither of nulls, nor of negative offsets, nor of the opposite order: here, a limit passes a
-//! `lag` that looks back, and nothing else. And an offset that is null is taken for 0: here, its
-//! answer is null. All else is DataFusion's.
+//! They also tell the rule that pushes a LIMIT below a window how many more rows they need, but
+//! ignore nulls, negative offsets and the opposite order. Here a limit is pushed only below a `lag`
+//! that looks back. Finally, DataFusion takes a null offset for 0; here the result is null.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -30,13 +29,14 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Literal, lit};
 
 /// Both functions.
-pub(in crate::sql) fn all() -> [WindowUDF; 2] {
-    [lead_udwf(), lag_udwf()].map(|of| WindowUDF::from(Shift { of, reversed: false }))
+pub(in crate::sql) fn functions() -> [WindowUDF; 2] {
+    [lead_udwf(), lag_udwf()].map(|inner| WindowUDF::from(Shift { inner, reversed: false }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Shift {
-    of: Arc<WindowUDF>,
+    /// DataFusion's function.
+    inner: Arc<WindowUDF>,
     /// Whether rows come in the opposite order.
     reversed: bool,
 }
@@ -48,21 +48,17 @@ impl Shift {
             Some(ScalarValue::Int64(Some(offset))) => *offset >= 0,
             _ => false,
         });
-        self.of.name() == "lag" && !self.reversed && forward
+        self.inner.name() == "lag" && !self.reversed && forward
     }
 }
 
 impl WindowUDFImpl for Shift {
-    fn name(&self) -> &str {
-        self.of.name()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.of.signature()
-    }
-
-    fn expressions(&self, arguments: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
-        self.of.expressions(arguments)
+    delegate! {
+        name() -> &str;
+        signature() -> &Signature;
+        expressions(arguments: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>>;
+        field(arguments: WindowUDFFieldArgs<'_>) -> DataFusionResult<FieldRef>;
+        documentation() -> Option<&Documentation>;
     }
 
     fn partition_evaluator(
@@ -70,26 +66,22 @@ impl WindowUDFImpl for Shift {
         arguments: PartitionEvaluatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn PartitionEvaluator>> {
         let ignore_nulls = arguments.ignore_nulls();
-        let of = match arguments.input_exprs() {
+        let inner = match arguments.input_exprs() {
             [value, offset, ..] if literal(offset).is_some_and(ScalarValue::is_null) => {
-                nothing(&self.of, value, arguments)?
+                always_null(&self.inner, value, arguments)?
             }
-            _ => self.of.partition_evaluator_factory(arguments)?,
+            _ => self.inner.partition_evaluator_factory(arguments)?,
         };
-        Ok(if ignore_nulls && !of.is_causal() { Box::new(AtOnce { of, answer: None }) } else { of })
-    }
-
-    fn field(&self, arguments: WindowUDFFieldArgs<'_>) -> DataFusionResult<FieldRef> {
-        self.of.field(arguments)
+        Ok(if ignore_nulls && !inner.is_causal() {
+            Box::new(WholePartition { inner, results: None })
+        } else {
+            inner
+        })
     }
 
     fn reverse_expr(&self) -> ReversedUDWF {
-        let reversed = Shift { of: Arc::clone(&self.of), reversed: !self.reversed };
+        let reversed = Shift { inner: Arc::clone(&self.inner), reversed: !self.reversed };
         ReversedUDWF::Reversed(Arc::new(WindowUDF::from(reversed)))
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.of.documentation()
     }
 
     fn limit_effect(&self, arguments: &[Arc<dyn PhysicalExpr>]) -> LimitEffect {
@@ -101,10 +93,10 @@ fn literal(expr: &Arc<dyn PhysicalExpr>) -> Option<&ScalarValue> {
     expr.downcast_ref::<Literal>().map(Literal::value)
 }
 
-/// What gives null for every row: no partition reaches as far, and the default is a null of its
-/// type.
-fn nothing(
-    of: &WindowUDF,
+/// An evaluator that gives null for every row: the offset is beyond any partition, and the default
+/// is a null of its type.
+fn always_null(
+    function: &WindowUDF,
     value: &Arc<dyn PhysicalExpr>,
     arguments: PartitionEvaluatorArgs<'_>,
 ) -> DataFusionResult<Box<dyn PartitionEvaluator>> {
@@ -113,7 +105,7 @@ fn nothing(
     if let Some(default) = fields.get(2) {
         exprs.push(lit(ScalarValue::try_from(default.data_type())?));
     }
-    of.partition_evaluator_factory(PartitionEvaluatorArgs::new(
+    function.partition_evaluator_factory(PartitionEvaluatorArgs::new(
         &exprs,
         fields,
         arguments.is_reversed(),
@@ -121,15 +113,15 @@ fn nothing(
     ))
 }
 
-/// Answers all rows of a partition at once, once it is complete.
+/// Evaluates all rows of a partition at once, when it is complete.
 #[derive(Debug)]
-struct AtOnce {
-    of: Box<dyn PartitionEvaluator>,
-    /// Of all rows, where they are asked for one by one.
-    answer: Option<ArrayRef>,
+struct WholePartition {
+    inner: Box<dyn PartitionEvaluator>,
+    /// The results for all rows, kept because DataFusion asks for them row by row.
+    results: Option<ArrayRef>,
 }
 
-impl PartitionEvaluator for AtOnce {
+impl PartitionEvaluator for WholePartition {
     /// The range ends with the partition, so that DataFusion waits for all rows and drops none
     /// early.
     fn get_range(&self, row: usize, rows: usize) -> DataFusionResult<Range<usize>> {
@@ -137,7 +129,7 @@ impl PartitionEvaluator for AtOnce {
     }
 
     fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> DataFusionResult<ArrayRef> {
-        self.of.evaluate_all(values, rows)
+        self.inner.evaluate_all(values, rows)
     }
 
     fn evaluate(
@@ -145,17 +137,17 @@ impl PartitionEvaluator for AtOnce {
         values: &[ArrayRef],
         range: &Range<usize>,
     ) -> DataFusionResult<ScalarValue> {
-        let answer = match self.answer.take() {
-            Some(answer) => answer,
-            None => self.of.evaluate_all(values, range.end)?,
+        let results = match self.results.take() {
+            Some(results) => results,
+            None => self.inner.evaluate_all(values, range.end)?,
         };
-        if range.start >= answer.len() {
+        if range.start >= results.len() {
             return Err(DataFusionError::Internal(
                 "a partition has grown after its end".to_owned(),
             ));
         }
-        let value = ScalarValue::try_from_array(&answer, range.start);
-        self.answer = Some(answer);
+        let value = ScalarValue::try_from_array(&results, range.start);
+        self.results = Some(results);
         value
     }
 
@@ -191,7 +183,7 @@ mod tests {
         answers.as_primitive::<Int64Type>().iter().collect()
     }
 
-    /// By definition: the `offset`-th value after a row, or before it, that is not null.
+    /// The definition: the `offset`-th value after the row, or before it, that is not null.
     fn expected(values: &[Option<i64>], row: usize, offset: i64) -> Option<i64> {
         let nth = usize::try_from(offset.unsigned_abs()).unwrap().checked_sub(1);
         let Some(nth) = nth else { return values[row] };
@@ -203,18 +195,17 @@ mod tests {
         found.copied().or(Some(-1))
     }
 
-    /// Every way in which nulls can lie in seven rows.
+    /// Tries every pattern of nulls in seven rows.
     #[test]
     fn ignores_nulls() {
-        let [lead, lag] = all();
+        let [lead, lag] = functions();
         for nulls in 0..1_u32 << 7 {
             let values: Vec<_> =
                 (0..7_i64).map(|row| (nulls >> row & 1 == 0).then_some(row)).collect();
             let array: ArrayRef = Arc::new(Int64Array::from(values.clone()));
             for offset in -3..=3 {
                 for (function, sign) in [(&lead, 1), (&lag, -1)] {
-                    let of = |value| ScalarValue::Int64(value);
-                    let arguments = [of(None), of(Some(offset)), of(Some(-1))];
+                    let arguments = [None, Some(offset), Some(-1)].map(ScalarValue::Int64);
                     let expected: Vec<_> =
                         (0..7).map(|row| expected(&values, row, offset * sign)).collect();
                     let streamed = row_by_row(evaluator(function, &arguments).as_mut(), &array);
@@ -238,7 +229,7 @@ mod tests {
 
     #[test]
     fn null_offsets_give_null() {
-        let [lead, lag] = all();
+        let [lead, lag] = functions();
         let array: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
         for function in [&lead, &lag] {
             let arguments =
@@ -249,8 +240,8 @@ mod tests {
     }
 
     #[test]
-    fn limits_pass_what_looks_back() {
-        let [lead, lag] = all();
+    fn limits_are_pushed_below_what_looks_back() {
+        let [lead, lag] = functions();
         let by = |offset: i64| [lit(ScalarValue::Int64(None)), lit(offset)];
         let passes = |function: &WindowUDF, arguments: &[Arc<dyn PhysicalExpr>]| {
             matches!(function.inner().limit_effect(arguments), LimitEffect::None)

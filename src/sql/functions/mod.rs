@@ -1,6 +1,15 @@
 //! Functions and aggregates in place of those of DataFusion that answer wrongly or slowly, and
 //! those that it lacks.
 
+/// Methods that are passed on to DataFusion's own function, which is in the field `inner`.
+macro_rules! delegate {
+    ($($method:ident($($argument:ident: $type:ty),*) -> $result:ty;)*) => {
+        $(fn $method(&self, $($argument: $type),*) -> $result {
+            self.inner.$method($($argument),*)
+        })*
+    };
+}
+
 pub(in crate::sql) mod aggregates;
 pub(in crate::sql) mod dates;
 pub(in crate::sql) mod extremes;

@@ -1,9 +1,9 @@
 //! `percentile_cont` (`quantile_cont`) and `median` of floats, as exact as floats are.
 //!
-//! DataFusion's (55.2) keep six digits of how far between two values a percentile lies, give NaN
-//! between two equal infinities and beside -∞, and an infinity where the difference of two values
-//! (in `median`, their sum) is none of the numbers. Accumulators of ours stand around DataFusion's,
-//! whose state is a list of all values, and find the answer in that list. All else is DataFusion's.
+//! DataFusion's functions (55.2) interpolate between two values with a fraction of six digits, give
+//! NaN between two equal infinities and beside -∞, and give an infinity where the difference of
+//! two values (in `median`, their sum) overflows. Here DataFusion's accumulators only collect:
+//! their state is a list of all values, and the percentile is computed from that list.
 
 use std::sync::Arc;
 
@@ -21,178 +21,181 @@ use datafusion::logical_expr::{
 };
 use datafusion::physical_expr::PhysicalExpr;
 
-/// The accumulator that stands for that of a function, `percentile_cont` or `median`.
+/// The accumulator in place of that of `function`, which is `percentile_cont` or `median`.
 pub(in crate::sql) fn accumulator(
     function: &AggregateUDF,
     arguments: AccumulatorArgs<'_>,
 ) -> DataFusionResult<Box<dyn Accumulator>> {
-    let keeps_its_state = arguments.is_distinct;
-    let of = function.accumulator(arguments.clone())?;
-    Ok(match Place::of(&arguments)? {
-        Some(place) => Box::new(Values { of, place, keeps_its_state, taken: None }),
-        None => of,
+    let state_keeps_values = arguments.is_distinct;
+    let inner = function.accumulator(arguments.clone())?;
+    Ok(match Percentile::new(&arguments)? {
+        Some(percentile) => {
+            Box::new(PercentileAccumulator { inner, percentile, state_keeps_values, taken: None })
+        }
+        None => inner,
     })
 }
 
-/// The same for groups.
+/// The grouped accumulator in place of that of `function`.
 pub(in crate::sql) fn groups_accumulator(
     function: &AggregateUDF,
     arguments: AccumulatorArgs<'_>,
 ) -> DataFusionResult<Box<dyn GroupsAccumulator>> {
-    let of = function.create_groups_accumulator(arguments.clone())?;
-    Ok(match Place::of(&arguments)? {
-        Some(place) => Box::new(GroupValues { of, place }),
-        None => of,
+    let inner = function.create_groups_accumulator(arguments.clone())?;
+    Ok(match Percentile::new(&arguments)? {
+        Some(percentile) => Box::new(PercentileGroupsAccumulator { inner, percentile }),
+        None => inner,
     })
 }
 
-/// Where among sorted values the answer lies.
+/// Which percentile of the sorted values is the result.
 #[derive(Clone, Copy, Debug)]
-struct Place {
-    /// 0 at the first value, 1 at the last.
-    at: f64,
+struct Percentile {
+    /// 0 for the first value, 1 for the last.
+    fraction: f64,
     descending: bool,
 }
 
-impl Place {
-    /// `None` where the values are not floats: the median of decimals is a decimal, and
+impl Percentile {
+    /// `None` if the values are not floats: the median of decimals is a decimal, and stays
     /// DataFusion's.
-    fn of(arguments: &AccumulatorArgs<'_>) -> DataFusionResult<Option<Place>> {
+    fn new(arguments: &AccumulatorArgs<'_>) -> DataFusionResult<Option<Percentile>> {
         if !arguments.expr_fields.first().is_some_and(|value| value.data_type().is_floating()) {
             return Ok(None);
         }
-        let at = arguments.exprs.get(1).map_or(Ok(0.5), constant)?;
+        let fraction = arguments.exprs.get(1).map_or(Ok(0.5), constant)?;
         let descending = arguments.order_bys.first().is_some_and(|key| key.options.descending);
-        Ok(Some(Place { at, descending }))
+        Ok(Some(Percentile { fraction, descending }))
     }
 
-    /// The value there. Sorts as far as it needs to.
-    fn value(self, values: &mut [f64]) -> Option<f64> {
+    /// Computes the percentile. Partly sorts the values.
+    fn compute(self, values: &mut [f64]) -> Option<f64> {
         let last = values.len().checked_sub(1)?;
-        let rank = self.at * last as f64;
-        let share = rank - rank.floor();
+        let rank = self.fraction * last as f64;
+        let weight = rank - rank.floor();
         let order =
             |a: &f64, b: &f64| if self.descending { b.total_cmp(a) } else { a.total_cmp(b) };
         let (_, value, after) =
             values.select_nth_unstable_by((rank.floor() as usize).min(last), order);
-        let next = after.iter().copied().filter(|_| share > 0.0).min_by(order);
-        Some(next.map_or(*value, |next| between(*value, next, share)))
+        let next = after.iter().copied().filter(|_| weight > 0.0).min_by(order);
+        Some(next.map_or(*value, |next| interpolate(*value, next, weight)))
     }
 }
 
-/// A constant argument. DataFusion has already seen that it is between 0 and 1.
+/// A constant argument. DataFusion has already checked that it is between 0 and 1.
 fn constant(expr: &Arc<dyn PhysicalExpr>) -> DataFusionResult<f64> {
     let nothing = RecordBatch::new_empty(Arc::new(Schema::empty()));
     match expr.evaluate(&nothing)? {
-        ColumnarValue::Scalar(ScalarValue::Float64(Some(at))) => Ok(at),
-        ColumnarValue::Scalar(ScalarValue::Float32(Some(at))) => Ok(f64::from(at)),
+        ColumnarValue::Scalar(ScalarValue::Float64(Some(value))) => Ok(value),
+        ColumnarValue::Scalar(ScalarValue::Float32(Some(value))) => Ok(f64::from(value)),
         _ => Err(DataFusionError::Plan("the percentile is no number".to_owned())),
     }
 }
 
-/// The number that lies a share of the way from one to the other.
-fn between(from: f64, to: f64, share: f64) -> f64 {
+/// The number at `weight` of the way from one number to another.
+fn interpolate(from: f64, to: f64, weight: f64) -> f64 {
     if from == to {
         return from;
     }
-    if share == 0.5 {
+    if weight == 0.5 {
         return from.midpoint(to);
     }
     let step = to - from;
     if step.is_finite() {
-        from + step * share
+        from + step * weight
     } else {
         // An infinity stays one, unless the other end is the opposite infinity. Neither product of
-        // numbers overflows.
-        from * (1.0 - share) + to * share
+        // finite numbers overflows.
+        from * (1.0 - weight) + to * weight
     }
 }
 
-/// The answers for some lists of values, in the type of the values.
-fn answers(state: &ArrayRef, place: Place) -> DataFusionResult<ArrayRef> {
-    let lists = state.as_list_opt::<i32>().ok_or_else(no_list)?;
+/// The percentile of each list of values, in the type of the values.
+fn percentiles(state: &ArrayRef, percentile: Percentile) -> DataFusionResult<ArrayRef> {
+    let lists = state.as_list_opt::<i32>().ok_or_else(not_a_list)?;
     let mut values =
         cast(lists.values(), &DataType::Float64)?.as_primitive::<Float64Type>().values().to_vec();
-    let mut found = Float64Builder::with_capacity(lists.len());
+    let mut results = Float64Builder::with_capacity(lists.len());
     for bounds in lists.offsets().windows(2) {
         let [from, to] = bounds else { continue };
         let values = values.get_mut(*from as usize..*to as usize);
-        found.append_option(values.and_then(|values| place.value(values)));
+        results.append_option(values.and_then(|values| percentile.compute(values)));
     }
-    Ok(cast(&found.finish(), &lists.value_type())?)
+    Ok(cast(&results.finish(), &lists.value_type())?)
 }
 
-fn no_list() -> DataFusionError {
+fn not_a_list() -> DataFusionError {
     DataFusionError::Internal("the state of a percentile is no list".to_owned())
 }
 
-/// DataFusion's accumulator of all values, or of all distinct ones.
+/// Wraps DataFusion's accumulator of all values, or of all distinct values.
 #[derive(Debug)]
-struct Values {
-    of: Box<dyn Accumulator>,
-    place: Place,
-    /// Whether asking for the state leaves it there: that of distinct values.
-    keeps_its_state: bool,
-    /// The state that an answer took away.
+struct PercentileAccumulator {
+    inner: Box<dyn Accumulator>,
+    percentile: Percentile,
+    /// Whether `inner.state()` keeps the values, as it does for distinct ones; otherwise it drains
+    /// them.
+    state_keeps_values: bool,
+    /// The state that was drained by the last evaluation.
     taken: Option<ArrayRef>,
 }
 
-impl Values {
-    /// A window asks time and again, with other values each time: what an answer took away is put
-    /// back before these come.
+impl PercentileAccumulator {
+    /// Puts drained values back. A window evaluates time and again, and changes the values in
+    /// between.
     fn put_back(&mut self) -> DataFusionResult<()> {
-        self.taken.take().map_or(Ok(()), |taken| self.of.merge_batch(&[taken]))
+        self.taken.take().map_or(Ok(()), |taken| self.inner.merge_batch(&[taken]))
     }
 }
 
-impl Accumulator for Values {
+impl Accumulator for PercentileAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DataFusionResult<()> {
         self.put_back()?;
-        self.of.update_batch(values)
+        self.inner.update_batch(values)
     }
 
     fn evaluate(&mut self) -> DataFusionResult<ScalarValue> {
         self.put_back()?;
-        let state = match self.of.state()?.into_iter().next() {
+        let state = match self.inner.state()?.into_iter().next() {
             Some(ScalarValue::List(list)) => list as ArrayRef,
-            _ => return Err(no_list()),
+            _ => return Err(not_a_list()),
         };
-        let answers = answers(&state, self.place)?;
-        self.taken = Some(state).filter(|_| !self.keeps_its_state);
-        ScalarValue::try_from_array(&answers, 0)
+        let results = percentiles(&state, self.percentile)?;
+        self.taken = Some(state).filter(|_| !self.state_keeps_values);
+        ScalarValue::try_from_array(&results, 0)
     }
 
     fn size(&self) -> usize {
-        self.of.size()
+        self.inner.size()
     }
 
     fn state(&mut self) -> DataFusionResult<Vec<ScalarValue>> {
         self.put_back()?;
-        self.of.state()
+        self.inner.state()
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> DataFusionResult<()> {
         self.put_back()?;
-        self.of.merge_batch(states)
+        self.inner.merge_batch(states)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> DataFusionResult<()> {
         self.put_back()?;
-        self.of.retract_batch(values)
+        self.inner.retract_batch(values)
     }
 
     fn supports_retract_batch(&self) -> bool {
-        self.of.supports_retract_batch()
+        self.inner.supports_retract_batch()
     }
 }
 
-/// DataFusion's accumulator of the values of groups.
-struct GroupValues {
-    of: Box<dyn GroupsAccumulator>,
-    place: Place,
+/// Wraps DataFusion's accumulator of the values of groups.
+struct PercentileGroupsAccumulator {
+    inner: Box<dyn GroupsAccumulator>,
+    percentile: Percentile,
 }
 
-impl GroupsAccumulator for GroupValues {
+impl GroupsAccumulator for PercentileGroupsAccumulator {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],
@@ -200,16 +203,16 @@ impl GroupsAccumulator for GroupValues {
         filter: Option<&BooleanArray>,
         count: usize,
     ) -> DataFusionResult<()> {
-        self.of.update_batch(values, groups, filter, count)
+        self.inner.update_batch(values, groups, filter, count)
     }
 
-    /// Their state lets go of the groups as their answers do.
+    /// Asking for the state drops the emitted groups, just as evaluating does.
     fn evaluate(&mut self, emit_to: EmitTo) -> DataFusionResult<ArrayRef> {
-        answers(self.of.state(emit_to)?.first().ok_or_else(no_list)?, self.place)
+        percentiles(self.inner.state(emit_to)?.first().ok_or_else(not_a_list)?, self.percentile)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> DataFusionResult<Vec<ArrayRef>> {
-        self.of.state(emit_to)
+        self.inner.state(emit_to)
     }
 
     fn merge_batch(
@@ -218,7 +221,7 @@ impl GroupsAccumulator for GroupValues {
         groups: &[usize],
         count: usize,
     ) -> DataFusionResult<()> {
-        self.of.merge_batch(values, groups, count)
+        self.inner.merge_batch(values, groups, count)
     }
 
     fn convert_to_state(
@@ -226,11 +229,11 @@ impl GroupsAccumulator for GroupValues {
         values: &[ArrayRef],
         filter: Option<&BooleanArray>,
     ) -> DataFusionResult<Vec<ArrayRef>> {
-        self.of.convert_to_state(values, filter)
+        self.inner.convert_to_state(values, filter)
     }
 
     fn size(&self) -> usize {
-        self.of.size()
+        self.inner.size()
     }
 }
 
@@ -238,8 +241,8 @@ impl GroupsAccumulator for GroupValues {
 mod tests {
     use super::*;
 
-    fn value(at: f64, values: &[f64]) -> Option<f64> {
-        Place { at, descending: false }.value(&mut values.to_vec())
+    fn value(fraction: f64, values: &[f64]) -> Option<f64> {
+        Percentile { fraction, descending: false }.compute(&mut values.to_vec())
     }
 
     #[test]
@@ -251,8 +254,8 @@ mod tests {
         assert_eq!(value(0.0, &[7.0, 3.0, 4.0]), Some(3.0));
         assert_eq!(value(0.3, &[5.0]), Some(5.0));
         assert_eq!(value(0.3, &[]), None);
-        let descending = Place { at: 0.25, descending: true };
-        assert_eq!(descending.value(&mut [7.0, 3.0, 4.0]), Some(5.5));
+        let descending = Percentile { fraction: 0.25, descending: true };
+        assert_eq!(descending.compute(&mut [7.0, 3.0, 4.0]), Some(5.5));
     }
 
     #[test]

@@ -1,13 +1,14 @@
-//! Functions of texts in place of DataFusion's (55.2), each with one argument put right and the
-//! rest as it is.
+//! Text functions in place of DataFusion's (55.2): each corrects one argument and passes the rest
+//! on.
 //!
-//! Where this stands on the road of a query: a session registers them under the names of those
-//! whose place they take.
+//! Where this stands on the road of a query: a session registers them under the names of the
+//! functions that they replace.
 //!
-//! - `regexp_replace`: in the replacement, `\1` is a group, `\&` and `\0` the match, `\\` a
-//!   backslash, and all else itself, as in PostgreSQL. DataFusion gives `$1` and `${1}` a meaning,
-//!   too, and takes `\10` for the tenth group.
-//! - `encode`: 'base64' is padded, as in PostgreSQL and DuckDB. `decode` takes it with and without.
+//! - `regexp_replace`: in the replacement, `\1` is a group, `\&` and `\0` are the match, `\\` is a
+//!   backslash, and all else stands for itself, as in PostgreSQL. DataFusion gives `$1` and `${1}`
+//!   a meaning, too, and takes `\10` for the tenth group.
+//! - `encode`: 'base64' is padded, as in PostgreSQL and DuckDB. `decode` takes it with or without
+//!   padding.
 
 use std::sync::Arc;
 
@@ -23,22 +24,23 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-/// A group that no regex has, and which is replaced with nothing.
+/// A group that no regex has, so that nothing is put in its place.
 const NO_GROUP: &str = "${sty__none}";
 
-/// All of them.
-pub(in crate::sql) fn all() -> impl Iterator<Item = ScalarUDF> {
-    let functions = [(regexp_replace(), Argument::Replacement), (encode(), Argument::Encoding)];
-    functions.into_iter().map(|(of, argument)| ScalarUDF::from(Ours { of, argument }))
+/// All text functions that replace one of DataFusion's.
+pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
+    let overrides = [(regexp_replace(), Argument::Replacement), (encode(), Argument::Encoding)];
+    overrides.into_iter().map(|(inner, argument)| ScalarUDF::from(Override { inner, argument }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Ours {
-    of: Arc<ScalarUDF>,
+struct Override {
+    /// DataFusion's function.
+    inner: Arc<ScalarUDF>,
     argument: Argument,
 }
 
-/// What is put right.
+/// Which argument is corrected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Argument {
     Replacement,
@@ -46,7 +48,7 @@ enum Argument {
 }
 
 impl Argument {
-    fn place(self) -> usize {
+    fn position(self) -> usize {
         match self {
             Argument::Replacement => 2,
             Argument::Encoding => 1,
@@ -62,8 +64,8 @@ impl Argument {
     }
 }
 
-/// What Rust's regexes replace with, after DataFusion has made groups of backslashes with digits
-/// behind them.
+/// The replacement in the syntax of Rust's regexes. DataFusion turns a backslash before digits into
+/// a group, so the result must not have one by accident.
 fn replacement(text: &str) -> String {
     let mut replacement = String::with_capacity(text.len());
     let mut rest = text.chars();
@@ -116,39 +118,24 @@ fn corrected_array(argument: Argument, array: &ArrayRef) -> DataFusionResult<Arr
     Ok(arrow_cast::cast(&corrected.collect::<StringArray>(), array.data_type())?)
 }
 
-impl ScalarUDFImpl for Ours {
-    fn name(&self) -> &str {
-        self.of.name()
-    }
-
-    fn aliases(&self) -> &[String] {
-        self.of.aliases()
-    }
-
-    fn signature(&self) -> &Signature {
-        self.of.signature()
-    }
-
-    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
-        self.of.return_type(of)
-    }
-
-    fn return_field_from_args(&self, of: ReturnFieldArgs) -> DataFusionResult<FieldRef> {
-        self.of.return_field_from_args(of)
+impl ScalarUDFImpl for Override {
+    delegate! {
+        name() -> &str;
+        aliases() -> &[String];
+        signature() -> &Signature;
+        return_type(arguments: &[DataType]) -> DataFusionResult<DataType>;
+        return_field_from_args(arguments: ReturnFieldArgs<'_>) -> DataFusionResult<FieldRef>;
+        documentation() -> Option<&Documentation>;
     }
 
     fn invoke_with_args(
         &self,
         mut arguments: ScalarFunctionArgs,
     ) -> DataFusionResult<ColumnarValue> {
-        if let Some(value) = arguments.args.get_mut(self.argument.place()) {
+        if let Some(value) = arguments.args.get_mut(self.argument.position()) {
             *value = corrected(self.argument, value)?;
         }
-        self.of.invoke_with_args(arguments)
-    }
-
-    fn documentation(&self) -> Option<&Documentation> {
-        self.of.documentation()
+        self.inner.invoke_with_args(arguments)
     }
 }
 

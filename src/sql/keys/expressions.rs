@@ -18,7 +18,7 @@ use crate::sql::convert::{Compiled, from_datafusion};
 use crate::sql::functions::dates;
 use crate::sql::rules::lists;
 use crate::sql::rules::opaque;
-use crate::sql::syntax::{dialect, other_names, precedence, quantified};
+use crate::sql::syntax::{dialect, function_aliases, precedence, quantified};
 use crate::sql::types::decimals;
 use crate::sql::types::intervals;
 use crate::sql::types::rounding;
@@ -34,10 +34,10 @@ pub struct SqlExpressions {
 impl Default for SqlExpressions {
     fn default() -> Self {
         let mut state = SessionStateBuilder::new_with_default_features()
-            .with_config(dialect::configured())
+            .with_config(dialect::session_config())
             .build();
         // All other functions stay DataFusion's: their values decide where rows have been stored.
-        for function in dates::all().chain([zones::function(), times::truncation()]) {
+        for function in dates::functions().chain([zones::function(), times::date_trunc()]) {
             // Registering returns the function that it replaces.
             let _ = datafusion::execution::FunctionRegistry::register_udf(
                 &mut state,
@@ -73,11 +73,11 @@ impl SqlExpressions {
         schema: &DFSchema,
     ) -> Result<(Expr, partition::Compiled)> {
         let dialect = self.state.config_options().sql_parser.dialect;
-        let mut parsed = dialect::expression(expression, dialect)?;
-        other_names::translate(&mut parsed.expr);
+        let mut parsed = dialect::parse_expression(expression, dialect)?;
+        function_aliases::translate(&mut parsed.expr);
         precedence::correct(&mut parsed.expr);
         quantified::as_lists(&mut parsed.expr);
-        zones::as_function(&mut parsed.expr);
+        zones::rewrite_at_time_zone(&mut parsed.expr);
         let logical = self
             .state
             .create_logical_expr_from_sql_expr(parsed, schema)
@@ -109,9 +109,9 @@ pub(in crate::sql) fn simplify_statement_expr(
     state: &SessionState,
 ) -> Result<Expr> {
     let prepared = || {
-        let expression = rounding::marked(expression, schema)?.data;
-        let expression = decimals::beside(expression, schema)?.data;
-        Ok(times::in_full(expression, schema)?.data)
+        let expression = rounding::mark_casts(expression, schema)?.data;
+        let expression = decimals::unify_numbers(expression, schema)?.data;
+        Ok(times::write_out_texts(expression, schema)?.data)
     };
     simplify(prepared().map_err(from_datafusion)?, schema, state)
 }
@@ -133,16 +133,16 @@ fn apply_rules(
     schema: &DFSchema,
     simplifier: &ExprSimplifier,
 ) -> DataFusionResult<Expr> {
-    let expression = intervals::by_length(expression, schema)?.data;
-    let expression = times::exact(expression, schema)?.data;
-    let expression = decimals::twice(expression)?.data;
-    let expression = rounding::rounded(simplifier.coerce(expression, schema)?, schema)?.data;
-    let expression = decimals::exact(expression, schema)?;
+    let expression = intervals::compare_by_length(expression, schema)?.data;
+    let expression = times::compare_exactly(expression, schema)?.data;
+    let expression = decimals::mark_user_casts(expression)?.data;
+    let expression = rounding::unmark_casts(simplifier.coerce(expression, schema)?, schema)?.data;
+    let expression = decimals::with_exact_numbers(expression, schema)?;
     let expression = lists::unite(expression)?.data;
-    let expression = zeros::of_values(expression, schema)?.data;
-    let expression = zones::local(expression, schema)?.data;
+    let expression = zeros::compare_values(expression, schema)?.data;
+    let expression = zones::cast_through_local_time(expression, schema)?.data;
     let expression = opaque::hidden(expression, schema)?.data;
-    Ok(zeros::with_both(simplifier.simplify(expression)?)?.data)
+    Ok(zeros::add_missing_zeros(simplifier.simplify(expression)?)?.data)
 }
 
 fn compile_simplified(

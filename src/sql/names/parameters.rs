@@ -7,7 +7,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::error::{Error, Result};
 use crate::ingest::text::number::decimal;
-use crate::sql::types::decimals::is_kept;
+use crate::sql::types::decimals::is_read_exactly;
 
 /// Named values. Positional placeholders `$1`, `$2` are the names `1`, `2`.
 #[derive(Clone, Debug, Default)]
@@ -84,7 +84,7 @@ fn typed(text: &str) -> ScalarValue {
 /// A decimal, if the number has more digits than a double keeps.
 fn exact_decimal(text: &str) -> Option<ScalarValue> {
     let digits = text.trim_start_matches(['-', '+']);
-    if is_kept(digits) {
+    if is_read_exactly(digits) {
         return None;
     }
     let count = u8::try_from(digits.bytes().filter(u8::is_ascii_digit).count())

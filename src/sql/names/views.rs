@@ -24,8 +24,8 @@ use crate::sql::convert::from_datafusion;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::provider::store_provider;
 use crate::sql::run::table::StoreTable;
-use crate::sql::syntax::stars::Stars;
-use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, OwnCasts};
+use crate::sql::syntax::wildcards::WildcardExpander;
+use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, UserCasts};
 use crate::sql::types::intervals::Intervals;
 use crate::sql::types::rounding::{MarkCasts, RoundCasts};
 use crate::sql::types::times::Times;
@@ -50,7 +50,8 @@ impl Definition {
         &self,
         state: &SessionState,
     ) -> Result<Arc<dyn TableProvider>> {
-        let plan = assignments::plan(state, &self.statement, &mut Stars::default()).await;
+        let plan =
+            assignments::plan(state, &self.statement, &mut WildcardExpander::default()).await;
         let mut plan = plan.map_err(from_datafusion)?;
         if !self.parameters.is_empty() {
             plan =
@@ -76,7 +77,7 @@ pub(in crate::sql) fn coerced(plan: LogicalPlan) -> Result<LogicalPlan, DataFusi
         Arc::new(MarkCasts),
         Arc::new(NumbersBesideDecimals),
         Arc::new(Times),
-        Arc::new(OwnCasts),
+        Arc::new(UserCasts),
         Arc::new(TypeCoercion::new()),
         Arc::new(RoundCasts),
         Arc::new(ExactNumbers),

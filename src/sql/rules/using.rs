@@ -4,7 +4,7 @@
 //! (55.2) takes the left side's column for `x`, which is null where a row of the right side has no
 //! match. It should be the left side's in a LEFT JOIN, the right side's in a RIGHT JOIN, and in a
 //! FULL JOIN the first of the two that is not null. A column that is written as `a.x` carries its
-//! position in the statement, one that is written as `x` or comes from a `*` (`stars`) carries
+//! position in the statement, one that is written as `x` or comes from a `*` (`wildcards`) carries
 //! none: only the latter means the merged column.
 
 use std::sync::Arc;

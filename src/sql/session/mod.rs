@@ -47,8 +47,8 @@ use crate::sql::session::statement::{Planned, StatementPlanner};
 use crate::sql::syntax::{dialect, marks, parse, similar};
 use crate::sql::types::decimals::DecimalArithmetic;
 use crate::sql::types::intervals::IntervalArithmetic;
-use crate::sql::types::names::Types;
-use crate::sql::types::times::{self, ClockComparison};
+use crate::sql::types::names::SqlTypes;
+use crate::sql::types::times::{self, TimeOfDayComparison};
 use crate::sql::types::zones::{self};
 use crate::sql::write::Write;
 use crate::sql::write::modify::Modify;
@@ -136,20 +136,20 @@ impl Session {
             .with_optimizer_rules(rules::logical_rules())
             .with_physical_optimizer_rules(rules::physical_rules())
             .with_query_planner(Arc::new(Planner(engine)))
-            .with_type_planner(Arc::new(Types))
+            .with_type_planner(Arc::new(SqlTypes))
             .build();
         let mut context = SessionContext::new_with_state(state);
         context.register_expr_planner(Arc::new(IntervalArithmetic)).map_err(from_datafusion)?;
         context.register_expr_planner(Arc::new(DecimalArithmetic)).map_err(from_datafusion)?;
-        context.register_expr_planner(Arc::new(ClockComparison)).map_err(from_datafusion)?;
-        dates::all().for_each(|function| context.register_udf(function));
-        aggregates::all().for_each(|function| context.register_udaf(function));
-        lead::all().into_iter().for_each(|function| context.register_udwf(function));
+        context.register_expr_planner(Arc::new(TimeOfDayComparison)).map_err(from_datafusion)?;
+        dates::functions().for_each(|function| context.register_udf(function));
+        aggregates::functions().for_each(|function| context.register_udaf(function));
+        lead::functions().into_iter().for_each(|function| context.register_udwf(function));
         context.register_udf(marks::function());
         context.register_udf(zones::function());
         context.register_udf(similar::function());
-        text::all().for_each(|function| context.register_udf(function));
-        let times = times::lasting().into_iter().chain(times::of_now());
+        text::functions().for_each(|function| context.register_udf(function));
+        let times = times::immutable_functions().into_iter().chain(times::stable_functions());
         times.for_each(|function| context.register_udf(function));
         let series = times::series(context.state_ref().read().table_functions());
         series.into_iter().for_each(|(name, function)| context.register_udtf(name, function));
@@ -308,7 +308,7 @@ impl std::fmt::Debug for Session {
 const WRITE_BYTES: u64 = 1 << 30;
 
 fn configuration(threads: usize) -> SessionConfig {
-    let mut config = dialect::configured()
+    let mut config = dialect::session_config()
         .with_target_partitions(threads)
         .with_information_schema(true)
         .with_create_default_catalog_and_schema(false)

@@ -25,7 +25,7 @@ use crate::sql::rules::skipped::skip_idle;
 use crate::sql::rules::top_keys::limit_exact_keys;
 use crate::sql::rules::using::UsingBoth;
 use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule};
-use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, OwnCasts};
+use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, UserCasts};
 use crate::sql::types::integer_means::ExactMeans;
 use crate::sql::types::intervals::Intervals;
 use crate::sql::types::rounding::{MarkCasts, RoundCasts};
@@ -46,7 +46,7 @@ pub(in crate::sql) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync
         Arc::new(MarkCasts),
         Arc::new(NumbersBesideDecimals),
         Arc::new(Times),
-        Arc::new(OwnCasts),
+        Arc::new(UserCasts),
     ];
     let mut rules: Vec<_> = before.into_iter().chain(Analyzer::new().rules).collect();
     rules.push(Arc::new(RoundCasts));

@@ -19,7 +19,7 @@ use crate::sql::names::SCHEMA;
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::session::prepared::{Prepared, Step};
-use crate::sql::syntax::stars::Stars;
+use crate::sql::syntax::wildcards::WildcardExpander;
 use crate::sql::syntax::{order_names, rewrite, using_names};
 use crate::sql::write::modify::Modify;
 use crate::sql::write::{Write, assignments, empty_answer};
@@ -123,7 +123,8 @@ impl StatementPlanner<'_> {
         statement: &Statement,
         state: &SessionState,
     ) -> Result<Planned> {
-        match (planned, assignments::plan(state, statement, &mut Stars::default()).await) {
+        match (planned, assignments::plan(state, statement, &mut WildcardExpander::default()).await)
+        {
             (Planned::Answer(plan), Ok(asked)) => {
                 let names: Vec<&str> =
                     asked.schema().fields().iter().map(|field| field.name().as_str()).collect();
@@ -140,7 +141,7 @@ impl StatementPlanner<'_> {
         parameters: &Parameters,
         state: &SessionState,
     ) -> Result<Planned> {
-        let mut stars = Stars::default();
+        let mut stars = WildcardExpander::default();
         for attempt in using_names::columns_in_having(statement) {
             if let Ok((_, planned)) =
                 self.plan_as_written(&attempt, parameters, state, &mut stars).await
@@ -189,7 +190,7 @@ impl StatementPlanner<'_> {
         statement: &Statement,
         parameters: &Parameters,
         state: &SessionState,
-        stars: &mut Stars,
+        stars: &mut WildcardExpander,
     ) -> Result<(LogicalPlan, Planned), Failure> {
         let plan = assignments::plan(state, statement, stars).await?;
         let planned = self.plan_read(plan.clone(), statement, parameters, state).await?;

@@ -1,10 +1,10 @@
-//! How statements and expressions are read: as DuckDB does, but for `f(a = 1)`, whose argument is a
-//! comparison here.
+//! The dialect of statements and expressions: DuckDB's, except that the argument of `f(a = 1)` is a
+//! comparison.
 //!
-//! Where this stands on the road of a query: first, in the parser. sqlparser (0.62) takes `a = 1`
-//! for an argument with a name, in aggregates too, and refuses `count(a = 1)`. Arguments have names
-//! with `=>` and `:=`. All other answers are those of its `DuckDbDialect`, for which this one is
-//! taken wherever it asks which one it is.
+//! Where this stands on the road of a query: first, in the parser. In DuckDB's dialect, sqlparser
+//! (0.62) takes `a = 1` for a named argument, in aggregates too, and refuses `count(a = 1)`. Named
+//! arguments are written with `=>` and `:=`. Otherwise this dialect equals `DuckDbDialect`, and
+//! passes for it wherever sqlparser asks for the type of the dialect.
 
 use std::any::TypeId;
 
@@ -18,17 +18,17 @@ use crate::error::{Error, Result};
 use crate::sql::convert::from_datafusion;
 
 /// The dialect of this name.
-pub(in crate::sql) fn named(name: Name) -> Result<Box<dyn Dialect>> {
+pub(in crate::sql) fn from_name(name: Name) -> Result<Box<dyn Dialect>> {
     match name {
-        Name::DuckDB => Ok(Box::new(Ours)),
+        Name::DuckDB => Ok(Box::new(StylobateDialect)),
         other => dialect_from_str(other)
             .ok_or_else(|| Error::InvalidInput(format!("unknown SQL dialect {other}"))),
     }
 }
 
 /// Parses an expression.
-pub(in crate::sql) fn expression(sql: &str, name: Name) -> Result<ExprWithAlias> {
-    let dialect = named(name)?;
+pub(in crate::sql) fn parse_expression(sql: &str, name: Name) -> Result<ExprWithAlias> {
+    let dialect = from_name(name)?;
     DFParserBuilder::new(sql)
         .with_dialect(dialect.as_ref())
         .build()
@@ -37,18 +37,18 @@ pub(in crate::sql) fn expression(sql: &str, name: Name) -> Result<ExprWithAlias>
 }
 
 #[derive(Debug)]
-struct Ours;
+struct StylobateDialect;
 
-/// Answers yes to each of these questions.
+/// Defines methods that return true.
 macro_rules! yes {
-    ($($question:ident)*) => {
-        $(fn $question(&self) -> bool {
+    ($($method:ident)*) => {
+        $(fn $method(&self) -> bool {
             true
         })*
     };
 }
 
-impl Dialect for Ours {
+impl Dialect for StylobateDialect {
     fn dialect(&self) -> TypeId {
         TypeId::of::<DuckDbDialect>()
     }
@@ -61,7 +61,7 @@ impl Dialect for Ours {
         DuckDbDialect {}.is_identifier_part(character)
     }
 
-    // All that `DuckDbDialect` says yes to, but supports_named_fn_args_with_eq_operator.
+    // All that `DuckDbDialect` has, except supports_named_fn_args_with_eq_operator.
     yes! {
         supports_trailing_commas
         supports_filter_during_aggregation
@@ -86,9 +86,9 @@ impl Dialect for Ours {
     }
 }
 
-/// How statements and expressions are read: the most liberal dialect that has both PostgreSQL's and
-/// DuckDB's everyday syntax.
-pub(in crate::sql) fn configured() -> SessionConfig {
+/// A configuration with our dialect: the most liberal one with both PostgreSQL's and DuckDB's
+/// everyday syntax.
+pub(in crate::sql) fn session_config() -> SessionConfig {
     let mut config = SessionConfig::new();
     config.options_mut().sql_parser.dialect = Name::DuckDB;
     config
@@ -101,17 +101,17 @@ mod tests {
     use datafusion::sql::sqlparser::dialect::{Dialect, DuckDbDialect};
     use datafusion::sql::sqlparser::parser::Parser;
 
-    use super::Ours;
+    use super::StylobateDialect;
 
     #[test]
-    fn all_but_names_of_arguments_is_read_as_duckdb_does() {
-        assert!((&Ours as &dyn Dialect).is::<DuckDbDialect>());
+    fn all_but_named_arguments_is_parsed_as_in_duckdb() {
+        assert!((&StylobateDialect as &dyn Dialect).is::<DuckDbDialect>());
         for sql in [
             "FROM t",
             "SELECT {'a': 1}, MAP {1: 2}, f(a := 1), x NOTNULL, * EXCLUDE (a), FROM t ORDER BY ALL",
         ] {
             let read = |dialect: &dyn Dialect| Parser::parse_sql(dialect, sql).unwrap();
-            assert_eq!(read(&Ours), read(&DuckDbDialect {}), "{sql}");
+            assert_eq!(read(&StylobateDialect), read(&DuckDbDialect {}), "{sql}");
         }
     }
 }

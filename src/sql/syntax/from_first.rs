@@ -1,4 +1,4 @@
-//! `FROM t` alone: all of the table's columns, as people who know DuckDB write it.
+//! `FROM t` alone, as in DuckDB: selects all columns of the table.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::sql::walks::visit_mut;
 
-/// Gives every `FROM …` without a SELECT the list `*`.
+/// Adds `SELECT *` to every `FROM …` without a SELECT.
 pub(in crate::sql) fn complete(statement: &mut Statement) {
     let _ = visit_mut(statement, &mut Completion);
 }

@@ -1,7 +1,7 @@
-//! Marks around values and casts, so that a plan shows what DataFusion would hide: which casts a
+//! Marks around values and casts, so that a plan shows what DataFusion would hide: which casts the
 //! user wrote, and their types.
 //!
-//! A mark is a function of one value that is nothing but this value. Planning takes it away again.
+//! A mark is a function that returns its first argument. It is removed during planning.
 
 use arrow_schema::DataType as ArrowType;
 use datafusion::error::{DataFusionError, Result};
@@ -9,18 +9,16 @@ use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
-use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, UnaryOperator, Value, ValueWithSpan,
-};
+use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, UnaryOperator, Value, ValueWithSpan};
 
-use crate::sql::types::decimals::is_kept;
+use crate::sql::types::decimals::is_read_exactly;
+use crate::sql::walks::function_call;
 
-/// The name of the mark, which nobody else gives to a function.
+/// The name of the marking function. The prefix keeps it out of the users' way.
 const MARK: &str = "sty__value";
 
-/// Marks a value that might be a cast. A number that a double would not keep becomes the text of
-/// its digits.
+/// Marks a value that might be a cast. A number that a double would round becomes the text of its
+/// digits.
 pub(in crate::sql) fn mark(value: &mut SqlExpr) {
     let (sign, literal) = match &*value {
         SqlExpr::UnaryOp { op: UnaryOperator::Minus, expr } => ("-", expr.as_ref()),
@@ -28,7 +26,7 @@ pub(in crate::sql) fn mark(value: &mut SqlExpr) {
     };
     match literal {
         SqlExpr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
-            if !is_kept(digits) {
+            if !is_read_exactly(digits) {
                 *value =
                     SqlExpr::Value(Value::SingleQuotedString(format!("{sign}{digits}")).into());
             }
@@ -37,39 +35,20 @@ pub(in crate::sql) fn mark(value: &mut SqlExpr) {
         SqlExpr::Identifier(_) => {}
         _ => {
             let marked = std::mem::replace(value, SqlExpr::Value(Value::Null.into()));
-            *value = call(vec![marked]);
+            *value = function_call(MARK, vec![marked]);
         }
     }
 }
 
-/// Wraps a cast in a mark together with the name of its type. DataFusion leaves casts out of column
-/// names; the mark makes `min(a)` and `min(a::double)` two names.
+/// Wraps a cast in a mark, together with the name of its type. DataFusion leaves casts out of
+/// column names; the mark makes `min(a)` and `min(a::double)` different names.
 pub(in crate::sql) fn named_cast(cast: SqlExpr) -> SqlExpr {
     let SqlExpr::Cast { data_type, .. } = &cast else { return cast };
     let data_type = SqlExpr::Value(Value::SingleQuotedString(data_type.to_string()).into());
-    call(vec![cast, data_type])
+    function_call(MARK, vec![cast, data_type])
 }
 
-fn call(arguments: Vec<SqlExpr>) -> SqlExpr {
-    let unnamed = |argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument));
-    let arguments = FunctionArgumentList {
-        duplicate_treatment: None,
-        args: arguments.into_iter().map(unnamed).collect(),
-        clauses: Vec::new(),
-    };
-    SqlExpr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(MARK)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(arguments),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
-}
-
-/// What a mark holds.
+/// The value inside a mark; `None` if the expression is not a mark.
 pub(in crate::sql) fn unmarked(expr: &Expr) -> Option<Expr> {
     match expr {
         Expr::ScalarFunction(call) if call.func.name() == MARK => call.args.first().cloned(),
@@ -77,7 +56,7 @@ pub(in crate::sql) fn unmarked(expr: &Expr) -> Option<Expr> {
     }
 }
 
-/// The mark, which is gone before anything is computed.
+/// The marking function. Simplification removes it, so it is rarely computed.
 pub(in crate::sql) fn function() -> ScalarUDF {
     ScalarUDF::from(Mark { signature: Signature::variadic_any(Volatility::Immutable) })
 }
@@ -96,8 +75,9 @@ impl ScalarUDFImpl for Mark {
         &self.signature
     }
 
-    fn return_type(&self, of: &[ArrowType]) -> Result<ArrowType> {
-        of.first()
+    fn return_type(&self, arguments: &[ArrowType]) -> Result<ArrowType> {
+        arguments
+            .first()
             .cloned()
             .ok_or_else(|| DataFusionError::Plan(format!("{MARK}() takes one argument")))
     }

@@ -1,20 +1,21 @@
-//! What is put right in a statement between the parser and the planner.
+//! Corrections of statements between the parser and the planner.
 //!
-//! Where this stands on the road of a query: first. `parse` names, in order, what every statement
-//! goes through; the others are tried where a statement cannot be planned as it is written.
+//! Where this stands on the road of a query: first. `parse` lists, in order, the corrections that
+//! every statement goes through; the others are tried if a statement cannot be planned as it is
+//! written.
 
-pub(in crate::sql) mod marks;
-pub(in crate::sql) mod frames;
-pub(in crate::sql) mod placeholders;
 pub(in crate::sql) mod dialect;
+pub(in crate::sql) mod frames;
 pub(in crate::sql) mod from_first;
 pub(in crate::sql) mod inner_names;
+pub(in crate::sql) mod marks;
 pub(in crate::sql) mod nesting;
 pub(in crate::sql) mod order_names;
 pub(in crate::sql) mod outputs;
 pub(in crate::sql) mod ordinals;
-pub(in crate::sql) mod other_names;
+pub(in crate::sql) mod function_aliases;
 pub(in crate::sql) mod parse;
+pub(in crate::sql) mod placeholders;
 pub(in crate::sql) mod precedence;
 pub(in crate::sql) mod quantified;
 pub(in crate::sql) mod repeated;
@@ -22,16 +23,16 @@ pub(in crate::sql) mod rewrite;
 pub(in crate::sql) mod row_values;
 pub(in crate::sql) mod similar;
 pub(in crate::sql) mod standard;
-pub(in crate::sql) mod stars;
+pub(in crate::sql) mod wildcards;
 pub(in crate::sql) mod underscores;
 pub(in crate::sql) mod using_names;
 pub(in crate::sql) mod values;
 
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Ident, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::{Expr, Ident, Statement as SqlStatement};
 
-/// Returns the SQL statement, or the one that is explained or prepared. DataFusion's own statements
-/// have none.
+/// The SQL statement, or the one that is explained or prepared. DataFusion's own statements have
+/// none.
 pub(in crate::sql) fn sql_of(statement: &mut Statement) -> Option<&mut SqlStatement> {
     match statement {
         Statement::Statement(statement) => match statement.as_mut() {
@@ -43,13 +44,25 @@ pub(in crate::sql) fn sql_of(statement: &mut Statement) -> Option<&mut SqlStatem
     }
 }
 
-/// The syntax tree of a statement; of EXPLAIN, that of the statement it explains.
+/// The syntax tree of a statement; for EXPLAIN, that of the statement it explains.
 pub(in crate::sql) fn sql_in(statement: &Statement) -> Option<&SqlStatement> {
     match statement {
         Statement::Statement(sql) => Some(sql),
         Statement::Explain(explain) => sql_in(&explain.statement),
         _ => None,
     }
+}
+
+/// Whether an expression is a subquery, or a test that has one.
+fn is_subquery(expr: &Expr) -> bool {
+    matches!(
+        expr,
+        Expr::Subquery(_)
+            | Expr::Exists { .. }
+            | Expr::InSubquery { .. }
+            | Expr::AnyOp { .. }
+            | Expr::AllOp { .. }
+    )
 }
 
 /// A name as SQL reads it: in lower case unless it is quoted.

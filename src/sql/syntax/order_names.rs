@@ -1,17 +1,17 @@
-//! What the keys of an ORDER BY mean: a name alone is a column of the answer, a name within an
-//! expression is one of the tables.
+//! Resolves names in the keys of an ORDER BY: a name alone is an output column, a name within an
+//! expression is a column of the tables.
 //!
 //! Where this stands on the road of a query: while a statement is planned. DataFusion (55.2,
-//! `order_by_to_sort_expr`) looks for every name among the columns of the answer first, so that
-//! `SELECT -x AS x … ORDER BY x + 0` goes by `-x`, and `SELECT sum(x) AS x … ORDER BY sum(x)`
-//! fails. Where a key has a name within that the answer has for something else, and where it is a
-//! subquery, the key is selected under a name of its own in a query below, by which the rows are
-//! put in order. Such words are tried first: a name that no table has is that of the answer after
-//! all.
+//! `order_by_to_sort_expr`) looks for every name among the output columns first, so that `SELECT -x
+//! AS x … ORDER BY x + 0` sorts by `-x`, and `SELECT sum(x) AS x … ORDER BY sum(x)` fails. If a
+//! key contains a name that an output gives to something else, or is a subquery, the key is
+//! computed under a new name in a derived table, and the rows are sorted by that name. This
+//! rewording is tried first; if it fails, because no table has the name, the statement is planned
+//! as it is.
 //!
-//! Two kinds of keys are put in other words for good or after a failure: in a SELECT DISTINCT, a
-//! key that is selected is the number of its column, and a number that stands for an expression
-//! over groups is that expression.
+//! Two more kinds of keys are reworded. In a SELECT DISTINCT, a key that is also selected always
+//! becomes the position of its column. A position that stands for an expression over groups becomes
+//! that expression, but only after planning has failed.
 
 use std::ops::ControlFlow;
 
@@ -24,12 +24,12 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-use crate::sql::syntax::rewrite::{bare, name_of, normal};
-use crate::sql::syntax::{sql_in, sql_of};
+use crate::sql::syntax::rewrite::{bare, name_of};
+use crate::sql::syntax::{folded, sql_in, sql_of};
 use crate::sql::walks::{visit, visit_mut};
 
-/// The statement with keys selected below where names in them may mean two things; the words to try
-/// first.
+/// The statement with keys computed in a derived table if names in them are ambiguous; `None` if no
+/// key is.
 pub(in crate::sql) fn selected_below(statement: &Statement) -> Option<Statement> {
     if visit(sql_in(statement)?, &mut AnyCaptured).is_continue() {
         return None;
@@ -39,7 +39,7 @@ pub(in crate::sql) fn selected_below(statement: &Statement) -> Option<Statement>
     (changed != *statement).then_some(changed)
 }
 
-/// Finds a query with such a key.
+/// Finds a query with a key that has an ambiguous name.
 struct AnyCaptured;
 
 impl Visitor for AnyCaptured {
@@ -58,61 +58,62 @@ impl Visitor for AnyCaptured {
     }
 }
 
-/// Whether a key of a SELECT that may have further columns has a name of it within, or a subquery.
+/// Whether a key contains a name that the SELECT gives to something else, or a subquery, and
+/// columns can be added to the SELECT.
 fn any_captured(select: &Select, keys: &[OrderByExpr]) -> bool {
-    // A further column would be a further key of GROUP BY ALL.
+    // With GROUP BY ALL, an added column would be an added key.
     if select.distinct.is_some()
         || select.into.is_some()
         || matches!(select.group_by, GroupByExpr::All(_))
     {
         return false;
     }
-    let given: Vec<String> = select.projection.iter().filter_map(given_name).collect();
+    let given: Vec<String> = select.projection.iter().filter_map(capturing_name).collect();
     keys.iter().any(|key| is_captured(&key.expr, &given))
 }
 
-/// The statement with expressions in place of the numbers of columns, if it failed for one of
-/// these.
+/// The statement with expressions in place of the positions of columns, if it failed because of
+/// such a position.
 pub(in crate::sql) fn written_out(
     statement: &Statement,
     error: &DataFusionError,
 ) -> Option<Statement> {
-    if !is_number_of_group(error) {
+    if !is_position_of_group(error) {
         return None;
     }
     let mut changed = statement.clone();
-    let _ = visit_mut(sql_of(&mut changed)?, &mut EachQuery(write_numbers_out));
+    let _ = visit_mut(sql_of(&mut changed)?, &mut EachQuery(write_positions_out));
     (changed != *statement).then_some(changed)
 }
 
-fn is_number_of_group(error: &DataFusionError) -> bool {
+fn is_position_of_group(error: &DataFusionError) -> bool {
     match error.find_root() {
-        DataFusionError::Diagnostic(_, inner) => is_number_of_group(inner),
+        DataFusionError::Diagnostic(_, inner) => is_position_of_group(inner),
         DataFusionError::Plan(what) => what.starts_with("Column in ORDER BY must be in GROUP BY"),
         _ => false,
     }
 }
 
-/// Makes numbers of the keys of a SELECT DISTINCT that are selected.
+/// Replaces the keys of a SELECT DISTINCT that are selected with the positions of their columns.
 pub(in crate::sql) fn number_distinct(statement: &mut SqlStatement) {
     let _ = visit_mut(statement, &mut EachQuery(number_keys));
 }
 
-/// Does something to each query of a statement, the inner ones first.
+/// Applies a function to each query of a statement, the inner ones first.
 struct EachQuery(fn(&mut Query) -> Option<()>);
 
 impl VisitorMut for EachQuery {
     type Break = ();
 
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        // What there is nothing to do for stays as it is.
+        // `None` only says that the query stays as it is.
         let _ = (self.0)(query);
         ControlFlow::Continue(())
     }
 }
 
-/// The SELECT of a query, and its keys.
-fn parts(query: &mut Query) -> Option<(&mut Select, &mut Vec<OrderByExpr>)> {
+/// The SELECT and the sort keys of a query.
+fn select_and_keys(query: &mut Query) -> Option<(&mut Select, &mut Vec<OrderByExpr>)> {
     let SetExpr::Select(select) = query.body.as_mut() else { return None };
     match &mut query.order_by.as_mut()?.kind {
         OrderByKind::Expressions(keys) => Some((select, keys)),
@@ -121,35 +122,39 @@ fn parts(query: &mut Query) -> Option<(&mut Select, &mut Vec<OrderByExpr>)> {
 }
 
 fn number_keys(query: &mut Query) -> Option<()> {
-    let (select, keys) = parts(query)?;
-    if !matches!(select.distinct, Some(Distinct::Distinct)) || select.projection.iter().any(is_wild)
+    let (select, keys) = select_and_keys(query)?;
+    if !matches!(select.distinct, Some(Distinct::Distinct))
+        || select.projection.iter().any(is_wildcard)
     {
         return None;
     }
-    for key in
-        keys.iter_mut().filter(|key| name_of(&key.expr).is_none() && numbered(&key.expr).is_none())
+    for key in keys
+        .iter_mut()
+        .filter(|key| name_of(&key.expr).is_none() && as_position(&key.expr).is_none())
     {
-        let same =
-            |item: &SelectItem| computed(item).is_some_and(|expr| *bare(expr) == *bare(&key.expr));
-        if let Some(at) = select.projection.iter().position(same) {
-            key.expr = number(at + 1);
+        let same = |item: &SelectItem| {
+            expression(item).is_some_and(|expr| *bare(expr) == *bare(&key.expr))
+        };
+        if let Some(index) = select.projection.iter().position(same) {
+            key.expr = position(index + 1);
         }
     }
     Some(())
 }
 
-fn write_numbers_out(query: &mut Query) -> Option<()> {
-    let (select, keys) = parts(query)?;
-    if select.projection.iter().any(is_wild) {
+fn write_positions_out(query: &mut Query) -> Option<()> {
+    let (select, keys) = select_and_keys(query)?;
+    if select.projection.iter().any(is_wildcard) {
         return None;
     }
     if select.distinct.is_some() {
         let is_output =
-            |key: &OrderByExpr| numbered(&key.expr).is_some() || name_of(&key.expr).is_some();
-        return if keys.iter().all(is_output) { put_below(query, "*") } else { None };
+            |key: &OrderByExpr| as_position(&key.expr).is_some() || name_of(&key.expr).is_some();
+        return if keys.iter().all(is_output) { wrap_in_derived_table(query, "*") } else { None };
     }
     for key in keys.iter_mut() {
-        let item = numbered(&key.expr).and_then(|at| select.projection.get(at.checked_sub(1)?));
+        let item =
+            as_position(&key.expr).and_then(|number| select.projection.get(number.checked_sub(1)?));
         if let Some(SelectItem::UnnamedExpr(expr)) = item {
             key.expr = expr.clone();
         }
@@ -157,17 +162,17 @@ fn write_numbers_out(query: &mut Query) -> Option<()> {
     select_keys(query)
 }
 
-/// Selects keys in a query below, if a name in one of them may be taken for a column of the answer.
+/// Computes keys in a derived table, if a name in one of them may be taken for an output column.
 fn select_keys(query: &mut Query) -> Option<()> {
-    let (select, keys) = parts(query)?;
+    let (select, keys) = select_and_keys(query)?;
     if !any_captured(select, keys) {
         return None;
     }
     let known: Vec<String> = select.projection.iter().filter_map(name_of_item).collect();
-    let has_wild = select.projection.iter().any(is_wild);
+    let has_wildcard = select.projection.iter().any(is_wildcard);
     let is_output = |expr: &Expr| match bare(expr) {
-        Expr::Identifier(name) => has_wild || known.contains(&normal(name)),
-        other => numbered(other).is_some(),
+        Expr::Identifier(name) => has_wildcard || known.contains(&folded(name)),
+        other => as_position(other).is_some(),
     };
     let mut names = Vec::new();
     for key in keys.iter_mut().filter(|key| !is_output(&key.expr)) {
@@ -176,24 +181,25 @@ fn select_keys(query: &mut Query) -> Option<()> {
         select.projection.push(SelectItem::ExprWithAlias { expr, alias: name.clone() });
         names.push(name.to_string());
     }
-    put_below(query, &format!("* EXCLUDE ({})", names.join(", ")))
+    wrap_in_derived_table(query, &format!("* EXCLUDE ({})", names.join(", ")))
 }
 
-/// Moves the SELECT of a query into a derived table, and selects these columns from it in the order
-/// of the query.
-fn put_below(query: &mut Query, columns: &str) -> Option<()> {
-    let above = format!("SELECT {columns} FROM (SELECT 1) AS \"order:\"");
-    let above = *Parser::new(&DuckDbDialect {}).try_with_sql(&above).ok()?.parse_query().ok()?;
-    let below = std::mem::replace(&mut query.body, above.body);
+/// Moves the SELECT of a query into a derived table, and selects these columns from it. The ORDER
+/// BY stays outside.
+fn wrap_in_derived_table(query: &mut Query, columns: &str) -> Option<()> {
+    let template = format!("SELECT {columns} FROM (SELECT 1) AS \"order:\"");
+    let template =
+        *Parser::new(&DuckDbDialect {}).try_with_sql(&template).ok()?.parse_query().ok()?;
+    let select = std::mem::replace(&mut query.body, template.body);
     let SetExpr::Select(outer) = query.body.as_mut() else { return None };
     let TableFactor::Derived { subquery, .. } = &mut outer.from.first_mut()?.relation else {
         return None;
     };
-    subquery.body = below;
+    subquery.body = select;
     Some(())
 }
 
-/// Whether a key is more than a name or a number, and has one of these names in it or a subquery.
+/// Whether a key is more than a name, and contains one of these names or a subquery.
 fn is_captured(key: &Expr, given: &[String]) -> bool {
     !matches!(bare(key), Expr::Identifier(_)) && visit(key, &mut Captured(given)).is_break()
 }
@@ -215,33 +221,33 @@ impl Visitor for Captured<'_> {
     }
 }
 
-/// The name that an item gives to something else than a column of that name.
-fn given_name(item: &SelectItem) -> Option<String> {
+/// The alias of an item, unless the item is a column of the same name.
+fn capturing_name(item: &SelectItem) -> Option<String> {
     let SelectItem::ExprWithAlias { expr, alias } = item else { return None };
-    let name = normal(alias);
+    let name = folded(alias);
     (name_of(expr).as_ref() != Some(&name)).then_some(name)
 }
 
 fn name_of_item(item: &SelectItem) -> Option<String> {
     match item {
-        SelectItem::ExprWithAlias { alias, .. } => Some(normal(alias)),
+        SelectItem::ExprWithAlias { alias, .. } => Some(folded(alias)),
         SelectItem::UnnamedExpr(expr) => name_of(expr),
         _ => None,
     }
 }
 
-fn computed(item: &SelectItem) -> Option<&Expr> {
+fn expression(item: &SelectItem) -> Option<&Expr> {
     match item {
         SelectItem::ExprWithAlias { expr, .. } | SelectItem::UnnamedExpr(expr) => Some(expr),
         _ => None,
     }
 }
 
-fn is_wild(item: &SelectItem) -> bool {
+fn is_wildcard(item: &SelectItem) -> bool {
     matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
 }
 
-fn numbered(key: &Expr) -> Option<usize> {
+fn as_position(key: &Expr) -> Option<usize> {
     match key {
         Expr::Value(value) => match &value.value {
             Value::Number(digits, _) => digits.parse().ok(),
@@ -251,6 +257,6 @@ fn numbered(key: &Expr) -> Option<usize> {
     }
 }
 
-fn number(at: usize) -> Expr {
-    Expr::value(Value::Number(at.to_string(), false))
+fn position(number: usize) -> Expr {
+    Expr::value(Value::Number(number.to_string(), false))
 }

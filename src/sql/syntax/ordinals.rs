@@ -1,5 +1,5 @@
-//! `GROUP BY ROLLUP (1, 2)`: numbers in ROLLUP, CUBE and GROUPING SETS are places in the SELECT
-//! list, as they are in GROUP BY alone.
+//! `GROUP BY ROLLUP (1, 2)`: numbers in ROLLUP, CUBE and GROUPING SETS are positions in the SELECT
+//! list, as in a plain GROUP BY.
 //!
 //! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes them for
 //! constants.
@@ -8,7 +8,7 @@ use datafusion::sql::sqlparser::ast::{
     Expr, GroupByExpr, Select, SelectItem, Value, ValueWithSpan,
 };
 
-/// Puts the selected expressions in the place of their numbers.
+/// Replaces positions with the selected expressions.
 pub(in crate::sql) fn resolve(select: &mut Select) {
     let GroupByExpr::Expressions(keys, _) = &mut select.group_by else { return };
     for key in keys {
@@ -32,7 +32,7 @@ fn number(expr: &Expr) -> Option<usize> {
     }
 }
 
-/// The expression with a number, which is known where there is no star before it.
+/// The expression at a position, which is known if there is no `*` before it.
 fn selected(items: &[SelectItem], number: usize) -> Option<Expr> {
     let before = items.get(..number)?;
     let expressions = before.iter().map(|item| match item {

@@ -1,5 +1,5 @@
-//! The columns that a SELECT can name: those of its tables, merged where they are joined by names;
-//! and `*` written out as them.
+//! The columns that a SELECT can name: those of its tables, merged where tables are joined by them.
+//! Wildcards are expanded to these columns.
 
 use datafusion::common::Column;
 use datafusion::logical_expr::{Join as PlannedJoin, JoinType, LogicalPlan};
@@ -12,19 +12,19 @@ use datafusion::sql::sqlparser::tokenizer::Span;
 use crate::sql::syntax::folded;
 use crate::sql::syntax::using_names::constraint;
 
-/// What a table has, or several that are joined.
-pub(in crate::sql) struct Output {
+/// A column of a table, or of several joined tables.
+pub(in crate::sql) struct OutputColumn {
     column: Column,
-    /// Whether it is of both sides of a join.
+    /// Whether both sides of a join are joined by it.
     pub(in crate::sql) is_merged: bool,
 }
 
-impl Output {
+impl OutputColumn {
     pub(in crate::sql) fn is_named(&self, name: &str) -> bool {
         self.column.name == name
     }
 
-    /// The table that it is of.
+    /// The name of its table.
     pub(in crate::sql) fn table(&self) -> String {
         self.column
             .relation
@@ -32,13 +32,14 @@ impl Output {
             .map_or_else(|| "a subquery".to_owned(), |table| table.table().to_owned())
     }
 
-    /// How it is written if it is of both sides.
-    pub(in crate::sql) fn of_both(&self) -> Expr {
-        self.written(Span::empty())
+    /// The expression for a merged column.
+    pub(in crate::sql) fn merged_expr(&self) -> Expr {
+        self.to_expr(Span::empty())
     }
 
-    pub(in crate::sql) fn written(&self, place: Span) -> Expr {
-        let span = if self.is_merged { Span::empty() } else { place };
+    /// The qualified name. Only that of a merged column has an empty span.
+    fn to_expr(&self, span: Span) -> Expr {
+        let span = if self.is_merged { Span::empty() } else { span };
         let ident = |value: &String| Ident { value: value.clone(), quote_style: Some('"'), span };
         let table = self.column.relation.as_ref().map(|table| table.to_vec()).unwrap_or_default();
         let mut parts: Vec<Ident> = table.iter().chain([&self.column.name]).map(ident).collect();
@@ -49,13 +50,13 @@ impl Output {
     }
 }
 
-/// A SELECT list without `*`.
-pub(in crate::sql) fn list(select: &Select, from: &LogicalPlan) -> Option<Vec<SelectItem>> {
+/// The SELECT list with its wildcards expanded; `None` if one cannot be.
+pub(in crate::sql) fn expand_list(select: &Select, from: &LogicalPlan) -> Option<Vec<SelectItem>> {
     let mut items = Vec::new();
     for item in &select.projection {
         match item {
             SelectItem::Wildcard(options) => {
-                items.extend(chosen(all_of(&select.from, from)?, options)?)
+                items.extend(select_columns(all_columns(&select.from, from)?, options)?)
             }
             SelectItem::QualifiedWildcard(
                 SelectItemQualifiedWildcardKind::ObjectName(name),
@@ -63,19 +64,19 @@ pub(in crate::sql) fn list(select: &Select, from: &LogicalPlan) -> Option<Vec<Se
             ) => {
                 let [table] = name.0.as_slice() else { return None };
                 let table = folded(table.as_ident()?);
-                let is_own = |output: &Output| {
+                let belongs = |output: &OutputColumn| {
                     output
                         .column
                         .relation
                         .as_ref()
                         .is_some_and(|relation| relation.to_vec() == [table.as_str()])
                 };
-                let own: Vec<Output> = columns_of(from).into_iter().filter(is_own).collect();
-                // Of a table that there is not, DataFusion says so.
+                let own: Vec<OutputColumn> = columns_of(from).into_iter().filter(belongs).collect();
+                // If there is no such table, DataFusion reports it.
                 if own.is_empty() {
                     return None;
                 }
-                items.extend(chosen(own, options)?);
+                items.extend(select_columns(own, options)?);
             }
             SelectItem::QualifiedWildcard(..) => return None,
             other => items.push(other.clone()),
@@ -84,10 +85,10 @@ pub(in crate::sql) fn list(select: &Select, from: &LogicalPlan) -> Option<Vec<Se
     Some(items)
 }
 
-/// Columns without those that an EXCLUDE or EXCEPT names, and with those that a REPLACE gives. Each
-/// name means one.
-fn chosen(
-    mut outputs: Vec<Output>,
+/// The columns of a wildcard: without those of EXCLUDE or EXCEPT, and with the expressions of
+/// REPLACE. `None` if one of their names is unknown or ambiguous.
+fn select_columns(
+    mut outputs: Vec<OutputColumn>,
     options: &WildcardAdditionalOptions,
 ) -> Option<Vec<SelectItem>> {
     if options.opt_ilike.is_some() || options.opt_rename.is_some() || options.opt_alias.is_some() {
@@ -110,9 +111,9 @@ fn chosen(
     for name in excluded {
         take(&mut outputs, &folded(name))?;
     }
-    let place = options.wildcard_token.0.span;
+    let span = options.wildcard_token.0.span;
     let mut items: Vec<SelectItem> =
-        outputs.iter().map(|output| SelectItem::UnnamedExpr(output.written(place))).collect();
+        outputs.iter().map(|output| SelectItem::UnnamedExpr(output.to_expr(span))).collect();
     for replaced in options.opt_replace.iter().flat_map(|replace| &replace.items) {
         let name = folded(&replaced.column_name);
         let alias = Ident::with_quote('"', &name);
@@ -122,24 +123,29 @@ fn chosen(
     Some(items)
 }
 
-/// All that a FROM gives, in the order of the standard; `None` where the plan has another shape.
-pub(in crate::sql) fn all_of(from: &[TableWithJoins], plan: &LogicalPlan) -> Option<Vec<Output>> {
+/// All columns of a FROM, in the order of the standard; `None` if the plan has an unexpected shape.
+pub(in crate::sql) fn all_columns(
+    from: &[TableWithJoins],
+    plan: &LogicalPlan,
+) -> Option<Vec<OutputColumn>> {
     let (last, before) = from.split_last()?;
     if before.is_empty() {
         return joined(last, &last.joins, plan);
     }
     let join = join_of(plan)?;
-    let mut all = all_of(before, &join.left)?;
+    let mut all = all_columns(before, &join.left)?;
     all.extend(joined(last, &last.joins, &join.right)?);
     Some(all)
 }
 
-/// What a table and the first `joins` beside it give.
-fn joined(from: &TableWithJoins, joins: &[Join], plan: &LogicalPlan) -> Option<Vec<Output>> {
-    let Some((last, before)) = joins.split_last() else { return table(&from.relation, plan) };
+/// The columns of a table joined with these tables.
+fn joined(from: &TableWithJoins, joins: &[Join], plan: &LogicalPlan) -> Option<Vec<OutputColumn>> {
+    let Some((last, before)) = joins.split_last() else {
+        return table_columns(&from.relation, plan);
+    };
     let join = join_of(plan)?;
     let left = joined(from, before, &join.left)?;
-    let right = table(&last.relation, &join.right)?;
+    let right = table_columns(&last.relation, &join.right)?;
     match join.join_type {
         JoinType::LeftSemi | JoinType::LeftAnti | JoinType::LeftMark => return Some(left),
         JoinType::RightSemi | JoinType::RightAnti | JoinType::RightMark => return Some(right),
@@ -158,19 +164,23 @@ fn joined(from: &TableWithJoins, joins: &[Join], plan: &LogicalPlan) -> Option<V
     merged(left, right, &keys)
 }
 
-/// The columns of both, then those of the left side and of the right one.
-fn merged(mut left: Vec<Output>, mut right: Vec<Output>, keys: &[String]) -> Option<Vec<Output>> {
+/// The merged columns, then the others of the left side, then those of the right side.
+fn merged(
+    mut left: Vec<OutputColumn>,
+    mut right: Vec<OutputColumn>,
+    keys: &[String],
+) -> Option<Vec<OutputColumn>> {
     let mut all = Vec::new();
     for key in keys {
         take(&mut right, key)?;
-        all.push(Output { is_merged: true, ..take(&mut left, key)? });
+        all.push(OutputColumn { is_merged: true, ..take(&mut left, key)? });
     }
     all.extend(left);
     all.extend(right);
     Some(all)
 }
 
-fn table(table: &TableFactor, plan: &LogicalPlan) -> Option<Vec<Output>> {
+fn table_columns(table: &TableFactor, plan: &LogicalPlan) -> Option<Vec<OutputColumn>> {
     match table {
         TableFactor::NestedJoin { table_with_joins, alias: None } => {
             joined(table_with_joins, &table_with_joins.joins, plan)
@@ -179,27 +189,31 @@ fn table(table: &TableFactor, plan: &LogicalPlan) -> Option<Vec<Output>> {
     }
 }
 
-pub(in crate::sql) fn columns_of(plan: &LogicalPlan) -> Vec<Output> {
-    plan.schema().columns().into_iter().map(|column| Output { column, is_merged: false }).collect()
+fn columns_of(plan: &LogicalPlan) -> Vec<OutputColumn> {
+    plan.schema()
+        .columns()
+        .into_iter()
+        .map(|column| OutputColumn { column, is_merged: false })
+        .collect()
 }
 
 fn join_of(plan: &LogicalPlan) -> Option<&PlannedJoin> {
     match plan {
         LogicalPlan::Join(join) => Some(join),
-        // The condition of a join by what has no hash.
+        // A join by keys that cannot be hashed has its condition above.
         LogicalPlan::Filter(filter) => join_of(&filter.input),
         _ => None,
     }
 }
 
-/// Takes the one column of a name out.
-fn take(outputs: &mut Vec<Output>, name: &str) -> Option<Output> {
+/// Removes the only column of a name.
+fn take(outputs: &mut Vec<OutputColumn>, name: &str) -> Option<OutputColumn> {
     let at = position(outputs, name)?;
     Some(outputs.remove(at))
 }
 
-/// Where the one column of a name stands.
-fn position(outputs: &[Output], name: &str) -> Option<usize> {
+/// The index of the only column of a name.
+fn position(outputs: &[OutputColumn], name: &str) -> Option<usize> {
     let mut named = outputs.iter().enumerate().filter(|(_, output)| output.column.name == name);
     let (at, _) = named.next()?;
     named.next().is_none().then_some(at)

@@ -1,7 +1,7 @@
-//! From text to statements, in which what DataFusion would read otherwise is put right.
+//! Parses text into statements, and corrects what DataFusion would understand differently.
 //!
-//! Where this stands on the road of a query: first. All that changes a statement between the parser
-//! and the planner is named here, in the order in which it is done.
+//! Where this stands on the road of a query: first. Everything that changes each statement between
+//! the parser and the planner is listed here, in order.
 
 use datafusion::common::config::Dialect;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
@@ -10,23 +10,23 @@ use crate::error::Result;
 use crate::sql::convert::from_datafusion;
 use crate::sql::syntax::placeholders::allow_names;
 use crate::sql::syntax::{
-    dialect, frames, from_first, nesting, order_names, other_names, precedence, quantified,
+    dialect, frames, from_first, function_aliases, nesting, order_names, precedence, quantified,
     repeated, row_values, similar, sql_of, standard, underscores, values,
 };
 use crate::sql::types::decimals;
 use crate::sql::types::times;
 use crate::sql::types::zones;
 
-/// How deep a statement may be nested. Each level takes some kilobytes of stack, which grows on the
-/// heap.
-const MOST_NESTED: usize = 400;
+/// How deeply a statement may be nested. Each level takes some kilobytes of stack, which grows on
+/// the heap.
+const MAX_NESTING: usize = 400;
 
 /// Splits a text into statements at `;`.
 pub(in crate::sql) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement>> {
-    let dialect = dialect::named(dialect)?;
+    let dialect = dialect::from_name(dialect)?;
     let mut statements = DFParserBuilder::new(sql)
         .with_dialect(dialect.as_ref())
-        .with_recursion_limit(MOST_NESTED)
+        .with_recursion_limit(MAX_NESTING)
         .build()
         .and_then(|mut parser| parser.parse_statements())
         .map_err(from_datafusion)?;
@@ -35,18 +35,18 @@ pub(in crate::sql) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Stat
             nesting::check(sql)?;
             from_first::complete(sql);
             values::as_selects(sql);
-            other_names::translate(sql);
+            function_aliases::translate(sql);
             similar::as_regexes(sql)?;
             precedence::correct(sql);
             quantified::as_lists(sql);
             standard::reword(sql);
-            row_values::take_apart(sql);
+            row_values::expand(sql);
             frames::write_out(sql);
             decimals::keep_digits(sql);
-            repeated::leave_out(sql);
+            repeated::remove(sql);
             order_names::number_distinct(sql);
-            zones::as_function(sql);
-            times::correct(sql);
+            zones::rewrite_at_time_zone(sql);
+            times::correct_literals(sql);
             allow_names(sql);
             underscores::check(sql)?;
         }

@@ -1,4 +1,4 @@
-//! Placeholders with names in the VALUES of an INSERT.
+//! Named placeholders in the VALUES of an INSERT.
 
 use std::ops::ControlFlow;
 
@@ -6,8 +6,8 @@ use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value, ValueWith
 
 use crate::sql::walks::visit_expressions;
 
-/// DataFusion takes placeholders in the VALUES of an INSERT for numbered ones and refuses names;
-/// the same VALUES as a query inside are planned as in any query.
+/// Wraps such VALUES in a query. DataFusion expects numbered placeholders in the VALUES of an
+/// INSERT and refuses names, but accepts them in a query.
 pub(in crate::sql) fn allow_names(statement: &mut Statement) {
     let Statement::Insert(insert) = statement else { return };
     let Some(source) =
@@ -15,15 +15,15 @@ pub(in crate::sql) fn allow_names(statement: &mut Statement) {
     else {
         return;
     };
-    let named = |expression: &Expr| match expression {
+    let is_named = |expression: &Expr| match expression {
         Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) => {
-            name.get(1..)?.parse::<u32>().err()
+            name.get(1..).is_some_and(|name| name.parse::<u32>().is_err())
         }
-        _ => None,
+        _ => false,
     };
-    let found = visit_expressions(source.as_ref(), |expression| match named(expression) {
-        Some(_) => ControlFlow::Break(()),
-        None => ControlFlow::Continue(()),
+    let found = visit_expressions(source.as_ref(), |expression| match is_named(expression) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
     });
     if found.is_break() {
         *source.body = SetExpr::Query(source.clone());

@@ -1,48 +1,44 @@
-//! `a IS DISTINCT FROM b AND c` as SQL reads it: `(a IS DISTINCT FROM b) AND c`.
+//! Corrects the precedence of IS DISTINCT FROM: `a IS DISTINCT FROM b AND c` means `(a IS DISTINCT
+//! FROM b) AND c`.
 //!
 //! Where this stands on the road of a query: after parsing. The parser (sqlparser 0.62) takes
-//! everything behind `FROM` for the right side, down to the loosest operator. What stands in
-//! parentheses is a node of its own and is left as it is; any other right side whose operator binds
-//! less tightly than its parent's is taken apart here and put together again.
+//! everything after `FROM` for the right side, even past the loosest operator. Parentheses are a
+//! node of their own and stay as they are; any other right side whose operator binds less tightly
+//! than its parent's is rotated here.
 
 use std::ops::ControlFlow;
 
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, UnaryOperator, Value, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, UnaryOperator, Value, VisitMut};
 
-use crate::sql::walks::visit_mut;
+use crate::sql::walks::visit_expressions_mut;
 
-/// Corrects an expression, or whatever has some.
+/// Corrects an expression, or anything that contains expressions.
 pub(in crate::sql) fn correct(tree: &mut impl VisitMut) {
-    let _ = visit_mut(tree, &mut Correction);
+    let _ = visit_expressions_mut(tree, |expr| {
+        rotate(expr);
+        ControlFlow::<()>::Continue(())
+    });
 }
 
-struct Correction;
-
-impl VisitorMut for Correction {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let own = binding(expr);
-        let Some(right) = right_side(expr) else { return ControlFlow::Continue(()) };
-        if binding(right) >= own && !is_test_in_test(own, right) {
-            return ControlFlow::Continue(());
-        }
-        // The first operand of the loosest operators belongs to this one.
-        let mut taken = placeholder();
-        std::mem::swap(right, &mut taken);
-        let place = first_operand(&mut taken, own);
-        if let Some(right) = right_side(expr) {
-            std::mem::swap(place, right);
-        }
-        std::mem::swap(place, expr);
-        *expr = taken;
-        ControlFlow::Continue(())
+/// Makes the loosest operator the root of an expression.
+fn rotate(expr: &mut Expr) {
+    let own = binding(expr);
+    let Some(right) = right_side(expr) else { return };
+    if binding(right) >= own && !is_test_in_test(own, right) {
+        return;
     }
+    // The first operand of the looser operators belongs to this one.
+    let mut taken = placeholder();
+    std::mem::swap(right, &mut taken);
+    let first = first_operand(&mut taken, own);
+    if let Some(right) = right_side(expr) {
+        std::mem::swap(first, right);
+    }
+    std::mem::swap(first, expr);
+    *expr = taken;
 }
 
-/// How tightly the operators bind that take part.
+/// How tightly an operator binds.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Binding {
     Or,
@@ -72,12 +68,12 @@ fn binding(expr: &Expr) -> Binding {
     }
 }
 
-/// Tests one after the other belong together from the left: `a IS DISTINCT FROM b IS NULL`.
+/// Tests are left-associative: `a IS DISTINCT FROM b IS NULL`.
 fn is_test_in_test(own: Binding, right: &Expr) -> bool {
     own == Binding::Test && binding(right) == Binding::Test
 }
 
-/// The operand behind an operator whose operand may have been read too far.
+/// The right operand of an operator, if the parser may have read too much into it.
 fn right_side(expr: &mut Expr) -> Option<&mut Expr> {
     match expr {
         Expr::BinaryOp { op: BinaryOperator::And | BinaryOperator::Or, right, .. }
@@ -88,9 +84,9 @@ fn right_side(expr: &mut Expr) -> Option<&mut Expr> {
     }
 }
 
-/// The first operand of operators that bind less tightly than `than`.
-fn first_operand(expr: &mut Expr, than: Binding) -> &mut Expr {
-    if binding(expr) >= than && !is_test_in_test(than, expr) {
+/// The leftmost operand below operators that bind less tightly than `own`.
+fn first_operand(expr: &mut Expr, own: Binding) -> &mut Expr {
+    if binding(expr) >= own && !is_test_in_test(own, expr) {
         return expr;
     }
     match expr {
@@ -104,7 +100,7 @@ fn first_operand(expr: &mut Expr, than: Binding) -> &mut Expr {
         | Expr::IsFalse(first)
         | Expr::IsNotFalse(first)
         | Expr::IsUnknown(first)
-        | Expr::IsNotUnknown(first) => first_operand(first, than),
+        | Expr::IsNotUnknown(first) => first_operand(first, own),
         other => other,
     }
 }

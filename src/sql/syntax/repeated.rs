@@ -1,8 +1,7 @@
-//! Keys that are named again, left out: in `DISTINCT ON (a, a)` and the ORDER BY that goes with a
-//! DISTINCT ON.
+//! Removes repeated keys from `DISTINCT ON (a, a)` and from the ORDER BY of a DISTINCT ON.
 //!
-//! A key that comes again decides nothing. DataFusion (55.2) counts such keys differently in two
-//! places and fails.
+//! A repeated key has no effect. DataFusion (55.2) counts such keys differently in two places, and
+//! fails.
 
 use std::ops::ControlFlow;
 
@@ -12,8 +11,8 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::sql::walks::visit_mut;
 
-/// Leaves them out of every query of a statement.
-pub(in crate::sql) fn leave_out(statement: &mut Statement) {
+/// Removes repeated keys from every query of a statement.
+pub(in crate::sql) fn remove(statement: &mut Statement) {
     let _ = visit_mut(statement, &mut Repeated);
 }
 

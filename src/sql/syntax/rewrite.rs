@@ -1,11 +1,12 @@
-//! What other databases accept and DataFusion's planner does not: columns of one name in a SELECT,
-//! aggregates that differ in a cast alone, and a plus before what is no number.
+//! Rewrites what other databases accept and DataFusion's planner does not: several columns with the
+//! same name in a SELECT, aggregates that differ only in a cast, and a plus before something other
+//! than a number.
 //!
-//! A statement that fails for one of these is rewritten and planned once more, so that others pay
-//! nothing. Columns of a name that an earlier one has get a name of their own while the statement
-//! is planned (`a:1`), and the answer has the names that were asked for. `min(a), min(a::double)`
-//! are one name to DataFusion, which leaves casts out: here they are marked, and the mark is part
-//! of the name. A plus is left out.
+//! Only a statement that failed for one of these is rewritten and planned once more, so that others
+//! pay nothing. Columns with the name of an earlier one get a new name while the statement is
+//! planned (`a:1`), and the answer has the requested names again. `min(a), min(a::double)` have the
+//! same name in DataFusion, which leaves casts out of names: here casts are marked, and the mark is
+//! part of the name. A plus is removed.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -27,43 +28,47 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::sql::syntax::marks::{named_cast, unmarked};
-use crate::sql::syntax::sql_of;
+use crate::sql::syntax::{folded, sql_of};
 use crate::sql::walks::{rewrite_up, visit_mut};
 
-/// A statement as it is planned, where that is not as it was written.
+/// A statement that is planned differently from how it was written.
 pub(in crate::sql) struct Rewritten {
     pub(in crate::sql) statement: Statement,
-    /// Names that columns have while it is planned, with those that were asked for; an expression
-    /// has the name that DataFusion gives it.
-    given: HashMap<String, Option<String>>,
-    shows_casts: bool,
+    /// The requested names by the new names; `None` for an expression, which is named by
+    /// DataFusion.
+    new_names: HashMap<String, Option<String>>,
+    marks_casts: bool,
 }
 
-/// The statement in other words, if it failed for something that these mend: with the least changes
-/// first.
+/// Rewritten statements to try, if the statement failed for something that a rewrite can correct.
+/// The one with the fewest changes comes first.
 pub(in crate::sql) fn candidates(statement: &Statement, error: &DataFusionError) -> Vec<Rewritten> {
-    if !is_mended(error) {
+    if !is_correctable(error) {
         return Vec::new();
     }
-    [false, true].into_iter().filter_map(|shows_casts| rewritten(statement, shows_casts)).collect()
+    [false, true].into_iter().filter_map(|marks_casts| rewritten(statement, marks_casts)).collect()
 }
 
-fn rewritten(statement: &Statement, shows_casts: bool) -> Option<Rewritten> {
+fn rewritten(statement: &Statement, marks_casts: bool) -> Option<Rewritten> {
     let mut changed = statement.clone();
     let inner = sql_of(&mut changed)?;
-    // The columns of a table or view that is made need names of their own.
-    let makes = matches!(inner, SqlStatement::CreateTable(_) | SqlStatement::CreateView(_));
-    let mut names =
-        Names { given: HashMap::new(), text: inner.to_string(), renames: !makes, shows_casts };
+    // The columns of a new table or view need distinct names.
+    let creates = matches!(inner, SqlStatement::CreateTable(_) | SqlStatement::CreateView(_));
+    let mut names = Renamer {
+        new_names: HashMap::new(),
+        text: inner.to_string(),
+        renames: !creates,
+        marks_casts,
+    };
     let _ = visit_mut(inner, &mut names);
     (changed != *statement).then_some(Rewritten {
         statement: changed,
-        given: names.given,
-        shows_casts,
+        new_names: names.new_names,
+        marks_casts,
     })
 }
 
-fn is_mended(error: &DataFusionError) -> bool {
+fn is_correctable(error: &DataFusionError) -> bool {
     match error.find_root() {
         DataFusionError::SchemaError(schema, _) => matches!(
             schema.as_ref(),
@@ -71,7 +76,7 @@ fn is_mended(error: &DataFusionError) -> bool {
                 | SchemaError::DuplicateUnqualifiedField { .. }
                 | SchemaError::AmbiguousReference { .. }
         ),
-        DataFusionError::Diagnostic(_, inner) => is_mended(inner),
+        DataFusionError::Diagnostic(_, inner) => is_correctable(inner),
         DataFusionError::Plan(what) => {
             what.contains("require unique expression names")
                 || what.starts_with("Unary operator '+' only supports")
@@ -81,16 +86,15 @@ fn is_mended(error: &DataFusionError) -> bool {
 }
 
 impl Rewritten {
-    /// The names that columns have while the statement is planned, with those that they would have
-    /// had.
+    /// The original names by the names that columns have while the statement is planned.
     pub(in crate::sql) fn names(
         &self,
         plan: &LogicalPlan,
     ) -> DataFusionResult<HashMap<String, String>> {
         let known =
-            |(given, asked): (&String, &Option<String>)| Some((given.clone(), asked.clone()?));
-        let mut names: HashMap<String, String> = self.given.iter().filter_map(known).collect();
-        if names.len() == self.given.len() && !self.shows_casts {
+            |(new, requested): (&String, &Option<String>)| Some((new.clone(), requested.clone()?));
+        let mut names: HashMap<String, String> = self.new_names.iter().filter_map(known).collect();
+        if names.len() == self.new_names.len() && !self.marks_casts {
             return Ok(names);
         }
         plan.apply_with_subqueries(|node| {
@@ -101,7 +105,7 @@ impl Rewritten {
                 }
                 expr.apply(|expr| {
                     if let PlannedExpr::Alias(alias) = expr
-                        && self.given.get(&alias.name).is_some_and(Option::is_none)
+                        && self.new_names.get(&alias.name).is_some_and(Option::is_none)
                     {
                         names.insert(alias.name.clone(), unmarked_name(&alias.expr)?);
                     }
@@ -109,7 +113,7 @@ impl Rewritten {
                 })
             })
         })?;
-        // What the SELECT has of an aggregate is its name with marks.
+        // Above an aggregate, the SELECT refers to it by its name with marks.
         let plain = names.clone();
         names
             .values_mut()
@@ -119,25 +123,25 @@ impl Rewritten {
     }
 }
 
-/// The plan of an answer with the names that were asked for.
+/// Gives the columns of an answer their original names.
 pub(in crate::sql) fn restore(
     plan: Arc<dyn ExecutionPlan>,
     names: &HashMap<String, String>,
 ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
     let schema = plan.schema();
-    let asked =
+    let has_new_names =
         |schema: &ArrowSchema| schema.fields().iter().any(|field| names.contains_key(field.name()));
-    if !asked(&schema) {
+    if !has_new_names(&schema) {
         return Ok(plan);
     }
-    let columns = schema.fields().iter().enumerate().map(|(at, field)| ProjectionExpr {
-        expr: Arc::new(Column::new(field.name(), at)) as Arc<dyn PhysicalExpr>,
+    let columns = schema.fields().iter().enumerate().map(|(index, field)| ProjectionExpr {
+        expr: Arc::new(Column::new(field.name(), index)) as Arc<dyn PhysicalExpr>,
         alias: names.get(field.name()).unwrap_or(field.name()).clone(),
     });
     Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
 }
 
-/// The plan of an answer with these names for its columns.
+/// Gives the columns of an answer these names.
 pub(in crate::sql) fn rename(
     plan: Arc<dyn ExecutionPlan>,
     names: &[&str],
@@ -147,15 +151,16 @@ pub(in crate::sql) fn rename(
     if names.len() != schema.fields().len() || known.eq(names.iter().copied()) {
         return Ok(plan);
     }
-    let columns =
-        schema.fields().iter().zip(names).enumerate().map(|(at, (field, name))| ProjectionExpr {
-            expr: Arc::new(Column::new(field.name(), at)) as Arc<dyn PhysicalExpr>,
+    let columns = schema.fields().iter().zip(names).enumerate().map(|(index, (field, name))| {
+        ProjectionExpr {
+            expr: Arc::new(Column::new(field.name(), index)) as Arc<dyn PhysicalExpr>,
             alias: (*name).to_owned(),
-        });
+        }
+    });
     Ok(Arc::new(ProjectionExec::try_new(columns.collect::<Vec<_>>(), plan)?))
 }
 
-/// The name that DataFusion gives an expression that has no marks.
+/// The name that DataFusion gives to an expression without its marks.
 fn unmarked_name(expr: &PlannedExpr) -> DataFusionResult<String> {
     let plain = rewrite_up(expr.clone(), |expr| {
         Ok(unmarked(&expr).map_or(Transformed::no(expr), Transformed::yes))
@@ -163,17 +168,16 @@ fn unmarked_name(expr: &PlannedExpr) -> DataFusionResult<String> {
     Ok(plain.data.qualified_name().1)
 }
 
-/// Gives names to columns that need them, and takes pluses away.
-struct Names {
-    given: HashMap<String, Option<String>>,
+/// Gives new names to columns that need them, marks casts, and removes pluses.
+struct Renamer {
+    new_names: HashMap<String, Option<String>>,
     /// The whole statement, in which a new name must not occur.
     text: String,
     renames: bool,
-    /// Whether casts stand in the names of expressions, which they do not otherwise.
-    shows_casts: bool,
+    marks_casts: bool,
 }
 
-impl VisitorMut for Names {
+impl VisitorMut for Renamer {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
@@ -183,7 +187,7 @@ impl VisitorMut for Names {
             }
             _ => Vec::new(),
         };
-        let which = if self.renames { Renamed::Twins } else { Renamed::None };
+        let which = if self.renames { Renamed::Duplicates } else { Renamed::None };
         self.rename(&mut query.body, &order, which);
         ControlFlow::Continue(())
     }
@@ -193,7 +197,7 @@ impl VisitorMut for Names {
             Expr::UnaryOp { op: UnaryOperator::Plus, expr: operand } => {
                 *expr = Expr::Nested(operand.clone())
             }
-            Expr::Cast { .. } if self.shows_casts => *expr = named_cast(expr.clone()),
+            Expr::Cast { .. } if self.marks_casts => *expr = named_cast(expr.clone()),
             _ => {}
         }
         ControlFlow::Continue(())
@@ -204,29 +208,29 @@ impl VisitorMut for Names {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Renamed {
     None,
-    /// Those that share one, and those beside a `*`.
-    Twins,
+    /// Those whose name an earlier column has, and those beside a `*`.
+    Duplicates,
     All,
 }
 
 /// A column of a SELECT.
 struct Item {
-    /// What it can be asked for by.
+    /// The name by which other clauses can refer to it.
     name: Option<String>,
-    /// What it computes.
+    /// The text of its expression.
     text: String,
 }
 
-impl Names {
+impl Renamer {
     fn rename(&mut self, body: &mut SetExpr, order: &[String], which: Renamed) {
         let select = match body {
-            // The columns of a table that SELECT … INTO makes need names of their own too.
+            // The columns of a table that SELECT … INTO creates need distinct names, too.
             SetExpr::Select(select) if select.into.is_none() => select,
             SetExpr::SetOperation { left, right, set_quantifier, .. } => {
                 use SetQuantifier::{AllByName, ByName, DistinctByName};
                 let by_name = matches!(set_quantifier, AllByName | ByName | DistinctByName);
                 self.rename(left, order, which);
-                // The columns have the names of the first part.
+                // The columns of a set operation have the names of its left side.
                 return self.rename(right, &[], if by_name { which } else { Renamed::All });
             }
             SetExpr::Query(query) if which == Renamed::All && query.order_by.is_none() => {
@@ -237,21 +241,23 @@ impl Names {
         if which == Renamed::None {
             return;
         }
-        let wild = |item: &SelectItem| {
+        let is_wildcard = |item: &SelectItem| {
             matches!(item, SelectItem::Wildcard(_) | SelectItem::QualifiedWildcard(..))
         };
-        let any = select.projection.iter().any(wild);
+        let has_wildcard = select.projection.iter().any(is_wildcard);
         let mut before: Vec<Item> = Vec::new();
         for selected in &mut select.projection {
             let Some((item, expr)) = item(selected) else { continue };
             let same = |earlier: &&Item| earlier.name == item.name || item.name.is_none();
-            let twin = before.iter().find(same);
-            // Which of two different columns is meant by ORDER BY is for the statement to say.
-            let unclear = |twin: &&Item| {
-                twin.text != item.text
+            let duplicate = before.iter().find(same);
+            // If ORDER BY names one of two different columns, the statement stays ambiguous.
+            let is_ambiguous = |duplicate: &&Item| {
+                duplicate.text != item.text
                     && item.name.as_ref().is_some_and(|name| order.contains(name))
             };
-            if (twin.is_some() || any || which == Renamed::All) && twin.filter(unclear).is_none() {
+            if (duplicate.is_some() || has_wildcard || which == Renamed::All)
+                && duplicate.filter(is_ambiguous).is_none()
+            {
                 let name = self.new_name(&item);
                 *selected = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) };
             }
@@ -260,12 +266,12 @@ impl Names {
     }
 
     fn new_name(&mut self, item: &Item) -> String {
-        let like = item.name.as_deref().unwrap_or(&item.text);
+        let base = item.name.as_deref().unwrap_or(&item.text);
         let mut number = 1;
         loop {
-            let name = format!("{like}:{number}");
-            if !self.text.contains(&name) && !self.given.contains_key(&name) {
-                self.given.insert(name.clone(), item.name.clone());
+            let name = format!("{base}:{number}");
+            if !self.text.contains(&name) && !self.new_names.contains_key(&name) {
+                self.new_names.insert(name.clone(), item.name.clone());
                 return name;
             }
             number += 1;
@@ -273,20 +279,20 @@ impl Names {
     }
 }
 
-/// A column of a SELECT, and the expression that gives it, under its old name where it has one.
+/// A column of a SELECT, and its expression.
 fn item(selected: &SelectItem) -> Option<(Item, Expr)> {
     match selected {
         SelectItem::UnnamedExpr(expr) => {
             Some((Item { name: name_of(expr), text: bare(expr).to_string() }, expr.clone()))
         }
         SelectItem::ExprWithAlias { expr, alias } => {
-            Some((Item { name: Some(normal(alias)), text: bare(expr).to_string() }, expr.clone()))
+            Some((Item { name: Some(folded(alias)), text: bare(expr).to_string() }, expr.clone()))
         }
         _ => None,
     }
 }
 
-/// The expression without parentheses and pluses around it, which DataFusion does not see either.
+/// The expression without the parentheses and pluses around it, which DataFusion ignores, too.
 pub(in crate::sql) fn bare(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => bare(inner),
@@ -294,15 +300,11 @@ pub(in crate::sql) fn bare(expr: &Expr) -> &Expr {
     }
 }
 
-/// The name of a column that is no more than that.
+/// The name of an expression that is only a column.
 pub(in crate::sql) fn name_of(expr: &Expr) -> Option<String> {
     match bare(expr) {
-        Expr::Identifier(name) => Some(normal(name)),
-        Expr::CompoundIdentifier(parts) => parts.last().map(normal),
+        Expr::Identifier(name) => Some(folded(name)),
+        Expr::CompoundIdentifier(parts) => parts.last().map(folded),
         _ => None,
     }
-}
-
-pub(in crate::sql) fn normal(name: &Ident) -> String {
-    if name.quote_style.is_some() { name.value.clone() } else { name.value.to_lowercase() }
 }

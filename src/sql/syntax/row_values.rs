@@ -1,10 +1,10 @@
-//! Comparisons of rows, `(a, b) = (c, d)` and `(a, b) IN (…)`, as comparisons of their values, and
-//! tests whether all are null.
+//! Expands comparisons of rows, `(a, b) = (c, d)` and `(a, b) IN (…)`, and tests of rows for
+//! null, to comparisons and tests of their values.
 //!
 //! Where this stands on the road of a query: after parsing. DataFusion (55.2) compares rows as
-//! structs, in which null equals null, brings their values to types in which decimals are not
-//! exact, and knows no subqueries of several columns. In SQL, `(a, b) = (c, d)` is `a = c AND b =
-//! d`, and `(a, b) IS NOT NULL` is `a IS NOT NULL AND b IS NOT NULL`. `ROW(a, b)` is `(a, b)`.
+//! structs, in which null equals null, coerces their values to types in which decimals are not
+//! exact, and does not know subqueries of several columns. In SQL, `(a, b) = (c, d)` is `a = c AND
+//! b = d`, and `(a, b) IS NOT NULL` is `a IS NOT NULL AND b IS NOT NULL`. `ROW(a, b)` is `(a, b)`.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -19,25 +19,25 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::sql::walks::visit_mut;
 
-/// How the names of subqueries of several columns begin.
+/// The prefix of the names of subqueries of several columns.
 pub(in crate::sql) const ROWS: &str = "sty__rows_";
 
-/// Takes all comparisons of rows in a statement apart.
-pub(in crate::sql) fn take_apart(statement: &mut Statement) {
-    let _ = visit_mut(statement, &mut Apart::default());
+/// Expands all comparisons of rows in a statement.
+pub(in crate::sql) fn expand(statement: &mut Statement) {
+    let _ = visit_mut(statement, &mut RowComparisons::default());
 }
 
 #[derive(Default)]
-struct Apart {
-    /// How many subqueries have got names.
+struct RowComparisons {
+    /// How many subqueries have been named.
     subqueries: usize,
 }
 
-impl VisitorMut for Apart {
+impl VisitorMut for RowComparisons {
     type Break = ();
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        // What a WHERE does not let through may be null or false.
+        // A WHERE does not distinguish null from false.
         if let Some(condition) = &mut select.selection {
             without_unknown(condition);
         }
@@ -45,10 +45,10 @@ impl VisitorMut for Apart {
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let apart = match &*expr {
+        let expanded = match &*expr {
             Expr::BinaryOp { left, op, right } => match (row(left), row(right)) {
                 (Some(left), Some(right)) if left.len() == right.len() => {
-                    compared(&left, op, &right)
+                    compare(&left, op, &right)
                 }
                 _ => None,
             },
@@ -56,8 +56,8 @@ impl VisitorMut for Apart {
                 (Some(values), Some(low), Some(high))
                     if values.len() == low.len() && low.len() == high.len() =>
                 {
-                    let from = compared(&values, &BinaryOperator::GtEq, &low);
-                    let both = from.zip(compared(&values, &BinaryOperator::LtEq, &high));
+                    let from = compare(&values, &BinaryOperator::GtEq, &low);
+                    let both = from.zip(compare(&values, &BinaryOperator::LtEq, &high));
                     let both = both.map(|(from, to)| binary(&from, &BinaryOperator::And, &to));
                     both.map(|both| if *negated { not(both) } else { both })
                 }
@@ -69,18 +69,18 @@ impl VisitorMut for Apart {
             Expr::InSubquery { expr, subquery, negated } => {
                 row(expr).and_then(|row| self.in_subquery(&row, subquery, *negated))
             }
-            Expr::IsNull(of) => all(of, Expr::IsNull),
-            Expr::IsNotNull(of) => all(of, Expr::IsNotNull),
+            Expr::IsNull(operand) => all(operand, Expr::IsNull),
+            Expr::IsNotNull(operand) => all(operand, Expr::IsNotNull),
             _ => None,
         };
-        if let Some(apart) = apart {
-            *expr = Expr::Nested(Box::new(apart));
+        if let Some(expanded) = expanded {
+            *expr = Expr::Nested(Box::new(expanded));
         }
         ControlFlow::Continue(())
     }
 }
 
-/// The values of a row.
+/// The values of a row; `None` for an expression that is not a row.
 fn row(expr: &Expr) -> Option<Cow<'_, [Expr]>> {
     match expr {
         Expr::Tuple(values) => Some(Cow::Borrowed(values)),
@@ -105,20 +105,20 @@ fn called_row(function: &Function) -> Option<Vec<Expr>> {
 }
 
 /// Whether all values of a row pass a test.
-fn all(of: &Expr, test: fn(Box<Expr>) -> Expr) -> Option<Expr> {
-    let values = row(of)?;
+fn all(expr: &Expr, test: fn(Box<Expr>) -> Expr) -> Option<Expr> {
+    let values = row(expr)?;
     let each = values.iter().map(|value| test(Box::new(Expr::Nested(Box::new(value.clone())))));
     each.reduce(|all, next| binary(&all, &BinaryOperator::And, &next))
 }
 
-fn compared(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Option<Expr> {
+fn compare(left: &[Expr], op: &BinaryOperator, right: &[Expr]) -> Option<Expr> {
     use BinaryOperator::{And, Eq, Gt, GtEq, Lt, LtEq, NotEq, Or};
     let mut each = left.iter().zip(right).map(|(left, right)| binary(left, op, right));
     match op {
         Eq => each.reduce(|all, next| binary(&all, &And, &next)),
         NotEq => each.reduce(|any, next| binary(&any, &Or, &next)),
         Lt | LtEq | Gt | GtEq => {
-            // The first values that differ decide.
+            // The first pair of values that differ decides.
             let strict = if matches!(op, Lt | LtEq) { Lt } else { Gt };
             let pairs = left.iter().zip(right).rev().skip(1);
             Some(pairs.fold(each.next_back()?, |rest, (left, right)| {
@@ -138,7 +138,7 @@ fn binary(left: &Expr, op: &BinaryOperator, right: &Expr) -> Expr {
 fn in_list(values: &[Expr], list: &[Expr], negated: bool) -> Option<Expr> {
     let equal = |member: &Expr| {
         let member = row(member).filter(|member| member.len() == values.len())?;
-        Some(Expr::Nested(Box::new(compared(values, &BinaryOperator::Eq, &member)?)))
+        Some(Expr::Nested(Box::new(compare(values, &BinaryOperator::Eq, &member)?)))
     };
     let each = list.iter().map(equal).collect::<Option<Vec<Expr>>>()?;
     let any = each.into_iter().reduce(|any, next| binary(&any, &BinaryOperator::Or, &next))?;
@@ -149,13 +149,13 @@ fn not(expr: Expr) -> Expr {
     Expr::UnaryOp { op: UnaryOperator::Not, expr: Box::new(Expr::Nested(Box::new(expr))) }
 }
 
-impl Apart {
-    /// True where the subquery has an equal row, else null where it has one that may be equal.
+impl RowComparisons {
+    /// True if the subquery has an equal row; otherwise null if it has a row that may be equal.
     fn in_subquery(&mut self, values: &[Expr], subquery: &Query, negated: bool) -> Option<Expr> {
         self.subqueries += 1;
         let name = format!("{ROWS}{}", self.subqueries);
         let columns: Vec<String> =
-            (0..values.len()).map(|at| format!("sty__{}_{at}", self.subqueries)).collect();
+            (0..values.len()).map(|column| format!("sty__{}_{column}", self.subqueries)).collect();
         let text =
             format!("SELECT 1 FROM (SELECT 1) AS \"{name}\" (\"{}\")", columns.join("\", \""));
         let template =
@@ -167,7 +167,7 @@ impl Apart {
             })
             .map(|parser| parser.ok()?.parse_expr().ok())
             .collect::<Option<Vec<Expr>>>()?;
-        let equal = compared(values, &BinaryOperator::Eq, &member)?;
+        let equal = compare(values, &BinaryOperator::Eq, &member)?;
         let found = exists(&template, subquery, equal.clone())?;
         let unknown =
             exists(&template, subquery, Expr::IsNull(Box::new(Expr::Nested(Box::new(equal)))))?;
@@ -177,7 +177,7 @@ impl Apart {
     }
 }
 
-/// Leaves out, of conditions that must all be true, what only makes them null.
+/// Simplifies conditions that must all be true: removes what can only make them null.
 fn without_unknown(condition: &mut Expr) {
     let found = match condition {
         Expr::BinaryOp { left, op: BinaryOperator::And, right } => {
@@ -207,7 +207,7 @@ fn is_and_null(expr: &Expr) -> bool {
     }
 }
 
-/// `EXISTS` of rows of the subquery that fulfil a condition.
+/// `EXISTS` over the rows of the subquery that satisfy a condition.
 fn exists(template: &Query, subquery: &Query, condition: Expr) -> Option<Expr> {
     let mut query = template.clone();
     let SetExpr::Select(select) = query.body.as_mut() else { return None };

@@ -1,9 +1,10 @@
 //! `x SIMILAR TO 'pattern'` as `x ~ '^(?:regex)$'`.
 //!
 //! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes the pattern for
-//! a regex that matches anywhere, and knows no ESCAPE. In SQL the whole text must match; `%` and
-//! `_` are what they are in LIKE, `| * + ? { } ( ) [ ]` what they are in regexes, and the rest, `.
-//! ^ $` among it, is itself. A pattern that is no literal becomes a regex row by row.
+//! a regex that matches anywhere, and does not know ESCAPE. In SQL the whole text must match; `%`
+//! and `_` mean the same as in LIKE, `| * + ? { } ( ) [ ]` the same as in regexes, and all other
+//! characters, such as `. ^ $`, stand for themselves. A pattern that is not a literal is turned
+//! into a regex row by row.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,51 +18,42 @@ use datafusion::logical_expr::{
     ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, Value, ValueWithSpan, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{BinaryOperator, Expr, Value, ValueWithSpan, VisitMut};
 
 use crate::error::{Error, Result};
-use crate::sql::walks::visit_mut;
+use crate::sql::walks::{function_call, visit_expressions_mut};
 
-/// The name of the function that makes a regex of a pattern, which nobody else gives to one.
-const REGEX_OF: &str = "sty__similar";
+/// The function that turns a pattern into a regex. The prefix keeps the name out of the users' way.
+const SIMILAR_TO_REGEX: &str = "sty__similar";
 
-/// Rewrites SIMILAR TO in an expression, or in whatever has some.
+/// Rewrites SIMILAR TO in an expression, or in anything that contains expressions.
 pub(in crate::sql) fn as_regexes(tree: &mut impl VisitMut) -> Result<()> {
-    match visit_mut(tree, &mut AsRegexes) {
+    match visit_expressions_mut(tree, as_regex) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(why) => Err(Error::InvalidInput(why)),
     }
 }
 
-struct AsRegexes;
-
-impl VisitorMut for AsRegexes {
-    type Break = String;
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<String> {
-        let Expr::SimilarTo { negated, expr: left, pattern, escape_char } = &*expr else {
-            return ControlFlow::Continue(());
-        };
-        match escape(escape_char.as_ref()).and_then(|escape| regex_of(pattern, escape)) {
-            Ok(regex) => {
-                let op = if *negated {
-                    BinaryOperator::PGRegexNotMatch
-                } else {
-                    BinaryOperator::PGRegexMatch
-                };
-                let matches = Expr::BinaryOp { left: left.clone(), op, right: Box::new(regex) };
-                *expr = Expr::Nested(Box::new(matches));
-                ControlFlow::Continue(())
-            }
-            Err(why) => ControlFlow::Break(why),
+fn as_regex(expr: &mut Expr) -> ControlFlow<String> {
+    let Expr::SimilarTo { negated, expr: left, pattern, escape_char } = &*expr else {
+        return ControlFlow::Continue(());
+    };
+    match escape(escape_char.as_ref()).and_then(|escape| regex_expr(pattern, escape)) {
+        Ok(regex) => {
+            let op = if *negated {
+                BinaryOperator::PGRegexNotMatch
+            } else {
+                BinaryOperator::PGRegexMatch
+            };
+            let matches = Expr::BinaryOp { left: left.clone(), op, right: Box::new(regex) };
+            *expr = Expr::Nested(Box::new(matches));
+            ControlFlow::Continue(())
         }
+        Err(why) => ControlFlow::Break(why),
     }
 }
 
-/// The escape character: the backslash unless there is an ESCAPE; none where that is empty.
+/// The escape character: the backslash unless there is an ESCAPE; none if that is empty.
 fn escape(given: Option<&ValueWithSpan>) -> Result<Option<char>, String> {
     let Some(given) = given else { return Ok(Some('\\')) };
     if let Value::SingleQuotedString(text) = &given.value {
@@ -73,37 +65,22 @@ fn escape(given: Option<&ValueWithSpan>) -> Result<Option<char>, String> {
     Err(format!("SIMILAR TO … ESCAPE {given}: the escape is one character, or ''"))
 }
 
-/// What a text is matched with.
-fn regex_of(pattern: &Expr, escape: Option<char>) -> Result<Expr, String> {
+/// An expression for the regex of a pattern.
+fn regex_expr(pattern: &Expr, escape: Option<char>) -> Result<Expr, String> {
     match pattern {
-        Expr::Nested(inner) => regex_of(inner, escape),
+        Expr::Nested(inner) => regex_expr(inner, escape),
         Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => {
             Ok(Expr::Value(Value::SingleQuotedString(regex(text, escape)?).into()))
         }
         other => {
             let escape = escape.map(String::from).unwrap_or_default();
-            Ok(call(vec![other.clone(), Expr::Value(Value::SingleQuotedString(escape).into())]))
+            let escape = Expr::Value(Value::SingleQuotedString(escape).into());
+            Ok(function_call(SIMILAR_TO_REGEX, vec![other.clone(), escape]))
         }
     }
 }
 
-fn call(args: Vec<Expr>) -> Expr {
-    let args =
-        args.into_iter().map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg))).collect();
-    let args = FunctionArgumentList { duplicate_treatment: None, args, clauses: Vec::new() };
-    Expr::Function(Function {
-        name: ObjectName::from(vec![Ident::new(REGEX_OF)]),
-        uses_odbc_syntax: false,
-        parameters: FunctionArguments::None,
-        args: FunctionArguments::List(args),
-        filter: None,
-        null_treatment: None,
-        over: None,
-        within_group: Vec::new(),
-    })
-}
-
-/// The regex that matches what a pattern matches.
+/// Translates a pattern to a regex.
 fn regex(pattern: &str, escape: Option<char>) -> Result<String, String> {
     let mut regex = String::from("(?s)^(?:");
     let mut characters = pattern.chars();
@@ -112,27 +89,27 @@ fn regex(pattern: &str, escape: Option<char>) -> Result<String, String> {
             _ if Some(character) == escape => escaped(&mut characters, pattern, &mut regex)?,
             '%' => regex.push_str(".*"),
             '_' => regex.push('.'),
-            // A group that gives nothing out.
+            // A group that does not capture.
             '(' => regex.push_str("(?:"),
             '[' => class(&mut characters, pattern, escape, &mut regex)?,
             '|' | '*' | '+' | '?' | '{' | '}' | ')' => regex.push(character),
-            other => plain(other, &mut regex),
+            other => push_literal(other, &mut regex),
         }
     }
     regex.push_str(")$");
     Ok(regex)
 }
 
-/// A character that stands for itself.
-fn plain(character: char, regex: &mut String) {
-    // To other characters, a backslash would give a meaning.
+/// Adds a character that stands for itself.
+fn push_literal(character: char, regex: &mut String) {
+    // Before other characters, a backslash would be a regex escape.
     if r"\.+*?()|[]{}^$&-~#".contains(character) {
         regex.push('\\');
     }
     regex.push(character);
 }
 
-/// The character behind an escape: itself, or one of PostgreSQL's classes of characters.
+/// Translates the character after an escape: itself, or one of PostgreSQL's character classes.
 fn escaped(
     characters: &mut std::str::Chars<'_>,
     pattern: &str,
@@ -148,13 +125,13 @@ fn escaped(
                 "SIMILAR TO '{pattern}': {other} behind the escape character has no meaning"
             ));
         }
-        Some(other) => plain(other, regex),
+        Some(other) => push_literal(other, regex),
         None => return Err(format!("SIMILAR TO '{pattern}' ends with the escape character")),
     }
     Ok(())
 }
 
-/// What stands in brackets, in which only `^`, `-`, `]` and `[:name:]` have a meaning.
+/// Translates a bracket expression, in which only `^`, `-`, `]` and `[:name:]` have a meaning.
 fn class(
     characters: &mut std::str::Chars<'_>,
     pattern: &str,
@@ -183,14 +160,14 @@ fn class(
                 ));
             }
             '-' if !is_first && !characters.as_str().starts_with(']') => regex.push('-'),
-            other => plain(other, regex),
+            other => push_literal(other, regex),
         }
         is_first = false;
     }
     Err(format!("SIMILAR TO '{pattern}': a bracket is not closed"))
 }
 
-/// `[:alpha:]` within brackets.
+/// Translates `[:alpha:]` within brackets.
 fn named_class(
     characters: &mut std::str::Chars<'_>,
     pattern: &str,
@@ -213,17 +190,17 @@ fn named_class(
 
 /// `sty__similar(pattern, escape)`: the regex of a pattern.
 pub(in crate::sql) fn function() -> ScalarUDF {
-    ScalarUDF::from(RegexOf { signature: Signature::string(2, Volatility::Immutable) })
+    ScalarUDF::from(SimilarToRegex { signature: Signature::string(2, Volatility::Immutable) })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct RegexOf {
+struct SimilarToRegex {
     signature: Signature,
 }
 
-impl ScalarUDFImpl for RegexOf {
+impl ScalarUDFImpl for SimilarToRegex {
     fn name(&self) -> &'static str {
-        REGEX_OF
+        SIMILAR_TO_REGEX
     }
 
     fn signature(&self) -> &Signature {

@@ -1,6 +1,6 @@
-//! What the standard has and DataFusion (55.2) refuses, in words that it takes: `GROUP BY ()`, rows
-//! in GROUP BY, ROLLUP and CUBE, these two among GROUPING SETS, HAVING alone, FETCH FIRST, and LIKE
-//! with an ESCAPE.
+//! Rewords standard SQL that DataFusion (55.2) refuses: `GROUP BY ()`, rows in GROUP BY, ROLLUP and
+//! CUBE, ROLLUP and CUBE within GROUPING SETS, HAVING without GROUP BY, FETCH FIRST, and LIKE with
+//! an ESCAPE.
 //!
 //! Where this stands on the road of a query: after parsing.
 
@@ -14,10 +14,10 @@ use datafusion::sql::sqlparser::ast::{
 use crate::sql::syntax::ordinals;
 use crate::sql::walks::{visit, visit_mut};
 
-/// The most parts of a CUBE, of which there are 4,096 sets.
-const MOST_PARTS: usize = 12;
+/// The most parts of a CUBE that is expanded, to 4,096 sets.
+const MAX_CUBE_PARTS: usize = 12;
 
-/// Puts all of it in other words.
+/// Rewords all of it.
 pub(in crate::sql) fn reword(statement: &mut Statement) {
     let _ = visit_mut(statement, &mut Rewording);
 }
@@ -65,11 +65,11 @@ fn fetch(query: &mut Query) {
     query.fetch = None;
 }
 
-/// Rows of keys are the keys, and no keys are the one set without any.
+/// Flattens rows of keys, and replaces an empty list of keys with the one empty grouping set.
 fn group(select: &mut Select) {
-    let is_alone = select.having.is_some() && !calls_functions(select);
+    let has_only_having = select.having.is_some() && !calls_functions(select);
     let GroupByExpr::Expressions(keys, modifiers) = &mut select.group_by else { return };
-    if !modifiers.is_empty() || (keys.is_empty() && !is_alone) {
+    if !modifiers.is_empty() || (keys.is_empty() && !has_only_having) {
         return;
     }
     for key in std::mem::take(keys) {
@@ -79,7 +79,7 @@ fn group(select: &mut Select) {
                 keys.push(Expr::GroupingSets(rollup(&parts)));
             }
             Expr::Cube(parts)
-                if parts.len() <= MOST_PARTS && parts.iter().any(|part| part.len() != 1) =>
+                if parts.len() <= MAX_CUBE_PARTS && parts.iter().any(|part| part.len() != 1) =>
             {
                 keys.push(Expr::GroupingSets(cube(&parts)));
             }
@@ -94,7 +94,7 @@ fn group(select: &mut Select) {
     }
 }
 
-/// Whether there may be an aggregate, without which a HAVING is refused.
+/// Whether there may be an aggregate. DataFusion refuses a HAVING without one.
 fn calls_functions(select: &Select) -> bool {
     struct Calls;
     impl Visitor for Calls {
@@ -109,7 +109,7 @@ fn calls_functions(select: &Select) -> bool {
     visit(&select.projection, &mut Calls).is_break() || visit(&select.having, &mut Calls).is_break()
 }
 
-/// The first parts: all of them, all but the last, and so on.
+/// The sets of a ROLLUP: all parts, all but the last, and so on.
 fn rollup(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
     (0..=parts.len())
         .rev()
@@ -117,7 +117,7 @@ fn rollup(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
         .collect()
 }
 
-/// All choices of parts.
+/// The sets of a CUBE: all subsets of the parts.
 fn cube(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
     let Some((last, before)) = parts.split_last() else { return vec![Vec::new()] };
     let without = cube(before);
@@ -125,7 +125,8 @@ fn cube(parts: &[Vec<Expr>]) -> Vec<Vec<Expr>> {
     with.chain(without.iter().cloned()).collect()
 }
 
-/// The sets that one of GROUPING SETS stands for, in which ROLLUP and CUBE are parsed as functions.
+/// The sets that an element of GROUPING SETS stands for. ROLLUP and CUBE are parsed as functions
+/// there.
 fn sets_of(set: Vec<Expr>) -> Vec<Vec<Expr>> {
     if let [Expr::Function(function)] = set.as_slice()
         && let FunctionArguments::List(list) = &function.args
@@ -133,7 +134,7 @@ fn sets_of(set: Vec<Expr>) -> Vec<Vec<Expr>> {
         let parts: Option<Vec<Vec<Expr>>> = list.args.iter().map(part).collect();
         match (function.name.to_string().to_lowercase().as_str(), parts) {
             ("rollup", Some(parts)) => return rollup(&parts),
-            ("cube", Some(parts)) if parts.len() <= MOST_PARTS => return cube(&parts),
+            ("cube", Some(parts)) if parts.len() <= MAX_CUBE_PARTS => return cube(&parts),
             _ => {}
         }
     }
@@ -148,7 +149,7 @@ fn part(argument: &FunctionArg) -> Option<Vec<Expr>> {
     }
 }
 
-/// A pattern with the backslash for its escape character, which is what LIKE has without an ESCAPE.
+/// Rewrites a pattern to escape with backslashes, as LIKE does without an ESCAPE.
 fn escape(pattern: &mut Expr, escape_char: &mut Option<ValueWithSpan>) {
     let Some(ValueWithSpan { value: Value::SingleQuotedString(escape), .. }) = &escape_char else {
         return;
@@ -164,7 +165,7 @@ fn escape(pattern: &mut Expr, escape_char: &mut Option<ValueWithSpan>) {
     }
 }
 
-/// `None` where the pattern ends with the escape character.
+/// `None` if the pattern ends with the escape character.
 fn with_backslashes(pattern: &str, escape: Option<char>) -> Option<String> {
     let mut text = String::new();
     let mut characters = pattern.chars();

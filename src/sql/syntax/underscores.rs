@@ -1,4 +1,4 @@
-//! Numbers written with underscores: `1_000`.
+//! Refuses numbers written with underscores: `1_000`.
 //!
 //! Where this stands on the road of a query: after parsing. sqlparser (0.62) reads `1_000` as `1 AS
 //! _000` in DuckDB's dialect.
@@ -12,7 +12,7 @@ use datafusion::sql::sqlparser::ast::{
 use crate::error::{Error, Result};
 use crate::sql::walks::visit;
 
-/// Refuses a statement with such a number.
+/// Refuses a statement that has such a number.
 pub(in crate::sql) fn check(statement: &Statement) -> Result<()> {
     match visit(statement, &mut Underscores) {
         ControlFlow::Continue(()) => Ok(()),
@@ -40,7 +40,7 @@ impl Visitor for Underscores {
     }
 }
 
-/// The number that was meant by the end of an expression and the alias that touches it.
+/// The number that was meant, if an alias directly follows an expression that ends with digits.
 fn number(expr: &Expr, alias: &Ident) -> Option<String> {
     let is_rest =
         alias.value.starts_with('_') && alias.value.chars().all(|c| c == '_' || c.is_ascii_digit());

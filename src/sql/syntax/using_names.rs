@@ -1,10 +1,10 @@
 //! Columns of `JOIN … USING (x)` and NATURAL JOIN that are named without a table.
 //!
-//! Where this stands on the road of a query: a statement that DataFusion could not plan for an
-//! ambiguous name is planned once more in other words. DataFusion (55.2) finds `x` ambiguous in a
-//! WHERE, and everywhere where three tables are joined by it, in a later ON and in subqueries. Then
-//! it gets the name of a side: the left one, the right one of a RIGHT JOIN, and of a FULL JOIN the
-//! first of both that is not null.
+//! Where this stands on the road of a query: a statement that DataFusion could not plan because of
+//! an ambiguous name is reworded and planned once more. DataFusion (55.2) finds `x` ambiguous in a
+//! WHERE, and, if three tables are joined by it, everywhere, even in a later ON and in subqueries.
+//! The reworded statement names a side: the left one, the right one of a RIGHT JOIN, and for a FULL
+//! JOIN the first of both that is not null.
 
 use std::ops::ControlFlow;
 
@@ -14,32 +14,34 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
     CaseWhen, Expr, Ident, Join, JoinConstraint, JoinOperator, ObjectNamePart, Query, Select,
-    SelectItem, SetExpr, TableFactor, TableWithJoins, Visitor, VisitorMut,
+    SelectItem, SetExpr, TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::tokenizer::Location;
 
-use crate::sql::syntax::{sql_in, sql_of};
-use crate::sql::walks::{visit, visit_mut};
+use crate::sql::syntax::{folded, sql_in, sql_of};
+use crate::sql::walks::{
+    visit, visit_expressions_mut, visit_mut, visit_outer_expressions, visit_outer_expressions_mut,
+};
 
-/// The most sides that are tried for a name.
-const MOST_SIDES: usize = 8;
+/// How many tables of a side are tried for a name.
+const MAX_TABLES: usize = 8;
 
-/// The statement in other words, one for each table that the name may be meant of; none, if the
-/// error is another one.
+/// The statement reworded, once for each table that the name may belong to; none if the error is
+/// another one.
 pub(in crate::sql) fn candidates(statement: &Statement, error: &DataFusionError) -> Vec<Statement> {
     let mut found = match ambiguous(error) {
-        Some(name) => worded(statement, &[name], Clauses::All),
+        Some(name) => reworded(statement, &[name], Clauses::All),
         None => Vec::new(),
     };
-    if let Some((name, at)) = place(error) {
-        found.extend(worded(statement, &[name], at));
+    if let Some((name, clauses)) = ambiguous_location(error) {
+        found.extend(reworded(statement, &[name], clauses));
     }
     found
 }
 
-/// The name that is ambiguous or unknown, and where it stands. What is unknown in a subquery may be
-/// known around it.
-fn place(error: &DataFusionError) -> Option<(String, Clauses)> {
+/// The name that is ambiguous or unknown, and where it is used. A name that is unknown in a
+/// subquery may be known around it.
+fn ambiguous_location(error: &DataFusionError) -> Option<(String, Clauses)> {
     let span = error.diagnostic()?.span?;
     let DataFusionError::SchemaError(schema, _) = schema_error(error)? else { return None };
     let (field, in_subqueries) = match schema.as_ref() {
@@ -47,17 +49,17 @@ fn place(error: &DataFusionError) -> Option<(String, Clauses)> {
         SchemaError::FieldNotFound { field, .. } => (field, true),
         _ => return None,
     };
-    let place = Location { line: span.start.line, column: span.start.column };
-    field.relation.is_none().then(|| (field.name.clone(), Clauses::At { place, in_subqueries }))
+    let location = Location { line: span.start.line, column: span.start.column };
+    field.relation.is_none().then(|| (field.name.clone(), Clauses::At { location, in_subqueries }))
 }
 
-/// Whether an error is that several tables have a column of a name.
+/// Whether an error says that several tables have a column of a name.
 pub(in crate::sql) fn is_ambiguous(error: &DataFusionError) -> bool {
     let is = |schema: &SchemaError| matches!(schema, SchemaError::AmbiguousReference { .. });
     matches!(schema_error(error), Some(DataFusionError::SchemaError(schema, _)) if is(schema))
 }
 
-/// The error below what is said about it.
+/// The error below the diagnostics around it.
 fn schema_error(error: &DataFusionError) -> Option<&DataFusionError> {
     match error.find_root() {
         DataFusionError::Diagnostic(_, inner) => schema_error(inner),
@@ -65,30 +67,30 @@ fn schema_error(error: &DataFusionError) -> Option<&DataFusionError> {
     }
 }
 
-/// The statement in other words, if a HAVING of it names such a column that an output has the name
-/// of, too: the words to try first, since DataFusion takes the output, and SQL the column.
+/// The statement reworded, if a HAVING in it names such a column and an output has the same name.
+/// These rewordings are tried first, because DataFusion takes the output, and SQL the column.
 pub(in crate::sql) fn columns_in_having(statement: &Statement) -> Vec<Statement> {
     let mut shared = SharedNames(Vec::new());
     if let Some(inner) = sql_in(statement) {
         let _ = visit(inner, &mut shared);
     }
-    if shared.0.is_empty() { Vec::new() } else { worded(statement, &shared.0, Clauses::Having) }
+    if shared.0.is_empty() { Vec::new() } else { reworded(statement, &shared.0, Clauses::Having) }
 }
 
-fn worded(statement: &Statement, names: &[String], clauses: Clauses) -> Vec<Statement> {
-    let candidate = |(natural, side)| {
+fn reworded(statement: &Statement, names: &[String], clauses: Clauses) -> Vec<Statement> {
+    let candidate = |(natural, table)| {
         let mut changed = statement.clone();
         for name in names {
             let _ = visit_mut(
                 sql_of(&mut changed)?,
-                &mut Naming { name: name.clone(), natural, side, clauses },
+                &mut Qualifier { name: name.clone(), natural, table, clauses },
             );
         }
         (changed != *statement).then_some(changed)
     };
     let choices = [true, false]
         .into_iter()
-        .flat_map(|natural| (0..MOST_SIDES).map(move |side| (natural, side)));
+        .flat_map(|natural| (0..MAX_TABLES).map(move |table| (natural, table)));
     let mut found: Vec<Statement> = choices.filter_map(candidate).collect();
     found.dedup();
     found
@@ -99,14 +101,15 @@ fn worded(statement: &Statement, names: &[String], clauses: Clauses) -> Vec<Stat
 enum Clauses {
     All,
     Having,
-    /// Nowhere but at one place, which may be in an ON.
+    /// Only at one location, which may be in an ON.
     At {
-        place: Location,
+        location: Location,
         in_subqueries: bool,
     },
 }
 
-/// Names in HAVINGs that are those of outputs as well, over tables that are joined by columns.
+/// Collects names that are used in a HAVING and are also those of outputs, over tables that are
+/// joined by columns.
 struct SharedNames(Vec<String>);
 
 impl Visitor for SharedNames {
@@ -129,14 +132,8 @@ impl Visitor for SharedNames {
         }
         for item in &select.projection {
             let SelectItem::ExprWithAlias { alias, .. } = item else { continue };
-            let name = if alias.quote_style.is_some() {
-                alias.value.clone()
-            } else {
-                alias.value.to_lowercase()
-            };
-            if visit(having, &mut Mention { name: &name, depth: 0 }).is_break()
-                && !self.0.contains(&name)
-            {
+            let name = folded(alias);
+            if mentions(having, &name) && !self.0.contains(&name) {
                 self.0.push(name);
             }
         }
@@ -151,7 +148,7 @@ fn ambiguous(error: &DataFusionError) -> Option<String> {
             SchemaError::AmbiguousReference { field } if field.relation.is_none() => {
                 Some(field.name.clone())
             }
-            // As in GROUP BY a.x, x.
+            // For example GROUP BY a.x, x.
             SchemaError::DuplicateQualifiedField { name, .. } => Some(name.clone()),
             _ => None,
         },
@@ -160,17 +157,17 @@ fn ambiguous(error: &DataFusionError) -> Option<String> {
     }
 }
 
-/// Gives the name a table, in every SELECT whose tables are joined by it.
-struct Naming {
+/// Qualifies the name with a table, in every SELECT whose tables are joined by it.
+struct Qualifier {
     name: String,
-    /// Whether NATURAL joins are by it.
+    /// Whether the name is taken for a column of NATURAL joins.
     natural: bool,
-    /// Which of the tables on a side has it.
-    side: usize,
+    /// Which of the tables on a side is taken to have it.
+    table: usize,
     clauses: Clauses,
 }
 
-impl VisitorMut for Naming {
+impl VisitorMut for Qualifier {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
@@ -178,11 +175,11 @@ impl VisitorMut for Naming {
         if self.clauses != Clauses::All {
             return ControlFlow::Continue(());
         }
-        // An answer's column of this name comes first in an ORDER BY.
+        // In an ORDER BY, an output of this name takes precedence.
         if let (Some(meaning), Some(order)) = (self.meaning(select), &mut query.order_by)
             && !select.projection.iter().any(|item| self.is_called(item))
         {
-            let _ = visit_mut(order, &mut Replacement::of(&self.name, &meaning));
+            replace(order, &self.name, &meaning);
         }
         ControlFlow::Continue(())
     }
@@ -192,13 +189,12 @@ impl VisitorMut for Naming {
             return ControlFlow::Continue(());
         }
         let Some(meaning) = self.meaning(select) else { return ControlFlow::Continue(()) };
-        let mut replacement = Replacement::of(&self.name, &meaning);
-        let _ = visit_mut(&mut select.having, &mut replacement);
+        replace(&mut select.having, &self.name, &meaning);
         if self.clauses == Clauses::Having {
             return ControlFlow::Continue(());
         }
         for item in &mut select.projection {
-            // What is no column keeps the name.
+            // The result of a CASE would have another name.
             if let (SelectItem::UnnamedExpr(expr), Expr::Case { .. }) = (&*item, &meaning)
                 && self.is_called(item)
             {
@@ -207,37 +203,43 @@ impl VisitorMut for Naming {
                     alias: Ident::with_quote('"', &self.name),
                 };
             }
-            let _ = visit_mut(item, &mut replacement);
+            replace(item, &self.name, &meaning);
         }
-        let _ = visit_mut(&mut select.selection, &mut replacement);
-        let _ = visit_mut(&mut select.group_by, &mut replacement);
-        let _ = visit_mut(&mut select.qualify, &mut replacement);
-        let _ = visit_mut(&mut select.named_window, &mut replacement);
+        replace(&mut select.selection, &self.name, &meaning);
+        replace(&mut select.group_by, &self.name, &meaning);
+        replace(&mut select.qualify, &self.name, &meaning);
+        replace(&mut select.named_window, &self.name, &meaning);
         ControlFlow::Continue(())
     }
 
-    /// The innermost SELECT comes first.
+    /// After its subqueries, so that the innermost SELECT comes first.
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        if let (Clauses::At { place, in_subqueries }, Some(meaning)) =
+        if let (Clauses::At { location, in_subqueries }, Some(meaning)) =
             (self.clauses, self.meaning(select))
         {
-            let mut replacement = Replacement::of(&self.name, &meaning);
-            (replacement.place, replacement.in_subqueries) = (Some(place), in_subqueries);
-            let _ = visit_mut(select, &mut replacement);
+            let mut replace_there = |expr: &mut Expr| {
+                let is_meant =
+                    |ident: &Ident| is_name(ident, &self.name) && ident.span.start == location;
+                replace_identifier(expr, &meaning, is_meant)
+            };
+            let _ = match in_subqueries {
+                true => visit_expressions_mut(select, &mut replace_there),
+                false => visit_outer_expressions_mut(select, &mut replace_there),
+            };
         }
         ControlFlow::Continue(())
     }
 }
 
-/// Tables that are joined.
-struct Joined {
-    tables: Vec<Ident>,
+/// The tables of a FROM, or of one side of a join.
+struct Tables {
+    names: Vec<Ident>,
     /// What the name means, if two of them are joined by it.
     meaning: Option<Expr>,
 }
 
-impl Naming {
-    /// What the name means in a SELECT; `None` where no tables are joined by it.
+impl Qualifier {
+    /// What the name means in a SELECT; `None` if no tables are joined by it.
     fn meaning(&self, select: &Select) -> Option<Expr> {
         select.from.iter().find_map(|from| self.joined(from).meaning)
     }
@@ -250,78 +252,80 @@ impl Naming {
         }
     }
 
-    fn joined(&self, from: &TableWithJoins) -> Joined {
-        let mut all = self.table(&from.relation);
+    fn joined(&self, from: &TableWithJoins) -> Tables {
+        let mut all = self.side(&from.relation);
         for join in &from.joins {
-            let right = self.table(&join.relation);
-            if let (Some(kind), Some(left), Some(right)) =
-                (self.kind(&join.join_operator), self.column(&all), self.column(&right))
+            let right = self.side(&join.relation);
+            if let (Some(merged_from), Some(left), Some(right)) =
+                (self.merged_from(&join.join_operator), self.column(&all), self.column(&right))
             {
-                all.meaning = Some(match kind {
-                    Kind::Left => left,
-                    Kind::Right => right,
-                    Kind::Full => first_known(left, right),
+                all.meaning = Some(match merged_from {
+                    MergedFrom::Left => left,
+                    MergedFrom::Right => right,
+                    MergedFrom::FirstKnown => first_known(left, right),
                 });
             }
-            all.tables.extend(right.tables);
+            all.names.extend(right.names);
         }
         all
     }
 
-    fn table(&self, table: &TableFactor) -> Joined {
+    fn side(&self, table: &TableFactor) -> Tables {
         match table {
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
                 self.joined(table_with_joins)
             }
-            other => Joined { tables: table_name(other).into_iter().collect(), meaning: None },
+            other => Tables { names: table_name(other).into_iter().collect(), meaning: None },
         }
     }
 
-    /// The column of one side of a join. Which table it is of is found out by trying.
-    fn column(&self, side: &Joined) -> Option<Expr> {
+    /// The column of one side of a join. Which table has it is found out by trying.
+    fn column(&self, side: &Tables) -> Option<Expr> {
         if let Some(meaning) = &side.meaning {
             return Some(meaning.clone());
         }
-        let table = match side.tables.as_slice() {
+        let table = match side.names.as_slice() {
             [table] => table,
-            tables => tables.get(self.side)?,
+            tables => tables.get(self.table)?,
         };
         Some(Expr::CompoundIdentifier(vec![table.clone(), Ident::with_quote('"', &self.name)]))
     }
 
-    fn kind(&self, operator: &JoinOperator) -> Option<Kind> {
-        let (constraint, kind) = constraint(operator)?;
+    fn merged_from(&self, operator: &JoinOperator) -> Option<MergedFrom> {
+        let (constraint, merged_from) = constraint(operator)?;
         let is_joined = match constraint {
             JoinConstraint::Natural => self.natural,
-            JoinConstraint::Using(names) => names.iter().any(|name| {
-                matches!(name.0.last(), Some(ObjectNamePart::Identifier(ident)) if is_name(ident, &self.name))
+            JoinConstraint::Using(names) => names.iter().any(|name| match name.0.last() {
+                Some(ObjectNamePart::Identifier(ident)) => is_name(ident, &self.name),
+                _ => false,
             }),
             _ => false,
         };
-        is_joined.then_some(kind)
+        is_joined.then_some(merged_from)
     }
 }
 
-/// What rows are joined by, and whose column a joined one is.
-pub(in crate::sql) fn constraint(operator: &JoinOperator) -> Option<(&JoinConstraint, Kind)> {
+/// The constraint of a join, and from which side a column comes that both sides are joined by.
+pub(in crate::sql) fn constraint(operator: &JoinOperator) -> Option<(&JoinConstraint, MergedFrom)> {
     Some(match operator {
         JoinOperator::Join(constraint)
         | JoinOperator::Inner(constraint)
         | JoinOperator::Left(constraint)
-        | JoinOperator::LeftOuter(constraint) => (constraint, Kind::Left),
+        | JoinOperator::LeftOuter(constraint) => (constraint, MergedFrom::Left),
         JoinOperator::Right(constraint) | JoinOperator::RightOuter(constraint) => {
-            (constraint, Kind::Right)
+            (constraint, MergedFrom::Right)
         }
-        JoinOperator::FullOuter(constraint) => (constraint, Kind::Full),
+        JoinOperator::FullOuter(constraint) => (constraint, MergedFrom::FirstKnown),
         _ => return None,
     })
 }
 
-/// Whose column it is.
-pub(in crate::sql) enum Kind {
+/// From which side the values of a merged column come.
+pub(in crate::sql) enum MergedFrom {
     Left,
     Right,
-    Full,
+    /// The left side unless it is null.
+    FirstKnown,
 }
 
 fn first_known(left: Expr, right: Expr) -> Expr {
@@ -353,79 +357,32 @@ fn table_name(table: &TableFactor) -> Option<Ident> {
 
 /// Whether an identifier means a name, which is in lower case unless it is quoted.
 fn is_name(ident: &Ident, name: &str) -> bool {
-    match ident.quote_style {
-        Some(_) => ident.value == name,
-        None => ident.value.to_lowercase() == name,
-    }
+    folded(ident) == name
 }
 
-/// Breaks where a name stands outside of subqueries.
-struct Mention<'a> {
-    name: &'a str,
-    depth: usize,
+/// Whether a name is used outside of subqueries.
+fn mentions(tree: &impl Visit, name: &str) -> bool {
+    let found = visit_outer_expressions(tree, |expr| match expr {
+        Expr::Identifier(ident) if is_name(ident, name) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    });
+    found.is_break()
 }
 
-impl Visitor for Mention<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
-        match expr {
-            Expr::Identifier(ident) if self.depth == 0 && is_name(ident, self.name) => {
-                ControlFlow::Break(())
-            }
-            _ => ControlFlow::Continue(()),
-        }
-    }
+/// Replaces an identifier with an expression, wherever it is used outside of subqueries.
+fn replace(tree: &mut impl VisitMut, name: &str, meaning: &Expr) {
+    let _ = visit_outer_expressions_mut(tree, |expr| {
+        replace_identifier(expr, meaning, |ident| is_name(ident, name))
+    });
 }
 
-/// Puts an expression in the place of a name.
-struct Replacement<'a> {
-    name: &'a str,
-    by: &'a Expr,
-    /// The only place where it counts.
-    place: Option<Location>,
-    in_subqueries: bool,
-    depth: usize,
-}
-
-impl<'a> Replacement<'a> {
-    /// Anywhere but in subqueries.
-    fn of(name: &'a str, by: &'a Expr) -> Replacement<'a> {
-        Replacement { name, by, place: None, in_subqueries: false, depth: 0 }
+fn replace_identifier(
+    expr: &mut Expr,
+    meaning: &Expr,
+    is_meant: impl Fn(&Ident) -> bool,
+) -> ControlFlow<()> {
+    if matches!(expr, Expr::Identifier(ident) if is_meant(ident)) {
+        *expr = meaning.clone();
     }
-}
-
-impl VisitorMut for Replacement<'_> {
-    type Break = ();
-
-    fn pre_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
-        let is_meant = |ident: &Ident| {
-            is_name(ident, self.name) && self.place.is_none_or(|place| place == ident.span.start)
-        };
-        let counts = self.depth == 0 || self.in_subqueries;
-        if counts && matches!(expr, Expr::Identifier(ident) if is_meant(ident)) {
-            *expr = self.by.clone();
-        }
-        ControlFlow::Continue(())
-    }
+    ControlFlow::Continue(())
 }

@@ -1,8 +1,8 @@
-//! `VALUES ((SELECT 1), 2)` as `SELECT (SELECT 1) AS column1, 2 AS column2`.
+//! Rewrites `VALUES ((SELECT 1), 2)` as `SELECT (SELECT 1) AS column1, 2 AS column2`.
 //!
 //! Where this stands on the road of a query: after parsing. DataFusion (55.2) plans subqueries in
-//! VALUES and then fails on them, and refuses VALUES as the subquery of IN. Several rows are a
-//! UNION ALL, in the order in which they are written.
+//! VALUES and then fails on them, and refuses VALUES as the subquery of IN. Several rows become a
+//! UNION ALL in the same order.
 
 use std::ops::ControlFlow;
 
@@ -15,10 +15,10 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::sql::walks::{visit, visit_mut};
 
-/// The column that rows are ordered by.
+/// The column that rows are sorted by.
 const ROW: &str = "sty__row";
 
-/// Writes all VALUES that have a subquery, or are one of IN, as SELECT.
+/// Rewrites all VALUES that contain a subquery or are the subquery of an IN.
 pub(in crate::sql) fn as_selects(statement: &mut Statement) {
     let _ = visit_mut(statement, &mut AsSelects);
 }
@@ -33,9 +33,9 @@ impl VisitorMut for AsSelects {
             && has_subquery(values)
             && let [_, _, ..] = values.rows.as_slice()
         {
-            let _ = in_order(query);
+            let _ = rewrite_ordered(query);
         } else {
-            body(&mut query.body);
+            rewrite_operands(&mut query.body);
         }
         ControlFlow::Continue(())
     }
@@ -53,8 +53,8 @@ impl VisitorMut for AsSelects {
     }
 }
 
-/// Rows of which the order is that of their numbers, unless the query has another one.
-fn in_order(query: &mut Query) -> Option<()> {
+/// Rewrites several rows, sorted by their numbers unless the query has an ORDER BY of its own.
+fn rewrite_ordered(query: &mut Query) -> Option<()> {
     let SetExpr::Values(values) = query.body.as_ref() else { return None };
     let mut outer = select_from(values)?;
     if !replace_source(&mut outer, Box::new(union(values, true)?)) {
@@ -67,12 +67,12 @@ fn in_order(query: &mut Query) -> Option<()> {
     Some(())
 }
 
-/// VALUES among the operands of UNION and the like.
-fn body(expr: &mut SetExpr) {
+/// Rewrites VALUES among the operands of UNION and the like.
+fn rewrite_operands(expr: &mut SetExpr) {
     match expr {
         SetExpr::SetOperation { left, right, .. } => {
-            body(left);
-            body(right);
+            rewrite_operands(left);
+            rewrite_operands(right);
         }
         SetExpr::Values(values) if has_subquery(values) => {
             if let Some(union) = union(values, false) {
@@ -97,7 +97,7 @@ fn has_subquery(values: &Values) -> bool {
 /// `SELECT column1, … FROM (SELECT 1) ORDER BY` the row's number.
 fn select_from(values: &Values) -> Option<Query> {
     let count = values.rows.first()?.content.len();
-    let names: Vec<String> = (1..=count).map(|at| format!("column{at}")).collect();
+    let names: Vec<String> = (1..=count).map(|number| format!("column{number}")).collect();
     parsed(&format!("SELECT {} FROM (SELECT 1) AS sty__values ORDER BY {ROW}", names.join(", ")))
 }
 
@@ -105,7 +105,7 @@ fn parsed(sql: &str) -> Option<Query> {
     Parser::new(&DuckDbDialect {}).try_with_sql(sql).ok()?.parse_query().ok().map(|query| *query)
 }
 
-/// Puts rows in the place of those that a query reads.
+/// Replaces the rows that a query reads.
 fn replace_source(query: &mut Query, rows: Box<SetExpr>) -> bool {
     if let SetExpr::Select(select) = query.body.as_mut()
         && let Some(from) = select.from.first_mut()
@@ -117,18 +117,18 @@ fn replace_source(query: &mut Query, rows: Box<SetExpr>) -> bool {
     false
 }
 
-/// One SELECT for each row, with the row's number or without.
+/// One SELECT for each row, with or without the row's number.
 fn union(values: &Values, numbered: bool) -> Option<SetExpr> {
     let rows = values
         .rows
         .iter()
         .enumerate()
-        .map(|(at, row)| select(&row.content, numbered.then_some(at)));
-    united(rows.collect::<Option<Vec<_>>>()?)
+        .map(|(index, row)| select(&row.content, numbered.then_some(index)));
+    union_all(rows.collect::<Option<Vec<_>>>()?)
 }
 
-/// As a tree that is not deep.
-fn united(mut rows: Vec<SetExpr>) -> Option<SetExpr> {
+/// A UNION ALL of the rows as a balanced tree.
+fn union_all(mut rows: Vec<SetExpr>) -> Option<SetExpr> {
     if rows.len() < 2 {
         return rows.pop();
     }
@@ -136,8 +136,8 @@ fn united(mut rows: Vec<SetExpr>) -> Option<SetExpr> {
     Some(SetExpr::SetOperation {
         op: SetOperator::Union,
         set_quantifier: SetQuantifier::All,
-        left: Box::new(united(rows)?),
-        right: Box::new(united(right)?),
+        left: Box::new(union_all(rows)?),
+        right: Box::new(union_all(right)?),
     })
 }
 
@@ -149,7 +149,7 @@ fn select(row: &[Expr], number: Option<usize>) -> Option<SetExpr> {
     select.projection = row
         .iter()
         .enumerate()
-        .map(|(at, value)| named(value.clone(), format!("column{}", at + 1)))
+        .map(|(index, value)| named(value.clone(), format!("column{}", index + 1)))
         .collect();
     if let Some(number) = number {
         let number = Expr::Value(Value::Number(number.to_string(), false).into());

@@ -1,10 +1,10 @@
 //! `avg` of integers: their exact sum, divided once.
 //!
 //! Where this stands on the road of a query: an analyzer rule, after types are coerced, and the
-//! function that it puts in the place of `avg`. Coercion makes doubles of the integers, and
-//! DataFusion (55.2) adds these up in the order in which they come: 9223372036854775807,
-//! -9223372036854775807 and 3 are 0 on average. What a user casts to a double is summed alike, for
-//! the sum is the same but for rounding. `avg(DISTINCT …)` stays as it is.
+//! function that it puts in place of `avg`. Coercion casts the integers to doubles, and DataFusion
+//! (55.2) adds these in the order of the rows: the average of 9223372036854775807,
+//! -9223372036854775807 and 3 is 0. Integers that the user casts to doubles are summed exactly,
+//! too, because the sum differs only by rounding. `avg(DISTINCT …)` stays as it is.
 
 use std::sync::{Arc, LazyLock};
 
@@ -28,23 +28,23 @@ use datafusion::optimizer::AnalyzerRule;
 use crate::query::mean;
 use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where};
 
-/// Values are summed up in this type, which holds 2^63 of them and more.
-const SUM: DataType = DataType::Decimal128(38, 0);
-/// Unsigned integers of 64 bits come as this.
-const UNSIGNED: DataType = DataType::Decimal128(20, 0);
+/// The type of sums, which holds more than 2^63 values.
+const SUM_TYPE: DataType = DataType::Decimal128(38, 0);
+/// The type to which unsigned 64-bit integers are cast.
+const UNSIGNED_TYPE: DataType = DataType::Decimal128(20, 0);
 
-/// The rule.
+/// The rule of this module.
 #[derive(Debug)]
 pub(in crate::sql) struct ExactMeans;
 
 impl AnalyzerRule for ExactMeans {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_expression(&plan, concerns) {
+        if !any_expression(&plan, is_candidate) {
             return Ok(plan);
         }
         let rewrite = |node: LogicalPlan| {
-            rewrite_where(node, concerns, |expr, schema| {
-                rewrite_up(expr, |expr| Ok(exact(expr, schema)))
+            rewrite_where(node, is_candidate, |expr, schema| {
+                rewrite_up(expr, |expr| Ok(exact_mean(expr, schema)))
             })
         };
         Ok(rewrite_plan(plan, rewrite)?.data)
@@ -55,7 +55,7 @@ impl AnalyzerRule for ExactMeans {
     }
 }
 
-fn concerns(expr: &Expr) -> bool {
+fn is_candidate(expr: &Expr) -> bool {
     match expr {
         Expr::AggregateFunction(call) => is_mean(&call.func) && !call.params.distinct,
         Expr::WindowFunction(call) => match &call.fun {
@@ -72,9 +72,9 @@ fn is_mean(function: &AggregateUDF) -> bool {
     function.name() == NAME
 }
 
-/// A mean of integers by the function of this module.
-fn exact(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
-    if !concerns(&expr) {
+/// Replaces `avg` of integers with the function of this module.
+fn exact_mean(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
+    if !is_candidate(&expr) {
         return Transformed::no(expr);
     }
     let args = match &expr {
@@ -98,7 +98,7 @@ fn exact(mut expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     Transformed::yes(expr)
 }
 
-/// The integers that are cast to doubles.
+/// The integers below a cast to doubles, in a type that the function takes.
 fn integers(argument: &Expr, schema: &DFSchema) -> Option<Expr> {
     let Expr::Cast(to) = argument else { return None };
     if *to.field.data_type() != DataType::Float64 {
@@ -107,15 +107,16 @@ fn integers(argument: &Expr, schema: &DFSchema) -> Option<Expr> {
     let integers = to.expr.as_ref().clone();
     Some(match integers.get_type(schema).ok()? {
         DataType::Int64 => integers,
-        DataType::UInt64 => cast(integers, UNSIGNED),
-        of if of.is_integer() => cast(integers, DataType::Int64),
+        DataType::UInt64 => cast(integers, UNSIGNED_TYPE),
+        other if other.is_integer() => cast(integers, DataType::Int64),
         _ => return None,
     })
 }
 
 const NAME: &str = "avg";
 static MEAN: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
-    let types = [DataType::Int64, UNSIGNED].map(|of| TypeSignature::Exact(vec![of]));
+    let types =
+        [DataType::Int64, UNSIGNED_TYPE].map(|data_type| TypeSignature::Exact(vec![data_type]));
     let signature = Signature::one_of(types.into(), Volatility::Immutable);
     Arc::new(AggregateUDF::from(Mean { signature }))
 });
@@ -141,11 +142,11 @@ impl AggregateUDFImpl for Mean {
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> DataFusionResult<Vec<FieldRef>> {
         let field =
             |name, of| Arc::new(Field::new(format_state_name(arguments.name, name), of, true));
-        Ok(vec![field("count", DataType::UInt64), field("sum", SUM)])
+        Ok(vec![field("count", DataType::UInt64), field("sum", SUM_TYPE)])
     }
 
     fn accumulator(&self, _: AccumulatorArgs<'_>) -> DataFusionResult<Box<dyn Accumulator>> {
-        Ok(Box::new(One::default()))
+        Ok(Box::new(MeanAccumulator::default()))
     }
 
     fn groups_accumulator_supported(&self, arguments: AccumulatorArgs<'_>) -> bool {
@@ -156,11 +157,11 @@ impl AggregateUDFImpl for Mean {
         &self,
         _: AccumulatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn GroupsAccumulator>> {
-        Ok(Box::new(Each::default()))
+        Ok(Box::new(MeanGroupsAccumulator::default()))
     }
 }
 
-/// Calls `add` with each row that counts and its value.
+/// Calls `add` with each row that passes the filter and is not null, and its value.
 fn for_each(
     values: Option<&ArrayRef>,
     filter: Option<&BooleanArray>,
@@ -187,13 +188,13 @@ fn for_each(
     Ok(())
 }
 
-/// What is kept of sums and counts as columns.
-fn columns(counts: Vec<u64>, sums: Vec<i128>) -> Vec<ArrayRef> {
-    let sums = Decimal128Array::from(sums).with_data_type(SUM);
+/// Counts and sums as the columns of a state.
+fn state_columns(counts: Vec<u64>, sums: Vec<i128>) -> Vec<ArrayRef> {
+    let sums = Decimal128Array::from(sums).with_data_type(SUM_TYPE);
     vec![Arc::new(UInt64Array::from(counts)), Arc::new(sums)]
 }
 
-/// Calls `add` with the row, the count and the sum of each group of others.
+/// Calls `add` with each row of a state, its count and its sum.
 fn for_each_state(
     states: &[ArrayRef],
     mut add: impl FnMut(usize, u64, i128),
@@ -209,14 +210,14 @@ fn for_each_state(
     Ok(())
 }
 
-/// Of all rows, or of those in a frame.
+/// The mean of all rows, or of those in a frame.
 #[derive(Debug, Default)]
-struct One {
+struct MeanAccumulator {
     count: u64,
     sum: i128,
 }
 
-impl Accumulator for One {
+impl Accumulator for MeanAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DataFusionResult<()> {
         for_each(values.first(), None, |_, value| {
             self.count += 1;
@@ -244,7 +245,7 @@ impl Accumulator for One {
     }
 
     fn state(&mut self) -> DataFusionResult<Vec<ScalarValue>> {
-        let DataType::Decimal128(precision, scale) = SUM else {
+        let DataType::Decimal128(precision, scale) = SUM_TYPE else {
             return exec_err!("a sum without digits");
         };
         Ok(vec![self.count.into(), ScalarValue::Decimal128(Some(self.sum), precision, scale)])
@@ -258,14 +259,14 @@ impl Accumulator for One {
     }
 }
 
-/// Of each group.
+/// The mean of each group.
 #[derive(Debug, Default)]
-struct Each {
+struct MeanGroupsAccumulator {
     counts: Vec<u64>,
     sums: Vec<i128>,
 }
 
-impl Each {
+impl MeanGroupsAccumulator {
     fn grow(&mut self, groups: usize) {
         self.counts.resize(groups, 0);
         self.sums.resize(groups, 0);
@@ -280,7 +281,7 @@ impl Each {
     }
 }
 
-impl GroupsAccumulator for Each {
+impl GroupsAccumulator for MeanGroupsAccumulator {
     fn update_batch(
         &mut self,
         values: &[ArrayRef],
@@ -310,7 +311,7 @@ impl GroupsAccumulator for Each {
     }
 
     fn state(&mut self, emit: EmitTo) -> DataFusionResult<Vec<ArrayRef>> {
-        Ok(columns(emit.take_needed(&mut self.counts), emit.take_needed(&mut self.sums)))
+        Ok(state_columns(emit.take_needed(&mut self.counts), emit.take_needed(&mut self.sums)))
     }
 
     fn convert_to_state(
@@ -319,10 +320,10 @@ impl GroupsAccumulator for Each {
         filter: Option<&BooleanArray>,
     ) -> DataFusionResult<Vec<ArrayRef>> {
         let rows = values.first().map_or(0, |values| values.len());
-        let mut all = Each::default();
-        all.grow(rows);
-        for_each(values.first(), filter, |row, value| all.add(Some(&row), 1, value))?;
-        Ok(columns(all.counts, all.sums))
+        let mut states = MeanGroupsAccumulator::default();
+        states.grow(rows);
+        for_each(values.first(), filter, |row, value| states.add(Some(&row), 1, value))?;
+        Ok(state_columns(states.counts, states.sums))
     }
 
     fn size(&self) -> usize {

@@ -1,4 +1,4 @@
-//! What types mean in statements: decimals and numbers, times and zones, intervals, zeros.
+//! The meaning of types in statements: decimals and numbers, times and zones, intervals, zeros.
 
 pub(in crate::sql) mod decimals;
 pub(in crate::sql) mod integer_means;

@@ -1,11 +1,11 @@
-//! What types mean that SQL names: those that DataFusion does not know, or not as PostgreSQL and
-//! DuckDB do.
+//! The meaning of type names in SQL that DataFusion does not know, or understands differently from
+//! PostgreSQL and DuckDB.
 //!
-//! Where this stands on the road of a query: while a statement is planned. To DataFusion (55.2),
-//! `TIMESTAMP` has nanoseconds, which end in 2262; here it has microseconds unless it says
-//! otherwise, and so has `TIME`, as in files. To DataFusion, `TIMESTAMPTZ` has a zone only if the
-//! session has one, and with that the timestamps of `generate_series` have it too; here it is UTC,
-//! the zone of every instant. The unsigned integers have the names that they have in DuckDB.
+//! Where this stands on the road of a query: while a statement is planned. In DataFusion (55.2),
+//! `TIMESTAMP` has nanoseconds, which end in 2262; here it has microseconds unless a precision is
+//! given, and so has `TIME`, as in files. In DataFusion, `TIMESTAMPTZ` has a zone only if the
+//! session has one, and then the timestamps of `generate_series` have it, too; here the zone is
+//! always UTC. The unsigned integers have their names in DuckDB.
 
 use std::sync::Arc;
 
@@ -18,15 +18,16 @@ use crate::sql::types::zones::UTC;
 
 /// Plans the types of a statement.
 #[derive(Debug)]
-pub(in crate::sql) struct Types;
+pub(in crate::sql) struct SqlTypes;
 
-impl TypePlanner for Types {
+impl TypePlanner for SqlTypes {
     fn plan_type_field(&self, sql_type: &SqlType) -> DataFusionResult<Option<FieldRef>> {
-        Ok(known(sql_type).map(|data_type| Arc::new(Field::new("", data_type, true))))
+        Ok(arrow_type(sql_type).map(|data_type| Arc::new(Field::new("", data_type, true))))
     }
 }
 
-fn known(sql_type: &SqlType) -> Option<DataType> {
+/// `None` if DataFusion plans the type.
+fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
     match sql_type {
         SqlType::Timestamp(digits, zone) => {
             let unit = match digits {

@@ -1,14 +1,14 @@
-//! Casts of fractions to integers, which round.
+//! Rounds fractions that are cast to integers.
 //!
-//! DataFusion (55.2) cuts the digits behind the point off, although it rounds where a decimal
-//! becomes one of fewer digits. In PostgreSQL and DuckDB both round: a half goes away from zero
-//! where it is a decimal or is written in the statement, and to the even neighbour where it is a
-//! float. Keys of partitions keep cutting, as their files do.
+//! DataFusion (55.2) truncates them, although it rounds a decimal that is cast to one of fewer
+//! digits. In PostgreSQL and DuckDB both casts round: halves away from zero for decimals and for
+//! numbers in the statement, and halves to even for floats. Partition keys still truncate, as their
+//! files do.
 //!
-//! Where this stands on the road of a query: two analyzer rules. Which casts are the statement's is
-//! known before types are coerced, and what they are casts of is known afterwards: [`MarkCasts`]
-//! puts a function into each of them, and [`RoundCasts`] takes it out again where there is nothing
-//! to round.
+//! Where this stands on the road of a query: two analyzer rules. Which casts belong to the
+//! statement is known before types are coerced, and the types of their operands are known
+//! afterwards: [`MarkCasts`] puts a function into each of them, and [`RoundCasts`] removes it where
+//! there is nothing to round.
 
 use std::sync::Arc;
 
@@ -26,10 +26,10 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::types::decimals::written;
+use crate::sql::types::decimals::exact_literal;
 use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where};
 
-/// The rule before types are coerced.
+/// The rule that runs before types are coerced.
 #[derive(Debug)]
 pub(in crate::sql) struct MarkCasts;
 
@@ -38,7 +38,7 @@ impl AnalyzerRule for MarkCasts {
         if !any_expression(&plan, is_candidate) {
             return Ok(plan);
         }
-        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_candidate, marked))?.data)
+        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_candidate, mark_casts))?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -46,7 +46,7 @@ impl AnalyzerRule for MarkCasts {
     }
 }
 
-/// The rule after that.
+/// The rule that runs after types are coerced.
 #[derive(Debug)]
 pub(in crate::sql) struct RoundCasts;
 
@@ -55,7 +55,7 @@ impl AnalyzerRule for RoundCasts {
         if !any_expression(&plan, is_marked) {
             return Ok(plan);
         }
-        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_marked, rounded))?.data)
+        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_marked, unmark_casts))?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -63,8 +63,8 @@ impl AnalyzerRule for RoundCasts {
     }
 }
 
-/// What a cast to an integer is one of.
-fn cast_to_integer(expr: &mut Expr) -> Option<&mut Expr> {
+/// The operand of a cast to an integer.
+fn integer_cast_operand(expr: &mut Expr) -> Option<&mut Expr> {
     match expr {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
             field.data_type().is_integer().then_some(&mut **expr)
@@ -86,26 +86,32 @@ fn is_marked(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(call) if call.func.name() == ROUND)
 }
 
-/// An expression whose casts to integers round, whatever is in them.
-pub(in crate::sql) fn marked(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+/// Makes the casts to integers in an expression round, whatever their operands are.
+pub(in crate::sql) fn mark_casts(
+    expr: Expr,
+    schema: &DFSchema,
+) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |mut expr| {
-        let Some(of) = cast_to_integer(&mut expr).filter(|of| may_round(of, schema)) else {
+        let Some(operand) =
+            integer_cast_operand(&mut expr).filter(|operand| may_round(operand, schema))
+        else {
             return Ok(Transformed::no(expr));
         };
-        let number = written(of).map(|number| Expr::Literal(number, None));
+        let number = exact_literal(operand).map(|number| Expr::Literal(number, None));
         let function =
             ScalarUDF::from(Round { signature: Signature::any(1, Volatility::Immutable) });
-        let given = number.unwrap_or_else(|| std::mem::take(of));
-        *of = Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![given]));
+        let argument = number.unwrap_or_else(|| std::mem::take(operand));
+        *operand =
+            Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![argument]));
         Ok(Transformed::yes(expr))
     })
 }
 
-/// Whether there may be something to round. Types may be others once they are coerced, those of
-/// columns of a UNION too.
-fn may_round(of: &Expr, schema: &DFSchema) -> bool {
-    match of {
-        Expr::Literal(..) => of.get_type(schema).is_ok_and(|of| is_fraction(&of)),
+/// Whether there may be something to round. Coercion may still change the type of anything but a
+/// literal, even that of a column of a UNION.
+fn may_round(expr: &Expr, schema: &DFSchema) -> bool {
+    match expr {
+        Expr::Literal(..) => expr.get_type(schema).is_ok_and(|data_type| is_fraction(&data_type)),
         other => !is_marked(other),
     }
 }
@@ -115,18 +121,19 @@ fn is_fraction(data_type: &DataType) -> bool {
     matches!(data_type, Decimal128(_, 1..) | Float32 | Float64)
 }
 
-/// An expression in which nothing is rounded that is no fraction.
-pub(in crate::sql) fn rounded(
+/// Removes the marks from casts in an expression whose operands are not fractions.
+pub(in crate::sql) fn unmark_casts(
     expr: Expr,
     schema: &DFSchema,
 ) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |mut expr| {
         let Expr::ScalarFunction(call) = &mut expr else { return Ok(Transformed::no(expr)) };
         match call.args.as_mut_slice() {
-            [of] if call.func.name() == ROUND
-                && of.get_type(schema).is_ok_and(|of| !is_fraction(&of)) =>
+            [operand]
+                if call.func.name() == ROUND
+                    && operand.get_type(schema).is_ok_and(|data_type| !is_fraction(&data_type)) =>
             {
-                Ok(Transformed::yes(std::mem::take(of)))
+                Ok(Transformed::yes(std::mem::take(operand)))
             }
             _ => Ok(Transformed::no(expr)),
         }
@@ -135,7 +142,7 @@ pub(in crate::sql) fn rounded(
 
 const ROUND: &str = "sty__rounded";
 
-/// Fractions without digits behind the point, in the same type; all else as it is.
+/// Rounds fractions to integers of the same type; returns other values as they are.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Round {
     signature: Signature,
@@ -150,17 +157,18 @@ impl ScalarUDFImpl for Round {
         &self.signature
     }
 
-    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
-        of.first().cloned().ok_or_else(|| internal_datafusion_err!("{ROUND} has no argument"))
+    fn return_type(&self, arguments: &[DataType]) -> DataFusionResult<DataType> {
+        arguments
+            .first()
+            .cloned()
+            .ok_or_else(|| internal_datafusion_err!("{ROUND} has no argument"))
     }
 
     fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         match given.args.into_iter().next() {
-            Some(ColumnarValue::Array(values)) => {
-                Ok(ColumnarValue::Array(without_fractions(&values)))
-            }
+            Some(ColumnarValue::Array(values)) => Ok(ColumnarValue::Array(rounded(&values))),
             Some(ColumnarValue::Scalar(value)) => {
-                let rounded = without_fractions(&value.to_array()?);
+                let rounded = rounded(&value.to_array()?);
                 Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&rounded, 0)?))
             }
             None => Err(internal_datafusion_err!("{ROUND} has no argument")),
@@ -168,7 +176,7 @@ impl ScalarUDFImpl for Round {
     }
 }
 
-fn without_fractions(values: &ArrayRef) -> ArrayRef {
+fn rounded(values: &ArrayRef) -> ArrayRef {
     if let Some(floats) = values.as_primitive_opt::<Float64Type>() {
         return Arc::new(floats.unary::<_, Float64Type>(f64::round_ties_even));
     }
@@ -178,22 +186,22 @@ fn without_fractions(values: &ArrayRef) -> ArrayRef {
     match (values.as_primitive_opt::<Decimal128Type>(), values.data_type()) {
         (Some(decimals), DataType::Decimal128(_, scale @ 1..)) => {
             let one = 10_i128.pow(scale.unsigned_abs().into());
-            let rounded = decimals.unary::<_, Decimal128Type>(|value| whole(value, one));
-            // The next whole number may have a digit more than the type, which the cast around does
-            // not mind.
+            let rounded = decimals.unary::<_, Decimal128Type>(|value| round_half_away(value, one));
+            // A rounded value may have one digit more than the type allows. The cast to an integer
+            // around this function accepts that.
             Arc::new(rounded.with_data_type(values.data_type().clone()))
         }
         _ => Arc::clone(values),
     }
 }
 
-/// The nearest multiple of a power of ten, and of two the one further from zero.
-fn whole(value: i128, one: i128) -> i128 {
-    // Numbers of 64 bits are divided much faster.
+/// The nearest multiple of `one`, a power of ten. Halves are rounded away from zero.
+fn round_half_away(value: i128, one: i128) -> i128 {
+    // Division is much faster in 64 bits.
     if let (Ok(value), Ok(one)) = (i64::try_from(value), i64::try_from(one)) {
         let rest = value % one;
-        let whole = i128::from(value - rest);
-        return whole
+        let truncated = i128::from(value - rest);
+        return truncated
             + i128::from(if rest.abs() >= one - rest.abs() { one * value.signum() } else { 0 });
     }
     let rest = value % one;
@@ -203,7 +211,7 @@ fn whole(value: i128, one: i128) -> i128 {
 
 #[cfg(test)]
 mod tests {
-    use super::whole;
+    use super::round_half_away;
 
     #[test]
     fn halves_go_away_from_zero() {
@@ -215,11 +223,11 @@ mod tests {
             (0, 10, 0),
             (9_999, 100, 10_000),
         ] {
-            assert_eq!(whole(value, one), expected);
+            assert_eq!(round_half_away(value, one), expected);
             let large = i128::from(i64::MAX);
-            assert_eq!(whole(value * large, one * large), expected * large);
+            assert_eq!(round_half_away(value * large, one * large), expected * large);
         }
-        assert_eq!(whole(i64::MIN.into(), 10), -9_223_372_036_854_775_810);
-        assert_eq!(whole(5, 10_i128.pow(38)), 0);
+        assert_eq!(round_half_away(i64::MIN.into(), 10), -9_223_372_036_854_775_810);
+        assert_eq!(round_half_away(5, 10_i128.pow(38)), 0);
     }
 }

@@ -1,14 +1,15 @@
-//! There is one zero: -0.0 and 0.0 are equal, in lists and sets too. And there is one NaN, which is
-//! the greatest value.
+//! One zero and one NaN: -0.0 and 0.0 are equal, in lists and sets, too, and there is a single NaN,
+//! which is the greatest value.
 //!
-//! DataFusion compares floats so that zeros are equal, but looks values of longer lists up by their
-//! bits, and compares bits in some other places (55.2). A list with one of the zeros gets the other
-//! beside it; the keys of windows and the arguments of a count of distinct values become sums with
-//! 0.0, which is the same for both; CASE with an operand and `nullif` become comparisons. A NaN
-//! with its sign bit set, as 0/0, `-x` and ln(-1) make, sorts first by total order and is not equal
-//! to the other: quotients, remainders, negations and functions of floats give it without. Sums,
-//! differences and products are left as they are, for they are NaN of infinities only (infinity -
-//! infinity, infinity * 0), and so are aggregates.
+//! DataFusion's comparisons (55.2) treat the zeros as equal, but it looks values up in longer lists
+//! by their bits, and compares bits in some other places. Here a list with one of the zeros gets
+//! the other one, too; 0.0 is added to the keys of windows and to the arguments of a count of
+//! distinct values, which gives the same for both zeros; CASE with an operand and `nullif` become
+//! comparisons. A NaN with its sign bit set, which 0/0, `-x` and ln(-1) give, sorts first in the
+//! total order and is not equal to the other NaN: the sign is removed from the results of
+//! quotients, remainders, negations and functions of floats. Sums, differences and products stay as
+//! they are, because they are NaN only for infinities (infinity - infinity, infinity * 0), and so
+//! do aggregates.
 
 use std::sync::Arc;
 
@@ -49,11 +50,11 @@ impl OptimizerRule for BothZeros {
     ) -> DataFusionResult<Transformed<LogicalPlan>> {
         let lacks_zero =
             |expr: &Expr| matches!(expr, Expr::InList(list) if missing_zero(&list.list).is_some());
-        rewrite_where(plan, lacks_zero, |expr, _| with_both(expr))
+        rewrite_where(plan, lacks_zero, |expr, _| add_missing_zeros(expr))
     }
 }
 
-/// Makes comparisons of bits comparisons of values.
+/// Makes DataFusion compare values where it would compare bits.
 #[derive(Debug)]
 pub(in crate::sql) struct OneZero;
 
@@ -68,7 +69,7 @@ impl AnalyzerRule for OneZero {
             if let LogicalPlan::Distinct(Distinct::On(on)) = node {
                 return distinct_on(on);
             }
-            rewrite_where(node, compares_bits, of_values)
+            rewrite_where(node, compares_bits, compare_values)
         };
         Ok(rewrite_plan(plan, rewrite)?.data)
     }
@@ -78,12 +79,12 @@ impl AnalyzerRule for OneZero {
     }
 }
 
-/// An expression in which comparisons are of values.
-pub(in crate::sql) fn of_values(
+/// Makes the comparisons in an expression compare values.
+pub(in crate::sql) fn compare_values(
     expr: Expr,
     schema: &DFSchema,
 ) -> DataFusionResult<Transformed<Expr>> {
-    rewrite_up(expr, |expr| compared(expr, schema))
+    rewrite_up(expr, |expr| rewrite_expr(expr, schema))
 }
 
 fn compares_bits(expr: &Expr) -> bool {
@@ -99,10 +100,11 @@ fn compares_bits(expr: &Expr) -> bool {
     }
 }
 
-fn compared(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    let is_float = |expr: &Expr| expr.get_type(schema).is_ok_and(|of| of.is_floating());
+fn rewrite_expr(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    let is_float =
+        |expr: &Expr| expr.get_type(schema).is_ok_and(|data_type| data_type.is_floating());
     match expr {
-        expr if may_make_nan(&expr) && is_float(&expr) => Ok(Transformed::yes(one_nan(expr))),
+        expr if may_make_nan(&expr) && is_float(&expr) => Ok(Transformed::yes(canonical_nan(expr))),
         Expr::Case(Case { expr: Some(operand), when_then_expr, else_expr })
             if is_float(&operand) =>
         {
@@ -134,7 +136,7 @@ fn compared(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>
                 .iter_mut()
                 .chain(params.order_by.iter_mut().map(|key| &mut key.expr));
             for key in keys.filter(|key| is_float(key)) {
-                *key = sum_with_zero(key.clone(), schema)?;
+                *key = plus_zero(key.clone(), schema)?;
                 changed = true;
             }
             Ok(Transformed::new_transformed(Expr::WindowFunction(window), changed))
@@ -143,55 +145,56 @@ fn compared(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>
     }
 }
 
-/// Makes both zeros equal in all keys of a sort but the last, so that a later key decides between
-/// them.
-pub(in crate::sql) fn sorted(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
+/// Makes both zeros equal in all keys of a sort but the last, so that later keys order rows whose
+/// zeros differ.
+pub(in crate::sql) fn one_zero_in_sort(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
     let schema = Arc::clone(sort.input.schema());
     let changed = one_zero_before_last(&mut sort.expr, &schema)?;
     Ok(Transformed::new_transformed(sort, changed))
 }
 
-/// The same of some keys. The last one decides nothing between zeros.
+/// The same for some keys. Returns whether one has changed.
 fn one_zero_before_last(keys: &mut [SortExpr], schema: &DFSchema) -> DataFusionResult<bool> {
     let earlier = keys.len().saturating_sub(1);
     let mut changed = false;
     for key in keys.iter_mut().take(earlier) {
-        let one = sum_with_zero(key.expr.clone(), schema)?;
-        changed |= one != key.expr;
-        key.expr = one;
+        let expr = plus_zero(key.expr.clone(), schema)?;
+        changed |= expr != key.expr;
+        key.expr = expr;
     }
     Ok(changed)
 }
 
-/// The keys of DISTINCT ON stand in its order, too, and there for the same.
+/// The keys of DISTINCT ON are also those of its ORDER BY, and must stay equal to them.
 fn distinct_on(mut on: DistinctOn) -> DataFusionResult<Transformed<LogicalPlan>> {
     let schema = Arc::clone(on.input.schema());
     let Some(sort) = on.sort_expr.take() else {
         return Ok(Transformed::no(LogicalPlan::Distinct(Distinct::On(on))));
     };
-    let one = |expr: Expr| sum_with_zero(expr, &schema);
-    let keys = on.on_expr.into_iter().map(one).collect::<DataFusionResult<_>>()?;
-    let sort = sort.into_iter().map(|key| Ok(SortExpr { expr: one(key.expr)?, ..key }));
+    let normalise = |expr: Expr| plus_zero(expr, &schema);
+    let keys = on.on_expr.into_iter().map(normalise).collect::<DataFusionResult<_>>()?;
+    let sort = sort.into_iter().map(|key| Ok(SortExpr { expr: normalise(key.expr)?, ..key }));
     let sort = sort.collect::<DataFusionResult<_>>()?;
     let on = DistinctOn::try_new(keys, on.select_expr, Some(sort), on.input)?;
     Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(on))))
 }
 
-/// Functions that some numbers have no result of.
-const OF_SOME_NUMBERS: [&str; 14] = [
+/// Functions that are not defined for all numbers.
+const PARTIAL_FUNCTIONS: [&str; 14] = [
     "acos", "acosh", "asin", "atanh", "cos", "cot", "ln", "log", "log10", "log2", "power", "sin",
     "sqrt", "tan",
 ];
 
-/// Whether an expression of numbers can be a NaN with a sign where its operands have none.
+/// Whether an expression can be a NaN with a sign although its operands are not.
 fn may_make_nan(expr: &Expr) -> bool {
-    let harmless = |expr: &Expr| matches!(expr, Expr::Literal(value, _) if !is_zero(value));
+    let is_nonzero_literal =
+        |expr: &Expr| matches!(expr, Expr::Literal(value, _) if !is_zero(value));
     match expr {
-        Expr::Negative(of) => !matches!(of.as_ref(), Expr::Literal(..)),
+        Expr::Negative(operand) => !matches!(operand.as_ref(), Expr::Literal(..)),
         Expr::BinaryExpr(BinaryExpr { op: Operator::Divide | Operator::Modulo, right, .. }) => {
-            !harmless(right)
+            !is_nonzero_literal(right)
         }
-        Expr::ScalarFunction(function) => OF_SOME_NUMBERS.contains(&function.name()),
+        Expr::ScalarFunction(function) => PARTIAL_FUNCTIONS.contains(&function.name()),
         _ => false,
     }
 }
@@ -200,13 +203,13 @@ fn is_zero(value: &ScalarValue) -> bool {
     value.is_null() || ScalarValue::new_zero(&value.data_type()).is_ok_and(|zero| zero == *value)
 }
 
-/// The expression, with one NaN for both.
-fn one_nan(expr: Expr) -> Expr {
+/// Removes the sign of a NaN.
+fn canonical_nan(expr: Expr) -> Expr {
     let function = ScalarUDF::from(OneNan { signature: Signature::any(1, Volatility::Immutable) });
     Expr::ScalarFunction(ScalarFunction::new_udf(function.into(), vec![expr]))
 }
 
-/// Gives back its argument; of a NaN, the one without a sign.
+/// Returns its argument, but a NaN without its sign.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OneNan {
     signature: Signature,
@@ -221,8 +224,9 @@ impl ScalarUDFImpl for OneNan {
         &self.signature
     }
 
-    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
-        of.first()
+    fn return_type(&self, arguments: &[DataType]) -> DataFusionResult<DataType> {
+        arguments
+            .first()
             .cloned()
             .ok_or_else(|| internal_datafusion_err!("{} has no argument", self.name()))
     }
@@ -231,14 +235,15 @@ impl ScalarUDFImpl for OneNan {
         match given.args.into_iter().next() {
             Some(ColumnarValue::Array(values)) => Ok(ColumnarValue::Array(without_sign(&values))),
             Some(ColumnarValue::Scalar(value)) => {
-                let one = without_sign(&value.to_array()?);
-                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&one, 0)?))
+                let unsigned = without_sign(&value.to_array()?);
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&unsigned, 0)?))
             }
             None => internal_err!("{} has no argument", self.name()),
         }
     }
 }
 
+/// Removes the signs of NaNs from arrays of floats.
 fn without_sign(values: &ArrayRef) -> ArrayRef {
     if let Some(floats) = values.as_primitive_opt::<Float64Type>() {
         return Arc::new(
@@ -253,8 +258,8 @@ fn without_sign(values: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// The expression, with 0.0 for -0.0.
-fn sum_with_zero(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
+/// Adds 0.0 to floats, which makes 0.0 of -0.0.
+fn plus_zero(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
     Ok(match expr.get_type(schema)? {
         DataType::Float64 => expr + lit(0.0_f64),
         DataType::Float32 => expr + lit(0.0_f32),
@@ -262,12 +267,15 @@ fn sum_with_zero(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
     })
 }
 
-/// Of an aggregate, counts of distinct floats that count one zero.
-pub(in crate::sql) fn distinct_values(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
+/// Makes aggregates of distinct floats take both zeros for one.
+pub(in crate::sql) fn one_zero_in_distinct(
+    expr: Expr,
+    schema: &DFSchema,
+) -> DataFusionResult<Expr> {
     let name = expr.schema_name().to_string();
     let rewritten = rewrite_up(expr, |expr| match expr {
         Expr::AggregateFunction(mut function) if function.params.distinct => {
-            let args = function.params.args.into_iter().map(|arg| sum_with_zero(arg, schema));
+            let args = function.params.args.into_iter().map(|arg| plus_zero(arg, schema));
             function.params.args = args.collect::<DataFusionResult<_>>()?;
             Ok(Transformed::yes(Expr::AggregateFunction(function)))
         }
@@ -277,8 +285,8 @@ pub(in crate::sql) fn distinct_values(expr: Expr, schema: &DFSchema) -> DataFusi
     Ok(if renamed { rewritten.data.alias(name) } else { rewritten.data })
 }
 
-/// An expression with both zeros in lists that have one.
-pub(in crate::sql) fn with_both(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
+/// Adds the other zero to lists that have only one.
+pub(in crate::sql) fn add_missing_zeros(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |expr| match expr {
         Expr::InList(mut list) => match missing_zero(&list.list) {
             Some(zero) => {
@@ -291,7 +299,7 @@ pub(in crate::sql) fn with_both(expr: Expr) -> DataFusionResult<Transformed<Expr
     })
 }
 
-/// The zero that a list lacks, if it has the other.
+/// The zero that a list lacks if it has the other one.
 fn missing_zero(list: &[Expr]) -> Option<Expr> {
     let other = list.iter().find_map(|value| match value {
         Expr::Literal(ScalarValue::Float64(Some(zero)), _) if *zero == 0.0 => Some(lit(-zero)),
@@ -301,7 +309,7 @@ fn missing_zero(list: &[Expr]) -> Option<Expr> {
     (!list.contains(&other)).then_some(other)
 }
 
-/// Floats with 0.0 in the place of -0.0; other arrays as they are.
+/// Replaces -0.0 with 0.0 in floats; other arrays stay as they are.
 pub(in crate::sql) fn one_zero(values: &ArrayRef) -> ArrayRef {
     if let Some(floats) = values.as_primitive_opt::<Float64Type>() {
         return Arc::new(floats.unary::<_, Float64Type>(|value| value + 0.0));

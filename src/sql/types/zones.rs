@@ -1,15 +1,15 @@
-//! Times of a clock on the wall, and instants.
+//! Conversions between local times and instants.
 //!
-//! Where this stands on the road of a query: `x AT TIME ZONE 'z'` becomes `timezone('z', x)` after
-//! parsing, the function that PostgreSQL means by it: of a timestamp without a zone, it gives the
-//! instant at which a clock in that zone shows it; of one with a zone, what the clock shows. To
+//! Where this stands on the road of a query: after parsing, `x AT TIME ZONE 'z'` becomes
+//! `timezone('z', x)`, as in PostgreSQL: it turns a local time in that zone (a timestamp without a
+//! zone) into an instant (a timestamp with a zone), and an instant into the local time. In
 //! DataFusion (55.2) both are casts to a timestamp of that zone, which is an instant either way. A
-//! local time that a clock shows twice is the second of the two; one that it leaves out is read
-//! with the offset before the change.
+//! local time that occurs twice means the second instant; one that is skipped is converted with the
+//! offset before the change.
 //!
-//! An analyzer rule does the same for columns of files that have a zone other than UTC, where they
-//! meet dates and timestamps without one: Arrow takes a date for a day of UTC, and casts to a
-//! timestamp of UTC.
+//! An analyzer rule does the same for columns of files with a zone other than UTC if they meet
+//! dates or timestamps without a zone: Arrow takes a date for a day in UTC, and casts to local
+//! times in UTC.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -35,51 +35,26 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::scalar::ScalarValue;
-use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
-    FunctionArguments, Ident, ObjectName, VisitMut, VisitorMut,
-};
+use datafusion::sql::sqlparser::ast::{Expr as SqlExpr, VisitMut};
 
-use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where, visit_mut};
+use crate::sql::walks::{
+    any_expression, function_call, rewrite_plan, rewrite_up, rewrite_where, visit_expressions_mut,
+};
 
 /// The zone of instants.
 pub(in crate::sql) const UTC: &str = "UTC";
-/// The function's name, in PostgreSQL and DuckDB too.
+/// The name of the function, as in PostgreSQL and DuckDB.
 const TIMEZONE: &str = "timezone";
 
-/// Writes `AT TIME ZONE` as a function, in an expression or whatever has some.
-pub(in crate::sql) fn as_function(tree: &mut impl VisitMut) {
-    let _ = visit_mut(tree, &mut AtTimeZone);
-}
-
-struct AtTimeZone;
-
-impl VisitorMut for AtTimeZone {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
-        let SqlExpr::AtTimeZone { timestamp, time_zone } = expr else {
-            return ControlFlow::Continue(());
-        };
-        let args = [time_zone, timestamp];
-        let args =
-            args.map(|arg| FunctionArg::Unnamed(FunctionArgExpr::Expr(arg.as_ref().clone())));
-        *expr = SqlExpr::Function(Function {
-            name: ObjectName::from(vec![Ident::new(TIMEZONE)]),
-            uses_odbc_syntax: false,
-            parameters: FunctionArguments::None,
-            args: FunctionArguments::List(FunctionArgumentList {
-                duplicate_treatment: None,
-                args: args.into(),
-                clauses: Vec::new(),
-            }),
-            filter: None,
-            null_treatment: None,
-            over: None,
-            within_group: Vec::new(),
-        });
-        ControlFlow::Continue(())
-    }
+/// Writes `AT TIME ZONE` as a function, in an expression or in anything that contains expressions.
+pub(in crate::sql) fn rewrite_at_time_zone(tree: &mut impl VisitMut) {
+    let _ = visit_expressions_mut(tree, |expr| {
+        if let SqlExpr::AtTimeZone { timestamp, time_zone } = expr {
+            let arguments = vec![time_zone.as_ref().clone(), timestamp.as_ref().clone()];
+            *expr = function_call(TIMEZONE, arguments);
+        }
+        ControlFlow::<()>::Continue(())
+    });
 }
 
 /// `timezone(zone, timestamp)`.
@@ -101,8 +76,8 @@ impl ScalarUDFImpl for Timezone {
         &self.signature
     }
 
-    fn coerce_types(&self, of: &[DataType]) -> DataFusionResult<Vec<DataType>> {
-        let [zone, time] = of else {
+    fn coerce_types(&self, arguments: &[DataType]) -> DataFusionResult<Vec<DataType>> {
+        let [zone, time] = arguments else {
             return plan_err!("{TIMEZONE}() takes a zone and a timestamp");
         };
         if !matches!(
@@ -128,8 +103,8 @@ impl ScalarUDFImpl for Timezone {
         Ok(vec![DataType::Utf8, time])
     }
 
-    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
-        match of {
+    fn return_type(&self, arguments: &[DataType]) -> DataFusionResult<DataType> {
+        match arguments {
             [_, DataType::Timestamp(unit, None)] => {
                 Ok(DataType::Timestamp(*unit, Some(UTC.into())))
             }
@@ -144,64 +119,66 @@ impl ScalarUDFImpl for Timezone {
             .try_into()
             .map_err(|_| exec_datafusion_err!("{TIMEZONE}() takes a zone and a timestamp"))?;
         let zones = as_string_array(&zones)?;
-        let moved = match times.data_type() {
-            DataType::Timestamp(TimeUnit::Second, _) => moved::<TimestampSecondType>(zones, &times),
+        let converted = match times.data_type() {
+            DataType::Timestamp(TimeUnit::Second, _) => {
+                convert::<TimestampSecondType>(zones, &times)
+            }
             DataType::Timestamp(TimeUnit::Millisecond, _) => {
-                moved::<TimestampMillisecondType>(zones, &times)
+                convert::<TimestampMillisecondType>(zones, &times)
             }
             DataType::Timestamp(TimeUnit::Microsecond, _) => {
-                moved::<TimestampMicrosecondType>(zones, &times)
+                convert::<TimestampMicrosecondType>(zones, &times)
             }
             DataType::Timestamp(TimeUnit::Nanosecond, _) => {
-                moved::<TimestampNanosecondType>(zones, &times)
+                convert::<TimestampNanosecondType>(zones, &times)
             }
             other => internal_err!("{TIMEZONE}() of {other}"),
         }?;
         Ok(match is_scalar {
-            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&moved, 0)?),
-            false => ColumnarValue::Array(moved),
+            true => ColumnarValue::Scalar(ScalarValue::try_from_array(&converted, 0)?),
+            false => ColumnarValue::Array(converted),
         })
     }
 }
 
-/// Timestamps as clocks show them if they are instants, and as instants if clocks show them.
-fn moved<T: ArrowTimestampType>(
+/// Converts instants to local times, and local times to instants.
+fn convert<T: ArrowTimestampType>(
     zones: &StringArray,
     times: &ArrayRef,
 ) -> DataFusionResult<ArrayRef> {
     let are_instants = matches!(times.data_type(), DataType::Timestamp(_, Some(_)));
     let times = as_primitive_array::<T>(times)?;
-    let mut known: Option<(&str, Tz)> = None;
+    let mut last_zone: Option<(&str, Tz)> = None;
     let mut values = Vec::with_capacity(times.len());
     for (name, time) in zones.iter().zip(times) {
         let (Some(name), Some(time)) = (name, time) else {
             values.push(None);
             continue;
         };
-        let zone = match known {
+        let zone = match last_zone {
             Some((last, zone)) if last == name => zone,
-            _ => zone_of(name)?,
+            _ => parse_zone(name)?,
         };
-        known = Some((name, zone));
-        let moved = as_datetime::<T>(time).and_then(|time| match are_instants {
+        last_zone = Some((name, zone));
+        let converted = as_datetime::<T>(time).and_then(|time| match are_instants {
             true => time.checked_add_offset(zone.offset_from_utc_datetime(&time).fix()),
             false => time.checked_sub_offset(offset_at(zone, time)?),
         });
-        let moved = moved.and_then(|moved| T::from_naive_datetime(moved, None));
-        values.push(Some(moved.ok_or_else(|| {
+        let converted = converted.and_then(|time| T::from_naive_datetime(time, None));
+        values.push(Some(converted.ok_or_else(|| {
             exec_datafusion_err!(
                 "{time} is a timestamp at the end of what its unit holds, and not one in {name}"
             )
         })?));
     }
-    let moved = PrimitiveArray::<T>::from_iter(values);
+    let converted = PrimitiveArray::<T>::from_iter(values);
     Ok(match are_instants {
-        true => Arc::new(moved),
-        false => Arc::new(moved.with_timezone(UTC)),
+        true => Arc::new(converted),
+        false => Arc::new(converted.with_timezone(UTC)),
     })
 }
 
-fn zone_of(name: &str) -> DataFusionResult<Tz> {
+fn parse_zone(name: &str) -> DataFusionResult<Tz> {
     name.parse().map_err(|_| {
         exec_datafusion_err!(
             "there is no time zone '{name}'; zones are like 'Europe/Brussels' or '+02:00'"
@@ -209,21 +186,21 @@ fn zone_of(name: &str) -> DataFusionResult<Tz> {
     })
 }
 
-/// How far a clock is ahead of UTC when it shows a time.
-fn offset_at(zone: Tz, shown: NaiveDateTime) -> Option<FixedOffset> {
-    match zone.offset_from_local_datetime(&shown) {
+/// The offset of a zone from UTC at a local time.
+fn offset_at(zone: Tz, local: NaiveDateTime) -> Option<FixedOffset> {
+    match zone.offset_from_local_datetime(&local) {
         MappedLocalTime::Single(offset) | MappedLocalTime::Ambiguous(_, offset) => {
             Some(offset.fix())
         }
         MappedLocalTime::None => {
-            // Zones have left out at most a day.
-            let before = shown.checked_sub_signed(TimeDelta::days(1))?;
+            // No zone has ever skipped more than a day.
+            let before = local.checked_sub_signed(TimeDelta::days(1))?;
             Some(zone.offset_from_local_datetime(&before).latest()?.fix())
         }
     }
 }
 
-/// The rule.
+/// The rule of this module.
 #[derive(Debug)]
 pub(in crate::sql) struct LocalTimes;
 
@@ -232,7 +209,8 @@ impl AnalyzerRule for LocalTimes {
         if !any_expression(&plan, is_candidate) {
             return Ok(plan);
         }
-        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_candidate, local))?.data)
+        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_candidate, cast_through_local_time))?
+            .data)
     }
 
     fn name(&self) -> &'static str {
@@ -240,7 +218,7 @@ impl AnalyzerRule for LocalTimes {
     }
 }
 
-/// Whether an expression is a cast to the time of a clock, or to instants of a zone other than UTC.
+/// Whether an expression is a cast to local times, or to instants in a zone other than UTC.
 fn is_candidate(expr: &Expr) -> bool {
     let Expr::Cast(cast) = expr else { return false };
     matches!(cast.field.data_type(), DataType::Timestamp(_, zone) if !is_utc(zone))
@@ -250,35 +228,39 @@ pub(in crate::sql) fn is_utc(zone: &Option<Arc<str>>) -> bool {
     matches!(zone.as_deref(), Some(UTC | "+00:00"))
 }
 
-/// An expression whose casts between times with and without a zone go by the clock of that zone.
-pub(in crate::sql) fn local(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+/// Makes the casts of an expression between times with and without a zone use local times in that
+/// zone.
+pub(in crate::sql) fn cast_through_local_time(
+    expr: Expr,
+    schema: &DFSchema,
+) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |expr| {
         let Expr::Cast(Cast { expr, field }) = expr else { return Ok(Transformed::no(expr)) };
-        // What has no type at this node, as a filter of a scan, was looked at before or is for
-        // DataFusion to refuse.
-        let Ok(of) = expr.get_type(schema) else {
+        // An expression without a type here, such as a filter of a scan, has been rewritten before
+        // or will be refused by DataFusion.
+        let Ok(from) = expr.get_type(schema) else {
             return Ok(Transformed::no(Expr::Cast(Cast { expr, field })));
         };
-        let shown = match (of, field.data_type()) {
+        let converted = match (from, field.data_type()) {
             (
                 DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, None),
                 DataType::Timestamp(unit, zone),
             ) if !is_utc(zone) => {
-                let shown = Expr::Cast(Cast::new(expr.clone(), DataType::Timestamp(*unit, None)));
-                zone.as_deref().map(|zone| moved_to(zone, shown))
+                let local = Expr::Cast(Cast::new(expr.clone(), DataType::Timestamp(*unit, None)));
+                zone.as_deref().map(|zone| at_time_zone(zone, local))
             }
             (DataType::Timestamp(_, zone), DataType::Timestamp(_, None)) if !is_utc(&zone) => {
-                zone.map(|zone| moved_to(&zone, expr.as_ref().clone()))
+                zone.map(|zone| at_time_zone(&zone, expr.as_ref().clone()))
             }
             _ => None,
         };
-        Ok(match shown {
-            Some(shown) => Transformed::yes(Expr::Cast(Cast { expr: Box::new(shown), field })),
+        Ok(match converted {
+            Some(time) => Transformed::yes(Expr::Cast(Cast { expr: Box::new(time), field })),
             None => Transformed::no(Expr::Cast(Cast { expr, field })),
         })
     })
 }
 
-fn moved_to(zone: &str, time: Expr) -> Expr {
+fn at_time_zone(zone: &str, time: Expr) -> Expr {
     function().call(vec![lit(zone), time])
 }

@@ -33,17 +33,17 @@ use crate::ingest::assign::{LEAST_UNCERTAIN, assign, is_exact};
 use crate::model::{Column, Schema};
 use crate::sql::convert::external;
 use crate::sql::syntax::marks::{mark, unmarked};
-use crate::sql::syntax::stars::Stars;
-use crate::sql::types::decimals::written;
+use crate::sql::syntax::wildcards::WildcardExpander;
+use crate::sql::types::decimals::exact_literal;
 use crate::sql::walks::has_part;
 
 /// Plans a statement. Rows to be stored have the types of their query.
 pub(in crate::sql) async fn plan(
     state: &SessionState,
     statement: &Statement,
-    stars: &mut Stars,
+    stars: &mut WildcardExpander,
 ) -> Result<LogicalPlan> {
-    let written_out = stars.written_out(state, statement).await?;
+    let written_out = stars.expand(state, statement).await?;
     let statement = written_out.as_ref().unwrap_or(statement);
     let Statement::Statement(parsed) = statement else {
         return state.statement_to_plan(statement.clone()).await;
@@ -274,7 +274,7 @@ pub(in crate::sql) fn as_exact_literal(expr: Expr, column: &Column) -> Expr {
         Expr::Literal(ScalarValue::Float64(Some(double)), _) => double.abs() >= LEAST_UNCERTAIN,
         _ => false,
     };
-    match written(&expr).filter(|_| is_large && is_exact(&column.data_type)) {
+    match exact_literal(&expr).filter(|_| is_large && is_exact(&column.data_type)) {
         Some(decimal) => Expr::Literal(decimal, None),
         None => expr,
     }

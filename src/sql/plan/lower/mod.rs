@@ -97,7 +97,9 @@ impl TreeNodeRewriter for Lowering<'_> {
     fn f_up(&mut self, plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
         self.refusals.pop();
         match plan {
-            LogicalPlan::Sort(sort) => Ok(zeros::sorted(sort)?.update_data(LogicalPlan::Sort)),
+            LogicalPlan::Sort(sort) => {
+                Ok(zeros::one_zero_in_sort(sort)?.update_data(LogicalPlan::Sort))
+            }
             LogicalPlan::Filter(filter) => {
                 Ok(opaque::hide_rounding_casts(filter)?.update_data(LogicalPlan::Filter))
             }
@@ -172,7 +174,7 @@ impl Lowering<'_> {
                 let exprs = aggregate
                     .aggr_expr
                     .into_iter()
-                    .map(|expr| zeros::distinct_values(expr, schema));
+                    .map(|expr| zeros::one_zero_in_distinct(expr, schema));
                 aggregate.aggr_expr = exprs.collect::<DataFusionResult<_>>()?;
                 let plan = LogicalPlan::Aggregate(aggregate);
                 SingleDistinctToGroupBy::new().rewrite(plan, &OptimizerContext::new())

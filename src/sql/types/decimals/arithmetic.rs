@@ -1,10 +1,10 @@
-//! Sums, differences and products of a decimal and a number with a point: the number is the decimal
-//! that it says.
+//! Sums, differences and products of a decimal and a number with a point: the number becomes an
+//! exact decimal.
 //!
-//! Where this stands on the road of a query: it takes part while a statement is planned, for there
-//! the types of columns are settled. Beside doubles and integers the number stays a double, and
-//! beside a decimal whose sum or product might need more than 38 digits. A quotient is what it
-//! would be of the double, for DataFusion cuts quotients of decimals at scale + 4.
+//! Where this stands on the road of a query: while a statement is planned, because the types of its
+//! columns are determined then. Beside doubles and integers the number stays a double, and also if
+//! the sum or product with a decimal might need more than 38 digits. Quotients are computed of
+//! doubles, because DataFusion truncates quotients of decimals at scale + 4.
 
 use arrow_schema::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -13,12 +13,11 @@ use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExp
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use super::number::{MOST_DIGITS, Number, text_of_number};
-use crate::sql::types::decimals::is_kept;
+use super::number::{MAX_DIGITS, Number, is_read_exactly, literal_text};
 use crate::sql::types::intervals::planned_type;
 use crate::sql::walks::has_part;
 
-/// Plans them.
+/// Plans these operations.
 #[derive(Debug)]
 pub(in crate::sql) struct DecimalArithmetic;
 
@@ -32,57 +31,57 @@ impl ExprPlanner for DecimalArithmetic {
         let RawBinaryExpr { op, mut left, mut right } = operation;
         match op {
             Plus | Minus | Multiply => {
-                let (of_left, of_right) = (written(&left), written(&right));
-                let beside = |number: Option<ScalarValue>, other: &Expr| {
+                let (left_number, right_number) = (exact_literal(&left), exact_literal(&right));
+                let decimal_beside = |number: Option<ScalarValue>, other: &Expr| {
                     let number = number?;
                     let fits = is_exact(&op, &planned_type(other, schema)?, &number.data_type());
                     fits.then(|| Expr::Literal(number, None))
                 };
-                if let Some(exact) = beside(of_right, &left) {
+                if let Some(exact) = decimal_beside(right_number, &left) {
                     right = exact;
-                } else if let Some(exact) = beside(of_left, &right) {
+                } else if let Some(exact) = decimal_beside(left_number, &right) {
                     left = exact;
                 } else {
-                    (left, right) = (as_double(left), as_double(right));
+                    (left, right) = (to_double(left), to_double(right));
                 }
             }
-            Divide => (left, right) = (of_quotient(left)?, of_quotient(right)?),
-            Modulo => (left, right) = (as_double(left), as_double(right)),
+            Divide => (left, right) = (quotient_operand(left)?, quotient_operand(right)?),
+            Modulo => (left, right) = (to_double(left), to_double(right)),
             _ => {}
         }
         Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
     }
 }
 
-/// The decimal that a number with a point says: a literal, its negation, a sum, difference or
-/// product of such and integers.
-pub(in crate::sql) fn written(expr: &Expr) -> Option<ScalarValue> {
-    if !is_written(expr) {
+/// The exact decimal of a number with a point: a literal, its negation, or a sum, difference or
+/// product of such numbers and integers.
+pub(in crate::sql) fn exact_literal(expr: &Expr) -> Option<ScalarValue> {
+    if !is_exact_literal(expr) {
         return None;
     }
-    Number::of(expr)?.decimal()
+    Number::from_expr(expr)?.to_decimal()
 }
 
 /// Whether an expression has the form of such a number.
-pub(super) fn is_written(expr: &Expr) -> bool {
-    has_point(expr, 0).is_some_and(|has_point| has_point || digits(expr).is_some())
+pub(super) fn is_exact_literal(expr: &Expr) -> bool {
+    has_point(expr, 0).is_some_and(|has_point| has_point || lossy_digits(expr).is_some())
 }
 
-/// How deep a number is looked for.
-const MOST_NESTED: usize = 4;
+/// How deeply nested a number may be.
+const MAX_NESTING: usize = 4;
 
-/// Whether some part of a number is a double; `None` where it is no number.
+/// Whether some part of a number is a double; `None` if the expression is not a number.
 fn has_point(expr: &Expr, depth: usize) -> Option<bool> {
     match expr {
         Expr::Literal(ScalarValue::Float64(Some(_)), _) => Some(true),
         Expr::Literal(ScalarValue::Int64(Some(_)) | ScalarValue::UInt64(Some(_)), _) => Some(false),
-        Expr::Cast(_) => digits(expr).map(|_| false),
-        Expr::Negative(of) if depth < MOST_NESTED => has_point(of, depth + 1),
+        Expr::Cast(_) => lossy_digits(expr).map(|_| false),
+        Expr::Negative(operand) if depth < MAX_NESTING => has_point(operand, depth + 1),
         Expr::BinaryExpr(BinaryExpr {
             left,
             op: Operator::Plus | Operator::Minus | Operator::Multiply,
             right,
-        }) if depth < MOST_NESTED => {
+        }) if depth < MAX_NESTING => {
             let (left, right) = (has_point(left, depth + 1)?, has_point(right, depth + 1)?);
             Some(left || right)
         }
@@ -90,31 +89,32 @@ fn has_point(expr: &Expr, depth: usize) -> Option<bool> {
     }
 }
 
-/// Returns the digits of a number that has more of them than a double keeps.
-pub(super) fn digits(expr: &Expr) -> Option<&str> {
-    text_of_number(expr).filter(|digits| !is_kept(digits.trim_start_matches('-')))
+/// The digits of a number, if a double would round them.
+pub(super) fn lossy_digits(expr: &Expr) -> Option<&str> {
+    literal_text(expr).filter(|digits| !is_read_exactly(digits.trim_start_matches('-')))
 }
 
-/// Such a number as a double again.
-pub(super) fn as_double(expr: Expr) -> Expr {
-    match digits(&expr).and_then(|digits| digits.parse::<f64>().ok()) {
+/// Turns such a number back into a double.
+pub(super) fn to_double(expr: Expr) -> Expr {
+    match lossy_digits(&expr).and_then(|digits| digits.parse::<f64>().ok()) {
         Some(double) => lit(double),
         None => expr,
     }
 }
 
-/// A dividend or divisor: a double where a number with a point takes part.
-fn of_quotient(expr: Expr) -> DataFusionResult<Expr> {
+/// A dividend or divisor: cast to a double if it contains a number with a point.
+fn quotient_operand(expr: Expr) -> DataFusionResult<Expr> {
     let is_number = |part: &Expr| {
-        matches!(part, Expr::Literal(ScalarValue::Decimal128(..), _)) || digits(part).is_some()
+        matches!(part, Expr::Literal(ScalarValue::Decimal128(..), _))
+            || lossy_digits(part).is_some()
     };
-    let expr = as_double(expr);
+    let expr = to_double(expr);
     Ok(if has_part(&expr, is_number) { cast(expr, DataType::Float64) } else { expr })
 }
 
-/// Whether a sum, difference or product of two types is a decimal that holds all of them.
+/// Whether the sum, difference or product of two types is a decimal that holds every result.
 fn is_exact(op: &BinaryOperator, left: &DataType, right: &DataType) -> bool {
-    let digits = |of: &DataType| match of {
+    let digits = |data_type: &DataType| match data_type {
         DataType::Decimal128(precision, scale) => Some((i32::from(*precision), i32::from(*scale))),
         _ => None,
     };
@@ -126,7 +126,7 @@ fn is_exact(op: &BinaryOperator, left: &DataType, right: &DataType) -> bool {
         BinaryOperator::Multiply => left + right + 1,
         _ => (left - left_scale).max(right - right_scale) + left_scale.max(right_scale) + 1,
     };
-    usize::try_from(needed).is_ok_and(|needed| needed <= MOST_DIGITS)
+    usize::try_from(needed).is_ok_and(|needed| needed <= MAX_DIGITS)
 }
 
 #[cfg(test)]
@@ -177,21 +177,21 @@ mod tests {
     }
 
     #[test]
-    fn digits_are_kept_beside_decimals_only() {
+    fn digits_are_kept_only_beside_decimals() {
         use BinaryOperator::{Divide, Multiply, Plus};
         let long = || cast(lit("1.0000000000000000001"), DataType::Decimal128(20, 19));
         assert_eq!(planned(col("d"), Plus, long()), "d + Decimal128(1.0000000000000000001,20,19)");
         assert_eq!(planned(col("x"), Multiply, long()), "x * Float64(1)");
         assert_eq!(planned(long(), Divide, lit(2_i64)), "Float64(1) / Int64(2)");
-        // The user's cast is what it says.
-        let of_user = || {
+        // A cast of the user stays as it is.
+        let user_cast = || {
             cast(
                 cast(lit("1.0000000000000000001"), DataType::Utf8View),
                 DataType::Decimal128(30, 20),
             )
         };
-        assert_eq!(planned(of_user(), Divide, lit(2_i64)), format!("{} / Int64(2)", of_user()));
-        assert_eq!(planned(col("d"), Plus, of_user()), format!("d + {}", of_user()));
+        assert_eq!(planned(user_cast(), Divide, lit(2_i64)), format!("{} / Int64(2)", user_cast()));
+        assert_eq!(planned(col("d"), Plus, user_cast()), format!("d + {}", user_cast()));
         assert_eq!(planned(long(), Plus, lit(0.5)), {
             "CAST(Utf8(\"1.0000000000000000001\") AS Decimal128(20, 19)) + Decimal128(0.5,1,1)"
         });

@@ -1,4 +1,4 @@
-//! Compares integer and decimal columns with number literals exactly, and decimals with doubles as
+//! Compares integer and decimal columns exactly with literal numbers, and decimals with doubles as
 //! doubles.
 
 use datafusion::common::tree_node::Transformed;
@@ -7,9 +7,9 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, Operator, lit};
 
-use super::number::{Exact, Number};
-use super::own_casts::below_cast;
-use super::{as_doubles, is_float_as_decimal};
+use super::doubles::{as_doubles, is_float_as_decimal};
+use super::number::{ExactType, Number};
+use super::user_casts::below_cast;
 pub(super) use crate::sql::walks::is_comparison;
 
 /// `a < b` and the like.
@@ -18,14 +18,15 @@ pub(super) fn binary(binary: BinaryExpr, schema: &DFSchema) -> DataFusionResult<
         return Ok(Transformed::no(Expr::BinaryExpr(binary)));
     }
     let BinaryExpr { left, op, right } = &binary;
-    if let (Some((expr, of)), Some(number)) = (exact_column(left, schema)?, number(right, schema)?)
+    if let (Some((column, exact)), Some(number)) =
+        (exact_column(left, schema)?, fraction(right, schema)?)
     {
-        return written(expr, *op, &number, &of).map(Transformed::yes);
+        return compare(column, *op, &number, &exact).map(Transformed::yes);
     }
-    if let (Some(number), Some((expr, of)), Some(op)) =
-        (number(left, schema)?, exact_column(right, schema)?, op.swap())
+    if let (Some(number), Some((column, exact)), Some(op)) =
+        (fraction(left, schema)?, exact_column(right, schema)?, op.swap())
     {
-        return written(expr, op, &number, &of).map(Transformed::yes);
+        return compare(column, op, &number, &exact).map(Transformed::yes);
     }
     Ok(match as_doubles(&[left, right], schema)?.as_deref() {
         Some([left, right]) => {
@@ -37,12 +38,12 @@ pub(super) fn binary(binary: BinaryExpr, schema: &DFSchema) -> DataFusionResult<
 }
 
 /// The integer or decimal column below a cast that only widens it. Other expressions keep their
-/// cast, because their type can change when they are simplified: `round(x, 1)` has another one once
-/// its second argument is known to be a literal.
+/// cast, because their type may change when they are simplified: `round(x, 1)` has another type
+/// once its second argument is known to be a literal.
 fn exact_column<'a>(
     expr: &'a Expr,
     schema: &DFSchema,
-) -> DataFusionResult<Option<(&'a Expr, Exact)>> {
+) -> DataFusionResult<Option<(&'a Expr, ExactType)>> {
     let column = below_cast(expr);
     if !matches!(column, Expr::Column(_)) {
         return Ok(None);
@@ -51,60 +52,67 @@ fn exact_column<'a>(
     let widens = inner == outer
         || outer.is_decimal() && inner.is_numeric()
         || inner.is_integer() && outer.is_floating();
-    Ok(Exact::of(&inner).filter(|of| widens && of.is_within(&outer)).map(|of| (column, of)))
+    let exact = ExactType::new(&inner).filter(|exact| widens && exact.fits_in(&outer));
+    Ok(exact.map(|exact| (column, exact)))
 }
 
-/// A number, but not an integer: those are compared in the types of integers anyway.
-fn number(expr: &Expr, schema: &DFSchema) -> DataFusionResult<Option<Number>> {
-    Ok(match Number::of(expr) {
+/// A literal number of another type than the integers, which are compared exactly anyway.
+fn fraction(expr: &Expr, schema: &DFSchema) -> DataFusionResult<Option<Number>> {
+    Ok(match Number::from_expr(expr) {
         Some(number) if !expr.get_type(schema)?.is_integer() => Some(number),
         _ => None,
     })
 }
 
-/// An expression compared with a number, both in the expression's type. `x > 2.5` is `x > 2` of
-/// integers, and a comparison that no value or each one passes is one with the type's greatest
-/// value, so that null stays null.
-fn written(expr: &Expr, op: Operator, number: &Number, of: &Exact) -> DataFusionResult<Expr> {
+/// Compares an expression with a number in the type of the expression. For integers, `x > 2.5` is
+/// `x > 2`. A comparison that is always or never true becomes one with the greatest value of the
+/// type, so that it is still null for null.
+fn compare(
+    expr: &Expr,
+    op: Operator,
+    number: &Number,
+    exact: &ExactType,
+) -> DataFusionResult<Expr> {
     use Operator::{Eq, Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, NotEq};
-    let place = number.place(of);
+    let position = number.position(exact);
     let compare = |op, value: i128| {
-        let value = of.literal(value)?;
+        let value = exact.literal(value)?;
         Ok(Expr::BinaryExpr(BinaryExpr::new(Box::new(expr.clone()), op, Box::new(value))))
     };
     match op {
-        IsDistinctFrom | IsNotDistinctFrom if !place.exact => Ok(lit(op == IsDistinctFrom)),
-        Eq if !place.exact => never(expr, of),
-        NotEq if !place.exact => always(expr, of),
-        Lt | LtEq if place.floor < of.least() => never(expr, of),
-        Gt | GtEq if place.floor < of.least() => always(expr, of),
-        Lt if !place.exact => compare(LtEq, place.floor),
-        GtEq if !place.exact => compare(Gt, place.floor),
-        op => compare(op, place.floor),
+        IsDistinctFrom | IsNotDistinctFrom if !position.exact => Ok(lit(op == IsDistinctFrom)),
+        Eq if !position.exact => always_false(expr, exact),
+        NotEq if !position.exact => always_true(expr, exact),
+        Lt | LtEq if position.floor < exact.min_value() => always_false(expr, exact),
+        Gt | GtEq if position.floor < exact.min_value() => always_true(expr, exact),
+        Lt if !position.exact => compare(LtEq, position.floor),
+        GtEq if !position.exact => compare(Gt, position.floor),
+        op => compare(op, position.floor),
     }
 }
 
-/// False, but null where the expression is.
-fn never(expr: &Expr, of: &Exact) -> DataFusionResult<Expr> {
-    Ok(expr.clone().gt(of.literal(of.greatest())?))
+/// False, but null if the expression is null.
+fn always_false(expr: &Expr, exact: &ExactType) -> DataFusionResult<Expr> {
+    Ok(expr.clone().gt(exact.literal(exact.max_value())?))
 }
 
-/// True, but null where the expression is.
-fn always(expr: &Expr, of: &Exact) -> DataFusionResult<Expr> {
-    Ok(expr.clone().lt_eq(of.literal(of.greatest())?))
+/// True, but null if the expression is null.
+fn always_true(expr: &Expr, exact: &ExactType) -> DataFusionResult<Expr> {
+    Ok(expr.clone().lt_eq(exact.literal(exact.max_value())?))
 }
 
 /// `x BETWEEN a AND b`.
 pub(super) fn between(between: Between, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
     let Between { expr, low, high, negated } = &between;
-    let bounds = (Number::of(low), Number::of(high));
-    if let (Some((expr, of)), (Some(low), Some(high))) = (exact_column(expr, schema)?, bounds) {
-        let (low, high) = (low.place(&of), high.place(&of).floor);
-        // The least value that is not less.
+    let bounds = (Number::from_expr(low), Number::from_expr(high));
+    if let (Some((expr, exact)), (Some(low), Some(high))) = (exact_column(expr, schema)?, bounds) {
+        let (low, high) = (low.position(&exact), high.position(&exact).floor);
+        // The least value that is not below the bound.
         let low = if low.exact { low.floor } else { low.floor + 1 };
-        let none = low > of.greatest() || high < of.least();
-        let (low, high) = if none { (of.greatest(), of.least()) } else { (low, high) };
-        let (low, high) = (Box::new(of.literal(low)?), Box::new(of.literal(high)?));
+        let (min, max) = (exact.min_value(), exact.max_value());
+        let is_empty = low > max || high < min;
+        let (low, high) = if is_empty { (max, min) } else { (low, high) };
+        let (low, high) = (Box::new(exact.literal(low)?), Box::new(exact.literal(high)?));
         return Ok(Transformed::yes(Expr::Between(Between::new(
             Box::new(expr.clone()),
             *negated,
@@ -125,21 +133,24 @@ pub(super) fn between(between: Between, schema: &DFSchema) -> DataFusionResult<T
 /// `x IN (a, …)`.
 pub(super) fn in_list(list: InList, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
     let InList { expr, list: members, negated } = &list;
-    if let Some((expr, of)) = exact_column(expr, schema)?
-        && let Some(places) =
-            members.iter().map(|member| place(member, &of)).collect::<Option<Vec<_>>>()
+    if let Some((expr, exact)) = exact_column(expr, schema)?
+        && let Some(values) =
+            members.iter().map(|member| member_value(member, &exact)).collect::<Option<Vec<_>>>()
     {
-        let mut settled = Vec::with_capacity(members.len());
-        for place in places.into_iter().flatten() {
-            settled.push(match place {
-                Some(value) => of.literal(value)?,
-                None => lit(ScalarValue::try_from(&expr.get_type(schema)?)?),
-            });
+        let mut literals = Vec::with_capacity(members.len());
+        for value in values {
+            match value {
+                MemberValue::Value(value) => literals.push(exact.literal(value)?),
+                MemberValue::Null => {
+                    literals.push(lit(ScalarValue::try_from(&expr.get_type(schema)?)?));
+                }
+                MemberValue::None => {}
+            }
         }
-        return Ok(Transformed::yes(match (settled.is_empty(), negated) {
-            (false, _) => Expr::InList(InList::new(Box::new(expr.clone()), settled, *negated)),
-            (true, false) => never(expr, &of)?,
-            (true, true) => always(expr, &of)?,
+        return Ok(Transformed::yes(match (literals.is_empty(), negated) {
+            (false, _) => Expr::InList(InList::new(Box::new(expr.clone()), literals, *negated)),
+            (true, false) => always_false(expr, &exact)?,
+            (true, true) => always_true(expr, &exact)?,
         }));
     }
     if !members.iter().chain([expr.as_ref()]).any(|member| is_float_as_decimal(member, schema)) {
@@ -156,14 +167,24 @@ pub(super) fn in_list(list: InList, schema: &DFSchema) -> DataFusionResult<Trans
     })
 }
 
-/// A member of a list among the values of a type: `None` if it is neither a number nor null;
-/// within, `None` for a number that is no value of the type; within that, `None` for null.
-fn place(member: &Expr, of: &Exact) -> Option<Option<Option<i128>>> {
+/// A member of a list in an exact type.
+enum MemberValue {
+    Null,
+    Value(i128),
+    /// A number that is not a value of the type, so that nothing equals it.
+    None,
+}
+
+/// `None` if a member of a list is neither a literal number nor null.
+fn member_value(member: &Expr, exact: &ExactType) -> Option<MemberValue> {
     if matches!(member, Expr::Literal(value, _) if value.is_null()) {
-        return Some(Some(None));
+        return Some(MemberValue::Null);
     }
-    let place = Number::of(member)?.place(of);
-    Some(place.exact.then_some(Some(place.floor)))
+    let position = Number::from_expr(member)?.position(exact);
+    Some(match position.exact {
+        true => MemberValue::Value(position.floor),
+        false => MemberValue::None,
+    })
 }
 
 #[cfg(test)]
@@ -183,7 +204,7 @@ mod tests {
         DFSchema::try_from(Schema::new(fields)).unwrap()
     }
 
-    fn settled(expr: Expr) -> String {
+    fn rewritten(expr: Expr) -> String {
         let rewritten = match expr {
             Expr::BinaryExpr(expr) => binary(expr, &schema()),
             Expr::Between(expr) => between(expr, &schema()),
@@ -193,7 +214,7 @@ mod tests {
         rewritten.unwrap().data.to_string()
     }
 
-    /// As coercion leaves it.
+    /// The cast that coercion adds.
     fn wide(expr: Expr) -> Expr {
         cast(expr, DataType::Decimal128(30, 15))
     }
@@ -203,52 +224,52 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_compared_as_they_are_written() {
-        assert_eq!(settled(wide(col("d")).eq(wide(lit(16.78)))), "d = Decimal128(16.78,4,2)");
-        assert_eq!(settled(wide(col("d")).eq(wide(lit(16.785)))), "d > Decimal128(99.99,4,2)");
-        assert_eq!(settled(wide(lit(16.785)).gt(wide(col("d")))), "d <= Decimal128(16.78,4,2)");
+    fn numbers_are_compared_exactly() {
+        assert_eq!(rewritten(wide(col("d")).eq(wide(lit(16.78)))), "d = Decimal128(16.78,4,2)");
+        assert_eq!(rewritten(wide(col("d")).eq(wide(lit(16.785)))), "d > Decimal128(99.99,4,2)");
+        assert_eq!(rewritten(wide(lit(16.785)).gt(wide(col("d")))), "d <= Decimal128(16.78,4,2)");
         assert_eq!(
-            settled(wide(col("d")).eq(wide(lit(0.06) + lit(0.01)))),
+            rewritten(wide(col("d")).eq(wide(lit(0.06) + lit(0.01)))),
             "d = Decimal128(0.07,4,2)"
         );
-        assert_eq!(settled(double(col("i")).gt_eq(lit(2.5))), "i > Int8(2)");
-        assert_eq!(settled(double(col("i")).lt(lit(1e30))), "i <= Int8(127)");
-        assert_eq!(settled(double(col("i")).lt(lit(-1e30))), "i > Int8(127)");
-        assert_eq!(settled(double(col("i")).gt(lit(-1e30))), "i <= Int8(127)");
+        assert_eq!(rewritten(double(col("i")).gt_eq(lit(2.5))), "i > Int8(2)");
+        assert_eq!(rewritten(double(col("i")).lt(lit(1e30))), "i <= Int8(127)");
+        assert_eq!(rewritten(double(col("i")).lt(lit(-1e30))), "i > Int8(127)");
+        assert_eq!(rewritten(double(col("i")).gt(lit(-1e30))), "i <= Int8(127)");
         assert_eq!(
-            settled(double(col("i")).between(lit(1.5), lit(2.5))),
+            rewritten(double(col("i")).between(lit(1.5), lit(2.5))),
             "i BETWEEN Int8(2) AND Int8(2)"
         );
         assert_eq!(
-            settled(double(col("i")).between(lit(127.5), lit(1e9))),
+            rewritten(double(col("i")).between(lit(127.5), lit(1e9))),
             "i BETWEEN Int8(127) AND Int8(-128)"
         );
         assert_eq!(
-            settled(double(col("i")).in_list(vec![lit(1.5), lit(2.0)], false)),
+            rewritten(double(col("i")).in_list(vec![lit(1.5), lit(2.0)], false)),
             "i IN ([Int8(2)])"
         );
-        assert_eq!(settled(double(col("i")).in_list(vec![lit(1.5)], true)), "i <= Int8(127)");
-        // A cast that rounds is no number, and a column in a list is none either. What the user
-        // cast is there twice.
+        assert_eq!(rewritten(double(col("i")).in_list(vec![lit(1.5)], true)), "i <= Int8(127)");
+        // A cast that rounds is not a literal number, nor is a column in a list. Casts of the user
+        // are doubled.
         let rounded = cast(cast(lit(1.5), DataType::Decimal128(3, 0)), DataType::Decimal128(3, 0));
-        assert_eq!(settled(col("i").eq(rounded.clone())), col("i").eq(rounded).to_string());
+        assert_eq!(rewritten(col("i").eq(rounded.clone())), col("i").eq(rounded).to_string());
         let list = double(col("i")).in_list(vec![lit(1.5), col("x")], false);
-        assert_eq!(settled(list.clone()), list.to_string());
+        assert_eq!(rewritten(list.clone()), list.to_string());
     }
 
     #[test]
     fn decimals_beside_doubles_are_doubles() {
-        assert_eq!(settled(wide(col("d")).eq(wide(col("x")))), "CAST(d AS Float64) = x");
+        assert_eq!(rewritten(wide(col("d")).eq(wide(col("x")))), "CAST(d AS Float64) = x");
         assert_eq!(
-            settled(wide(col("d")).between(wide(lit(0.5)), wide(col("x")))),
+            rewritten(wide(col("d")).between(wide(lit(0.5)), wide(col("x")))),
             "CAST(d AS Float64) BETWEEN Float64(0.5) AND x"
         );
         assert_eq!(
-            settled(wide(col("d")).in_list(vec![wide(col("x"))], false)),
+            rewritten(wide(col("d")).in_list(vec![wide(col("x"))], false)),
             "CAST(d AS Float64) IN ([x])"
         );
         let text = cast(lit("0.12345678901234567"), DataType::Decimal128(17, 17));
-        assert_eq!(settled(wide(col("x")).eq(wide(text))), "x = Float64(0.12345678901234566)");
-        assert_eq!(settled(double(col("i")).eq(col("x"))), "CAST(i AS Float64) = x");
+        assert_eq!(rewritten(wide(col("x")).eq(wide(text))), "x = Float64(0.12345678901234566)");
+        assert_eq!(rewritten(double(col("i")).eq(col("x"))), "CAST(i AS Float64) = x");
     }
 }

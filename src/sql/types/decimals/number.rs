@@ -1,4 +1,4 @@
-//! Numbers as they are written, exactly.
+//! Literal numbers with their exact digits.
 
 use std::fmt;
 
@@ -6,10 +6,10 @@ use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::logical_expr::{BinaryExpr, Expr, Operator};
 
-/// Most digits of a decimal.
-pub(super) const MOST_DIGITS: usize = 38;
+/// The most digits of a decimal.
+pub(super) const MAX_DIGITS: usize = 38;
 
-/// `digits` times ten to the power of `exponent`; the last digit is not 0, unless it is the only
+/// `digits` times ten to the power of `exponent`. The last digit is not 0, unless it is the only
 /// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Number {
@@ -19,35 +19,36 @@ pub(super) struct Number {
 
 /// Where a number lies among the values of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    /// The greatest value that is not greater, in units of the type's last digit; one below the
-    /// type's least if there is none.
+pub(super) struct Position {
+    /// The greatest value of the type that is not greater than the number, in units of the type's
+    /// last digit; one below the type's least value if there is none.
     pub(super) floor: i128,
-    /// Whether it is that value.
+    /// Whether the floor is the number itself.
     pub(super) exact: bool,
 }
 
 impl Number {
-    /// The number that a constant expression is, to the last digit that is written: literals, casts
-    /// that keep their value, and sums, differences and products of such.
-    pub(super) fn of(expr: &Expr) -> Option<Number> {
+    /// The exact value of a constant expression: a literal, a cast that does not change its value,
+    /// or a sum, difference or product of such expressions.
+    pub(super) fn from_expr(expr: &Expr) -> Option<Number> {
         match expr {
-            Expr::Literal(value, _) => Number::of_literal(value),
-            Expr::Negative(inner) => {
-                Some(Number { digits: -Number::of(inner)?.digits, ..Number::of(inner)? })
-            }
+            Expr::Literal(value, _) => Number::from_literal(value),
+            Expr::Negative(inner) => Some(Number {
+                digits: -Number::from_expr(inner)?.digits,
+                ..Number::from_expr(inner)?
+            }),
             Expr::Cast(cast) => {
-                let number = match text(expr) {
+                let number = match cast_text(expr) {
                     Some(text) => Number::parse(text)?,
-                    None => Number::of(&cast.expr)?,
+                    None => Number::from_expr(&cast.expr)?,
                 };
                 match cast.field.data_type() {
                     DataType::Float64 => Some(number),
-                    to => number.place(&Exact::of(to)?).exact.then_some(number),
+                    to => number.position(&ExactType::new(to)?).exact.then_some(number),
                 }
             }
             Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
-                let (left, right) = (Number::of(left)?, Number::of(right)?);
+                let (left, right) = (Number::from_expr(left)?, Number::from_expr(right)?);
                 match op {
                     Operator::Plus => left.plus(right),
                     Operator::Minus => left.plus(Number { digits: -right.digits, ..right }),
@@ -62,10 +63,9 @@ impl Number {
         }
     }
 
-    fn of_literal(value: &ScalarValue) -> Option<Number> {
+    fn from_literal(value: &ScalarValue) -> Option<Number> {
         match value {
-            // The shortest text that is this double: what was written, if that has no more than 15
-            // digits.
+            // The shortest text of this double is what was written, if that has at most 15 digits.
             ScalarValue::Float64(Some(double)) if double.is_finite() => {
                 Number::parse(&format!("{double:e}"))
             }
@@ -78,7 +78,7 @@ impl Number {
         }
     }
 
-    /// Without the zeros at its end.
+    /// Removes trailing zeros. `None` if the exponent overflows.
     fn new(mut digits: i128, mut exponent: i32) -> Option<Number> {
         if digits == 0 {
             return Some(Number { digits: 0, exponent: 0 });
@@ -112,21 +112,21 @@ impl Number {
         Number::new(digits, exponent.checked_sub(i32::try_from(fraction.len()).ok()?)?)
     }
 
-    /// As a decimal of its own digits, if there is one.
-    pub(super) fn decimal(&self) -> Option<ScalarValue> {
-        let written = self.digits.unsigned_abs().to_string().len();
+    /// A decimal with as many digits as the number has; `None` if there are too many.
+    pub(super) fn to_decimal(self) -> Option<ScalarValue> {
+        let significant = self.digits.unsigned_abs().to_string().len();
         let (value, digits, scale) = match u32::try_from(self.exponent) {
             Ok(zeros) => {
                 let value =
                     10_i128.checked_pow(zeros).and_then(|power| self.digits.checked_mul(power))?;
-                (value, written + usize::try_from(zeros).ok()?, 0)
+                (value, significant + usize::try_from(zeros).ok()?, 0)
             }
             Err(_) => {
                 let scale = self.exponent.unsigned_abs();
-                (self.digits, written.max(usize::try_from(scale).ok()?), scale)
+                (self.digits, significant.max(usize::try_from(scale).ok()?), scale)
             }
         };
-        if digits > MOST_DIGITS {
+        if digits > MAX_DIGITS {
             return None;
         }
         Some(ScalarValue::Decimal128(
@@ -137,41 +137,42 @@ impl Number {
     }
 
     /// Where it lies among the values of a type of integers or decimals.
-    pub(super) fn place(&self, of: &Exact) -> Place {
-        let (least, greatest) = of.range();
-        let below = Place { floor: least - 1, exact: false };
-        let above = Place { floor: greatest, exact: false };
-        let shift = self.exponent.saturating_add(of.scale());
-        let place = match u32::try_from(shift) {
+    pub(super) fn position(&self, exact: &ExactType) -> Position {
+        let (min, max) = exact.range();
+        let below = Position { floor: min - 1, exact: false };
+        let above = Position { floor: max, exact: false };
+        let shift = self.exponent.saturating_add(exact.scale());
+        let position = match u32::try_from(shift) {
             Ok(zeros) => {
                 match 10_i128.checked_pow(zeros).and_then(|power| self.digits.checked_mul(power)) {
-                    Some(value) => Place { floor: value, exact: true },
+                    Some(value) => Position { floor: value, exact: true },
                     None if self.digits < 0 => below,
                     None => above,
                 }
             }
             Err(_) => match 10_i128.checked_pow(shift.unsigned_abs()) {
-                Some(unit) => Place {
+                Some(unit) => Position {
                     floor: self.digits.div_euclid(unit),
                     exact: self.digits.rem_euclid(unit) == 0,
                 },
-                None => {
-                    Place { floor: if self.digits < 0 { -1 } else { 0 }, exact: self.digits == 0 }
-                }
+                None => Position {
+                    floor: if self.digits < 0 { -1 } else { 0 },
+                    exact: self.digits == 0,
+                },
             },
         };
-        if place.floor < least {
+        if position.floor < min {
             below
-        } else if place.floor > greatest {
+        } else if position.floor > max {
             above
         } else {
-            place
+            position
         }
     }
 }
 
-/// The digits of `CAST('…' AS DECIMAL(…))`.
-pub(super) fn text(expr: &Expr) -> Option<&str> {
+/// The text in `CAST('…' AS DECIMAL(…))`.
+pub(super) fn cast_text(expr: &Expr) -> Option<&str> {
     let Expr::Cast(cast) = expr else { return None };
     match cast.expr.as_ref() {
         _ if !cast.field.data_type().is_decimal() => None,
@@ -180,9 +181,9 @@ pub(super) fn text(expr: &Expr) -> Option<&str> {
     }
 }
 
-/// The digits of a number that was made such a cast. The text of one that the user wrote is cast to
-/// text first.
-pub(super) fn text_of_number(expr: &Expr) -> Option<&str> {
+/// The text in such a cast that was made of a number in the statement. In a cast of the user, the
+/// text is cast to TEXT first.
+pub(super) fn literal_text(expr: &Expr) -> Option<&str> {
     let Expr::Cast(cast) = expr else { return None };
     cast.field.data_type().is_decimal().then(|| string(&cast.expr)).flatten()
 }
@@ -201,17 +202,18 @@ fn string(expr: &Expr) -> Option<&str> {
 
 /// A type whose values are exact: integers, and decimals of up to 38 digits.
 #[derive(Clone, Debug)]
-pub(super) struct Exact(DataType);
+pub(super) struct ExactType(DataType);
 
-impl Exact {
-    pub(super) fn of(data_type: &DataType) -> Option<Exact> {
+impl ExactType {
+    pub(super) fn new(data_type: &DataType) -> Option<ExactType> {
         let known = data_type.is_integer() || matches!(data_type, DataType::Decimal128(..));
-        known.then(|| Exact(data_type.clone()))
+        known.then(|| ExactType(data_type.clone()))
     }
 
-    /// Whether all of its values are values of another type, or nearly.
-    pub(super) fn is_within(&self, other: &DataType) -> bool {
-        other.is_floating() || Exact::of(other).is_some_and(|other| self.scale() <= other.scale())
+    /// Whether another type holds all of its values, perhaps rounded to floats.
+    pub(super) fn fits_in(&self, other: &DataType) -> bool {
+        other.is_floating()
+            || ExactType::new(other).is_some_and(|other| self.scale() <= other.scale())
     }
 
     fn scale(&self) -> i32 {
@@ -234,19 +236,19 @@ impl Exact {
             DataType::UInt32 => unsigned(32),
             DataType::UInt64 => unsigned(64),
             DataType::Decimal128(precision, _) => {
-                let most =
+                let max =
                     10_i128.checked_pow(precision.into()).map_or(i128::MAX - 1, |power| power - 1);
-                (-most, most)
+                (-max, max)
             }
             _ => signed(64),
         }
     }
 
-    pub(super) fn least(&self) -> i128 {
+    pub(super) fn min_value(&self) -> i128 {
         self.range().0
     }
 
-    pub(super) fn greatest(&self) -> i128 {
+    pub(super) fn max_value(&self) -> i128 {
         self.range().1
     }
 
@@ -268,8 +270,8 @@ impl fmt::Display for Number {
     }
 }
 
-/// Whether the number that DataFusion makes of these digits is the one that they say.
-pub(in crate::sql) fn is_kept(digits: &str) -> bool {
+/// Whether DataFusion reads these digits without rounding them.
+pub(in crate::sql) fn is_read_exactly(digits: &str) -> bool {
     if digits.parse::<u64>().is_ok() {
         return true;
     }
@@ -299,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_the_digits_that_are_written() {
+    fn parses_exact_digits() {
         for (text, digits, exponent) in [
             ("16.78", 1678, -2),
             ("-0.070", -7, -2),
@@ -319,19 +321,20 @@ mod tests {
 
     #[test]
     fn sums_and_products_are_exact() {
-        let sum = |a: &str, b: &str| number(a).plus(number(b)).and_then(|number| number.decimal());
+        let sum =
+            |a: &str, b: &str| number(a).plus(number(b)).and_then(|number| number.to_decimal());
         assert_eq!(sum("0.06", "0.01"), Some(ScalarValue::Decimal128(Some(7), 2, 2)));
         assert_eq!(sum("1.1", "2.9"), Some(ScalarValue::Decimal128(Some(4), 1, 0)));
         assert_eq!(sum("1e300", "1"), None);
         let product = lit(1.1) * lit(3_i64) - lit(0.3);
-        assert_eq!(Number::of(&product), Some(Number { digits: 3, exponent: 0 }));
-        assert_eq!(Number::of(&(-lit(1.005))), Some(Number { digits: -1005, exponent: -3 }));
-        assert_eq!(Number::of(&(lit(1.0) / lit(3.0))), None);
+        assert_eq!(Number::from_expr(&product), Some(Number { digits: 3, exponent: 0 }));
+        assert_eq!(Number::from_expr(&(-lit(1.005))), Some(Number { digits: -1005, exponent: -3 }));
+        assert_eq!(Number::from_expr(&(lit(1.0) / lit(3.0))), None);
     }
 
     #[test]
     fn decimals_have_the_fewest_digits() {
-        let decimal = |text: &str| number(text).decimal();
+        let decimal = |text: &str| number(text).to_decimal();
         assert_eq!(decimal("16.78"), Some(ScalarValue::Decimal128(Some(1678), 4, 2)));
         assert_eq!(decimal("0.001"), Some(ScalarValue::Decimal128(Some(1), 3, 3)));
         assert_eq!(decimal("-1200"), Some(ScalarValue::Decimal128(Some(-1200), 4, 0)));
@@ -341,27 +344,30 @@ mod tests {
     }
 
     #[test]
-    fn places_are_floors() {
-        let place = |text: &str, of: DataType| {
-            let place = number(text).place(&Exact::of(&of).unwrap());
-            (place.floor, place.exact)
+    fn positions_are_floors() {
+        let position = |text: &str, data_type: DataType| {
+            let position = number(text).position(&ExactType::new(&data_type).unwrap());
+            (position.floor, position.exact)
         };
         let money = DataType::Decimal128(4, 2);
-        assert_eq!(place("16.78", money.clone()), (1678, true));
-        assert_eq!(place("16.785", money.clone()), (1678, false));
-        assert_eq!(place("-16.785", money.clone()), (-1679, false));
-        assert_eq!(place("99.99", money.clone()), (9999, true));
-        assert_eq!(place("99.995", money.clone()), (9999, false));
-        assert_eq!(place("100", money.clone()), (9999, false));
-        assert_eq!(place("-100", money.clone()), (-10000, false));
-        assert_eq!(place("-99.991", money.clone()), (-10000, false));
-        assert_eq!(place("1e300", money.clone()), (9999, false));
-        assert_eq!(place("-1e300", money.clone()), (-10000, false));
-        assert_eq!(place("1e-300", money.clone()), (0, false));
-        assert_eq!(place("-1e-300", money), (-1, false));
-        assert_eq!(place("2.5", DataType::UInt8), (2, false));
-        assert_eq!(place("-2.5", DataType::UInt8), (-1, false));
-        assert_eq!(place("9223372036854775808", DataType::Int64), (i128::from(i64::MAX), false));
-        assert_eq!(place("18446744073709551615", DataType::UInt64), (i128::from(u64::MAX), true));
+        assert_eq!(position("16.78", money.clone()), (1678, true));
+        assert_eq!(position("16.785", money.clone()), (1678, false));
+        assert_eq!(position("-16.785", money.clone()), (-1679, false));
+        assert_eq!(position("99.99", money.clone()), (9999, true));
+        assert_eq!(position("99.995", money.clone()), (9999, false));
+        assert_eq!(position("100", money.clone()), (9999, false));
+        assert_eq!(position("-100", money.clone()), (-10000, false));
+        assert_eq!(position("-99.991", money.clone()), (-10000, false));
+        assert_eq!(position("1e300", money.clone()), (9999, false));
+        assert_eq!(position("-1e300", money.clone()), (-10000, false));
+        assert_eq!(position("1e-300", money.clone()), (0, false));
+        assert_eq!(position("-1e-300", money), (-1, false));
+        assert_eq!(position("2.5", DataType::UInt8), (2, false));
+        assert_eq!(position("-2.5", DataType::UInt8), (-1, false));
+        assert_eq!(position("9223372036854775808", DataType::Int64), (i128::from(i64::MAX), false));
+        assert_eq!(
+            position("18446744073709551615", DataType::UInt64),
+            (i128::from(u64::MAX), true)
+        );
     }
 }

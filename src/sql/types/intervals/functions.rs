@@ -1,8 +1,7 @@
-//! The functions of intervals that stand in plans: lengths, parts, multiples and quotients, and how
-//! they are computed.
+//! Internal functions of intervals: lengths, parts, multiples and quotients.
 //!
-//! No user can name them: the rules around put them where SQL compares, sorts, multiplies or takes
-//! apart.
+//! They are not registered under their names: the planner and the rule of `intervals` put them
+//! where SQL compares, sorts, multiplies or divides intervals, or takes their parts.
 
 use std::sync::Arc;
 
@@ -20,23 +19,35 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::is_length;
+pub(super) fn is_interval(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Interval(_))
+}
+
+/// Whether a type is an interval, or the difference of timestamps.
+pub(super) fn is_length(data_type: &DataType) -> bool {
+    is_interval(data_type) || is_duration(data_type)
+}
+
+/// Whether a type is the difference of timestamps.
+pub(super) fn is_duration(data_type: &DataType) -> bool {
+    matches!(data_type, DataType::Duration(_))
+}
 
 /// Which function it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Kind {
-    /// How many nanoseconds an interval or a difference has.
+    /// The nanoseconds of an interval or a difference.
     Length,
-    /// A difference of timestamps, converted to an interval of whole days and nanoseconds.
-    Days,
-    /// The nanoseconds since the last whole minute of an interval or a difference.
-    OfMinute,
-    /// The seconds of an interval: 12 months are a year of 365.25 days.
+    /// A difference of timestamps as an interval of whole days and nanoseconds.
+    ToDays,
+    /// The nanoseconds of an interval or a difference since its last whole minute.
+    NanosOfMinute,
+    /// The seconds of an interval, with 12 months as a year of 365.25 days.
     Epoch,
-    /// An interval and a number, multiplied, in either order.
-    Times,
-    /// An interval divided by a number.
-    Over,
+    /// The product of an interval and a number, in either order.
+    Multiply,
+    /// The quotient of an interval and a number.
+    Divide,
 }
 
 impl Kind {
@@ -56,11 +67,11 @@ impl ScalarUDFImpl for Function {
     fn name(&self) -> &'static str {
         match self.kind {
             Kind::Length => "interval_length",
-            Kind::Days => "interval_days",
-            Kind::OfMinute => "interval_of_minute",
+            Kind::ToDays => "interval_days",
+            Kind::NanosOfMinute => "interval_of_minute",
             Kind::Epoch => "interval_epoch",
-            Kind::Times => "interval_times",
-            Kind::Over => "interval_over",
+            Kind::Multiply => "interval_times",
+            Kind::Divide => "interval_over",
         }
     }
 
@@ -71,18 +82,20 @@ impl ScalarUDFImpl for Function {
     fn return_type(&self, _: &[DataType]) -> DataFusionResult<DataType> {
         Ok(match self.kind {
             Kind::Length => DataType::Decimal128(38, 0),
-            Kind::OfMinute => DataType::Int64,
+            Kind::NanosOfMinute => DataType::Int64,
             Kind::Epoch => DataType::Float64,
-            Kind::Days | Kind::Times | Kind::Over => DataType::Interval(IntervalUnit::MonthDayNano),
+            Kind::ToDays | Kind::Multiply | Kind::Divide => {
+                DataType::Interval(IntervalUnit::MonthDayNano)
+            }
         })
     }
 
-    /// What users have written names the column.
+    /// Columns are named after what the user has written.
     fn schema_name(&self, args: &[Expr]) -> DataFusionResult<String> {
         let names: Vec<String> = args.iter().map(|arg| arg.schema_name().to_string()).collect();
         Ok(match self.kind {
-            Kind::Times => names.join(" * "),
-            Kind::Over => names.join(" / "),
+            Kind::Multiply => names.join(" * "),
+            Kind::Divide => names.join(" / "),
             _ => format!("{}({})", self.name(), names.join(",")),
         })
     }
@@ -91,15 +104,15 @@ impl ScalarUDFImpl for Function {
         let is_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
         let computed: ArrayRef = match (self.kind, arrays.as_slice()) {
-            (Kind::Length, [of]) => Arc::new(lengths(of)?),
-            (Kind::Days, [of]) => Arc::new(intervals(of)?),
-            (Kind::OfMinute, [of]) => Arc::new(of_minute(of)?),
-            (Kind::Epoch, [of]) => Arc::new(seconds(of)?),
-            (Kind::Times, [left, right]) if is_length(right.data_type()) => {
+            (Kind::Length, [values]) => Arc::new(lengths(values)?),
+            (Kind::ToDays, [values]) => Arc::new(intervals(values)?),
+            (Kind::NanosOfMinute, [values]) => Arc::new(nanos_of_minute(values)?),
+            (Kind::Epoch, [values]) => Arc::new(seconds(values)?),
+            (Kind::Multiply, [left, right]) if is_length(right.data_type()) => {
                 Arc::new(scaled(right, left, false)?)
             }
-            (Kind::Times, [left, right]) => Arc::new(scaled(left, right, false)?),
-            (Kind::Over, [left, right]) => Arc::new(scaled(left, right, true)?),
+            (Kind::Multiply, [left, right]) => Arc::new(scaled(left, right, false)?),
+            (Kind::Divide, [left, right]) => Arc::new(scaled(left, right, true)?),
             _ => return exec_err!("{}() has {} arguments", self.name(), arrays.len()),
         };
         Ok(match is_constant {
@@ -116,11 +129,11 @@ const SECONDS_A_DAY: f64 = 86_400.0;
 const NANOS_A_DAY: i64 = 86_400_000_000_000;
 const NANOS_A_MINUTE: i64 = 60_000_000_000;
 
-/// Nanoseconds, where a month is 30 days.
-fn lengths(of: &ArrayRef) -> DataFusionResult<Decimal128Array> {
-    let lengths = match of.data_type() {
-        DataType::Duration(unit) => nanoseconds(of, *unit)?,
-        _ => intervals(of)?.unary(|value| {
+/// Lengths in nanoseconds, with months of 30 days.
+fn lengths(values: &ArrayRef) -> DataFusionResult<Decimal128Array> {
+    let lengths = match values.data_type() {
+        DataType::Duration(unit) => nanoseconds(values, *unit)?,
+        _ => intervals(values)?.unary(|value| {
             let days = i64::from(value.months) * DAYS_A_MONTH + i64::from(value.days);
             i128::from(days) * i128::from(NANOS_A_DAY) + i128::from(value.nanoseconds)
         }),
@@ -128,100 +141,105 @@ fn lengths(of: &ArrayRef) -> DataFusionResult<Decimal128Array> {
     Ok(lengths.with_precision_and_scale(38, 0)?)
 }
 
-/// The nanoseconds of differences. They need more than 64 bits if the unit is a greater one.
-fn nanoseconds(of: &ArrayRef, unit: TimeUnit) -> DataFusionResult<Decimal128Array> {
+/// The nanoseconds of differences. With larger units they need more than 64 bits.
+fn nanoseconds(values: &ArrayRef, unit: TimeUnit) -> DataFusionResult<Decimal128Array> {
     let factor = match unit {
         TimeUnit::Second => 1_000_000_000,
         TimeUnit::Millisecond => 1_000_000,
         TimeUnit::Microsecond => 1_000,
         TimeUnit::Nanosecond => 1,
     };
-    let counts = converted(of, &DataType::Int64)?;
+    let counts = cast_or_fail(values, &DataType::Int64)?;
     Ok(counts
         .as_primitive::<Int64Type>()
         .unary::<_, Decimal128Type>(|count| i128::from(count) * factor))
 }
 
-/// Intervals and differences in one type; differences have days.
-fn intervals(of: &ArrayRef) -> DataFusionResult<IntervalMonthDayNanoArray> {
-    if let DataType::Duration(unit) = of.data_type() {
+/// Intervals and differences in one type. Differences are split into days and nanoseconds.
+fn intervals(values: &ArrayRef) -> DataFusionResult<IntervalMonthDayNanoArray> {
+    if let DataType::Duration(unit) = values.data_type() {
         let day = i128::from(NANOS_A_DAY);
-        let split =
-            |nanos: i128| composed(0, nanos / day, nanos % day).map_err(DataFusionError::from);
-        return nanoseconds(of, *unit)?.try_unary(split);
+        let split = |nanos: i128| {
+            checked_interval(0, nanos / day, nanos % day).map_err(DataFusionError::from)
+        };
+        return nanoseconds(values, *unit)?.try_unary(split);
     }
-    let same = converted(of, &DataType::Interval(IntervalUnit::MonthDayNano))?;
-    Ok(same.as_primitive::<IntervalMonthDayNanoType>().clone())
+    let cast = cast_or_fail(values, &DataType::Interval(IntervalUnit::MonthDayNano))?;
+    Ok(cast.as_primitive::<IntervalMonthDayNanoType>().clone())
 }
 
-fn of_minute(of: &ArrayRef) -> DataFusionResult<Int64Array> {
-    Ok(intervals(of)?.unary(|value| value.nanoseconds % NANOS_A_MINUTE))
+fn nanos_of_minute(values: &ArrayRef) -> DataFusionResult<Int64Array> {
+    Ok(intervals(values)?.unary(|value| value.nanoseconds % NANOS_A_MINUTE))
 }
 
-fn seconds(of: &ArrayRef) -> DataFusionResult<Float64Array> {
-    Ok(intervals(of)?.unary(|value| {
+fn seconds(values: &ArrayRef) -> DataFusionResult<Float64Array> {
+    Ok(intervals(values)?.unary(|value| {
         let years = f64::from(value.months / MONTHS_A_YEAR) * DAYS_A_YEAR;
         let days = i64::from(value.months % MONTHS_A_YEAR) * DAYS_A_MONTH + i64::from(value.days);
         (years + days as f64) * SECONDS_A_DAY + value.nanoseconds as f64 / 1e9
     }))
 }
 
-fn converted(of: &ArrayRef, to: &DataType) -> DataFusionResult<ArrayRef> {
-    Ok(cast_with_options(of, to, &CastOptions { safe: false, ..CastOptions::default() })?)
+fn cast_or_fail(values: &ArrayRef, to: &DataType) -> DataFusionResult<ArrayRef> {
+    Ok(cast_with_options(values, to, &CastOptions { safe: false, ..CastOptions::default() })?)
 }
 
-/// Intervals multiplied, or divided, by numbers.
+/// Multiplies or divides intervals by numbers.
 fn scaled(
-    of: &ArrayRef,
+    intervals_or_durations: &ArrayRef,
     by: &ArrayRef,
     divide: bool,
 ) -> DataFusionResult<IntervalMonthDayNanoArray> {
-    let values = intervals(of)?;
+    let values = intervals(intervals_or_durations)?;
     if by.data_type().is_integer() {
-        let numbers = converted(by, &DataType::Int64)?;
+        let numbers = cast_or_fail(by, &DataType::Int64)?;
         let numbers = numbers.as_primitive::<Int64Type>();
         return Ok(match divide {
-            true => try_binary(&values, numbers, |value, number| by_ratio(value, 1, number))?,
-            false => try_binary(&values, numbers, |value, number| by_ratio(value, number, 1))?,
+            true => try_binary(&values, numbers, |value, number| scale_by_ratio(value, 1, number))?,
+            false => {
+                try_binary(&values, numbers, |value, number| scale_by_ratio(value, number, 1))?
+            }
         });
     }
-    let numbers = converted(by, &DataType::Float64)?;
+    let numbers = cast_or_fail(by, &DataType::Float64)?;
     let numbers = numbers.as_primitive::<Float64Type>();
     Ok(match divide {
         true => try_binary(&values, numbers, |value, number| match number {
             0.0 => Err(ArrowError::DivideByZero),
-            number => by_float(value, |field| field / number),
+            number => scale_by_float(value, |field| field / number),
         })?,
-        false => {
-            try_binary(&values, numbers, |value, number| by_float(value, |field| field * number))?
-        }
+        false => try_binary(&values, numbers, |value, number| {
+            scale_by_float(value, |field| field * number)
+        })?,
     })
 }
 
-/// A fraction of an interval: what is left of months are days, what is left of days is time.
-fn by_ratio(
+/// Multiplies an interval by a ratio. The remainder of months becomes days, that of days becomes
+/// time.
+fn scale_by_ratio(
     value: IntervalMonthDayNano,
-    above: i64,
-    below: i64,
+    numerator: i64,
+    denominator: i64,
 ) -> Result<IntervalMonthDayNano, ArrowError> {
-    if below == 0 {
+    if denominator == 0 {
         return Err(ArrowError::DivideByZero);
     }
-    let (above, below) = (i128::from(above), i128::from(below));
-    let months = i128::from(value.months) * above;
-    let days = i128::from(value.days) * above + months % below * i128::from(DAYS_A_MONTH);
-    let nanos = i128::from(value.nanoseconds) * above + days % below * i128::from(NANOS_A_DAY);
-    let half = below.abs() / 2 * nanos.signum();
-    composed(months / below, days / below, (nanos + half) / below)
+    let (numerator, denominator) = (i128::from(numerator), i128::from(denominator));
+    let months = i128::from(value.months) * numerator;
+    let days = i128::from(value.days) * numerator + months % denominator * i128::from(DAYS_A_MONTH);
+    let nanos =
+        i128::from(value.nanoseconds) * numerator + days % denominator * i128::from(NANOS_A_DAY);
+    let half = denominator.abs() / 2 * nanos.signum();
+    checked_interval(months / denominator, days / denominator, (nanos + half) / denominator)
 }
 
-/// The same with floats, in the steps of PostgreSQL: the rests are rounded to millionths, which
-/// hides what floats are off.
-fn by_float(
+/// The same with floats, in the steps of PostgreSQL: remainders are rounded to millionths, which
+/// hides the errors of floats.
+fn scale_by_float(
     value: IntervalMonthDayNano,
     scale: impl Fn(f64) -> f64,
 ) -> Result<IntervalMonthDayNano, ArrowError> {
-    let rounded = |rest: f64| (rest * 1e6).round() / 1e6;
+    let rounded = |remainder: f64| (remainder * 1e6).round() / 1e6;
     let (months, days) = (scale(f64::from(value.months)), scale(f64::from(value.days)));
     let more_days = rounded(months.fract() * DAYS_A_MONTH as f64);
     let seconds = rounded((days.fract() + more_days.fract()) * SECONDS_A_DAY);
@@ -231,10 +249,15 @@ fn by_float(
     if ![months, days, nanos].into_iter().all(f64::is_finite) {
         return Err(out_of_range());
     }
-    composed(months as i128, days as i128, nanos.round() as i128)
+    checked_interval(months as i128, days as i128, nanos.round() as i128)
 }
 
-fn composed(months: i128, days: i128, nanos: i128) -> Result<IntervalMonthDayNano, ArrowError> {
+/// An error if a field overflows.
+fn checked_interval(
+    months: i128,
+    days: i128,
+    nanos: i128,
+) -> Result<IntervalMonthDayNano, ArrowError> {
     let field = |value: i128| i32::try_from(value).map_err(|_| out_of_range());
     let nanos = i64::try_from(nanos).map_err(|_| out_of_range())?;
     Ok(IntervalMonthDayNano::new(field(months)?, field(days)?, nanos))
@@ -275,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn differences_have_days() {
+    fn differences_are_split_into_days() {
         let seconds: ArrayRef = Arc::new(DurationSecondArray::from(vec![90_000, -90_000]));
         let found = intervals(&seconds).unwrap();
         assert_eq!(found.values().as_ref(), [interval(0, 1, HOUR), interval(0, -1, -HOUR)]);
@@ -284,8 +307,8 @@ mod tests {
     }
 
     #[test]
-    fn rests_go_to_the_smaller_fields() {
-        for (value, above, below, expected) in [
+    fn remainders_go_to_the_smaller_fields() {
+        for (value, numerator, denominator, expected) in [
             (interval(1, 2, HOUR), 3, 1, interval(3, 6, 3 * HOUR)),
             (interval(1, 0, 0), 1, 4, interval(0, 7, 12 * HOUR)),
             (interval(-1, 0, 0), 1, 4, interval(0, -7, -12 * HOUR)),
@@ -294,14 +317,14 @@ mod tests {
             (interval(0, 0, i64::MIN), 1, 1, interval(0, 0, i64::MIN)),
         ] {
             assert_eq!(
-                by_ratio(value, above, below).unwrap(),
+                scale_by_ratio(value, numerator, denominator).unwrap(),
                 expected,
-                "{value:?} * {above} / {below}"
+                "{value:?} * {numerator} / {denominator}"
             );
         }
-        assert!(by_ratio(interval(1, 0, 0), i64::MAX, 1).is_err());
-        assert!(by_ratio(interval(0, 0, i64::MIN), i64::MIN, 1).is_err());
-        assert!(by_ratio(interval(1, 0, 0), 1, 0).is_err());
+        assert!(scale_by_ratio(interval(1, 0, 0), i64::MAX, 1).is_err());
+        assert!(scale_by_ratio(interval(0, 0, i64::MIN), i64::MIN, 1).is_err());
+        assert!(scale_by_ratio(interval(1, 0, 0), 1, 0).is_err());
     }
 
     #[test]
@@ -314,10 +337,14 @@ mod tests {
             (interval(0, 1, HOUR), 0.5, interval(0, 0, 12 * HOUR + HOUR / 2)),
             (interval(0, 10, 0), 1.1, interval(0, 11, 0)),
         ] {
-            assert_eq!(by_float(value, |field| field * by).unwrap(), expected, "{value:?} * {by}");
+            assert_eq!(
+                scale_by_float(value, |field| field * by).unwrap(),
+                expected,
+                "{value:?} * {by}"
+            );
         }
         for by in [f64::NAN, f64::INFINITY, 1e300] {
-            assert!(by_float(interval(1, 1, 1), |field| field * by).is_err(), "{by}");
+            assert!(scale_by_float(interval(1, 1, 1), |field| field * by).is_err(), "{by}");
         }
         let one: ArrayRef = Arc::new(IntervalMonthDayNanoArray::from(vec![interval(0, 1, 0)]));
         let zero: ArrayRef = Arc::new(Float64Array::from(vec![-0.0]));

@@ -1,17 +1,18 @@
-//! Intervals: their lengths, their multiples and parts, and dates that they are added to.
+//! Intervals: comparisons by length, multiples and parts, and sums of dates and intervals.
 //!
-//! Where this stands on the road of a query: [`IntervalArithmetic`] takes part while a statement is
-//! planned, for there the types of columns are settled; [`Intervals`] is an analyzer rule before
-//! types are coerced.
+//! Where this stands on the road of a query: [`IntervalArithmetic`] works while a statement is
+//! planned, because the types of its columns are determined then; [`Intervals`] is an analyzer rule
+//! that runs before types are coerced.
 //!
-//! DataFusion (55.2) compares intervals field by field, so that no number of hours is more than a
-//! day; it makes the difference of timestamps an interval of nanoseconds before that. Here what is
-//! compared or sorted is the length: a month is 30 days and a day 24 hours, as in PostgreSQL and
-//! DuckDB. It drops the hours that are added to a date; here the sum is a timestamp, unless the
-//! interval is a literal of whole months and days. It refuses to multiply and divide intervals, and
-//! takes parts of a difference of timestamps without splitting it into days, hours and so on.
+//! DataFusion (55.2) compares intervals field by field, so that a day is more than any number of
+//! hours; a difference of timestamps becomes an interval of nanoseconds before that. Here intervals
+//! are compared and sorted by length, with months of 30 days and days of 24 hours, as in PostgreSQL
+//! and DuckDB. DataFusion drops the hours that are added to a date; here the sum is a timestamp,
+//! unless the interval is a literal of whole months and days. It also refuses to multiply and
+//! divide intervals, and does not split a difference of timestamps into days, hours and so on
+//! before it takes a part of it.
 //!
-//! Groups, DISTINCT, `min` and `max` still go by the fields.
+//! Groups, DISTINCT, `min` and `max` still compare the fields.
 
 mod functions;
 
@@ -33,7 +34,7 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
-use self::functions::{Function, Kind};
+use self::functions::{Function, Kind, is_duration, is_interval, is_length};
 use crate::sql::walks::{
     any_expression, any_node, is_comparison, rewrite_plan, rewrite_up, rewrite_where,
 };
@@ -51,9 +52,10 @@ impl ExprPlanner for IntervalArithmetic {
         use BinaryOperator::{Divide, Minus, Multiply, Plus};
         let RawBinaryExpr { op, mut left, mut right } = operation;
         let is = |expr: &Expr, kind: fn(&DataType) -> bool| {
-            planned_type(expr, schema).is_some_and(|of| kind(&of))
+            planned_type(expr, schema).is_some_and(|data_type| kind(&data_type))
         };
-        // The right side is asked first: of a long sum or product, that is the short one.
+        // The type of the right side is computed first: in a long sum or product, it is the short
+        // one.
         match op {
             Plus | Minus
                 if is(&right, is_length) && !is_whole_days(&right) && is(&left, is_date) =>
@@ -64,13 +66,13 @@ impl ExprPlanner for IntervalArithmetic {
                 right = cast(right, TIMESTAMP);
             }
             Multiply if is(&right, is_length) && is(&left, is_number) => {
-                return Ok(PlannerResult::Planned(Kind::Times.call(vec![left, right])));
+                return Ok(PlannerResult::Planned(Kind::Multiply.call(vec![left, right])));
             }
             Multiply if is(&right, is_number) && is(&left, is_length) => {
-                return Ok(PlannerResult::Planned(Kind::Times.call(vec![left, right])));
+                return Ok(PlannerResult::Planned(Kind::Multiply.call(vec![left, right])));
             }
             Divide if is(&right, is_number) && is(&left, is_length) => {
-                return Ok(PlannerResult::Planned(Kind::Over.call(vec![left, right])));
+                return Ok(PlannerResult::Planned(Kind::Divide.call(vec![left, right])));
             }
             _ => {}
         }
@@ -78,13 +80,13 @@ impl ExprPlanner for IntervalArithmetic {
     }
 }
 
-/// The type of an expression while it is planned. A column of JOIN … USING has no table yet; those
-/// of its name have one type.
+/// The type of an expression while it is planned. A merged column of JOIN … USING has no table
+/// yet; all columns of its name have the same type.
 pub(in crate::sql) fn planned_type(expr: &Expr, schema: &DFSchema) -> Option<DataType> {
     if let Ok(data_type) = expr.get_type(schema) {
         return Some(data_type);
     }
-    let of_first = |expr: Expr| match &expr {
+    let qualify = |expr: Expr| match &expr {
         Expr::Column(column) if column.relation.is_none() => {
             let found =
                 schema.qualified_fields_with_unqualified_name(&column.name).into_iter().next();
@@ -94,42 +96,29 @@ pub(in crate::sql) fn planned_type(expr: &Expr, schema: &DFSchema) -> Option<Dat
         }
         _ => Ok(Transformed::no(expr)),
     };
-    rewrite_up(expr.clone(), of_first).ok()?.data.get_type(schema).ok()
+    rewrite_up(expr.clone(), qualify).ok()?.data.get_type(schema).ok()
 }
 
-/// What a date is that has a time of day.
+/// The type of the sum of a date and a time.
 const TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
 fn is_date(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Date32 | DataType::Date64)
 }
 
-/// A number, or what has no type yet: null, or a placeholder.
+/// Whether a type is that of a number, or of an expression without a type: null, or a placeholder.
 fn is_number(data_type: &DataType) -> bool {
     data_type.is_numeric() || data_type.is_null()
 }
 
-fn is_interval(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Interval(_))
-}
-
-/// An interval, or the difference of timestamps.
-fn is_length(data_type: &DataType) -> bool {
-    is_interval(data_type) || is_duration(data_type)
-}
-
-fn is_duration(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Duration(_))
-}
-
-/// Whether an expression is an interval that leaves a date a date: literals without a time.
+/// Whether the sum of a date and this interval is a date: for literals without a time.
 fn is_whole_days(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(value)), _) => value.nanoseconds == 0,
         Expr::Literal(ScalarValue::IntervalDayTime(Some(value)), _) => value.milliseconds == 0,
         Expr::Literal(ScalarValue::IntervalYearMonth(_), _) => true,
         Expr::Literal(value, _) => value.is_null(),
-        Expr::Negative(of) => is_whole_days(of),
+        Expr::Negative(operand) => is_whole_days(operand),
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Plus | Operator::Minus, right }) => {
             is_whole_days(left) && is_whole_days(right)
         }
@@ -137,18 +126,18 @@ fn is_whole_days(expr: &Expr) -> bool {
     }
 }
 
-/// The rule.
+/// The rule of this module.
 #[derive(Debug)]
 pub(in crate::sql) struct Intervals;
 
 impl AnalyzerRule for Intervals {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        let has_intervals = any_expression(&plan, makes_length)
+        let has_intervals = any_expression(&plan, may_make_length)
             || any_node(&plan, |node| has_length(node.schema()));
         if !has_intervals {
             return Ok(plan);
         }
-        Ok(rewrite_plan(plan, rewritten)?.data)
+        Ok(rewrite_plan(plan, rewrite_node)?.data)
     }
 
     fn name(&self) -> &'static str {
@@ -156,9 +145,9 @@ impl AnalyzerRule for Intervals {
     }
 }
 
-/// Whether an expression may be an interval, or the difference of timestamps, where none of its
+/// Whether an expression may be an interval, or the difference of timestamps, although none of its
 /// columns is.
-fn makes_length(expr: &Expr) -> bool {
+fn may_make_length(expr: &Expr) -> bool {
     match expr {
         Expr::Literal(value, _) => is_length(&value.data_type()),
         Expr::Cast(cast) => is_length(cast.field.data_type()),
@@ -175,15 +164,15 @@ fn has_length(schema: &DFSchema) -> bool {
     schema.fields().iter().any(|field| is_length(field.data_type()))
 }
 
-fn rewritten(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
+fn rewrite_node(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
     if let LogicalPlan::Sort(sort) = node {
-        return Ok(sorted(sort)?.update_data(LogicalPlan::Sort));
+        return Ok(sort_by_length(sort)?.update_data(LogicalPlan::Sort));
     }
-    rewrite_where(node, concerns, by_length)
+    rewrite_where(node, is_candidate, compare_by_length)
 }
 
 /// Whether an expression may compare intervals, or take a part of one.
-fn concerns(expr: &Expr) -> bool {
+fn is_candidate(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(binary) => is_comparison(binary.op),
         Expr::Case(case) => case.expr.is_some(),
@@ -194,48 +183,50 @@ fn concerns(expr: &Expr) -> bool {
     }
 }
 
-/// A sort whose intervals are sorted by their lengths.
-fn sorted(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
+/// Sorts intervals by length.
+fn sort_by_length(mut sort: Sort) -> DataFusionResult<Transformed<Sort>> {
     let schema = Arc::clone(sort.input.schema());
     let mut changed = false;
     for key in &mut sort.expr {
-        let rewritten = by_length(std::mem::take(&mut key.expr), &schema)?;
+        let rewritten = compare_by_length(std::mem::take(&mut key.expr), &schema)?;
         key.expr = rewritten.data;
         changed |= rewritten.transformed | to_length(&mut key.expr, &schema);
     }
     Ok(Transformed::new_transformed(sort, changed))
 }
 
-/// An expression, whose types are not coerced yet, with lengths where it compares intervals.
-pub(in crate::sql) fn by_length(
+/// Compares intervals by length in an expression whose types are not coerced yet.
+pub(in crate::sql) fn compare_by_length(
     expr: Expr,
     schema: &DFSchema,
 ) -> DataFusionResult<Transformed<Expr>> {
-    rewrite_up(expr, |expr| expression(expr, schema))
+    rewrite_up(expr, |expr| rewrite_expr(expr, schema))
 }
 
-fn expression(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
-    let mut expr = expr;
+fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
     let changed = match &mut expr {
         Expr::BinaryExpr(binary) if is_comparison(binary.op) => {
-            compared(vec![&mut *binary.left, &mut *binary.right], schema)
+            compare_lengths(vec![&mut *binary.left, &mut *binary.right], schema)
         }
         Expr::Between(between) => {
-            compared(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema)
+            compare_lengths(vec![&mut *between.expr, &mut *between.low, &mut *between.high], schema)
         }
-        Expr::InList(test) => {
-            compared(std::iter::once(&mut *test.expr).chain(&mut test.list).collect(), schema)
-        }
+        Expr::InList(test) => compare_lengths(
+            std::iter::once(&mut *test.expr).chain(&mut test.list).collect(),
+            schema,
+        ),
         Expr::Case(case) => {
             let whens = case.when_then_expr.iter_mut().map(|(when, _)| &mut **when);
-            case.expr
-                .as_deref_mut()
-                .is_some_and(|of| compared(std::iter::once(of).chain(whens).collect(), schema))
+            case.expr.as_deref_mut().is_some_and(|operand| {
+                compare_lengths(std::iter::once(operand).chain(whens).collect(), schema)
+            })
         }
-        Expr::InSubquery(test) => compared_rows(&mut test.expr, &mut test.subquery, schema)?,
-        Expr::SetComparison(test) => compared_rows(&mut test.expr, &mut test.subquery, schema)?,
-        Expr::WindowFunction(window) => arranged(window, schema),
-        Expr::ScalarFunction(function) => match part(function, schema) {
+        Expr::InSubquery(test) => compare_row_lengths(&mut test.expr, &mut test.subquery, schema)?,
+        Expr::SetComparison(test) => {
+            compare_row_lengths(&mut test.expr, &mut test.subquery, schema)?
+        }
+        Expr::WindowFunction(window) => use_lengths_as_keys(window, schema),
+        Expr::ScalarFunction(function) => match rewrite_date_part(function, schema) {
             Some(part) => {
                 expr = part;
                 true
@@ -247,13 +238,14 @@ fn expression(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Exp
     Ok(Transformed::new_transformed(expr, changed))
 }
 
-/// Makes what is compared lengths, if an interval is among them. Says whether it has.
-fn compared(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+/// Replaces compared expressions with their lengths, if an interval is among them. Returns whether
+/// it did.
+fn compare_lengths(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     let types: Option<Vec<DataType>> =
         sides.iter().map(|side| side.get_type(schema).ok()).collect();
     let Some(types) = types.filter(|types| are_lengths(types)) else { return false };
     for (side, data_type) in sides.into_iter().zip(types) {
-        // A null gets its type from the others.
+        // A null takes its type from the others.
         if !data_type.is_null() {
             *side = length(std::mem::take(side));
         }
@@ -261,46 +253,49 @@ fn compared(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
     true
 }
 
-/// Whether these are compared as intervals. Differences of timestamps alone are compared rightly.
+/// Whether these are compared as intervals. DataFusion compares differences of timestamps
+/// correctly.
 fn are_lengths(types: &[DataType]) -> bool {
-    types.iter().any(is_interval) && types.iter().all(|of| is_length(of) || of.is_null())
+    types.iter().any(is_interval)
+        && types.iter().all(|data_type| is_length(data_type) || data_type.is_null())
 }
 
-/// Makes a value and the rows of a subquery lengths, if an interval is among them. Says whether it
-/// has.
-fn compared_rows(
+/// Replaces a value and the rows of a subquery with their lengths, if an interval is among them.
+/// Returns whether it did.
+fn compare_row_lengths(
     value: &mut Expr,
     subquery: &mut Subquery,
     schema: &DFSchema,
 ) -> DataFusionResult<bool> {
     let rows = &subquery.subquery;
-    let (Ok(of_value), [of_row]) = (value.get_type(schema), rows.schema().fields().as_ref()) else {
+    let (Ok(value_type), [field]) = (value.get_type(schema), rows.schema().fields().as_ref())
+    else {
         return Ok(false);
     };
-    let types = [of_value, of_row.data_type().clone()];
+    let types = [value_type, field.data_type().clone()];
     if !are_lengths(&types) || types.iter().any(DataType::is_null) {
         return Ok(false);
     }
     let row = Column::from(rows.schema().qualified_field(0));
-    let row = length(Expr::Column(row)).alias(of_row.name());
+    let row = length(Expr::Column(row)).alias(field.name());
     subquery.subquery =
         Arc::new(LogicalPlan::Projection(Projection::try_new(vec![row], Arc::clone(rows))?));
     *value = length(std::mem::take(value));
     Ok(true)
 }
 
-/// Makes the keys of a window lengths that are intervals. Says whether one was.
-fn arranged(window: &mut WindowFunction, schema: &DFSchema) -> bool {
+/// Replaces the keys of a window that are intervals with their lengths. Returns whether one was.
+fn use_lengths_as_keys(window: &mut WindowFunction, schema: &DFSchema) -> bool {
     let params = &mut window.params;
-    if goes_by_distance(&params.window_frame) {
+    if has_range_distance(&params.window_frame) {
         return false;
     }
     let mut changed = false;
     for key in
         params.partition_by.iter_mut().chain(params.order_by.iter_mut().map(|key| &mut key.expr))
     {
-        // DataFusion has no ranges of differences of timestamps.
-        if key.get_type(schema).is_ok_and(|of| is_length(&of)) {
+        // DataFusion has no RANGE frames over differences of timestamps.
+        if key.get_type(schema).is_ok_and(|data_type| is_length(&data_type)) {
             *key = length(std::mem::take(key));
             changed = true;
         }
@@ -308,40 +303,40 @@ fn arranged(window: &mut WindowFunction, schema: &DFSchema) -> bool {
     changed
 }
 
-/// Whether a frame has a bound that is so far from the current row.
-fn goes_by_distance(frame: &WindowFrame) -> bool {
-    let is_far = |bound: &WindowFrameBound| match bound {
+/// Whether a frame is a RANGE with a bound at some distance from the current row.
+fn has_range_distance(frame: &WindowFrame) -> bool {
+    let has_distance = |bound: &WindowFrameBound| match bound {
         WindowFrameBound::CurrentRow => false,
         WindowFrameBound::Preceding(distance) | WindowFrameBound::Following(distance) => {
             !distance.is_null()
         }
     };
     frame.units == WindowFrameUnits::Range
-        && (is_far(&frame.start_bound) || is_far(&frame.end_bound))
+        && (has_distance(&frame.start_bound) || has_distance(&frame.end_bound))
 }
 
 fn to_length(key: &mut Expr, schema: &DFSchema) -> bool {
-    let found = key.get_type(schema).is_ok_and(|of| is_interval(&of));
+    let found = key.get_type(schema).is_ok_and(|data_type| is_interval(&data_type));
     if found {
         *key = length(std::mem::take(key));
     }
     found
 }
 
-fn length(of: Expr) -> Expr {
-    Kind::Length.call(vec![of])
+fn length(expr: Expr) -> Expr {
+    Kind::Length.call(vec![expr])
 }
 
-/// `date_part` of an interval or a difference of timestamps, where DataFusion has it wrong.
-fn part(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
-    let [name, of] = function.args.as_slice() else { return None };
+/// Replaces `date_part` of an interval or a difference of timestamps where DataFusion is wrong.
+fn rewrite_date_part(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
+    let [name, value] = function.args.as_slice() else { return None };
     if function.func.name() != "date_part" {
         return None;
     }
-    let data_type = of.get_type(schema).ok().filter(is_length)?;
+    let data_type = value.get_type(schema).ok().filter(is_length)?;
     let name_of_part = name.as_literal()?.try_as_str()??;
     if name_of_part.eq_ignore_ascii_case("epoch") && is_interval(&data_type) {
-        return Some(Kind::Epoch.call(vec![of.clone()]));
+        return Some(Kind::Epoch.call(vec![value.clone()]));
     }
     let divisor = match Part::from_str(name_of_part) {
         Ok(Part::Nanosecond) => Some(1_i64),
@@ -350,12 +345,13 @@ fn part(function: &ScalarFunction, schema: &DFSchema) -> Option<Expr> {
         _ => None,
     };
     match divisor {
-        Some(1) => Some(Kind::OfMinute.call(vec![of.clone()])),
-        Some(divisor) => {
-            Some(cast(Kind::OfMinute.call(vec![of.clone()]) / lit(divisor), DataType::Int32))
-        }
+        Some(1) => Some(Kind::NanosOfMinute.call(vec![value.clone()])),
+        Some(divisor) => Some(cast(
+            Kind::NanosOfMinute.call(vec![value.clone()]) / lit(divisor),
+            DataType::Int32,
+        )),
         None if is_duration(&data_type) => {
-            let days = Kind::Days.call(vec![of.clone()]);
+            let days = Kind::ToDays.call(vec![value.clone()]);
             Some(Arc::clone(&function.func).call(vec![name.clone(), days]))
         }
         None => None,
@@ -380,6 +376,6 @@ mod tests {
         assert!(is_whole_days(&(literal(0, 1, 0) - literal(1, 0, 0))));
         assert!(!is_whole_days(&literal(0, 0, 24 * HOUR)));
         assert!(!is_whole_days(&(literal(0, 1, 0) + literal(0, 0, 1))));
-        assert!(!is_whole_days(&Kind::Times.call(vec![literal(0, 1, 0), lit(2_i64)])));
+        assert!(!is_whole_days(&Kind::Multiply.call(vec![literal(0, 1, 0), lit(2_i64)])));
     }
 }

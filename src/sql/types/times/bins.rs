@@ -1,8 +1,8 @@
 //! `date_bin` over the whole range of a timestamp's unit.
 //!
-//! DataFusion (55.2) computes in nanoseconds and gives null for what these do not hold, before 1677
-//! and after 2262. Here timestamps of other units stay in theirs, and the origin may have any.
-//! Nanoseconds and times of day are DataFusion's.
+//! DataFusion (55.2) computes in nanoseconds, and gives null for timestamps that these do not hold,
+//! before 1677 and after 2262. Here timestamps of other units stay in their unit, and the origin
+//! may have any unit. Timestamps in nanoseconds and times of day are left to DataFusion.
 
 use std::sync::Arc;
 
@@ -18,39 +18,41 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
-use super::calendar::{DAY, date_of, first_of, of_each, per_second};
-use super::clocks::{finest, is_time};
-use super::{nanoseconds, timestamp_nanoseconds};
+use super::calendar::{date_of_days, days_to_month, map_timestamps};
+use super::time_of_day::{finest, is_time};
+use super::units::{DAY, nanoseconds, per_second, timestamp_nanoseconds};
 
 /// `date_bin(stride, time, origin)`.
 pub(super) fn function() -> ScalarUDF {
     ScalarUDF::from(Bin {
         signature: Signature::user_defined(Volatility::Immutable),
-        known: date_bin(),
+        inner: date_bin(),
     })
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Bin {
     signature: Signature,
-    known: Arc<ScalarUDF>,
+    inner: Arc<ScalarUDF>,
 }
 
 impl Bin {
-    /// What DataFusion coerces arguments to.
-    fn known_types(&self, of: &[DataType]) -> DataFusionResult<Vec<DataType>> {
-        let fields: Vec<FieldRef> =
-            of.iter().map(|of| Arc::new(Field::new("", of.clone(), true))).collect();
-        let fields = fields_with_udf(&fields, self.known.as_ref())?;
+    /// The types to which DataFusion coerces the arguments.
+    fn coerced_types(&self, arguments: &[DataType]) -> DataFusionResult<Vec<DataType>> {
+        let fields: Vec<FieldRef> = arguments
+            .iter()
+            .map(|argument| Arc::new(Field::new("", argument.clone(), true)))
+            .collect();
+        let fields = fields_with_udf(&fields, self.inner.as_ref())?;
         Ok(fields.iter().map(|field| field.data_type().clone()).collect())
     }
 }
 
 const MICROS: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
-/// Dates and texts are timestamps.
-fn as_time(of: &DataType) -> DataType {
-    match of {
+/// Dates and texts become timestamps.
+fn as_time(data_type: &DataType) -> DataType {
+    match data_type {
         DataType::Date32 | DataType::Date64 => MICROS,
         text if text.is_string() => MICROS,
         other => other.clone(),
@@ -59,22 +61,24 @@ fn as_time(of: &DataType) -> DataType {
 
 impl ScalarUDFImpl for Bin {
     fn name(&self) -> &str {
-        self.known.name()
+        self.inner.name()
     }
 
     fn signature(&self) -> &Signature {
         &self.signature
     }
 
-    fn coerce_types(&self, of: &[DataType]) -> DataFusionResult<Vec<DataType>> {
-        let Some((stride, times)) = of.split_first() else { return self.known_types(of) };
+    fn coerce_types(&self, arguments: &[DataType]) -> DataFusionResult<Vec<DataType>> {
+        let Some((stride, times)) = arguments.split_first() else {
+            return self.coerced_types(arguments);
+        };
         let mut types: Vec<DataType> = times.iter().map(as_time).collect();
         if let [time @ DataType::Timestamp(unit, zone), rest @ ..] = types.as_slice()
             && *unit != TimeUnit::Nanosecond
             && matches!(rest, [] | [DataType::Timestamp(..) | DataType::Null])
         {
-            let strides = self.known_types(&[stride.clone(), MICROS])?.into_iter().take(1);
-            let origins = rest.iter().map(|of| match of {
+            let strides = self.coerced_types(&[stride.clone(), MICROS])?.into_iter().take(1);
+            let origins = rest.iter().map(|origin| match origin {
                 DataType::Timestamp(unit, _) => DataType::Timestamp(*unit, zone.clone()),
                 _ => time.clone(),
             });
@@ -86,26 +90,26 @@ impl ScalarUDFImpl for Bin {
             types.fill(finest);
         }
         types.insert(0, stride.clone());
-        self.known_types(&types)
+        self.coerced_types(&types)
     }
 
-    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
-        self.known.return_type(of)
+    fn return_type(&self, arguments: &[DataType]) -> DataFusionResult<DataType> {
+        self.inner.return_type(arguments)
     }
 
-    fn output_ordering(&self, of: &[ExprProperties]) -> DataFusionResult<SortProperties> {
-        self.known.output_ordering(of)
+    fn output_ordering(&self, arguments: &[ExprProperties]) -> DataFusionResult<SortProperties> {
+        self.inner.output_ordering(arguments)
     }
 
     fn documentation(&self) -> Option<&Documentation> {
-        self.known.documentation()
+        self.inner.documentation()
     }
 
     fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         if let [ColumnarValue::Scalar(stride), times, origin @ ..] = given.args.as_slice()
             && let DataType::Timestamp(unit, _) = times.data_type()
             && unit != TimeUnit::Nanosecond
-            && let Some(stride) = Stride::of(stride)?
+            && let Some(stride) = Stride::from_interval(stride)?
         {
             return match origin {
                 [] => stride.bins(times, unit, 0),
@@ -116,11 +120,11 @@ impl ScalarUDFImpl for Bin {
                 _ => exec_err!("the origin of date_bin() must be a constant"),
             };
         }
-        self.known.invoke_with_args(given)
+        self.inner.invoke_with_args(given)
     }
 }
 
-/// How long a bin is.
+/// The length of a bin.
 #[derive(Clone, Copy, Debug)]
 enum Stride {
     Nanoseconds(i128),
@@ -128,9 +132,9 @@ enum Stride {
 }
 
 impl Stride {
-    /// `None` for null, for a length of zero, and for months beside days or time: DataFusion
-    /// answers or refuses those.
-    fn of(interval: &ScalarValue) -> DataFusionResult<Option<Stride>> {
+    /// `None` for null, for a length of zero, and for months together with days or time: DataFusion
+    /// computes or refuses those.
+    fn from_interval(interval: &ScalarValue) -> DataFusionResult<Option<Stride>> {
         let day = nanoseconds(TimeUnit::Second) * i128::from(DAY);
         let stride = match interval {
             ScalarValue::IntervalDayTime(Some(value)) => {
@@ -158,7 +162,8 @@ impl Stride {
         }
     }
 
-    /// The bins of timestamps, one of which begins at an origin, given in nanoseconds.
+    /// The beginnings of the bins of timestamps. One bin begins at the origin, given in
+    /// nanoseconds.
     fn bins(
         self,
         times: &ColumnarValue,
@@ -167,20 +172,20 @@ impl Stride {
     ) -> DataFusionResult<ColumnarValue> {
         match self {
             Stride::Months(months) => {
-                let origin = Origin::of(origin);
-                of_each(times, |value| origin.bin(value, months, unit), out_of_range)
+                let origin = Origin::from_nanoseconds(origin);
+                map_timestamps(times, |value| origin.bin(value, months, unit), out_of_range)
             }
             Stride::Nanoseconds(stride) => match in_units(stride, origin, unit) {
-                Some((stride, origin)) => of_each(
+                Some((stride, origin)) => map_timestamps(
                     times,
                     |value| {
-                        let past = value.rem_euclid(stride) - origin;
-                        let past = if past < 0 { past + stride } else { past };
-                        value.checked_sub(past)
+                        let offset = value.rem_euclid(stride) - origin;
+                        let offset = if offset < 0 { offset + stride } else { offset };
+                        value.checked_sub(offset)
                     },
                     out_of_range,
                 ),
-                None => of_each(
+                None => map_timestamps(
                     times,
                     |value| {
                         let value = i128::from(value) * nanoseconds(unit);
@@ -194,7 +199,7 @@ impl Stride {
     }
 }
 
-/// A stride and the first beginning of a bin from 1970 on, if both are whole units.
+/// The stride and the first beginning of a bin from 1970 on, in units, if both are whole units.
 fn in_units(stride: i128, origin: i128, unit: TimeUnit) -> Option<(i64, i64)> {
     let length = nanoseconds(unit);
     if stride % length != 0 || origin % length != 0 {
@@ -209,41 +214,44 @@ fn out_of_range() -> DataFusionError {
     exec_datafusion_err!("the bin of a timestamp begins before the first that its unit holds")
 }
 
-/// Where bins of months begin: in the months so far from this one, at the same day and time, or at
-/// the month's last day.
+/// Where a bin of months begins. The others begin a multiple of the stride earlier or later, on the
+/// same day and at the same time, or on the last day of a month that is shorter.
 struct Origin {
+    /// Counted from the year 0.
     month: i64,
     /// From 0.
     day: i64,
+    /// Since midnight.
     nanos: i128,
 }
 
 impl Origin {
-    fn of(origin: i128) -> Origin {
+    fn from_nanoseconds(origin: i128) -> Origin {
         let length = nanoseconds(TimeUnit::Second) * i128::from(DAY);
         let days = i64::try_from(origin.div_euclid(length)).unwrap_or_default();
-        let (year, month, day) = date_of(days);
+        let (year, month, day) = date_of_days(days);
         Origin { month: year * 12 + month - 1, day: day - 1, nanos: origin.rem_euclid(length) }
     }
 
-    /// Where the bin of a timestamp begins; `None` if its unit does not hold that.
+    /// The beginning of the bin of a timestamp; `None` if its unit does not hold that.
     fn bin(&self, value: i64, months: i64, unit: TimeUnit) -> Option<i64> {
         let per_day = per_second(unit) * DAY;
         let (days, within) = (value.div_euclid(per_day), value.rem_euclid(per_day));
-        let (year, month, _) = date_of(days);
+        let (year, month, _) = date_of_days(days);
         let month = year * 12 + month - 1;
         let month = month - (month - self.month).rem_euclid(months);
-        let mut begins = self.in_month(month);
-        // What comes before the day of the origin belongs to the bin before.
-        if (begins, self.nanos) > (days, i128::from(within) * nanoseconds(unit)) {
-            begins = self.in_month(month - months);
+        let mut begin = self.day_in_month(month);
+        // A timestamp before the day and time of the origin belongs to the previous bin.
+        if (begin, self.nanos) > (days, i128::from(within) * nanoseconds(unit)) {
+            begin = self.day_in_month(month - months);
         }
         let within = i64::try_from(self.nanos / nanoseconds(unit)).ok()?;
-        begins.checked_mul(per_day)?.checked_add(within)
+        begin.checked_mul(per_day)?.checked_add(within)
     }
 
-    fn in_month(&self, month: i64) -> i64 {
-        let (first, next) = (first_of(month), first_of(month + 1));
+    /// The day on which a bin begins in a month, in days since 1970.
+    fn day_in_month(&self, month: i64) -> i64 {
+        let (first, next) = (days_to_month(month), days_to_month(month + 1));
         (first + self.day).min(next - 1)
     }
 }
@@ -263,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_are_as_long_as_they_are_said_to_be() {
+    fn bins_have_the_length_of_the_stride() {
         let day = Stride::Nanoseconds(nanoseconds(UNIT) * i128::from(DAY));
         assert_eq!(bin(day, 253_402_300_799, 0), 253_402_214_400);
         assert_eq!(bin(day, -20_000_000_001, 0), -20_000_044_800);
@@ -275,10 +283,10 @@ mod tests {
 
     #[test]
     fn months_begin_at_the_day_of_the_origin() {
-        let first = |month: i64| first_of(1970 * 12 + month) * DAY;
+        let first = |month: i64| days_to_month(1970 * 12 + month) * DAY;
         assert_eq!(bin(Stride::Months(1), first(3) + 5, 0), first(3));
         assert_eq!(bin(Stride::Months(3), first(-1), 0), first(-3));
-        // From the 31st of January on: the last of February.
+        // With an origin on the 31st of January, the next bin begins on the last of February.
         let origin = first(1) - DAY;
         assert_eq!(bin(Stride::Months(1), first(2), origin), first(2) - DAY);
         assert_eq!(bin(Stride::Months(1), first(2) - DAY - 1, origin), origin);

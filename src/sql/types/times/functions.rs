@@ -1,8 +1,8 @@
 //! `now()` and `to_timestamp` in microseconds, and `generate_series` and `range` in a FROM with
 //! timestamps of any unit.
 //!
-//! DataFusion's (55.2) `now()` and `to_timestamp` have nanoseconds, which end in 2262: no date
-//! after that could be compared with them. Its series are of nanoseconds, and take no others.
+//! In DataFusion (55.2), `now()` and `to_timestamp` have nanoseconds, which end in 2262: later
+//! dates could not be compared with them. Its series take timestamps in nanoseconds only.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -73,11 +73,11 @@ impl ScalarUDFImpl for Now {
         args: Vec<Expr>,
         context: &SimplifyContext,
     ) -> DataFusionResult<ExprSimplifyResult> {
-        let Some(begun) = context.query_execution_start_time() else {
+        let Some(start) = context.query_execution_start_time() else {
             return Ok(ExprSimplifyResult::Original(args));
         };
         let value =
-            ScalarValue::TimestampMicrosecond(Some(begun.timestamp_micros()), self.zone.clone());
+            ScalarValue::TimestampMicrosecond(Some(start.timestamp_micros()), self.zone.clone());
         Ok(ExprSimplifyResult::Simplified(lit(value)))
     }
 
@@ -86,25 +86,25 @@ impl ScalarUDFImpl for Now {
     }
 }
 
-/// `to_timestamp(seconds)`, `to_timestamp(text)` and `to_timestamp(text, format, …)`. Of
-/// nanoseconds, it is one of nanoseconds.
+/// `to_timestamp(seconds)`, `to_timestamp(text)` and `to_timestamp(text, format, …)`. A timestamp
+/// in nanoseconds keeps its unit.
 pub(super) fn to_timestamp() -> ScalarUDF {
-    ScalarUDF::from(ToTimestamp::with(&ConfigOptions::default()))
+    ScalarUDF::from(ToTimestamp::from_config(&ConfigOptions::default()))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ToTimestamp {
     signature: Signature,
     zone: Option<Arc<str>>,
-    /// Which reads formats.
-    known: Arc<ScalarUDF>,
+    /// DataFusion's function, which parses formats.
+    inner: Arc<ScalarUDF>,
 }
 
 impl ToTimestamp {
-    fn with(config: &ConfigOptions) -> ToTimestamp {
+    fn from_config(config: &ConfigOptions) -> ToTimestamp {
         let zone = config.execution.time_zone.as_deref().map(Arc::from);
         let signature = Signature::variadic_any(Volatility::Immutable);
-        ToTimestamp { signature, zone, known: to_timestamp_micros(config) }
+        ToTimestamp { signature, zone, inner: to_timestamp_micros(config) }
     }
 }
 
@@ -118,16 +118,18 @@ impl ScalarUDFImpl for ToTimestamp {
     }
 
     fn with_updated_config(&self, config: &ConfigOptions) -> Option<ScalarUDF> {
-        Some(ScalarUDF::from(ToTimestamp::with(config)))
+        Some(ScalarUDF::from(ToTimestamp::from_config(config)))
     }
 
-    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
-        let unit = match of {
+    fn return_type(&self, arguments: &[DataType]) -> DataFusionResult<DataType> {
+        let unit = match arguments {
             [DataType::Timestamp(TimeUnit::Nanosecond, _)] => TimeUnit::Nanosecond,
             [DataType::Date32 | DataType::Date64 | DataType::Timestamp(..)] => {
                 TimeUnit::Microsecond
             }
-            [of] if of.is_numeric() || of.is_string() || of.is_null() => TimeUnit::Microsecond,
+            [argument] if argument.is_numeric() || argument.is_string() || argument.is_null() => {
+                TimeUnit::Microsecond
+            }
             [_, _, ..] => TimeUnit::Microsecond,
             [other] => {
                 return plan_err!("to_timestamp() takes seconds since 1970 or a text, not {other}");
@@ -138,18 +140,18 @@ impl ScalarUDFImpl for ToTimestamp {
     }
 
     fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let [of] = given.args.as_slice() else { return self.known.invoke_with_args(given) };
-        let data_type = of.data_type();
+        let [argument] = given.args.as_slice() else { return self.inner.invoke_with_args(given) };
+        let data_type = argument.data_type();
         let to = self.return_type(std::slice::from_ref(&data_type))?;
         if data_type.is_integer() {
-            let seconds = of.cast_to(&DataType::Timestamp(TimeUnit::Second, None), None)?;
+            let seconds = argument.cast_to(&DataType::Timestamp(TimeUnit::Second, None), None)?;
             return seconds.cast_to(&to, None);
         }
         if !data_type.is_numeric() {
-            return of.cast_to(&to, None);
+            return argument.cast_to(&to, None);
         }
-        let micros = micros(&of.to_array(1)?)?.with_timezone_opt(self.zone.clone());
-        Ok(match of {
+        let micros = to_micros(&argument.to_array(1)?)?.with_timezone_opt(self.zone.clone());
+        Ok(match argument {
             ColumnarValue::Scalar(_) => {
                 ColumnarValue::Scalar(ScalarValue::try_from_array(&micros, 0)?)
             }
@@ -158,39 +160,39 @@ impl ScalarUDFImpl for ToTimestamp {
     }
 }
 
-/// The microseconds that are nearest to numbers of seconds.
-fn micros(seconds: &ArrayRef) -> DataFusionResult<PrimitiveArray<TimestampMicrosecondType>> {
+/// Rounds seconds to microseconds.
+fn to_micros(seconds: &ArrayRef) -> DataFusionResult<PrimitiveArray<TimestampMicrosecondType>> {
     if seconds.data_type().is_floating() {
         let seconds = cast(seconds, &DataType::Float64)?;
-        return as_primitive_array::<Float64Type>(&seconds)?.try_unary(micros_of_float);
+        return as_primitive_array::<Float64Type>(&seconds)?.try_unary(float_to_micros);
     }
     let micros = cast(seconds, &DataType::Decimal128(38, 6))?;
     let micros = as_primitive_array::<Decimal128Type>(&micros)?;
-    micros.try_unary(|micros| i64::try_from(micros).map_err(|_| too_far()))
+    micros.try_unary(|micros| i64::try_from(micros).map_err(|_| out_of_range()))
 }
 
-fn micros_of_float(seconds: f64) -> DataFusionResult<i64> {
+fn float_to_micros(seconds: f64) -> DataFusionResult<i64> {
     /// The greatest double below 2^63.
-    const MOST: f64 = 9_223_372_036_854_774_784.0;
+    const MAX: f64 = 9_223_372_036_854_774_784.0;
     let micros = (seconds * 1e6).round_ties_even();
-    if micros.abs() <= MOST { Ok(micros as i64) } else { Err(too_far()) }
+    if micros.abs() <= MAX { Ok(micros as i64) } else { Err(out_of_range()) }
 }
 
 #[cold]
-fn too_far() -> DataFusionError {
+fn out_of_range() -> DataFusionError {
     exec_datafusion_err!("a timestamp has no more than 2^63 microseconds on either side of 1970")
 }
 
-/// The table functions that make series, around those of DataFusion.
+/// The table functions `generate_series` and `range`, which wrap those of DataFusion.
 pub(in crate::sql) fn series(
     known: &HashMap<String, Arc<TableFunction>>,
 ) -> Vec<(&'static str, Arc<dyn TableFunctionImpl>)> {
-    let around = |name: &'static str| {
+    let wrap = |name: &'static str| {
         let function: Arc<dyn TableFunctionImpl> =
             Arc::new(Series(Arc::clone(known.get(name)?.function())));
         Some((name, function))
     };
-    ["generate_series", "range"].into_iter().filter_map(around).collect()
+    ["generate_series", "range"].into_iter().filter_map(wrap).collect()
 }
 
 #[derive(Debug)]
@@ -202,12 +204,13 @@ impl TableFunctionImpl for Series {
         args: TableFunctionArgs<'_, '_>,
     ) -> DataFusionResult<Arc<dyn TableProvider>> {
         let exprs: Vec<Expr> =
-            args.exprs().iter().map(in_nanoseconds).collect::<DataFusionResult<_>>()?;
+            args.exprs().iter().map(to_nanoseconds).collect::<DataFusionResult<_>>()?;
         self.0.call_with_args(TableFunctionArgs::new(&exprs, args.session()))
     }
 }
 
-fn in_nanoseconds(arg: &Expr) -> DataFusionResult<Expr> {
+/// Casts a literal timestamp to nanoseconds.
+fn to_nanoseconds(arg: &Expr) -> DataFusionResult<Expr> {
     match arg {
         Expr::Literal(value, _) => match value.data_type() {
             DataType::Timestamp(_, zone) => {

@@ -1,52 +1,48 @@
-//! `TIMESTAMP '…'` and `'…'::timestamp`, as PostgreSQL and DuckDB read them.
+//! Corrects `TIMESTAMP '…'` and `'…'::timestamp` to what they mean in PostgreSQL and DuckDB.
 //!
-//! A timestamp is of microseconds (see `types`). A literal of more digits keeps them, as a
-//! timestamp of nanoseconds, if these hold it; so does one of a TIME. A timestamp may end with the
-//! minute, which Arrow does not take.
+//! A timestamp has microseconds (see `types::names`). A literal with more digits keeps them, as a
+//! timestamp in nanoseconds, if these hold it; a TIME keeps them, too. A timestamp may end with the
+//! minute, which Arrow does not accept.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 
 use arrow_cast::parse::string_to_timestamp_nanos;
 use datafusion::sql::sqlparser::ast::{
-    DataType as SqlType, Expr as SqlExpr, TypedString, Value, VisitMut, VisitorMut,
+    DataType as SqlType, Expr as SqlExpr, TypedString, Value, VisitMut,
 };
 
 use crate::ingest::timestamp_text;
-use crate::sql::walks::visit_mut;
+use crate::sql::walks::visit_expressions_mut;
 
-/// Corrects the literals of an expression, or whatever has some.
-pub(in crate::sql) fn correct(tree: &mut impl VisitMut) {
-    let _ = visit_mut(tree, &mut Literals);
+/// Corrects the literals of an expression, or of anything that contains expressions.
+pub(in crate::sql) fn correct_literals(tree: &mut impl VisitMut) {
+    let _ = visit_expressions_mut(tree, |expr| {
+        correct_literal(expr);
+        ControlFlow::<()>::Continue(())
+    });
 }
 
-struct Literals;
-
-impl VisitorMut for Literals {
-    type Break = ();
-
-    fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
-        match literal(expr) {
-            Some((text, SqlType::Timestamp(digits, _))) => {
-                if let Cow::Owned(full) = timestamp_text::complete(text) {
-                    *text = full;
-                }
-                if digits.is_none()
-                    && string_to_timestamp_nanos(text).is_ok_and(|value| value % 1_000 != 0)
-                {
-                    *digits = NANOSECONDS;
-                }
+fn correct_literal(expr: &mut SqlExpr) {
+    match literal(expr) {
+        Some((text, SqlType::Timestamp(digits, _))) => {
+            if let Cow::Owned(full) = timestamp_text::complete(text) {
+                *text = full;
             }
-            Some((text, SqlType::Time(digits @ None, _))) if has_nanoseconds(text) => {
-                *digits = NANOSECONDS
+            if digits.is_none()
+                && string_to_timestamp_nanos(text).is_ok_and(|value| value % 1_000 != 0)
+            {
+                *digits = NANOSECONDS;
             }
-            _ => {}
         }
-        ControlFlow::Continue(())
+        Some((text, SqlType::Time(digits @ None, _))) if has_nanoseconds(text) => {
+            *digits = NANOSECONDS
+        }
+        _ => {}
     }
 }
 
-/// How many digits nanoseconds have.
+/// The digits of the fraction of a second in nanoseconds.
 const NANOSECONDS: Option<u64> = Some(9);
 
 /// The text of a literal, and its type.
@@ -80,7 +76,7 @@ mod tests {
 
     fn corrected(sql: &str) -> String {
         let mut parsed = Parser::parse_sql(&DuckDbDialect {}, sql).unwrap();
-        correct(&mut parsed);
+        correct_literals(&mut parsed);
         parsed[0].to_string()
     }
 

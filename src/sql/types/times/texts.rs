@@ -1,7 +1,7 @@
-//! Texts that are made timestamps, as people write them: `2024-2-8 6:00`.
+//! Completes texts that become timestamps, such as `2024-2-8 6:00`.
 //!
-//! What becomes a timestamp goes through a function that writes out what a text leaves out, and
-//! nothing else. Of a literal, that is done while a statement is planned.
+//! A text that becomes a timestamp is wrapped in a function that adds what the text leaves out, and
+//! does nothing else. A literal is completed while the statement is planned.
 
 use std::sync::{Arc, LazyLock};
 
@@ -16,10 +16,10 @@ use datafusion::logical_expr::{
     Volatility, lit,
 };
 
-use super::is_timestamp;
+use super::units::is_timestamp;
 use crate::ingest::timestamp_text;
 
-/// Writes out an expression that is a text. Says whether it has changed.
+/// Writes out an expression that is a text. Returns whether it has changed.
 pub(super) fn write_out(expr: &mut Expr, schema: &DFSchema) -> bool {
     if let Expr::Literal(value, _) = expr {
         let Some(Some(text)) = value.try_as_str() else { return false };
@@ -30,48 +30,50 @@ pub(super) fn write_out(expr: &mut Expr, schema: &DFSchema) -> bool {
         }
         return changed;
     }
-    let is_text = !is_written_out(expr) && expr.get_type(schema).is_ok_and(|of| of.is_string());
+    let is_text =
+        !is_written_out(expr) && expr.get_type(schema).is_ok_and(|data_type| data_type.is_string());
     if is_text {
-        *expr = FULL.call(vec![std::mem::take(expr)]);
+        *expr = WRITE_OUT.call(vec![std::mem::take(expr)]);
     }
     is_text
 }
 
-/// Writes out those of some expressions that are texts, if a timestamp is among them. Says whether
+/// Writes out the texts among some expressions, if a timestamp is among them, too. Returns whether
 /// one has changed.
-pub(super) fn beside_timestamps(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
-    let is_one = |side: &Expr| side.get_type(schema).is_ok_and(|of| is_timestamp(&of));
-    if !sides.iter().any(|side| is_one(side)) {
+pub(super) fn write_out_beside_timestamps(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let is_stamp =
+        |side: &Expr| side.get_type(schema).is_ok_and(|data_type| is_timestamp(&data_type));
+    if !sides.iter().any(|side| is_stamp(side)) {
         return false;
     }
     sides.into_iter().fold(false, |changed, side| changed | write_out(side, schema))
 }
 
-/// The text that a function reads as a timestamp, if it may read one.
-pub(super) fn read_by(function: &mut ScalarFunction) -> Option<&mut Expr> {
+/// The argument that a function reads as a timestamp, if there is one.
+pub(super) fn timestamp_argument(function: &mut ScalarFunction) -> Option<&mut Expr> {
     let name = function.func.name();
-    let is_made = name.starts_with("to_timestamp");
     match function.args.as_mut_slice() {
-        [of] if is_made => Some(of),
-        [_, of] if name == "date_trunc" => Some(of),
+        [text] if name.starts_with("to_timestamp") => Some(text),
+        [_, text] if name == "date_trunc" => Some(text),
         _ => None,
     }
 }
 
 fn is_written_out(expr: &Expr) -> bool {
-    matches!(expr, Expr::ScalarFunction(function) if function.func.inner().is::<Full>())
+    matches!(expr, Expr::ScalarFunction(function) if function.func.inner().is::<WriteOut>())
 }
 
-static FULL: LazyLock<ScalarUDF> =
-    LazyLock::new(|| ScalarUDF::from(Full { signature: Signature::any(1, Volatility::Immutable) }));
+static WRITE_OUT: LazyLock<ScalarUDF> = LazyLock::new(|| {
+    ScalarUDF::from(WriteOut { signature: Signature::any(1, Volatility::Immutable) })
+});
 
-/// The function. Nobody names it.
+/// The function that completes texts. The prefix of its name keeps it out of the users' way.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Full {
+struct WriteOut {
     signature: Signature,
 }
 
-impl ScalarUDFImpl for Full {
+impl ScalarUDFImpl for WriteOut {
     fn name(&self) -> &'static str {
         "sty__written_out"
     }
@@ -80,9 +82,9 @@ impl ScalarUDFImpl for Full {
         &self.signature
     }
 
-    fn return_type(&self, of: &[DataType]) -> DataFusionResult<DataType> {
-        match of {
-            [of] if of.is_string() => Ok(of.clone()),
+    fn return_type(&self, arguments: &[DataType]) -> DataFusionResult<DataType> {
+        match arguments {
+            [text] if text.is_string() => Ok(text.clone()),
             _ => plan_err!("{}() takes a text", self.name()),
         }
     }

@@ -1,12 +1,11 @@
-//! Numbers with a point that stand beside decimals in CASE, `coalesce`, comparisons, UNION and the
-//! like, as decimals.
+//! The common type of decimals and numbers with a point in CASE, `coalesce`, comparisons, UNION and
+//! the like.
 //!
 //! Where this stands on the road of a query: an analyzer rule, before types are coerced. DataFusion
-//! (55.2) would bring a double and a decimal to DECIMAL(…, 15), for which large decimals have too
-//! many digits before the point. Where all others of a group are decimals and integers, a number is
-//! the decimal that it says, and the common type holds it and them. Beside doubles, a number of
-//! more digits than they keep is a double again, and so is a decimal where one of them is given
-//! out.
+//! (55.2) would coerce a double and a decimal to DECIMAL(…, 15), in which large decimals have too
+//! many digits before the point. If all other expressions of a group are decimals and integers, a
+//! number becomes the exact decimal, and the common type holds them all. Beside doubles, a number
+//! with more digits than a double keeps becomes a double again, and so do decimals.
 
 use std::sync::Arc;
 
@@ -22,11 +21,11 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use super::arithmetic::{as_double, digits, is_written, written};
+use super::arithmetic::{exact_literal, is_exact_literal, lossy_digits, to_double};
 use super::comparison::is_comparison;
 use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
 
-/// The rule.
+/// The rule of this module.
 #[derive(Debug)]
 pub(in crate::sql) struct NumbersBesideDecimals;
 
@@ -35,14 +34,14 @@ impl AnalyzerRule for NumbersBesideDecimals {
         if !any_node(&plan, has_decimals) && !any_expression(&plan, makes_decimal) {
             return Ok(plan);
         }
-        let in_groups = any_expression(&plan, concerns);
+        let in_groups = any_expression(&plan, is_candidate);
         let in_unions = any_node(&plan, |node| matches!(node, LogicalPlan::Union(_)));
         if !in_groups && !in_unions {
             return Ok(plan);
         }
         let rewrite = |node: LogicalPlan| match node {
-            LogicalPlan::Union(union) => united(union),
-            node if in_groups => rewrite_where(node, concerns, beside),
+            LogicalPlan::Union(union) => rewrite_union(union),
+            node if in_groups => rewrite_where(node, is_candidate, unify_numbers),
             node => Ok(Transformed::no(node)),
         };
         Ok(rewrite_plan(plan, rewrite)?.data)
@@ -53,12 +52,12 @@ impl AnalyzerRule for NumbersBesideDecimals {
     }
 }
 
-/// Whether a node gives out decimals.
+/// Whether a node has an output column of decimals.
 fn has_decimals(node: &LogicalPlan) -> bool {
     node.schema().fields().iter().any(|field| field.data_type().is_decimal())
 }
 
-/// Whether an expression is a decimal though none of its parts might be.
+/// Whether an expression may be a decimal although none of its parts is.
 fn makes_decimal(expr: &Expr) -> bool {
     match expr {
         Expr::Cast(cast) => cast.field.data_type().is_decimal(),
@@ -69,27 +68,30 @@ fn makes_decimal(expr: &Expr) -> bool {
     }
 }
 
-/// Functions whose arguments have one type.
-const OF_ONE_TYPE: [&str; 6] = ["coalesce", "greatest", "ifnull", "least", "nullif", "nvl"];
+/// Functions whose arguments must have the same type.
+const UNIFORM_FUNCTIONS: [&str; 6] = ["coalesce", "greatest", "ifnull", "least", "nullif", "nvl"];
 
-/// Whether a function is one of those.
-pub(super) fn has_one_type(name: &str) -> bool {
-    OF_ONE_TYPE.iter().any(|known| name.eq_ignore_ascii_case(known))
+/// Whether the arguments of a function must have the same type.
+pub(super) fn has_uniform_arguments(name: &str) -> bool {
+    UNIFORM_FUNCTIONS.iter().any(|known| name.eq_ignore_ascii_case(known))
 }
 
-/// Whether an expression has groups that may mix decimals with doubles, or compares a number with a
+/// Whether an expression has groups that may mix decimals and doubles, or compares a number with a
 /// point.
-fn concerns(expr: &Expr) -> bool {
+fn is_candidate(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(binary) => {
-            is_comparison(binary.op) && (is_written(&binary.left) || is_written(&binary.right))
+            is_comparison(binary.op)
+                && (is_exact_literal(&binary.left) || is_exact_literal(&binary.right))
         }
         Expr::Between(_) => true,
         Expr::InList(list) => {
-            is_written(&list.expr)
-                || list.list.iter().any(|value| is_written(value) || !is_literal(value))
+            is_exact_literal(&list.expr)
+                || list.list.iter().any(|value| is_exact_literal(value) || !is_literal(value))
         }
-        Expr::ScalarFunction(call) => places(call).is_some() || has_one_type(call.func.name()),
+        Expr::ScalarFunction(call) => {
+            round_places(call).is_some() || has_uniform_arguments(call.func.name())
+        }
         Expr::Case(_) => true,
         _ => false,
     }
@@ -99,41 +101,46 @@ fn is_literal(expr: &Expr) -> bool {
     matches!(expr, Expr::Literal(..))
 }
 
-/// An expression whose numbers beside decimals are decimals.
-pub(in crate::sql) fn beside(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+/// Makes the numbers beside decimals in an expression decimals.
+pub(in crate::sql) fn unify_numbers(
+    expr: Expr,
+    schema: &DFSchema,
+) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |mut expr| {
-        if !concerns(&expr) {
+        if !is_candidate(&expr) {
             return Ok(Transformed::no(expr));
         }
         let changed = match &mut expr {
             Expr::BinaryExpr(binary) => {
-                as_decimals(&mut [&mut binary.left, &mut binary.right], schema)
+                unify_group_numbers(&mut [&mut binary.left, &mut binary.right], schema)
             }
             Expr::Between(between) => {
-                as_doubles(&mut [&mut between.expr, &mut between.low, &mut between.high], schema)
+                unify_group(&mut [&mut between.expr, &mut between.low, &mut between.high], schema)
             }
             Expr::InList(list) => {
                 let mut group: Vec<&mut Expr> = list.list.iter_mut().collect();
                 group.push(&mut list.expr);
-                as_doubles(&mut group, schema)
+                unify_group(&mut group, schema)
             }
-            Expr::ScalarFunction(call) if call.func.name() == "round" => with_scale(call, schema),
+            Expr::ScalarFunction(call) if call.func.name() == "round" => {
+                coerce_round_places(call, schema)
+            }
             Expr::ScalarFunction(call) => {
-                as_doubles(&mut call.args.iter_mut().collect::<Vec<_>>(), schema)
+                unify_group(&mut call.args.iter_mut().collect::<Vec<_>>(), schema)
             }
             Expr::Case(case) => {
-                let (mut compared, mut given): (Vec<&mut Expr>, Vec<&mut Expr>) =
+                let (mut compared, mut results): (Vec<&mut Expr>, Vec<&mut Expr>) =
                     (Vec::new(), Vec::new());
                 let is_compared = case.expr.is_some();
                 for (when, then) in &mut case.when_then_expr {
                     if is_compared {
                         compared.push(when);
                     }
-                    given.push(then);
+                    results.push(then);
                 }
                 compared.extend(case.expr.as_deref_mut());
-                given.extend(case.else_expr.as_deref_mut());
-                as_doubles(&mut compared, schema) | as_doubles(&mut given, schema)
+                results.extend(case.else_expr.as_deref_mut());
+                unify_group(&mut compared, schema) | unify_group(&mut results, schema)
             }
             _ => false,
         };
@@ -141,8 +148,8 @@ pub(in crate::sql) fn beside(expr: Expr, schema: &DFSchema) -> DataFusionResult<
     })
 }
 
-/// The places of `round(x, 2)`.
-fn places(call: &ScalarFunction) -> Option<i32> {
+/// The second argument of `round(x, 2)`.
+fn round_places(call: &ScalarFunction) -> Option<i32> {
     match call.args.as_slice() {
         [_, Expr::Literal(ScalarValue::Int64(Some(places)), _)] if call.func.name() == "round" => {
             i32::try_from(*places).ok()
@@ -151,65 +158,65 @@ fn places(call: &ScalarFunction) -> Option<i32> {
     }
 }
 
-/// Coercion puts a cast around the places, so that `round()` of a decimal has one scale while types
-/// are coerced, and another one when it is computed: comparisons with it fail. Here they are of the
-/// right type before.
-fn with_scale(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
-    let Some(places) = places(call) else { return false };
-    let [rounded, given] = call.args.as_mut_slice() else { return false };
-    let is_decimal = rounded.get_type(schema).is_ok_and(|of| of.is_decimal());
+/// Gives the second argument of `round()` the type that coercion would cast it to. Such a cast is
+/// not a literal, so `round()` of a decimal would have one scale while types are coerced and
+/// another one when it is computed, and comparisons with it would fail. Returns whether it did.
+fn coerce_round_places(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
+    let Some(places) = round_places(call) else { return false };
+    let [rounded, digits] = call.args.as_mut_slice() else { return false };
+    let is_decimal = rounded.get_type(schema).is_ok_and(|data_type| data_type.is_decimal());
     if is_decimal {
-        *given = lit(places);
+        *digits = lit(places);
     }
     is_decimal
 }
 
-/// Makes the numbers of a group decimals, if all else in it is decimals and integers, and doubles,
-/// if any of that is a double. Says whether it has.
-fn as_decimals(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
-    let numbers: Vec<_> = group.iter().map(|expr| written(expr)).collect();
+/// Makes the numbers of a group decimals if everything else in it is decimals and integers, and
+/// doubles if anything else is a double. Returns whether it changed something.
+fn unify_group_numbers(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
+    let numbers: Vec<_> = group.iter().map(|expr| exact_literal(expr)).collect();
     let mut others = group
         .iter()
         .zip(&numbers)
-        .filter(|(expr, number)| number.is_none() || digits(expr).is_some());
+        .filter(|(expr, number)| number.is_none() || lossy_digits(expr).is_some());
     let types: Option<Vec<DataType>> = others.try_fold(Vec::new(), |mut types, (expr, _)| {
         types.push(expr.get_type(schema).ok()?);
         Some(types)
     });
-    let Some(kind) = types.and_then(|types| Kind::of(&types)) else { return false };
+    let Some(kind) = types.and_then(|types| Kind::from_other_types(&types)) else { return false };
     let mut changed = false;
     for (expr, number) in group.iter_mut().zip(numbers) {
         if let Some(number) = number {
-            **expr = kind.number(expr, number);
+            **expr = kind.convert(expr, number);
             changed = true;
         }
     }
     changed
 }
 
-/// The same, with decimals among doubles as doubles: of more than two values, coercion would make
-/// decimals.
-fn as_doubles(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
-    let changed = as_decimals(group, schema);
+/// The same, and makes decimals among doubles doubles: with more than two values, coercion would
+/// make decimals of them all.
+fn unify_group(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
+    let changed = unify_group_numbers(group, schema);
     let types: Option<Vec<DataType>> =
         group.iter().map(|expr| expr.get_type(schema).ok()).collect();
     let Some(types) = types.filter(|types| are_mixed(types)) else { return changed };
-    for (expr, of) in group.iter_mut().zip(types) {
-        if of.is_decimal() {
+    for (expr, data_type) in group.iter_mut().zip(types) {
+        if data_type.is_decimal() {
             **expr = cast(expr.clone(), DataType::Float64);
         }
     }
     true
 }
 
-/// Whether these are numbers, some of them decimals and some doubles.
+/// Whether these are all numbers, and both decimals and doubles are among them.
 fn are_mixed(types: &[DataType]) -> bool {
     types.iter().any(DataType::is_decimal)
         && types.iter().any(DataType::is_floating)
-        && types.iter().all(|of| of.is_numeric() || of.is_null())
+        && types.iter().all(|data_type| data_type.is_numeric() || data_type.is_null())
 }
 
-/// What numbers become.
+/// What the numbers of a group become.
 #[derive(Clone, Copy)]
 enum Kind {
     Decimals,
@@ -217,9 +224,11 @@ enum Kind {
 }
 
 impl Kind {
-    /// Beside values of these types; `None` where numbers stay what they are.
-    fn of(types: &[DataType]) -> Option<Kind> {
-        let is_exact = |of: &DataType| of.is_decimal() || of.is_integer() || of.is_null();
+    /// What numbers become beside values of these types; `None` if they stay as they are.
+    fn from_other_types(types: &[DataType]) -> Option<Kind> {
+        let is_exact = |data_type: &DataType| {
+            data_type.is_decimal() || data_type.is_integer() || data_type.is_null()
+        };
         if types.iter().any(DataType::is_floating) {
             return Some(Kind::Doubles);
         }
@@ -227,31 +236,33 @@ impl Kind {
             .then_some(Kind::Decimals)
     }
 
-    fn number(self, expr: &Expr, exact: ScalarValue) -> Expr {
+    fn convert(self, expr: &Expr, exact: ScalarValue) -> Expr {
         match self {
             Kind::Decimals => Expr::Literal(exact, None),
-            Kind::Doubles => as_double(expr.clone()),
+            Kind::Doubles => to_double(expr.clone()),
         }
     }
 }
 
-/// A UNION in whose columns of decimals numbers that are selected are decimals, and whose columns
-/// of decimals and doubles are doubles.
-fn united(union: Union) -> DataFusionResult<Transformed<LogicalPlan>> {
+/// Makes selected numbers decimals in the columns of a UNION that are decimals otherwise, and makes
+/// mixed columns of decimals and doubles doubles.
+fn rewrite_union(union: Union) -> DataFusionResult<Transformed<LogicalPlan>> {
     let mut branches = Vec::new();
     union.inputs.iter().for_each(|input| collect_branches(input, &mut branches));
-    let kind = |at: usize| {
+    let kind = |column: usize| {
         let is_number = |branch: &&LogicalPlan| {
-            selected(branch, at).is_some_and(|expr| written(expr).is_some())
+            selected(branch, column).is_some_and(|expr| exact_literal(expr).is_some())
         };
-        let is_typed = |expr: &Expr| written(expr).is_none() || digits(expr).is_some();
-        let others = branches.iter().filter(|branch| selected(branch, at).is_none_or(is_typed));
+        let is_typed = |expr: &Expr| exact_literal(expr).is_none() || lossy_digits(expr).is_some();
+        let others = branches.iter().filter(|branch| selected(branch, column).is_none_or(is_typed));
         let types: Vec<DataType> =
-            others.map(|branch| branch.schema().field(at).data_type().clone()).collect();
-        Kind::of(&types).filter(|_| branches.iter().any(is_number) || are_mixed(&types))
+            others.map(|branch| branch.schema().field(column).data_type().clone()).collect();
+        Kind::from_other_types(&types)
+            .filter(|_| branches.iter().any(is_number) || are_mixed(&types))
     };
-    let columns: Vec<(usize, Kind)> =
-        (0..union.schema.fields().len()).filter_map(|at| Some((at, kind(at)?))).collect();
+    let columns: Vec<(usize, Kind)> = (0..union.schema.fields().len())
+        .filter_map(|column| Some((column, kind(column)?)))
+        .collect();
     let plan = LogicalPlan::Union(union);
     if columns.is_empty() {
         return Ok(Transformed::no(plan));
@@ -259,7 +270,7 @@ fn united(union: Union) -> DataFusionResult<Transformed<LogicalPlan>> {
     with_kinds(&plan, &columns).map(Transformed::yes)
 }
 
-/// The plans whose rows a UNION puts together.
+/// The plans whose rows a UNION combines.
 fn collect_branches<'a>(plan: &'a LogicalPlan, branches: &mut Vec<&'a LogicalPlan>) {
     match plan {
         LogicalPlan::Union(union) => {
@@ -270,16 +281,16 @@ fn collect_branches<'a>(plan: &'a LogicalPlan, branches: &mut Vec<&'a LogicalPla
     }
 }
 
-/// What a branch selects as a column.
-fn selected(branch: &LogicalPlan, at: usize) -> Option<&Expr> {
+/// The expression that a branch selects as a column.
+fn selected(branch: &LogicalPlan, column: usize) -> Option<&Expr> {
     let LogicalPlan::Projection(projection) = branch else { return None };
-    match projection.expr.get(at)? {
+    match projection.expr.get(column)? {
         Expr::Alias(alias) => Some(&alias.expr),
         other => Some(other),
     }
 }
 
-/// A schema with the types of a plan, from which coercion begins.
+/// The schema with the types of a plan, which is where coercion starts.
 fn with_types_of(
     schema: &DFSchemaRef,
     plan: Option<&Arc<LogicalPlan>>,
@@ -294,8 +305,7 @@ fn with_types_of(
     Ok(Arc::new(DFSchema::new_with_metadata(fields.collect(), schema.metadata().clone())?))
 }
 
-/// The same plan with numbers and decimals of these kinds where its branches select some as these
-/// columns.
+/// Converts the numbers and decimals that the branches of a plan select in these columns.
 fn with_kinds(plan: &LogicalPlan, columns: &[(usize, Kind)]) -> DataFusionResult<LogicalPlan> {
     match plan {
         LogicalPlan::Union(union) => {
@@ -308,22 +318,24 @@ fn with_kinds(plan: &LogicalPlan, columns: &[(usize, Kind)]) -> DataFusionResult
             Ok(LogicalPlan::Distinct(Distinct::All(Arc::new(with_kinds(input, columns)?))))
         }
         branch => {
-            let of_kind = |(at, kind): &(usize, Kind)| match (
-                selected(branch, *at).and_then(written),
+            let convert = |(column, kind): &(usize, Kind)| match (
+                selected(branch, *column).and_then(exact_literal),
                 kind,
             ) {
                 (Some(number), _) => {
-                    selected(branch, *at).map(|expr| (*at, kind.number(expr, number)))
+                    selected(branch, *column).map(|expr| (*column, kind.convert(expr, number)))
                 }
-                (None, Kind::Doubles) if branch.schema().field(*at).data_type().is_decimal() => {
-                    let given = selected(branch, *at).cloned();
-                    let given =
-                        given.unwrap_or_else(|| Expr::from(branch.schema().qualified_field(*at)));
-                    Some((*at, cast(given, DataType::Float64)))
+                (None, Kind::Doubles)
+                    if branch.schema().field(*column).data_type().is_decimal() =>
+                {
+                    let expr = selected(branch, *column).cloned();
+                    let expr = expr
+                        .unwrap_or_else(|| Expr::from(branch.schema().qualified_field(*column)));
+                    Some((*column, cast(expr, DataType::Float64)))
                 }
                 _ => None,
             };
-            let changed: Vec<(usize, Expr)> = columns.iter().filter_map(of_kind).collect();
+            let changed: Vec<(usize, Expr)> = columns.iter().filter_map(convert).collect();
             if changed.is_empty() {
                 return Ok(branch.clone());
             }
@@ -334,8 +346,8 @@ fn with_kinds(plan: &LogicalPlan, columns: &[(usize, Kind)]) -> DataFusionResult
                 other => (other.schema().iter().map(Expr::from).collect(), Arc::new(other.clone())),
             };
             let names = NamePreserver::new_for_projection();
-            for (at, value) in changed {
-                if let Some(expr) = exprs.get_mut(at) {
+            for (column, value) in changed {
+                if let Some(expr) = exprs.get_mut(column) {
                     *expr = names.save(expr).restore(value);
                 }
             }

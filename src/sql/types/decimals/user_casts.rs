@@ -1,9 +1,10 @@
-//! Casts to decimals that the user wrote, told from those that coercion adds.
+//! Distinguishes casts to decimals that the user wrote from those that coercion adds.
 //!
 //! Where this stands on the road of a query: an analyzer rule, right before types are coerced.
 //! DataFusion (55.2) casts a float that is compared with a decimal to a decimal, and the rule after
 //! coercion undoes that. `x::decimal(20,15) = d` looks the same by then, but there the decimal is
-//! meant. So a cast of the user's is written twice before, and once again afterwards.
+//! intended. So a cast of the user is marked before coercion by doubling it, and the mark is
+//! removed afterwards.
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
@@ -14,74 +15,75 @@ use datafusion::optimizer::AnalyzerRule;
 use super::number::Number;
 use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where};
 
-/// The rule.
+/// The rule that marks them.
 #[derive(Debug)]
-pub(in crate::sql) struct OwnCasts;
+pub(in crate::sql) struct UserCasts;
 
-impl AnalyzerRule for OwnCasts {
+impl AnalyzerRule for UserCasts {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_expression(&plan, is_own) {
+        if !any_expression(&plan, is_user_cast) {
             return Ok(plan);
         }
-        let rewrite = |node: LogicalPlan| rewrite_where(node, is_own, |expr, _| twice(expr));
+        let rewrite =
+            |node: LogicalPlan| rewrite_where(node, is_user_cast, |expr, _| mark_user_casts(expr));
         Ok(rewrite_plan(plan, rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {
-        "own_casts"
+        "user_casts"
     }
 }
 
-/// Whether an expression is a cast to a decimal and no number, which means the same in any type
-/// that holds it.
-fn is_own(expr: &Expr) -> bool {
+/// Whether an expression is a cast to a decimal of anything but a number. A number means the same
+/// in any type that holds it.
+fn is_user_cast(expr: &Expr) -> bool {
     matches!(expr, Expr::Cast(cast) if cast.field.data_type().is_decimal())
-        && Number::of(expr).is_none()
+        && Number::from_expr(expr).is_none()
 }
 
-/// An expression with each such cast written twice.
-pub(in crate::sql) fn twice(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
+/// Doubles each such cast in an expression.
+pub(in crate::sql) fn mark_user_casts(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |expr| match &expr {
-        Expr::Cast(of) if is_own(&expr) => {
-            let data_type = of.field.data_type().clone();
+        Expr::Cast(own) if is_user_cast(&expr) => {
+            let data_type = own.field.data_type().clone();
             Ok(Transformed::yes(cast(expr, data_type)))
         }
         _ => Ok(Transformed::no(expr)),
     })
 }
 
-/// A plan with each of them written once.
-pub(super) fn all_once(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    if !any_expression(&plan, is_twice) {
+/// Removes the marks from a plan.
+pub(super) fn unmark_plan(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    if !any_expression(&plan, is_marked) {
         return Ok(plan);
     }
-    let rewrite = |node: LogicalPlan| rewrite_where(node, is_twice, |expr, _| once(expr));
+    let rewrite = |node: LogicalPlan| rewrite_where(node, is_marked, |expr, _| unmark(expr));
     Ok(rewrite_plan(plan, rewrite)?.data)
 }
 
-/// An expression with each of them written once.
-pub(super) fn once(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
+/// Removes the marks from an expression.
+pub(super) fn unmark(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |expr| {
-        let is_twice = is_twice(&expr);
+        let is_marked = is_marked(&expr);
         match expr {
-            Expr::Cast(of) if is_twice => Ok(Transformed::yes(*of.expr)),
+            Expr::Cast(outer) if is_marked => Ok(Transformed::yes(*outer.expr)),
             other => Ok(Transformed::no(other)),
         }
     })
 }
 
-/// What an expression is a cast of, be it written once or twice.
+/// The operand of a cast, marked or not; any other expression as it is.
 pub(super) fn below_cast(expr: &Expr) -> &Expr {
     match expr {
         Expr::Cast(outer) => match outer.expr.as_ref() {
-            Expr::Cast(inner) if is_twice(expr) => &inner.expr,
+            Expr::Cast(inner) if is_marked(expr) => &inner.expr,
             other => other,
         },
         other => other,
     }
 }
 
-fn is_twice(expr: &Expr) -> bool {
+fn is_marked(expr: &Expr) -> bool {
     let Expr::Cast(outer) = expr else { return false };
     let Expr::Cast(inner) = outer.expr.as_ref() else { return false };
     outer.field.data_type().is_decimal() && outer.field.data_type() == inner.field.data_type()
@@ -95,16 +97,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn casts_are_told_apart() {
+    fn user_casts_are_marked() {
         let own = cast(col("x"), DataType::Decimal128(20, 15));
-        let marked = twice(own.clone().eq(col("d"))).unwrap().data;
+        let marked = mark_user_casts(own.clone().eq(col("d"))).unwrap().data;
         assert_eq!(
             marked.to_string(),
             "CAST(CAST(x AS Decimal128(20, 15)) AS Decimal128(20, 15)) = d"
         );
-        assert_eq!(once(marked).unwrap().data, own.eq(col("d")));
+        assert_eq!(unmark(marked).unwrap().data, own.eq(col("d")));
         let number = cast(lit(0.5), DataType::Decimal128(2, 1));
-        assert!(!twice(number).unwrap().transformed);
-        assert!(twice(cast(lit(0.55), DataType::Decimal128(2, 1))).unwrap().transformed);
+        assert!(!mark_user_casts(number).unwrap().transformed);
+        assert!(mark_user_casts(cast(lit(0.55), DataType::Decimal128(2, 1))).unwrap().transformed);
     }
 }

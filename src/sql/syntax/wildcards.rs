@@ -1,16 +1,16 @@
-//! `*` and `a.*` over tables that are joined by columns (`USING`, NATURAL), written out.
+//! Expands `*` and `a.*` over tables that are joined by columns (`USING`, NATURAL).
 //!
-//! Where this stands on the road of a query: just before planning. The standard has the columns of
-//! both tables first, then what else the left one has, then the right one. DataFusion (55.2) leaves
-//! each column where it is, and of those of both has the one of the table whose name comes first in
-//! the alphabet. What tables have is known when the FROM alone has been planned, which only such
-//! statements pay for.
+//! Where this stands on the road of a query: just before planning. In the standard, the merged
+//! columns come first, then the others of the left table, then those of the right one. DataFusion
+//! (55.2) leaves each column where it is, and takes a merged column from the table whose name comes
+//! first in the alphabet. The columns of the tables are known once the FROM alone has been planned,
+//! which only such statements pay for.
 //!
-//! The same is done for names in subqueries over joins (`inner_names`), which need to know what
-//! tables have, too.
+//! Names in subqueries over joins (`inner_names`) are qualified at the same time, because that
+//! needs the columns of the tables, too.
 //!
-//! A column of both tables is written as the left one's without a place in the statement, which
-//! `using` reads as that of both; all others get the place of the `*`.
+//! A merged column is written as the left table's, without a location in the statement, which
+//! `rules::using` takes for the merged one; all others get the location of the `*`.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -25,36 +25,35 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::sql::syntax::inner_names::{self, is_joined};
-use crate::sql::syntax::outputs::{Output, all_of, list};
-use crate::sql::syntax::using_names::{Kind, constraint, is_ambiguous};
-use crate::sql::syntax::{sql_in, sql_of};
+use crate::sql::syntax::outputs::{OutputColumn, all_columns, expand_list};
+use crate::sql::syntax::using_names::{MergedFrom, constraint, is_ambiguous};
+use crate::sql::syntax::{is_subquery, sql_in, sql_of};
 use crate::sql::walks::{visit, visit_mut};
 
-/// What has been planned for a statement and for the other words that are tried for it: each FROM
-/// once.
+/// Expands the wildcards of a statement and of its rewordings, and plans each FROM only once.
 #[derive(Default)]
-pub(in crate::sql) struct Stars {
-    /// By the query of all that a FROM gives; `None` where that cannot be planned.
+pub(in crate::sql) struct WildcardExpander {
+    /// The plans of `SELECT * FROM …` by their queries; `None` if one cannot be planned.
     plans: HashMap<Box<Query>, Option<LogicalPlan>>,
 }
 
-impl Stars {
-    /// The statement with such lists and names written out; `None` where it has none.
-    pub(in crate::sql) async fn written_out(
+impl WildcardExpander {
+    /// The statement with such wildcards expanded and such names qualified; `None` if it has none.
+    pub(in crate::sql) async fn expand(
         &mut self,
         state: &SessionState,
         statement: &Statement,
     ) -> DataFusionResult<Option<Statement>> {
         let mut changed = None;
-        // How many SELECTs stay as they are: of some, the FROM cannot be planned alone, and
-        // DataFusion says what is wrong with it.
+        // How many SELECTs stay as they are: the FROM of some cannot be planned alone, and
+        // DataFusion reports what is wrong with it.
         let mut kept = 0;
         while let Some(probe) = search(changed.as_ref().unwrap_or(statement), kept) {
             let plan = self.plan(state, probe).await?;
             let target = changed.get_or_insert_with(|| statement.clone());
             let visited = match (plan, sql_of(target)) {
                 (Some(LogicalPlan::Projection(all)), Some(sql)) => {
-                    visit_mut(sql, &mut Fill::of(kept, &all.input))
+                    visit_mut(sql, &mut Expansion::new(kept, &all.input))
                 }
                 _ => ControlFlow::Continue(()),
             };
@@ -74,7 +73,7 @@ impl Stars {
         if !self.plans.contains_key(&probe) {
             let sql = SqlStatement::Query(probe.clone());
             let plan = match state.statement_to_plan(Statement::Statement(Box::new(sql))).await {
-                // In its place, DataFusion may find that name in the query around it.
+                // Within its statement, DataFusion might find the name in the query around it.
                 Err(error) if is_ambiguous(&error) => return Err(error),
                 other => other.ok(),
             };
@@ -84,8 +83,8 @@ impl Stars {
     }
 }
 
-/// A query of all that the first list but `skip` is chosen from. Those of subqueries come before
-/// that around them.
+/// `SELECT *` from the FROM of the first SELECT to expand, after skipping `skip` of them.
+/// Subqueries come before the query around them.
 fn search(statement: &Statement, skip: usize) -> Option<Box<Query>> {
     let mut search = Search { skip, subqueries: 0, ended: Vec::new(), found: None };
     let _ = visit(sql_in(statement)?, &mut search);
@@ -94,27 +93,27 @@ fn search(statement: &Statement, skip: usize) -> Option<Box<Query>> {
 
 struct Search {
     skip: usize,
-    /// In how many subqueries it is that see the rows around them.
+    /// How many subqueries that can refer to the rows around them the walk is in.
     subqueries: usize,
-    /// How many queries have ended directly within each of those that it is in. Those of a WITH
-    /// come first.
+    /// For each query that the walk is in: how many queries directly within it have ended. Those of
+    /// its WITH come first.
     ended: Vec<usize>,
     found: Option<Found>,
 }
 
 struct Found {
     probe: Box<Query>,
-    /// For each query around it whose WITH it has not: how many had ended there.
+    /// For each query around it whose WITH has not been added: how many had ended there.
     ended: Vec<usize>,
 }
 
 impl Found {
-    /// With what it sees of the WITH of the next query around it: the tables before the one that it
-    /// stands in.
-    fn within(mut self, around: &Query) -> Found {
+    /// Adds the WITH of the next query around it, as far as it is visible: the tables before the
+    /// one that it is in.
+    fn with_tables_of(mut self, around: &Query) -> Found {
         let (Some(ended), Some(with)) = (self.ended.pop(), &around.with) else { return self };
-        let seen = ended + usize::from(with.recursive);
-        let cte_tables: Vec<Cte> = with.cte_tables.iter().take(seen).cloned().collect();
+        let visible = ended + usize::from(with.recursive);
+        let cte_tables: Vec<Cte> = with.cte_tables.iter().take(visible).cloned().collect();
         if cte_tables.is_empty() {
             return self;
         }
@@ -154,7 +153,7 @@ impl Visitor for Search {
 
     fn post_visit_query(&mut self, around: &Query) -> ControlFlow<()> {
         self.found = self.found.take().map(|found| match found.ended.len() == self.ended.len() {
-            true => found.within(around),
+            true => found.with_tables_of(around),
             false => found,
         });
         self.ended.pop();
@@ -165,7 +164,8 @@ impl Visitor for Search {
     }
 
     fn post_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
-        if self.found.is_some() || !(is_starred(select) || has_inner_names(select, self.subqueries))
+        if self.found.is_some()
+            || !(needs_expansion(select) || may_capture_names(select, self.subqueries))
         {
             return ControlFlow::Continue(());
         }
@@ -205,52 +205,43 @@ fn query(with: Option<With>, body: SetExpr) -> Box<Query> {
     })
 }
 
-/// Whether a SELECT is within so many subqueries that a name of two of its tables may be taken for
-/// one of the query around.
-fn has_inner_names(select: &Select, subqueries: usize) -> bool {
+/// Whether a name that two tables of a SELECT have may be taken for a column of the query around
+/// it.
+fn may_capture_names(select: &Select, subqueries: usize) -> bool {
     subqueries > 0 && is_joined(&select.from)
-}
-
-fn is_subquery(expr: &Expr) -> bool {
-    matches!(
-        expr,
-        Expr::Subquery(_)
-            | Expr::InSubquery { .. }
-            | Expr::Exists { .. }
-            | Expr::AnyOp { .. }
-            | Expr::AllOp { .. }
-    )
 }
 
 fn is_lateral(table: &TableFactor) -> bool {
     matches!(table, TableFactor::Derived { lateral: true, .. })
 }
 
-/// Writes out the first SELECT but `skip`, and the order of its query; breaks with whether there is
-/// nothing left to do in it.
-struct Fill<'a> {
+/// Expands the first SELECT after skipping `skip`, and the ORDER BY of its query. Breaks with
+/// whether nothing is left to do in it.
+struct Expansion<'a> {
     skip: usize,
     from: &'a LogicalPlan,
     subqueries: usize,
-    /// What the FROM of the SELECT gives that has been written out, until its query ends.
-    outputs: Option<Vec<Output>>,
+    /// The columns of the FROM of the expanded SELECT, until its query ends.
+    outputs: Option<Vec<OutputColumn>>,
     is_done: bool,
 }
 
-impl Fill<'_> {
-    fn of(skip: usize, from: &LogicalPlan) -> Fill<'_> {
-        Fill { skip, from, subqueries: 0, outputs: None, is_done: false }
+impl Expansion<'_> {
+    fn new(skip: usize, from: &LogicalPlan) -> Expansion<'_> {
+        Expansion { skip, from, subqueries: 0, outputs: None, is_done: false }
     }
 
-    /// Writes a SELECT out; says whether all of it is.
-    fn fill(&mut self, select: &mut Select) -> DataFusionResult<bool> {
-        if let Some(list) = is_starred(select).then(|| list(select, self.from)).flatten() {
+    /// Expands a SELECT; returns whether nothing is left to do in it.
+    fn expand(&mut self, select: &mut Select) -> DataFusionResult<bool> {
+        if let Some(list) =
+            needs_expansion(select).then(|| expand_list(select, self.from)).flatten()
+        {
             select.projection = list;
         }
-        if !has_inner_names(select, self.subqueries) {
-            return Ok(!is_starred(select));
+        if !may_capture_names(select, self.subqueries) {
+            return Ok(!needs_expansion(select));
         }
-        if let Some(outputs) = all_of(&select.from, self.from) {
+        if let Some(outputs) = all_columns(&select.from, self.from) {
             inner_names::qualify(select, &outputs)?;
             self.outputs = Some(outputs);
         }
@@ -258,7 +249,7 @@ impl Fill<'_> {
     }
 }
 
-impl VisitorMut for Fill<'_> {
+impl VisitorMut for Expansion<'_> {
     type Break = DataFusionResult<bool>;
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
@@ -283,7 +274,7 @@ impl VisitorMut for Fill<'_> {
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Self::Break> {
         if self.outputs.is_some()
-            || !(is_starred(select) || has_inner_names(select, self.subqueries))
+            || !(needs_expansion(select) || may_capture_names(select, self.subqueries))
         {
             return ControlFlow::Continue(());
         }
@@ -291,7 +282,7 @@ impl VisitorMut for Fill<'_> {
             self.skip -= 1;
             return ControlFlow::Continue(());
         }
-        match self.fill(select) {
+        match self.expand(select) {
             Ok(is_done) if self.outputs.is_some() => {
                 self.is_done = is_done;
                 ControlFlow::Continue(())
@@ -300,24 +291,24 @@ impl VisitorMut for Fill<'_> {
         }
     }
 
-    /// Of the queries within an order, none ends before that of the SELECT.
+    /// Takes the first query that ends after the SELECT for the query of that SELECT.
     fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<Self::Break> {
         let Some(outputs) = self.outputs.take() else { return ControlFlow::Continue(()) };
         ControlFlow::Break(inner_names::qualify_order(query, &outputs).map(|()| self.is_done))
     }
 }
 
-/// Whether a list has a `*` whose columns may be others than DataFusion's, or stand in another
-/// order. Those of `a.*` may be others where a column of both tables is not the left one's.
-fn is_starred(select: &Select) -> bool {
+/// Whether a SELECT list has a `*` that DataFusion may expand to other columns or in another order.
+/// For `a.*` that is so if a merged column is not taken from the left table.
+fn needs_expansion(select: &Select) -> bool {
     let has = |test: fn(&SelectItem) -> bool| select.projection.iter().any(test);
     (has(|item| matches!(item, SelectItem::Wildcard(_))) && merges(&select.from, |_| true))
         || (has(|item| matches!(item, SelectItem::QualifiedWildcard(..)))
-            && merges(&select.from, |kind| !matches!(kind, Kind::Left)))
+            && merges(&select.from, |from| !matches!(from, MergedFrom::Left)))
 }
 
-/// Whether tables are joined by columns, in a way that passes a test.
-fn merges(from: &[TableWithJoins], test: fn(&Kind) -> bool) -> bool {
+/// Whether tables are joined by columns, and where the merged columns come from passes a test.
+fn merges(from: &[TableWithJoins], test: fn(&MergedFrom) -> bool) -> bool {
     let nested = |table: &TableFactor| match table {
         TableFactor::NestedJoin { table_with_joins, .. } => {
             merges(std::slice::from_ref(table_with_joins.as_ref()), test)
@@ -325,7 +316,9 @@ fn merges(from: &[TableWithJoins], test: fn(&Kind) -> bool) -> bool {
         _ => false,
     };
     let by_columns = |join: &Join| match constraint(&join.join_operator) {
-        Some((JoinConstraint::Using(_) | JoinConstraint::Natural, kind)) => test(&kind),
+        Some((JoinConstraint::Using(_) | JoinConstraint::Natural, merged_from)) => {
+            test(&merged_from)
+        }
         _ => false,
     };
     from.iter().any(|from| {

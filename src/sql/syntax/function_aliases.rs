@@ -1,0 +1,57 @@
+//! Names that functions have in other databases: `mod(a, b)` is `a % b`, `sign` is `signum`, and
+//! `every` is `bool_and`.
+//!
+//! Where this stands on the road of a query: after parsing.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, ObjectNamePart, VisitMut,
+};
+
+use crate::sql::walks::visit_expressions_mut;
+
+/// Translates function names to DataFusion's, in an expression or in anything that contains
+/// expressions.
+pub(in crate::sql) fn translate(tree: &mut impl VisitMut) {
+    let _ = visit_expressions_mut(tree, |expr| {
+        translate_one(expr);
+        ControlFlow::<()>::Continue(())
+    });
+}
+
+fn translate_one(expr: &mut Expr) {
+    let Expr::Function(function) = expr else { return };
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return };
+    match name.value.to_ascii_lowercase().as_str() {
+        "sign" => function.name = object_name("signum"),
+        "every" => function.name = object_name("bool_and"),
+        "mod" => {
+            if let Some(remainder) = remainder(function) {
+                *expr = remainder;
+            }
+        }
+        _ => {}
+    }
+}
+
+fn object_name(name: &str) -> ObjectName {
+    ObjectName::from(vec![Ident::new(name)])
+}
+
+/// `((a) % (b))` for two arguments.
+fn remainder(function: &Function) -> Option<Expr> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let [
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(left)),
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(right)),
+    ] = list.args.as_slice()
+    else {
+        return None;
+    };
+    let nested = |expr: &Expr| Box::new(Expr::Nested(Box::new(expr.clone())));
+    let remainder =
+        Expr::BinaryOp { left: nested(left), op: BinaryOperator::Modulo, right: nested(right) };
+    Some(Expr::Nested(Box::new(remainder)))
+}
