@@ -17,6 +17,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 use hashbrown::HashMap;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
 use crate::error::{Error, Result};
 use crate::expr::Function;
@@ -25,6 +26,10 @@ use crate::model::{Column, ColumnId, DataType, PartitionKey, Schema};
 
 /// What stands for null in the name of a directory.
 pub const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// The bytes that are written as `%XX` in the name of a directory.
+const ESCAPED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'_').remove(b'-').remove(b'.').remove(b':').remove(b'+');
 
 /// An expression made ready: the positions of the columns that it reads, the function (`None` for a
 /// column as it is), and the type of its values.
@@ -282,7 +287,7 @@ fn path(keys: &[PartitionKey], values: &[ArrayRef], row: usize) -> Result<Arc<st
         if !path.is_empty() {
             path.push('/');
         }
-        escape(key.name.as_bytes(), &mut path);
+        path.extend(percent_encode(key.name.as_bytes(), ESCAPED));
         path.push('=');
         let start = path.len();
         match shown(&values.slice(row, 1))? {
@@ -290,7 +295,7 @@ fn path(keys: &[PartitionKey], values: &[ArrayRef], row: usize) -> Result<Arc<st
             Some(text) if text == NULL_PARTITION.as_bytes() => {
                 path.push_str(&NULL_PARTITION.replace('_', "%5F"))
             }
-            Some(text) => escape(&text, &mut path),
+            Some(text) => path.extend(percent_encode(&text, ESCAPED)),
         }
         if path.len() - start > limits::MAX_PARTITION_VALUE_BYTES {
             return Err(Error::LimitExceeded(format!(
@@ -316,17 +321,6 @@ fn shown(value: &ArrayRef) -> Result<Option<Vec<u8>>> {
     Ok(bytes.is_valid(0).then(|| bytes.value(0).to_vec()))
 }
 
-fn escape(text: &[u8], out: &mut String) {
-    use std::fmt::Write;
-    for &byte in text {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'+') {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-}
-
 /// The keys of a path and their values, in order: the bytes of texts (or of a value of bytes),
 /// `None` for null.
 pub fn parse_path(path: &str) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
@@ -337,22 +331,7 @@ pub fn parse_path(path: &str) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
 }
 
 fn unescape(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match code.filter(|_| *first == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    bytes
+    percent_decode_str(text).collect()
 }
 
 #[cfg(test)]
