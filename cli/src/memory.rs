@@ -1,60 +1,60 @@
-//! The anonymous memory of this process, and its peak over a while.
+//! The anonymous memory of this process, and its peak over a period.
 //!
-//! The system keeps a peak of resident memory (VmHWM), but that counts the pages of mapped files
-//! too, which are the page cache's and not this process's need. Of anonymous memory it tells the
-//! present size only, so a thread looks often: a peak shorter than [`INTERVAL`] can be missed.
+//! The system keeps a peak of resident memory (VmHWM), but that includes the pages of mapped files,
+//! which belong to the page cache. Of anonymous memory it reports the current size only, so a
+//! thread samples it, and can miss a peak that is shorter than [`INTERVAL`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Between two looks. One costs about 20 µs.
+/// The time between two samples. A sample costs about 20 µs.
 const INTERVAL: Duration = Duration::from_micros(500);
 
-/// Bytes of anonymous memory now; `None` where the system does not tell.
-pub(super) fn held() -> Option<u64> {
-    in_status(&std::fs::read_to_string("/proc/self/status").ok()?)
+/// The bytes of anonymous memory, or `None` where the system does not report them.
+pub(crate) fn anonymous_bytes() -> Option<u64> {
+    parse_status(&std::fs::read_to_string("/proc/self/status").ok()?)
 }
 
-/// The line `RssAnon:     123 kB`.
-fn in_status(status: &str) -> Option<u64> {
+/// Reads the line `RssAnon:     123 kB`.
+fn parse_status(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
 }
 
-/// A watch over the memory, until it is finished or dropped.
+/// Samples the memory until it is finished or dropped.
 #[derive(Debug)]
-pub(super) struct Peak {
+pub(crate) struct PeakSampler {
     done: Arc<AtomicBool>,
-    watching: Option<JoinHandle<Option<u64>>>,
+    thread: Option<JoinHandle<Option<u64>>>,
 }
 
-impl Peak {
-    /// Starts watching.
-    pub(super) fn watch() -> Peak {
+impl PeakSampler {
+    /// Starts sampling.
+    pub(crate) fn start() -> PeakSampler {
         let done = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&done);
-        let watch = move || {
-            let mut peak = held()?;
-            while !seen.load(Ordering::Relaxed) {
+        let stop = Arc::clone(&done);
+        let sample = move || {
+            let mut peak = anonymous_bytes()?;
+            while !stop.load(Ordering::Relaxed) {
                 std::thread::sleep(INTERVAL);
-                peak = peak.max(held()?);
+                peak = peak.max(anonymous_bytes()?);
             }
             Some(peak)
         };
-        let watching = std::thread::Builder::new().name("memory".to_owned()).spawn(watch).ok();
-        Peak { done, watching }
+        let thread = std::thread::Builder::new().name("memory".to_owned()).spawn(sample).ok();
+        PeakSampler { done, thread }
     }
 
-    /// Stops, and gives the most that was seen.
-    pub(super) fn finish(mut self) -> Option<u64> {
+    /// Stops, and returns the largest sample.
+    pub(crate) fn finish(mut self) -> Option<u64> {
         self.done.store(true, Ordering::Relaxed);
-        self.watching.take()?.join().ok().flatten()
+        self.thread.take()?.join().ok().flatten()
     }
 }
 
-impl Drop for Peak {
+impl Drop for PeakSampler {
     fn drop(&mut self) {
         self.done.store(true, Ordering::Relaxed);
     }
@@ -67,17 +67,17 @@ mod tests {
     #[test]
     fn the_line_is_found() {
         assert_eq!(
-            in_status("VmHWM:\t 9 kB\nRssAnon:\t    2048 kB\nRssFile:\t 1 kB\n"),
+            parse_status("VmHWM:\t 9 kB\nRssAnon:\t    2048 kB\nRssFile:\t 1 kB\n"),
             Some(2 << 20)
         );
-        assert_eq!(in_status("VmHWM:\t 9 kB\n"), None);
+        assert_eq!(parse_status("VmHWM:\t 9 kB\n"), None);
     }
 
     #[test]
     #[cfg(target_os = "linux")]
     fn a_peak_is_seen_though_it_is_over() {
-        let before = held().unwrap();
-        let peak = Peak::watch();
+        let before = anonymous_bytes().unwrap();
+        let peak = PeakSampler::start();
         let block = std::hint::black_box(vec![1_u8; 64 << 20]);
         std::thread::sleep(INTERVAL * 20);
         drop(block);

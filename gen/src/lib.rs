@@ -1,22 +1,27 @@
-//! The project's own test data: taxi trips in the 51-column shape of the public billion-ride
-//! benchmark.
+//! Test data at any size: taxi trips in the 51-column shape of the public billion-ride benchmark.
 //!
-//! A row is a pure function of the seed, the number of rows and files and the row's number, so that
-//! any split into batches and threads gives the same bytes. [`trips`] decides what happened in a
-//! trip, from [`calendar`] (when people ride, and the weather), [`zones`] (where), [`habits`] (who
-//! rides and how they pay) and [`fares`] (what it cost); [`text`] writes a trip as CSV and
-//! [`arrays`] as Arrow; [`files`] spreads rows over files. Nothing here knows how Stylobate stores
+//! A row is a pure function of the seed, the number of rows and files, and the row's number, so any
+//! split into batches and threads gives the same bytes. Nothing here knows how Stylobate stores
 //! data.
+//!
+//! The modules, each importing only from those before it: `random` numbers; `calendar` (when
+//! people ride, and the weather), `zones` (where) and `fares` (what a ride costs); `trip`,
+//! the row itself; `habits` (who rides and how they pay); `generator`, which makes trips of all
+//! these; `text` writes them as CSV and `arrays` as Arrow; `files` spreads them over files.
 
-pub(crate) mod arrays;
-pub(crate) mod calendar;
-pub(crate) mod fares;
-pub(crate) mod files;
-mod habits;
 mod random;
-pub(crate) mod text;
-pub(crate) mod trips;
-pub(crate) mod zones;
+mod calendar;
+mod zones;
+mod fares;
+mod trip;
+mod habits;
+mod generator;
+mod text;
+mod arrays;
+mod files;
 
 #[cfg(test)]
 mod tests;
+
+pub use files::{Error, Format, write, write_stream};
+pub use generator::Generator;
