@@ -16,8 +16,7 @@ use crate::output::Output;
 use crate::reports::show_amplification;
 use crate::units::{show_count, show_counted, show_size};
 
-/// Show the manifest of a table: columns, arrangement, generations, segments and what is known of
-/// them, loaded sources
+/// Show the manifest of a table: columns, arrangement, generations, segments, loaded sources
 ///
 /// Without --format, a summary for people. As JSON, everything: one object, with an entry for each
 /// segment.

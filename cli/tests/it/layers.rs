@@ -1,5 +1,6 @@
-//! The modules of the command import only from those before them in `main.rs`, commands import no
-//! other command, and no files import each other in a cycle.
+//! The modules of the command import only from those before them in `main.rs`, and those of the
+//! generator in its `lib.rs`. Commands import no other command, and no files import each other in a
+//! cycle.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -10,12 +11,20 @@ type Imports = BTreeMap<Vec<String>, BTreeSet<Vec<String>>>;
 
 #[test]
 fn modules_import_only_from_those_before_them() {
-    let imports = imports();
-    let order = order();
+    for root in roots() {
+        check_order(&root);
+    }
+}
+
+fn check_order(root: &Path) {
+    let (imports, order) = (imports(root), order(root));
     let place = |module: &[String]| order.iter().position(|name| Some(name) == module.first());
     let mut wrong = Vec::new();
     for (module, imported) in &imports {
-        assert!(module.is_empty() || place(module).is_some(), "{module:?} is not in main.rs");
+        assert!(
+            module.is_empty() || place(module).is_some(),
+            "{module:?} has no place in the order"
+        );
         let is_command = |module: &[String]| module.len() > 1 && module[0] == "commands";
         for other in imported {
             if place(other) > place(module) && !module.is_empty()
@@ -30,35 +39,39 @@ fn modules_import_only_from_those_before_them() {
 
 #[test]
 fn no_files_import_each_other_in_a_cycle() {
-    let mut imports = imports();
-    // Removes files that import nothing that is left, until there are none. A cycle stays.
-    loop {
-        let left: BTreeSet<_> = imports.keys().cloned().collect();
-        let before = imports.len();
-        imports.retain(|_, imported| imported.intersection(&left).next().is_some());
-        if imports.len() == before {
-            break;
+    for root in roots() {
+        let mut imports = imports(&root);
+        // Removes files that import none of the others, until there are no such files. What stays
+        // is in a cycle, or imports one.
+        loop {
+            let others: BTreeSet<_> = imports.keys().cloned().collect();
+            imports.retain(|_, imported| imported.intersection(&others).next().is_some());
+            if imports.len() == others.len() {
+                break;
+            }
         }
+        let cycle: Vec<String> = imports.keys().map(|module| module.join("::")).collect();
+        assert!(cycle.is_empty(), "in a cycle, or above one: {}", cycle.join(", "));
     }
-    let cycle: Vec<String> = imports.keys().map(|module| module.join("::")).collect();
-    assert!(cycle.is_empty(), "in a cycle, or above one: {}", cycle.join(", "));
 }
 
-/// The modules of `main.rs`, in order.
-fn order() -> Vec<String> {
-    let main = fs::read_to_string(source().join("main.rs")).unwrap();
-    let modules = main.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));
+/// The files that list the modules of the command and of the generator.
+fn roots() -> [PathBuf; 2] {
+    ["src/main.rs", "../gen/src/lib.rs"]
+        .map(|path| Path::new(env!("CARGO_MANIFEST_DIR")).join(path))
+}
+
+/// The modules that a file lists, in order.
+fn order(root: &Path) -> Vec<String> {
+    let text = fs::read_to_string(root).unwrap();
+    let modules = text.lines().filter_map(|line| line.strip_prefix("mod ")?.strip_suffix(';'));
     modules.map(str::to_owned).collect()
 }
 
-fn source() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("src")
-}
-
-/// The imports between the files of `src/`, without those of tests.
-fn imports() -> Imports {
+/// The imports between the files beside and below a file, without those of tests.
+fn imports(root: &Path) -> Imports {
     let mut texts = BTreeMap::new();
-    read_modules(&source(), &[], &mut texts);
+    read_modules(root.parent().unwrap(), &[], &mut texts);
     let imported = |(module, text): (&Vec<String>, &String)| {
         let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
@@ -78,7 +91,8 @@ fn imports() -> Imports {
     texts.iter().map(imported).collect()
 }
 
-/// The text of each module below a folder. `main.rs` and `mod.rs` are the folder's own module.
+/// The text of each module below a folder. `main.rs`, `lib.rs` and `mod.rs` are the folder's own
+/// module.
 fn read_modules(folder: &Path, module: &[String], texts: &mut BTreeMap<Vec<String>, String>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -88,7 +102,7 @@ fn read_modules(folder: &Path, module: &[String], texts: &mut BTreeMap<Vec<Strin
             _ if path.is_dir() => read_modules(&path, &child, texts),
             _ if path.extension().is_none_or(|extension| extension != "rs") => {}
             "tests" | "samples" => {}
-            "main" | "mod" => {
+            "main" | "lib" | "mod" => {
                 texts.insert(module.to_vec(), fs::read_to_string(&path).unwrap());
             }
             _ => {
