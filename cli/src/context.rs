@@ -1,11 +1,13 @@
-//! What holds for every command: how to report, and how much.
+//! The options that hold for every command: what is reported, and how.
 
 use std::io::{self, IsTerminal, Write as _};
 use std::path::Path;
 
+use arrow_array::RecordBatch;
+
 use crate::errors::{ErrorFormat, Failure};
 use crate::output::Output;
-use crate::printers::{Format, PrintOptions};
+use crate::printers::{Format, PrintOptions, Printer};
 use crate::terminal::{Look, When};
 
 /// The options that all commands share.
@@ -13,11 +15,11 @@ use crate::terminal::{Look, When};
 pub(crate) struct Context {
     /// How a failure is reported.
     pub(crate) error_format: ErrorFormat,
-    /// Whether colours are used.
+    /// Whether colours are shown.
     pub(crate) color: When,
-    /// No notes and summaries.
+    /// Suppresses notes and summaries.
     pub(crate) quiet: bool,
-    /// More of them.
+    /// Adds notes, more for a higher number.
     pub(crate) verbose: u8,
 }
 
@@ -27,22 +29,22 @@ impl Context {
         self.color.color(io::stderr().is_terminal())
     }
 
-    /// A line for people on stderr, unless `-q`.
+    /// Writes a line for people to stderr, unless `-q` is given.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            // Nobody is left to hear that stderr is closed.
+            // If stderr is closed, nobody is left to tell.
             let _ = writeln!(io::stderr().lock(), "{text}");
         }
     }
 
-    /// A line for people on stderr with `-v`.
+    /// Writes a line for people to stderr if `-v` is given.
     pub(crate) fn detail(&self, text: &str) {
         if self.verbose > 0 {
             self.note(text);
         }
     }
 
-    /// Opens the destination of a result and settles its format.
+    /// Opens the destination of a result and decides on its format.
     pub(crate) fn open_result(
         &self,
         asked: Option<Format>,
@@ -53,5 +55,17 @@ impl Context {
         let format = Format::choose(asked, path, &output);
         let look = Look::new(self.color, output.is_terminal());
         Ok((output, format, PrintOptions { header: true, max_rows: None, look }))
+    }
+
+    /// Prints one batch to stdout as a whole result.
+    pub(crate) fn print_batch(
+        &self,
+        batch: &RecordBatch,
+        format: Option<Format>,
+    ) -> Result<(), Failure> {
+        let (output, format, options) = self.open_result(format, None, false)?;
+        let mut printer = Printer::new(format, &batch.schema(), &options, output)?;
+        let _ = printer.write(batch)?;
+        printer.finish()?.output.commit()
     }
 }

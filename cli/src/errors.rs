@@ -1,5 +1,5 @@
-//! What a command reports when it fails, and how that looks on stderr: for people, or as one JSON
-//! object (`--error-format json`).
+//! Why a command failed, and how that looks on stderr: as text for people, or as one JSON object
+//! (`--error-format json`).
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -20,26 +20,36 @@ pub(crate) enum ErrorFormat {
     Json,
 }
 
-/// Why a command stopped before its end.
+/// The reason why a command stopped before its end.
 #[derive(Debug)]
 pub(crate) struct Failure {
     /// The exit code to leave with.
     pub(crate) exit: Exit,
     /// A stable name for scripts, such as `not-found`.
     pub(crate) code: &'static str,
-    /// What happened, where.
-    pub(crate) message: String,
+    /// What happened, and where.
+    pub(crate) message: Box<str>,
     /// The file concerned.
     pub(crate) file: Option<PathBuf>,
-    /// Where in that file, in bytes.
+    /// The offset in that file, in bytes.
     pub(crate) offset: Option<u64>,
     /// What to do about it.
-    pub(crate) hint: Option<String>,
+    pub(crate) hint: Option<Box<str>>,
+    /// The command whose help is printed before the message.
+    pub(crate) needs_help_of: Option<&'static str>,
 }
 
 impl Failure {
     fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
-        Failure { exit, code, message: message.into(), file: None, offset: None, hint: None }
+        Failure {
+            exit,
+            code,
+            message: message.into().into_boxed_str(),
+            file: None,
+            offset: None,
+            hint: None,
+            needs_help_of: None,
+        }
     }
 
     /// The command line asks for something that makes no sense.
@@ -47,27 +57,34 @@ impl Failure {
         Failure::new(Exit::Usage, "usage", message)
     }
 
+    /// A command has nothing to read. Its help is printed instead of waiting for a terminal.
+    pub(crate) fn nothing_to_read(command: &'static str) -> Self {
+        let failure = Failure::usage("nothing to read: stdin is a terminal")
+            .hint(format!("name the input or pipe it in; `sty {command} --help` has examples"));
+        Failure { needs_help_of: Some(command), ..failure }
+    }
+
     /// The query or its execution failed.
     pub(crate) fn failed(message: impl Into<String>) -> Self {
         Failure::new(Exit::Failed, "failed", message)
     }
 
-    /// The reader of stdout has gone: the work is over, and that is success.
+    /// The reader of stdout is gone, which ends the work successfully.
     pub(crate) fn closed() -> Self {
         Failure::new(Exit::Done, "closed", "the output was closed")
     }
 
-    /// Ctrl-C.
+    /// Ctrl-C was pressed.
     pub(crate) fn interrupted() -> Self {
         Failure::new(Exit::Interrupted, "cancelled", "interrupted")
     }
 
-    /// Bytes on disk are damaged, as `sty verify` found (the details went to stdout).
+    /// Bytes on disk are damaged.
     pub(crate) fn corrupt(message: impl Into<String>) -> Self {
         Failure::new(Exit::Corrupt, "corrupt", message)
     }
 
-    /// An I/O error of `path`; a closed pipe is no error.
+    /// An I/O error of `path`. A closed pipe is no error.
     pub(crate) fn io(path: &Path, source: &io::Error) -> Self {
         let exit = match source.kind() {
             io::ErrorKind::BrokenPipe => return Failure::closed(),
@@ -80,14 +97,14 @@ impl Failure {
         failure
     }
 
-    /// Adds what to do about it.
+    /// Says what to do about it.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        self.hint = Some(hint.into().into_boxed_str());
         self
     }
 
-    /// Writes the failure to stderr; nothing if it is a closed pipe.
+    /// Writes the failure to stderr, unless it is a closed pipe.
     pub(crate) fn report(&self, format: ErrorFormat, color: bool) {
         if self.exit.is_success() {
             return;
@@ -96,7 +113,7 @@ impl Failure {
             ErrorFormat::Human => self.human(color),
             ErrorFormat::Json => self.json(),
         };
-        // Nobody is left to hear that stderr is closed.
+        // If stderr is closed, nobody is left to tell.
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 
@@ -138,8 +155,10 @@ impl From<stylobate::Error> for Failure {
             Error::InvalidInput(_) => Failure::new(Exit::Failed, "invalid-input", message),
             Error::NotFound(_) => Failure::new(Exit::NotFound, "not-found", message),
             Error::LimitExceeded(_) => Failure::new(Exit::Limit, "limit-exceeded", message),
-            Error::Rejected { .. } => Failure::new(Exit::Rejected, "rejected", message)
-                .hint("--max-errors allows more; with --rejects FILE and no bound, all of them are kept in a file"),
+            Error::Rejected { .. } => Failure::new(Exit::Rejected, "rejected", message).hint(
+                "--max-errors allows more; with --rejects FILE and no bound, all of them are kept \
+                     in a file",
+            ),
             Error::Cancelled => Failure::interrupted(),
             _ => Failure::failed(message),
         }
@@ -156,6 +175,18 @@ impl From<arrow_schema::ArrowError> for Failure {
                 Failure::new(Exit::Failed, "io", message)
             }
             other => Failure::failed(other.to_string()),
+        }
+    }
+}
+
+#[cfg(feature = "gen")]
+impl From<stylobate_gen::Error> for Failure {
+    fn from(error: stylobate_gen::Error) -> Self {
+        match error {
+            stylobate_gen::Error::Io { path, source } => Failure::io(&path, &source),
+            stylobate_gen::Error::Exists(_) => {
+                Failure::new(Exit::Failed, "invalid-input", error.to_string())
+            }
         }
     }
 }

@@ -6,15 +6,15 @@ use std::process::ExitCode;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Exit {
-    /// Everything asked for was done (a reader that closed the pipe early counts as served).
+    /// Everything was done, or the reader of stdout closed the pipe early.
     Done = 0,
-    /// The query is wrong, or something failed while running.
+    /// The query is wrong, or something failed while it ran.
     Failed = 1,
     /// The command line is wrong.
     Usage = 2,
-    /// Stored bytes are not what was written.
+    /// Stored data is corrupt.
     Corrupt = 3,
-    /// More rows of the input were rejected than allowed.
+    /// More input rows were rejected than allowed.
     Rejected = 4,
     /// A memory, time or size limit was reached.
     Limit = 5,

@@ -1,45 +1,54 @@
 //! `sty`: the command line of Stylobate.
 //!
-//! `main` reads the command line ([`args`]), runs one command ([`commands`]), reports a failure on
+//! `main` reads the command line ([`cli`]), runs one command ([`commands`]), reports a failure on
 //! stderr ([`errors`]) and leaves with its exit code ([`exit`]). Results go through [`printers`] to
-//! [`output`]; stdout carries data only.
+//! [`output`]. Stdout carries data only.
+//!
+//! The modules below are in order: each imports only from those before it, and no command imports
+//! another. `tests/it/layers.rs` holds them to that.
 
-mod args;
-mod commands;
-mod context;
-mod errors;
 mod exit;
-mod r#gen;
+mod units;
+mod memory;
+mod errors;
+mod signals;
+mod watch;
+mod terminal;
+mod progress;
 mod output;
 mod printers;
-mod progress;
-mod signals;
-mod terminal;
-mod units;
+mod context;
+mod args;
+mod reports;
+mod commands;
+mod cli;
 
 use std::process::ExitCode;
 
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Pages of 2 MiB, for which the allocator asks, make a query of a few megabytes hold tens of them,
-/// and none faster.
+/// With the pages of 2 MiB that the allocator asks for, a query that needs a few megabytes holds
+/// tens of them, and no query is faster.
 #[cfg(target_os = "linux")]
 fn refuse_huge_pages() {
-    // Where that is not allowed, it only takes more memory.
+    // Where the system does not allow it, the process only takes more memory.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     refuse_huge_pages();
-    let (cli, context) = match args::parse() {
+    let (command, context) = match cli::parse() {
         Ok(parsed) => parsed,
         Err(exit) => return exit.into(),
     };
-    match commands::run(cli, &context) {
+    match cli::run(command, &context) {
         Ok(()) => exit::Exit::Done.into(),
         Err(failure) => {
+            if let Some(command) = failure.needs_help_of {
+                cli::print_help(command);
+            }
             failure.report(context.error_format, context.color_stderr());
             failure.exit.into()
         }

@@ -1,4 +1,4 @@
-//! Where results go: stdout, or a file that appears under its name only when it is complete.
+//! The destination of results: stdout, or a file that gets its name only when it is complete.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, IsTerminal, Write};
@@ -10,11 +10,11 @@ use tempfile::NamedTempFile;
 
 use crate::errors::Failure;
 
-/// An open destination.
+/// An open destination of results.
 #[derive(Debug)]
 pub(crate) enum Output {
-    /// The process's stdout, without the line buffer of the standard library; also pipes and
-    /// devices by name.
+    /// The process's stdout without the line buffer of the standard library, or a pipe or device
+    /// that was opened by name.
     Stream(File),
     /// A file under a temporary name beside its target.
     File {
@@ -28,15 +28,16 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// stdout.
+    /// The process's stdout.
     pub(crate) fn stdout() -> Result<Self, Failure> {
         let owned = io::stdout().as_fd().try_clone_to_owned();
         let owned = owned.map_err(|error| Failure::io(Path::new("stdout"), &error))?;
         Ok(Output::Stream(File::from(owned)))
     }
 
-    /// The file of `-o`; stdout if there is none or it is `-`. An existing file is refused without
-    /// `force`, now rather than after the work. Pipes and devices are written as they are.
+    /// Opens the file of `-o`, or stdout if there is none or it is `-`. Without `force`, an
+    /// existing file is refused, before any work is done. Pipes and devices are written as they
+    /// are.
     pub(crate) fn open(path: Option<&Path>, force: bool) -> Result<Self, Failure> {
         let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
             return Output::stdout();
@@ -52,8 +53,8 @@ impl Output {
                 let device = OpenOptions::new().write(true).open(path);
                 return device.map(Output::Stream).map_err(|error| Failure::io(path, &error));
             }
-            Ok(_) if !force => return Err(exists(path)),
-            // Through a symbolic link, so that the link stays.
+            Ok(_) if !force => return Err(already_exists(path)),
+            // A symbolic link stays, and its target is replaced.
             Ok(_) => path.canonicalize().map_err(|error| Failure::io(path, &error))?,
             Err(_) => path.to_path_buf(),
         };
@@ -69,22 +70,22 @@ impl Output {
         Ok(Output::File { temporary, target, force })
     }
 
-    /// Writes what programs read, in a line.
+    /// Writes an object for programs on one line.
     pub(crate) fn print_line(mut self, object: &serde_json::Value) -> Result<(), Failure> {
         self.write_all(format!("{object}\n").as_bytes()).map_err(|error| self.failure(&error))
     }
 
-    /// Whether a person looks at it.
+    /// Whether a person reads it.
     pub(crate) fn is_terminal(&self) -> bool {
         matches!(self, Output::Stream(file) if file.is_terminal())
     }
 
-    /// Whether it becomes a file of its own, as opposed to one end of a pipe.
+    /// Whether it is a file with a name, rather than a stream.
     pub(crate) fn is_file(&self) -> bool {
         matches!(self, Output::File { .. })
     }
 
-    /// Completes it: a file gets its name.
+    /// Completes the output. A file gets its name.
     pub(crate) fn commit(self) -> Result<(), Failure> {
         let Output::File { temporary, target, force } = self else {
             return Ok(());
@@ -94,13 +95,13 @@ impl Output {
         match kept {
             Ok(_) => Ok(()),
             Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(exists(&target))
+                Err(already_exists(&target))
             }
             Err(failed) => Err(Failure::io(&target, &failed.error)),
         }
     }
 
-    /// The failure that an I/O error of this destination means.
+    /// The failure for an I/O error of this destination.
     pub(crate) fn failure(&self, error: &io::Error) -> Failure {
         match self {
             Output::Stream(_) => Failure::io(Path::new("stdout"), error),
@@ -122,8 +123,8 @@ impl Write for Output {
     }
 }
 
-/// That a file is there which may not be replaced.
-pub(crate) fn exists(path: &Path) -> Failure {
+/// The failure for a file that exists and must not be replaced.
+pub(crate) fn already_exists(path: &Path) -> Failure {
     Failure::usage(format!("{}: exists already", path.display())).hint("add --force to replace it")
 }
 

@@ -1,4 +1,5 @@
-//! A bar on stderr that counts input bytes, so that compressed input has an honest estimate too.
+//! A progress bar on stderr. It counts input bytes, so that the estimate is right for compressed
+//! input too.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Thread;
@@ -8,13 +9,13 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::terminal::When;
 
-/// Shows how far an ingest or a compaction is; does nothing if no bar is wanted.
+/// The progress of an ingest or a compaction, if it is to be shown.
 pub(crate) struct Progress {
     bar: Option<ProgressBar>,
 }
 
 impl Progress {
-    /// A bar of `total` bytes; a counter if the total is not known.
+    /// A bar of `total` bytes, or a counter if the total is unknown.
     pub(crate) fn new(when: When, quiet: bool, total: Option<u64>) -> Self {
         if quiet || !when.progress() {
             return Progress { bar: None };
@@ -32,7 +33,7 @@ impl Progress {
         Progress { bar: Some(bar) }
     }
 
-    /// Shows how far `work` is, by how many bytes it has `read`, and takes the bar away at its end.
+    /// Runs `work` and shows how many bytes it has `read`. The bar is gone when this returns.
     pub(crate) fn watch<T>(self, read: impl Fn() -> u64 + Sync, work: impl FnOnce() -> T) -> T {
         let Some(bar) = self.bar else { return work() };
         let done = AtomicBool::new(false);
@@ -43,7 +44,7 @@ impl Progress {
                     std::thread::park_timeout(Duration::from_millis(100));
                 }
             });
-            let _end = End { done: &done, ticker: ticker.thread() };
+            let _stop = StopTicker { done: &done, ticker: ticker.thread() };
             work()
         });
         bar.finish_and_clear();
@@ -51,13 +52,13 @@ impl Progress {
     }
 }
 
-/// Ends the ticker, also if the work panics.
-struct End<'a> {
+/// Stops the ticker when it is dropped, also if the work panics.
+struct StopTicker<'a> {
     done: &'a AtomicBool,
     ticker: &'a Thread,
 }
 
-impl Drop for End<'_> {
+impl Drop for StopTicker<'_> {
     fn drop(&mut self) {
         self.done.store(true, Ordering::Relaxed);
         self.ticker.unpark();

@@ -1,5 +1,5 @@
-//! Ctrl-C: the first sets a flag that long work looks at once per block, the second ends the
-//! process at once.
+//! Ctrl-C. The first sets a flag that long work checks once per block; the second ends the process
+//! at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -11,14 +11,14 @@ use crate::exit::Exit;
 
 static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// Installs the handlers on first use and gives the flag that they set; commands hand it to the
+/// The flag that the signal handlers set, which are installed on first use. Commands hand it to the
 /// library.
 pub(crate) fn cancellation() -> Arc<AtomicBool> {
     let install = || {
         let flag = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            // In this order, the first signal finds the flag unset and passes on to setting it.
-            // Without a handler the signal's default ends the process, which is what a second
+            // In this order, the first signal finds the flag unset and goes on to set it. If a
+            // handler cannot be installed, the signal's default ends the process, as a second
             // Ctrl-C does anyway.
             let status = i32::from(Exit::Interrupted as u8);
             let _ =
@@ -30,7 +30,7 @@ pub(crate) fn cancellation() -> Arc<AtomicBool> {
     Arc::clone(FLAG.get_or_init(install))
 }
 
-/// An error as soon as Ctrl-C was pressed; to be asked between batches.
+/// Fails once Ctrl-C was pressed. Commands call it between batches.
 pub(crate) fn check() -> Result<(), Failure> {
     match FLAG.get() {
         Some(flag) if flag.load(Ordering::Relaxed) => Err(Failure::interrupted()),

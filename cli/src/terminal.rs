@@ -1,10 +1,11 @@
-//! What the terminal can show, and what the user wants of it: colours, box characters, progress.
+//! What the terminal can show, and what the user wants to see there: colours, box characters,
+//! progress.
 
 use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
 
-/// `auto` asks the terminal.
+/// Whether something is shown; `auto` depends on the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum When {
     /// If a terminal is there.
@@ -17,8 +18,7 @@ pub(crate) enum When {
 }
 
 impl When {
-    /// Whether colours are wanted on a stream that `is_terminal`; `NO_COLOR` and `TERM=dumb` say
-    /// no.
+    /// Whether a stream gets colours. `auto` refuses them if `NO_COLOR` is set or `TERM` is `dumb`.
     pub(crate) fn color(self, is_terminal: bool) -> bool {
         let refused =
             || std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()) || is_dumb();
@@ -29,7 +29,7 @@ impl When {
         }
     }
 
-    /// Whether a bar is drawn on stderr.
+    /// Whether a progress bar is drawn on stderr.
     pub(crate) fn progress(self) -> bool {
         match self {
             When::Always => true,
@@ -39,14 +39,14 @@ impl When {
     }
 }
 
-/// What a table for people may use.
+/// What a table for people may use on its output.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Look {
-    /// Escape sequences: bold header, dim null.
+    /// Escape sequences, for a bold header and dim nulls.
     pub(crate) color: bool,
-    /// Only `+`, `-` and `|` for the box.
+    /// Draw the box with `+`, `-` and `|` only.
     pub(crate) ascii: bool,
-    /// Columns of the terminal; without one, a table is as wide as it is.
+    /// The width of the terminal. Without a terminal, the width of a table is not limited.
     pub(crate) width: Option<usize>,
 }
 

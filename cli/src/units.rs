@@ -1,13 +1,14 @@
-//! Sizes and durations as people write them: `512M`, `2GiB`, `1.5h`, `90s`.
+//! Sizes, durations and counts as people write and read them: `512M`, `2GiB`, `1.5h`, `1,234`.
 
 use std::time::Duration;
 
-use stylobate::manifest::WriteVolume;
+use indicatif::HumanCount;
 
-/// Parses a size: a number and an optional unit. `K M G T` and `KiB MiB …` are powers of 1024, `kB
-/// MB GB TB` powers of 1000, as in `ls` and `dd`; without a unit, bytes.
+/// Parses a size: a number and an optional unit. `K M G T` and `KiB MiB …` are powers of 1024 and
+/// `kB MB GB TB` powers of 1000, as in `ls` and `dd`, which no crate reads so. Without a unit, it
+/// is bytes.
 pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
-    let (number, unit) = split(text);
+    let (number, unit) = split_unit(text);
     let factor: u64 = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 1,
         "k" | "ki" | "kib" => 1 << 10,
@@ -30,41 +31,44 @@ pub(crate) fn parse_size(text: &str) -> Result<u64, String> {
         .ok_or_else(|| format!("'{text}' is not a size; write for example 512M, 2GiB or 1000000"))
 }
 
-/// Parses a duration: a number and an optional unit out of `ns us ms s m h d`; without a unit,
+/// Parses a duration: a number and a unit such as `ns us ms s m h d`. Without a unit, it is
 /// seconds. Sums such as `1h 30m` work too.
 pub(crate) fn parse_duration(text: &str) -> Result<Duration, String> {
-    let (number, unit) = split(text);
-    let seconds = match unit {
-        "ns" => Some(1e-9),
-        "us" | "µs" => Some(1e-6),
-        "ms" => Some(1e-3),
-        "" | "s" | "sec" => Some(1.0),
-        "m" | "min" => Some(60.0),
-        "h" => Some(3_600.0),
-        "d" => Some(86_400.0),
-        _ => None,
+    let (number, unit) = split_unit(text);
+    let unit = if unit.is_empty() { "s" } else { unit };
+    let single = || {
+        let unit = humantime::parse_duration(&format!("1{unit}")).ok()?;
+        Duration::try_from_secs_f64(scale(number, unit.as_secs_f64())?).ok()
     };
-    let simple = seconds
-        .and_then(|unit| scale(number, unit))
-        .and_then(|s| Duration::try_from_secs_f64(s).ok());
-    simple
-        .or_else(|| humantime::parse_duration(text).ok())
+    let is_sum = !unit.chars().all(char::is_alphabetic);
+    let duration = if is_sum { humantime::parse_duration(text).ok() } else { single() };
+    duration
         .ok_or_else(|| format!("'{text}' is not a duration; write for example 30s, 1.5h or 250ms"))
+}
+
+/// Splits the digits of a number from what follows.
+fn split_unit(text: &str) -> (&str, &str) {
+    let text = text.trim();
+    let end =
+        text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    (number, unit.trim())
+}
+
+fn scale(number: &str, factor: f64) -> Option<f64> {
+    let value: f64 = number.replace('_', "").parse().ok()?;
+    let scaled = value * factor;
+    (scaled.is_finite() && scaled >= 0.0).then_some(scaled)
 }
 
 /// A size for people: three digits and a binary unit.
 pub(crate) fn show_size(bytes: u64) -> String {
-    const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
-    let mut value = bytes as f64;
-    let mut unit = "B";
-    for name in UNITS {
-        unit = name;
-        if value < 1_000.0 {
-            break;
-        }
-        if name != "TiB" {
-            value /= 1024.0;
-        }
+    let (mut value, mut units) = (bytes as f64, ["B", "KiB", "MiB", "GiB", "TiB"].into_iter());
+    let mut unit = units.next().unwrap_or_default();
+    while value >= 1_000.0
+        && let Some(larger) = units.next()
+    {
+        (value, unit) = (value / 1024.0, larger);
     }
     match unit {
         "B" => format!("{bytes} B"),
@@ -87,46 +91,15 @@ pub(crate) fn show_duration(duration: Duration) -> String {
     }
 }
 
-/// A count for people, with thousands separated: `3 000 000` with thin groups would not paste;
-/// commas do.
+/// A count for people, with commas between thousands.
 pub(crate) fn show_count(count: u64) -> String {
-    let digits = count.to_string();
-    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
+    HumanCount(count).to_string()
 }
 
-/// A count and what is counted, in the plural unless it is one: `1 row`, `2,000 rows`.
-pub(crate) fn show_counted(count: u64, one: &str) -> String {
+/// A count and its noun, in the plural unless the count is one: `1 row`, `2,000 rows`.
+pub(crate) fn show_counted(count: u64, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
-    format!("{} {one}{plural}", show_count(count))
-}
-
-fn split(text: &str) -> (&str, &str) {
-    let text = text.trim();
-    let end =
-        text.find(|c: char| !(c.is_ascii_digit() || c == '.' || c == '_')).unwrap_or(text.len());
-    let (number, unit) = text.split_at(end);
-    (number, unit.trim())
-}
-
-fn scale(number: &str, factor: f64) -> Option<f64> {
-    let value: f64 = number.replace('_', "").parse().ok()?;
-    let scaled = value * factor;
-    (scaled.is_finite() && scaled >= 0.0).then_some(scaled)
-}
-
-/// What was written for each byte that was loaded, as the end of a sentence; nothing where that is
-/// unknown.
-pub(crate) fn show_amplification(write_volume: &WriteVolume) -> String {
-    write_volume.amplification().map_or_else(String::new, |times| {
-        format!("; the table's write amplification is {times:.2}")
-    })
+    format!("{} {noun}{plural}", show_count(count))
 }
 
 #[cfg(test)]
@@ -159,14 +132,19 @@ mod tests {
             ("0", 0),
             ("30", 30_000),
             ("1.5h", 5_400_000),
+            (".5h", 1_800_000),
             ("250ms", 250),
+            ("1_500 us", 1),
             ("2 min", 120_000),
             ("1h 30m", 5_400_000),
+            ("2h30m", 9_000_000),
             ("1d", 86_400_000),
+            ("2 weeks", 1_209_600_000),
         ] {
-            assert_eq!(parse_duration(text), Ok(Duration::from_millis(millis)), "{text}");
+            let parsed = parse_duration(text).map(|duration| duration.as_millis());
+            assert_eq!(parsed, Ok(millis), "{text}");
         }
-        for bad in ["", "h", "-3s", "5 parsecs", "1e30d"] {
+        for bad in ["", "h", "-3s", "5 parsecs", "1e30d", "1.2.3s", "3 h m"] {
             assert!(parse_duration(bad).is_err(), "{bad}");
         }
     }

@@ -1,14 +1,13 @@
-//! `sty alter`: columns added, dropped, renamed, widened; how long generations stay.
+//! `sty alter`: adds, drops, renames and widens columns, and says how long generations stay.
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use stylobate::maintain::{Alteration, alter};
 use stylobate::model::DataType;
-use stylobate::store::Store;
 
-use super::ingest::parse_schema;
-use super::paths::TablePath;
+use crate::args::columns::parse_column_type;
+use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::units::parse_duration;
@@ -24,9 +23,8 @@ use crate::units::parse_duration;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct AlterArgs {
-    /// The table
-    #[arg(value_name = "STORE/TABLE")]
-    table: TablePath,
+    #[command(flatten)]
+    table: TableArg,
     #[command(subcommand)]
     change: Change,
 }
@@ -36,31 +34,31 @@ pub(crate) struct AlterArgs {
 enum Change {
     /// Add a column at the end; it is null in the rows that are there
     Add {
-        /// Its name and type, as in fare:decimal(9,2)
-        #[arg(value_name = "NAME:TYPE", value_parser = parse_column)]
+        /// The name and type of the column, as in fare:decimal(9,2)
+        #[arg(value_name = "NAME:TYPE", value_parser = parse_column_type)]
         column: (String, DataType),
     },
     /// Drop a column
     Drop {
-        /// Its name
+        /// The name of the column
         name: String,
     },
     /// Rename a column
     Rename {
-        /// What it is called
+        /// The name of the column
         from: String,
-        /// What it is to be called
+        /// Its new name
         to: String,
     },
     /// Give a column a wider type, which holds all its values exactly
     Widen {
-        /// Its name and the type
-        #[arg(value_name = "NAME:TYPE", value_parser = parse_column)]
+        /// The name of the column and its new type
+        #[arg(value_name = "NAME:TYPE", value_parser = parse_column_type)]
         column: (String, DataType),
     },
-    /// Keep generations readable for so long after another has taken their place
+    /// Keep generations readable for this long after they are replaced
     Keep {
-        /// Such as 12h or 7d; 0s for not at all
+        /// Such as 12h or 7d; 0s keeps none
         #[arg(value_name = "TIME", value_parser = parse_duration)]
         time: Duration,
     },
@@ -68,7 +66,7 @@ enum Change {
 
 /// Runs `sty alter`.
 pub(crate) fn run(args: AlterArgs, context: &Context) -> Result<(), Failure> {
-    let table = Store::open(&args.table.store).table(&args.table.table)?;
+    let table = args.table.path.open()?;
     let alteration = match args.change {
         Change::Add { column: (name, data_type) } => Alteration::Add { name, data_type },
         Change::Drop { name } => Alteration::Drop { name },
@@ -79,12 +77,4 @@ pub(crate) fn run(args: AlterArgs, context: &Context) -> Result<(), Failure> {
     let commit = alter(&table, &[alteration])?;
     context.note(&format!("generation {}", commit.generation));
     Ok(())
-}
-
-/// One `name:type`.
-fn parse_column(text: &str) -> Result<(String, DataType), String> {
-    match parse_schema(text)?.0.as_slice() {
-        [only] => Ok(only.clone()),
-        _ => Err(format!("'{text}' is not NAME:TYPE, as in fare:decimal(9,2)")),
-    }
 }

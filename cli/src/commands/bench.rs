@@ -1,10 +1,10 @@
-//! `sty bench`: how long statements take, again and again in one process, and what memory they
-//! need.
+//! `sty bench`: how long statements take when they run repeatedly in one process, and how much
+//! memory they need.
 //!
-//! A run goes from the text of a statement to its complete answer in Arrow: it is parsed and
-//! planned anew, and all batches are held until the last one is there. [`super::bench_memory`]
-//! watches the memory, in the runs that are not timed; [`answer_hash`] condenses the answer to a
-//! number that two runs can compare.
+//! A run goes from the text of a statement to its complete answer in Arrow: the statement is parsed
+//! and planned again, and all batches are held until the last one is there. [`PeakSampler`] watches
+//! the memory in the runs that are not timed. [`answer_hash`] condenses the answer to a number that
+//! can be compared between runs.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,15 +16,15 @@ use serde_json::json;
 use stylobate::sql::{Parameters, Session, SessionOptions};
 use stylobate::store::Store;
 
-use super::bench_memory::{Peak, held};
-use super::ingest::parse_threads;
-use super::query::{Watch, read_statements};
-use super::tables::print_one;
+use crate::args::resources::ResourceArgs;
+use crate::args::statements::StatementArgs;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::memory::{PeakSampler, anonymous_bytes};
 use crate::output::Output;
 use crate::printers::{Format, answer_hash};
-use crate::units::{parse_size, show_size};
+use crate::units::show_size;
+use crate::watch::QueryWatch;
 
 /// Time statements over the tables of a store
 ///
@@ -50,25 +50,18 @@ use crate::units::{parse_size, show_size};
 #[command(verbatim_doc_comment)]
 pub(crate) struct BenchArgs {
     /// The store's directory
-    pub(crate) store: PathBuf,
-    /// The statements, or - for stdin [default: stdin]
-    #[arg(conflicts_with = "file")]
-    sql: Option<String>,
-    /// Read the statements from a file, - for stdin
-    #[arg(short, long, value_name = "FILE")]
-    file: Option<PathBuf>,
+    store: PathBuf,
+    #[command(flatten)]
+    statements: StatementArgs,
     /// Timed runs of each statement
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    #[arg(value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
     /// Runs of each statement before those
     #[arg(long, value_name = "N", default_value_t = 1)]
     warm_up: u32,
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = parse_threads, env = "STY_THREADS", hide_env = true)]
-    threads: Option<usize>,
-    /// Memory to use at most, such as 1GiB
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "STY_MEMORY_LIMIT", hide_env = true)]
-    memory_limit: Option<u64>,
+    #[command(flatten)]
+    resources: ResourceArgs,
     /// Format of the report [default: table on a terminal, else json]
     #[arg(long, value_enum)]
     format: Option<ReportFormat>,
@@ -84,11 +77,11 @@ enum ReportFormat {
     Json,
 }
 
-/// What was measured of one statement.
+/// The measurements of one statement.
 #[derive(Debug)]
 struct Measured {
     sql: String,
-    /// Of the timed runs, in rising order.
+    /// The times of the timed runs, in ascending order.
     milliseconds: Vec<f64>,
     rows: u64,
     hash: u64,
@@ -97,25 +90,26 @@ struct Measured {
 
 /// Runs `sty bench`.
 pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
-    let text = read_statements(args.sql.as_deref(), args.file.as_deref(), "bench")?;
+    let text = args.statements.read("bench")?;
     let options = SessionOptions {
-        threads: args.threads,
-        memory_limit: args.memory_limit,
+        threads: args.resources.threads.threads,
+        memory_limit: args.resources.memory_limit,
         ..SessionOptions::default()
     };
     let session = Session::open(&Store::open(&args.store), &options)?;
     let statements = session.parse(&text)?;
-    let bench = Bench { watch: Watch::start(&session, None), session, before: held() };
+    let watch = QueryWatch::start(&session, None);
+    let bench = Bench { session, watch, memory_before: anonymous_bytes() };
     let mut measured = Vec::new();
     for (number, statement) in (1..).zip(&statements) {
         let sql = statement.to_string();
         let one = if is_query(&sql) {
             bench.measure(sql, args).map(Some)
         } else {
-            bench.once(&sql).map(|_| None)
+            bench.run_once(&sql).map(|_| None)
         };
         let one = one.map_err(|mut failure| {
-            failure.message = format!("statement {number}: {}", failure.message);
+            failure.message = format!("statement {number}: {}", failure.message).into();
             failure
         })?;
         measured.extend(one);
@@ -123,8 +117,8 @@ pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
     report(&measured, args.format, context)
 }
 
-/// Whether a statement only reads, and can thus run any number of times. Its text starts with a
-/// keyword: comments went with parsing.
+/// Whether a statement only reads, and can therefore run repeatedly. Its text starts with a
+/// keyword, since parsing has removed comments.
 fn is_query(sql: &str) -> bool {
     const QUERIES: [&str; 8] =
         ["SELECT", "WITH", "FROM", "VALUES", "TABLE", "EXPLAIN", "SHOW", "DESCRIBE"];
@@ -132,55 +126,57 @@ fn is_query(sql: &str) -> bool {
     sql.starts_with('(') || QUERIES.iter().any(|query| word.eq_ignore_ascii_case(query))
 }
 
-/// Where statements run.
+/// Runs and measures statements.
 struct Bench {
     session: Session,
-    watch: Watch,
-    /// Anonymous memory before the first of them.
-    before: Option<u64>,
+    watch: QueryWatch,
+    /// Anonymous memory before the first statement, in bytes.
+    memory_before: Option<u64>,
 }
 
 impl Bench {
-    /// From text to complete answer.
-    fn once(&self, sql: &str) -> Result<Vec<RecordBatch>, Failure> {
-        let none = Parameters::default();
+    /// Runs a statement from its text to its complete answer.
+    fn run_once(&self, sql: &str) -> Result<Vec<RecordBatch>, Failure> {
+        let no_parameters = Parameters::default();
         let mut batches = Vec::new();
         for statement in self.session.parse(sql)? {
-            let stream =
-                self.session.execute(&statement, &none).map_err(|e| self.watch.reason(e))?;
+            let stream = self
+                .session
+                .execute(&statement, &no_parameters)
+                .map_err(|e| self.watch.failure(e))?;
             for batch in stream {
                 self.watch.check()?;
-                batches.push(batch.map_err(|e| self.watch.reason(e))?);
+                batches.push(batch.map_err(|e| self.watch.failure(e))?);
             }
         }
         Ok(batches)
     }
 
     fn measure(&self, sql: String, args: &BenchArgs) -> Result<Measured, Failure> {
-        let peak = Peak::watch();
+        let sampler = PeakSampler::start();
         for _ in 0..args.warm_up {
-            drop(self.once(&sql)?);
+            drop(self.run_once(&sql)?);
         }
-        let mut peak = Some(peak);
+        let mut sampler = Some(sampler);
         let mut peak_memory = None;
         if args.warm_up > 0 {
-            peak_memory = peak.take().and_then(Peak::finish);
+            peak_memory = sampler.take().and_then(PeakSampler::finish);
         }
         let mut milliseconds = Vec::new();
         let mut answer = Vec::new();
         for _ in 0..args.runs {
             drop(answer);
             let started = Instant::now();
-            answer = self.once(&sql)?;
+            answer = self.run_once(&sql)?;
             milliseconds.push(started.elapsed().as_secs_f64() * 1e3);
         }
-        if let Some(peak) = peak {
-            peak_memory = peak.finish();
+        if let Some(sampler) = sampler {
+            peak_memory = sampler.finish();
         }
         milliseconds.sort_by(f64::total_cmp);
         let rows = answer.iter().map(|batch| batch.num_rows() as u64).sum();
         let peak_memory =
-            peak_memory.zip(self.before).map(|(peak, before)| peak.saturating_sub(before));
+            peak_memory.zip(self.memory_before).map(|(peak, before)| peak.saturating_sub(before));
         Ok(Measured { sql, milliseconds, rows, hash: answer_hash(&answer)?, peak_memory })
     }
 }
@@ -190,21 +186,21 @@ impl Measured {
         self.milliseconds.first().copied().unwrap_or_default()
     }
 
-    /// The middle one, or the mean of the two in the middle.
+    /// The middle time, or the mean of the two in the middle.
     fn median(&self) -> f64 {
         let at = |index: usize| self.milliseconds.get(index).copied().unwrap_or_default();
         let count = self.milliseconds.len();
         f64::midpoint(at(count.saturating_sub(1) / 2), at(count / 2))
     }
 
-    /// The least that nine tenths of the runs do not exceed.
+    /// The shortest time that nine tenths of the runs do not exceed.
     fn p90(&self) -> f64 {
         let rank = (self.milliseconds.len() * 9).div_ceil(10);
         self.milliseconds.get(rank.saturating_sub(1)).copied().unwrap_or_default()
     }
 }
 
-/// To the microsecond: more digits are noise.
+/// Rounds to the microsecond, since more digits are noise.
 fn rounded(milliseconds: f64) -> f64 {
     (milliseconds * 1e3).round() / 1e3
 }
@@ -218,7 +214,7 @@ fn report(
     let mut output = Output::open(None, false)?;
     let default = || if output.is_terminal() { ReportFormat::Table } else { ReportFormat::Json };
     if format.unwrap_or_else(default) == ReportFormat::Table {
-        return print_one(&table(measured)?, Some(Format::Table), context);
+        return context.print_batch(&table(measured)?, Some(Format::Table));
     }
     let statement = |one: &Measured| {
         json!({
@@ -238,11 +234,11 @@ fn report(
 }
 
 fn table(measured: &[Measured]) -> Result<RecordBatch, Failure> {
-    let times = |of: fn(&Measured) -> f64| -> ArrayRef {
-        Arc::new(measured.iter().map(|one| Some(rounded(of(one)))).collect::<Float64Array>())
+    let times = |time: fn(&Measured) -> f64| -> ArrayRef {
+        Arc::new(measured.iter().map(|one| Some(rounded(time(one)))).collect::<Float64Array>())
     };
-    let texts = |of: fn(&Measured) -> Option<String>| -> ArrayRef {
-        Arc::new(measured.iter().map(of).collect::<StringArray>())
+    let texts = |text: fn(&Measured) -> Option<String>| -> ArrayRef {
+        Arc::new(measured.iter().map(text).collect::<StringArray>())
     };
     Ok(RecordBatch::try_from_iter_with_nullable([
         ("min ms", times(Measured::min), false),
@@ -264,7 +260,7 @@ fn table(measured: &[Measured]) -> Result<RecordBatch, Failure> {
 mod tests {
     use super::*;
 
-    fn of(milliseconds: &[f64]) -> Measured {
+    fn measured(milliseconds: &[f64]) -> Measured {
         let milliseconds = milliseconds.to_vec();
         Measured { sql: String::new(), milliseconds, rows: 0, hash: 0, peak_memory: None }
     }
@@ -272,11 +268,11 @@ mod tests {
     #[test]
     fn times_of_few_and_many_runs() {
         let figures = |one: &Measured| (one.min(), one.median(), one.p90());
-        assert_eq!(figures(&of(&[7.0])), (7.0, 7.0, 7.0));
-        assert_eq!(figures(&of(&[1.0, 2.0])), (1.0, 1.5, 2.0));
-        assert_eq!(figures(&of(&[1.0, 2.0, 4.0])), (1.0, 2.0, 4.0));
+        assert_eq!(figures(&measured(&[7.0])), (7.0, 7.0, 7.0));
+        assert_eq!(figures(&measured(&[1.0, 2.0])), (1.0, 1.5, 2.0));
+        assert_eq!(figures(&measured(&[1.0, 2.0, 4.0])), (1.0, 2.0, 4.0));
         let ten: Vec<f64> = (1..=10).map(f64::from).collect();
-        assert_eq!(figures(&of(&ten)), (1.0, 5.5, 9.0));
+        assert_eq!(figures(&measured(&ten)), (1.0, 5.5, 9.0));
     }
 
     #[test]

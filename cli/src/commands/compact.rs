@@ -1,4 +1,4 @@
-//! `sty compact`: small and overlapping segments into large, sorted ones.
+//! `sty compact`: merges small and overlapping segments into large, sorted ones.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -7,25 +7,26 @@ use clap::Args;
 use serde_json::{Value, json};
 use stylobate::encoding::Profile;
 use stylobate::maintain::{CompactOptions, CompactReport, compact};
-use stylobate::store::{Store, Table};
+use stylobate::store::Table;
 
-use super::arrange_args::{SortList, parse_sort};
-use super::ingest::{ProfileArg, ReportFormat, parse_threads};
-use super::paths::TablePath;
+use crate::args::arrange::{SortList, parse_sort};
+use crate::args::choices::{ProfileArg, ReportFormat};
+use crate::args::resources::{ProgressArg, ResourceArgs};
+use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::reports::show_amplification;
 use crate::signals;
-use crate::terminal::When;
-use crate::units::{parse_size, show_amplification, show_count, show_counted, show_size};
+use crate::units::{show_count, show_counted, show_size};
 
 /// Merge small and overlapping segments into large ones, sorted as a whole
 ///
 /// One partition at a time, each with a commit of its own; queries go on meanwhile. A table that is
-/// sorted (--sort-by here or at its ingest) is sorted as a whole afterwards, in others rows stay in
-/// order. What is as it should be is left alone, unless --all or a --profile asks for all of it to
-/// be written anew.
+/// sorted (--sort-by here or at its ingest) is sorted as a whole afterwards; in others rows stay in
+/// order. Segments that need no change are left alone, unless --all or --profile asks for all of
+/// them to be rewritten.
 ///
 /// Examples:
 ///   sty compact db/trips
@@ -34,30 +35,24 @@ use crate::units::{parse_size, show_amplification, show_count, show_counted, sho
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct CompactArgs {
-    /// The table
-    #[arg(value_name = "STORE/TABLE")]
-    table: TablePath,
+    #[command(flatten)]
+    table: TableArg,
     /// Only this partition and those within it, as `sty partitions` names them
     #[arg(long, value_name = "PATH")]
     partition: Option<String>,
     /// Sort the table by these columns from now on
     #[arg(long, value_name = "COLUMN [DESC],…", value_parser = parse_sort)]
     sort_by: Option<SortList>,
-    /// Write all of it anew under this profile
+    /// Rewrite all segments under this profile
     #[arg(long, value_enum)]
     profile: Option<ProfileArg>,
-    /// Write all of it anew
+    /// Rewrite all segments
     #[arg(long)]
     all: bool,
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = parse_threads, env = "STY_THREADS", hide_env = true)]
-    threads: Option<usize>,
-    /// Memory to use at most, such as 1GiB
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "STY_MEMORY_LIMIT", hide_env = true)]
-    memory_limit: Option<u64>,
-    /// A progress bar on stderr; `auto` shows it on a terminal
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
-    progress: When,
+    #[command(flatten)]
+    resources: ResourceArgs,
+    #[command(flatten)]
+    progress: ProgressArg,
     /// Also print what was done to stdout, for programs
     #[arg(long, value_enum, value_name = "FORMAT")]
     report: Option<ReportFormat>,
@@ -65,21 +60,19 @@ pub(crate) struct CompactArgs {
 
 /// Runs `sty compact`.
 pub(crate) fn run(args: &CompactArgs, context: &Context) -> Result<(), Failure> {
-    let table = Store::open(&args.table.store).table(&args.table.table)?;
+    let table = args.table.path.open()?;
     let options = CompactOptions {
         partition: args.partition.clone(),
         sort_by: args.sort_by.clone().map(|SortList(keys)| keys).unwrap_or_default(),
         profile: args.profile.map(Profile::from),
         all: args.all,
-        threads: args
-            .threads
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
-        memory_limit: args.memory_limit,
+        threads: args.resources.threads.count(),
+        memory_limit: args.resources.memory_limit,
         cancelled: signals::cancellation(),
         done: Arc::default(),
     };
-    let progress =
-        Progress::new(args.progress, context.quiet, Some(bytes_before(&table, &options)?));
+    let bytes = input_bytes(&table, &options)?;
+    let progress = Progress::new(args.progress.progress, context.quiet, Some(bytes));
     let report =
         progress.watch(|| options.done.load(Ordering::Relaxed), || compact(&table, &options))?;
     context.note(&format!(
@@ -93,15 +86,15 @@ pub(crate) fn run(args: &CompactArgs, context: &Context) -> Result<(), Failure> 
     ));
     match args.report {
         Some(ReportFormat::Json) => {
-            Output::stdout()?.print_line(&object(&args.table.table, &report))
+            Output::stdout()?.print_line(&object(&args.table.path.table, &report))
         }
         None => Ok(()),
     }
 }
 
-/// What there is to do. The snapshot is gone when this returns: a generation that somebody reads is
-/// not freed.
-fn bytes_before(table: &Table, options: &CompactOptions) -> Result<u64, Failure> {
+/// The bytes of the segments that are looked at. The snapshot is dropped when this returns, since a
+/// generation that somebody reads is not freed.
+fn input_bytes(table: &Table, options: &CompactOptions) -> Result<u64, Failure> {
     let segments = table.snapshot()?.segments()?;
     Ok(segments
         .iter()

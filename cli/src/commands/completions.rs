@@ -2,10 +2,9 @@
 
 use std::io::Write as _;
 
-use clap::{Args, CommandFactory as _};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::args::Cli;
 use crate::errors::Failure;
 use crate::output::Output;
 
@@ -23,10 +22,10 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Writes the script to stdout.
-pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
+/// Runs `sty completions`, for the command line that `definition` describes.
+pub(crate) fn run(args: &CompletionsArgs, definition: &mut clap::Command) -> Result<(), Failure> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "sty", &mut script);
+    clap_complete::generate(args.shell, definition, "sty", &mut script);
     let mut output = Output::stdout()?;
     output.write_all(&script).map_err(|error| output.failure(&error))
 }

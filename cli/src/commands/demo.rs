@@ -1,28 +1,27 @@
-//! `sty demo`: the whole thing, on data of its own.
+//! `sty demo`: generates data, loads it and queries it.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use stylobate::ingest::load::load;
+use stylobate::ingest::load::{LoadOptions, load};
 use stylobate::ingest::sources::{CsvOptions, Input};
 use stylobate::model::Schema;
 use stylobate::sql::{Parameters, Session, SessionOptions};
 use stylobate::store::{Store, TableOptions};
+use stylobate_gen::Generator;
 
-use super::ingest::default_load_options;
-use super::ingest_report::summary;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::r#gen::files;
-use crate::r#gen::trips::Generator;
 use crate::printers::{Format, Printer};
+use crate::reports::load::summary;
+use crate::signals;
 use crate::units::{show_counted, show_duration, show_size};
 
 /// The nine queries, shared with benches/versus.
 const QUERIES: &str = include_str!("../../../benches/versus/queries/nine.sql");
-/// Rows of each answer that are shown.
+/// The rows of each answer that are shown.
 const SHOWN_ROWS: u64 = 8;
 
 /// Make taxi trips, ingest them, run nine queries, and show answers, times and compression
@@ -35,11 +34,11 @@ const SHOWN_ROWS: u64 = 8;
 pub(crate) struct DemoArgs {
     /// Trips to make
     #[arg(long, value_name = "N", default_value_t = 300_000)]
-    pub(crate) rows: u64,
+    rows: u64,
     /// Keep the files and the store in this directory [default: a temporary one, removed at the
     /// end]
     #[arg(short, long, value_name = "DIR")]
-    pub(crate) output: Option<PathBuf>,
+    output: Option<PathBuf>,
 }
 
 /// Runs `sty demo`.
@@ -56,13 +55,17 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Failure> {
         .note(&format!("Making {} of 51 columns as CSV …", show_counted(args.rows, "taxi trip")));
     let generator = Generator::new(1, args.rows, 1);
     let (paths, bytes) =
-        files::write(&generator, files::Format::Csv, true, &directory.join("csv"))?;
+        stylobate_gen::write(&generator, stylobate_gen::Format::Csv, true, &directory.join("csv"))?;
     context.note(&format!("  {} in {}", show_size(bytes), directory.join("csv").display()));
 
     context.note("Ingesting them: sty ingest db/trips csv/*.csv");
     let table = store.table("trips")?.writer(Some((Schema::default(), TableOptions::default())))?;
     let inputs = paths.into_iter().map(Input::path).collect();
-    let options = default_load_options(CsvOptions { header: Some(true), ..CsvOptions::default() });
+    let options = LoadOptions {
+        csv: CsvOptions { header: Some(true), ..CsvOptions::default() },
+        cancelled: signals::cancellation(),
+        ..LoadOptions::default()
+    };
     context.note(&format!("  {}", summary(&load(table, inputs, &options)?)));
 
     let session = Session::open(&store, &SessionOptions::default())?;

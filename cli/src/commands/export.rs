@@ -1,4 +1,4 @@
-//! `sty export`: a table as files that other programs read.
+//! `sty export`: writes a table to files that other programs read.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -16,20 +16,21 @@ use stylobate::ingest::partition::{Partitions, partition_keys};
 use stylobate::maintain::{BlockPlace, blocks, read_block};
 use stylobate::model::ColumnId;
 use stylobate::sql::SqlExpressions;
-use stylobate::store::{Snapshot, Store};
+use stylobate::store::Snapshot;
 
-use super::arrange_args::{Expressions, parse_expressions};
-use super::ingest::parse_threads;
-use super::paths::TablePath;
+use crate::args::arrange::{Expressions, parse_expressions};
+use crate::args::resources::ThreadsArg;
+use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::printers::{Format, PrintOptions, Printer};
 use crate::signals;
+use crate::terminal::Look;
 use crate::units::{show_count, show_counted, show_duration};
 
-/// Partitions of one segment whose files are open at a time.
-const OPEN_FILES: usize = 256;
+/// How many partitions of one segment may have open files.
+const MAX_OPEN_FILES: usize = 256;
 
 /// Write a table to files: Parquet, CSV, JSON lines or Arrow
 ///
@@ -44,9 +45,8 @@ const OPEN_FILES: usize = 256;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ExportArgs {
-    /// The table
-    #[arg(value_name = "STORE/TABLE")]
-    table: TablePath,
+    #[command(flatten)]
+    table: TableArg,
     /// A file, a directory (with / at its end, or one that exists), or - for stdout
     #[arg(short, long, value_name = "FILE|DIR|-")]
     output: PathBuf,
@@ -56,15 +56,14 @@ pub(crate) struct ExportArgs {
     /// Spread rows over directories by these expressions
     #[arg(long, value_name = "EXPR,…", value_parser = parse_expressions)]
     partition_by: Option<Expressions>,
-    /// A generation that is kept [default: the one in force]
+    /// A generation that is kept [default: the current one]
     #[arg(long, value_name = "NUMBER")]
     generation: Option<u64>,
     /// Replace files that exist
     #[arg(long)]
     force: bool,
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = parse_threads, env = "STY_THREADS", hide_env = true)]
-    threads: Option<usize>,
+    #[command(flatten)]
+    threads: ThreadsArg,
 }
 
 /// `--format`.
@@ -107,25 +106,17 @@ impl ExportFormat {
 /// Runs `sty export`.
 pub(crate) fn run(args: &ExportArgs, context: &Context) -> Result<(), Failure> {
     let started = Instant::now();
-    let table = Store::open(&args.table.store).table(&args.table.table)?;
-    let snapshot = match args.generation {
-        Some(generation) => table.snapshot_at(generation)?,
-        None => table.snapshot()?,
-    };
-    let threads =
-        args.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+    let snapshot = args.table.path.snapshot(args.generation)?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.count()).build();
     let pool = pool.map_err(|error| Failure::failed(format!("no threads: {error}")))?;
-    let named = args.output.to_string_lossy();
-    let into_directory =
-        named.ends_with('/') || args.output.is_dir() || args.partition_by.is_some();
-    let files = match into_directory && named != "-" {
-        true => pool
-            .install(|| Directory::of(args, &snapshot).and_then(|directory| directory.export()))?,
+    let output = args.output.to_string_lossy();
+    let is_directory = output.ends_with('/') || args.output.is_dir() || args.partition_by.is_some();
+    let files = match is_directory && output != "-" {
+        true => pool.install(|| DirectoryExport::new(args, &snapshot)?.run())?,
         false if args.partition_by.is_some() => {
             return Err(Failure::usage("--partition-by needs a directory: -o DIR/"));
         }
-        false => to_one(args, &snapshot, &pool, context)?,
+        false => write_one_file(args, &snapshot, &pool, context)?,
     };
     context.note(&format!(
         "{} in {}, {} ({} rows/s)",
@@ -137,8 +128,8 @@ pub(crate) fn run(args: &ExportArgs, context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// All rows in order, decoded ahead by all threads while one prints.
-fn to_one(
+/// Writes all rows in order. All threads decode ahead while one prints.
+fn write_one_file(
     args: &ExportArgs,
     snapshot: &Snapshot,
     pool: &rayon::ThreadPool,
@@ -156,7 +147,7 @@ fn to_one(
             for group in places.chunks(width) {
                 let read = |place: &BlockPlace| read_block(snapshot, place);
                 let batches = pool.install(|| group.par_iter().map(read).collect());
-                // Nobody listens any more: it was closed, or failed.
+                // The receiver is gone: the output was closed, or printing failed.
                 if send.send(batches).is_err() {
                     return;
                 }
@@ -176,8 +167,8 @@ fn to_one(
     Ok(1)
 }
 
-/// An export of a file for each segment, or for each segment and partition.
-struct Directory<'a> {
+/// Writes one file per segment, or one per segment and partition.
+struct DirectoryExport<'a> {
     args: &'a ExportArgs,
     snapshot: &'a Snapshot,
     format: ExportFormat,
@@ -185,11 +176,11 @@ struct Directory<'a> {
     files: AtomicU64,
 }
 
-impl<'a> Directory<'a> {
-    fn of(args: &'a ExportArgs, snapshot: &'a Snapshot) -> Result<Self, Failure> {
+impl<'a> DirectoryExport<'a> {
+    fn new(args: &'a ExportArgs, snapshot: &'a Snapshot) -> Result<Self, Failure> {
         let format = args.format.unwrap_or(ExportFormat::Parquet);
         std::fs::create_dir_all(&args.output).map_err(|error| Failure::io(&args.output, &error))?;
-        Ok(Directory {
+        Ok(DirectoryExport {
             args,
             snapshot,
             format,
@@ -198,20 +189,23 @@ impl<'a> Directory<'a> {
         })
     }
 
-    fn export(&self) -> Result<u64, Failure> {
+    /// Returns the number of files.
+    fn run(&self) -> Result<u64, Failure> {
         let places = blocks(self.snapshot)?;
         let segments: Vec<&[BlockPlace]> = places.chunk_by(|a, b| a.segment == b.segment).collect();
         segments.par_iter().enumerate().try_for_each(|(number, blocks)| {
             match &self.args.partition_by {
-                None => self.plain(number, blocks),
-                Some(Expressions(requests)) => self.partitioned(number, blocks, requests),
+                None => self.write_segment(number, blocks),
+                Some(Expressions(expressions)) => {
+                    self.write_partitions(number, blocks, expressions)
+                }
             }
         })?;
         Ok(self.files.load(Ordering::Relaxed))
     }
 
-    fn plain(&self, number: usize, blocks: &[BlockPlace]) -> Result<(), Failure> {
-        let mut printer = self.printer(&self.args.output, number, 0)?;
+    fn write_segment(&self, number: usize, blocks: &[BlockPlace]) -> Result<(), Failure> {
+        let mut printer = self.open_file(&self.args.output, number, 0)?;
         for place in blocks {
             signals::check()?;
             let _ = printer.write(&read_block(self.snapshot, place)?)?;
@@ -219,16 +213,17 @@ impl<'a> Directory<'a> {
         printer.finish()?.output.commit()
     }
 
-    fn partitioned(
+    fn write_partitions(
         &self,
         number: usize,
         blocks: &[BlockPlace],
-        requests: &[String],
+        expressions: &[String],
     ) -> Result<(), Failure> {
         let compile = Arc::new(SqlExpressions::default());
         let schema = self.snapshot.schema();
         let ids: Vec<ColumnId> = schema.columns().iter().map(|column| column.id).collect();
-        let mut partitions = Partitions::new(partition_keys(requests, schema, &*compile)?, compile);
+        let mut partitions =
+            Partitions::new(partition_keys(expressions, schema, &*compile)?, compile);
         let mut open: HashMap<u32, Printer> = HashMap::new();
         let mut part = 0;
         for place in blocks {
@@ -244,14 +239,14 @@ impl<'a> Directory<'a> {
             rows.sort_unstable_by_key(|(partition, _)| *partition);
             for (partition, rows) in rows {
                 if !open.contains_key(&partition) {
-                    if open.len() >= OPEN_FILES {
-                        close(&mut open)?;
+                    if open.len() >= MAX_OPEN_FILES {
+                        close_files(&mut open)?;
                         part += 1;
                     }
                     let directory = self.args.output.join(&*partitions.path(partition));
                     std::fs::create_dir_all(&directory)
                         .map_err(|error| Failure::io(&directory, &error))?;
-                    open.insert(partition, self.printer(&directory, number, part)?);
+                    open.insert(partition, self.open_file(&directory, number, part)?);
                 }
                 let Some(printer) = open.get_mut(&partition) else { continue };
                 let rows = UInt32Array::from(rows);
@@ -263,21 +258,20 @@ impl<'a> Directory<'a> {
                 let _ = printer.write(&RecordBatch::try_new(batch.schema(), columns)?)?;
             }
         }
-        close(&mut open)
+        close_files(&mut open)
     }
 
-    /// A new file.
-    fn printer(&self, directory: &Path, number: usize, part: usize) -> Result<Printer, Failure> {
-        let more = if part > 0 { format!("-{part}") } else { String::new() };
-        let path = directory.join(format!("part-{number:06}{more}.{}", self.format.extension()));
+    /// Opens the next file of a segment in a directory.
+    fn open_file(&self, directory: &Path, number: usize, part: usize) -> Result<Printer, Failure> {
+        let suffix = if part > 0 { format!("-{part}") } else { String::new() };
+        let path = directory.join(format!("part-{number:06}{suffix}.{}", self.format.extension()));
         let output = Output::open(Some(&path), self.args.force)?;
         self.files.fetch_add(1, Ordering::Relaxed);
-        let options =
-            PrintOptions { header: true, max_rows: None, look: crate::terminal::Look::default() };
+        let options = PrintOptions { header: true, max_rows: None, look: Look::default() };
         Printer::new(self.format.format(), &self.schema, &options, output)
     }
 }
 
-fn close(open: &mut HashMap<u32, Printer>) -> Result<(), Failure> {
+fn close_files(open: &mut HashMap<u32, Printer>) -> Result<(), Failure> {
     open.drain().try_for_each(|(_, printer)| printer.finish()?.output.commit())
 }

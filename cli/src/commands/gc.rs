@@ -1,14 +1,13 @@
-//! `sty gc`: generations that nobody needs any more, and their files.
+//! `sty gc`: frees generations that nobody needs any more, and their files.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use stylobate::store::Store;
 
-use super::paths::Scope;
+use crate::args::table::ScopeArg;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::signals;
 use crate::units::{parse_duration, show_counted};
 
 /// Free old generations of a table, or of all tables of a store, and their files
@@ -23,26 +22,19 @@ use crate::units::{parse_duration, show_counted};
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct GcArgs {
-    /// A store, or one table of it
-    #[arg(value_name = "STORE[/TABLE]")]
-    path: PathBuf,
-    /// Keep generations that were in force less than so long ago, such as 7d [default: the table's]
+    #[command(flatten)]
+    scope: ScopeArg,
+    /// Keep generations that were replaced less than this long ago, such as 7d [default: the
+    /// table's]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     keep: Option<Duration>,
 }
 
 /// Runs `sty gc`.
 pub(crate) fn run(args: &GcArgs, context: &Context) -> Result<(), Failure> {
-    let (store, tables) = match Scope::of(&args.path) {
-        Scope::Table(path) => (Store::open(path.store), vec![path.table]),
-        Scope::Store(path) => {
-            let store = Store::open(path);
-            let tables = store.tables()?;
-            (store, tables)
-        }
-    };
+    let (store, tables) = args.scope.tables()?;
     for name in tables {
-        crate::signals::check()?;
+        signals::check()?;
         let table = store.table(&name)?;
         let before = table.generations()?.len();
         let mut writer = table.writer(None)?;

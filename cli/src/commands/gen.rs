@@ -1,30 +1,32 @@
-//! `sty gen`: test data at any size, from the project's own generator.
+//! `sty gen`: makes test data of any size.
 
-use std::io::Write;
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use stylobate::error::{Error, Result};
+use clap::{Args, Subcommand, ValueEnum};
+use stylobate::Error;
+use stylobate_gen::Generator;
 
-use crate::r#gen::files::{self, Format};
-use crate::r#gen::trips::Generator;
+use crate::context::Context;
+use crate::errors::Failure;
 use crate::units::show_counted;
 
 /// Make test data of any size.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Args {
+#[derive(Debug, Args)]
+pub(crate) struct GenArgs {
     #[command(subcommand)]
     data: Data,
 }
 
-#[derive(Debug, clap::Subcommand)]
+#[derive(Debug, Subcommand)]
 enum Data {
     /// Taxi trips in 51 columns, as in the public billion-ride benchmark.
-    Trips(Trips),
+    Trips(TripsArgs),
 }
 
-#[derive(Debug, clap::Args)]
-struct Trips {
+#[derive(Debug, Args)]
+struct TripsArgs {
     /// Rows in all.
     #[arg(long, default_value_t = 1_000_000)]
     rows: u64,
@@ -45,38 +47,60 @@ struct Trips {
     output: PathBuf,
 }
 
-/// Runs `sty gen`.
-pub(crate) fn run(args: &Args) -> Result<()> {
-    match &args.data {
-        Data::Trips(trips) => run_trips(trips),
+/// `--format`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// Text.
+    Csv,
+    /// Text, gzip.
+    #[value(name = "csv.gz")]
+    CsvGz,
+    /// Parquet with zstd.
+    Parquet,
+}
+
+impl From<Format> for stylobate_gen::Format {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Csv => stylobate_gen::Format::Csv,
+            Format::CsvGz => stylobate_gen::Format::CsvGz,
+            Format::Parquet => stylobate_gen::Format::Parquet,
+        }
     }
 }
 
-fn run_trips(args: &Trips) -> Result<()> {
+/// Runs `sty gen`.
+pub(crate) fn run(args: &GenArgs, context: &Context) -> Result<(), Failure> {
+    match &args.data {
+        Data::Trips(trips) => run_trips(trips, context),
+    }
+}
+
+fn run_trips(args: &TripsArgs, context: &Context) -> Result<(), Failure> {
     let started = Instant::now();
     let generator = Generator::new(args.seed, args.rows, args.files);
     if args.output == Path::new("-") {
         if args.format != Format::Csv {
-            return Err(Error::InvalidInput(String::from(
-                "only --format csv can be written to stdout",
-            )));
+            let message = "only --format csv can be written to stdout".to_owned();
+            return Err(Error::InvalidInput(message).into());
         }
         let mut out = std::io::stdout().lock();
-        let written =
-            files::write_stream(&generator, args.header, &mut out).and_then(|()| out.flush());
+        let written = stylobate_gen::write_stream(&generator, args.header, &mut out)
+            .and_then(|()| out.flush());
         return match written {
-            // Whoever reads has seen enough.
-            Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
-            written => written.map_err(|error| Error::io("<stdout>", error)),
+            // The reader has seen enough.
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+            written => written.map_err(|error| Failure::io(Path::new("<stdout>"), &error)),
         };
     }
-    let (paths, bytes) = files::write(&generator, args.format, args.header, &args.output)?;
+    let (paths, bytes) =
+        stylobate_gen::write(&generator, args.format.into(), args.header, &args.output)?;
     let seconds = started.elapsed().as_secs_f64();
-    eprintln!(
+    context.note(&format!(
         "{} in {}, {bytes} bytes, in {seconds:.2} s ({:.0} rows/s)",
         show_counted(args.rows, "row"),
         show_counted(paths.len() as u64, "file"),
         args.rows as f64 / seconds
-    );
+    ));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! `sty inspect`: how a table is stored.
+//! `sty inspect`: shows how a table is stored.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -12,13 +12,13 @@ use serde_json::{Value, json};
 use stylobate::block::{Bound, Stats};
 use stylobate::model::{Column, DataType, Physical};
 use stylobate::segment;
-use stylobate::store::{SegmentEntry, Snapshot, Store};
+use stylobate::store::{SegmentEntry, Snapshot};
 
-use super::paths::TablePath;
-use super::tables::print_one;
+use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
+use crate::signals;
 
 /// Show how a table is stored: per column its encodings, bytes, ratio and statistics
 ///
@@ -29,23 +29,22 @@ use crate::output::Output;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct InspectArgs {
-    /// The table
-    #[arg(value_name = "STORE/TABLE")]
-    pub(crate) table: TablePath,
+    #[command(flatten)]
+    table: TableArg,
     /// For people, or one JSON document [default: table]
     #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: InspectFormat,
+    format: InspectFormat,
     /// This column only, with the encoding of each block; may be repeated
     #[arg(long, value_name = "NAME")]
-    pub(crate) column: Vec<String>,
+    column: Vec<String>,
     /// One line a segment
     #[arg(long)]
-    pub(crate) segments: bool,
+    segments: bool,
 }
 
 /// `--format` of `sty inspect`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum InspectFormat {
+enum InspectFormat {
     /// For people.
     #[default]
     Table,
@@ -55,12 +54,12 @@ pub(crate) enum InspectFormat {
 
 /// Runs `sty inspect`.
 pub(crate) fn run(args: &InspectArgs, context: &Context) -> Result<(), Failure> {
-    let snapshot = Store::open(&args.table.store).table(&args.table.table)?.snapshot()?;
+    let snapshot = args.table.path.snapshot(None)?;
     let known = snapshot.schema().columns();
     if let Some(name) = args.column.iter().find(|name| !known.iter().any(|c| *c.name == ***name)) {
         return Err(stylobate::Error::NotFound(format!(
             "table '{}' has no column '{name}'",
-            args.table.table
+            args.table.path.table
         ))
         .into());
     }
@@ -70,42 +69,44 @@ pub(crate) fn run(args: &InspectArgs, context: &Context) -> Result<(), Failure> 
     let entries = snapshot.segments()?;
     let mut parts = Vec::new();
     for entry in entries.iter() {
-        crate::signals::check()?;
+        signals::check()?;
         let segment = snapshot.open_segment(entry)?;
-        let stored: Result<Vec<_>, _> = columns.par_iter().map(|c| Part::of(&segment, c)).collect();
+        let stored: Result<Vec<_>, _> =
+            columns.par_iter().map(|c| SegmentColumn::read(&segment, c)).collect();
         parts.push(stored?);
     }
     match args.format {
         InspectFormat::Json => print_json(&document(&snapshot, &entries, &columns, &parts)),
         InspectFormat::Table if args.segments => {
-            print_one(&by_segment(&snapshot, &entries)?, None, context)
+            context.print_batch(&by_segment(&snapshot, &entries)?, None)
         }
         InspectFormat::Table if !args.column.is_empty() => {
-            print_one(&by_block(&columns, &parts)?, None, context)
+            context.print_batch(&by_block(&columns, &parts)?, None)
         }
-        InspectFormat::Table => print_one(&by_column(&columns, &parts)?, None, context),
+        InspectFormat::Table => context.print_batch(&by_column(&columns, &parts)?, None),
     }
 }
 
 /// One column of one segment.
-struct Part {
+struct SegmentColumn {
+    /// Absent if the segment was written before the column was added.
     column: Option<Arc<segment::Column>>,
-    /// What the values take in memory: fixed widths, and the bytes of text.
+    /// The bytes of the values as plain arrays: fixed widths, and the bytes of text.
     raw: u64,
-    blocks: Vec<BlockPart>,
+    blocks: Vec<Block>,
 }
 
-struct BlockPart {
+struct Block {
     encoding: String,
     rows: usize,
     bytes: u64,
     stats: Stats,
 }
 
-impl Part {
-    fn of(segment: &segment::Segment, column: &Column) -> stylobate::Result<Part> {
+impl SegmentColumn {
+    fn read(segment: &segment::Segment, column: &Column) -> stylobate::Result<SegmentColumn> {
         let Some(stored) = segment.column(column.id)? else {
-            return Ok(Part { column: None, raw: 0, blocks: Vec::new() });
+            return Ok(SegmentColumn { column: None, raw: 0, blocks: Vec::new() });
         };
         let (mut raw, mut blocks) = (0, Vec::new());
         for b in 0..stored.blocks() {
@@ -120,14 +121,14 @@ impl Part {
                         * rows as u64
                 }
             };
-            blocks.push(BlockPart {
+            blocks.push(Block {
                 encoding: block.reader().describe(),
                 rows,
                 bytes: stored.block_bytes(b),
                 stats: stored.block_stats(b).cloned().unwrap_or_default(),
             });
         }
-        Ok(Part { column: Some(stored), raw, blocks })
+        Ok(SegmentColumn { column: Some(stored), raw, blocks })
     }
 
     fn bytes(&self) -> u64 {
@@ -135,6 +136,7 @@ impl Part {
     }
 }
 
+/// The bytes of all texts or byte strings, from the low half of each view.
 fn text_bytes(array: &ArrayRef) -> u64 {
     let length = |view: &u128| u64::from(*view as u32);
     match array.as_string_view_opt() {
@@ -145,30 +147,31 @@ fn text_bytes(array: &ArrayRef) -> u64 {
     }
 }
 
-/// One line a column: how all segments together store it.
-fn by_column(columns: &[&Column], parts: &[Vec<Part>]) -> Result<RecordBatch, Failure> {
+/// One line per column: how all segments together store it.
+fn by_column(columns: &[&Column], parts: &[Vec<SegmentColumn>]) -> Result<RecordBatch, Failure> {
     let mut lines: Vec<Line> = Vec::new();
     for (i, column) in columns.iter().enumerate() {
-        let mine: Vec<&Part> = parts.iter().filter_map(|segment| segment.get(i)).collect();
-        let stats = mine
+        let stored: Vec<&SegmentColumn> =
+            parts.iter().filter_map(|segment| segment.get(i)).collect();
+        let stats = stored
             .iter()
             .filter_map(|part| part.column.as_ref())
-            .fold(Stats::default(), |all, stored| all.followed_by(stored.stats()));
+            .fold(Stats::default(), |all, column| all.followed_by(column.stats()));
         lines.push(Line {
             name: column.name.to_string(),
-            what: column.data_type.to_string(),
-            encoding: usual_encodings(&mine),
-            bytes: mine.iter().map(|part| part.bytes()).sum(),
-            raw: mine.iter().map(|part| part.raw).sum(),
-            shown: (show(&stats.min, &column.data_type), show(&stats.max, &column.data_type)),
+            detail: column.data_type.to_string(),
+            encoding: usual_encodings(&stored),
+            bytes: stored.iter().map(|part| part.bytes()).sum(),
+            raw: stored.iter().map(|part| part.raw).sum(),
+            bounds: (show(&stats.min, &column.data_type), show(&stats.max, &column.data_type)),
             stats,
         });
     }
     lines_to_batch(lines, "column", "type")
 }
 
-/// One line a block of the columns asked for.
-fn by_block(columns: &[&Column], parts: &[Vec<Part>]) -> Result<RecordBatch, Failure> {
+/// One line per block of the columns asked for.
+fn by_block(columns: &[&Column], parts: &[Vec<SegmentColumn>]) -> Result<RecordBatch, Failure> {
     let mut lines: Vec<Line> = Vec::new();
     for (i, column) in columns.iter().enumerate() {
         for (s, part) in
@@ -177,12 +180,12 @@ fn by_block(columns: &[&Column], parts: &[Vec<Part>]) -> Result<RecordBatch, Fai
             for (b, block) in part.blocks.iter().enumerate() {
                 lines.push(Line {
                     name: column.name.to_string(),
-                    what: format!("{s}.{b}"),
+                    detail: format!("{s}.{b}"),
                     encoding: block.encoding.clone(),
                     bytes: block.bytes,
                     raw: part.raw * block.rows as u64
                         / part.blocks.iter().map(|b| b.rows as u64).sum::<u64>().max(1),
-                    shown: (
+                    bounds: (
                         show(&block.stats.min, &column.data_type),
                         show(&block.stats.max, &column.data_type),
                     ),
@@ -194,17 +197,20 @@ fn by_block(columns: &[&Column], parts: &[Vec<Part>]) -> Result<RecordBatch, Fai
     lines_to_batch(lines, "column", "segment.block")
 }
 
+/// A line of the tables by column and by block.
 struct Line {
     name: String,
-    what: String,
+    /// The type of a column, or the place of a block.
+    detail: String,
     encoding: String,
     bytes: u64,
     raw: u64,
-    shown: (Option<String>, Option<String>),
+    /// Minimum and maximum.
+    bounds: (Option<String>, Option<String>),
     stats: Stats,
 }
 
-fn lines_to_batch(lines: Vec<Line>, name: &str, what: &str) -> Result<RecordBatch, Failure> {
+fn lines_to_batch(lines: Vec<Line>, name: &str, detail: &str) -> Result<RecordBatch, Failure> {
     let text = |get: fn(&Line) -> Option<String>| -> ArrayRef {
         Arc::new(lines.iter().map(get).collect::<StringArray>())
     };
@@ -218,24 +224,24 @@ fn lines_to_batch(lines: Vec<Line>, name: &str, what: &str) -> Result<RecordBatc
         Arc::new(lines.iter().map(|l| l.stats.distinct).collect::<UInt64Array>());
     Ok(RecordBatch::try_from_iter([
         (name, text(|l| Some(l.name.clone()))),
-        (what, text(|l| Some(l.what.clone()))),
+        (detail, text(|l| Some(l.detail.clone()))),
         ("encoding", text(|l| Some(l.encoding.clone()))),
         ("bytes", count(|l| l.bytes)),
         ("ratio", ratio),
         ("rows", count(|l| l.stats.rows)),
         ("nulls", count(|l| l.stats.nulls)),
         ("distinct_at_most", distinct),
-        ("min", text(|l| l.shown.0.clone())),
-        ("max", text(|l| l.shown.1.clone())),
+        ("min", text(|l| l.bounds.0.clone())),
+        ("max", text(|l| l.bounds.1.clone())),
     ])?)
 }
 
-/// The two commonest encodings of the blocks, without their numbers: `dictionary(frame) 60%,
+/// The two most common encodings of the blocks, without their parameters: `dictionary(frame) 60%,
 /// dictionary(constant) 40%`.
-fn usual_encodings(parts: &[&Part]) -> String {
+fn usual_encodings(parts: &[&SegmentColumn]) -> String {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for block in parts.iter().flat_map(|part| &part.blocks) {
-        let kind = without_numbers(&block.encoding);
+        let kind = without_parameters(&block.encoding);
         *counts.entry(kind).or_default() += 1;
     }
     let all: usize = counts.values().sum();
@@ -250,13 +256,13 @@ fn usual_encodings(parts: &[&Part]) -> String {
 
 /// An encoding's description without its parameters: `delta(frame 5 bit + 3 patches)` is
 /// `delta(frame)`.
-fn without_numbers(encoding: &str) -> String {
+fn without_parameters(encoding: &str) -> String {
     let mut out = String::new();
     for token in encoding.split_whitespace() {
         let word = token.trim_end_matches([')', ',']);
-        let parameter = word.starts_with(|c: char| c.is_ascii_digit() || c == '+' || c == '×')
+        let is_parameter = word.starts_with(|c: char| c.is_ascii_digit() || c == '+' || c == '×')
             || ["bit", "patches", "patch", "decimals", "exceptions"].contains(&word);
-        if !parameter {
+        if !is_parameter {
             out.push_str(if out.is_empty() || out.ends_with('(') { "" } else { " " });
             out.push_str(word);
         }
@@ -271,7 +277,7 @@ fn show(bound: &Option<Bound>, data_type: &DataType) -> Option<String> {
     Some(if bound.exact { text } else { format!("{text}…") })
 }
 
-/// One line a segment.
+/// One line per segment.
 fn by_segment(snapshot: &Snapshot, entries: &[SegmentEntry]) -> Result<RecordBatch, Failure> {
     let file = entries
         .iter()
@@ -294,7 +300,7 @@ fn document(
     snapshot: &Snapshot,
     entries: &[SegmentEntry],
     columns: &[&Column],
-    parts: &[Vec<Part>],
+    parts: &[Vec<SegmentColumn>],
 ) -> Value {
     let segments: Vec<Value> = entries
         .iter()
@@ -304,19 +310,29 @@ fn document(
                 columns.iter().zip(parts).map(|(column, part)| describe(column, part)).collect();
             json!({
                 "file": snapshot.path(entry).display().to_string(),
-                "offset": entry.offset, "bytes": entry.length, "rows": entry.rows, "columns": columns,
+                "offset": entry.offset,
+                "bytes": entry.length,
+                "rows": entry.rows,
+                "columns": columns,
             })
         })
         .collect();
     json!({
-        "table": snapshot.table_name(), "generation": snapshot.generation(), "rows": snapshot.rows(),
+        "table": snapshot.table_name(),
+        "generation": snapshot.generation(),
+        "rows": snapshot.rows(),
         "segments": segments,
     })
 }
 
-fn describe(column: &Column, part: &Part) -> Value {
+fn describe(column: &Column, part: &SegmentColumn) -> Value {
     let Some(stored) = &part.column else {
-        return json!({ "name": &*column.name, "id": column.id.0, "type": column.data_type.to_string(), "bytes": 0 });
+        return json!({
+            "name": &*column.name,
+            "id": column.id.0,
+            "type": column.data_type.to_string(),
+            "bytes": 0,
+        });
     };
     let blocks: Vec<Value> = part
         .blocks
@@ -348,7 +364,9 @@ fn statistics(stats: &Stats, data_type: &DataType) -> Value {
         "min": bound(&stats.min), "min_exact": exact(&stats.min),
         "max": bound(&stats.max), "max_exact": exact(&stats.max),
         "sum": stats.sum.map(|sum| sum.to_string()), "distinct_at_most": stats.distinct,
-        "ascending": stats.order.ascending, "descending": stats.order.descending, "strict": stats.order.strict,
+        "ascending": stats.order.ascending,
+        "descending": stats.order.descending,
+        "strict": stats.order.strict,
     })
 }
 
@@ -365,7 +383,7 @@ fn print_json(document: &Value) -> Result<(), Failure> {
 mod tests {
     #[test]
     fn parameters_are_left_out() {
-        let kind = super::without_numbers;
+        let kind = super::without_parameters;
         assert_eq!(
             kind("run-length(delta(frame 5 bit + 155 patches), constant)"),
             "run-length(delta(frame), constant)"

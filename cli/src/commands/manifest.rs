@@ -1,21 +1,22 @@
-//! `sty manifest`: what the manifest of a table says, for people and programs.
+//! `sty manifest`: shows the manifest of a table to people and programs.
 
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
+use stylobate::block::Bound;
 use stylobate::manifest::{LoadedSource, Root};
-use stylobate::store::{ColumnStats, Snapshot, Store};
+use stylobate::model::SortKey;
+use stylobate::store::{ColumnStats, Snapshot};
 
-use super::paths::TablePath;
-use crate::context::Context;
+use crate::args::output::OutputArgs;
+use crate::args::table::TableArg;
 use crate::errors::Failure;
 use crate::output::Output;
-use crate::units::{show_amplification, show_count, show_counted, show_size};
+use crate::reports::show_amplification;
+use crate::units::{show_count, show_counted, show_size};
 
-/// Show the manifest of a table: columns, arrangement, generations, segments and what is known of
-/// them, loaded sources
+/// Show the manifest of a table: columns, arrangement, generations, segments, loaded sources
 ///
 /// Without --format, a summary for people. As JSON, everything: one object, with an entry for each
 /// segment.
@@ -26,21 +27,16 @@ use crate::units::{show_amplification, show_count, show_counted, show_size};
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ManifestArgs {
-    /// The table
-    #[arg(value_name = "STORE/TABLE")]
-    table: TablePath,
-    /// A generation that is kept [default: the one in force]
+    #[command(flatten)]
+    table: TableArg,
+    /// A generation that is kept [default: the current one]
     #[arg(long, value_name = "NUMBER")]
     generation: Option<u64>,
     /// How it looks
     #[arg(long, value_enum, default_value_t)]
     format: ManifestFormat,
-    /// Write to a file, which appears when it is complete
-    #[arg(short, long, value_name = "FILE")]
-    output: Option<PathBuf>,
-    /// Replace the file of -o if it exists
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// `--format`.
@@ -54,13 +50,9 @@ enum ManifestFormat {
 }
 
 /// Runs `sty manifest`.
-pub(crate) fn run(args: &ManifestArgs, _: &Context) -> Result<(), Failure> {
-    let table = Store::open(&args.table.store).table(&args.table.table)?;
-    let snapshot = match args.generation {
-        Some(generation) => table.snapshot_at(generation)?,
-        None => table.snapshot()?,
-    };
-    let generations = table.generations()?;
+pub(crate) fn run(args: &ManifestArgs) -> Result<(), Failure> {
+    let snapshot = args.table.path.snapshot(args.generation)?;
+    let generations = args.table.path.open()?.generations()?;
     let text = match args.format {
         ManifestFormat::Text => summary(&snapshot, &generations)?,
         ManifestFormat::Json => {
@@ -70,7 +62,7 @@ pub(crate) fn run(args: &ManifestArgs, _: &Context) -> Result<(), Failure> {
                 + "\n"
         }
     };
-    let mut output = Output::open(args.output.as_deref(), args.force)?;
+    let mut output = Output::open(args.output.output.as_deref(), args.output.force)?;
     if let Err(error) = output.write_all(text.as_bytes()) {
         return Err(output.failure(&error));
     }
@@ -120,13 +112,13 @@ fn summary(snapshot: &Snapshot, generations: &[u64]) -> Result<String, Failure> 
     }
     let sources = snapshot.sources()?;
     if !sources.is_empty() {
-        let open = sources.iter().filter(|source| !source.done).count();
-        let open = if open > 0 {
-            format!(", {} not to the end", show_count(open as u64))
+        let unfinished = sources.iter().filter(|source| !source.done).count();
+        let unfinished = if unfinished > 0 {
+            format!(", {} not to the end", show_count(unfinished as u64))
         } else {
             String::new()
         };
-        lines.push(format!("{} loaded{open}", show_counted(sources.len() as u64, "source")));
+        lines.push(format!("{} loaded{unfinished}", show_counted(sources.len() as u64, "source")));
     }
     for column in snapshot.schema().columns() {
         let required = if column.nullable { "" } else { " not null" };
@@ -137,7 +129,7 @@ fn summary(snapshot: &Snapshot, generations: &[u64]) -> Result<String, Failure> 
 }
 
 fn sort_by(root: &Root) -> Vec<String> {
-    let key = |key: &stylobate::model::SortKey| {
+    let key = |key: &SortKey| {
         let column = root.schema.columns().iter().find(|column| column.id == key.column);
         let direction = if key.descending { " desc" } else { "" };
         let nulls = if key.nulls_first == key.descending {
@@ -174,10 +166,13 @@ fn document(snapshot: &Snapshot, generations: &[u64]) -> Result<Value, Failure> 
             "columns": stats.collect::<Map<String, Value>>(),
         })
     });
-    let partition_by =
-        root.arrangement.partition_by.iter().map(
-            |key| json!({"name": &*key.name, "expression": &*key.expression, "type": key.data_type.to_string()}),
-        );
+    let partition_by = root.arrangement.partition_by.iter().map(|key| {
+        json!({
+            "name": &*key.name,
+            "expression": &*key.expression,
+            "type": key.data_type.to_string(),
+        })
+    });
     Ok(json!({
         "table": snapshot.table_name(),
         "id": hex(&root.table),
@@ -214,7 +209,7 @@ fn document(snapshot: &Snapshot, generations: &[u64]) -> Result<Value, Failure> 
 }
 
 fn statistics(known: &ColumnStats) -> Value {
-    let bound = |bound: &Option<stylobate::block::Bound>| {
+    let bound = |bound: &Option<Bound>| {
         bound
             .as_ref()
             .map(|bound| json!({"value": bound.value.show(&known.data_type), "exact": bound.exact}))

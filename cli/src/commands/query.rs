@@ -1,25 +1,23 @@
-//! `sty query`: rows out.
+//! `sty query`: runs SQL and prints the results.
 
-use std::io::{self, IsTerminal, Read as _};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use stylobate::Error;
-use stylobate::sql::{Parameters, Session, SessionOptions};
+use stylobate::sql::{Parameters, Session, SessionOptions, Statement};
 use stylobate::store::Store;
 
-use super::bench_memory::held;
-use super::ingest::parse_threads;
-use super::query_stats::{StatsFormat, Watched};
-use crate::args::missing_input;
+use crate::args::output::OutputArgs;
+use crate::args::resources::ResourceArgs;
+use crate::args::statements::StatementArgs;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::printers::{Format, Printer};
-use crate::signals;
-use crate::units::{parse_duration, parse_size, show_counted, show_duration};
+use crate::memory::anonymous_bytes;
+use crate::output::Output;
+use crate::printers::{Format, PrintOptions, Printer};
+use crate::reports::statement::{StatementReport, StatsFormat};
+use crate::units::{parse_duration, show_counted, show_duration};
+use crate::watch::QueryWatch;
 
 /// Run SQL over the tables of a store
 ///
@@ -43,100 +41,60 @@ use crate::units::{parse_duration, parse_size, show_counted, show_duration};
 #[command(verbatim_doc_comment)]
 pub(crate) struct QueryArgs {
     /// The store's directory
-    pub(crate) store: PathBuf,
-    /// The statements, or - for stdin [default: stdin]
-    #[arg(conflicts_with = "file")]
-    sql: Option<String>,
-    /// Read the statements from a file, - for stdin
-    #[arg(short, long, value_name = "FILE")]
-    file: Option<PathBuf>,
+    store: PathBuf,
+    #[command(flatten)]
+    statements: StatementArgs,
     /// Format of the results [default: by the name of -o, else table on a terminal, else csv]
     #[arg(long, value_enum, env = "STY_FORMAT", hide_env = true)]
-    pub(crate) format: Option<Format>,
-    /// Write to a file, which appears when it is complete
-    #[arg(short, long, value_name = "FILE")]
-    pub(crate) output: Option<PathBuf>,
-    /// Replace the file of -o if it exists
-    #[arg(long)]
-    pub(crate) force: bool,
+    format: Option<Format>,
+    #[command(flatten)]
+    output: OutputArgs,
     /// Rows of each result to print at most
     #[arg(long, value_name = "N")]
-    pub(crate) max_rows: Option<u64>,
+    max_rows: Option<u64>,
     /// No line of column names in CSV and TSV
     #[arg(long)]
-    pub(crate) no_header: bool,
+    no_header: bool,
     /// A value for $NAME in the statements; may be repeated
     #[arg(short, long = "param", value_name = "NAME=VALUE")]
-    pub(crate) params: Vec<String>,
+    params: Vec<String>,
     /// Say on stderr how long each statement took, from its plan to its last row printed
     #[arg(long)]
-    pub(crate) timer: bool,
+    timer: bool,
     /// Say on stderr what each statement read and what pruned the rest [possible: table, json]
     ///
     /// The plan from its top, with rows and times of each operator, and under the store's own:
     /// segments, blocks and bytes read and pruned, by which statistic; rows into and out of each
     /// step and condition; time of each step, the sum of all threads. A condition that zone maps
-    /// prove for a whole block counts as asked first, of all its rows.
+    /// prove for a whole block counts as tested first, on all its rows.
     ///
     /// --stats=json is one object a line for each statement: sql, rows, total_ms (with printing),
     /// planning_ms, execution_ms, peak_memory_bytes (as in sty bench), spilled_bytes, spill_files,
     /// operators. README.md has the rest.
     #[arg(long, value_name = "FORMAT", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "table", hide_possible_values = true)]
-    pub(crate) stats: Option<StatsFormat>,
-    /// Threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = parse_threads, env = "STY_THREADS", hide_env = true)]
-    pub(crate) threads: Option<usize>,
-    /// Memory to use at most, such as 1GiB
-    #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "STY_MEMORY_LIMIT", hide_env = true)]
-    pub(crate) memory_limit: Option<u64>,
+    stats: Option<StatsFormat>,
+    #[command(flatten)]
+    resources: ResourceArgs,
     /// Give up after this long, such as 30s or 5m; exit code 5
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, env = "STY_TIMEOUT", hide_env = true)]
-    pub(crate) timeout: Option<Duration>,
+    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(env = "STY_TIMEOUT", hide_env = true)]
+    timeout: Option<Duration>,
     /// Where sorts and groups spill [default: the system's directory for temporary files]
     #[arg(long, value_name = "DIR", env = "STY_TEMP_DIR", hide_env = true)]
-    pub(crate) temp_dir: Option<PathBuf>,
-}
-
-impl QueryArgs {
-    /// The text of the statements, wherever it comes from.
-    pub(crate) fn statements(&self) -> Result<String, Failure> {
-        read_statements(self.sql.as_deref(), self.file.as_deref(), "query")
-    }
-}
-
-/// The text of a command's statements: given, in a file, or on stdin. A terminal as stdin gets help
-/// instead of silence.
-pub(super) fn read_statements(
-    sql: Option<&str>,
-    file: Option<&Path>,
-    command: &str,
-) -> Result<String, Failure> {
-    match (sql, file) {
-        (Some(sql), _) if sql != "-" => Ok(sql.to_owned()),
-        (_, Some(file)) if file.as_os_str() != "-" => {
-            std::fs::read_to_string(file).map_err(|error| Failure::io(file, &error))
-        }
-        _ if io::stdin().is_terminal() => Err(missing_input(command)),
-        _ => {
-            let mut text = String::new();
-            let read = io::stdin().lock().read_to_string(&mut text);
-            read.map_err(|error| Failure::io(Path::new("stdin"), &error))?;
-            Ok(text)
-        }
-    }
+    temp_dir: Option<PathBuf>,
 }
 
 /// Runs `sty query`.
 pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
-    let sql = args.statements()?;
+    let sql = args.statements.read("query")?;
     let mut parameters = Parameters::default();
     for assignment in &args.params {
         parameters.add(assignment).map_err(|e| Failure::usage(e.to_string()))?;
     }
     let options = SessionOptions {
-        threads: args.threads,
-        memory_limit: args.memory_limit,
+        threads: args.resources.threads.threads,
+        memory_limit: args.resources.memory_limit,
         temp_dir: args.temp_dir.clone(),
         create: true,
     };
@@ -148,115 +106,103 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
             format!("there is no store at '{}' and no statement to run", args.store.display());
         return Err(Failure::usage(what).hint("the store comes first: sty query STORE 'SELECT …'"));
     }
-    let (mut output, format, mut print) =
-        context.open_result(args.format, args.output.as_deref(), args.force)?;
-    print.header = !args.no_header;
-    print.max_rows = args.max_rows;
-    let watch = Watch::start(&session, args.timeout);
-    let (mut printed, before) = (false, held());
+    let OutputArgs { output: path, force } = &args.output;
+    let (mut output, format, options) =
+        context.open_result(args.format, path.as_deref(), *force)?;
+    let mut runner = Runner {
+        args,
+        context,
+        watch: QueryWatch::start(&session, args.timeout),
+        session,
+        parameters,
+        format,
+        options: PrintOptions { header: !args.no_header, max_rows: args.max_rows, ..options },
+        memory_before: anonymous_bytes(),
+        has_printed: false,
+    };
     for statement in &statements {
+        output = runner.run(statement, output)?;
+    }
+    output.commit()
+}
+
+/// Runs statements in order and prints their results to one output.
+struct Runner<'a> {
+    args: &'a QueryArgs,
+    context: &'a Context,
+    session: Session,
+    parameters: Parameters,
+    watch: QueryWatch,
+    format: Format,
+    options: PrintOptions,
+    /// Anonymous memory before the first statement, in bytes.
+    memory_before: Option<u64>,
+    /// Whether a statement had a result.
+    has_printed: bool,
+}
+
+impl Runner<'_> {
+    fn run(&mut self, statement: &Statement, output: Output) -> Result<Output, Failure> {
         let started = Instant::now();
-        let watched =
-            args.stats.map(|format| Watched::start(format, statement.to_string(), before));
-        let stream = match watched {
-            Some(_) => session.execute_timed(statement, &parameters),
-            None => session.execute(statement, &parameters),
+        let report = self.args.stats.map(|format| {
+            StatementReport::start(format, statement.to_string(), self.memory_before)
+        });
+        let stream = match report {
+            Some(_) => self.session.execute_timed(statement, &self.parameters),
+            None => self.session.execute(statement, &self.parameters),
         };
-        session.take_notes().iter().for_each(|note| context.note(note));
-        let mut stream = stream.map_err(|e| watch.reason(e))?;
+        self.session.take_notes().iter().for_each(|note| self.context.note(note));
+        let mut stream = stream.map_err(|error| self.watch.failure(error))?;
         if stream.schema().fields().is_empty() {
-            // CREATE VIEW, SET: nothing to print, not even an empty result.
+            // CREATE VIEW and SET have nothing to print, not even an empty result.
             for batch in &mut stream {
-                batch.map_err(|e| watch.reason(e))?;
+                batch.map_err(|error| self.watch.failure(error))?;
             }
-            watched.into_iter().for_each(|watched| watched.report(&stream.statistics()));
-            if args.timer {
-                context.note(&format!("done in {}", show_duration(started.elapsed())));
-            }
-            continue;
+            report.into_iter().for_each(|report| report.print(&stream.statistics()));
+            self.note_time("done", started);
+            return Ok(output);
         }
-        if printed && !format.holds_many() {
-            return Err(Failure::usage(
-                "a second statement has a result, and this format holds only one",
-            )
-            .hint(
-                "use --format jsonl, csv, tsv, markdown or table, or run the statements one by one",
-            ));
-        }
-        printed = true;
-        let mut printer = Printer::new(format, &stream.schema(), &print, output)?;
+        self.check_room_for_result()?;
+        let mut printer = Printer::new(self.format, &stream.schema(), &self.options, output)?;
         let mut rows = 0;
         for batch in &mut stream {
-            watch.check()?;
-            let batch = batch.map_err(|e| watch.reason(e))?;
+            self.watch.check()?;
+            let batch = batch.map_err(|error| self.watch.failure(error))?;
             rows += batch.num_rows() as u64;
             if printer.write(&batch)?.is_break() {
                 break;
             }
         }
-        let done = watched.is_some().then(|| stream.statistics());
+        let statistics = report.is_some().then(|| stream.statistics());
         drop(stream);
         let finished = printer.finish()?;
         if finished.cut {
-            context.note(&format!("cut after {} (--max-rows)", show_counted(finished.rows, "row")));
+            let rows = show_counted(finished.rows, "row");
+            self.context.note(&format!("cut after {rows} (--max-rows)"));
         }
-        if args.timer {
-            context.note(&format!(
-                "{} in {}",
-                show_counted(rows, "row"),
-                show_duration(started.elapsed())
+        self.note_time(&show_counted(rows, "row"), started);
+        if let Some((report, statistics)) = report.zip(statistics) {
+            report.print(&statistics);
+        }
+        Ok(finished.output)
+    }
+
+    /// Fails for a second result if the format holds only one.
+    fn check_room_for_result(&mut self) -> Result<(), Failure> {
+        if self.has_printed && !self.format.holds_many() {
+            let what = "a second statement has a result, and this format holds only one";
+            return Err(Failure::usage(what).hint(
+                "use --format jsonl, csv, tsv, markdown or table, or run the statements one by one",
             ));
         }
-        if let (Some(watched), Some(done)) = (watched, done) {
-            watched.report(&done);
-        }
-        output = finished.output;
-    }
-    output.commit()
-}
-
-/// Ends the query on Ctrl-C and at the timeout, also while it is between two batches.
-pub(super) struct Watch {
-    interrupted: Arc<AtomicBool>,
-    timed_out: Arc<AtomicBool>,
-    timeout: Option<Duration>,
-}
-
-impl Watch {
-    pub(super) fn start(session: &Session, timeout: Option<Duration>) -> Watch {
-        let watch =
-            Watch { interrupted: signals::cancellation(), timed_out: Arc::default(), timeout };
-        let (interrupted, timed_out) =
-            (Arc::clone(&watch.interrupted), Arc::clone(&watch.timed_out));
-        let (canceller, started) = (session.canceller(), Instant::now());
-        std::thread::spawn(move || {
-            while !interrupted.load(Ordering::Relaxed) {
-                if timeout.is_some_and(|timeout| started.elapsed() >= timeout) {
-                    timed_out.store(true, Ordering::Relaxed);
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(20));
-            }
-            canceller.cancel();
-        });
-        watch
+        self.has_printed = true;
+        Ok(())
     }
 
-    pub(super) fn check(&self) -> Result<(), Failure> {
-        if self.interrupted.load(Ordering::Relaxed) {
-            return Err(Failure::interrupted());
+    /// Says how long a statement took, if `--timer` asks for it.
+    fn note_time(&self, what: &str, started: Instant) {
+        if self.args.timer {
+            self.context.note(&format!("{what} in {}", show_duration(started.elapsed())));
         }
-        match self.timeout {
-            Some(timeout) if self.timed_out.load(Ordering::Relaxed) => {
-                Err(Error::LimitExceeded(format!("timeout of {} reached", show_duration(timeout)))
-                    .into())
-            }
-            _ => Ok(()),
-        }
-    }
-
-    /// Why a query was cancelled, or the error itself.
-    pub(super) fn reason(&self, error: Error) -> Failure {
-        self.check().err().unwrap_or_else(|| error.into())
     }
 }

@@ -1,15 +1,12 @@
-//! `sty schema`: the columns of a table.
+//! `sty schema`: lists the columns of a table.
 
-use clap::Args;
-
-use super::paths::TablePath;
-use crate::printers::Format;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StringArray, UInt32Array};
-use stylobate::store::Store;
+use clap::Args;
 
-use super::tables::print_one;
+use crate::args::choices::ListFormat;
+use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
 
@@ -21,17 +18,15 @@ use crate::errors::Failure;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct SchemaArgs {
-    /// The table
-    #[arg(value_name = "STORE/TABLE")]
-    pub(crate) table: TablePath,
-    /// Format of the list [default: table on a terminal, else csv]
-    #[arg(long, value_enum)]
-    pub(crate) format: Option<Format>,
+    #[command(flatten)]
+    table: TableArg,
+    #[command(flatten)]
+    list: ListFormat,
 }
 
 /// Runs `sty schema`.
 pub(crate) fn run(args: &SchemaArgs, context: &Context) -> Result<(), Failure> {
-    let snapshot = Store::open(&args.table.store).table(&args.table.table)?.snapshot()?;
+    let snapshot = args.table.path.snapshot(None)?;
     let columns = snapshot.schema().columns();
     let names: ArrayRef =
         Arc::new(columns.iter().map(|c| Some(c.name.to_string())).collect::<StringArray>());
@@ -46,5 +41,5 @@ pub(crate) fn run(args: &SchemaArgs, context: &Context) -> Result<(), Failure> {
         ("id", ids),
         ("nullable", nullable),
     ])?;
-    print_one(&batch, args.format, context)
+    context.print_batch(&batch, args.list.format)
 }

@@ -1,18 +1,15 @@
-//! `sty tables`: what is in a store.
+//! `sty tables`: lists the tables of a store.
 
 use std::path::PathBuf;
-
-use clap::Args;
-
-use crate::printers::Format;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use clap::Args;
 use stylobate::store::Store;
 
+use crate::args::choices::ListFormat;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::printers::Printer;
 
 /// List the tables of a store: rows, columns, segments, bytes
 ///
@@ -23,10 +20,9 @@ use crate::printers::Printer;
 #[command(verbatim_doc_comment)]
 pub(crate) struct TablesArgs {
     /// The store's directory
-    pub(crate) store: PathBuf,
-    /// Format of the list [default: table on a terminal, else csv]
-    #[arg(long, value_enum)]
-    pub(crate) format: Option<Format>,
+    store: PathBuf,
+    #[command(flatten)]
+    list: ListFormat,
 }
 
 /// Runs `sty tables`.
@@ -51,17 +47,5 @@ pub(crate) fn run(args: &TablesArgs, context: &Context) -> Result<(), Failure> {
     for (name, values) in ["rows", "columns", "segments", "bytes"].into_iter().zip(counts) {
         columns.push((name, Arc::new(UInt64Array::from(values))));
     }
-    print_one(&RecordBatch::try_from_iter(columns)?, args.format, context)
-}
-
-/// Prints one batch as a whole result on stdout.
-pub(crate) fn print_one(
-    batch: &RecordBatch,
-    format: Option<Format>,
-    context: &Context,
-) -> Result<(), Failure> {
-    let (output, format, options) = context.open_result(format, None, false)?;
-    let mut printer = Printer::new(format, &batch.schema(), &options, output)?;
-    let _ = printer.write(batch)?;
-    printer.finish()?.output.commit()
+    context.print_batch(&RecordBatch::try_from_iter(columns)?, args.list.format)
 }

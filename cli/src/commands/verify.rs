@@ -1,14 +1,12 @@
-//! `sty verify`: every byte of a store, checked.
-
-use std::path::PathBuf;
+//! `sty verify`: checks every byte of a store.
 
 use clap::Args;
+use stylobate::store::verify;
 
-use super::paths::Scope;
-use stylobate::store::{Store, verify};
-
+use crate::args::table::ScopeArg;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::signals;
 use crate::units::{show_counted, show_size};
 
 /// Read every byte of a store or a table and check it
@@ -22,31 +20,16 @@ use crate::units::{show_counted, show_size};
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct VerifyArgs {
-    /// A store, or one table of it
-    #[arg(value_name = "STORE[/TABLE]")]
-    path: PathBuf,
-}
-
-impl VerifyArgs {
-    /// What is to be checked.
-    pub(crate) fn scope(&self) -> Scope {
-        Scope::of(&self.path)
-    }
+    #[command(flatten)]
+    scope: ScopeArg,
 }
 
 /// Runs `sty verify`.
 pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
-    let (store, tables) = match args.scope() {
-        Scope::Table(path) => (Store::open(path.store), vec![path.table]),
-        Scope::Store(path) => {
-            let store = Store::open(path);
-            let tables = store.tables()?;
-            (store, tables)
-        }
-    };
+    let (store, tables) = args.scope.tables()?;
     let mut damaged = 0;
     for name in &tables {
-        crate::signals::check()?;
+        signals::check()?;
         let snapshot = store.table(name)?.snapshot()?;
         let report = verify::verify(&snapshot);
         for problem in report.problems {

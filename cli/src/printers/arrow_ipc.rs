@@ -1,10 +1,11 @@
-//! Arrow IPC: the stream format in a pipe, where readers start before the end, and the file format
-//! with `-o`, where they want to seek.
+//! Arrow IPC: the stream format in a pipe, since readers start before the end, and the file format
+//! with `-o`, so that readers can seek.
 
 use arrow_array::RecordBatch;
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::SchemaRef;
 
+use super::flush::FLUSH_BYTES;
 use super::plain_types::{plain_batch, plain_schema};
 use crate::errors::Failure;
 use crate::output::Output;
@@ -24,7 +25,7 @@ impl ArrowPrinter {
     pub(super) fn new(schema: &SchemaRef, output: Output) -> Result<Self, Failure> {
         let schema = plain_schema(schema);
         let is_file = output.is_file();
-        let buffered = std::io::BufWriter::with_capacity(super::FLUSH_AT, output);
+        let buffered = std::io::BufWriter::with_capacity(FLUSH_BYTES, output);
         let writer = if is_file {
             Writer::File(FileWriter::try_new(buffered, &schema)?)
         } else {

@@ -1,23 +1,23 @@
-//! One column of a batch, ready to be printed cell by cell: the array's type is looked at once per
-//! batch, and a cell costs a jump and the bytes it appends.
+//! One column of a batch, ready to be printed cell by cell. The array's type is resolved once per
+//! batch, so that a cell costs a jump and the bytes that it appends.
 //!
 //! This is the one rule by which values become text, whatever the output format:
 //!
 //! | type | CSV, TSV, table, Markdown | JSON |
 //! | --- | --- | --- |
 //! | integers, decimals | plain digits, exact | the same, as numbers, also beyond 2⁵³ |
-//! | floats | the shortest text that reads back as the same value (`0.1`, `1e300`, `-0.0`) | the same |
+//! | floats | the shortest text of the same value (`0.1`, `1e300`, `-0.0`) | the same |
 //! | not finite | `NaN`, `inf`, `-inf` | strings `"NaN"`, `"Infinity"`, `"-Infinity"` |
 //! | booleans | `true`, `false` | the same |
 //! | dates | `2015-07-01` | the same, as strings |
-//! | timestamps | `2015-07-01 13:05:00[.123456]`, with a zone `…+02:00` | `T` in place of the space |
+//! | timestamps | `2015-07-01 13:05:00[.123456]`, with a zone `…+02:00` | `T` for the space |
 //! | times | `13:05:00[.123456]` | the same, as strings |
 //! | text | as it is | as strings |
 //! | binary | `\x` and hexadecimal digits | the same, as strings |
 //! | lists, structs, maps | their JSON | JSON |
 //!
-//! A fraction of a second has three, six or nine digits, as few as hold it, and is left out if it
-//! is zero.
+//! A fraction of a second has three, six or nine digits, as few as hold it, and is omitted if it is
+//! zero.
 
 use arrow_array::cast::AsArray;
 use arrow_array::timezone::Tz;
@@ -41,11 +41,11 @@ use super::{json_text, number, time};
 /// A column of a batch.
 pub(super) struct Cells<'a> {
     nulls: Option<NullBuffer>,
-    kind: Kind<'a>,
+    values: Values<'a>,
 }
 
-/// The typed view of the column's values.
-enum Kind<'a> {
+/// A typed view of the column's values.
+enum Values<'a> {
     Null,
     Bool(&'a BooleanArray),
     Int8(&'a [i8]),
@@ -79,74 +79,75 @@ enum Kind<'a> {
     Other(Box<ArrayFormatter<'a>>),
 }
 
-/// What a reader has to be told about a cell's text.
+/// What the text of a column's cells may hold, which decides on quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Shape {
-    /// Free text: may hold anything, also nothing.
-    Text,
-    /// JSON of a nested value, or a rare type's text: may hold delimiters, is never empty.
+pub(super) enum TextKind {
+    /// Text of the user, which may hold anything and may be empty.
+    Free,
+    /// JSON of a nested value, or the text of a rare type. It may hold delimiters and is never
+    /// empty.
     Composite,
-    /// Digits and a few signs: needs no quotes.
+    /// Digits and a few signs, which need no quotes.
     Plain,
 }
 
 impl<'a> Cells<'a> {
-    /// Looks at the array's type.
+    /// Resolves the array's type.
     pub(super) fn new(array: &'a dyn Array) -> Result<Self, ArrowError> {
-        Ok(Cells { nulls: array.nulls().cloned(), kind: Kind::new(array)? })
+        Ok(Cells { nulls: array.nulls().cloned(), values: Values::new(array)? })
     }
 
-    /// Whether this row has no value.
+    /// Whether the row is null.
     pub(super) fn is_null(&self, row: usize) -> bool {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
             return true;
         }
-        match &self.kind {
-            Kind::Null => true,
-            Kind::Dictionary { keys, values } => {
+        match &self.values {
+            Values::Null => true,
+            Values::Dictionary { keys, values } => {
                 keys.get(row).is_none_or(|key| values.is_null(*key))
             }
             _ => false,
         }
     }
 
-    /// What kind of text [`Cells::write_text`] appends.
-    pub(super) fn shape(&self) -> Shape {
-        match &self.kind {
-            Kind::Utf8(_) | Kind::LargeUtf8(_) | Kind::Utf8View(_) => Shape::Text,
-            Kind::List { .. } | Kind::Struct(_) | Kind::Map { .. } | Kind::Other(_) => {
-                Shape::Composite
+    /// What [`Cells::write_text`] may append.
+    pub(super) fn text_kind(&self) -> TextKind {
+        match &self.values {
+            Values::Utf8(_) | Values::LargeUtf8(_) | Values::Utf8View(_) => TextKind::Free,
+            Values::List { .. } | Values::Struct(_) | Values::Map { .. } | Values::Other(_) => {
+                TextKind::Composite
             }
-            Kind::Dictionary { values, .. } => values.shape(),
-            _ => Shape::Plain,
+            Values::Dictionary { values, .. } => values.text_kind(),
+            _ => TextKind::Plain,
         }
     }
 
-    /// The value itself where it is stored as text.
+    /// The value itself, if the column is text.
     pub(super) fn text(&self, row: usize) -> Option<&str> {
-        match &self.kind {
-            Kind::Utf8(values) => Some(values.value(row)),
-            Kind::LargeUtf8(values) => Some(values.value(row)),
-            Kind::Utf8View(values) => Some(values.value(row)),
-            Kind::Dictionary { keys, values } => values.text(*keys.get(row)?),
+        match &self.values {
+            Values::Utf8(values) => Some(values.value(row)),
+            Values::LargeUtf8(values) => Some(values.value(row)),
+            Values::Utf8View(values) => Some(values.value(row)),
+            Values::Dictionary { keys, values } => values.text(*keys.get(row)?),
             _ => None,
         }
     }
 
-    /// The value itself where it is a float.
+    /// The value itself, if the column holds floats.
     pub(super) fn float(&self, row: usize) -> Option<f64> {
-        match &self.kind {
-            Kind::Float16(values) => values.get(row).map(|value| f64::from(*value)),
-            Kind::Float32(values) => values.get(row).map(|value| f64::from(*value)),
-            Kind::Float64(values) => values.get(row).copied(),
-            Kind::Dictionary { keys, values } => values.float(*keys.get(row)?),
+        match &self.values {
+            Values::Float16(values) => values.get(row).map(|value| f64::from(*value)),
+            Values::Float32(values) => values.get(row).map(|value| f64::from(*value)),
+            Values::Float64(values) => values.get(row).copied(),
+            Values::Dictionary { keys, values } => values.float(*keys.get(row)?),
             _ => None,
         }
     }
 
-    /// Appends the value's text without quotes; nothing for null.
+    /// Appends the value's text without quotes, or nothing for null.
     pub(super) fn write_text(&self, row: usize, out: &mut Vec<u8>) -> Result<(), ArrowError> {
-        if !self.is_null(row) { self.kind.write_text(row, out, b' ') } else { Ok(()) }
+        if !self.is_null(row) { self.values.write_text(row, out, b' ') } else { Ok(()) }
     }
 
     /// Appends the value as JSON.
@@ -155,42 +156,42 @@ impl<'a> Cells<'a> {
             out.extend_from_slice(b"null");
             return Ok(());
         }
-        self.kind.write_json(row, out)
+        self.values.write_json(row, out)
     }
 }
 
-impl<'a> Kind<'a> {
+impl<'a> Values<'a> {
     fn new(array: &'a dyn Array) -> Result<Self, ArrowError> {
         Ok(match array.data_type() {
-            DataType::Null => Kind::Null,
-            DataType::Boolean => Kind::Bool(array.as_boolean()),
-            DataType::Int8 => Kind::Int8(array.as_primitive::<Int8Type>().values()),
-            DataType::Int16 => Kind::Int16(array.as_primitive::<Int16Type>().values()),
-            DataType::Int32 => Kind::Int32(array.as_primitive::<Int32Type>().values()),
-            DataType::Int64 => Kind::Int64(array.as_primitive::<Int64Type>().values()),
-            DataType::UInt8 => Kind::UInt8(array.as_primitive::<UInt8Type>().values()),
-            DataType::UInt16 => Kind::UInt16(array.as_primitive::<UInt16Type>().values()),
-            DataType::UInt32 => Kind::UInt32(array.as_primitive::<UInt32Type>().values()),
-            DataType::UInt64 => Kind::UInt64(array.as_primitive::<UInt64Type>().values()),
-            DataType::Float16 => Kind::Float16(array.as_primitive::<Float16Type>().values()),
-            DataType::Float32 => Kind::Float32(array.as_primitive::<Float32Type>().values()),
-            DataType::Float64 => Kind::Float64(array.as_primitive::<Float64Type>().values()),
+            DataType::Null => Values::Null,
+            DataType::Boolean => Values::Bool(array.as_boolean()),
+            DataType::Int8 => Values::Int8(array.as_primitive::<Int8Type>().values()),
+            DataType::Int16 => Values::Int16(array.as_primitive::<Int16Type>().values()),
+            DataType::Int32 => Values::Int32(array.as_primitive::<Int32Type>().values()),
+            DataType::Int64 => Values::Int64(array.as_primitive::<Int64Type>().values()),
+            DataType::UInt8 => Values::UInt8(array.as_primitive::<UInt8Type>().values()),
+            DataType::UInt16 => Values::UInt16(array.as_primitive::<UInt16Type>().values()),
+            DataType::UInt32 => Values::UInt32(array.as_primitive::<UInt32Type>().values()),
+            DataType::UInt64 => Values::UInt64(array.as_primitive::<UInt64Type>().values()),
+            DataType::Float16 => Values::Float16(array.as_primitive::<Float16Type>().values()),
+            DataType::Float32 => Values::Float32(array.as_primitive::<Float32Type>().values()),
+            DataType::Float64 => Values::Float64(array.as_primitive::<Float64Type>().values()),
             DataType::Decimal128(_, scale) => {
-                Kind::Decimal(array.as_primitive::<Decimal128Type>().values(), *scale)
+                Values::Decimal(array.as_primitive::<Decimal128Type>().values(), *scale)
             }
-            DataType::Utf8 => Kind::Utf8(array.as_string()),
-            DataType::LargeUtf8 => Kind::LargeUtf8(array.as_string()),
-            DataType::Utf8View => Kind::Utf8View(array.as_string_view()),
-            DataType::Binary => Kind::Binary(array.as_binary()),
-            DataType::LargeBinary => Kind::LargeBinary(array.as_binary()),
-            DataType::BinaryView => Kind::BinaryView(array.as_binary_view()),
-            DataType::FixedSizeBinary(_) => Kind::FixedBinary(array.as_fixed_size_binary()),
+            DataType::Utf8 => Values::Utf8(array.as_string()),
+            DataType::LargeUtf8 => Values::LargeUtf8(array.as_string()),
+            DataType::Utf8View => Values::Utf8View(array.as_string_view()),
+            DataType::Binary => Values::Binary(array.as_binary()),
+            DataType::LargeBinary => Values::LargeBinary(array.as_binary()),
+            DataType::BinaryView => Values::BinaryView(array.as_binary_view()),
+            DataType::FixedSizeBinary(_) => Values::FixedBinary(array.as_fixed_size_binary()),
             DataType::Date32
             | DataType::Date64
             | DataType::Time32(_)
             | DataType::Time64(_)
-            | DataType::Timestamp(..) => Kind::temporal(array)?,
-            _ => Kind::composite(array)?,
+            | DataType::Timestamp(..) => Values::temporal(array)?,
+            _ => Values::composite(array)?,
         })
     }
 
@@ -202,21 +203,21 @@ impl<'a> Kind<'a> {
             TimeUnit::Nanosecond => 1_000_000_000,
         };
         Ok(match array.data_type() {
-            DataType::Date32 => Kind::Date(array.as_primitive::<Date32Type>().values()),
-            DataType::Date64 => Kind::DateMillis(array.as_primitive::<Date64Type>().values()),
+            DataType::Date32 => Values::Date(array.as_primitive::<Date32Type>().values()),
+            DataType::Date64 => Values::DateMillis(array.as_primitive::<Date64Type>().values()),
             DataType::Time32(unit) => {
                 let values = match unit {
                     TimeUnit::Second => array.as_primitive::<Time32SecondType>().values(),
                     _ => array.as_primitive::<Time32MillisecondType>().values(),
                 };
-                Kind::Time32 { values, per_second: seconds(unit) }
+                Values::Time32 { values, per_second: seconds(unit) }
             }
             DataType::Time64(unit) => {
                 let values = match unit {
                     TimeUnit::Nanosecond => array.as_primitive::<Time64NanosecondType>().values(),
                     _ => array.as_primitive::<Time64MicrosecondType>().values(),
                 };
-                Kind::Time64 { values, per_second: seconds(unit) }
+                Values::Time64 { values, per_second: seconds(unit) }
             }
             DataType::Timestamp(unit, zone) => {
                 let values = match unit {
@@ -232,9 +233,9 @@ impl<'a> Kind<'a> {
                     }
                 };
                 let zone = zone.as_deref().map(str::parse).transpose()?;
-                Kind::Timestamp { values, per_second: seconds(unit), zone }
+                Values::Timestamp { values, per_second: seconds(unit), zone }
             }
-            _ => Kind::Other(Box::new(ArrayFormatter::try_new(array, &FALLBACK)?)),
+            _ => Values::Other(Box::new(ArrayFormatter::try_new(array, &FALLBACK_FORMAT)?)),
         })
     }
 
@@ -245,32 +246,32 @@ impl<'a> Kind<'a> {
                 let list = array.as_list::<i32>();
                 let bounds =
                     list.offsets().windows(2).map(|w| (w[0] as usize, w[1] as usize)).collect();
-                Kind::List { bounds, values: boxed(list.values())? }
+                Values::List { bounds, values: boxed(list.values())? }
             }
             DataType::LargeList(_) => {
                 let list = array.as_list::<i64>();
                 let bounds =
                     list.offsets().windows(2).map(|w| (w[0] as usize, w[1] as usize)).collect();
-                Kind::List { bounds, values: boxed(list.values())? }
+                Values::List { bounds, values: boxed(list.values())? }
             }
             DataType::FixedSizeList(_, size) => {
                 let list = array.as_fixed_size_list();
                 let size = usize::try_from(*size).unwrap_or(0);
                 let bounds = (0..list.len()).map(|i| (i * size, (i + 1) * size)).collect();
-                Kind::List { bounds, values: boxed(list.values())? }
+                Values::List { bounds, values: boxed(list.values())? }
             }
             DataType::Struct(fields) => {
                 let columns = array.as_struct().columns().iter();
                 let named = columns
                     .zip(fields)
                     .map(|(column, f)| Ok((f.name().clone(), Cells::new(column)?)));
-                Kind::Struct(named.collect::<Result<_, ArrowError>>()?)
+                Values::Struct(named.collect::<Result<_, ArrowError>>()?)
             }
             DataType::Map(..) => {
                 let map = array.as_map();
                 let bounds =
                     map.offsets().windows(2).map(|w| (w[0] as usize, w[1] as usize)).collect();
-                Kind::Map { bounds, keys: boxed(map.keys())?, values: boxed(map.values())? }
+                Values::Map { bounds, keys: boxed(map.keys())?, values: boxed(map.values())? }
             }
             DataType::Dictionary(..) => {
                 let dictionary = array.as_any_dictionary();
@@ -281,88 +282,97 @@ impl<'a> Kind<'a> {
                 } else {
                     dictionary.normalized_keys()
                 };
-                Kind::Dictionary { keys, values }
+                Values::Dictionary { keys, values }
             }
-            _ => Kind::Other(Box::new(ArrayFormatter::try_new(array, &FALLBACK)?)),
+            _ => Values::Other(Box::new(ArrayFormatter::try_new(array, &FALLBACK_FORMAT)?)),
         })
     }
 
-    /// Appends the value's text; `between` stands between date and time.
-    fn write_text(&self, row: usize, out: &mut Vec<u8>, between: u8) -> Result<(), ArrowError> {
+    /// Appends the value's text, with `separator` separator date and time.
+    fn write_text(&self, row: usize, out: &mut Vec<u8>, separator: u8) -> Result<(), ArrowError> {
         match self {
-            Kind::Null => {}
-            Kind::Bool(values) => {
+            Values::Null => {}
+            Values::Bool(values) => {
                 out.extend_from_slice(if values.value(row) { b"true" } else { b"false" })
             }
-            Kind::Int8(values) => number::integer(values[row], out),
-            Kind::Int16(values) => number::integer(values[row], out),
-            Kind::Int32(values) => number::integer(values[row], out),
-            Kind::Int64(values) => number::integer(values[row], out),
-            Kind::UInt8(values) => number::integer(values[row], out),
-            Kind::UInt16(values) => number::integer(values[row], out),
-            Kind::UInt32(values) => number::integer(values[row], out),
-            Kind::UInt64(values) => number::integer(values[row], out),
-            Kind::Float16(values) => number::float32(values[row].to_f32(), out),
-            Kind::Float32(values) => number::float32(values[row], out),
-            Kind::Float64(values) => number::float64(values[row], out),
-            Kind::Decimal(values, scale) => number::decimal(values[row], *scale, out),
-            Kind::Date(values) => time::date(i64::from(values[row]), out),
-            Kind::DateMillis(values) => time::timestamp(values[row], 1_000, None, between, out),
-            Kind::Timestamp { values, per_second, zone } => {
-                time::timestamp(values[row], *per_second, zone.as_ref(), between, out);
+            Values::Int8(values) => number::integer(values[row], out),
+            Values::Int16(values) => number::integer(values[row], out),
+            Values::Int32(values) => number::integer(values[row], out),
+            Values::Int64(values) => number::integer(values[row], out),
+            Values::UInt8(values) => number::integer(values[row], out),
+            Values::UInt16(values) => number::integer(values[row], out),
+            Values::UInt32(values) => number::integer(values[row], out),
+            Values::UInt64(values) => number::integer(values[row], out),
+            Values::Float16(values) => number::float32(values[row].to_f32(), out),
+            Values::Float32(values) => number::float32(values[row], out),
+            Values::Float64(values) => number::float64(values[row], out),
+            Values::Decimal(values, scale) => number::decimal(values[row], *scale, out),
+            Values::Date(values) => time::date(i64::from(values[row]), out),
+            Values::DateMillis(values) => time::timestamp(values[row], 1_000, None, separator, out),
+            Values::Timestamp { values, per_second, zone } => {
+                time::timestamp(values[row], *per_second, zone.as_ref(), separator, out);
             }
-            Kind::Time32 { values, per_second } => {
+            Values::Time32 { values, per_second } => {
                 time::time(i64::from(values[row]), *per_second, out)
             }
-            Kind::Time64 { values, per_second } => time::time(values[row], *per_second, out),
-            Kind::Utf8(values) => out.extend_from_slice(values.value(row).as_bytes()),
-            Kind::LargeUtf8(values) => out.extend_from_slice(values.value(row).as_bytes()),
-            Kind::Utf8View(values) => out.extend_from_slice(values.value(row).as_bytes()),
-            Kind::Binary(values) => number::hex(values.value(row), out),
-            Kind::LargeBinary(values) => number::hex(values.value(row), out),
-            Kind::BinaryView(values) => number::hex(values.value(row), out),
-            Kind::FixedBinary(values) => number::hex(values.value(row), out),
-            Kind::Dictionary { keys, values } => values.kind.write_text(keys[row], out, between)?,
-            Kind::List { .. } | Kind::Struct(_) | Kind::Map { .. } => self.write_json(row, out)?,
-            Kind::Other(formatter) => rare(formatter, row, out)?,
+            Values::Time64 { values, per_second } => time::time(values[row], *per_second, out),
+            Values::Utf8(values) => out.extend_from_slice(values.value(row).as_bytes()),
+            Values::LargeUtf8(values) => out.extend_from_slice(values.value(row).as_bytes()),
+            Values::Utf8View(values) => out.extend_from_slice(values.value(row).as_bytes()),
+            Values::Binary(values) => number::hex(values.value(row), out),
+            Values::LargeBinary(values) => number::hex(values.value(row), out),
+            Values::BinaryView(values) => number::hex(values.value(row), out),
+            Values::FixedBinary(values) => number::hex(values.value(row), out),
+            Values::Dictionary { keys, values } => {
+                values.values.write_text(keys[row], out, separator)?
+            }
+            Values::List { .. } | Values::Struct(_) | Values::Map { .. } => {
+                self.write_json(row, out)?
+            }
+            Values::Other(formatter) => write_fallback(formatter, row, out)?,
         }
         Ok(())
     }
 
     fn write_json(&self, row: usize, out: &mut Vec<u8>) -> Result<(), ArrowError> {
         match self {
-            Kind::Null => out.extend_from_slice(b"null"),
-            Kind::Float16(values) if !values[row].is_finite() => {
-                not_finite(values[row].to_f64(), out)
+            Values::Null => out.extend_from_slice(b"null"),
+            Values::Float16(values) if !values[row].is_finite() => {
+                write_not_finite(values[row].to_f64(), out)
             }
-            Kind::Float32(values) if !values[row].is_finite() => {
-                not_finite(f64::from(values[row]), out)
+            Values::Float32(values) if !values[row].is_finite() => {
+                write_not_finite(f64::from(values[row]), out)
             }
-            Kind::Float64(values) if !values[row].is_finite() => not_finite(values[row], out),
-            Kind::Utf8(values) => json_text::string(values.value(row), out),
-            Kind::LargeUtf8(values) => json_text::string(values.value(row), out),
-            Kind::Utf8View(values) => json_text::string(values.value(row), out),
-            Kind::Binary(_) | Kind::LargeBinary(_) | Kind::BinaryView(_) | Kind::FixedBinary(_) => {
+            Values::Float64(values) if !values[row].is_finite() => {
+                write_not_finite(values[row], out)
+            }
+            Values::Utf8(values) => json_text::string(values.value(row), out),
+            Values::LargeUtf8(values) => json_text::string(values.value(row), out),
+            Values::Utf8View(values) => json_text::string(values.value(row), out),
+            Values::Binary(_)
+            | Values::LargeBinary(_)
+            | Values::BinaryView(_)
+            | Values::FixedBinary(_) => {
                 out.extend_from_slice(b"\"\\");
                 self.write_text(row, out, b'T')?;
                 out.push(b'"');
             }
-            Kind::Date(_)
-            | Kind::DateMillis(_)
-            | Kind::Timestamp { .. }
-            | Kind::Time32 { .. }
-            | Kind::Time64 { .. } => {
+            Values::Date(_)
+            | Values::DateMillis(_)
+            | Values::Timestamp { .. }
+            | Values::Time32 { .. }
+            | Values::Time64 { .. } => {
                 out.push(b'"');
                 self.write_text(row, out, b'T')?;
                 out.push(b'"');
             }
-            Kind::Dictionary { keys, values } => values.write_json(keys[row], out)?,
-            Kind::List { bounds, values } => list(bounds[row], values, out)?,
-            Kind::Struct(fields) => object(fields, row, out)?,
-            Kind::Map { bounds, keys, values } => map(bounds[row], keys, values, out)?,
-            Kind::Other(formatter) => {
+            Values::Dictionary { keys, values } => values.write_json(keys[row], out)?,
+            Values::List { bounds, values } => write_list(bounds[row], values, out)?,
+            Values::Struct(fields) => write_object(fields, row, out)?,
+            Values::Map { bounds, keys, values } => write_map(bounds[row], keys, values, out)?,
+            Values::Other(formatter) => {
                 let mut text = Vec::new();
-                rare(formatter, row, &mut text)?;
+                write_fallback(formatter, row, &mut text)?;
                 json_text::string(&String::from_utf8_lossy(&text), out);
             }
             _ => self.write_text(row, out, b'T')?,
@@ -371,10 +381,14 @@ impl<'a> Kind<'a> {
     }
 }
 
-/// How rare types (intervals, durations, wide decimals, unions) are shown.
-const FALLBACK: FormatOptions<'static> = FormatOptions::new().with_display_error(false);
+/// How rare types are shown: intervals, durations, wide decimals, unions.
+const FALLBACK_FORMAT: FormatOptions<'static> = FormatOptions::new().with_display_error(false);
 
-fn rare(formatter: &ArrayFormatter<'_>, row: usize, out: &mut Vec<u8>) -> Result<(), ArrowError> {
+fn write_fallback(
+    formatter: &ArrayFormatter<'_>,
+    row: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), ArrowError> {
     use std::fmt::Write as _;
     let mut text = String::new();
     write!(text, "{}", formatter.value(row)).map_err(|_| {
@@ -384,7 +398,7 @@ fn rare(formatter: &ArrayFormatter<'_>, row: usize, out: &mut Vec<u8>) -> Result
     Ok(())
 }
 
-fn not_finite(value: f64, out: &mut Vec<u8>) {
+fn write_not_finite(value: f64, out: &mut Vec<u8>) {
     out.extend_from_slice(match value {
         v if v.is_nan() => b"\"NaN\"".as_slice(),
         v if v > 0.0 => b"\"Infinity\"",
@@ -392,7 +406,7 @@ fn not_finite(value: f64, out: &mut Vec<u8>) {
     });
 }
 
-fn list(
+fn write_list(
     (start, end): (usize, usize),
     values: &Cells<'_>,
     out: &mut Vec<u8>,
@@ -408,7 +422,11 @@ fn list(
     Ok(())
 }
 
-fn object(fields: &[(String, Cells<'_>)], row: usize, out: &mut Vec<u8>) -> Result<(), ArrowError> {
+fn write_object(
+    fields: &[(String, Cells<'_>)],
+    row: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), ArrowError> {
     out.push(b'{');
     for (at, (name, cells)) in fields.iter().enumerate() {
         if at > 0 {
@@ -422,8 +440,8 @@ fn object(fields: &[(String, Cells<'_>)], row: usize, out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// A map is an object; a key that is no text becomes a string by way of its text.
-fn map(
+/// Appends a map as an object. A key that is not text becomes a string of its text.
+fn write_map(
     (start, end): (usize, usize),
     keys: &Cells<'_>,
     values: &Cells<'_>,

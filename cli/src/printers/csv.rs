@@ -1,36 +1,36 @@
-//! CSV and TSV (RFC 4180 with `\n`): read back by our own reader, DuckDB, pandas and everyone else.
+//! CSV and TSV (RFC 4180 with `\n`), as our own reader, DuckDB, pandas and others read them.
 //!
-//! A field is quoted if it holds the delimiter, a quote or a line break, or if it is text of no
-//! length: an empty field is null, `""` is the empty text. A result of one column shows null as an
+//! A field is quoted if it holds the delimiter, a quote or a line break, or if it is the empty
+//! text: an empty field is null, and `""` is the empty text. In a result of one column, null is an
 //! empty line.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::cells::{Cells, Shape};
-use super::{FLUSH_AT, flush};
+use super::cells::{Cells, TextKind};
+use super::flush::{FLUSH_BYTES, flush};
 use crate::errors::Failure;
 use crate::output::Output;
 
 /// Writes one result as delimited text.
 pub(super) struct CsvPrinter {
     delimiter: u8,
-    /// Bytes that call for quotes.
-    special: [bool; 256],
+    /// The bytes that need quotes.
+    needs_quotes: [bool; 256],
     buffer: Vec<u8>,
-    /// A composite value's text, before it is quoted.
+    /// The text of a composite value before it is quoted.
     scratch: Vec<u8>,
     output: Output,
 }
 
 impl CsvPrinter {
     pub(super) fn new(schema: &SchemaRef, delimiter: u8, header: bool, output: Output) -> Self {
-        let mut special = [false; 256];
+        let mut needs_quotes = [false; 256];
         for byte in [delimiter, b'"', b'\n', b'\r'] {
-            special[usize::from(byte)] = true;
+            needs_quotes[usize::from(byte)] = true;
         }
         let mut printer =
-            CsvPrinter { delimiter, special, buffer: Vec::new(), scratch: Vec::new(), output };
+            CsvPrinter { delimiter, needs_quotes, buffer: Vec::new(), scratch: Vec::new(), output };
         if header && !schema.fields().is_empty() {
             printer.header(schema);
         }
@@ -42,45 +42,45 @@ impl CsvPrinter {
             if at > 0 {
                 self.buffer.push(self.delimiter);
             }
-            quote_if_needed(field.name().as_bytes(), &self.special, &mut self.buffer);
+            quote_if_needed(field.name().as_bytes(), &self.needs_quotes, &mut self.buffer);
         }
         self.buffer.push(b'\n');
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        let columns: Vec<(Shape, Cells<'_>)> = batch
+        let columns: Vec<(TextKind, Cells<'_>)> = batch
             .columns()
             .iter()
-            .map(|array| Cells::new(array).map(|cells| (cells.shape(), cells)))
+            .map(|array| Cells::new(array).map(|cells| (cells.text_kind(), cells)))
             .collect::<Result<_, _>>()?;
         for row in 0..batch.num_rows() {
-            for (at, (shape, cells)) in columns.iter().enumerate() {
+            for (at, (kind, cells)) in columns.iter().enumerate() {
                 if at > 0 {
                     self.buffer.push(self.delimiter);
                 }
-                self.field(*shape, cells, row)?;
+                self.field(*kind, cells, row)?;
             }
             self.buffer.push(b'\n');
-            if self.buffer.len() >= FLUSH_AT {
+            if self.buffer.len() >= FLUSH_BYTES {
                 flush(&mut self.buffer, &mut self.output)?;
             }
         }
         flush(&mut self.buffer, &mut self.output)
     }
 
-    fn field(&mut self, shape: Shape, cells: &Cells<'_>, row: usize) -> Result<(), Failure> {
-        match shape {
-            Shape::Plain => cells.write_text(row, &mut self.buffer)?,
-            Shape::Text if cells.is_null(row) => {}
-            Shape::Text => {
+    fn field(&mut self, kind: TextKind, cells: &Cells<'_>, row: usize) -> Result<(), Failure> {
+        match kind {
+            TextKind::Plain => cells.write_text(row, &mut self.buffer)?,
+            TextKind::Free if cells.is_null(row) => {}
+            TextKind::Free => {
                 let text = cells.text(row).unwrap_or_default();
-                quote_if_needed(text.as_bytes(), &self.special, &mut self.buffer);
+                quote_if_needed(text.as_bytes(), &self.needs_quotes, &mut self.buffer);
             }
-            Shape::Composite if cells.is_null(row) => {}
-            Shape::Composite => {
+            TextKind::Composite if cells.is_null(row) => {}
+            TextKind::Composite => {
                 self.scratch.clear();
                 cells.write_text(row, &mut self.scratch)?;
-                quote_if_needed(&self.scratch, &self.special, &mut self.buffer);
+                quote_if_needed(&self.scratch, &self.needs_quotes, &mut self.buffer);
             }
         }
         Ok(())
@@ -92,8 +92,8 @@ impl CsvPrinter {
     }
 }
 
-fn quote_if_needed(text: &[u8], special: &[bool; 256], out: &mut Vec<u8>) {
-    if !text.is_empty() && !text.iter().any(|byte| special[usize::from(*byte)]) {
+fn quote_if_needed(text: &[u8], needs_quotes: &[bool; 256], out: &mut Vec<u8>) {
+    if !text.is_empty() && !text.iter().any(|byte| needs_quotes[usize::from(*byte)]) {
         out.extend_from_slice(text);
         return;
     }

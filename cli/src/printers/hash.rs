@@ -1,10 +1,10 @@
-//! An answer as one number, for comparing answers without keeping them.
+//! Condenses an answer to one number, so that answers can be compared without being kept.
 //!
-//! Each row's cells, in the order of the columns, become bytes: null one byte, anything else its
-//! text (see [`super::cells`]) behind its length. A float's text is its ten leading decimal digits,
-//! so that sums that were added up in another order agree; the two zeros are one. Of these bytes
-//! FNV-1a is taken and mixed; the sum over all rows is the number. It depends neither on the order
-//! of the rows nor on how they are cut into batches, but on how often each occurs.
+//! Each row's cells, in the order of the columns, become bytes: null is one byte, and any other
+//! value is its length and its text (see [`super::cells`]). The text of a float is its ten leading
+//! decimal digits, so that sums in another order agree, and both zeros are equal. The FNV-1a hash
+//! of these bytes is mixed and summed over all rows. The sum depends on how often each row occurs,
+//! but neither on the order of the rows nor on the batches.
 
 use std::io::Write as _;
 
@@ -13,7 +13,7 @@ use arrow_schema::ArrowError;
 
 use super::cells::Cells;
 
-/// The number of an answer; 0 for one without rows.
+/// The hash of an answer, which is 0 if it has no rows.
 pub(crate) fn answer_hash(batches: &[RecordBatch]) -> Result<u64, ArrowError> {
     let mut sum = 0_u64;
     let (mut row_bytes, mut text) = (Vec::new(), Vec::new());
@@ -25,7 +25,7 @@ pub(crate) fn answer_hash(batches: &[RecordBatch]) -> Result<u64, ArrowError> {
             for cells in &columns {
                 add_cell(cells, row, &mut text, &mut row_bytes)?;
             }
-            sum = sum.wrapping_add(mixed(fnv(&row_bytes)));
+            sum = sum.wrapping_add(mix(fnv(&row_bytes)));
         }
     }
     Ok(sum)
@@ -43,7 +43,7 @@ fn add_cell(
     }
     text.clear();
     match cells.float(row) {
-        // Adding zero turns -0 into 0. Writing to a vector does not fail.
+        // Adding zero turns -0 into 0. Writing to a vector cannot fail.
         Some(value) => {
             let _ = write!(text, "{:.9e}", value + 0.0);
         }
@@ -61,8 +61,9 @@ fn fnv(bytes: &[u8]) -> u64 {
     })
 }
 
-/// Spreads every bit over all: sums of FNV values that differ in few bits would meet too often.
-fn mixed(hash: u64) -> u64 {
+/// Spreads every bit over all bits, since sums of FNV values that differ in few bits collide too
+/// often.
+fn mix(hash: u64) -> u64 {
     let hash = (hash ^ (hash >> 33)).wrapping_mul(0xff51_afd7_ed55_8ccd);
     let hash = (hash ^ (hash >> 33)).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
     hash ^ (hash >> 33)

@@ -1,29 +1,30 @@
-//! JSON: one array of objects, or one object a line. Null is written out, so that every row has
+//! JSON: one array of objects, or one object per line. Nulls are written, so that every row has
 //! every key.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::cells::Cells;
-use super::{FLUSH_AT, flush, json_text};
+use super::flush::{FLUSH_BYTES, flush};
+use super::json_text;
 use crate::errors::Failure;
 use crate::output::Output;
 
-/// What stands around the objects.
+/// What separates the objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Frame {
-    /// `[`, commas, `]`.
+    /// Commas, between `[` and `]`.
     Array,
-    /// Line ends.
+    /// Line ends only.
     Lines,
 }
 
 /// Writes one result as JSON.
 pub(super) struct JsonPrinter {
     frame: Frame,
-    /// `{"first":`, `,"second":`, …: what stands before each value.
+    /// What precedes each value: `{"first":`, `,"second":`, …
     keys: Vec<Vec<u8>>,
-    first: bool,
+    is_first: bool,
     buffer: Vec<u8>,
     output: Output,
 }
@@ -38,7 +39,7 @@ impl JsonPrinter {
         };
         let keys = schema.fields().iter().enumerate().map(key).collect();
         let buffer = if frame == Frame::Array { vec![b'['] } else { Vec::new() };
-        JsonPrinter { frame, keys, first: true, buffer, output }
+        JsonPrinter { frame, keys, is_first: true, buffer, output }
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
@@ -48,7 +49,7 @@ impl JsonPrinter {
             .map(|array| Cells::new(array))
             .collect::<Result<Vec<Cells<'_>>, _>>()?;
         for row in 0..batch.num_rows() {
-            self.before_row();
+            self.start_row();
             for (key, cells) in self.keys.iter().zip(&columns) {
                 self.buffer.extend_from_slice(key);
                 cells.write_json(row, &mut self.buffer)?;
@@ -57,23 +58,23 @@ impl JsonPrinter {
             if self.frame == Frame::Lines {
                 self.buffer.push(b'\n');
             }
-            if self.buffer.len() >= FLUSH_AT {
+            if self.buffer.len() >= FLUSH_BYTES {
                 flush(&mut self.buffer, &mut self.output)?;
             }
         }
         flush(&mut self.buffer, &mut self.output)
     }
 
-    fn before_row(&mut self) {
+    fn start_row(&mut self) {
         if self.frame == Frame::Array {
-            self.buffer.extend_from_slice(if self.first { b"\n" } else { b",\n" });
+            self.buffer.extend_from_slice(if self.is_first { b"\n" } else { b",\n" });
         }
-        self.first = false;
+        self.is_first = false;
     }
 
     pub(super) fn finish(mut self) -> Result<Output, Failure> {
         if self.frame == Frame::Array {
-            self.buffer.extend_from_slice(if self.first { b"]\n" } else { b"\n]\n" });
+            self.buffer.extend_from_slice(if self.is_first { b"]\n" } else { b"\n]\n" });
         }
         flush(&mut self.buffer, &mut self.output)?;
         Ok(self.output)

@@ -1,17 +1,17 @@
 //! JSON strings.
 
-/// Appends `text` as a JSON string, escaping what has to be escaped and nothing else.
+/// Appends `text` as a JSON string, and escapes only what must be escaped.
 pub(super) fn string(text: &str, out: &mut Vec<u8>) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     out.push(b'"');
     let bytes = text.as_bytes();
-    let mut done = 0;
+    let mut written = 0;
     for (at, &byte) in bytes.iter().enumerate() {
         if byte >= 0x20 && byte != b'"' && byte != b'\\' {
             continue;
         }
-        out.extend_from_slice(&bytes[done..at]);
-        done = at + 1;
+        out.extend_from_slice(&bytes[written..at]);
+        written = at + 1;
         match byte {
             b'"' => out.extend_from_slice(b"\\\""),
             b'\\' => out.extend_from_slice(b"\\\\"),
@@ -25,7 +25,7 @@ pub(super) fn string(text: &str, out: &mut Vec<u8>) {
             }
         }
     }
-    out.extend_from_slice(&bytes[done..]);
+    out.extend_from_slice(&bytes[written..]);
     out.push(b'"');
 }
 

@@ -1,11 +1,11 @@
-//! A Markdown table (GitHub's kind), written row by row without padding. Numbers are aligned to the
-//! right; `|` and `\` are escaped, line breaks become `<br>`, null is an empty cell.
+//! A Markdown table as on GitHub, written row by row without padding. Numbers are aligned to the
+//! right, `|` and `\` are escaped, line breaks become `<br>`, and null is an empty cell.
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::cells::Cells;
-use super::{FLUSH_AT, flush};
+use super::flush::{FLUSH_BYTES, flush};
 use crate::errors::Failure;
 use crate::output::Output;
 
@@ -50,7 +50,7 @@ impl MarkdownPrinter {
                 self.buffer.push(b' ');
             }
             self.buffer.extend_from_slice(b"|\n");
-            if self.buffer.len() >= FLUSH_AT {
+            if self.buffer.len() >= FLUSH_BYTES {
                 flush(&mut self.buffer, &mut self.output)?;
             }
         }

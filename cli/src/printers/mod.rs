@@ -1,12 +1,13 @@
-//! The last station of a query: Arrow batches in, text or files out, one file a format.
+//! Writes results in one of several formats, with one file here for each.
 //!
-//! A [`Printer`] takes the batches of one result one at a time and keeps none of them (the table
-//! keeps up to 10,000 rows to find its column widths). [`cells`] holds the rule by which values
-//! become text; [`hash`] condenses an answer to a number.
+//! A [`Printer`] takes the batches of one result one at a time and keeps none of them, except that
+//! the table keeps up to 10,000 rows to find its column widths. [`cells`] is the one rule by which
+//! values become text. [`hash`] condenses an answer to a number.
 
 mod arrow_ipc;
 mod cells;
 mod csv;
+mod flush;
 mod hash;
 mod json;
 mod json_text;
@@ -61,8 +62,8 @@ pub(crate) enum Format {
 }
 
 impl Format {
-    /// The format asked for, else the one that the output file's name says, else `table` on a
-    /// terminal and `csv` in a pipe.
+    /// The format asked for, or that of the output file's extension, or else `table` on a terminal
+    /// and `csv` in a pipe.
     pub(crate) fn choose(asked: Option<Format>, path: Option<&Path>, output: &Output) -> Format {
         let named = || {
             let extension = path?.extension().and_then(OsStr::to_str)?.to_ascii_lowercase();
@@ -81,13 +82,13 @@ impl Format {
         asked.or_else(named).unwrap_or_else(default)
     }
 
-    /// Whether results can follow each other in one output: a second Parquet file, Arrow stream or
-    /// JSON document behind the first would be lost to readers.
+    /// Whether an output can hold several results. Readers would not see a second Parquet file,
+    /// Arrow stream or JSON document behind the first.
     pub(crate) fn holds_many(self) -> bool {
         !matches!(self, Format::Arrow | Format::Parquet | Format::Json)
     }
 
-    /// Whether the bytes are no text, and a terminal is no place for them.
+    /// Whether the bytes are not text, and must not go to a terminal.
     pub(crate) fn is_binary(self) -> bool {
         matches!(self, Format::Arrow | Format::Parquet)
     }
@@ -98,7 +99,7 @@ impl Format {
 pub(crate) struct PrintOptions {
     /// Whether CSV and TSV start with the column names.
     pub(crate) header: bool,
-    /// Rows to show at most.
+    /// The maximum number of rows.
     pub(crate) max_rows: Option<u64>,
     /// What the table may use: colours, box characters, width.
     pub(crate) look: Look,
@@ -109,10 +110,10 @@ pub(crate) struct Printer {
     rows: u64,
     max_rows: Option<u64>,
     cut: bool,
-    kind: Kind,
+    format: FormatPrinter,
 }
 
-enum Kind {
+enum FormatPrinter {
     Table(Box<table::TablePrinter>),
     Csv(Box<csv::CsvPrinter>),
     Json(json::JsonPrinter),
@@ -124,16 +125,16 @@ enum Kind {
 /// What was printed.
 #[derive(Debug)]
 pub(crate) struct Finished {
-    /// The destination, for the next result or to be committed.
+    /// The destination, to be committed or used for the next result.
     pub(crate) output: Output,
-    /// Rows written.
+    /// The number of rows written.
     pub(crate) rows: u64,
     /// Whether rows beyond `max_rows` were left out.
     pub(crate) cut: bool,
 }
 
 impl Printer {
-    /// Starts a result of these columns.
+    /// Starts a result with these columns.
     pub(crate) fn new(
         format: Format,
         schema: &SchemaRef,
@@ -144,66 +145,71 @@ impl Printer {
             let hint = "name a file with -o, or pipe the output into a program that reads it";
             return Err(Failure::usage("a terminal cannot show this format").hint(hint));
         }
-        let kind = match format {
-            Format::Table => {
-                Kind::Table(Box::new(table::TablePrinter::new(schema, options.look, output)))
+        let printer = match format {
+            Format::Table => FormatPrinter::Table(Box::new(table::TablePrinter::new(
+                schema,
+                options.look,
+                output,
+            ))),
+            Format::Csv => FormatPrinter::Csv(Box::new(csv::CsvPrinter::new(
+                schema,
+                b',',
+                options.header,
+                output,
+            ))),
+            Format::Tsv => FormatPrinter::Csv(Box::new(csv::CsvPrinter::new(
+                schema,
+                b'\t',
+                options.header,
+                output,
+            ))),
+            Format::Json => {
+                FormatPrinter::Json(json::JsonPrinter::new(schema, json::Frame::Array, output))
             }
-            Format::Csv => {
-                Kind::Csv(Box::new(csv::CsvPrinter::new(schema, b',', options.header, output)))
+            Format::Jsonl => {
+                FormatPrinter::Json(json::JsonPrinter::new(schema, json::Frame::Lines, output))
             }
-            Format::Tsv => {
-                Kind::Csv(Box::new(csv::CsvPrinter::new(schema, b'\t', options.header, output)))
+            Format::Markdown => {
+                FormatPrinter::Markdown(markdown::MarkdownPrinter::new(schema, output))
             }
-            Format::Json => Kind::Json(json::JsonPrinter::new(schema, json::Frame::Array, output)),
-            Format::Jsonl => Kind::Json(json::JsonPrinter::new(schema, json::Frame::Lines, output)),
-            Format::Markdown => Kind::Markdown(markdown::MarkdownPrinter::new(schema, output)),
-            Format::Arrow => Kind::Arrow(Box::new(arrow_ipc::ArrowPrinter::new(schema, output)?)),
+            Format::Arrow => {
+                FormatPrinter::Arrow(Box::new(arrow_ipc::ArrowPrinter::new(schema, output)?))
+            }
             Format::Parquet => {
-                Kind::Parquet(Box::new(parquet::ParquetPrinter::new(schema, output)?))
+                FormatPrinter::Parquet(Box::new(parquet::ParquetPrinter::new(schema, output)?))
             }
         };
-        Ok(Printer { rows: 0, max_rows: options.max_rows, cut: false, kind })
+        Ok(Printer { rows: 0, max_rows: options.max_rows, cut: false, format: printer })
     }
 
-    /// Writes a batch. `Break` says that no more rows are wanted: the query should be dropped.
+    /// Writes a batch. `Break` means that no more rows are wanted and the query can be dropped.
     pub(crate) fn write(&mut self, batch: &RecordBatch) -> Result<ControlFlow<()>, Failure> {
         let wanted = self.max_rows.map_or(u64::MAX, |max| max.saturating_sub(self.rows));
         let rows = batch.num_rows().min(usize::try_from(wanted).unwrap_or(usize::MAX));
         self.cut |= rows < batch.num_rows();
         self.rows += rows as u64;
         let batch = batch.slice(0, rows);
-        match &mut self.kind {
-            Kind::Table(printer) => printer.write(&batch)?,
-            Kind::Csv(printer) => printer.write(&batch)?,
-            Kind::Json(printer) => printer.write(&batch)?,
-            Kind::Markdown(printer) => printer.write(&batch)?,
-            Kind::Arrow(printer) => printer.write(&batch)?,
-            Kind::Parquet(printer) => printer.write(&batch)?,
+        match &mut self.format {
+            FormatPrinter::Table(printer) => printer.write(&batch)?,
+            FormatPrinter::Csv(printer) => printer.write(&batch)?,
+            FormatPrinter::Json(printer) => printer.write(&batch)?,
+            FormatPrinter::Markdown(printer) => printer.write(&batch)?,
+            FormatPrinter::Arrow(printer) => printer.write(&batch)?,
+            FormatPrinter::Parquet(printer) => printer.write(&batch)?,
         }
         Ok(if self.cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
-    /// Writes what ends the result.
+    /// Writes the end of the result.
     pub(crate) fn finish(self) -> Result<Finished, Failure> {
-        let output = match self.kind {
-            Kind::Table(printer) => printer.finish(),
-            Kind::Csv(printer) => printer.finish(),
-            Kind::Json(printer) => printer.finish(),
-            Kind::Markdown(printer) => printer.finish(),
-            Kind::Arrow(printer) => printer.finish(),
-            Kind::Parquet(printer) => printer.finish(),
+        let output = match self.format {
+            FormatPrinter::Table(printer) => printer.finish(),
+            FormatPrinter::Csv(printer) => printer.finish(),
+            FormatPrinter::Json(printer) => printer.finish(),
+            FormatPrinter::Markdown(printer) => printer.finish(),
+            FormatPrinter::Arrow(printer) => printer.finish(),
+            FormatPrinter::Parquet(printer) => printer.finish(),
         }?;
         Ok(Finished { output, rows: self.rows, cut: self.cut })
     }
 }
-
-/// Writes what has been gathered, and empties it.
-fn flush(buffer: &mut Vec<u8>, output: &mut Output) -> Result<(), Failure> {
-    use std::io::Write as _;
-    let written = output.write_all(buffer);
-    buffer.clear();
-    written.map_err(|error| output.failure(&error))
-}
-
-/// Text is handed to the operating system in pieces of about this size.
-const FLUSH_AT: usize = 256 << 10;

@@ -1,11 +1,11 @@
 //! Numbers and bytes as text, appended without allocating.
 
-/// Plain digits.
+/// Appends plain digits.
 pub(super) fn integer<I: itoa::Integer>(value: I, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
-/// The shortest text that reads back as the same binary64.
+/// Appends the shortest text that reads back as the same 64-bit float.
 pub(super) fn float64(value: f64, out: &mut Vec<u8>) {
     if value.is_finite() {
         out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
@@ -14,7 +14,7 @@ pub(super) fn float64(value: f64, out: &mut Vec<u8>) {
     }
 }
 
-/// The shortest text that reads back as the same binary32.
+/// Appends the shortest text that reads back as the same 32-bit float.
 pub(super) fn float32(value: f32, out: &mut Vec<u8>) {
     if value.is_finite() {
         out.extend_from_slice(zmij::Buffer::new().format_finite(value).as_bytes());
@@ -31,30 +31,31 @@ fn not_finite(nan: bool, positive: bool, out: &mut Vec<u8>) {
     });
 }
 
-/// `value · 10⁻ˢᶜᵃˡᵉ` with exactly `scale` digits after the point; a negative scale appends zeros.
+/// Appends `value · 10^-scale` with exactly `scale` digits after the point. A negative scale
+/// appends zeros.
 pub(super) fn decimal(value: i128, scale: i8, out: &mut Vec<u8>) {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(value.unsigned_abs()).as_bytes();
     if value < 0 {
         out.push(b'-');
     }
-    let places = usize::from(scale.unsigned_abs());
+    let scale_digits = usize::from(scale.unsigned_abs());
     if scale <= 0 {
         out.extend_from_slice(digits);
         if value != 0 {
-            out.resize(out.len() + places, b'0');
+            out.resize(out.len() + scale_digits, b'0');
         }
         return;
     }
-    let whole = digits.len().saturating_sub(places);
+    let whole = digits.len().saturating_sub(scale_digits);
     let (before, after) = digits.split_at(whole);
     out.extend_from_slice(if before.is_empty() { b"0" } else { before });
     out.push(b'.');
-    out.resize(out.len() + places - after.len(), b'0');
+    out.resize(out.len() + scale_digits - after.len(), b'0');
     out.extend_from_slice(after);
 }
 
-/// `\x` and two hexadecimal digits a byte.
+/// Appends `\x` and two hexadecimal digits per byte.
 pub(super) fn hex(bytes: &[u8], out: &mut Vec<u8>) {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     out.extend_from_slice(b"\\x");

@@ -1,10 +1,10 @@
-//! One Parquet file, zstd, in row groups of at most a million rows or 128 MiB, so that a result of
-//! any size is written in bounded memory. Parquet needs no seeking to be written: `> file.parquet`
-//! is as good as `-o`.
+//! One Parquet file compressed with zstd. Row groups hold at most a million rows or 128 MiB, so
+//! that a result of any size is written in bounded memory. Writing Parquet needs no seeks, so `>
+//! file.parquet` works as well as `-o`.
 //!
-//! What Parquet has no type for, and the writer would write as bare integers or not at all, leaves
-//! in the nearest type that it has, or not at all if a value does not fit: seconds as milliseconds,
-//! decimals of a negative scale as whole ones.
+//! A type that Parquet lacks, and that the writer would write as bare integers or not at all, is
+//! cast to the nearest one: seconds to milliseconds, decimals of a negative scale to whole ones. A
+//! value that does not fit there is an error.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -27,14 +27,14 @@ const ROW_GROUP_BYTES: usize = 128 << 20;
 /// Writes one result as Parquet.
 pub(super) struct ParquetPrinter {
     schema: SchemaRef,
-    writer: ArrowWriter<Lent>,
+    writer: ArrowWriter<LentOutput>,
 }
 
 /// The output while the writer has it. It is taken back after the last flush, since the writer's
-/// own way of giving it back hides which I/O error occurred, and a closed pipe is none.
-struct Lent(Option<Output>);
+/// own way of returning it hides which I/O error occurred, and a closed pipe is not a failure.
+struct LentOutput(Option<Output>);
 
-impl Write for Lent {
+impl Write for LentOutput {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.as_mut().map_or(Ok(bytes.len()), |output| output.write(bytes))
     }
@@ -53,8 +53,9 @@ impl ParquetPrinter {
             .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
             .set_created_by(format!("stylobate {}", env!("CARGO_PKG_VERSION")))
             .build();
-        let writer = ArrowWriter::try_new(Lent(Some(output)), schema.clone(), Some(properties))
-            .map_err(failure)?;
+        let writer =
+            ArrowWriter::try_new(LentOutput(Some(output)), schema.clone(), Some(properties))
+                .map_err(failure)?;
         Ok(ParquetPrinter { schema, writer })
     }
 
@@ -70,7 +71,7 @@ impl ParquetPrinter {
     }
 }
 
-/// The schema in types that Parquet has.
+/// The schema in the types that Parquet has.
 fn parquet_schema(schema: &SchemaRef) -> SchemaRef {
     let fields: Vec<_> = schema.fields().iter().map(parquet_field).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
@@ -93,7 +94,7 @@ fn parquet_field(field: &Arc<Field>) -> Arc<Field> {
     Arc::new(Field::clone(field).with_data_type(data_type))
 }
 
-/// A closed pipe is hidden inside an error of the writer.
+/// The failure for an error of the writer, which may hide a closed pipe.
 fn failure(error: ParquetError) -> Failure {
     if let ParquetError::External(source) = &error
         && let Some(io) = source.downcast_ref::<io::Error>()

@@ -1,5 +1,5 @@
-//! The types in which results leave for other programs: views of text and bytes, which many readers
-//! do not know and which may hold on to much larger buffers, become ordinary text and bytes.
+//! Types for other programs. Views of text and bytes become ordinary text and bytes, since many
+//! readers do not know views, and a view can keep a much larger buffer alive.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) fn plain_schema(schema: &SchemaRef) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// The batch in the types of a schema made of its own by [`plain_schema`] and its like.
+/// The batch, cast to a schema that [`plain_schema`] or the like has made from its own.
 pub(super) fn plain_batch(
     batch: &RecordBatch,
     schema: &SchemaRef,
@@ -27,8 +27,8 @@ pub(super) fn plain_batch(
         if array.data_type() == field.data_type() {
             Ok(Arc::clone(array))
         } else {
-            let strictly = CastOptions { safe: false, ..CastOptions::default() };
-            arrow_cast::cast_with_options(array, field.data_type(), &strictly).map_err(|error| {
+            let strict = CastOptions { safe: false, ..CastOptions::default() };
+            arrow_cast::cast_with_options(array, field.data_type(), &strict).map_err(|error| {
                 let (name, from, to) = (field.name(), array.data_type(), field.data_type());
                 ArrowError::CastError(format!(
                     "column '{name}' of type {from} is written as {to}: {error}"

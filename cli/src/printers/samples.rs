@@ -1,5 +1,5 @@
-//! A batch with a column of every type and rows of ordinary, extreme and missing values, for the
-//! tests of the formats.
+//! A batch for the tests of the formats: a column of every type, with ordinary, extreme and missing
+//! values.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field};
 
-/// Four rows: ordinary, extreme, odd, and nothing but nulls.
+/// Four rows: of ordinary, extreme and odd values, and of nulls.
 pub(super) fn every_type() -> RecordBatch {
     let text = [Some("plain"), Some("a,b\t\"c\"\nd|\\"), Some(""), None];
     let mut list = ListBuilder::new(Int32Builder::new());

@@ -1,68 +1,71 @@
-//! Which columns of a table are shown, and how wide: all of them at their natural width where there
-//! is room, else long texts are cut, and if that is not enough, columns in the middle are left out.
+//! Which columns of a table are shown, and how wide. If there is room, all are shown at their
+//! natural width. Otherwise long texts are cut, and if that is not enough, columns in the middle
+//! are left out.
 
-/// Below this many characters a text is not cut.
-const SHORTEST_CUT: usize = 8;
+/// A text is not cut to fewer characters.
+const MIN_CUT_WIDTH: usize = 8;
 
-/// A column as the rows seen so far ask for it.
+/// The natural layout of a column, from the rows seen so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wish {
-    /// Characters of its widest cell.
+pub(super) struct NaturalColumn {
+    /// The width of its widest cell.
     pub(super) width: usize,
-    /// Numbers stand to the right.
-    pub(super) number: bool,
-    /// A number or date means something else when it is cut.
+    /// Whether it is aligned to the right, as numbers are.
+    pub(super) align_right: bool,
+    /// Whether its cells must not be cut, since a number or date would mean something else.
     pub(super) rigid: bool,
 }
 
 /// A column of the table as it is drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shown {
-    /// Its place in the result; none for the gap that stands for the columns left out.
+pub(super) struct ShownColumn {
+    /// Its index in the result, or `None` for the gap in place of the columns left out.
     pub(super) column: Option<usize>,
-    /// Characters between the bars, without the blanks beside them.
+    /// The width between the bars, without the blanks beside them.
     pub(super) width: usize,
 }
 
-/// Fits the columns into `room` characters, if there is a bound.
-pub(super) fn fit(wishes: &[Wish], room: Option<usize>) -> Vec<Shown> {
-    let natural =
-        |(column, wish): (usize, &Wish)| Shown { column: Some(column), width: wish.width };
-    let all: Vec<Shown> = wishes.iter().enumerate().map(natural).collect();
-    let Some(room) = room.filter(|room| drawn(&all) > *room) else {
+/// Fits the columns into a line of `max_width` characters, if there is a limit.
+pub(super) fn fit(columns: &[NaturalColumn], max_width: Option<usize>) -> Vec<ShownColumn> {
+    let natural = |(column, natural): (usize, &NaturalColumn)| ShownColumn {
+        column: Some(column),
+        width: natural.width,
+    };
+    let all: Vec<ShownColumn> = columns.iter().enumerate().map(natural).collect();
+    let Some(max_width) = max_width.filter(|max_width| line_width(&all) > *max_width) else {
         return all;
     };
-    // The longest cut that fits: the total only grows with it, so look from the widest cell
-    // downwards.
-    let widest = wishes.iter().map(|wish| wish.width).max().unwrap_or(0).min(room);
-    let fitting = (SHORTEST_CUT..=widest)
+    // The widest cut that fits. The total width only grows with the cut, so the search starts at
+    // the widest cell.
+    let widest = columns.iter().map(|natural| natural.width).max().unwrap_or(0).min(max_width);
+    let fitting = (MIN_CUT_WIDTH..=widest)
         .rev()
-        .map(|cut| cut_to(wishes, cut))
-        .find(|shown| drawn(shown) <= room);
+        .map(|cut| cut_to(columns, cut))
+        .find(|shown| line_width(shown) <= max_width);
     fitting.unwrap_or_else(|| {
-        leave_out(&cut_to(wishes, SHORTEST_CUT.max(widest.min(24))), wishes, room)
+        leave_out(&cut_to(columns, MIN_CUT_WIDTH.max(widest.min(24))), columns, max_width)
     })
 }
 
-fn cut_to(wishes: &[Wish], cut: usize) -> Vec<Shown> {
-    let shown = |(column, wish): (usize, &Wish)| {
-        let width = if wish.rigid { wish.width } else { wish.width.min(cut) };
-        Shown { column: Some(column), width }
+fn cut_to(columns: &[NaturalColumn], cut: usize) -> Vec<ShownColumn> {
+    let shown = |(column, natural): (usize, &NaturalColumn)| {
+        let width = if natural.rigid { natural.width } else { natural.width.min(cut) };
+        ShownColumn { column: Some(column), width }
     };
-    wishes.iter().enumerate().map(shown).collect()
+    columns.iter().enumerate().map(shown).collect()
 }
 
-/// Keeps columns from both ends as long as they fit beside the gap; the first one always.
-fn leave_out(all: &[Shown], wishes: &[Wish], room: usize) -> Vec<Shown> {
-    let gap = Shown { column: None, width: 1 };
-    let mut used = drawn(&[gap]);
-    let (mut left, mut right) = (0, wishes.len());
+/// Keeps columns from both ends as long as they fit beside the gap. The first one is always kept.
+fn leave_out(all: &[ShownColumn], columns: &[NaturalColumn], max_width: usize) -> Vec<ShownColumn> {
+    let gap = ShownColumn { column: None, width: 1 };
+    let mut used = line_width(&[gap]);
+    let (mut left, mut right) = (0, columns.len());
     while left < right {
-        let from_left = left <= wishes.len() - right;
+        let from_left = left <= columns.len() - right;
         let next = if from_left { all.get(left) } else { all.get(right - 1) };
         let Some(next) = next else { break };
         used += next.width + 3;
-        if used > room && left > 0 {
+        if used > max_width && left > 0 {
             break;
         }
         if from_left { left += 1 } else { right -= 1 }
@@ -71,9 +74,9 @@ fn leave_out(all: &[Shown], wishes: &[Wish], room: usize) -> Vec<Shown> {
     front.chain((left < right).then_some(&gap)).chain(back).copied().collect()
 }
 
-/// Characters of a line: a bar before each column and one at the end, blanks on both sides of a
-/// cell.
-fn drawn(shown: &[Shown]) -> usize {
+/// The width of a line: a bar before each column and one at the end, and blanks on both sides of
+/// each cell.
+fn line_width(shown: &[ShownColumn]) -> usize {
     shown.iter().map(|shown| shown.width + 3).sum::<usize>() + 1
 }
 
@@ -81,12 +84,12 @@ fn drawn(shown: &[Shown]) -> usize {
 mod tests {
     use super::*;
 
-    fn text(width: usize) -> Wish {
-        Wish { width, number: false, rigid: false }
+    fn text(width: usize) -> NaturalColumn {
+        NaturalColumn { width, align_right: false, rigid: false }
     }
 
-    fn widths(wishes: &[Wish], room: usize) -> Vec<(Option<usize>, usize)> {
-        fit(wishes, Some(room)).iter().map(|shown| (shown.column, shown.width)).collect()
+    fn widths(columns: &[NaturalColumn], max_width: usize) -> Vec<(Option<usize>, usize)> {
+        fit(columns, Some(max_width)).iter().map(|shown| (shown.column, shown.width)).collect()
     }
 
     #[test]
@@ -97,7 +100,7 @@ mod tests {
 
     #[test]
     fn long_texts_are_cut_and_numbers_are_not() {
-        let number = Wish { width: 20, number: true, rigid: true };
+        let number = NaturalColumn { width: 20, align_right: true, rigid: true };
         assert_eq!(
             widths(&[text(100), number, text(10)], 70),
             [(Some(0), 30), (Some(1), 20), (Some(2), 10)]
@@ -106,9 +109,9 @@ mod tests {
 
     #[test]
     fn the_middle_is_left_out_when_cutting_is_not_enough() {
-        let wishes = vec![Wish { width: 10, number: true, rigid: true }; 51];
-        let shown = fit(&wishes, Some(80));
-        assert!(drawn(&shown) <= 80);
+        let columns = vec![NaturalColumn { width: 10, align_right: true, rigid: true }; 51];
+        let shown = fit(&columns, Some(80));
+        assert!(line_width(&shown) <= 80);
         assert_eq!(shown.first().unwrap().column, Some(0));
         assert_eq!(shown.last().unwrap().column, Some(50));
         assert_eq!(shown.iter().filter(|shown| shown.column.is_none()).count(), 1);
@@ -116,10 +119,10 @@ mod tests {
 
     #[test]
     fn no_terminal_is_too_narrow() {
-        for room in 0..40 {
+        for max_width in 0..40 {
             let shown = fit(
-                &[text(100), Wish { width: 30, number: true, rigid: true }, text(3)],
-                Some(room),
+                &[text(100), NaturalColumn { width: 30, align_right: true, rigid: true }, text(3)],
+                Some(max_width),
             );
             assert_eq!(shown[0].column, Some(0));
         }

@@ -1,4 +1,4 @@
-//! One expected text a format over every type; what is printed reads back as what it was.
+//! One expected text per format over every type, and tests that printed values read back unchanged.
 
 use std::fs::File;
 use std::ops::ControlFlow;
@@ -24,7 +24,7 @@ fn options() -> PrintOptions {
     PrintOptions { header: true, max_rows: None, look: Look::default() }
 }
 
-/// What the format makes of the batches, by way of a file.
+/// The batches as the format prints them to a file.
 fn print(format: Format, batches: &[RecordBatch], options: &PrintOptions) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out");
@@ -195,8 +195,8 @@ fn arrow_and_parquet_read_back() {
     }
 }
 
-/// What is written as Parquet, and what a reader that knows nothing of Arrow makes of it.
-fn by_way_of_parquet(array: ArrayRef) -> ArrayRef {
+/// Writes an array as Parquet, and reads it as one who knows nothing of Arrow.
+fn through_parquet(array: ArrayRef) -> ArrayRef {
     use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
     let bytes = print(Format::Parquet, &[one_column("c", array)], &options());
     let mut file = tempfile::tempfile().unwrap();
@@ -207,16 +207,16 @@ fn by_way_of_parquet(array: ArrayRef) -> ArrayRef {
 }
 
 #[test]
-fn parquet_says_the_types_that_it_lacks_in_others() {
+fn types_that_parquet_lacks_are_cast() {
     let stamps: ArrayRef = Arc::new(TimestampSecondArray::from(vec![Some(-1), None]));
     let expected: ArrayRef = Arc::new(TimestampMillisecondArray::from(vec![Some(-1000), None]));
-    assert_eq!(&by_way_of_parquet(stamps), &expected);
+    assert_eq!(&through_parquet(stamps), &expected);
     let times: ArrayRef = Arc::new(Time32SecondArray::from(vec![86_399]));
     let expected: ArrayRef = Arc::new(Time32MillisecondArray::from(vec![86_399_000]));
-    assert_eq!(&by_way_of_parquet(times), &expected);
+    assert_eq!(&through_parquet(times), &expected);
     let hundreds = Decimal128Array::from(vec![12_345]).with_precision_and_scale(5, -2).unwrap();
     let expected = Decimal128Array::from(vec![1_234_500]).with_precision_and_scale(7, 0).unwrap();
-    assert_eq!(&by_way_of_parquet(Arc::new(hundreds)), &(Arc::new(expected) as ArrayRef));
+    assert_eq!(&through_parquet(Arc::new(hundreds)), &(Arc::new(expected) as ArrayRef));
     let far = one_column("far", Arc::new(TimestampSecondArray::from(vec![i64::MAX / 1000 + 1])));
     let output = Output::open(Some(Path::new("/dev/null")), false).unwrap();
     let mut printer = Printer::new(Format::Parquet, &far.schema(), &options(), output).unwrap();

@@ -1,18 +1,20 @@
 //! Dates, times and timestamps as ISO 8601 text, appended without allocating.
 
 use arrow_array::timezone::Tz;
-use chrono::{DateTime, Offset, TimeZone};
+use chrono::{DateTime, Datelike, NaiveDate, Offset, TimeZone};
 
 use super::number::integer;
 
-const DAY: i64 = 86_400;
+const SECONDS_PER_DAY: i64 = 86_400;
+/// The Gregorian calendar repeats every 400 years.
+const DAYS_PER_CYCLE: i64 = 146_097;
 
-/// `YYYY-MM-DD`; years beyond four digits carry a sign.
+/// Appends `YYYY-MM-DD`. Years beyond four digits have a sign.
 pub(super) fn date(days: i64, out: &mut Vec<u8>) {
-    let (year, month, day) = civil(days);
+    let (year, month, day) = year_month_day(days);
     if (0..=9999).contains(&year) {
-        two(year / 100, out);
-        two(year % 100, out);
+        two_digits(year / 100, out);
+        two_digits(year % 100, out);
     } else {
         out.push(if year < 0 { b'-' } else { b'+' });
         let magnitude = year.abs();
@@ -24,62 +26,62 @@ pub(super) fn date(days: i64, out: &mut Vec<u8>) {
         integer(magnitude, out);
     }
     out.push(b'-');
-    two(month, out);
+    two_digits(month, out);
     out.push(b'-');
-    two(day, out);
+    two_digits(day, out);
 }
 
-/// `HH:MM:SS`, and a fraction if there is one; `value` counts `per_second` ticks a second since
-/// midnight.
+/// Appends `HH:MM:SS`, and a fraction if there is one. `value` counts ticks since midnight, with
+/// `per_second` of them in a second.
 pub(super) fn time(value: i64, per_second: i64, out: &mut Vec<u8>) {
     let (seconds, ticks) = (value.div_euclid(per_second), value.rem_euclid(per_second));
-    clock(seconds, out);
+    time_of_day(seconds, out);
     fraction(ticks, per_second, out);
 }
 
-/// Date, `between`, time, and with a zone its offset at that instant.
+/// Appends the date, `separator`, the time and, with a zone, its offset at that instant.
 pub(super) fn timestamp(
     value: i64,
     per_second: i64,
     zone: Option<&Tz>,
-    between: u8,
+    separator: u8,
     out: &mut Vec<u8>,
 ) {
     let (mut seconds, ticks) = (value.div_euclid(per_second), value.rem_euclid(per_second));
     let offset = zone.map(|zone| offset_at(seconds, zone));
     seconds = seconds.saturating_add(offset.unwrap_or(0));
-    date(seconds.div_euclid(DAY), out);
-    out.push(between);
-    clock(seconds.rem_euclid(DAY), out);
+    date(seconds.div_euclid(SECONDS_PER_DAY), out);
+    out.push(separator);
+    time_of_day(seconds.rem_euclid(SECONDS_PER_DAY), out);
     fraction(ticks, per_second, out);
     if let Some(offset) = offset {
         out.push(if offset < 0 { b'-' } else { b'+' });
         let minutes = offset.abs() / 60;
-        two(minutes / 60, out);
+        two_digits(minutes / 60, out);
         out.push(b':');
-        two(minutes % 60, out);
+        two_digits(minutes % 60, out);
         if offset % 60 != 0 {
             out.push(b':');
-            two(offset.abs() % 60, out);
+            two_digits(offset.abs() % 60, out);
         }
     }
 }
 
-/// Seconds east of UTC; an instant beyond what the zone tables cover counts as UTC.
+/// The zone's offset from UTC in seconds, or 0 for an instant beyond the years that chrono knows.
 fn offset_at(seconds: i64, zone: &Tz) -> i64 {
     let utc = DateTime::from_timestamp(seconds, 0).map(|instant| instant.naive_utc());
     utc.map_or(0, |utc| i64::from(zone.offset_from_utc_datetime(&utc).fix().local_minus_utc()))
 }
 
-fn clock(seconds: i64, out: &mut Vec<u8>) {
-    two(seconds / 3600, out);
+fn time_of_day(seconds: i64, out: &mut Vec<u8>) {
+    two_digits(seconds / 3600, out);
     out.push(b':');
-    two(seconds / 60 % 60, out);
+    two_digits(seconds / 60 % 60, out);
     out.push(b':');
-    two(seconds % 60, out);
+    two_digits(seconds % 60, out);
 }
 
-/// Three, six or nine digits, as few as hold the fraction; none for zero.
+/// Appends three, six or nine digits, as few as hold the fraction, or none for zero.
 fn fraction(ticks: i64, per_second: i64, out: &mut Vec<u8>) {
     if ticks == 0 {
         return;
@@ -91,15 +93,15 @@ fn fraction(ticks: i64, per_second: i64, out: &mut Vec<u8>) {
         digits -= 3;
     }
     out.push(b'.');
-    let at = out.len();
-    out.resize(at + digits, b'0');
-    for slot in out[at..].iter_mut().rev() {
+    let start = out.len();
+    out.resize(start + digits, b'0');
+    for slot in out[start..].iter_mut().rev() {
         *slot = b'0' + (value % 10) as u8;
         value /= 10;
     }
 }
 
-fn two(value: i64, out: &mut Vec<u8>) {
+fn two_digits(value: i64, out: &mut Vec<u8>) {
     if (0..100).contains(&value) {
         out.extend_from_slice(&[b'0' + (value / 10) as u8, b'0' + (value % 10) as u8]);
     } else {
@@ -107,25 +109,17 @@ fn two(value: i64, out: &mut Vec<u8>) {
     }
 }
 
-/// Year, month and day of a day number (proleptic Gregorian calendar, day 0 = 1970-01-01): counted
-/// in eras of 400 years that start on 1 March, so that the leap day is the last of its year.
-fn civil(days: i64) -> (i64, i64, i64) {
-    let shifted = days + 719_468;
-    let era = shifted.div_euclid(146_097);
-    let day_of_era = shifted.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 { month_from_march + 3 } else { month_from_march - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
+/// Year, month and day of a number of days since 1970-01-01. Since timestamps go beyond the years
+/// that chrono knows, the day is moved to the first cycle from 1970, where it has the same month
+/// and day.
+fn year_month_day(days: i64) -> (i64, i64, i64) {
+    let (cycle, day) = (days.div_euclid(DAYS_PER_CYCLE), days.rem_euclid(DAYS_PER_CYCLE));
+    let date = NaiveDate::from_epoch_days(day as i32).unwrap_or_default();
+    (i64::from(date.year()) + 400 * cycle, i64::from(date.month()), i64::from(date.day()))
 }
 
 #[cfg(test)]
 mod tests {
-    use chrono::{Datelike, NaiveDate};
-
     use super::*;
 
     fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
@@ -135,14 +129,14 @@ mod tests {
     }
 
     #[test]
-    fn the_calendar_is_chronos() {
+    fn days_in_other_cycles_have_the_dates_that_chrono_gives() {
         let epoch = NaiveDate::from_ymd_opt(1970, 1, 1).unwrap();
         for days in
             (-800_000..3_000_000).step_by(97).chain([-719_528, -719_529, 0, 11_016, 2_932_896])
         {
             let day = epoch + chrono::Duration::days(days);
             assert_eq!(
-                civil(days),
+                year_month_day(days),
                 (i64::from(day.year()), i64::from(day.month()), i64::from(day.day()))
             );
         }

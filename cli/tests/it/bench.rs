@@ -1,4 +1,4 @@
-//! `sty bench`, and the times of `sty query`.
+//! `sty bench`, and the timer of `sty query`.
 
 use super::shell::Shell;
 
@@ -8,7 +8,8 @@ fn store() -> Shell {
     shell.stdout("ingest db/t t.csv");
     shell.file(
         "q.sql",
-        "SET sty.native = off; SELECT k, sum(x) FROM t GROUP BY k;\n-- again\nSELECT count(*) FROM t",
+        "SET sty.native = off; SELECT k, sum(x) FROM t GROUP BY k;\n\
+         -- again\nSELECT count(*) FROM t",
     );
     shell
 }
@@ -34,15 +35,15 @@ fn figures_of_each_statement_as_json() {
         ];
         assert_eq!(keys, expected);
         assert_eq!((&statement["runs"], &statement["rows"]), (&3.into(), &rows.into()));
-        let of = |key: &str| statement[key].as_f64().unwrap();
+        let figure = |key: &str| statement[key].as_f64().unwrap();
         assert!(
-            0.0 < of("min_ms")
-                && of("min_ms") <= of("median_ms")
-                && of("median_ms") <= of("p90_ms")
+            0.0 < figure("min_ms")
+                && figure("min_ms") <= figure("median_ms")
+                && figure("median_ms") <= figure("p90_ms")
         );
         assert_eq!(statement["answer_hash"].as_str().unwrap().len(), 16);
     }
-    // The same answer from the other executor, and in the other order, has the same hash.
+    // The same answer from the other executor and in another order has the same hash.
     shell.file("other.sql", "SELECT k, sum(x) FROM t GROUP BY k ORDER BY k DESC");
     let other: serde_json::Value = serde_json::from_str(
         &shell.stdout("bench db -f other.sql --runs 1 --warm-up 0 --format json"),
@@ -63,7 +64,7 @@ fn a_table_for_people_and_the_number_of_what_fails() {
 }
 
 #[test]
-fn the_timer_tells_of_every_statement() {
+fn the_timer_reports_every_statement() {
     let shell = store();
     let (code, _, stderr) = shell.run("query db -f q.sql --timer");
     assert_eq!(code, 0);

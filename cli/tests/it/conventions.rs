@@ -1,4 +1,4 @@
-//! What holds for every command: help, exit codes, the form of errors, closed pipes.
+//! Conventions of every command: help, exit codes, the form of errors, closed pipes.
 
 use std::process::{Command, Stdio};
 

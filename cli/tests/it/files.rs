@@ -1,12 +1,12 @@
-//! Files in queries: the rows, columns and types that `sty ingest` makes of the same bytes, and
-//! nothing lost on the way.
+//! Files in queries: a query gets the same rows, columns and types from a file as `sty ingest`, and
+//! loses nothing.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 
 use super::shell::Shell;
 
-/// A random sequence that is the same each time.
+/// A random sequence with a fixed seed.
 struct Random(u64);
 
 impl Random {
@@ -28,7 +28,7 @@ fn with_store() -> Shell {
     shell
 }
 
-/// What a key has for values, which are of one kind or of several.
+/// The possible values of a key, which are of one kind or of several.
 const KINDS: [&[&str]; 12] = [
     &["1", "-7", "null", "9223372036854775807"],
     &["18446744073709551615", "0", "9223372036854775808"],
@@ -44,7 +44,7 @@ const KINDS: [&[&str]; 12] = [
     &["\"10:00:00\"", "null"],
 ];
 
-/// Rows of objects with keys in any order, some of them missing or late.
+/// Objects with keys in any order, some of which are missing or come late.
 fn objects(random: &mut Random) -> Vec<String> {
     let names = ["x", "a", "m", "Z", "b c", "k"];
     let kinds: Vec<_> =
@@ -53,9 +53,9 @@ fn objects(random: &mut Random) -> Vec<String> {
     (0..rows)
         .map(|row| {
             let mut fields = Vec::new();
-            let turn = random.below(kinds.len());
+            let first = random.below(kinds.len());
             for at in 0..kinds.len() {
-                let (name, values) = kinds[(at + turn) % kinds.len()];
+                let (name, values) = kinds[(at + first) % kinds.len()];
                 if random.below(4) > 0 || row == 0 && at == 0 {
                     fields.push(format!("\"{name}\": {}", random.pick(values)));
                 }
@@ -65,26 +65,33 @@ fn objects(random: &mut Random) -> Vec<String> {
         .collect()
 }
 
-/// A file is ingested, and stored by a query over it: both are the same table.
+/// Ingests a file and stores a query over it, which must give the same table.
 fn check(shell: &Shell, number: usize, name: &str, about: &str) {
     let said = shell.run(&format!("ingest -q db/i{number} {name}"));
     assert_eq!(said.0, 0, "{about}: {said:?}");
     let ingested = shell.stdout_of("query db -q", &format!("SELECT * FROM i{number}"));
     let queried = shell.pipe("query db -q", format!("SELECT * FROM '{name}'"));
     assert_eq!(queried, (0, ingested, String::new()), "{about}");
-    let types = |from: &str| {
-        let sql = format!(
-            "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '{from}'"
-        );
-        shell.stdout_of("query db -q", &sql)
-    };
-    // A column without values has no type that a query could give it.
+    // A column without values has no type in a query.
     let (code, _, stderr) =
         shell.pipe("query db -q", format!("CREATE TABLE q{number} AS SELECT * FROM '{name}'"));
     match code {
-        0 => assert_eq!(types(&format!("q{number}")), types(&format!("i{number}")), "{about}"),
+        0 => assert_eq!(
+            types(shell, &format!("q{number}")),
+            types(shell, &format!("i{number}")),
+            "{about}"
+        ),
         _ => assert!(stderr.contains("has no type"), "{about}: {stderr}"),
     }
+}
+
+/// The names and types of a table's columns.
+fn types(shell: &Shell, table: &str) -> String {
+    let sql = format!(
+        "SELECT column_name, data_type FROM information_schema.columns \
+         WHERE table_name = '{table}'"
+    );
+    shell.stdout_of("query db -q", &sql)
 }
 
 #[test]
@@ -138,7 +145,7 @@ fn json_fills_columns_by_the_order_of_its_keys_and_keeps_large_numbers() {
         shell.stdout_of("query db", "SELECT id FROM u"),
         "id\n18446744073709551615\n9223372036854775808\n"
     );
-    // Compressed, by its first bytes, and from a pipe.
+    // From a compressed file, and from a pipe.
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(b"{\"x\":1}\n{\"x\":2.5}\n").unwrap();
     shell.file("p.jsonl.gz", packed.finish().unwrap());
@@ -162,8 +169,8 @@ fn files_of_a_pattern_are_matched_by_name() {
     assert_eq!(shell.stdout_of("query db", "SELECT * FROM 'r*.csv' ORDER BY a"), "a,b\n1,x\n2,y\n");
 }
 
-/// Beyond what is read for its types, a value of another type and a key that is new are errors, not
-/// losses.
+/// After the rows that types are inferred from, a value of another type and a new key are errors,
+/// so that nothing is lost.
 #[test]
 fn what_comes_late_in_a_large_file_is_not_lost() {
     let shell = with_store();
@@ -191,7 +198,7 @@ fn what_comes_late_in_a_large_file_is_not_lost() {
 }
 
 #[test]
-fn what_is_taken_for_granted_is_told_once_on_stderr() {
+fn guesses_are_reported_once_on_stderr() {
     let shell = with_store();
     shell.file("people.csv", "alice,berlin\nbob,paris\n").file("swapped.csv", "b,a\n1,2\n");
     let (code, _, stderr) = shell.pipe("query db", "SELECT * FROM 'people.csv' x, 'people.csv' y");
@@ -220,7 +227,8 @@ fn what_is_taken_for_granted_is_told_once_on_stderr() {
 #[test]
 fn bytes_and_tables_without_rows_go_out_and_in_again() {
     let shell = Shell::new();
-    let rows = r"CREATE TABLE t (k INT, b BYTEA); INSERT INTO t VALUES (1, '\x00ff'), (2, 'abc'), (3, NULL), (4, '')";
+    shell.stdout_of("query db -q", "CREATE TABLE t (k INT, b BYTEA)");
+    let rows = r"INSERT INTO t VALUES (1, '\x00ff'), (2, 'abc'), (3, NULL), (4, '')";
     shell.stdout_of("query db -q", rows);
     shell.stdout_of("query db -q", "CREATE TABLE e (i INT, s TEXT, d DECIMAL(9,2), at TIMESTAMP)");
     let stored = "k,b\n1,\\x00ff\n2,\\x616263\n3,\n4,\\x\n";
@@ -235,16 +243,10 @@ fn bytes_and_tables_without_rows_go_out_and_in_again() {
             stored.lines().skip(1).map(|row| format!("{row}\n{row}\n")).collect();
         assert_eq!(read(""), format!("k,b\n{}", pairs.concat()), "{format}");
     }
-    let types = |table: &str| {
-        let sql = format!(
-            "SELECT column_name, data_type FROM information_schema.columns WHERE table_name = '{table}'"
-        );
-        shell.stdout_of("query db -q", &sql)
-    };
     for format in ["parquet", "arrow"] {
         shell.stdout(&format!("export -q db/e -o e.{format}"));
         shell.stdout(&format!("ingest -q db/empty_{format} e.{format}"));
-        assert_eq!(types(&format!("empty_{format}")), types("e"), "{format}");
+        assert_eq!(types(&shell, &format!("empty_{format}")), types(&shell, "e"), "{format}");
     }
 }
 

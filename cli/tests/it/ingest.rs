@@ -1,4 +1,4 @@
-//! `sty ingest`: rows in from files and pipes, the summary, refusals and their exit codes.
+//! `sty ingest`: rows from files and pipes, the summary, refused input and the exit codes.
 
 use std::io::{Seek as _, SeekFrom, Write as _};
 
@@ -33,11 +33,12 @@ fn rows_come_from_files_patterns_and_stdin_and_the_summary_goes_to_stderr() {
 fn guesses_and_counts_of_one_are_told_on_stderr() {
     let shell = Shell::new();
     shell.file("people.csv", "alice,berlin\nbob,paris\n").file("prices.csv", "id;price\n1;2,5\n");
-    let header = "people.csv: the first row was taken for column names (alice, berlin); say --no-header if it is data\n";
+    let header = "people.csv: the first row was taken for column names (alice, berlin); \
+                  say --no-header if it is data\n";
     let (code, stdout, stderr) = shell.run("ingest db/people people.csv");
     assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
     assert!(stderr.starts_with(header) && stderr.contains("\n1 row: "), "{stderr}");
-    // The table knows these names now, and a word of the user needs no note.
+    // There is no note if the table knows these names, or if the user has decided.
     for line in
         ["ingest db/people --if-loaded again people.csv", "ingest db/told --no-header people.csv"]
     {
@@ -166,7 +167,8 @@ fn rows_that_cannot_be_stored_are_left_out_counted_and_kept() {
     assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
     assert!(stderr.contains("6 rows read = 3 stored + 3 rejected, in bad.csv\n"), "{stderr}");
     let kept = "file,line,column,reason,raw\na.csv,3,id,'x' is not of type int64,\"x,b\"\n\
-                a.csv,4,,\"1 field, expected 2\",3\na.csv,7,,a quoted field does not end,\"5,\"\"f\"\n";
+                a.csv,4,,\"1 field, expected 2\",3\n\
+                a.csv,7,,a quoted field does not end,\"5,\"\"f\"\n";
     assert_eq!(std::fs::read_to_string(shell.path("bad.csv")).unwrap(), kept);
     let (code, _, stderr) = shell.run(&format!("ingest db/kept --rejects bad.csv {typed}"));
     assert!(
@@ -234,7 +236,7 @@ fn a_second_writer_is_refused() {
     let shell = Shell::new();
     shell.file("a.csv", TRIPS);
     shell.stdout("ingest db/trips a.csv");
-    // The first writer waits for rows from a pipe while the second comes.
+    // The first writer waits for rows from a pipe when the second one starts.
     let (code, stdout, stderr) = shell.sh("mkfifo rows
          sty ingest -q db/trips rows & writer=$!
          exec 3> rows; cat a.csv >&3
@@ -281,6 +283,7 @@ fn a_flipped_byte_is_found_by_verify() {
 }
 
 #[test]
+#[cfg(feature = "gen")]
 fn generated_trips_go_in_by_file_and_by_pipe() {
     let shell = Shell::new();
     let (code, stdout, stderr) = shell.run("gen trips --rows 3000 --files 2 --header -o csv");
@@ -307,6 +310,7 @@ fn generated_trips_go_in_by_file_and_by_pipe() {
 }
 
 #[test]
+#[cfg(feature = "gen")]
 fn a_reader_that_has_seen_enough_ends_the_command_silently() {
     let shell = Shell::new();
     let (code, stdout, stderr) = shell.sh(

@@ -1,4 +1,4 @@
-//! Whole commands, as a shell sees them: exit code, stdout, stderr.
+//! Tests of whole commands as a shell runs them: exit code, stdout and stderr.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot run has failed")]
 
@@ -6,6 +6,7 @@ mod bench;
 mod conventions;
 mod files;
 mod ingest;
+mod layers;
 mod maintain;
 mod resume;
 mod shell;
@@ -14,7 +15,7 @@ mod write;
 
 use assert_cmd::Command;
 
-/// `sty`, without anything of the caller's environment that changes its output.
+/// `sty` without the environment variables that change its output.
 fn sty(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_sty"));
     command
@@ -25,7 +26,7 @@ fn sty(args: &[&str]) -> Command {
     command
 }
 
-/// Exit code, stdout and stderr of a run with nothing on stdin.
+/// The exit code, stdout and stderr of a run with an empty stdin.
 fn run(args: &[&str]) -> (i32, String, String) {
     let output = sty(args).output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();

@@ -1,9 +1,9 @@
-//! Tables that live for years: partitions, order, compaction, deletion, generations, export; whole
-//! commands.
+//! Commands for tables that live for years: partitions, order, compaction, deletion, generations,
+//! export.
 
 use crate::shell::Shell;
 
-/// Days of two years, three kinds.
+/// Rows with days of two years and three kinds.
 fn days(from: u32, rows: u32) -> String {
     let row = |i: u32| {
         format!("{i},20{}-0{}-01,k{},{}\n", 20 + i % 2, 1 + i % 9, i % 3, (i * 7919) % 1000)
@@ -37,8 +37,8 @@ fn partitions_prune_are_compacted_listed_and_dropped() {
         code == 0 && stderr.starts_with("12 segments → 6: 1,200 rows written anew"),
         "{stderr}"
     );
-    let ordered =
-        shell.sh("sty query db \"SELECT number FROM t WHERE kind = 'k1' AND day < '2021-01-01' LIMIT 200\"").1;
+    let sql = "SELECT number FROM t WHERE kind = 'k1' AND day < '2021-01-01' LIMIT 200";
+    let ordered = shell.sh(&format!("sty query db \"{sql}\"")).1;
     let numbers: Vec<u32> = ordered.lines().skip(1).map(|line| line.parse().unwrap()).collect();
     assert!(numbers.is_sorted() && numbers.len() == 200);
     shell.stdout("drop-partition -q db/t year_day=2020");
@@ -89,10 +89,10 @@ fn old_generations_stay_for_a_time() {
         (before.lines().count(), shell.stdout("export db/t -o - -q").lines().count()),
         (1201, 201)
     );
-    let then = shell
+    let deleted = shell
         .sh("sty query db 'SELECT count(*) FROM \"t@2\" old WHERE id NOT IN (SELECT id FROM t)'")
         .1;
-    assert_eq!(then, "count(*)\n1000\n");
+    assert_eq!(deleted, "count(*)\n1000\n");
     for (sql, part) in [
         ("DELETE FROM \"t@2\"", "generation of the past"),
         ("SELECT 1 FROM \"t@1\"", "kept: 2, 3, 4"),
@@ -189,8 +189,8 @@ fn what_is_rewritten_is_counted_and_leaves_no_files() {
     assert!(stderr.contains("; the table's write amplification is 1."), "{stderr}");
 }
 
-/// Functions that keep no order, and values that imply theirs, prune; the answers are those of a
-/// table without partitions.
+/// Partitions are pruned by functions that keep no order and by values that imply their results.
+/// The answers are those of a table without partitions.
 #[test]
 fn partitions_prune_by_the_values_of_any_function() {
     let shell = Shell::new();
@@ -199,7 +199,7 @@ fn partitions_prune_by_the_values_of_any_function() {
     let rows = "id,kind\n".to_owned() + &(0..700).map(row).collect::<String>();
     shell.file("a.csv", rows);
     shell.stdout("ingest -q db/plain a.csv");
-    // Seven values of the first key and two of the second, and null, which comes with one.
+    // Seven values of the first key with two of the second each, and null, which occurs with one.
     let (code, _, stderr) = shell
         .sh("sty ingest -q db/t a.csv --partition-by \"id % 7 AS rest,kind = 'k1' AS is_one\"");
     assert_eq!(code, 0, "{stderr}");

@@ -1,4 +1,4 @@
-//! Loads that stop on the way and go on: every row is stored or in the rejects file, once.
+//! Loads that stop and go on: every row is once in the table or in the rejects file.
 
 use std::fmt::Write as _;
 use std::process::{Command, Stdio};
@@ -8,7 +8,7 @@ use super::shell::Shell;
 
 const ROWS: usize = 400_000;
 
-/// Several chunks of text, in which every 1000th row is none; the number of those.
+/// Several chunks of text in which every 1000th row is bad, and the number of bad rows.
 fn rows_with_faults() -> (String, usize) {
     let mut csv = String::from("id,v\n");
     for row in 0..ROWS {
@@ -22,7 +22,7 @@ fn rows_with_faults() -> (String, usize) {
 
 const LOAD: &str = "ingest -q db/t --schema id:int64 --commit-every 30000 --rejects bad.csv a.csv";
 
-/// What is in the table and in the file, together all rows.
+/// Checks that the table and the rejects file together hold all rows.
 fn check(shell: &Shell, bad: usize, about: &str) {
     let stored =
         shell.stdout_of("query db", "SELECT count(*) AS n, count(DISTINCT id) AS d FROM t");
@@ -66,7 +66,7 @@ fn a_killed_load_goes_on_with_its_rejects() {
             stopped += usize::from(!child.wait().unwrap().success());
         }
         let (code, _, stderr) = shell.run(&line);
-        // A load that was done before it was killed is refused.
+        // The load is refused if it was complete before it was killed.
         assert!(
             code == 0 || stderr.contains("was loaded before") || stderr.contains("exists already"),
             "{stderr}"
@@ -86,8 +86,7 @@ fn a_load_that_had_too_many_rejects_goes_on_with_them() {
         assert_eq!(code, 4, "{stderr}");
         assert!(shell.path("bad.csv").exists(), "a commit came before");
     }
-    // Another file does not have what the table counts; the rows of yet another one are not taken
-    // for those.
+    // Another file lacks the rows that the table counts, and foreign rows are not taken for them.
     let (code, _, stderr) = shell.run(&LOAD.replace("bad.csv", "other.csv"));
     assert!(code == 1 && stderr.contains("the file does not hold them"), "{stderr}");
     let foreign = format!("file,line,column,reason,raw\n{}", "z.csv,1,,reason,raw\n".repeat(bad));
@@ -102,7 +101,7 @@ fn a_load_that_had_too_many_rejects_goes_on_with_them() {
         .map(|entry| entry.unwrap().file_name())
         .collect();
     assert_eq!(left.len(), 4, "{left:?}");
-    // It is over: the file that is there belongs to it, and another load does not go on with it.
+    // The load is complete, and its rejects file is not continued by another load.
     let (code, _, stderr) = shell.run(LOAD);
     assert!(code == 2 && stderr.contains("bad.csv: exists already"), "{stderr}");
 }

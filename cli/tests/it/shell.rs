@@ -1,4 +1,4 @@
-//! A temporary directory in which commands run, with relative paths, as in a shell.
+//! A temporary directory in which commands run with relative paths, as in a shell.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -6,10 +6,10 @@ use std::process::Output;
 
 use super::sty;
 
-/// What a command said: exit code, stdout, stderr.
-pub(crate) type Said = (i32, String, String);
+/// The exit code, stdout and stderr of a command.
+pub(crate) type Outcome = (i32, String, String);
 
-/// A directory that is gone after the test.
+/// A directory that is removed after the test.
 pub(crate) struct Shell {
     directory: tempfile::TempDir,
 }
@@ -23,30 +23,30 @@ impl Shell {
         self.directory.path().join(name)
     }
 
-    /// A file with these bytes.
+    /// Makes a file with these bytes.
     pub(crate) fn file(&self, name: &str, bytes: impl AsRef<[u8]>) -> &Self {
         std::fs::File::create_new(self.path(name)).unwrap().write_all(bytes.as_ref()).unwrap();
         self
     }
 
     /// Runs `sty` with the words of `line`.
-    pub(crate) fn run(&self, line: &str) -> Said {
+    pub(crate) fn run(&self, line: &str) -> Outcome {
         self.pipe(line, "")
     }
 
-    /// The same, with `input` on stdin.
-    pub(crate) fn pipe(&self, line: &str, input: impl Into<Vec<u8>>) -> Said {
+    /// Runs `sty` with `input` on stdin.
+    pub(crate) fn pipe(&self, line: &str, input: impl Into<Vec<u8>>) -> Outcome {
         let words: Vec<&str> = line.split_whitespace().collect();
-        said(&sty(&words).current_dir(&self.directory).write_stdin(input).output().unwrap())
+        outcome(&sty(&words).current_dir(&self.directory).write_stdin(input).output().unwrap())
     }
 
     /// Runs a line of `sh`, in which `sty` is the command.
-    pub(crate) fn sh(&self, line: &str) -> Said {
+    pub(crate) fn sh(&self, line: &str) -> Outcome {
         let command = Path::new(env!("CARGO_BIN_EXE_sty"));
         let path = std::env::var("PATH").unwrap_or_default();
         let path = format!("{}:{path}", command.parent().unwrap().display());
         let mut shell = std::process::Command::new("sh");
-        said(
+        outcome(
             &shell
                 .args(["-c", line])
                 .env("PATH", path)
@@ -56,14 +56,14 @@ impl Shell {
         )
     }
 
-    /// Runs `sty`, which has to succeed, and gives its stdout.
+    /// Runs `sty`, which must succeed, and returns its stdout.
     pub(crate) fn stdout(&self, line: &str) -> String {
         let (code, stdout, stderr) = self.run(line);
         assert_eq!(code, 0, "{line}: {stderr}");
         stdout
     }
 
-    /// The same, with `input` on stdin.
+    /// Runs `sty` with `input` on stdin. It must succeed, and its stdout is returned.
     pub(crate) fn stdout_of(&self, line: &str, input: &str) -> String {
         let (code, stdout, stderr) = self.pipe(line, input);
         assert_eq!(code, 0, "{line}: {stderr}");
@@ -78,7 +78,7 @@ impl Shell {
     }
 }
 
-fn said(output: &Output) -> Said {
+fn outcome(output: &Output) -> Outcome {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }

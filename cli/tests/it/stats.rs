@@ -1,15 +1,16 @@
-//! `sty query --stats`, and `EXPLAIN ANALYZE`: what was read, what was not and why, row by row.
+//! `sty query --stats` and `EXPLAIN ANALYZE`: what was read, and what was pruned by which
+//! statistic.
 
 use serde_json::{Value, json};
 
 use super::shell::Shell;
 
-/// Rows of each of the three segments: two whole blocks and a part.
+/// The rows of each of the three segments: two whole blocks and a part of one.
 const ROWS: usize = 150_000;
 const BLOCK: usize = 65_536;
 
-/// `id` counts up over three segments. `k` is `id % 10`, `n` is missing in the first segment, `w`
-/// is `a` or `c` there and has a `b` too in the others.
+/// `id` counts up over three segments, and `k` is `id % 10`. In the first segment, `n` is missing
+/// and `w` is `a` or `c`; in the others, `w` can be `b` too.
 fn store() -> Shell {
     let shell = Shell::new();
     for segment in 0..3 {
@@ -26,15 +27,15 @@ fn store() -> Shell {
     shell
 }
 
-/// The report on a statement, which is all that stderr has.
+/// The report on a statement, which must be all that is on stderr.
 fn report(shell: &Shell, sql: &str) -> Value {
     let (code, _, stderr) = shell.pipe("query db --stats=json --threads 1", sql);
     assert_eq!(code, 0, "{stderr}");
     serde_json::from_str(&stderr).unwrap()
 }
 
-/// What the only operator of the store has done.
-fn of_store(report: &Value) -> &Value {
+/// The counters of the only operator of the store.
+fn only_store_operator(report: &Value) -> &Value {
     let operators = report["operators"].as_array().unwrap();
     let mut stored =
         operators.iter().map(|operator| &operator["store"]).filter(|store| !store.is_null());
@@ -77,8 +78,8 @@ fn a_range_of_a_sorted_column() {
             report["operators"].as_array().unwrap().iter().any(|o| o["name"] == executor),
             "{report:#}"
         );
-        let store = of_store(&report);
-        // Of the second segment, the first block ends before the range.
+        let store = only_store_operator(&report);
+        // The first block of the second segment ends before the range.
         assert_eq!(store["segments"], json!({"total": 3, "pruned": 2, "read": 1}), "{store:#}");
         assert_eq!(store["blocks"], json!({"total": 9, "pruned": 7, "read": 2}));
         assert_eq!(pruned(store, "manifest_min_max"), [2, 6, 2 * ROWS as u64]);
@@ -90,8 +91,8 @@ fn a_range_of_a_sorted_column() {
         let left = ROWS - BLOCK;
         assert_eq!(rows(step(store, "prune", "")), (3 * ROWS as u64, left as u64));
         assert_eq!(rows(step(store, "scan", "")), (left as u64, left as u64));
-        // The second block has the lower end, and the third, which is short, the upper end of the
-        // range.
+        // The lower end of the range is in the second block, and its upper end in the third, which
+        // is short.
         let short = ROWS - 2 * BLOCK;
         let (from_low, to_high) = (ROWS + 2 * BLOCK - low, high - ROWS - 2 * BLOCK);
         let condition = step(store, "filter", ">=");
@@ -108,7 +109,7 @@ fn a_range_of_a_sorted_column() {
             (&condition["segments_pruned"], &condition["blocks_pruned"]),
             (&json!(1), &json!(3))
         );
-        // A tenth of what those have left.
+        // It rejects a tenth of the rows that the others have left.
         let condition = step(store, "filter", "!=");
         let selected = (high - low) / 10 * 9;
         assert_eq!(condition["rows_out"], selected);
@@ -122,33 +123,34 @@ fn a_range_of_a_sorted_column() {
 #[test]
 fn bytes_are_those_of_the_columns_and_blocks_that_were_read() {
     let shell = store();
-    let bytes = |sql: &str| of_store(&report(&shell, sql))["bytes"]["read"].as_u64().unwrap();
+    let bytes =
+        |sql: &str| only_store_operator(&report(&shell, sql))["bytes"]["read"].as_u64().unwrap();
     let (id, n) = (bytes("SELECT sum(id + 1) FROM t"), bytes("SELECT sum(n + 1) FROM t"));
     assert!(id > 0 && n > 0);
     assert_eq!(bytes("SELECT sum(id + n) FROM t"), id + n);
-    // The halves of the table are the whole, and what is pruned is not read.
+    // Two halves of the table add up to the whole, and what is pruned is not read.
     let at = 2 * ROWS;
     let low = bytes(&format!("SELECT sum(id + 1) FROM t WHERE id < {at}"));
     let high = bytes(&format!("SELECT sum(id + 1) FROM t WHERE id >= {at}"));
     assert_eq!(low + high, id);
-    // A column is counted once though the first rows of an order come back to it.
+    // A column is counted once, even if a query for the first rows of an order reads it again.
     assert!(bytes("SELECT id, n FROM t ORDER BY n, id LIMIT 3") <= id + n);
 }
 
 #[test]
 fn nulls_dictionaries_and_thresholds_prune() {
     let shell = store();
-    let of = |sql: &str| of_store(&report(&shell, sql)).clone();
+    let counters = |sql: &str| only_store_operator(&report(&shell, sql)).clone();
     for filter in ["n > 3", "n IS NOT NULL"] {
-        let store = of(&format!("SELECT count(*) FROM t WHERE {filter} AND k < 20"));
+        let store = counters(&format!("SELECT count(*) FROM t WHERE {filter} AND k < 20"));
         assert_eq!(pruned(&store, "manifest_null_count"), [1, 3, ROWS as u64], "{store:#}");
         assert_eq!(store["blocks"], json!({"total": 9, "pruned": 3, "read": 6}));
     }
-    let store = of("SELECT count(*) FROM t WHERE w = 'b'");
+    let store = counters("SELECT count(*) FROM t WHERE w = 'b'");
     assert_eq!(pruned(&store, "dictionary"), [0, 3, ROWS as u64], "{store:#}");
     assert_eq!(step(&store, "filter", "w")["rows_out"], 2 * ROWS / 3);
     assert_eq!(store["segments"], json!({"total": 3, "pruned": 0, "read": 2}));
-    let store = of("SELECT id, w FROM t ORDER BY id DESC LIMIT 4");
+    let store = counters("SELECT id, w FROM t ORDER BY id DESC LIMIT 4");
     assert_eq!(
         pruned(&store, "top_n_threshold"),
         [2, 8, (2 * ROWS + 2 * BLOCK) as u64],
@@ -159,8 +161,8 @@ fn nulls_dictionaries_and_thresholds_prune() {
     assert_eq!(store["values"]["fetched"].as_u64().unwrap() % 4, 0);
 }
 
-/// A segment that lacks the column has nulls there, which say nothing of texts elsewhere: none may
-/// be left out.
+/// A segment without the column has nulls there, which say nothing about texts in other segments:
+/// no segment may be left out.
 #[test]
 fn first_rows_by_a_column_that_came_later() {
     let shell = Shell::new();
@@ -182,7 +184,7 @@ fn first_rows_by_a_column_that_came_later() {
 fn an_answer_from_metadata_reads_nothing() {
     let shell = store();
     let report = report(&shell, "SELECT count(*), max(id), min(k) FROM t");
-    let store = of_store(&report);
+    let store = only_store_operator(&report);
     assert_eq!(store["from_metadata"], true);
     assert_eq!(store["blocks"], json!({"total": 9, "pruned": 0, "read": 0}));
     assert_eq!(store["bytes"]["read"], 0);
@@ -219,15 +221,14 @@ fn explain_analyze_has_the_same_figures() {
 #[test]
 fn the_rest_of_the_plan_times_memory_and_spills() {
     let shell = store();
-    let of = |sql: &str| report(&shell, sql);
-    let report = of("SELECT median(k) FROM t");
+    let report = report(&shell, "SELECT median(k) FROM t");
     let operators = report["operators"].as_array().unwrap();
     assert!(operators.iter().any(|operator| operator["rows_out"] == 3 * ROWS), "{report:#}");
     assert_eq!((&report["rows"], &report["spill_files"]), (&json!(1), &json!(0)));
-    let of_key = |key: &str| report[key].as_f64().unwrap();
-    assert!(of_key("planning_ms") > 0.0 && of_key("execution_ms") > 0.0);
-    // To the microsecond, each rounded.
-    assert!(of_key("total_ms") + 0.002 >= of_key("planning_ms") + of_key("execution_ms"));
+    let figure = |key: &str| report[key].as_f64().unwrap();
+    assert!(figure("planning_ms") > 0.0 && figure("execution_ms") > 0.0);
+    // Each is rounded to the microsecond.
+    assert!(figure("total_ms") + 0.002 >= figure("planning_ms") + figure("execution_ms"));
     if cfg!(target_os = "linux") {
         assert!(report["peak_memory_bytes"].as_u64().unwrap() > 0);
     }

@@ -1,4 +1,4 @@
-//! Tables made and filled by `sty query`.
+//! Tables that `sty query` makes and fills.
 
 use super::shell::Shell;
 
@@ -19,7 +19,8 @@ fn a_store_is_made_by_create_table_alone() {
         .pipe("query db", "CREATE TABLE t AS SELECT 1 / (1 - value) FROM generate_series(0, 5)");
     assert_eq!(code, 1, "{stderr}");
     assert!(!shell.path("db").exists());
-    let sql = "CREATE TABLE t (a BIGINT NOT NULL, b TEXT); INSERT INTO t VALUES (1, 'x'), (2, NULL); SELECT * FROM t";
+    let sql = "CREATE TABLE t (a BIGINT NOT NULL, b TEXT); \
+               INSERT INTO t VALUES (1, 'x'), (2, NULL); SELECT * FROM t";
     let (code, stdout, stderr) = shell.pipe("query db --format jsonl", sql);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(stdout, "{\"count\":2}\n{\"a\":1,\"b\":\"x\"}\n{\"a\":2,\"b\":null}\n");
@@ -47,7 +48,7 @@ fn rows_go_between_files_ingest_and_sql() {
     assert_eq!(stdout, "id,fare\n1,2.5\n2,\n11,2.5\n12,\n");
 }
 
-/// Not even the super-user makes a directory there.
+/// Not even root can make a directory there.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_place_that_cannot_be_written_is_an_error_that_names_it() {
@@ -56,7 +57,7 @@ fn a_place_that_cannot_be_written_is_an_error_that_names_it() {
     assert!(stderr.contains("/sys/t"), "{stderr}");
 }
 
-/// Rows of an INSERT go where the table's expressions say.
+/// The table's expressions decide on the partitions of inserted rows.
 #[test]
 fn a_table_that_is_partitioned_by_an_expression_takes_rows_of_sql() {
     let shell = Shell::new();

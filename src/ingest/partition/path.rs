@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType as ArrowType;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, percent_encode};
 
 use crate::error::{Error, Result};
 use crate::limits;
@@ -12,6 +13,10 @@ use crate::model::{DataType, PartitionKey};
 
 /// Stands for null in a directory name.
 pub const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// The bytes that are written as `%XX` in a directory name.
+const ESCAPED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'_').remove(b'-').remove(b'.').remove(b':').remove(b'+');
 
 /// The directory of the partition of `row`.
 pub(super) fn partition_path(
@@ -24,7 +29,7 @@ pub(super) fn partition_path(
         if !path.is_empty() {
             path.push('/');
         }
-        escape(key.name.as_bytes(), &mut path);
+        path.extend(percent_encode(key.name.as_bytes(), ESCAPED));
         path.push('=');
         let start = path.len();
         match value_bytes(&values.slice(row, 1))? {
@@ -32,7 +37,7 @@ pub(super) fn partition_path(
             Some(text) if text == NULL_PARTITION.as_bytes() => {
                 path.push_str(&NULL_PARTITION.replace('_', "%5F"))
             }
-            Some(text) => escape(&text, &mut path),
+            Some(text) => path.extend(percent_encode(&text, ESCAPED)),
         }
         if path.len() - start > limits::MAX_PARTITION_VALUE_BYTES {
             return Err(Error::LimitExceeded(format!(
@@ -59,17 +64,6 @@ fn value_bytes(value: &ArrayRef) -> Result<Option<Vec<u8>>> {
     Ok(bytes.is_valid(0).then(|| bytes.value(0).to_vec()))
 }
 
-fn escape(text: &[u8], out: &mut String) {
-    use std::fmt::Write;
-    for &byte in text {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.' | b':' | b'+') {
-            out.push(char::from(byte));
-        } else {
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-}
-
 /// Parses a path into keys and values, in order: the bytes of a text or binary value, `None` for
 /// null.
 pub fn parse_path(path: &str) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
@@ -80,20 +74,5 @@ pub fn parse_path(path: &str) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
 }
 
 fn unescape(text: &str) -> Vec<u8> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((first, after)) = rest.split_first() {
-        let code = after.get(..2).and_then(|hex| std::str::from_utf8(hex).ok());
-        match code.filter(|_| *first == b'%').and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = after.get(2..).unwrap_or_default();
-            }
-            None => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    bytes
+    percent_decode_str(text).collect()
 }

@@ -21,10 +21,14 @@ use datafusion::datasource::listing::{
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::error::{Error, Result};
 use crate::sql::convert::from_datafusion;
 use crate::sql::names::text::TextTable;
+
+/// The bytes of a path that are written as `%XX` in its address.
+const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
 
 /// A kind of file, by the extension of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,16 +151,7 @@ fn absolute(path: &Path) -> Result<PathBuf> {
 
 /// The URL of a file, with all special characters escaped.
 fn url(path: &Path) -> String {
-    let mut url = String::from("file://");
-    for byte in path.as_os_str().as_encoded_bytes() {
-        match byte {
-            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
-                url.push(char::from(*byte))
-            }
-            other => url.push_str(&format!("%{other:02X}")),
-        }
-    }
-    url
+    format!("file://{}", percent_encode(path.as_os_str().as_encoded_bytes(), ESCAPED))
 }
 
 fn with_file_name(name: &str, error: Error) -> Error {

@@ -1,16 +1,19 @@
-//! How tables are named on the command line: `STORE/TABLE`, a directory of a directory.
+//! Tables on the command line: `STORE/TABLE`, a directory in the store's directory.
 
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
-use stylobate::store::check_name;
+use clap::Args;
+use stylobate::store::{Snapshot, Store, Table, check_name};
 
-/// A table of a store.
+use crate::errors::Failure;
+
+/// The path of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct TablePath {
     /// The store's directory.
     pub(crate) store: PathBuf,
-    /// The table's name in it.
+    /// The table's name in the store.
     pub(crate) table: String,
 }
 
@@ -26,20 +29,64 @@ impl FromStr for TablePath {
     }
 }
 
+impl TablePath {
+    /// The table, which may not exist yet.
+    pub(crate) fn open(&self) -> Result<Table, Failure> {
+        Ok(Store::open(&self.store).table(&self.table)?)
+    }
+
+    /// A generation of the table that is kept, or the current one.
+    pub(crate) fn snapshot(&self, generation: Option<u64>) -> Result<Snapshot, Failure> {
+        let table = self.open()?;
+        Ok(match generation {
+            Some(generation) => table.snapshot_at(generation)?,
+            None => table.snapshot()?,
+        })
+    }
+}
+
+/// The argument for an existing table.
+#[derive(Debug, Args)]
+pub(crate) struct TableArg {
+    /// The table
+    #[arg(value_name = "STORE/TABLE")]
+    pub(crate) path: TablePath,
+}
+
+/// The argument for a store or one of its tables.
+#[derive(Debug, Args)]
+pub(crate) struct ScopeArg {
+    /// A store, or one table of it
+    #[arg(value_name = "STORE[/TABLE]")]
+    path: PathBuf,
+}
+
+impl ScopeArg {
+    /// The store, and the names of the tables in question.
+    pub(crate) fn tables(&self) -> Result<(Store, Vec<String>), Failure> {
+        Ok(match Scope::detect(&self.path) {
+            Scope::Table(path) => (Store::open(path.store), vec![path.table]),
+            Scope::Store(path) => {
+                let store = Store::open(path);
+                let tables = store.tables()?;
+                (store, tables)
+            }
+        })
+    }
+}
+
 /// A whole store, or one table of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Scope {
-    /// Every table.
+enum Scope {
     Store(PathBuf),
-    /// One.
     Table(TablePath),
 }
 
 impl Scope {
-    /// Tells a store from a table by what is on disk: a table has a file `CURRENT`. What exists as
-    /// neither is taken for a table if its parent is a directory, so that the error names the
-    /// missing table.
-    pub(crate) fn of(path: &Path) -> Scope {
+    /// Tells a store from a table by what is on disk: a table has a file `CURRENT`. A path that
+    /// does not exist is taken for a table if its parent is a directory, so that the error names
+    /// the missing table.
+    fn detect(path: &Path) -> Scope {
         let table = path.to_str().and_then(|text| text.parse::<TablePath>().ok());
         match table {
             Some(table)
@@ -76,10 +123,10 @@ mod tests {
         let root = tempfile::tempdir().unwrap();
         let db = root.path().join("db");
         std::fs::create_dir_all(db.join("trips")).unwrap();
-        assert_eq!(Scope::of(&db), Scope::Store(db.clone()));
-        assert!(matches!(Scope::of(&db.join("trips")), Scope::Store(_)));
+        assert_eq!(Scope::detect(&db), Scope::Store(db.clone()));
+        assert!(matches!(Scope::detect(&db.join("trips")), Scope::Store(_)));
         std::fs::File::create_new(db.join("trips/CURRENT")).unwrap();
-        assert!(matches!(Scope::of(&db.join("trips")), Scope::Table(_)));
-        assert!(matches!(Scope::of(&db.join("missing")), Scope::Table(_)));
+        assert!(matches!(Scope::detect(&db.join("trips")), Scope::Table(_)));
+        assert!(matches!(Scope::detect(&db.join("missing")), Scope::Table(_)));
     }
 }

@@ -1,6 +1,5 @@
-//! What `sty query --stats` says of each statement: what it read, what statistics spared it, how
-//! many rows each step took in and let out, where the time went, what memory and temporary files it
-//! needed.
+//! The report of `sty query --stats` on a statement: what it read, what statistics pruned, how many
+//! rows went into and out of each step, and what time, memory and temporary files it took.
 
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
@@ -10,79 +9,85 @@ use serde_json::{Map, Value, json};
 use stylobate::query::stats::{Counters, Form, Statistic, Step};
 use stylobate::sql::{Operator, Statistics, StoreOperator};
 
-use super::bench_memory::Peak;
+use crate::memory::PeakSampler;
 use crate::units::{show_count, show_counted, show_duration, show_size};
 
-/// The forms of the report.
+/// The formats of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum StatsFormat {
     /// For people.
     Table,
-    /// One object a statement.
+    /// One object per statement.
     Json,
 }
 
-/// A statement that is watched while it runs.
+/// Measures a statement while it runs.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(crate) struct StatementReport {
     format: StatsFormat,
     sql: String,
     started: Instant,
-    memory: Peak,
-    /// Anonymous memory before the first statement.
-    before: Option<u64>,
+    memory: PeakSampler,
+    /// Anonymous memory before the first statement, in bytes.
+    memory_before: Option<u64>,
 }
 
-impl Watched {
-    /// Starts watching. `before` is the memory that the process held before the first statement.
-    pub(super) fn start(format: StatsFormat, sql: String, before: Option<u64>) -> Self {
-        Watched { format, sql, memory: Peak::watch(), before, started: Instant::now() }
+impl StatementReport {
+    /// Starts measuring. `memory_before` is the anonymous memory of the process before the first
+    /// statement.
+    pub(crate) fn start(format: StatsFormat, sql: String, memory_before: Option<u64>) -> Self {
+        let memory = PeakSampler::start();
+        StatementReport { format, sql, memory, memory_before, started: Instant::now() }
     }
 
-    /// Ends, and reports on stderr.
-    pub(super) fn report(self, done: &Statistics) {
+    /// Prints the report to stderr.
+    pub(crate) fn print(self, statistics: &Statistics) {
         let total = self.started.elapsed();
-        let memory =
-            self.memory.finish().zip(self.before).map(|(peak, before)| peak.saturating_sub(before));
+        let memory = self
+            .memory
+            .finish()
+            .zip(self.memory_before)
+            .map(|(peak, before)| peak.saturating_sub(before));
         let text = match self.format {
-            StatsFormat::Table => text(done, total, memory),
-            StatsFormat::Json => format!("{}\n", object(&self.sql, done, total, memory)),
+            StatsFormat::Table => text(statistics, total, memory),
+            StatsFormat::Json => format!("{}\n", object(&self.sql, statistics, total, memory)),
         };
-        // Nobody is left to hear that stderr is closed.
+        // If stderr is closed, nobody is left to tell.
         let _ = io::stderr().lock().write_all(text.as_bytes());
     }
 }
 
-/// A row of the table of steps: name, what it is about, rows in and out, time.
+/// A line of the table of steps.
 struct Line {
     step: &'static str,
+    /// Which filter or grouping it is.
     detail: Option<String>,
     rows_in: Option<u64>,
     rows_out: Option<u64>,
     time: Duration,
 }
 
-fn line(step: &'static str, detail: Option<String>, done: &Step) -> Line {
+fn line(name: &'static str, detail: Option<String>, step: &Step) -> Line {
     Line {
-        step,
+        step: name,
         detail,
-        rows_in: Some(done.rows_in),
-        rows_out: Some(done.rows_out),
-        time: done.time,
+        rows_in: Some(step.rows_in),
+        rows_out: Some(step.rows_out),
+        time: step.time,
     }
 }
 
-/// The steps of a fragment or scan before its filter, and after it.
-fn around(store: &StoreOperator) -> (Vec<Line>, Vec<Line>) {
+/// The steps of a fragment or scan before its filters, and after them.
+fn steps_around_filters(store: &StoreOperator) -> (Vec<Line>, Vec<Line>) {
     let counters = &store.counters;
     let rows = counters.scan.rows_in;
     if counters.from_metadata {
         let step = Step { rows_in: rows, rows_out: counters.output.rows_out, time: counters.prune };
         return (vec![line("metadata", None, &step)], Vec::new());
     }
-    let left = rows.saturating_sub(counters.pruned().rows);
-    let prune = Step { rows_in: rows, rows_out: left, time: counters.prune };
-    let scan = Step { rows_in: left, ..counters.scan };
+    let unpruned = rows.saturating_sub(counters.pruned().rows);
+    let prune = Step { rows_in: rows, rows_out: unpruned, time: counters.prune };
+    let scan = Step { rows_in: unpruned, ..counters.scan };
     let mut after =
         vec![line(store.output, counters.grouping.map(str::to_owned), &counters.output)];
     if store.output != "project" {
@@ -101,17 +106,17 @@ fn milliseconds(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e6).round() / 1e3
 }
 
-fn object(sql: &str, done: &Statistics, total: Duration, memory: Option<u64>) -> Value {
+fn object(sql: &str, statistics: &Statistics, total: Duration, memory: Option<u64>) -> Value {
     json!({
         "sql": sql,
-        "rows": done.rows,
+        "rows": statistics.rows,
         "total_ms": milliseconds(total),
-        "planning_ms": milliseconds(done.planning),
-        "execution_ms": milliseconds(done.execution),
+        "planning_ms": milliseconds(statistics.planning),
+        "execution_ms": milliseconds(statistics.execution),
         "peak_memory_bytes": memory,
-        "spilled_bytes": done.spilled_bytes(),
-        "spill_files": done.spill_files(),
-        "operators": done.operators.iter().map(operator_object).collect::<Vec<_>>(),
+        "spilled_bytes": statistics.spilled_bytes(),
+        "spill_files": statistics.spill_files(),
+        "operators": statistics.operators.iter().map(operator_object).collect::<Vec<_>>(),
     })
 }
 
@@ -131,16 +136,29 @@ fn operator_object(operator: &Operator) -> Value {
 fn store_object(store: &StoreOperator) -> Value {
     let counters = &store.counters;
     let pruned = |statistic: &Statistic| {
-        let by = counters.pruned_by(*statistic);
-        let of = json!({"segments": by.segments, "blocks": by.blocks, "rows": by.rows, "bytes": by.bytes});
-        (statistic.name().to_owned(), of)
+        let pruned = counters.pruned_by(*statistic);
+        let counts = json!({
+            "segments": pruned.segments,
+            "blocks": pruned.blocks,
+            "rows": pruned.rows,
+            "bytes": pruned.bytes,
+        });
+        (statistic.name().to_owned(), counts)
     };
     let all = counters.pruned();
     json!({
         "table": store.table,
         "from_metadata": counters.from_metadata,
-        "segments": {"total": counters.segments, "pruned": all.segments, "read": counters.segments_read},
-        "blocks": {"total": counters.blocks, "pruned": all.blocks, "read": counters.blocks_read},
+        "segments": {
+            "total": counters.segments,
+            "pruned": all.segments,
+            "read": counters.segments_read,
+        },
+        "blocks": {
+            "total": counters.blocks,
+            "pruned": all.blocks,
+            "read": counters.blocks_read,
+        },
         "pruned": Statistic::ALL.iter().map(pruned).collect::<Map<_, _>>(),
         "bytes": {
             "pruned": all.bytes,
@@ -158,8 +176,13 @@ fn store_object(store: &StoreOperator) -> Value {
 
 fn steps(store: &StoreOperator) -> Vec<Value> {
     let plain = |line: Line| {
-        let time = milliseconds(line.time);
-        json!({"step": line.step, "detail": line.detail, "rows_in": line.rows_in, "rows_out": line.rows_out, "ms": time})
+        json!({
+            "step": line.step,
+            "detail": line.detail,
+            "rows_in": line.rows_in,
+            "rows_out": line.rows_out,
+            "ms": milliseconds(line.time),
+        })
     };
     let filter = |(number, condition): (usize, &String)| {
         let tested = store.counters.conditions.get(number).copied().unwrap_or_default();
@@ -176,7 +199,7 @@ fn steps(store: &StoreOperator) -> Vec<Value> {
             "ms": milliseconds(tested.step.time),
         })
     };
-    let (before, after) = around(store);
+    let (before, after) = steps_around_filters(store);
     let mut steps: Vec<Value> = before.into_iter().map(plain).collect();
     if !store.counters.from_metadata {
         steps.extend(store.conditions.iter().enumerate().map(filter));
@@ -185,23 +208,23 @@ fn steps(store: &StoreOperator) -> Vec<Value> {
     steps
 }
 
-fn text(done: &Statistics, total: Duration, memory: Option<u64>) -> String {
+fn text(statistics: &Statistics, total: Duration, memory: Option<u64>) -> String {
     let mut out = format!(
         "{} in {}: planning {}, execution {}",
-        show_counted(done.rows, "row"),
+        show_counted(statistics.rows, "row"),
         show_duration(total),
-        show_duration(done.planning),
-        show_duration(done.execution)
+        show_duration(statistics.planning),
+        show_duration(statistics.execution)
     );
     if let Some(memory) = memory {
         out += &format!("; at most {} of memory", show_size(memory));
     }
-    if done.spill_files() > 0 {
-        let files = show_counted(done.spill_files(), "file");
-        out += &format!("; {} spilled to {files}", show_size(done.spilled_bytes()));
+    if statistics.spill_files() > 0 {
+        let files = show_counted(statistics.spill_files(), "file");
+        out += &format!("; {} spilled to {files}", show_size(statistics.spilled_bytes()));
     }
     out.push('\n');
-    for operator in &done.operators {
+    for operator in &statistics.operators {
         out += &operator_text(operator);
     }
     out
@@ -247,12 +270,13 @@ fn store_text(store: &StoreOperator) -> Vec<String> {
         lines.push("answered from metadata: no row was looked at".to_owned());
     }
     for statistic in Statistic::ALL {
-        let by = counters.pruned_by(statistic);
-        if by.blocks > 0 {
+        let pruned = counters.pruned_by(statistic);
+        if pruned.blocks > 0 {
             let name = statistic.name().replace('_', " ").replace("min max", "min/max");
-            let what = format!("{}, {}", show_counted(by.blocks, "block"), show_size(by.bytes));
-            let segments = if by.segments > 0 {
-                show_counted(by.segments, "segment") + ", "
+            let what =
+                format!("{}, {}", show_counted(pruned.blocks, "block"), show_size(pruned.bytes));
+            let segments = if pruned.segments > 0 {
+                show_counted(pruned.segments, "segment") + ", "
             } else {
                 String::new()
             };
@@ -279,7 +303,7 @@ fn bytes_text(counters: &Counters) -> String {
 }
 
 fn steps_text(store: &StoreOperator) -> Vec<String> {
-    let (mut lines, after) = around(store);
+    let (mut lines, after) = steps_around_filters(store);
     if !store.counters.from_metadata {
         for (condition, tested) in store.conditions.iter().zip(&store.counters.conditions) {
             lines.push(line("filter", Some(condition.clone()), &tested.step));

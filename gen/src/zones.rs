@@ -1,15 +1,15 @@
-//! Where trips begin and end: 2,167 census tracts in 185 neighbourhoods of New York.
+//! Where trips begin and end: 2,167 census tracts in the 185 neighbourhoods of New York.
 //!
-//! `tracts.csv` holds the tracts that the public sample names, with the medians of the coordinates
-//! seen there, and, for those it does not name, made-up ones in the same pattern. The last four
-//! columns are relative popularity, for yellow and for other cabs. `neighbourhoods.csv` maps the
-//! codes of neighbourhoods to their names.
+//! `tracts.csv` holds the tracts that the public sample names, with the median coordinates seen
+//! there, and invented ones in the same pattern in place of those that it does not name. The last
+//! four columns are relative popularity, for yellow and for other cabs. `neighbourhoods.csv` maps
+//! the codes of neighbourhoods to their names.
 
-use super::random::Random;
+use crate::random::Random;
 
-/// Tract of John F. Kennedy airport.
+/// The tract of John F. Kennedy airport.
 pub(crate) const KENNEDY: i32 = 2056;
-/// The one tract outside the city, without a census number: Newark airport.
+/// Newark airport: the one tract outside the city, and without a census number.
 pub(crate) const NEWARK: i32 = 2167;
 
 /// A census tract.
@@ -17,54 +17,54 @@ pub(crate) const NEWARK: i32 = 2167;
 pub(crate) struct Tract {
     /// `nyct2010_gid`.
     pub(crate) gid: i32,
-    /// The number of the tract, `383.02`; absent outside the city.
+    /// Absent outside the city.
     pub(crate) census: Option<Census>,
-    /// Name of the borough.
+    /// The name of the borough.
     pub(crate) borough: &'static str,
-    /// Code of the neighbourhood.
-    pub(crate) code: &'static str,
-    /// Name of the neighbourhood.
-    pub(crate) name: &'static str,
-    /// Longitude of the centre.
+    pub(crate) neighbourhood_code: &'static str,
+    pub(crate) neighbourhood: &'static str,
+    /// Of the centre.
     pub(crate) longitude: f64,
-    /// Latitude of the centre.
+    /// Of the centre.
     pub(crate) latitude: f64,
-    /// The ten columns as CSV.
+    /// The ten columns of a tract as CSV.
     pub(crate) csv: Vec<u8>,
 }
 
-/// What the census says of a tract.
+/// A tract's census numbers.
 #[derive(Clone, Debug)]
 pub(crate) struct Census {
-    /// The label as a number.
+    /// `383.02` is tract 383, part 02.
     pub(crate) label: f64,
     /// 1 to 5.
     pub(crate) borough: u8,
-    /// Six digits.
+    /// The label as six digits.
     pub(crate) tract: String,
-    /// Borough and tract.
-    pub(crate) whole: i64,
+    /// The digits of borough and tract as one number.
+    pub(crate) borough_and_tract: i64,
     /// `E` or `I`.
     pub(crate) eligible: &'static str,
-    /// Public use microdata area.
+    /// The public use microdata area.
     pub(crate) puma: i32,
 }
 
-/// Tracts drawn by popularity: accumulated weights.
+/// Draws tracts by popularity, from accumulated weights.
 struct Popularity(Vec<u64>);
 
 impl Popularity {
     fn draw(&self, random: &mut Random) -> u16 {
         let total = self.0.last().copied().unwrap_or(1);
-        let wanted = random.below(total.max(1));
+        let wanted = random.integer_below(total.max(1));
         self.0.partition_point(|&sum| sum <= wanted) as u16
     }
 }
 
-/// All tracts, and how often trips begin and end there.
+/// All tracts, and how often trips begin and end in each.
 pub(crate) struct Zones {
     tracts: Vec<Tract>,
+    /// Popularity of pickups and of drop-offs.
     yellow: [Popularity; 2],
+    /// The same for other cabs.
     other: [Popularity; 2],
 }
 
@@ -88,19 +88,20 @@ impl Zones {
         Zones { tracts, yellow: [a, b], other: [c, d] }
     }
 
-    /// The tract at `index`, as drawn.
+    /// The tract of an index that [`Zones::pickup`] or [`Zones::dropoff`] has drawn.
     pub(crate) fn get(&self, index: u16) -> &Tract {
         &self.tracts[usize::from(index)]
     }
 
-    /// Where a trip begins.
-    pub(super) fn pickup(&self, random: &mut Random, yellow: bool) -> u16 {
+    /// Draws where a trip begins.
+    pub(crate) fn pickup(&self, random: &mut Random, yellow: bool) -> u16 {
         let [pickups, _] = if yellow { &self.yellow } else { &self.other };
         pickups.draw(random)
     }
 
-    /// Where a trip from `pickup` ends: people rather ride to places nearby.
-    pub(super) fn dropoff(&self, random: &mut Random, yellow: bool, pickup: u16) -> u16 {
+    /// Draws where a trip from `pickup` ends. Of several draws the nearest is taken, since most
+    /// rides are short.
+    pub(crate) fn dropoff(&self, random: &mut Random, yellow: bool, pickup: u16) -> u16 {
         let [_, dropoffs] = if yellow { &self.yellow } else { &self.other };
         let from = self.get(pickup);
         let draws = if random.chance(0.18) {
@@ -132,7 +133,7 @@ fn parse(line: &'static str, names: &[(&'static str, &'static str)]) -> Option<(
     let label = fields.next()?;
     let borough: u8 = fields.next()?.parse().unwrap_or(0);
     let eligible = fields.next()?;
-    let code = fields.next()?;
+    let neighbourhood_code = fields.next()?;
     let puma = fields.next()?.parse().unwrap_or(0);
     let longitude = fields.next()?.parse::<f64>().ok()? / 1e6;
     let latitude = fields.next()?.parse::<f64>().ok()? / 1e6;
@@ -140,7 +141,7 @@ fn parse(line: &'static str, names: &[(&'static str, &'static str)]) -> Option<(
     for weight in &mut weights {
         *weight = fields.next()?.parse().ok()?;
     }
-    let name = names.iter().find(|pair| pair.0 == code)?.1;
+    let neighbourhood = names.iter().find(|pair| pair.0 == neighbourhood_code)?.1;
     let boroughs = ["New Jersey", "Manhattan", "Bronx", "Brooklyn", "Queens", "Staten Island"];
     let borough_name: &str = boroughs.get(usize::from(borough))?;
     let census = if label.is_empty() {
@@ -148,24 +149,23 @@ fn parse(line: &'static str, names: &[(&'static str, &'static str)]) -> Option<(
     } else {
         let (number, part) = label.split_once('.').unwrap_or((label, "00"));
         let tract = format!("{number:0>4}{part}");
-        let whole = format!("{borough}{tract}").parse().ok()?;
-        Some(Census { label: label.parse().ok()?, borough, tract, whole, eligible, puma })
+        let borough_and_tract = format!("{borough}{tract}").parse().ok()?;
+        let label = label.parse().ok()?;
+        Some(Census { label, borough, tract, borough_and_tract, eligible, puma })
     };
     let csv = match &census {
-        None => format!("{gid},,,{borough_name},,,,{code},{name},"),
-        Some(c) => {
-            let (tract, whole) = (&c.tract, c.whole);
-            format!(
-                "{gid},{label},{borough},{borough_name},{tract},{whole},{eligible},{code},{name},{puma}"
-            )
-        }
+        None => format!("{gid},,,{borough_name},,,,{neighbourhood_code},{neighbourhood},"),
+        Some(Census { tract, borough_and_tract, .. }) => format!(
+            "{gid},{label},{borough},{borough_name},{tract},{borough_and_tract},{eligible},\
+             {neighbourhood_code},{neighbourhood},{puma}"
+        ),
     };
     let tract = Tract {
         gid,
         census,
         borough: borough_name,
-        code,
-        name,
+        neighbourhood_code,
+        neighbourhood,
         longitude,
         latitude,
         csv: csv.into_bytes(),
@@ -184,7 +184,12 @@ mod tests {
         assert!(
             zones.tracts.iter().all(|tract| tract.csv.iter().filter(|&&b| b == b',').count() == 9)
         );
-        assert!(zones.tracts.iter().any(|tract| tract.gid == KENNEDY && tract.code == "QN98"));
+        assert!(
+            zones
+                .tracts
+                .iter()
+                .any(|tract| tract.gid == KENNEDY && tract.neighbourhood_code == "QN98")
+        );
         assert!(zones.tracts.iter().any(|tract| tract.gid == NEWARK && tract.census.is_none()));
     }
 }

@@ -1,13 +1,13 @@
-//! How often each choice is made: cabs, vendors, passengers, payments, and how their spelling
+//! How often each choice is made: cabs, vendors, passengers and payments, and how their spelling
 //! changed over the years.
 
-use super::calendar::Day;
-use super::random::Random;
-use super::trips::Cab;
-use super::zones::{KENNEDY, NEWARK, Tract};
+use crate::calendar::Day;
+use crate::random::Random;
+use crate::trip::Cab;
+use crate::zones::{KENNEDY, NEWARK, Tract};
 
-/// Kind of cab: green ones came in August 2013, others are known for some months only.
-pub(super) fn cab(random: &mut Random, day: &Day) -> Cab {
+/// The kind of cab. Green ones came in August 2013; the others are known for some months only.
+pub(crate) fn cab(random: &mut Random, day: &Day) -> Cab {
     let month = u32::from(day.month);
     let (green, uber, fhv) = match (day.year, month) {
         (2013, 8..) => ([2, 10, 20, 30, 45][(month - 8) as usize % 5], 0, 0),
@@ -17,7 +17,7 @@ pub(super) fn cab(random: &mut Random, day: &Day) -> Cab {
         (2015, _) => (105, 0, 30),
         _ => return Cab::Yellow,
     };
-    match random.below(1_000) as u32 {
+    match random.integer_below(1_000) as u32 {
         n if n < green => Cab::Green,
         n if n < green + uber => Cab::Uber,
         n if n < green + uber + fhv => Cab::Fhv,
@@ -25,8 +25,8 @@ pub(super) fn cab(random: &mut Random, day: &Day) -> Cab {
     }
 }
 
-/// Company that made the meter; numbers replaced names in 2015.
-pub(super) fn vendor(random: &mut Random, yellow: bool, year: u16) -> &'static str {
+/// The company that made the meter. Numbers replaced names in 2015.
+pub(crate) fn vendor(random: &mut Random, yellow: bool, year: u16) -> &'static str {
     match (yellow, year) {
         (true, ..=2010) => random.pick(&[(46, "CMT"), (49, "VTS"), (5, "DDS")]),
         (true, ..=2014) => random.pick(&[(49, "CMT"), (51, "VTS")]),
@@ -36,8 +36,12 @@ pub(super) fn vendor(random: &mut Random, yellow: bool, year: u16) -> &'static s
     }
 }
 
-/// Whether the trip was stored before it was sent: not reported by all.
-pub(super) fn stored(random: &mut Random, vendor: &str, year: u16) -> Option<&'static str> {
+/// Whether the trip was stored before it was sent, which some meters do not report.
+pub(crate) fn stored_before_sent(
+    random: &mut Random,
+    vendor: &str,
+    year: u16,
+) -> Option<&'static str> {
     match vendor {
         "DDS" => None,
         "VTS" if year < 2011 => None,
@@ -48,8 +52,8 @@ pub(super) fn stored(random: &mut Random, vendor: &str, year: u16) -> Option<&'s
     }
 }
 
-/// Passengers, as the driver entered them.
-pub(super) fn passengers(random: &mut Random, vendor: &str) -> u8 {
+/// The number of passengers, as the driver entered it.
+pub(crate) fn passengers(random: &mut Random, vendor: &str) -> u8 {
     match vendor {
         "CMT" | "1" => random.pick(&[(790, 1), (148, 2), (40, 3), (15, 4), (5, 5), (3, 6), (6, 0)]),
         "DDS" => random.pick(&[(700, 1), (170, 2), (60, 3), (40, 4), (30, 5)]),
@@ -70,8 +74,8 @@ pub(super) fn passengers(random: &mut Random, vendor: &str) -> u8 {
     }
 }
 
-/// How it was paid, in the spelling of the vendor and year, and whether by card.
-pub(super) fn payment(
+/// How the trip was paid, in the vendor's spelling of that year, and whether by card.
+pub(crate) fn payment(
     random: &mut Random,
     yellow: bool,
     vendor: &str,
@@ -95,8 +99,8 @@ pub(super) fn payment(
     (names[kind % 4], kind == 0)
 }
 
-/// Rate code: the airports have their own.
-pub(super) fn rate_code(random: &mut Random, from: &Tract, to: &Tract, yellow: bool) -> u8 {
+/// The rate code. The airports have their own.
+pub(crate) fn rate_code(random: &mut Random, from: &Tract, to: &Tract, yellow: bool) -> u8 {
     let manhattan = from.borough == "Manhattan" || to.borough == "Manhattan";
     if manhattan && (from.gid == KENNEDY || to.gid == KENNEDY) && random.chance(0.9) {
         2

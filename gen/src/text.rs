@@ -1,12 +1,13 @@
-//! A trip as a line of CSV, in the spellings of the public data: empty for null, amounts without
-//! trailing zeros, distances with two decimals, single-precision degrees with fifteen, points as
+//! Trips as CSV, in the spellings of the public data: null is empty, amounts come without trailing
+//! zeros, distances with two decimals, single-precision degrees with fifteen, and points as
 //! hexadecimal well-known binary.
 
 use std::ops::Range;
 
-use super::calendar::Weather;
-use super::fares::Money;
-use super::trips::{Generator, Point, Trip};
+use crate::calendar::Weather;
+use crate::fares::Amounts;
+use crate::generator::Generator;
+use crate::trip::{Point, Trip};
 
 /// The columns, in order.
 pub(crate) const COLUMNS: [&str; 51] = [
@@ -63,17 +64,17 @@ pub(crate) const COLUMNS: [&str; 51] = [
     "dropoff_puma",
 ];
 
-/// Bytes before the two doubles of a point: little-endian, a point with a reference system, number
-/// 4326.
-const POINT: &[u8] = b"0101000020E6100000";
+/// What precedes the two doubles of a point: little-endian, a point with a reference system, and
+/// the number of that system, 4326.
+const POINT_PREFIX: &[u8] = b"0101000020E6100000";
 
-/// The line of column names.
+/// Appends the line of column names.
 pub(crate) fn write_header(out: &mut Vec<u8>) {
     out.extend_from_slice(COLUMNS.join(",").as_bytes());
     out.push(b'\n');
 }
 
-/// The trips of `rows` as CSV, appended to `out`.
+/// Appends the trips of `rows`.
 pub(crate) fn write_csv(generator: &Generator, rows: Range<u64>, out: &mut Vec<u8>) {
     for trip in generator.trips(rows) {
         write_trip(generator, &trip, out);
@@ -89,8 +90,8 @@ fn write_trip(generator: &Generator, trip: &Trip, out: &mut Vec<u8>) {
     if let Some(dropoff) = trip.dropoff {
         time(generator, out, dropoff);
     }
-    text(out, trip.stored);
-    small(out, trip.rate);
+    text(out, trip.stored_before_sent);
+    small(out, trip.rate_code);
     degrees(out, trip.from);
     degrees(out, trip.to);
     small(out, trip.passengers);
@@ -98,7 +99,7 @@ fn write_trip(generator: &Generator, trip: &Trip, out: &mut Vec<u8>) {
     if let Some(distance) = trip.distance {
         hundredths(out, distance, false);
     }
-    money(out, trip.money.as_ref());
+    amounts(out, trip.amounts.as_ref());
     text(out, trip.payment);
     small(out, trip.trip_type);
     point(out, trip.from);
@@ -132,20 +133,20 @@ fn integer(out: &mut Vec<u8>, value: i64) {
         out.push(b'-');
     }
     let mut digits = [0; 20];
-    let mut left = value.unsigned_abs();
+    let mut remaining = value.unsigned_abs();
     let mut at = digits.len();
     loop {
         at -= 1;
-        digits[at] = b'0' + (left % 10) as u8;
-        left /= 10;
-        if left == 0 {
+        digits[at] = b'0' + (remaining % 10) as u8;
+        remaining /= 10;
+        if remaining == 0 {
             break;
         }
     }
     out.extend_from_slice(&digits[at..]);
 }
 
-/// `value` / 100, with both decimals or without trailing zeros.
+/// Appends `value` / 100, with two decimals or, to `trim`, without trailing zeros.
 fn hundredths(out: &mut Vec<u8>, value: i32, trim: bool) {
     if value < 0 {
         out.push(b'-');
@@ -163,7 +164,7 @@ fn hundredths(out: &mut Vec<u8>, value: i32, trim: bool) {
     }
 }
 
-/// `,` and `cents` / 100 without trailing zeros.
+/// Appends `,` and `cents` / 100 without trailing zeros.
 fn amount(out: &mut Vec<u8>, cents: Option<i32>) {
     out.push(b',');
     if let Some(cents) = cents {
@@ -171,16 +172,16 @@ fn amount(out: &mut Vec<u8>, cents: Option<i32>) {
     }
 }
 
-fn money(out: &mut Vec<u8>, money: Option<&Money>) {
-    amount(out, money.map(|m| m.fare));
-    amount(out, money.map(|m| m.extra));
-    amount(out, money.and_then(|m| m.mta_tax));
-    amount(out, money.map(|m| m.tip));
-    amount(out, money.map(|m| m.tolls));
-    // ehail_fee: never filled in.
+fn amounts(out: &mut Vec<u8>, amounts: Option<&Amounts>) {
+    amount(out, amounts.map(|a| a.fare));
+    amount(out, amounts.map(|a| a.extra));
+    amount(out, amounts.and_then(|a| a.mta_tax));
+    amount(out, amounts.map(|a| a.tip));
+    amount(out, amounts.map(|a| a.tolls));
+    // The column ehail_fee is never filled in.
     out.push(b',');
-    amount(out, money.and_then(|m| m.surcharge));
-    amount(out, money.map(Money::total));
+    amount(out, amounts.and_then(|a| a.surcharge));
+    amount(out, amounts.map(Amounts::total));
 }
 
 fn weather(out: &mut Vec<u8>, weather: &Weather) {
@@ -198,7 +199,7 @@ fn weather(out: &mut Vec<u8>, weather: &Weather) {
 }
 
 fn time(generator: &Generator, out: &mut Vec<u8>, time: i64) {
-    out.extend_from_slice(&generator.calendar.day(time).date);
+    out.extend_from_slice(generator.calendar.day(time).date.as_bytes());
     let seconds = time.rem_euclid(86_400);
     for (before, value) in
         [(b' ', seconds / 3_600), (b':', seconds / 60 % 60), (b':', seconds % 60)]
@@ -230,17 +231,17 @@ fn degrees(out: &mut Vec<u8>, point: Option<Point>) {
     }
 }
 
-/// A float of magnitude 32 to 128 with fifteen decimals, exactly rounded: its fraction is a
-/// multiple of 2⁻¹⁸, so that fraction · 10¹⁵ = k · 5¹⁵ / 8.
+/// Appends a float of magnitude 32 to 128 with fifteen decimals, exactly rounded: its fraction is a
+/// multiple k of 2⁻¹⁸, so fraction · 10¹⁵ = k · 5¹⁵ / 8.
 fn single(out: &mut Vec<u8>, value: f32) {
     const FIVE_15: u64 = 30_517_578_125;
     out.push(b',');
     let magnitude = f64::from(value.abs());
-    let eighteenths = (magnitude.fract() * f64::from(1 << 18)) as u64;
-    decimals(out, value < 0.0, magnitude as u64, (eighteenths * FIVE_15 + 4) / 8, 15);
+    let multiple = (magnitude.fract() * f64::from(1 << 18)) as u64;
+    decimals(out, value < 0.0, magnitude as u64, (multiple * FIVE_15 + 4) / 8, 15);
 }
 
-/// `whole.fraction` with the fraction's `places` digits less trailing zeros.
+/// Appends `whole.fraction` with the `places` digits of the fraction, without trailing zeros.
 fn decimals(out: &mut Vec<u8>, negative: bool, whole: u64, mut fraction: u64, places: usize) {
     if negative {
         out.push(b'-');
@@ -266,10 +267,10 @@ fn point(out: &mut Vec<u8>, point: Option<Point>) {
     }
 }
 
-/// The 50 digits of a point as extended well-known binary.
-pub(super) fn hexadecimal(point: Point) -> [u8; 50] {
+/// A point as the 50 digits of extended well-known binary.
+pub(crate) fn hexadecimal(point: Point) -> [u8; 50] {
     let mut digits = [0; 50];
-    digits[..18].copy_from_slice(POINT);
+    digits[..18].copy_from_slice(POINT_PREFIX);
     let (longitude, latitude) = point.degrees();
     let bytes = longitude.to_le_bytes().into_iter().chain(latitude.to_le_bytes());
     for (pair, byte) in digits[18..].chunks_exact_mut(2).zip(bytes) {

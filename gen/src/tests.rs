@@ -1,12 +1,12 @@
-//! The promises of the generator.
+//! What the generator promises of its trips.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, RecordBatch};
 use arrow_select::concat::concat_batches;
 
-use super::trips::Generator;
-use super::{arrays, text};
+use crate::generator::Generator;
+use crate::{Error, Format, arrays, text, write, write_stream};
 
 fn lines(generator: &Generator, steps: &[u64]) -> String {
     let mut out = Vec::new();
@@ -119,4 +119,17 @@ fn ids_rise_and_files_follow_one_another() {
         assert!(times.iter().all(|&time| time >= before));
         before = times.iter().copied().max().unwrap();
     }
+}
+
+#[test]
+fn files_hold_the_stream_and_are_never_replaced() {
+    let directory = tempfile::tempdir().unwrap();
+    let generator = Generator::new(5, 40_000, 3);
+    let (paths, bytes) = write(&generator, Format::Csv, false, directory.path()).unwrap();
+    let files: Vec<u8> = paths.iter().flat_map(|path| std::fs::read(path).unwrap()).collect();
+    let mut stream = Vec::new();
+    write_stream(&generator, false, &mut stream).unwrap();
+    assert!(files == stream && bytes == stream.len() as u64 && paths.len() == 3);
+    let again = write(&generator, Format::Csv, false, directory.path());
+    assert!(matches!(again, Err(Error::Exists(path)) if path == paths[0]));
 }

@@ -1,4 +1,4 @@
-//! Trips as Arrow batches, in the types that reading their CSV would infer.
+//! Trips as Arrow batches, in the types that a reader of their CSV would infer.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -9,9 +9,10 @@ use arrow_array::builder::{
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
 
-use super::text::{COLUMNS, hexadecimal};
-use super::trips::{Generator, Point, Trip};
-use super::zones::Tract;
+use crate::generator::Generator;
+use crate::text::{COLUMNS, hexadecimal};
+use crate::trip::{Point, Trip};
+use crate::zones::Tract;
 
 /// The schema: 51 columns, all nullable.
 pub(crate) fn schema() -> Arc<Schema> {
@@ -20,8 +21,8 @@ pub(crate) fn schema() -> Arc<Schema> {
 }
 
 fn data_type(column: &str) -> DataType {
-    let of_place = column.strip_prefix("pickup_").or_else(|| column.strip_prefix("dropoff_"));
-    match of_place.unwrap_or(column) {
+    let at_either_end = column.strip_prefix("pickup_").or_else(|| column.strip_prefix("dropoff_"));
+    match at_either_end.unwrap_or(column) {
         "datetime" => DataType::Timestamp(TimeUnit::Microsecond, None),
         "trip_id" | "rate_code_id" | "passenger_count" | "trip_type" | "max_temperature"
         | "min_temperature" | "nyct2010_gid" | "borocode" | "boroct2010" | "puma" => {
@@ -37,7 +38,7 @@ fn data_type(column: &str) -> DataType {
 pub(crate) fn batch(generator: &Generator, rows: Range<u64>) -> Result<RecordBatch, ArrowError> {
     let trips: Vec<Trip> = generator.trips(rows).collect();
     let mut columns = Vec::with_capacity(COLUMNS.len());
-    columns.extend(identity(&trips));
+    columns.extend(ids_and_times(&trips));
     columns.extend(coordinates(&trips));
     columns.extend(amounts(&trips));
     columns.push(strings(&trips, |trip| trip.payment));
@@ -63,7 +64,7 @@ fn floats<'a>(trips: &'a [Trip], value: impl Fn(&'a Trip) -> Option<f64>) -> Arr
     Arc::new(builder.finish())
 }
 
-/// Hundredths as floats: the double nearest to the decimal.
+/// Hundredths as the doubles nearest to their decimals.
 fn hundredths(trips: &[Trip], value: impl Fn(&Trip) -> Option<i32>) -> ArrayRef {
     floats(trips, |trip| Some(f64::from(value(trip)?) / 100.0))
 }
@@ -91,14 +92,14 @@ fn points(trips: &[Trip], value: impl Fn(&Trip) -> Option<Point>) -> ArrayRef {
     Arc::new(builder.finish())
 }
 
-fn identity(trips: &[Trip]) -> [ArrayRef; 6] {
+fn ids_and_times(trips: &[Trip]) -> [ArrayRef; 6] {
     [
         integers(trips, |trip| Some(trip.id)),
         strings(trips, |trip| trip.vendor),
         times(trips, |trip| Some(trip.pickup)),
         times(trips, |trip| trip.dropoff),
-        strings(trips, |trip| trip.stored),
-        integers(trips, |trip| trip.rate.map(i64::from)),
+        strings(trips, |trip| trip.stored_before_sent),
+        integers(trips, |trip| trip.rate_code.map(i64::from)),
     ]
 }
 
@@ -115,26 +116,26 @@ fn amounts(trips: &[Trip]) -> [ArrayRef; 10] {
     [
         integers(trips, |trip| trip.passengers.map(i64::from)),
         hundredths(trips, |trip| trip.distance),
-        hundredths(trips, |trip| Some(trip.money?.fare)),
-        hundredths(trips, |trip| Some(trip.money?.extra)),
-        hundredths(trips, |trip| trip.money?.mta_tax),
-        hundredths(trips, |trip| Some(trip.money?.tip)),
-        hundredths(trips, |trip| Some(trip.money?.tolls)),
+        hundredths(trips, |trip| Some(trip.amounts?.fare)),
+        hundredths(trips, |trip| Some(trip.amounts?.extra)),
+        hundredths(trips, |trip| trip.amounts?.mta_tax),
+        hundredths(trips, |trip| Some(trip.amounts?.tip)),
+        hundredths(trips, |trip| Some(trip.amounts?.tolls)),
         floats(trips, |_| None),
-        hundredths(trips, |trip| trip.money?.surcharge),
-        hundredths(trips, |trip| Some(trip.money?.total())),
+        hundredths(trips, |trip| trip.amounts?.surcharge),
+        hundredths(trips, |trip| Some(trip.amounts?.total())),
     ]
 }
 
 fn weather(generator: &Generator, trips: &[Trip]) -> [ArrayRef; 6] {
-    let of = |trip: &Trip| &generator.calendar.day(trip.pickup).weather;
+    let weather = |trip: &Trip| &generator.calendar.day(trip.pickup).weather;
     [
-        hundredths(trips, |trip| Some(of(trip).precipitation)),
-        hundredths(trips, |trip| Some(of(trip).snow_depth * 10)),
-        hundredths(trips, |trip| Some(of(trip).snowfall * 10)),
-        integers(trips, |trip| Some(i64::from(of(trip).max_temperature))),
-        integers(trips, |trip| Some(i64::from(of(trip).min_temperature))),
-        hundredths(trips, |trip| Some(of(trip).wind)),
+        hundredths(trips, |trip| Some(weather(trip).precipitation)),
+        hundredths(trips, |trip| Some(weather(trip).snow_depth * 10)),
+        hundredths(trips, |trip| Some(weather(trip).snowfall * 10)),
+        integers(trips, |trip| Some(i64::from(weather(trip).max_temperature))),
+        integers(trips, |trip| Some(i64::from(weather(trip).min_temperature))),
+        hundredths(trips, |trip| Some(weather(trip).wind)),
     ]
 }
 
@@ -146,10 +147,10 @@ fn zone<'a>(trips: &'a [Trip], tract: impl Fn(&'a Trip) -> Option<&'a Tract>) ->
         integers(trips, |trip| Some(i64::from(census(trip)?.borough))),
         strings(trips, |trip| Some(tract(trip)?.borough)),
         strings(trips, |trip| Some(census(trip)?.tract.as_str())),
-        integers(trips, |trip| Some(census(trip)?.whole)),
+        integers(trips, |trip| Some(census(trip)?.borough_and_tract)),
         strings(trips, |trip| Some(census(trip)?.eligible)),
-        strings(trips, |trip| Some(tract(trip)?.code)),
-        strings(trips, |trip| Some(tract(trip)?.name)),
+        strings(trips, |trip| Some(tract(trip)?.neighbourhood_code)),
+        strings(trips, |trip| Some(tract(trip)?.neighbourhood)),
         integers(trips, |trip| Some(i64::from(census(trip)?.puma))),
     ]
 }

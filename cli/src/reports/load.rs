@@ -1,21 +1,22 @@
-//! What `sty ingest` says when it is done: a summary for people on stderr, and with `--report json`
-//! one object for programs on stdout.
+//! The report on a load: a summary for people on stderr, and with `--report json` one object for
+//! programs on stdout.
 
 use std::path::Path;
 
 use serde_json::{Value, json};
 use stylobate::ingest::load::{InputReport, LoadReport};
 
+use super::show_amplification;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
-use crate::units::{show_amplification, show_count, show_counted, show_duration, show_size};
+use crate::units::{show_count, show_counted, show_duration, show_size};
 
-/// Notes about guesses that are printed one by one.
+/// Guesses that are printed one by one. The others are only counted.
 const SHOWN_GUESSES: usize = 5;
 
-/// Tells people, on stderr. `rejects` is the file with the rows that were left out.
-pub(super) fn tell(report: &LoadReport, rejects: Option<&Path>, context: &Context) {
+/// Prints the report for people to stderr. `rejects` is the file with the rejected rows.
+pub(crate) fn print_for_people(report: &LoadReport, rejects: Option<&Path>, context: &Context) {
     for column in &report.skipped {
         context.note(&format!("column '{column}' was left out: its type cannot be stored yet"));
     }
@@ -38,7 +39,7 @@ pub(super) fn tell(report: &LoadReport, rejects: Option<&Path>, context: &Contex
     ));
 }
 
-/// Says what was taken for granted about the inputs, so that a wrong guess does not go unnoticed.
+/// Says what was guessed about the inputs, so that a wrong guess does not go unnoticed.
 fn note_guesses(report: &LoadReport, context: &Context) {
     for (file, guess) in report.guesses.iter().take(SHOWN_GUESSES) {
         context.note(&format!("{}: {guess}", file.display()));
@@ -49,8 +50,8 @@ fn note_guesses(report: &LoadReport, context: &Context) {
     }
 }
 
-/// Says which rows are not in the table: all of them are in the file, if there is one, else the
-/// first are shown.
+/// Says which rows were rejected: all of them are in the file, if there is one, and otherwise the
+/// first ones are shown.
 fn note_rejects(report: &LoadReport, rejects: Option<&Path>, context: &Context) {
     if report.rows_rejected == 0 {
         return;
@@ -71,7 +72,7 @@ fn note_rejects(report: &LoadReport, rejects: Option<&Path>, context: &Context) 
     ));
 }
 
-/// What an ingest did, in a line for people.
+/// One line for people.
 pub(crate) fn summary(report: &LoadReport) -> String {
     let stored = report.bytes_stored + report.bytes_metadata;
     let seconds = report.elapsed.as_secs_f64();
@@ -86,8 +87,8 @@ pub(crate) fn summary(report: &LoadReport) -> String {
     )
 }
 
-/// Writes the report for programs to stdout, in one line.
-pub(super) fn print_json(table: &str, report: &LoadReport) -> Result<(), Failure> {
+/// Prints the report for programs to stdout, on one line.
+pub(crate) fn print_json(table: &str, report: &LoadReport) -> Result<(), Failure> {
     Output::stdout()?.print_line(&object(table, report))
 }
 

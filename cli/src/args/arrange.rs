@@ -1,29 +1,29 @@
-//! `--sort-by` and `--partition-by`, as several commands take them.
+//! `--sort-by` and `--partition-by`.
 
 use stylobate::ingest::arrange::SortBy;
 
-/// What `--sort-by` says.
+/// The sort keys of `--sort-by`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SortList(pub(crate) Vec<SortBy>);
 
-/// `a, b DESC NULLS LAST, …`; without NULLS they stand where SQL has them: last if rising, first if
-/// falling.
+/// Parses `a, b DESC NULLS LAST, …`. Unless NULLS FIRST or LAST is given, nulls come last in an
+/// ascending order and first in a descending one.
 pub(crate) fn parse_sort(text: &str) -> Result<SortList, String> {
     let mut keys = Vec::new();
     for part in text.split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let (mut rest, mut nulls_first) = (part, None);
+        let (mut key, mut nulls_first) = (part, None);
         for (words, first) in [(" nulls first", true), (" nulls last", false)] {
-            if let Some(before) = without_suffix(rest, words) {
-                (rest, nulls_first) = (before, Some(first));
+            if let Some(before) = strip_suffix_ignoring_case(key, words) {
+                (key, nulls_first) = (before, Some(first));
             }
         }
         let mut descending = false;
-        for (words, falling) in [(" desc", true), (" asc", false)] {
-            if let Some(before) = without_suffix(rest, words) {
-                (rest, descending) = (before, falling);
+        for (words, is_desc) in [(" desc", true), (" asc", false)] {
+            if let Some(before) = strip_suffix_ignoring_case(key, words) {
+                (key, descending) = (before, is_desc);
             }
         }
-        let column = rest.trim().trim_matches('"').to_owned();
+        let column = key.trim().trim_matches('"').to_owned();
         if column.is_empty() {
             return Err(format!("'{part}' names no column; write COLUMN or COLUMN DESC"));
         }
@@ -36,20 +36,20 @@ pub(crate) fn parse_sort(text: &str) -> Result<SortList, String> {
     }
 }
 
-fn without_suffix<'a>(text: &'a str, words: &str) -> Option<&'a str> {
+fn strip_suffix_ignoring_case<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     let at = text.len().checked_sub(words.len())?;
     let end = text.get(at..)?;
     end.eq_ignore_ascii_case(words).then(|| text.get(..at)).flatten().map(str::trim_end)
 }
 
-/// What `--partition-by` says.
+/// The SQL expressions of `--partition-by`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Expressions(pub(crate) Vec<String>);
 
-/// Splits at commas outside parentheses and quotes.
+/// Splits a list of expressions at the commas outside parentheses and quotes.
 pub(crate) fn parse_expressions(text: &str) -> Result<Expressions, String> {
     let (mut depth, mut quote) = (0_usize, None);
-    let at_commas = |c: char| {
+    let is_separator = |c: char| {
         match (quote, c) {
             (Some(open), _) if c == open => quote = None,
             (Some(_), _) => {}
@@ -61,7 +61,7 @@ pub(crate) fn parse_expressions(text: &str) -> Result<Expressions, String> {
         c == ',' && depth == 0 && quote.is_none()
     };
     let parts: Vec<String> = text
-        .split(at_commas)
+        .split(is_separator)
         .map(|part| part.trim().to_owned())
         .filter(|part| !part.is_empty())
         .collect();

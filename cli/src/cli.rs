@@ -1,12 +1,17 @@
-//! The command line: what all commands share, and the list of commands.
+//! The command line: the options that all commands share, and the list of commands.
 
 use std::ffi::OsString;
 use std::io::Write as _;
 
 use clap::error::ErrorKind;
-use clap::{ArgAction, Args, CommandFactory as _, Parser};
+use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 
-use crate::commands::Command;
+use crate::commands::{
+    alter, bench, compact, completions, drop_partition, export, gc, ingest, inspect, manifest,
+    partitions, query, schema, tables, verify,
+};
+#[cfg(feature = "gen")]
+use crate::commands::{demo, r#gen};
 use crate::context::Context;
 use crate::errors::{ErrorFormat, Failure};
 use crate::exit::{self, Exit};
@@ -20,36 +25,22 @@ use crate::terminal::When;
 #[derive(Debug, Parser)]
 #[command(name = "sty", version, after_long_help = exit::HELP, disable_help_subcommand = true)]
 #[command(after_help = "`sty --help` tells more; `sty COMMAND --help` has examples.")]
-pub(crate) struct Cli {
+struct Cli {
     #[command(flatten)]
     globals: Globals,
     #[command(subcommand)]
-    pub(crate) command: Command,
+    command: Command,
 }
 
 #[derive(Clone, Copy, Debug, Args)]
 struct Globals {
     /// How an error looks on stderr; `json` is one object: code, message, file, offset, hint
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        value_name = "FORMAT",
-        default_value_t,
-        env = "STY_ERROR_FORMAT"
-    )]
-    #[arg(help_heading = "Everywhere", hide_env = true)]
+    #[arg(long, global = true, value_enum, value_name = "FORMAT", default_value_t)]
+    #[arg(help_heading = "Everywhere", env = "STY_ERROR_FORMAT", hide_env = true)]
     error_format: ErrorFormat,
     /// Colours; `auto` uses them on a terminal unless NO_COLOR is set or TERM is dumb
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        value_name = "WHEN",
-        default_value_t,
-        env = "STY_COLOR"
-    )]
-    #[arg(help_heading = "Everywhere", hide_env = true)]
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    #[arg(help_heading = "Everywhere", env = "STY_COLOR", hide_env = true)]
     color: When,
     /// No notes and summaries on stderr
     #[arg(short, long, global = true, help_heading = "Everywhere")]
@@ -60,18 +51,67 @@ struct Globals {
     verbose: u8,
 }
 
-/// Reads the command line; help, version and usage errors are answered here.
-pub(crate) fn parse() -> Result<(Cli, Context), Exit> {
+/// What `sty` can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Ingest(ingest::IngestArgs),
+    Query(query::QueryArgs),
+    Tables(tables::TablesArgs),
+    Schema(schema::SchemaArgs),
+    Partitions(partitions::PartitionsArgs),
+    Manifest(manifest::ManifestArgs),
+    Export(export::ExportArgs),
+    Compact(compact::CompactArgs),
+    Alter(alter::AlterArgs),
+    DropPartition(drop_partition::DropPartitionArgs),
+    Gc(gc::GcArgs),
+    Bench(bench::BenchArgs),
+    Inspect(inspect::InspectArgs),
+    Verify(verify::VerifyArgs),
+    #[cfg(feature = "gen")]
+    Demo(demo::DemoArgs),
+    #[cfg(feature = "gen")]
+    Gen(r#gen::GenArgs),
+    Completions(completions::CompletionsArgs),
+}
+
+/// Runs the command.
+pub(crate) fn run(command: Command, context: &Context) -> Result<(), Failure> {
+    match command {
+        Command::Ingest(args) => ingest::run(&args, context),
+        Command::Query(args) => query::run(&args, context),
+        Command::Tables(args) => tables::run(&args, context),
+        Command::Schema(args) => schema::run(&args, context),
+        Command::Partitions(args) => partitions::run(&args, context),
+        Command::Manifest(args) => manifest::run(&args),
+        Command::Export(args) => export::run(&args, context),
+        Command::Compact(args) => compact::run(&args, context),
+        Command::Alter(args) => alter::run(args, context),
+        Command::DropPartition(args) => drop_partition::run(&args, context),
+        Command::Gc(args) => gc::run(&args, context),
+        Command::Bench(args) => bench::run(&args, context),
+        Command::Inspect(args) => inspect::run(&args, context),
+        Command::Verify(args) => verify::run(&args, context),
+        #[cfg(feature = "gen")]
+        Command::Demo(args) => demo::run(&args, context),
+        #[cfg(feature = "gen")]
+        Command::Gen(args) => r#gen::run(&args, context),
+        Command::Completions(args) => completions::run(&args, &mut Cli::command()),
+    }
+}
+
+/// Reads the command line. Help, version and usage errors are answered here.
+pub(crate) fn parse() -> Result<(Command, Context), Exit> {
     match Cli::try_parse() {
         Ok(cli) => {
             let Globals { error_format, color, quiet, verbose } = cli.globals;
-            Ok((cli, Context { error_format, color, quiet, verbose }))
+            Ok((cli.command, Context { error_format, color, quiet, verbose }))
         }
         Err(error) => Err(answer(&error)),
     }
 }
 
-/// Prints help or version to stdout, a usage error to stderr, and gives the exit code.
+/// Prints help or version to stdout, or a usage error to stderr, and returns the exit code.
 fn answer(error: &clap::Error) -> Exit {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let _ = error.print();
@@ -92,7 +132,8 @@ fn answer(error: &clap::Error) -> Exit {
     Exit::Usage
 }
 
-/// The command line could not be parsed, so `--error-format json` is looked for by hand.
+/// Whether `--error-format json` is given. It is searched for by hand, since the command line could
+/// not be parsed.
 fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
     let args: Vec<OsString> = args.collect();
     let pair = args
@@ -102,16 +143,14 @@ fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
     pair || joined || std::env::var_os("STY_ERROR_FORMAT").is_some_and(|value| value == "json")
 }
 
-/// The help of one command, for when it has nothing to read; the exit is that of a usage error.
-pub(crate) fn missing_input(command: &str) -> Failure {
+/// Prints the help of one command to stderr.
+pub(crate) fn print_help(command: &str) {
     let mut cli = Cli::command();
     // Building it gives the command its full name and the options of all commands.
     cli.build();
     if let Some(found) = cli.find_subcommand_mut(command) {
         let _ = writeln!(std::io::stderr().lock(), "{}", found.render_help());
     }
-    Failure::usage("nothing to read: stdin is a terminal")
-        .hint(format!("name the input or pipe it in; `sty {command} --help` has examples"))
 }
 
 #[cfg(test)]

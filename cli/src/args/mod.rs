@@ -1,0 +1,9 @@
+//! Arguments that several commands share, with their parsers.
+
+pub(crate) mod arrange;
+pub(crate) mod choices;
+pub(crate) mod columns;
+pub(crate) mod output;
+pub(crate) mod resources;
+pub(crate) mod statements;
+pub(crate) mod table;

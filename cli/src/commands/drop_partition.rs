@@ -1,0 +1,40 @@
+//! `sty drop-partition`: drops partitions of a table.
+
+use clap::Args;
+use stylobate::maintain::drop_partitions;
+
+use crate::args::table::TableArg;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::units::{show_counted, show_size};
+
+/// Drop partitions of a table, and those within them
+///
+/// No data is read or written; queries that have begun go on. The files are removed as soon as no
+/// query and no kept generation needs them.
+///
+/// Examples:
+///   sty drop-partition db/trips year=2009
+///   sty drop-partition db/trips year=2009/month=1 year=2009/month=2
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct DropPartitionArgs {
+    #[command(flatten)]
+    table: TableArg,
+    /// Partitions, as `sty partitions` names them
+    #[arg(value_name = "PARTITION", required = true)]
+    partitions: Vec<String>,
+}
+
+/// Runs `sty drop-partition`.
+pub(crate) fn run(args: &DropPartitionArgs, context: &Context) -> Result<(), Failure> {
+    let table = args.table.path.open()?;
+    let (_, dropped) = drop_partitions(&table, &args.partitions)?;
+    context.note(&format!(
+        "{} dropped: {}, {}",
+        show_counted(dropped.rows, "row"),
+        show_counted(dropped.segments, "segment"),
+        show_size(dropped.bytes)
+    ));
+    Ok(())
+}

@@ -1,0 +1,86 @@
+//! The anonymous memory of this process, and its peak over a period.
+//!
+//! The system keeps a peak of resident memory (VmHWM), but that includes the pages of mapped files,
+//! which belong to the page cache. Of anonymous memory it reports the current size only, so a
+//! thread samples it, and can miss a peak that is shorter than [`INTERVAL`].
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// The time between two samples. A sample costs about 20 µs.
+const INTERVAL: Duration = Duration::from_micros(500);
+
+/// The bytes of anonymous memory, or `None` where the system does not report them.
+pub(crate) fn anonymous_bytes() -> Option<u64> {
+    parse_status(&std::fs::read_to_string("/proc/self/status").ok()?)
+}
+
+/// Reads the line `RssAnon:     123 kB`.
+fn parse_status(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Samples the memory until it is finished or dropped.
+#[derive(Debug)]
+pub(crate) struct PeakSampler {
+    done: Arc<AtomicBool>,
+    thread: Option<JoinHandle<Option<u64>>>,
+}
+
+impl PeakSampler {
+    /// Starts sampling.
+    pub(crate) fn start() -> PeakSampler {
+        let done = Arc::new(AtomicBool::new(false));
+        let stop = Arc::clone(&done);
+        let sample = move || {
+            let mut peak = anonymous_bytes()?;
+            while !stop.load(Ordering::Relaxed) {
+                std::thread::sleep(INTERVAL);
+                peak = peak.max(anonymous_bytes()?);
+            }
+            Some(peak)
+        };
+        let thread = std::thread::Builder::new().name("memory".to_owned()).spawn(sample).ok();
+        PeakSampler { done, thread }
+    }
+
+    /// Stops, and returns the largest sample.
+    pub(crate) fn finish(mut self) -> Option<u64> {
+        self.done.store(true, Ordering::Relaxed);
+        self.thread.take()?.join().ok().flatten()
+    }
+}
+
+impl Drop for PeakSampler {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_line_is_found() {
+        assert_eq!(
+            parse_status("VmHWM:\t 9 kB\nRssAnon:\t    2048 kB\nRssFile:\t 1 kB\n"),
+            Some(2 << 20)
+        );
+        assert_eq!(parse_status("VmHWM:\t 9 kB\n"), None);
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_peak_is_seen_though_it_is_over() {
+        let before = anonymous_bytes().unwrap();
+        let peak = PeakSampler::start();
+        let block = std::hint::black_box(vec![1_u8; 64 << 20]);
+        std::thread::sleep(INTERVAL * 20);
+        drop(block);
+        assert!(peak.finish().unwrap() >= before + (60 << 20));
+    }
+}
