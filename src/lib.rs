@@ -3,7 +3,7 @@
 //! The modules, in the order in which a byte travels from a file of rows to a segment and back to
 //! an answer; each imports only from those before it:
 
-pub mod error; // the six kinds of failure
+pub mod error; // the eight kinds of failure
 pub mod limits; // every maximum that a reader believes
 pub mod bytes; // checked little-endian cursor and writer
 pub mod disk; // the only folder that touches the operating system

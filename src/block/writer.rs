@@ -9,6 +9,9 @@
 //!
 //! A block stores neither its length nor its number of rows: the column record has both, and is
 //! verified first.
+//!
+//! The head's CRC is mixed with the CRC of its identity (segment, column, block). CRC32 is linear,
+//! so the mixing can happen once the identity is known, after encoding.
 
 use super::values::{Gathered, Values};
 use crate::bytes::Writer;

@@ -1,4 +1,11 @@
 //! Profiles: the balance between size and speed, and what follows for an encoder.
+//!
+//! **Entropy coding is a decision of the segment, not of the block.** Byte planes under zstd decode
+//! five to twenty times slower than packed codes. Under the balanced profile a column gets them
+//! only when the whole segment shrinks by at least 1.5 %. The small profile takes them wherever
+//! they save anything, the fast one never. On 51-column trips a bound of 1 % saved 1.5 % of the
+//! bytes and made sums of fares three times slower; in flights each column that takes planes saves
+//! 2 % of the table or more.
 
 use std::fmt;
 use std::str::FromStr;

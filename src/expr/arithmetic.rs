@@ -1,6 +1,8 @@
 //! Arithmetic over doubles, or over wrapping 64-bit integers, as a list of steps. A few hundred
 //! rows at a time go through all steps while they are in the L1 cache (Boncz, Zukowski, Nes:
 //! "MonetDB/X100", 2005), without intermediate arrays. It never fails.
+//!
+//! Because it cannot fail, rows that a mask leaves out may take part.
 
 use std::borrow::Cow;
 use std::sync::Arc;

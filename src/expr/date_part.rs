@@ -1,4 +1,7 @@
 //! Parts of dates and of timestamps without a zone, such as hour and month, by integer arithmetic.
+//!
+//! Divisors are constants. Parts of dates may stand anywhere in an expression tree: they are
+//! computed beside it and passed in as inputs.
 
 use std::sync::Arc;
 

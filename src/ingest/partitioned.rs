@@ -5,6 +5,8 @@
 //! is free; the remaining rows are copied together and stay. So memory is bounded whatever the
 //! number of partitions, no partition needs a file or a buffer of its own, and a partition that
 //! receives few rows at a time still gets segments as large as the budget allows.
+//!
+//! Ten thousand partitions cost no buffers, no open files, and one `syncfs`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

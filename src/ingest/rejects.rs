@@ -4,6 +4,9 @@
 //! takes both in input order, so that counts, messages and the rejects file do not depend on
 //! threads (see `accounting`).
 //!
+//!
+//! The file is durable before the commit and gets its name after it. Counts of rows read, stored
+//! and rejected are kept by the coordinator, in the order of the input.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

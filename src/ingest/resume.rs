@@ -4,6 +4,12 @@
 //! An input is identified by path, size and modification time; a moved one by name and bytes. A
 //! load of several commits records with each commit how far it has come, so that the same command
 //! resumes there.
+//!
+//! Progress is counted in pieces (chunks of text, row groups), which the ledger notes for each
+//! input. Pieces are cut by the bytes of the input alone, so the next load leaves out exactly those
+//! that were committed. A commit falls between two pieces and counts those that the coordinator has
+//! taken, not those that workers have begun: the same on any number of threads. Pieces in flight
+//! stay in flight over the commit.
 
 use std::collections::HashSet;
 use std::fs::File;

@@ -4,6 +4,13 @@
 //! Where this stands on the road of a query: `run` cuts blocks into slices, `filter` leaves fewer
 //! rows selected, and `group`, `aggregate` and `order` fetch columns of those that are left, each
 //! decoded once.
+//!
+//! **Where many rows pass, the selection stays a mask**: a byte for each row, under which sums take
+//! whole slices and count the others as 0; arithmetic does so while the selected rows are the
+//! majority. A list of rows is made only for those who ask for one. Where a vector has many
+//! selected rows, it is decoded whole before they are picked, and patches are put in without asking
+//! who wants them. Min and max of one group look at the zone map first: most blocks have nothing
+//! beyond what was found.
 
 use std::cell::{OnceCell, RefCell};
 use std::ops::Range;

@@ -4,6 +4,9 @@
 //! its own, without atomics, once a block or once a slice; when it ends, its counters are added to
 //! those of the run ([`Recorder`]). Counting is always on, for it costs next to nothing. Times, and
 //! the sizes of what nothing else needs to look up, are taken only where somebody asked for them.
+//!
+//! How many rows a condition lets through falls out of looking whether any is left. Times cost two
+//! clock reads for each slice and step.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

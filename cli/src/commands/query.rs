@@ -70,7 +70,7 @@ pub(crate) struct QueryArgs {
     ///
     /// --stats=json is one object a line for each statement: sql, rows, total_ms (with printing),
     /// planning_ms, execution_ms, peak_memory_bytes (as in sty bench), spilled_bytes, spill_files,
-    /// operators. README.md has the rest.
+    /// operators. docs/reference.md has the rest.
     #[arg(long, value_name = "FORMAT", value_enum, num_args = 0..=1, require_equals = true,
         default_missing_value = "table", hide_possible_values = true)]
     stats: Option<StatsFormat>,

@@ -20,6 +20,9 @@
 //! | `source.rs` | the reading end: parses descriptors |
 //! | `chunked.rs` | [`Buffer`], whose chunks are decompressed on demand |
 //! | `codec.rs` | LZ4 and zstd |
+//!
+//! Compression is here and not in `block`, because the choice between two encodings depends on what
+//! LZ4 or zstd makes of each: the estimate needs the codec, and `encoding` may not import `block`.
 
 mod chunked;
 mod codec;

@@ -1,4 +1,7 @@
 //! Plain loops compiled twice: for the baseline processor, and for AVX2, chosen at run time.
+//!
+//! A closure runs in a function that is compiled for AVX2; what is called within it takes part only
+//! if it is `inline(always)`.
 
 /// Runs `body` compiled for the widest registers of this processor. Only code that is
 /// `inline(always)` takes part, so closures are written `simd(#[inline(always)] || …)`.

@@ -6,6 +6,9 @@
 //! Text and binary columns are read as views: a dictionary value is in memory once, however many
 //! rows have it. The number of rows of a batch is chosen per row group, by the average bytes of its
 //! rows.
+//!
+//! Decoding by row groups alone let one thread decode while the others waited: writers make row
+//! groups of up to a million rows.
 
 use std::fs::File;
 use std::io::{BufReader, Read};

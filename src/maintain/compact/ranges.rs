@@ -8,6 +8,16 @@
 //! A range has rows of every segment that it overlaps. The more segments, the fewer rows come from
 //! each, and the more is decoded in vain: beyond [`super::runs::fan_in`] segments, they are merged
 //! in groups first.
+//!
+//! **Why ranges and not a merge of cursors.** The work is parallel, memory is bounded by the range,
+//! and no cursor holds a block of 51 columns of a hundred segments. How much memory a row takes
+//! once decoded is measured on a few vectors of each segment (`ingest::rewrite`), because
+//! statistics do not tell how long texts are. The sample of keys starts at a different offset in
+//! each segment: segments that are alike would otherwise give it in clusters, and with it a few
+//! huge ranges. Where memory is so small that a range would take less than a quarter of a vector
+//! from each segment, neighbours are merged to longer runs first. Runs lose their names as soon as
+//! they are written, so that a crash leaves only those that were being written. Rows of one key,
+//! however many, form ranges that need no sort, in parts of any size.
 
 use std::sync::Arc;
 

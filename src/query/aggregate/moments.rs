@@ -5,6 +5,9 @@
 //! that what comes out does not depend on which thread saw which rows: changing the value that
 //! distances are taken from loses nothing that one double could hold. Rows of a slice are added up
 //! in single doubles about their own mean where they are of few groups.
+//!
+//! Distances from the first value that a thread meets in a group are summed exactly to a hundred
+//! bits: no division for each row, no cancellation far from zero.
 
 use super::columns::{GroupMap, each, gather, read_words, write_words};
 use super::float_sum::MAX_PENDING;

@@ -5,6 +5,13 @@
 //! of both are few, else a hash table with the pairs as keys, which moves to partitions and files
 //! as groups do. When all rows have been seen, the pairs of a set, each there once, are counted by
 //! group, and the counts are added to the groups' other states.
+//!
+//! So other aggregates cost what they always do, inputs may be many, and no values of a group are
+//! carried through a table. As among keys, there is one zero, and NaN is a value. FILTER turns what
+//! it leaves out into null. Without GROUP BY and conditions, a column of dictionaries has as many
+//! values as these have together: a dictionary holds just the values that occur. Beside other
+//! segments, those with a dictionary are counted by it, and blocks whose zone map has no value that
+//! was not seen are left out (`bits`).
 
 use std::sync::Arc;
 

@@ -1,4 +1,11 @@
 //! Groups by direct index: the number of a group is its slot, in the states of every thread.
+//!
+//! **Within a block, groups have small numbers of their own.** Digits that are the same in all rows
+//! of a block (the year of a week's rows, a dictionary's only code) are not looked at. The others,
+//! dictionary codes as they are stored, make a code of a byte where that suffices, and a table of
+//! at most 256 entries turns it into the group. Up to 16 codes are counted by comparing whole
+//! registers (`encoding::kernels::occurrences`), and sums of few groups take turns between several
+//! sets of slots, so that rows of one group do not wait for each other.
 
 use std::sync::Arc;
 

@@ -1,6 +1,8 @@
 //! Sums of an expression over one column of few values: it is computed once for each value, and not
 //! for each row. How often each value occurs is all that is asked of the rows, and is counted once
 //! for all expressions over the column.
+//!
+//! Five sums over fares are one count of 600 numbers.
 
 use std::sync::Arc;
 

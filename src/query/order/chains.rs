@@ -2,6 +2,9 @@
 //! sorted sequence and a merge of all chains is the sorted table. Of a table that was compacted
 //! there is one, of one to which each night adds rows that overlap with those of the night before,
 //! about as many as overlap at any one point.
+//!
+//! Each chain is a partition of the scan, and DataFusion merges them. A scan that can promise no
+//! order visits the best blocks first.
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,8 @@
 //! What a filter tells about partition keys. It may contain the expressions that a table is
 //! partitioned by, or name values of their column, from which the keys' values follow.
+//!
+//! The result is a predicate over key numbers of its own, beside the predicate over columns, and is
+//! judged once for each partition by the values in its path (`query::prune::partitions`).
 
 use std::sync::{Arc, OnceLock};
 

@@ -4,6 +4,11 @@
 //! Where this stands on the road of a query: DataFusion's physical optimizer hands them down once
 //! the plan is made, empty as yet; a scan reads them again before each block, and what they are by
 //! then is a condition like those of a WHERE.
+//!
+//! They are hints, and one that might fail is left out. A comparison with the result of a subquery
+//! is handed down for good, and nobody tests it again. Where the manifest proves that rows are
+//! stored in the order that a sort asks for, or in its opposite, the scan promises that order and
+//! reads from that end.
 
 use std::fmt;
 use std::sync::Arc;

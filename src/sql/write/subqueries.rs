@@ -5,6 +5,10 @@
 //! or false, a scalar subquery its value, and `(a, b) IN (SELECT …)` a list of comparisons
 //! (`row_answers`). So statistics prune segments by the answers as they do by constants. A subquery
 //! that reads the row to be changed has no single answer, and is refused.
+//!
+//! There is one road for changed rows: the condition with the answers in it. Where subqueries look
+//! at the table that is being changed, a commit by somebody else in between is an error, because
+//! the answers would be of another generation.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -2,6 +2,10 @@
 //!
 //! This file opens tables for writing; `data_files.rs` writes data files, `commit.rs` commits them,
 //! and `cleanup.rs` removes files that are not needed any more.
+//!
+//! **A table knows its write amplification.** Every byte that a writer puts into a file is counted
+//! here, and the root keeps two sums over the table's life: what loads wrote as rows came in, and
+//! all that was written, with merges, sorted runs, rewritten segments and the manifest itself.
 
 mod cleanup;
 mod commit;

@@ -9,6 +9,12 @@
 //!
 //! If the first chunk has more zero bytes than half its lines, the input is binary, which is an
 //! error.
+//!
+//! **Bad rows are looked for only where a chunk does not parse**, so that the fast pass knows
+//! nothing of rows that are left out. Where a chunk's types do not fit what the table has become by
+//! the rows before it, it is parsed again with the table's types, so that single rows are rejected
+//! and not all of them. A field whose quote is never closed ends with its line: a stray quote costs
+//! a line, not a file.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -27,6 +27,15 @@
 //! The parser is our own: it keeps the spelling of numbers, which exact decimals and CSV's
 //! inference need, and finds fields without building values. ARCHITECTURE.md compares it with
 //! others.
+//!
+//! Workers find where each value lies, key by key, and parse columns from these places with the
+//! number and date parsers of CSV. On rows of twelve short fields a prototype found fields two to
+//! four times as fast, on one core, as simd-json's tape, serde_json's raw values, sonic-rs's lazy
+//! ones (compiled for any x86-64) and arrow-json, all measured on a busy machine and not all doing
+//! the same work. The reader's thread cuts JSON lines at line feeds and everything else with a scan
+//! of strings and depth, which takes the brackets and commas of an array away, so that workers see
+//! values alone. A row that cannot be read is left out and reported; the caller decides what
+//! becomes of it.
 
 mod bad_row;
 mod chunks;
