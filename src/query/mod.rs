@@ -1,8 +1,8 @@
 //! Running queries on stored columns.
 //!
-//! Where this stands on the road of a query: `sql/plan` makes a fragment of a part of a plan; here it
-//! runs over one generation of its table. The modules from the bottom; each imports only from those
-//! before it:
+//! Where this stands on the road of a query: `sql/plan` makes a fragment of a part of a plan; here
+//! it runs over one generation of its table. The modules from the bottom; each imports only from
+//! those before it:
 //!
 //! | module | what it does |
 //! | --- | --- |

@@ -1,5 +1,5 @@
-//! Slices: some thousand rows of a block under work, and which of them are selected, as a list or as
-//! a mask.
+//! Slices: some thousand rows of a block under work, and which of them are selected, as a list or
+//! as a mask.
 //!
 //! Where this stands on the road of a query: `run` cuts blocks into slices, `filter` leaves fewer
 //! rows selected, and `group`, `aggregate` and `order` fetch columns of those that are left, each

@@ -1,5 +1,5 @@
-//! Dictionaries of doubles as scaled integers: `value = int · 10^-exponent`, for each value. Columns
-//! with such a dictionary are added up and grouped like those that are stored as decimals.
+//! Dictionaries of doubles as scaled integers: `value = int · 10^-exponent`, for each value.
+//! Columns with such a dictionary are added up and grouped like those that are stored as decimals.
 
 use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;

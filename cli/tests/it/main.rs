@@ -6,7 +6,6 @@ mod bench;
 mod conventions;
 mod files;
 mod ingest;
-mod layers;
 mod maintain;
 mod resume;
 mod shell;

@@ -407,7 +407,10 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn counts_are_counts(rows in proptest::collection::vec((0u8..200, proptest::bool::ANY), 0..20_000), most in 1usize..200) {
+        fn counts_are_counts(
+            rows in proptest::collection::vec((0u8..200, proptest::bool::ANY), 0..20_000),
+            most in 1usize..200,
+        ) {
             let codes: Vec<u8> = rows.iter().map(|(code, _)| code % most as u8).collect();
             let valid: NullBuffer = rows.iter().map(|(_, valid)| *valid).collect();
             let places: Vec<u32> = (0..most as u32).map(|code| code * 3 + 1).collect();
@@ -416,7 +419,10 @@ mod tests {
             count(groups, &mut counts);
             count_missing(groups, &valid, &mut missing);
             for (code, place) in (0u8..).zip(&places) {
-                let of = |null: bool| codes.iter().zip(&valid).filter(|(c, v)| **c == code && (!null || !*v)).count() as u64;
+                let of = |null: bool| {
+                    let rows = codes.iter().zip(&valid);
+                    rows.filter(|(c, v)| **c == code && (!null || !*v)).count() as u64
+                };
                 proptest::prop_assert_eq!(counts[*place as usize], of(false));
                 proptest::prop_assert_eq!(missing[*place as usize], of(true));
             }

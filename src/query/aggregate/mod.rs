@@ -82,9 +82,9 @@ impl<'a> Accumulators<'a> {
         Ok(Accumulators { single: Some(groups), ..Self::new(&[])? })
     }
 
-    /// For a number of groups that is known beforehand. Only these take doubles as the integers that
-    /// they are stored as: sums of decimals and sums of their binary values may differ, and must
-    /// not do so by how many groups a thread met.
+    /// For a number of groups that is known beforehand. Only these take doubles as the integers
+    /// that they are stored as: sums of decimals and sums of their binary values may differ, and
+    /// must not do so by how many groups a thread met.
     pub(crate) fn fixed(aggregates: &'a [Aggregate], groups: usize) -> Result<Self> {
         let mut all = Self::new(aggregates)?;
         all.decimals = groups <= MAX_PENDING;

@@ -1,5 +1,5 @@
-//! MaskBuilder: which rows of a slice pass so far, as one byte a row or, where few are left, as a list of
-//! rows; conditions on codes and whole numbers leave fewer.
+//! The selection mask: which rows of a slice pass so far, as one byte a row or, where few are left,
+//! as a list of rows; conditions on codes and whole numbers leave fewer.
 //!
 //! A condition looks at all rows of a slice in the narrowest words that hold them; if few rows are
 //! left, at those only; and if it holds for nothing but the outliers of a frame, only at its

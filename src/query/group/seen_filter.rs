@@ -2,8 +2,8 @@
 //! amounts of money and most coordinates repeat, and need not be made doubles, hashed and looked
 //! for to be the same again.
 //!
-//! A bit stands for a whole number under one form to make doubles of such, so that two rows with the
-//! same bit have the same double. Whatever has no bit goes on.
+//! A bit stands for a whole number under one form to make doubles of such, so that two rows with
+//! the same bit have the same double. Whatever has no bit goes on.
 
 use std::ops::Range;
 use std::sync::Arc;

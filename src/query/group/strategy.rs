@@ -1,4 +1,5 @@
-//! Which strategy a query groups its rows, chosen from dictionaries and zone maps before rows are read.
+//! The strategy by which a query groups its rows, chosen from dictionaries and zone maps before
+//! rows are read.
 
 use std::sync::Arc;
 

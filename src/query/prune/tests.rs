@@ -192,8 +192,10 @@ proptest! {
         let found = outcomes(&predicate, &mut evidence);
         let said = verdict(&predicate, rows as u64, &mut evidence);
         for at in 0..rows {
-            let row = [columns[0].1[at].clone(), columns[1].1[at].clone(), columns[2].1[at].clone()];
-            for (bitwise, unknown) in [(false, Outcome::True), (true, Outcome::False), (true, Outcome::Null)] {
+            let row = [0, 1, 2].map(|column: usize| columns[column].1[at].clone());
+            let unknowns =
+                [(false, Outcome::True), (true, Outcome::False), (true, Outcome::Null)];
+            for (bitwise, unknown) in unknowns {
                 let outcome = holds(&predicate, &row, bitwise, unknown);
                 prop_assert!(found.contains(outcome), "{outcome:?} of {row:?} is not in {found:?}");
                 match said {

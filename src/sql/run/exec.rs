@@ -194,7 +194,10 @@ impl ExecutionPlan for FragmentExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> DataFusionResult<SendableRecordBatchStream> {
-        let can_spill = matches!(&self.fragment.output, query::Output::Aggregate { keys, .. } if !keys.is_empty());
+        let can_spill = matches!(
+            &self.fragment.output,
+            query::Output::Aggregate { keys, .. } if !keys.is_empty()
+        );
         let most = Settings::of(context.session_config().options()).group_memory;
         let pool = match context.memory_pool().memory_limit() {
             MemoryLimit::Finite(bytes) => bytes,

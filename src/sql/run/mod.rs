@@ -12,7 +12,6 @@ pub(in crate::sql) mod exec;
 pub(in crate::sql) mod generate;
 pub(in crate::sql) mod held;
 pub(in crate::sql) mod node;
-pub(in crate::sql) mod queue;
 pub(in crate::sql) mod runs;
 pub(in crate::sql) mod scan;
 pub(in crate::sql) mod statistics;

@@ -25,8 +25,7 @@
 //! characters in strings, no lone surrogates, UTF-8. Values nest at most [`MAX_DEPTH`] deep.
 //!
 //! The parser is our own: it keeps the spelling of numbers, which exact decimals and CSV's
-//! inference need, and finds fields without building values. ARCHITECTURE.md compares it with
-//! others.
+//! inference need, and finds fields without building values.
 //!
 //! Workers find where each value lies, key by key, and parse columns from these places with the
 //! number and date parsers of CSV. On rows of twelve short fields a prototype found fields two to

@@ -1,6 +1,6 @@
-//! Keys that are numbers within known bounds: an expression that keeps the order of its column, a part
-//! of a date, a remainder, a column of decimals, the number of the branch of a CASE. The code is the
-//! distance from the least number.
+//! Keys that are numbers within known bounds: an expression that keeps the order of its column, a
+//! part of a date, a remainder, a column of decimals, the number of the branch of a CASE. The code
+//! is the distance from the least number.
 
 use std::sync::Arc;
 

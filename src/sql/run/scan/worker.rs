@@ -4,76 +4,21 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_empty_array};
-use arrow_select::take::take_record_batch;
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_empty_array};
 use datafusion::physical_plan::metrics::BaselineMetrics;
 
-use super::Scan;
+use super::queue::{Queue, Work};
+use super::request::Scan;
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
+use crate::query::Recorder;
 use crate::query::filter::{Filter, MaskBuilder, Tests};
 use crate::query::open::prefetch::Prefetch;
 use crate::query::open::{BlockRef, OpenBlock};
-use crate::query::order::chains::Chains;
 use crate::query::slice::{SLICE_ROWS, Slice};
 use crate::query::stats::Tally;
-use crate::query::{OrderBy, Recorder};
-use crate::sql::convert::from_datafusion;
 use crate::sql::run::generate::Output;
 use crate::sql::run::held::Held;
-use crate::sql::run::queue::{Queue, Work};
-
-/// In which order a scan reads blocks, and so gives their rows.
-#[derive(Clone, Debug)]
-pub(crate) enum Visit {
-    /// As they are stored.
-    Stored,
-    /// From the last row to the first.
-    Backwards,
-    /// Those first that may have the first rows by this column.
-    BestFirst(OrderBy),
-    /// Each partition those of one chain of sorted segments, or a part of them.
-    Merged(Arc<Chains>),
-}
-
-impl Visit {
-    /// How many sequences of blocks there are.
-    pub(crate) fn lanes(&self) -> usize {
-        match self {
-            Visit::Stored | Visit::Backwards | Visit::BestFirst(_) => 1,
-            Visit::Merged(sorted) => sorted.chains.len().max(1),
-        }
-    }
-
-    /// Whether rows of a segment come out from the last to the first.
-    pub(crate) fn is_backwards(&self) -> bool {
-        match self {
-            Visit::Backwards => true,
-            Visit::Merged(sorted) => sorted.backwards,
-            Visit::Stored | Visit::BestFirst(_) => false,
-        }
-    }
-
-    /// About `step` of the rows of a block that are left, from a vector's first on, and those that
-    /// are left then.
-    fn cut(&self, left: &Range<usize>, step: usize) -> (Range<usize>, Range<usize>) {
-        if self.is_backwards() {
-            let at = left.end.saturating_sub(step).next_multiple_of(VECTOR).max(left.start);
-            return (at..left.end, left.start..at);
-        }
-        let at = left.end.min(left.start + step);
-        (left.start..at, at..left.end)
-    }
-
-    /// The rows of a slice in the order in which they come out.
-    fn turned(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        if !self.is_backwards() {
-            return Ok(batch);
-        }
-        let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).rev());
-        take_record_batch(&batch, &rows).map_err(|error| from_datafusion(error.into()))
-    }
-}
 
 /// What the partitions share.
 #[derive(Debug, Default)]

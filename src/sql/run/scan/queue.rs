@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use super::request::{Scan, Visit};
 use crate::error::Result;
 use crate::expr::Predicate;
 use crate::limits::BLOCK_ROWS;
@@ -17,7 +18,6 @@ use crate::query::prune::segments::ManifestBounds;
 use crate::query::stats::{Clock, Counters, Recorder};
 use crate::query::{Condition, matching_segments};
 use crate::sql::convert::from_datafusion;
-use crate::sql::run::scan::{Scan, Visit};
 use crate::store::{SegmentEntry, Snapshot};
 
 /// One block to decode.

@@ -1,16 +1,18 @@
 //! Scanning a table: blocks filtered and decoded to Arrow, in slices that stay in cache.
 //!
-//! All partitions of a scan take their blocks from one [`Queue`], in the order of the table, so
+//! All partitions of a scan take their blocks from one `queue`, in the order of the table, so
 //! that none waits while another still has work. The queue rules segments out by the manifest's
 //! statistics before they are mapped, and blocks by the zone maps of their segment before they are
 //! read.
 
+mod queue;
+mod request;
 mod worker;
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use arrow_schema::{SchemaRef, SortOptions};
+use arrow_schema::SortOptions;
 use datafusion::common::Statistics;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
@@ -35,44 +37,20 @@ use datafusion::physical_plan::{
 
 use crate::block::Order;
 use crate::error::Result;
-use crate::expr::{Expression, Predicate};
+use crate::expr::Expression;
 use crate::limits::BLOCK_ROWS;
-use crate::model::{Column, SortKey};
+use crate::model::SortKey;
 use crate::query::order::chains::{Chains, chains};
-use crate::query::{Condition, OrderBy, Recorder};
+use crate::query::{OrderBy, Recorder};
 use crate::sql::convert::{external, to_statistics};
-use crate::sql::run::dynamic::{Duty, DynamicFilters};
+use crate::sql::run::dynamic::Duty;
 use crate::sql::run::generate::generate;
 use crate::sql::run::runs::Runs;
 use crate::sql::run::statistics::{StoreOperator, Timed, with_counters};
-use crate::sql::run::table::StoreTable;
-pub(in crate::sql) use worker::Visit;
+pub(in crate::sql) use request::{Scan, Visit};
 use worker::{Run, Worker};
 
-/// What to read.
-#[derive(Clone, Debug)]
-pub(crate) struct Scan {
-    pub(crate) table: Arc<StoreTable>,
-    /// The columns that are read: those of the answer first, in its order.
-    pub(crate) columns: Vec<Column>,
-    /// The columns of the answer.
-    pub(crate) schema: SchemaRef,
-    /// Rows that do not meet them do not come out.
-    pub(crate) conditions: Vec<Condition>,
-    /// Of the filters above, what zone maps can judge: blocks in which no row can match need not be
-    /// read.
-    pub(crate) filters: Vec<Predicate>,
-    /// What operators above will have found out by the time when a block is read.
-    pub(crate) dynamic: DynamicFilters,
-    /// In which order blocks are read.
-    pub(crate) visit: Visit,
-    /// No more than so many rows are needed.
-    pub(crate) limit: Option<u64>,
-    /// Why what stands above runs in DataFusion.
-    pub(crate) refusal: Option<Arc<str>>,
-}
-
-/// So much is left of what comes to a filter of which nothing is known: DataFusion's guess, too.
+/// The share of rows that a filter is expected to leave: DataFusion's guess, too.
 const SELECTIVITY: f64 = 0.2;
 
 /// The statistics of a table, less what conditions leave out.
@@ -83,23 +61,6 @@ fn filtered(mut known: Statistics, scan: &Scan) -> Statistics {
             (part(known.num_rows), part(known.total_byte_size));
     }
     known
-}
-
-impl Scan {
-    /// What statistics of segments and blocks are held against: conditions first, so that what is
-    /// pruned counts for them.
-    pub(crate) fn predicate(&self, conditions: &[Condition]) -> Predicate {
-        let conditions = conditions.iter().map(|condition| &condition.predicate);
-        Predicate::And(conditions.chain(&self.filters).cloned().collect())
-    }
-
-    /// Whether it gives all rows of the table, so that its statistics are the table's.
-    fn is_whole(&self) -> bool {
-        self.limit.is_none()
-            && self.conditions.is_empty()
-            && self.filters.is_empty()
-            && self.dynamic.is_empty()
-    }
 }
 
 /// The leaf of a physical plan.

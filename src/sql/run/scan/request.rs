@@ -1,0 +1,110 @@
+//! What a scan reads: columns, conditions, and the order of the blocks.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use arrow_array::{RecordBatch, UInt32Array};
+use arrow_schema::SchemaRef;
+use arrow_select::take::take_record_batch;
+
+use crate::error::Result;
+use crate::expr::Predicate;
+use crate::limits::VECTOR;
+use crate::model::Column;
+use crate::query::order::chains::Chains;
+use crate::query::{Condition, OrderBy};
+use crate::sql::convert::from_datafusion;
+use crate::sql::run::dynamic::DynamicFilters;
+use crate::sql::run::table::StoreTable;
+
+/// What to read.
+#[derive(Clone, Debug)]
+pub(crate) struct Scan {
+    pub(crate) table: Arc<StoreTable>,
+    /// The columns that are read: those of the answer first, in its order.
+    pub(crate) columns: Vec<Column>,
+    /// The columns of the answer.
+    pub(crate) schema: SchemaRef,
+    /// Rows that do not meet them do not come out.
+    pub(crate) conditions: Vec<Condition>,
+    /// Of the filters above, what zone maps can judge: blocks in which no row can match need not be
+    /// read.
+    pub(crate) filters: Vec<Predicate>,
+    /// What operators above will have found out by the time when a block is read.
+    pub(crate) dynamic: DynamicFilters,
+    /// In which order blocks are read.
+    pub(crate) visit: Visit,
+    /// No more than so many rows are needed.
+    pub(crate) limit: Option<u64>,
+    /// Why what stands above runs in DataFusion.
+    pub(crate) refusal: Option<Arc<str>>,
+}
+
+impl Scan {
+    /// What statistics of segments and blocks are held against: conditions first, so that what is
+    /// pruned counts for them.
+    pub(crate) fn predicate(&self, conditions: &[Condition]) -> Predicate {
+        let conditions = conditions.iter().map(|condition| &condition.predicate);
+        Predicate::And(conditions.chain(&self.filters).cloned().collect())
+    }
+
+    /// Whether it gives all rows of the table, so that its statistics are the table's.
+    pub(super) fn is_whole(&self) -> bool {
+        self.limit.is_none()
+            && self.conditions.is_empty()
+            && self.filters.is_empty()
+            && self.dynamic.is_empty()
+    }
+}
+
+/// In which order a scan reads blocks, and so gives their rows.
+#[derive(Clone, Debug)]
+pub(crate) enum Visit {
+    /// As they are stored.
+    Stored,
+    /// From the last row to the first.
+    Backwards,
+    /// Those first that may have the first rows by this column.
+    BestFirst(OrderBy),
+    /// Each partition those of one chain of sorted segments, or a part of them.
+    Merged(Arc<Chains>),
+}
+
+impl Visit {
+    /// How many sequences of blocks there are.
+    pub(crate) fn lanes(&self) -> usize {
+        match self {
+            Visit::Stored | Visit::Backwards | Visit::BestFirst(_) => 1,
+            Visit::Merged(sorted) => sorted.chains.len().max(1),
+        }
+    }
+
+    /// Whether rows of a segment come out from the last to the first.
+    pub(crate) fn is_backwards(&self) -> bool {
+        match self {
+            Visit::Backwards => true,
+            Visit::Merged(sorted) => sorted.backwards,
+            Visit::Stored | Visit::BestFirst(_) => false,
+        }
+    }
+
+    /// About `step` of the rows of a block that are left, from a vector's first on, and those that
+    /// are left then.
+    pub(super) fn cut(&self, left: &Range<usize>, step: usize) -> (Range<usize>, Range<usize>) {
+        if self.is_backwards() {
+            let at = left.end.saturating_sub(step).next_multiple_of(VECTOR).max(left.start);
+            return (at..left.end, left.start..at);
+        }
+        let at = left.end.min(left.start + step);
+        (left.start..at, at..left.end)
+    }
+
+    /// The rows of a slice in the order in which they come out.
+    pub(super) fn turned(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        if !self.is_backwards() {
+            return Ok(batch);
+        }
+        let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).rev());
+        take_record_batch(&batch, &rows).map_err(|error| from_datafusion(error.into()))
+    }
+}
