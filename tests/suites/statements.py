@@ -260,12 +260,14 @@ class Statements(Expressions):
         Equal rows may be numbered in any order, so two numberings might pair them differently.
         """
         rng = self.rng
+        # What rows of one number differ in must be among what orders them.
+        ordered = all(kind != "bool" for _, kind in scope)
         scope = [pair for pair in scope if pair[1] != "bool"]
         partition = f"PARTITION BY {rng.choice(scope)[0]} " if self.chance(0.6) else ""
         by = ", ".join(f"{sql} {self.direction()}" for sql, _ in rng.sample(scope, min(len(scope), rng.randint(1, 2))))
         number = self.column(scope, "int") or "1"
         # Row numbers are unsigned in DataFusion, which refuses a minus before them.
-        ranks = ["rank", "dense_rank", "row_number" if first else "rank"]
+        ranks = ["rank", "dense_rank", "row_number" if first and ordered else "rank"]
         return rng.choice([
             lambda: f"CAST({rng.choice(ranks[:2])}() OVER ({partition}ORDER BY {by}) AS BIGINT)",
             lambda: f"count(*) OVER ({partition})",

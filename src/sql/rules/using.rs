@@ -19,16 +19,21 @@ use datafusion::logical_expr::{
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::rules::column_names::unique_name;
-use crate::sql::walks::{any_node, rewrite_up};
+use crate::sql::walks::{any_node, rewrite_plan, rewrite_up};
 
 #[derive(Debug)]
 pub(in crate::sql) struct UsingBoth;
 
 impl AnalyzerRule for UsingBoth {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        let merges =
-            any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if is_merging(join)));
-        if merges { with_same_columns(plan) } else { Ok(plan) }
+        let has = |is_wanted: fn(&Join) -> bool| {
+            any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if is_wanted(join)))
+        };
+        match (has(is_merging), has(is_using)) {
+            (true, _) => with_plain_keys(with_same_columns(plan)?),
+            (false, true) => with_plain_keys(plan),
+            (false, false) => Ok(plan),
+        }
     }
 
     fn name(&self) -> &'static str {
@@ -43,9 +48,25 @@ struct Merged {
     both: Column,
 }
 
-fn is_merging(join: &Join) -> bool {
+fn is_using(join: &Join) -> bool {
     join.join_constraint == JoinConstraint::Using
-        && matches!(join.join_type, JoinType::Left | JoinType::Right | JoinType::Full)
+}
+
+fn is_merging(join: &Join) -> bool {
+    is_using(join) && matches!(join.join_type, JoinType::Left | JoinType::Right | JoinType::Full)
+}
+
+/// Makes `USING (x)` the condition `a.x = b.x`. Rules add computed keys to joins, and other rules
+/// fail where a USING has one ("Invalid join key").
+fn with_plain_keys(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    let plan = rewrite_plan(plan, |node| match node {
+        LogicalPlan::Join(join) if is_using(&join) => {
+            let join = Join { join_constraint: JoinConstraint::On, ..join };
+            Ok(Transformed::yes(LogicalPlan::Join(join)))
+        }
+        node => Ok(Transformed::no(node)),
+    })?;
+    Ok(plan.data)
 }
 
 /// Rewrites a plan, which keeps its columns.
