@@ -1,12 +1,12 @@
 //! Grouping: rows → numbers of groups.
 //!
 //! Where this stands on the road of a query: after `filter` has selected rows, this folder gives
-//! each the number of its group, and `aggregate` adds its values there. How is chosen once for a
-//! query, from dictionaries and zone maps:
+//! each the number of its group, and `aggregate` adds its values there. `strategy` chooses once for a
+//! query, from dictionaries and zone maps, how that is done:
 //!
-//! | keys | way | file |
+//! | keys | strategy | file |
 //! | --- | --- | --- |
-//! | all have codes, and the product of their domains is small | the codes, as digits of one number, are the group | `direct`, `slots` |
+//! | all have codes, and the product of their domains is small | the codes, as digits of one number, are the group | `mixed_radix`, `slots` |
 //! | all are numbers that fit 128 bits together | a hash table of such numbers | `packed`, `worker` |
 //! | anything | a hash table of the keys as bytes | `key_encoder`, `worker` |
 //!
@@ -31,18 +31,18 @@
 
 mod bits;
 pub(crate) mod coding;
-mod mixed_radix;
 mod grouping;
 mod index;
 mod interner;
 mod key_encoder;
 mod keys;
+mod mixed_radix;
 mod output;
 mod packed;
 mod pair;
 mod partitions;
-mod sets;
 mod seen_filter;
+mod sets;
 mod slots;
 mod spill;
 mod strategy;

@@ -242,6 +242,22 @@ fn rounds(from: &DataType, to: &DataType) -> bool {
     }
 }
 
+/// Whether a plan may have nulls in columns that its schema has as never null: those that come from
+/// a scalar subquery without rows.
+pub(super) fn misses_nulls(plan: &LogicalPlan) -> bool {
+    any_expression(plan, is_missing_null)
+}
+
+/// Whether an expression is, or has, a scalar subquery that may be null although its schema denies
+/// it.
+pub(super) fn has_missing_null(expr: &Expr) -> bool {
+    has_part(expr, is_missing_null)
+}
+
+fn is_missing_null(expr: &Expr) -> bool {
+    matches!(expr, Expr::ScalarSubquery(subquery) if misses_null(subquery))
+}
+
 fn misses_null(subquery: &Subquery) -> bool {
     !subquery.subquery.schema().fields().iter().any(|field| field.is_nullable())
         && !has_a_row(&subquery.subquery)

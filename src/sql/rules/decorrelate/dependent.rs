@@ -126,7 +126,7 @@ fn value(
         .collect();
     let answers =
         super::rewritten_again(&subquery.subquery, answers.alias(alias.as_str())?.build()?)?;
-    let same = same_values(&domain.outer, input.schema(), &keys)?;
+    let same = same_values(&domain.outer, input, &keys)?;
     let wider =
         LogicalPlanBuilder::from(plan.clone()).join_on(answers, JoinType::Left, same)?.build()?;
     // If an aggregate gives a row for outer values without inner rows, the answers have it already.
@@ -154,7 +154,7 @@ pub(super) fn lateral(join: &Join) -> DataFusionResult<Option<LogicalPlan>> {
     }
     let domain = Domain::new(&join.left, outer)?;
     let pushed = domain.pushed(&join.right)?;
-    let mut conditions = same_values(&domain.outer, join.left.schema(), &pushed.columns)?;
+    let mut conditions = same_values(&domain.outer, &join.left, &pushed.columns)?;
     conditions.extend(join.on.iter().map(|(left, right)| left.clone().eq(right.clone())));
     conditions.extend(join.filter.clone());
     let left = LogicalPlanBuilder::from(join.left.as_ref().clone());

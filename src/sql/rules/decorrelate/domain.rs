@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use datafusion::common::tree_node::TreeNode;
-use datafusion::common::{Column, DFSchema, ExprSchema, ScalarValue, not_impl_err};
+use datafusion::common::{Column, ExprSchema, ScalarValue, not_impl_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::functions::core::expr_fn::coalesce;
 use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, Operator, binary_expr, lit};
 
 use super::outer::{outer_columns, replace_outer};
 use crate::sql::rules::column_names::unique_name;
+use crate::sql::rules::opaque::misses_nulls;
 use crate::sql::walks::node_has_part;
 
 /// Whether running a plan twice could give different rows.
@@ -55,15 +56,16 @@ pub(super) fn equal_or_both_null(a: Expr, b: Expr) -> Expr {
 /// are equal, and would take nulls for equal in these too.
 pub(super) fn same_values(
     columns: &[Column],
-    schema: &DFSchema,
+    of: &LogicalPlan,
     others: &[Column],
 ) -> DataFusionResult<Vec<Expr>> {
+    let misses_nulls = misses_nulls(of);
     let mut conditions = Vec::with_capacity(2 * columns.len());
     for (column, other) in columns.iter().zip(others) {
-        let field = schema.field_from_column(column)?;
+        let field = of.schema().field_from_column(column)?;
         let (column, other) = (Expr::Column(column.clone()), Expr::Column(other.clone()));
         match ScalarValue::new_default(field.data_type()) {
-            _ if !field.is_nullable() => conditions.push(column.eq(other)),
+            _ if !field.is_nullable() && !misses_nulls => conditions.push(column.eq(other)),
             Ok(some) => {
                 let without_null = |expr: &Expr| coalesce(vec![expr.clone(), lit(some.clone())]);
                 conditions.push(without_null(&column).eq(without_null(&other)));

@@ -153,7 +153,7 @@ impl Domain {
             };
             exprs.push(with_name(output, qualifier, field.name()));
         }
-        let equal_or_both_null = same_values(&domain.columns, domain.plan.schema(), &columns)?;
+        let equal_or_both_null = same_values(&domain.columns, &domain.plan, &columns)?;
         let plan = LogicalPlanBuilder::from(domain.plan)
             .join_on(grouped, JoinType::Left, equal_or_both_null)?
             .build()?;
@@ -227,7 +227,7 @@ impl Domain {
         let second = match self.is_read_in(second) {
             true => {
                 let second = self.pushed(second)?;
-                conditions.extend(same_values(&second.columns, second.plan.schema(), &columns)?);
+                conditions.extend(same_values(&second.columns, &second.plan, &columns)?);
                 second.plan
             }
             false => second.as_ref().clone(),

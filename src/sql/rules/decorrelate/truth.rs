@@ -5,8 +5,8 @@
 //! a null has the same effect as false (in a condition of a WHERE, and below AND and OR in it).
 //! Elsewhere two more questions are asked about S: whether it has rows, and whether it has a null.
 
+use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Case, Exists, InSubquery};
 use datafusion::logical_expr::{
@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
 use super::counts::{count_in, count_of};
 use super::outer::{as_subquery, is_correlated};
 use crate::sql::rules::column_names::unique_name;
+use crate::sql::rules::opaque::{has_missing_null, misses_nulls};
 use crate::sql::walks::rewrite_up;
 
 /// Rewrites a condition of a WHERE, in which null has the same effect as false.
@@ -77,8 +78,9 @@ fn in_value(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
     let Some((qualifier, field)) = rows.schema().iter().next() else {
         return Ok(Expr::InSubquery(InSubquery { expr, subquery, negated }));
     };
-    let (member, null_value, null_among) =
-        (Expr::from((qualifier, field)), can_be_null(&expr, input.schema()), field.is_nullable());
+    let member = Expr::from((qualifier, field));
+    let (null_value, null_among) =
+        (can_be_null(&expr, input), field.is_nullable() || misses_nulls(&rows));
     let reads_row = !expr.column_refs().is_empty();
     let mark = InSubquery { expr: expr.clone(), subquery: renamed(&subquery)?, negated: false };
     let mark = if reads_row { Expr::InSubquery(mark) } else { count_in(mark, input.schema())? };
@@ -124,6 +126,6 @@ fn exists_in(plan: &LogicalPlan, negated: bool) -> DataFusionResult<Expr> {
     exists(Exists { subquery: as_subquery(plan.clone()), negated })
 }
 
-fn can_be_null(expr: &Expr, schema: &DFSchema) -> bool {
-    expr.nullable(schema).unwrap_or(true)
+fn can_be_null(expr: &Expr, input: &LogicalPlan) -> bool {
+    expr.nullable(input.schema()).unwrap_or(true) || has_missing_null(expr) || misses_nulls(input)
 }
