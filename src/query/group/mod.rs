@@ -1,8 +1,8 @@
 //! Grouping: rows → numbers of groups.
 //!
 //! Where this stands on the road of a query: after `filter` has selected rows, this folder gives
-//! each the number of its group, and `aggregate` adds its values there. `strategy` chooses how, once
-//! for a query, from dictionaries and zone maps:
+//! each the number of its group, and `aggregate` adds its values there. `strategy` chooses how,
+//! once for a query, from dictionaries and zone maps:
 //!
 //! | keys | strategy | file |
 //! | --- | --- | --- |
