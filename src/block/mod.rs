@@ -12,5 +12,5 @@ mod writer;
 pub use measure::measure;
 pub use reader::{Dictionary, Reader, Stream, Validity, null_array};
 pub use stats::{Bound, Order, Stats};
-pub use values::{Gathered, Piece, Values, canonical, gather};
+pub use values::{Gathered, Piece, Values, canonical, coded, gather};
 pub use writer::{EncodedBlock, encode, encode_codes, placed_crc};

@@ -151,7 +151,9 @@ impl Coordinator<'_, '_> {
             }
             rows += batch.num_rows() as u64;
             self.accounting.store(oldest.input, batch.num_rows() as u64);
-            self.collect(to_stored_layouts(batch)?, &ids, schema)?;
+            let keep_codes =
+                self.sort_by.is_empty() && matches!(self.buffer, RowBuffer::OneSegment(_));
+            self.collect(to_stored_layouts(batch, keep_codes)?, &ids, schema)?;
         }
         Ok(rows)
     }

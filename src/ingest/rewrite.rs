@@ -15,7 +15,7 @@ use super::task::Task;
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 use crate::model::{Column, Schema};
-use crate::segment::{Segment, SegmentInput};
+use crate::segment::{self, Segment, SegmentInput};
 
 /// Approximate bytes of a batch where memory allows: a block of most tables.
 const BATCH_BYTES: usize = 48 << 20;
@@ -37,7 +37,7 @@ pub fn decode_tasks(
             let (segment, columns, part) =
                 (Arc::clone(&segment), Arc::clone(&columns), start..rows.min(start + step));
             let weight = part.len().saturating_mul(row_bytes);
-            Ok(Task::new(weight, move || Ok(decode(&segment, block, part, &columns)?.into())))
+            Ok(Task::new(weight, move || Ok(decode_coded(&segment, block, part, &columns)?.into())))
         })
     }))
 }
@@ -90,21 +90,40 @@ pub fn decode(
     rows: Range<usize>,
     columns: &[Column],
 ) -> Result<RecordBatch> {
+    to_batch(segment, columns, rows.len(), |stored| stored.block(block)?.decode(rows.clone()))
+}
+
+/// [`decode`], but dictionary codes stay codes, so that they need not be found again.
+pub(crate) fn decode_coded(
+    segment: &Segment,
+    block: usize,
+    rows: Range<usize>,
+    columns: &[Column],
+) -> Result<RecordBatch> {
+    to_batch(segment, columns, rows.len(), |stored| stored.block(block)?.decode_coded(rows.clone()))
+}
+
+fn to_batch(
+    segment: &Segment,
+    columns: &[Column],
+    rows: usize,
+    decode: impl Fn(&segment::Column) -> Result<ArrayRef>,
+) -> Result<RecordBatch> {
     let mut fields = Vec::with_capacity(columns.len());
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
     for column in columns {
         let Some(stored) = segment.column(column.id)? else { continue };
-        let array = stored.block(block)?.decode(rows.clone())?;
+        let array = decode(&stored)?;
         fields.push(Field::new(&*column.name, array.data_type().clone(), true));
         arrays.push(array);
     }
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
         .map_err(|error| Error::InvalidInput(error.to_string()))
 }
 
 /// The rows of a segment input as one batch with the table's column names.
-pub fn to_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> {
+pub fn input_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> {
     let rows = input.rows;
     let mut fields = Vec::with_capacity(input.columns.len());
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(input.columns.len());

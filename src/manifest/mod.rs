@@ -10,7 +10,7 @@
 //!
 //! Writing it is the last step of an ingest ([`commit`]), reading it the first step of a query.
 //! Roots and chunks are immutable; generations share chunks, so that an append writes one chunk
-//! (merged with small ones before it, see [`commit::tail_to_merge`]) and a root, never the whole
+//! (merged with small ones before it, see [`tiers`]) and a root, never the whole
 //! list. Each structure has its reader and writer side by side and does no I/O; only `commit` and
 //! `recover` touch the disk.
 
@@ -24,6 +24,7 @@ pub mod layout;
 pub mod ledger;
 pub mod recover;
 pub mod root;
+pub mod tiers;
 
 pub use chunk::{Chunk, ChunkBuilder, SegmentEntry};
 pub use columns::ColumnStats;

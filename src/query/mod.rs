@@ -16,6 +16,7 @@
 //! | `slice` | some rows of a block, and which of them are selected |
 //! | `filter` | conditions on encoded data leave fewer rows selected |
 //! | `walk` | all threads take blocks, filter them, and hand slices to workers |
+//! | `select` | the rows that pass, for those who change them |
 //! | `aggregate` | the values of rows added to the states of groups |
 //! | `group` | rows → numbers of groups → columns of the answer |
 //! | `order` | the first rows of an order |
@@ -37,11 +38,12 @@ pub(crate) mod open;
 pub(crate) mod order;
 pub mod prune;
 pub mod run;
+pub(crate) mod select;
 pub(crate) mod slice;
 pub mod stats;
 #[cfg(test)]
 mod tests;
-mod walk;
+pub(crate) mod walk;
 mod words;
 
 #[cfg(feature = "sql")]

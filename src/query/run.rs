@@ -104,7 +104,7 @@ pub fn run<'a>(
         context.recorder.update(|sum| sum.add(&counted));
         return Answer::new(&fragment.schema, columns);
     }
-    let opener = Opener::new(fragment, snapshot, context.timed)?;
+    let opener = Opener::new(&fragment.columns, &fragment.conditions, snapshot, context.timed)?;
     match &fragment.output {
         Output::Aggregate { keys, aggregates } => {
             let mut counters = Counters::new(fragment.conditions.len());

@@ -412,6 +412,14 @@ impl Block<'_> {
             .map_err(|e| self.column.bytes.locate(e, self.place.offset))
     }
 
+    /// [`Block::decode`], but codes stay codes, with the segment's dictionary as their values.
+    pub fn decode_coded(&self, rows: Range<usize>) -> Result<ArrayRef> {
+        let dictionary = self.column.dictionary()?;
+        self.reader
+            .decode_coded(rows, self.column.data_type(), dictionary)
+            .map_err(|e| self.column.bytes.locate(e, self.place.offset))
+    }
+
     /// [`Block::decode`], widened to the table's type.
     pub fn decode_as(&self, rows: Range<usize>, target: &DataType) -> Result<ArrayRef> {
         widen(&self.decode(rows)?, &target.to_arrow())

@@ -13,7 +13,7 @@ mod keys;
 mod partitions;
 mod path;
 
-pub use keys::{ColumnsOnly, Compile, Compiled, partition_keys};
+pub use keys::{ColumnsOnly, Compile, partition_keys};
 pub use partitions::Partitions;
 pub use path::{NULL_PARTITION, parse_path};
 

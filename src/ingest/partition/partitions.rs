@@ -6,9 +6,10 @@ use arrow_array::{ArrayRef, RecordBatch, new_null_array};
 use arrow_row::{RowConverter, SortField};
 use hashbrown::HashMap;
 
-use super::keys::{Compile, Compiled};
+use super::keys::Compile;
 use super::path::partition_path;
 use crate::error::{Error, Result};
+use crate::expr::Expression;
 use crate::model::{Column, ColumnId, DataType, PartitionKey, Schema};
 
 /// Numbers the partitions of a load in the order of their first rows.
@@ -27,7 +28,7 @@ pub struct Partitions {
 #[derive(Debug)]
 struct CompiledKeys {
     types: Vec<(ColumnId, DataType)>,
-    keys: Vec<Compiled>,
+    keys: Vec<Expression>,
     converter: RowConverter,
 }
 
@@ -80,15 +81,8 @@ impl Partitions {
         for (key, compiled) in self.keys.iter().zip(compiled) {
             let inputs: Vec<ArrayRef> =
                 compiled.inputs.iter().filter_map(|at| arrays.get(*at).cloned()).collect();
-            values.push(match &compiled.function {
-                Some(function) => function
-                    .evaluate(&inputs, rows)
-                    .map_err(|error| key_error(&key.expression, error))?,
-                None => inputs
-                    .into_iter()
-                    .next()
-                    .unwrap_or_else(|| new_null_array(&compiled.data_type, rows)),
-            });
+            let value = compiled.evaluate(&inputs, rows);
+            values.push(value.map_err(|error| key_error(&key.expression, error))?);
         }
         let encoded = converter
             .convert_columns(&values)

@@ -162,7 +162,7 @@ fn read_range(slices: &[SegmentRows], order: &KeyOrder) -> Result<RecordBatch> {
         }
     }
     let input = sorted(builder.finish()?, &order.keys)?;
-    rewrite::to_batch(input, schema)
+    rewrite::input_batch(input, schema)
 }
 
 /// Slices a batch; copies the rows if they are the smaller part, so that the rest is freed.

@@ -1,6 +1,6 @@
 //! Filtering on encoded data: which rows of a slice pass.
 //!
-//! Where this stands on the road of a query: `scan` has left the blocks in which rows may match;
+//! Where this stands on the road of a query: `prune` has left the blocks in which rows may match;
 //! here each condition is judged once more by the block's zone map (often it holds for all rows),
 //! then in the cheapest form that it has:
 //!

@@ -94,7 +94,7 @@ fn direct<'a>(
     let make = || {
         Ok(WithSets { groups: groups()?, alone: only_sets, sets: workers(sets, &spill, context)? })
     };
-    let done = each_slice(fragment, survivors, &survivors.blocks, context, make)?;
+    let done = each_slice(&fragment.row_source(), survivors, &survivors.blocks, context, make)?;
     let (slots, of_sets) = unzip(done, sets.len());
     let mut slots = slots.into_iter();
     let first = slots.next().map_or_else(groups, Ok)?;
@@ -132,7 +132,7 @@ fn hashed<'a>(
     let groups = || Hashed::new(Arc::clone(&table_keys), Arc::clone(&spill), &like, context);
     let make =
         || Ok(WithSets { groups: groups()?, alone: false, sets: workers(sets, &spill, context)? });
-    let done = each_slice(fragment, survivors, &survivors.blocks, context, make)?;
+    let done = each_slice(&fragment.row_source(), survivors, &survivors.blocks, context, make)?;
     let (mut hashed, of_sets) = unzip(done, sets.len());
     for (set, workers) in sets.iter().zip(of_sets) {
         let Some(into) = hashed.first_mut() else { break };

@@ -101,7 +101,7 @@ pub(crate) fn top(
         }
         let blocks = best_first(order, &survivors, before);
         let make = || Top::new(order, limit, &threshold, &fragment.columns);
-        for worker in each_slice(fragment, &survivors, &blocks, context, make)? {
+        for worker in each_slice(&fragment.row_source(), &survivors, &blocks, context, make)? {
             found.extend(worker.kept);
         }
         make()?.prune(&mut found)?;

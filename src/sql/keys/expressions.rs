@@ -12,9 +12,10 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use crate::error::{Error, Result};
-use crate::ingest::partition::{self, Compile};
+use crate::expr::{Expression, Traits};
+use crate::ingest::partition::Compile;
 use crate::model::Column;
-use crate::sql::convert::{Compiled, from_datafusion};
+use crate::sql::convert::{PhysicalFunction, from_datafusion};
 use crate::sql::functions::dates;
 use crate::sql::rules::lists;
 use crate::sql::rules::opaque;
@@ -55,7 +56,7 @@ impl std::fmt::Debug for SqlExpressions {
 }
 
 impl Compile for SqlExpressions {
-    fn compile(&self, expression: &str, columns: &[Column]) -> Result<partition::Compiled> {
+    fn compile(&self, expression: &str, columns: &[Column]) -> Result<Expression> {
         let fields = columns
             .iter()
             .map(|column| Field::new(&*column.name, column.data_type.to_arrow(), true));
@@ -71,7 +72,7 @@ impl SqlExpressions {
         &self,
         expression: &str,
         schema: &DFSchema,
-    ) -> Result<(Expr, partition::Compiled)> {
+    ) -> Result<(Expr, Expression)> {
         let dialect = self.state.config_options().sql_parser.dialect;
         let mut parsed = dialect::parse_expression(expression, dialect)?;
         function_aliases::translate(&mut parsed.expr);
@@ -98,7 +99,7 @@ pub(in crate::sql) fn compile(
     expression: Expr,
     schema: &DFSchema,
     state: &SessionState,
-) -> Result<partition::Compiled> {
+) -> Result<Expression> {
     compile_simplified(simplify_statement_expr(expression, schema, state)?, schema, state)
 }
 
@@ -149,7 +150,8 @@ fn compile_simplified(
     expression: Expr,
     schema: &DFSchema,
     state: &SessionState,
-) -> Result<partition::Compiled> {
+) -> Result<Expression> {
+    let text = expression.to_string().into();
     let physical = state.create_physical_expr(expression, schema).map_err(from_datafusion)?;
     let mut inputs: Vec<usize> =
         collect_columns(&physical).iter().map(|column| column.index()).collect();
@@ -158,7 +160,13 @@ fn compile_simplified(
         schema.as_arrow().project(&inputs).map_err(|error| from_datafusion(error.into()))?;
     let schema = Arc::new(schema);
     let physical = reassign_expr_columns(physical, &schema).map_err(from_datafusion)?;
-    let compiled = Compiled::new(physical, &schema).map_err(from_datafusion)?;
-    let data_type = compiled.data_type().clone();
-    Ok(partition::Compiled { inputs, function: Some(Arc::new(compiled)), data_type })
+    let function = PhysicalFunction::new(physical, &schema).map_err(from_datafusion)?;
+    Ok(Expression {
+        inputs,
+        data_type: function.data_type().clone(),
+        function: Some(Arc::new(function)),
+        traits: Traits::default(),
+        choice: None,
+        text,
+    })
 }

@@ -36,7 +36,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::expr::{Expression, Traits};
 use crate::query::Condition;
-use crate::sql::convert::{Compiled, to_predicate};
+use crate::sql::convert::{PhysicalFunction, to_predicate};
 use crate::sql::run::table::StoreTable;
 use crate::sql::walks::is_comparison;
 
@@ -146,7 +146,7 @@ fn condition(
     inputs.sort_unstable();
     let schema = Arc::new(schema.project(&inputs)?);
     let physical = reassign_expr_columns(Arc::clone(part), &schema)?;
-    let compiled = Compiled::new(physical, &schema)?;
+    let compiled = PhysicalFunction::new(physical, &schema)?;
     let expression = Expression {
         inputs,
         data_type: compiled.data_type().clone(),

@@ -53,6 +53,17 @@ pub(crate) fn lower(plan: LogicalPlan, session: &dyn Session) -> DataFusionResul
     Ok(OptimizeProjections::new().rewrite(plan, &OptimizerContext::new())?.data)
 }
 
+/// The conditions of a plan that is a filtered scan of a table of the store; `None` of another.
+pub(in crate::sql) fn scan_conditions(
+    plan: &LogicalPlan,
+    props: &ExecutionProps,
+) -> Option<Conditions> {
+    let source = Input::new(plan).ok()?;
+    let mut compiler = Compiler::new(&source, props);
+    let conditions = compiler.conditions().ok()?;
+    Some(Conditions { columns: compiler.columns(), conditions })
+}
+
 struct Lowering<'a> {
     native: bool,
     props: &'a ExecutionProps,
@@ -131,13 +142,9 @@ impl Lowering<'_> {
         let Some(provider) = store_provider(scan).filter(|provider| !provider.is_filtered()) else {
             return plan;
         };
-        let Ok(source) = Input::new(&plan) else { return plan };
-        let mut compiler = Compiler::new(&source, self.props);
-        let Ok(conditions) = compiler.conditions() else { return plan };
-        let merge_filter =
-            provider.filtered(Conditions { columns: compiler.columns(), conditions });
+        let Some(conditions) = scan_conditions(&plan, self.props) else { return plan };
         let mut scan = scan.clone();
-        scan.source = provider_as_source(Arc::new(merge_filter));
+        scan.source = provider_as_source(Arc::new(provider.filtered(conditions)));
         // Plan equality ignores a scan's source. Without the filter among its filters, the scan
         // would be taken for another one.
         let parts = split_conjunction(predicate)
