@@ -77,7 +77,7 @@ pub struct Piece<'a> {
 pub fn canonical(arrow: &ArrowType, data_type: &DataType) -> Option<ArrowType> {
     if let ArrowType::Dictionary(key, values) = arrow
         && **key == ArrowType::UInt32
-        && matches!(data_type.physical(), Physical::Bytes | Physical::Word { .. })
+        && !matches!(data_type.physical(), Physical::Null | Physical::Bool | Physical::Wide)
     {
         return canonical(values, data_type);
     }

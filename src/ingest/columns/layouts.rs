@@ -27,7 +27,9 @@ pub fn to_stored_layouts(batch: RecordBatch, keep_codes: bool) -> Result<RecordB
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         let stored = stored_type(field.name(), array)?;
         let to = match coded(array) {
-            Some(_) if !keep_codes => Some(stored.to_arrow()),
+            Some(coded) if !keep_codes || canonical_nans(coded.values()).is_some() => {
+                Some(stored.to_arrow())
+            }
             _ => canonical(array.data_type(), &stored),
         };
         changed |= to.is_some();
