@@ -340,7 +340,7 @@ def options():
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--files", type=int, default=4)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--runs", type=int, default=3, help="rounds, of which the best counts")
+    parser.add_argument("--runs", type=int, default=3, help="rounds; the best one counts")
     parser.add_argument("--formats",
                         default=",".join(FORMATS),
                         help="comma-separated: " + ", ".join(FORMATS))
