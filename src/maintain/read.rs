@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 
 use crate::block::null_array;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::store::{SegmentEntry, Snapshot};
 
 /// The location of a block in a table.
@@ -44,5 +44,5 @@ pub fn read_block(snapshot: &Snapshot, place: &BlockPlace) -> Result<RecordBatch
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::clone(&snapshot.schema().to_arrow()), columns, &options)
-        .map_err(|error| Error::InvalidInput(error.to_string()))
+        .or_invalid()
 }

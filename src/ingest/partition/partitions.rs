@@ -8,7 +8,7 @@ use hashbrown::HashMap;
 
 use super::keys::{Compile, Compiled};
 use super::path::partition_path;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::model::{Column, ColumnId, DataType, PartitionKey, Schema};
 
 /// Numbers the partitions of a load in the order of their first rows.
@@ -64,8 +64,7 @@ impl Partitions {
             let all = self.keys.iter().map(compile).collect::<Result<Vec<_>>>()?;
             let fields =
                 all.iter().map(|compiled| SortField::new(compiled.data_type.clone())).collect();
-            let converter = RowConverter::new(fields)
-                .map_err(|error| Error::InvalidInput(error.to_string()))?;
+            let converter = RowConverter::new(fields).or_invalid()?;
             // Encoded rows depend on the column types; paths do not.
             self.numbers.clear();
             self.compiled = Some(CompiledKeys { types, keys: all, converter });
@@ -90,9 +89,7 @@ impl Partitions {
                     .unwrap_or_else(|| new_null_array(&compiled.data_type, rows)),
             });
         }
-        let encoded = converter
-            .convert_columns(&values)
-            .map_err(|error| Error::InvalidInput(error.to_string()))?;
+        let encoded = converter.convert_columns(&values).or_invalid()?;
         let mut numbers = Vec::with_capacity(rows);
         let mut before: Option<(u32, usize)> = None;
         for row in 0..rows {
@@ -146,9 +143,8 @@ fn input(batch: &RecordBatch, ids: &[ColumnId], column: &Column) -> Result<Array
     if *array.data_type() == to {
         return Ok(Arc::clone(array));
     }
-    arrow_cast::cast(array, &to).map_err(|error| {
-        Error::InvalidInput(format!("column '{}' does not convert to {to}: {error}", column.name))
-    })
+    arrow_cast::cast(array, &to)
+        .or_invalid_with(format_args!("column '{}' does not convert to {to}", column.name))
 }
 
 fn key_error(expression: &str, error: Error) -> Error {

@@ -14,7 +14,7 @@ use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 use crate::error::{Error, Result};
 use crate::ingest::partition::{self, Compile};
 use crate::model::Column;
-use crate::sql::convert::{Compiled, from_datafusion};
+use crate::sql::convert::{Compiled, from_arrow};
 use crate::sql::functions::dates;
 use crate::sql::rules::lists;
 use crate::sql::rules::opaque;
@@ -60,7 +60,7 @@ impl Compile for SqlExpressions {
             .iter()
             .map(|column| Field::new(&*column.name, column.data_type.to_arrow(), true));
         let schema = ArrowSchema::new(fields.collect::<Vec<_>>());
-        let schema = DFSchema::try_from(schema).map_err(from_datafusion)?;
+        let schema = DFSchema::try_from(schema)?;
         Ok(self.simplified(expression, &schema)?.1)
     }
 }
@@ -78,10 +78,7 @@ impl SqlExpressions {
         precedence::correct(&mut parsed.expr);
         quantified::as_lists(&mut parsed.expr);
         zones::rewrite_at_time_zone(&mut parsed.expr);
-        let logical = self
-            .state
-            .create_logical_expr_from_sql_expr(parsed, schema)
-            .map_err(from_datafusion)?;
+        let logical = self.state.create_logical_expr_from_sql_expr(parsed, schema)?;
         if logical.is_volatile() {
             return Err(Error::InvalidInput(format!(
                 "'{expression}' is not the same each time it is computed, so it cannot say where \
@@ -108,12 +105,10 @@ pub(in crate::sql) fn simplify_statement_expr(
     schema: &DFSchema,
     state: &SessionState,
 ) -> Result<Expr> {
-    let prepared = || {
-        let expression = rounding::mark_casts(expression, schema)?.data;
-        let expression = decimals::unify_numbers(expression, schema)?.data;
-        Ok(times::write_out_texts(expression, schema)?.data)
-    };
-    simplify(prepared().map_err(from_datafusion)?, schema, state)
+    let expression = rounding::mark_casts(expression, schema)?.data;
+    let expression = decimals::unify_numbers(expression, schema)?.data;
+    let expression = times::write_out_texts(expression, schema)?.data;
+    simplify(expression, schema, state)
 }
 
 /// Simplifies an expression that keys of partitions may have.
@@ -124,7 +119,7 @@ fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result
         .with_query_execution_start_time(state.execution_props().query_execution_start_time)
         .build();
     let simplifier = ExprSimplifier::new(context);
-    apply_rules(expression, schema, &simplifier).map_err(from_datafusion)
+    Ok(apply_rules(expression, schema, &simplifier)?)
 }
 
 /// Applies the analyzer rules of a session to an expression, and simplifies it.
@@ -150,15 +145,14 @@ fn compile_simplified(
     schema: &DFSchema,
     state: &SessionState,
 ) -> Result<partition::Compiled> {
-    let physical = state.create_physical_expr(expression, schema).map_err(from_datafusion)?;
+    let physical = state.create_physical_expr(expression, schema)?;
     let mut inputs: Vec<usize> =
         collect_columns(&physical).iter().map(|column| column.index()).collect();
     inputs.sort_unstable();
-    let schema =
-        schema.as_arrow().project(&inputs).map_err(|error| from_datafusion(error.into()))?;
+    let schema = schema.as_arrow().project(&inputs).map_err(from_arrow)?;
     let schema = Arc::new(schema);
-    let physical = reassign_expr_columns(physical, &schema).map_err(from_datafusion)?;
-    let compiled = Compiled::new(physical, &schema).map_err(from_datafusion)?;
+    let physical = reassign_expr_columns(physical, &schema)?;
+    let compiled = Compiled::new(physical, &schema)?;
     let data_type = compiled.data_type().clone();
     Ok(partition::Compiled { inputs, function: Some(Arc::new(compiled)), data_type })
 }

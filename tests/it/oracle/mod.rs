@@ -2,8 +2,9 @@
 //! of several segments, with and without the executor.
 //!
 //! By hand: `STY_ORACLE_CASES` statements from `STY_ORACLE_SEED` on; the run ends after
-//! `STY_ORACLE_FAILURES` of them have failed. A failure names the seed of its tables and a smaller statement
-//! that fails too; `STY_ORACLE_TABLES` with `STY_ORACLE_SQL` runs any statement on those tables.
+//! `STY_ORACLE_FAILURES` of them have failed. A failure names the seed of its tables and a smaller
+//! statement that fails too; `STY_ORACLE_TABLES` with `STY_ORACLE_SQL` runs any statement on those
+//! tables.
 
 mod expressions;
 mod joins;
