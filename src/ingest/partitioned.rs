@@ -18,7 +18,7 @@ use rayon::prelude::*;
 
 use super::columns::{SegmentLimits, join, stored_type, value_bytes, widened};
 use crate::block::null_array;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::model::{ColumnId, DataType};
 use crate::segment::writer::{InputColumn, SegmentInput};
 
@@ -27,6 +27,8 @@ type UnifiedColumns = Vec<(ColumnId, DataType, Vec<ArrayRef>)>;
 
 /// Bookkeeping per row: its partition, and its location while segments are cut.
 const ROW_BYTES: usize = 36;
+/// What an error of Arrow says about rows.
+const UNDIVIDED: &str = "rows could not be divided among partitions";
 
 /// Copies views into buffers that hold nothing else.
 fn own_texts(array: &ArrayRef) -> ArrayRef {
@@ -183,7 +185,7 @@ impl PartitionedRows {
             if arrays.iter().any(|array| Some(array.data_type()) != layout.as_ref()) {
                 let to = data_type.to_arrow();
                 for array in &mut arrays {
-                    *array = arrow_cast::cast(array, &to).map_err(failed)?;
+                    *array = arrow_cast::cast(array, &to).or_invalid_with(UNDIVIDED)?;
                 }
             }
             columns.push((id, data_type, arrays));
@@ -278,11 +280,7 @@ fn gather(
     rows: &[(usize, usize)],
 ) -> Result<(ColumnId, DataType, ArrayRef)> {
     let arrays: Vec<&dyn Array> = arrays.iter().map(|array| &**array).collect();
-    Ok((*id, data_type.clone(), interleave(&arrays, rows).map_err(failed)?))
-}
-
-fn failed(error: arrow_schema::ArrowError) -> Error {
-    Error::InvalidInput(format!("rows could not be divided among partitions: {error}"))
+    Ok((*id, data_type.clone(), interleave(&arrays, rows).or_invalid_with(UNDIVIDED)?))
 }
 
 #[cfg(test)]

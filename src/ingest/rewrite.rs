@@ -12,7 +12,7 @@ use arrow_schema::{Field, Schema as ArrowSchema};
 use super::columns::value_bytes;
 use super::sort;
 use super::task::Task;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::limits::VECTOR;
 use crate::model::{Column, Schema};
 use crate::segment::{self, Segment, SegmentInput};
@@ -119,7 +119,7 @@ fn to_batch(
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
-        .map_err(|error| Error::InvalidInput(error.to_string()))
+        .or_invalid()
 }
 
 /// The rows of a segment input as one batch with the table's column names.
@@ -137,7 +137,7 @@ pub fn input_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> 
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
-        .map_err(|error| Error::InvalidInput(error.to_string()))
+        .or_invalid()
 }
 
 pub(crate) fn block_rows(segment: &Segment, block: usize) -> usize {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::query::open::{BlockRef, OpenBlock, OpenSegment};
 use crate::store::{SegmentEntry, Snapshot};
 
@@ -40,5 +40,5 @@ pub fn read_block(snapshot: &Snapshot, place: &BlockPlace) -> Result<RecordBatch
     let arrays = arrays.collect::<Result<Vec<ArrayRef>>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(block.rows));
     RecordBatch::try_new_with_options(Arc::clone(&snapshot.schema().to_arrow()), arrays, &options)
-        .map_err(|error| Error::InvalidInput(error.to_string()))
+        .or_invalid()
 }

@@ -13,7 +13,7 @@ use crate::encoding::dictionary::{
     WordOrder, content_hash,
 };
 use crate::encoding::{Encoding, Options, Profile, Word};
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::model::{DataType, Physical, WordWidth};
 
 /// A dictionary of strings with this many rows per value is used without comparing sizes.
@@ -348,7 +348,7 @@ impl CodedColumn {
 pub(super) fn with_null(values: &ArrayRef) -> Result<ArrayRef> {
     let codes: UInt32Array =
         std::iter::once(None).chain((0..values.len() as u32).map(Some)).collect();
-    arrow_select::take::take(values, &codes, None).map_err(|e| Error::corrupt(0, e.to_string()))
+    arrow_select::take::take(values, &codes, None).or_corrupt()
 }
 
 /// Whether a dictionary's values (without the null) are strictly ascending in the total order.

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::image::{Node, State};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoResult, Result};
 
 /// A file system in memory; clones share it.
 #[derive(Clone, Debug)]
@@ -107,7 +107,7 @@ impl SimulatedDisk {
                 let _ = act(&mut state);
                 Err(injected())
             }
-            None => act(&mut state).map_err(|source| Error::io(path, source)),
+            None => act(&mut state).with_path(path),
         }
     }
 }

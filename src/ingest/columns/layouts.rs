@@ -11,7 +11,7 @@ use arrow_select::take::take;
 
 use super::matching::stored_type;
 use crate::block::{canonical, coded, null_array};
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::text::number::MAX_EXACT_IN_F64;
 use crate::model::DataType;
 
@@ -46,7 +46,7 @@ pub fn to_stored_layouts(batch: RecordBatch, keep_codes: bool) -> Result<RecordB
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options)
-        .map_err(|e| Error::InvalidInput(e.to_string()))
+        .or_invalid()
 }
 
 /// Copies views whose buffers are mostly unused, such as a reader's spare capacity or a page shared
@@ -141,7 +141,7 @@ fn cast(name: &str, array: &ArrayRef, to: &arrow_schema::DataType) -> Result<Arr
     let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
     without_dictionary_nulls(array)
         .and_then(|array| arrow_cast::cast_with_options(&array, to, &options))
-        .map_err(|e| Error::InvalidInput(format!("column '{name}' does not convert to {to}: {e}")))
+        .or_invalid_with(format_args!("column '{name}' does not convert to {to}"))
 }
 
 /// Decodes a dictionary whose values contain nulls: Arrow's cast to views turns those into empty

@@ -10,6 +10,7 @@
 //! Decoding by row groups alone let one thread decode while the others waited: writers make row
 //! groups of up to a million rows.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::os::unix::fs::FileExt;
@@ -32,7 +33,7 @@ use rayon::iter::{IntoParallelIterator, IntoParallelRefMutIterator, ParallelIter
 use super::input::Opened;
 use super::stream::read_error;
 use super::supported::supported_columns;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoResult, Result};
 
 /// The most rows of a batch.
 const BATCH_ROWS: usize = 65_536;
@@ -63,15 +64,14 @@ impl Spooled {
             return Ok(Spooled { name: path, copy: None });
         }
         let mut bytes = opened.bytes;
-        let mut copy =
-            tempfile::NamedTempFile::new().map_err(|e| Error::io(std::env::temp_dir(), e))?;
+        let mut copy = tempfile::NamedTempFile::new().with_path(std::env::temp_dir())?;
         std::io::copy(&mut bytes, &mut copy).map_err(|e| read_error(&opened.name, e))?;
         Ok(Spooled { name: opened.name, copy: Some(copy) })
     }
 
     fn open(&self) -> Result<File> {
         let path = self.copy.as_ref().map_or(self.name.as_path(), tempfile::NamedTempFile::path);
-        File::open(path).map_err(|e| Error::io(path, e))
+        File::open(path).with_path(path)
     }
 }
 
@@ -148,7 +148,7 @@ impl ParquetSource {
     /// Size of the file, if it is read in place; a copy was counted while it was made.
     pub fn bytes_in_place(&self) -> Result<Option<u64>> {
         let name = &self.file.name;
-        let size = || name.metadata().map(|m| m.len()).map_err(|e| Error::io(name, e));
+        let size = || name.metadata().map(|m| m.len()).with_path(name);
         self.file.copy.is_none().then(size).transpose()
     }
 
@@ -298,7 +298,7 @@ impl RowGroup {
     pub fn read_all(self) -> Result<Vec<RecordBatch>> {
         let RowGroup { parts, schema, source, group } = self;
         let decode = |part: ColumnGroup| -> Result<_> {
-            let failed = |error: ArrowError| source.invalid(group, &error.to_string());
+            let failed = |error: ArrowError| source.invalid(group, error);
             Ok((part.columns, part.reader.collect::<Result<Vec<_>, _>>().map_err(failed)?))
         };
         let parts: Vec<(Vec<usize>, Vec<RecordBatch>)> =
@@ -317,7 +317,7 @@ impl RowGroup {
     pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let RowGroup { parts, schema, source, group } = self;
         let decode = |part: &mut ColumnGroup| -> Result<_> {
-            let failed = |error: ArrowError| source.invalid(*group, &error.to_string());
+            let failed = |error: ArrowError| source.invalid(*group, error);
             Ok((part.columns.clone(), part.reader.next().transpose().map_err(failed)?))
         };
         let parts: Vec<(Vec<usize>, Option<RecordBatch>)> =
@@ -350,11 +350,11 @@ impl ParquetSource {
         let columns = columns.into_iter().map(|(_, column)| column).collect();
         let options = RecordBatchOptions::new().with_row_count(rows);
         RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
-            .map_err(|error| self.invalid(group, &error.to_string()))
+            .map_err(|error| self.invalid(group, error))
     }
 
     #[cold]
-    fn invalid(&self, group: usize, what: &str) -> Error {
+    fn invalid(&self, group: usize, what: impl Display) -> Error {
         invalid(&self.file.name, &format!("row group {group}: {what}"))
     }
 }

@@ -18,7 +18,7 @@ use super::csv::column::ColumnBuilder;
 use super::csv::rules::FieldRules;
 use super::csv::split::Field;
 use super::input::Input;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::infer::TypeCandidates;
 use crate::model::DataType;
 
@@ -43,17 +43,16 @@ impl PathColumns {
         if missing.is_empty() {
             return Ok(batch);
         }
-        let failed = |e: arrow_schema::ArrowError| Error::InvalidInput(e.to_string());
         let first = UInt32Array::from_value(0, batch.num_rows());
         let mut fields: Vec<_> = batch.schema_ref().fields().iter().cloned().collect();
         let mut columns = batch.columns().to_vec();
         for (name, value) in missing {
             fields.push(Arc::new(ArrowField::new(name, value.data_type().clone(), true)));
-            columns.push(arrow_select::take::take(value, &first, None).map_err(failed)?);
+            columns.push(arrow_select::take::take(value, &first, None).or_invalid()?);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
-            .map_err(failed)
+            .or_invalid()
     }
 
     /// The names of the columns.

@@ -249,9 +249,8 @@ impl<'a> Accumulators<'a> {
     fn update_states(&mut self, slice: &Slice<'_, '_>, groups: Groups<'_>) -> Result<()> {
         let all = self.fetch(slice, groups)?;
         for ((state, input), aggregate) in self.states.iter_mut().zip(self.aggregates) {
-            let filter =
-                aggregate.filter.as_ref().map(|filter| Ok(truth(&slice.evaluate(filter)?)));
-            let filter = filter.transpose()?;
+            let passes = |filter| slice.evaluate(filter).map(|filter| truth(&filter));
+            let filter = aggregate.filter.as_ref().map(passes).transpose()?;
             let mut kept = None;
             let mut fetched = input.and_then(|at| all.get(at)?.as_ref());
             if let (None, Some(filter), Some(input)) = (fetched, &filter, &aggregate.input) {

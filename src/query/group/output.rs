@@ -226,7 +226,7 @@ impl<'a> PartitionOutput<'a> {
     fn split(&mut self, partition: Partition<'a>) -> Result<()> {
         let mut into = Partitions::new(&self.like, partition.level + 1)?;
         let mut hashes = Vec::new();
-        let mut add = |part: Part<'a>, held: &mut Reservation<'a>| {
+        let mut add = |part: Part<'a>, held: &mut Reservation<'a>| -> Result<()> {
             part.keys.hashes(&mut hashes);
             into.add(&part, &hashes)?;
             drop(part);

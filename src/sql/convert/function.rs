@@ -7,7 +7,7 @@ use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_expr::PhysicalExpr;
 
-use super::error::from_datafusion;
+use super::error::from_arrow;
 use crate::error::{Error, Result};
 use crate::expr::Function;
 
@@ -55,15 +55,15 @@ impl Function for PhysicalFunction {
             columns.push(part.evaluate(std::slice::from_ref(input), rows)?);
         }
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options);
-        let batch = batch.map_err(|error| from_datafusion(error.into()))?;
-        let value = self.physical.evaluate(&batch).map_err(from_datafusion)?;
-        let values = value.into_array(rows).map_err(from_datafusion)?;
+        let batch = batch.map_err(from_arrow)?;
+        let value = self.physical.evaluate(&batch)?;
+        let values = value.into_array(rows)?;
         if *values.data_type() == self.data_type {
             return Ok(values);
         }
         // After simplification, round() of a decimal may have another scale than when the type of a
         // CASE around it was determined.
-        arrow_cast::cast(&values, &self.data_type).map_err(|error| from_datafusion(error.into()))
+        arrow_cast::cast(&values, &self.data_type).map_err(from_arrow)
     }
 }
 

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::expr::{Expression, Traits};
 use crate::ingest::partition::Compile;
 use crate::model::Column;
-use crate::sql::convert::{PhysicalFunction, from_datafusion};
+use crate::sql::convert::{PhysicalFunction, from_arrow};
 use crate::sql::functions::dates;
 use crate::sql::rules::lists;
 use crate::sql::rules::opaque;
@@ -61,7 +61,7 @@ impl Compile for SqlExpressions {
             .iter()
             .map(|column| Field::new(&*column.name, column.data_type.to_arrow(), true));
         let schema = ArrowSchema::new(fields.collect::<Vec<_>>());
-        let schema = DFSchema::try_from(schema).map_err(from_datafusion)?;
+        let schema = DFSchema::try_from(schema)?;
         Ok(self.simplified(expression, &schema)?.1)
     }
 }
@@ -79,10 +79,7 @@ impl SqlExpressions {
         precedence::correct(&mut parsed.expr);
         quantified::as_lists(&mut parsed.expr);
         zones::rewrite_at_time_zone(&mut parsed.expr);
-        let logical = self
-            .state
-            .create_logical_expr_from_sql_expr(parsed, schema)
-            .map_err(from_datafusion)?;
+        let logical = self.state.create_logical_expr_from_sql_expr(parsed, schema)?;
         if logical.is_volatile() {
             return Err(Error::InvalidInput(format!(
                 "'{expression}' is not the same each time it is computed, so it cannot say where \
@@ -109,12 +106,10 @@ pub(in crate::sql) fn simplify_statement_expr(
     schema: &DFSchema,
     state: &SessionState,
 ) -> Result<Expr> {
-    let prepared = || {
-        let expression = rounding::mark_casts(expression, schema)?.data;
-        let expression = decimals::unify_numbers(expression, schema)?.data;
-        Ok(times::write_out_texts(expression, schema)?.data)
-    };
-    simplify(prepared().map_err(from_datafusion)?, schema, state)
+    let expression = rounding::mark_casts(expression, schema)?.data;
+    let expression = decimals::unify_numbers(expression, schema)?.data;
+    let expression = times::write_out_texts(expression, schema)?.data;
+    simplify(expression, schema, state)
 }
 
 /// Simplifies an expression that keys of partitions may have.
@@ -125,7 +120,7 @@ fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result
         .with_query_execution_start_time(state.execution_props().query_execution_start_time)
         .build();
     let simplifier = ExprSimplifier::new(context);
-    apply_rules(expression, schema, &simplifier).map_err(from_datafusion)
+    Ok(apply_rules(expression, schema, &simplifier)?)
 }
 
 /// Applies the analyzer rules of a session to an expression, and simplifies it.
@@ -152,15 +147,14 @@ fn compile_simplified(
     state: &SessionState,
 ) -> Result<Expression> {
     let text = expression.to_string().into();
-    let physical = state.create_physical_expr(expression, schema).map_err(from_datafusion)?;
+    let physical = state.create_physical_expr(expression, schema)?;
     let mut inputs: Vec<usize> =
         collect_columns(&physical).iter().map(|column| column.index()).collect();
     inputs.sort_unstable();
-    let schema =
-        schema.as_arrow().project(&inputs).map_err(|error| from_datafusion(error.into()))?;
+    let schema = schema.as_arrow().project(&inputs).map_err(from_arrow)?;
     let schema = Arc::new(schema);
-    let physical = reassign_expr_columns(physical, &schema).map_err(from_datafusion)?;
-    let function = PhysicalFunction::new(physical, &schema).map_err(from_datafusion)?;
+    let physical = reassign_expr_columns(physical, &schema)?;
+    let function = PhysicalFunction::new(physical, &schema)?;
     Ok(Expression {
         inputs,
         data_type: function.data_type().clone(),

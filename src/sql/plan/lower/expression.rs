@@ -18,10 +18,11 @@ use datafusion::scalar::ScalarValue;
 
 use super::source::{Input, Refusal};
 use super::traits::traits;
+use crate::error::Error;
 use crate::expr::{Choice, DatePart, Expression, Function, Part, Traits};
 use crate::model::Column;
 use crate::query::Condition;
-use crate::sql::convert::{PhysicalFunction, from_datafusion, to_arithmetic, to_predicate};
+use crate::sql::convert::{PhysicalFunction, to_arithmetic, to_predicate};
 use crate::sql::walks::{rewrite_down, rewrite_up};
 
 /// The most values of a choice.
@@ -94,7 +95,7 @@ impl<'a> Compiler<'a> {
             });
         }
         let compiled =
-            self.function(expr, &positions).map_err(|error| from_datafusion(error).to_string())?;
+            self.function(expr, &positions).map_err(|error| Error::from(error).to_string())?;
         let data_type = compiled.data_type().clone();
         let traits = traits(expr, schema);
         let function: Arc<dyn Function> = match to_arithmetic(expr, schema, &positions) {

@@ -2,8 +2,8 @@
 //! can run are replaced by [`FragmentNode`]s, and everything above them stays DataFusion's.
 //!
 //! Where this stands on the road of a query: after all of DataFusion's logical rules, before
-//! physical planning. A candidate is an aggregate, or a sort of which only the first rows are
-//! wanted, over projections and filters of one table of the store (`source`). Projections are
+//! physical planning. A candidate is an aggregate, or a sort that returns only its first rows,
+//! over projections and filters of one table of the store (`source`). Projections are
 //! inlined, filters become conditions, and computed columns become expressions over stored columns
 //! (`expression`, `traits`). If a candidate is not taken, EXPLAIN shows the reason at its scan.
 

@@ -104,7 +104,7 @@ fn sides_become_fragments_of_their_own() {
         ("SELECT id FROM t WHERE id IN (SELECT max(id) FROM t GROUP BY word)", 1),
         ("SELECT count(*) FROM (SELECT word FROM t GROUP BY word HAVING count(*) > 3)", 1),
         ("SELECT word, count(*) c FROM t GROUP BY 1 ORDER BY c DESC LIMIT 3", 1),
-        // Split into two, of which ours is the lower one.
+        // DataFusion splits it into two aggregates; the lower one becomes a fragment.
         ("SELECT word, sum(DISTINCT id), max(small) FROM t GROUP BY word", 1),
     ] {
         let plan = both.explain(&format!("EXPLAIN {sql}"));
