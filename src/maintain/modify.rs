@@ -14,7 +14,7 @@ use arrow_schema::{Field, Schema as ArrowSchema};
 use arrow_select::filter::filter_record_batch;
 use arrow_select::interleave::interleave;
 
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::expr::Expression;
 use crate::ingest::accounting::RowAccounting;
 use crate::ingest::arrange::Arrange;
@@ -29,6 +29,9 @@ use crate::query::select::{SelectedRows, select};
 use crate::query::slice::Slice;
 use crate::query::{Condition, Context, GroupLimits, Recorder};
 use crate::store::{Changes, Commit, Edit, NewSegment, Table};
+
+/// What the message of an error says first.
+const NOT_CHANGED: &str = "rows could not be changed";
 
 /// What to do to which rows.
 #[derive(Clone, Debug, Default)]
@@ -205,9 +208,8 @@ impl Rewrite {
         let batch = rewrite::decode_coded(&self.segment.segment, block, 0..rows, stored)?;
         let Some(selected) = self.selected.of_block(block) else { return Ok(batch) };
         match &self.set {
-            None => {
-                filter_record_batch(&batch, &BooleanArray::new(!selected, None)).map_err(failed)
-            }
+            None => filter_record_batch(&batch, &BooleanArray::new(!selected, None))
+                .or_invalid_with(NOT_CHANGED),
             Some(set) => self.changed(block, &batch, selected, set),
         }
     }
@@ -243,9 +245,10 @@ impl Rewrite {
         for (at, expression) in set {
             let Some(column) = self.schema.columns().get(*at) else { continue };
             let new = assign(column, &slice.evaluate(expression)?)?;
-            let new = arrow_cast::cast(&new, &column.data_type.to_arrow()).map_err(failed)?;
+            let new = arrow_cast::cast(&new, &column.data_type.to_arrow())
+                .or_invalid_with(NOT_CHANGED)?;
             let old = block.decode(*at, 0..block.rows)?;
-            let merged = interleave(&[&old, &new], &places).map_err(failed)?;
+            let merged = interleave(&[&old, &new], &places).or_invalid_with(NOT_CHANGED)?;
             match columns.iter_mut().find(|(name, _)| **name == *column.name) {
                 Some((_, array)) => *array = merged,
                 None => columns.push((column.name.to_string(), merged)),
@@ -257,10 +260,6 @@ impl Rewrite {
         let options = RecordBatchOptions::new().with_row_count(Some(block.rows));
         let arrays = columns.into_iter().map(|(_, array)| array).collect();
         RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
-            .map_err(failed)
+            .or_invalid_with(NOT_CHANGED)
     }
-}
-
-fn failed(error: arrow_schema::ArrowError) -> Error {
-    Error::InvalidInput(format!("rows could not be changed: {error}"))
 }
