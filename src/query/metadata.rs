@@ -82,17 +82,15 @@ fn one(
             .map(|n| as_type(n, &aggregate.data_type))
             .transpose();
     }
-    if aggregate.function == AggregateFunction::Count {
-        return Ok(count(snapshot.rows() - stats.nulls));
-    }
-    if stats.nulls == snapshot.rows() {
-        return Ok(Some(new_null_array(&aggregate.data_type, 1)));
-    }
     Ok(match aggregate.function {
+        AggregateFunction::Count => count(snapshot.rows() - stats.nulls),
+        _ if stats.nulls == snapshot.rows() => Some(new_null_array(&aggregate.data_type, 1)),
         AggregateFunction::Sum => sum(&stats, column),
         AggregateFunction::Min => extreme(&stats, &stats.min, column),
         AggregateFunction::Max => extreme(&stats, &stats.max, column),
-        _ => None,
+        AggregateFunction::Average
+        | AggregateFunction::Variance { .. }
+        | AggregateFunction::Deviation { .. } => None,
     })
 }
 

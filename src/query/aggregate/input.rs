@@ -7,7 +7,6 @@ use arrow_array::{Array, ArrayRef, UInt32Array, new_null_array};
 use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
-use super::float_sum::Decimals;
 use crate::block::{Reader, Stream, Validity};
 use crate::encoding::bools::from_mask;
 use crate::encoding::floats::{Corrected, Floats};
@@ -45,6 +44,18 @@ pub(crate) enum Values {
     Wide(ScalarBuffer<i128>),
     /// Anything else.
     Array(ArrayRef),
+}
+
+/// Decimal floats of some rows.
+#[derive(Debug)]
+pub(crate) struct Decimals {
+    pub(crate) ints: ScaledInts,
+    /// Values are `ints · 10^-exponent`.
+    pub(crate) exponent: u8,
+    /// Rows whose value is another one.
+    pub(crate) exceptions: Vec<(usize, f64)>,
+    /// No int is beyond this.
+    pub(crate) most: u64,
 }
 
 impl Fetched {

@@ -102,7 +102,7 @@ fn direct<'a>(
     for (set, workers) in sets.iter().zip(of_sets) {
         set.counts(workers, &spill, context, |groups, counts| {
             if let Keys::Narrow(groups) = groups {
-                states.add_distinct(&set.aggregates, &groups, &counts);
+                states.add_distinct(&set.aggregates, &groups, &counts)?;
             }
             Ok(())
         })?;
@@ -140,7 +140,7 @@ fn hashed<'a>(
             let mut part = Part { keys, states: like.states.none()? };
             part.states.grow(counts.len());
             let groups: Vec<u64> = (0..counts.len() as u64).collect();
-            part.states.add_distinct(&set.aggregates, &groups, &counts);
+            part.states.add_distinct(&set.aggregates, &groups, &counts)?;
             into.add(&part)
         })?;
     }

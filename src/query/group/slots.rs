@@ -59,13 +59,13 @@ impl<'a> Slots<'a> {
     pub(crate) fn merged(
         mut self,
         others: impl Iterator<Item = Slots<'a>>,
-    ) -> (Accumulators<'a>, Reservation<'a>) {
+    ) -> Result<(Accumulators<'a>, Reservation<'a>)> {
         for mut other in others {
             other.states.settle();
-            self.states.merge(&other.states, GroupMap::Same);
+            self.states.merge(&other.states, GroupMap::Same)?;
         }
         self.states.settle();
-        (self.states, self.reservation)
+        Ok((self.states, self.reservation))
     }
 }
 
@@ -74,7 +74,7 @@ const FREE_TEXTS: usize = 64 << 20;
 
 impl Slots<'_> {
     fn is_small(&self) -> bool {
-        !self.states.hold_texts() || self.states.memory() <= FREE_TEXTS
+        !self.states.are_unbounded() || self.states.memory() <= FREE_TEXTS
     }
 }
 

@@ -120,9 +120,9 @@ impl<'a> WithCounts<'a> {
             slots.push(other.slots);
             of_others.iter_mut().zip(other.value_counts).for_each(|(all, column)| all.push(column));
         }
-        let (mut states, reservation) = self.slots.merged(slots.into_iter());
+        let (mut states, reservation) = self.slots.merged(slots.into_iter())?;
         for ((column, first), others) in value_counts.iter().zip(self.value_counts).zip(of_others) {
-            let (counted, _held) = first.merged(others.into_iter());
+            let (counted, _held) = first.merged(others.into_iter())?;
             column.finish(&counted, aggregates, &mut states)?;
         }
         Ok((states, reservation))
