@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::key_encoder::KeyEncoder;
-use super::keys::Keys;
 use super::mixed_radix::MixedRadix;
 use super::output::{GroupOutput, PartitionOutput, SlotOutput, gather};
 use super::pair::TableKeys;
@@ -101,10 +100,8 @@ fn direct<'a>(
     let (mut states, reservation) = first.merged(slots, &value_counts, aggregates)?;
     for (set, workers) in sets.iter().zip(of_sets) {
         set.counts(workers, &spill, context, |groups, counts| {
-            if let Keys::Narrow(groups) = groups {
-                states.add_distinct(&set.aggregates, &groups, &counts)?;
-            }
-            Ok(())
+            let groups: &Vec<u64> = (&groups).try_into()?;
+            states.add_distinct(&set.aggregates, groups, &counts)
         })?;
     }
     Ok(GroupOutput::Slots(SlotOutput {

@@ -5,7 +5,7 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
 use super::index::Index;
-use super::keys::{Bytes, Keys};
+use super::key_column::{Bytes, KeyColumn};
 use crate::error::{Error, Result};
 use crate::query::slice::take;
 use crate::query::words::one_zero;
@@ -13,7 +13,7 @@ use crate::query::words::one_zero;
 /// Numbers distinct values in the order of their first appearance.
 pub(crate) struct Interner {
     converter: RowConverter,
-    known: Keys,
+    known: Bytes,
     index: Index,
     parts: Vec<ArrayRef>,
 }
@@ -24,7 +24,7 @@ impl Interner {
         let converter = converter.map_err(|e| Error::Unsupported(e.to_string()))?;
         Ok(Interner {
             converter,
-            known: Keys::Bytes(Bytes::default()),
+            known: Bytes::default(),
             index: Index::default(),
             parts: Vec::new(),
         })
@@ -42,8 +42,7 @@ impl Interner {
             self.converter.convert_columns(std::slice::from_ref(values)).map_err(failed)?;
         let mut rows = Bytes::default();
         converted.iter().for_each(|row| rows.push(row.as_ref()));
-        let (rows, mut hashes, mut codes) =
-            (Keys::Bytes(rows), Vec::new(), Vec::with_capacity(values.len()));
+        let (mut hashes, mut codes) = (Vec::new(), Vec::with_capacity(values.len()));
         rows.hashes(&mut hashes);
         let mut next = self.known.len() as u32;
         self.known.find(&mut self.index, &rows, &hashes, &mut codes)?;

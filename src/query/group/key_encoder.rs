@@ -8,7 +8,8 @@ use arrow_array::{Array, ArrayRef, BinaryViewArray, StringViewArray};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
-use super::keys::{Bytes, Keys};
+use super::key_column::Bytes;
+use super::keys::{Keys, of_words};
 use super::mixed_radix::{DigitScratch, MixedRadix};
 use super::packed::Packed;
 use crate::error::{Error, Result};
@@ -72,12 +73,7 @@ impl KeyEncoder {
 
     /// No keys of the form.
     pub(crate) fn none(&self) -> Keys {
-        match self {
-            KeyEncoder::Radix(_) => Keys::Narrow(Vec::new()),
-            KeyEncoder::Packed(packed) if packed.bits <= 64 => Keys::Narrow(Vec::new()),
-            KeyEncoder::Packed(_) => Keys::Wide(Vec::new()),
-            KeyEncoder::Text(_) | KeyEncoder::Rows(..) => Keys::Bytes(Bytes::default()),
-        }
+        Keys::of_bits(self.bits())
     }
 
     /// The keys of the selected rows of a slice, in place of what `keys` had.
@@ -88,28 +84,26 @@ impl KeyEncoder {
         scratch: &mut KeyScratch,
     ) -> Result<()> {
         keys.clear();
-        match (self, keys) {
-            (KeyEncoder::Radix(digits), Keys::Narrow(keys)) => {
+        match self {
+            KeyEncoder::Radix(digits) => {
+                let keys: &mut Vec<u64> = keys.try_into()?;
                 digits.of_block(slice.block)?.numbers(slice, keys, &mut scratch.digits)
             }
-            (KeyEncoder::Packed(packed), Keys::Narrow(keys)) => {
-                packed.write(slice, keys, &mut scratch.words)
+            KeyEncoder::Packed(packed) => {
+                of_words!(keys, keys => packed.write(slice, keys, &mut scratch.words))
             }
-            (KeyEncoder::Packed(packed), Keys::Wide(keys)) => {
-                packed.write(slice, keys, &mut scratch.words)
-            }
-            (KeyEncoder::Text(key), Keys::Bytes(keys)) => {
-                texts(&slice.evaluate(key)?, keys);
+            KeyEncoder::Text(key) => {
+                texts(&slice.evaluate(key)?, keys.try_into()?);
                 Ok(())
             }
-            (KeyEncoder::Rows(expressions, converter), Keys::Bytes(keys)) => {
+            KeyEncoder::Rows(expressions, converter) => {
+                let keys: &mut Bytes = keys.try_into()?;
                 let columns = expressions.iter().map(|key| Ok(one_zero(&slice.evaluate(key)?)));
                 let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
                 let rows = converter.convert_columns(&columns).map_err(failed)?;
                 rows.iter().for_each(|row| keys.push(row.as_ref()));
                 Ok(())
             }
-            _ => Err(another_kind()),
         }
     }
 
@@ -119,18 +113,16 @@ impl KeyEncoder {
         keys: &Keys,
         range: std::ops::Range<usize>,
     ) -> Result<Vec<ArrayRef>> {
-        match (self, keys) {
-            (KeyEncoder::Radix(digits), Keys::Narrow(keys)) => {
+        match self {
+            KeyEncoder::Radix(digits) => {
+                let keys: &Vec<u64> = keys.try_into()?;
                 digits.keys(keys.get(range).unwrap_or_default())
             }
-            (KeyEncoder::Packed(packed), Keys::Narrow(keys)) => {
-                let wide = keys.get(range).unwrap_or_default().iter().map(|key| u128::from(*key));
-                packed.keys(&wide.collect::<Vec<u128>>())
+            KeyEncoder::Packed(packed) => {
+                of_words!(keys, keys => packed.keys(keys.get(range).unwrap_or_default()))
             }
-            (KeyEncoder::Packed(packed), Keys::Wide(keys)) => {
-                packed.keys(keys.get(range).unwrap_or_default())
-            }
-            (KeyEncoder::Text(key), Keys::Bytes(keys)) => {
+            KeyEncoder::Text(key) => {
+                let keys: &Bytes = keys.try_into()?;
                 let values = range.map(|at| match keys.get(at) {
                     [1, text @ ..] => Some(text),
                     _ => None,
@@ -141,17 +133,13 @@ impl KeyEncoder {
                 }
                 Ok(vec![Arc::new(binary.to_string_view().map_err(failed)?)])
             }
-            (KeyEncoder::Rows(_, converter), Keys::Bytes(keys)) => {
+            KeyEncoder::Rows(_, converter) => {
+                let keys: &Bytes = keys.try_into()?;
                 let parser = converter.parser();
                 converter.convert_rows(range.map(|at| parser.parse(keys.get(at)))).map_err(failed)
             }
-            _ => Err(another_kind()),
         }
     }
-}
-
-fn another_kind() -> Error {
-    Error::InvalidInput("keys of another kind than planned".into())
 }
 
 fn texts(array: &ArrayRef, keys: &mut Bytes) {

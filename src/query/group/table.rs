@@ -40,7 +40,7 @@ impl<'a> Part<'a> {
 
     /// Appends some groups of another part, settled, as groups of their own.
     pub(crate) fn append(&mut self, from: &Part<'_>, at: &[u32]) -> Result<()> {
-        self.keys.append(&from.keys, at);
+        self.keys.append(&from.keys, at)?;
         self.states.append(&from.states, at)
     }
 
