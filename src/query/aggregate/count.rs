@@ -21,7 +21,7 @@ impl StateKind for Count {
         true
     }
 
-    fn holds_texts(&self) -> bool {
+    fn is_unbounded(&self) -> bool {
         false
     }
 

@@ -34,7 +34,7 @@ impl StateKind for DistinctCount {
         true
     }
 
-    fn holds_texts(&self) -> bool {
+    fn is_unbounded(&self) -> bool {
         false
     }
 

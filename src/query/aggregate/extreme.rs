@@ -50,7 +50,7 @@ impl StateKind for Extreme {
         false
     }
 
-    fn holds_texts(&self) -> bool {
+    fn is_unbounded(&self) -> bool {
         false
     }
 

@@ -19,7 +19,7 @@ use crate::query::words::wordless;
 
 #[derive(Debug)]
 pub(super) struct ExtremeRow {
-    best: Rows,
+    best: BestRows,
     greatest: bool,
     data_type: ArrowType,
     converter: RowConverter,
@@ -29,7 +29,7 @@ impl ExtremeRow {
     pub(super) fn new(greatest: bool, data_type: ArrowType) -> Result<Self> {
         let fields = vec![SortField::new(data_type.clone())];
         let converter = RowConverter::new(fields).map_err(failed)?;
-        Ok(ExtremeRow { best: Rows::default(), greatest, data_type, converter })
+        Ok(ExtremeRow { best: BestRows::default(), greatest, data_type, converter })
     }
 }
 
@@ -38,7 +38,7 @@ impl StateKind for ExtremeRow {
         false
     }
 
-    fn holds_texts(&self) -> bool {
+    fn is_unbounded(&self) -> bool {
         true
     }
 
@@ -120,7 +120,7 @@ impl StateKind for ExtremeRow {
     }
 
     fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
-        self.best = Rows::read(groups, from)?;
+        self.best = BestRows::read(groups, from)?;
         Ok(())
     }
 
@@ -154,14 +154,14 @@ const LEFT: usize = 1 << 16;
 
 /// For each group, nothing or bytes.
 #[derive(Debug, Default)]
-struct Rows {
+struct BestRows {
     places: Vec<Place>,
     bytes: Vec<u8>,
     /// Bytes that no group has any more.
     unused: usize,
 }
 
-impl Rows {
+impl BestRows {
     fn grow(&mut self, groups: usize) {
         self.places.resize(groups, NOTHING);
     }
@@ -221,7 +221,7 @@ impl Rows {
     }
 
     /// Appends what some groups of another have, as groups of their own.
-    fn append(&mut self, from: &Rows, at: &[u32]) {
+    fn append(&mut self, from: &BestRows, at: &[u32]) {
         for group in at {
             self.places.push(NOTHING);
             if let Some(row) = from.get(*group as usize) {
@@ -240,7 +240,7 @@ impl Rows {
     }
 
     fn read(groups: usize, from: &mut Cursor<'_>) -> Result<Self> {
-        let mut all = Rows::default();
+        let mut all = BestRows::default();
         for group in 0..groups {
             all.places.push(NOTHING);
             let len = from.u32()?;
@@ -258,7 +258,7 @@ mod tests {
 
     #[test]
     fn the_best_of_each_group_survives_growth_and_the_way_through_a_file() {
-        let mut all = Rows::default();
+        let mut all = BestRows::default();
         all.grow(3);
         for round in 0..100_000u32 {
             all.offer((round % 2) as usize, format!("{:07}", round / 2).repeat(2).as_bytes(), true);
@@ -266,16 +266,16 @@ mod tests {
         assert!(all.memory() < 1 << 20, "{}", all.memory());
         all.offer(0, b"9", true);
         all.offer(1, b"9000", false);
-        let mut more = Rows::default();
+        let mut more = BestRows::default();
         more.append(&all, &[2, 1, 0, 0]);
         let mut written = Writer::new();
         more.write(&mut written);
         let bytes = written.into_vec();
         let mut cursor = Cursor::new(&bytes);
-        let read = Rows::read(4, &mut cursor).unwrap();
+        let read = BestRows::read(4, &mut cursor).unwrap();
         cursor.finish().unwrap();
         let found: Vec<_> = (0..4).map(|group| read.get(group)).collect();
         assert_eq!(found, [None, Some(b"00499990049999".as_slice()), Some(b"9"), Some(b"9")]);
-        assert!(Rows::read(5, &mut Cursor::new(&bytes)).is_err());
+        assert!(BestRows::read(5, &mut Cursor::new(&bytes)).is_err());
     }
 }

@@ -58,7 +58,7 @@ impl StateKind for FloatSum {
         true
     }
 
-    fn holds_texts(&self) -> bool {
+    fn is_unbounded(&self) -> bool {
         false
     }
 

@@ -30,7 +30,7 @@ impl StateKind for IntegerSum {
         true
     }
 
-    fn holds_texts(&self) -> bool {
+    fn is_unbounded(&self) -> bool {
         false
     }
 

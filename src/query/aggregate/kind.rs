@@ -19,8 +19,8 @@ pub(super) trait StateKind: fmt::Debug {
     /// Whether values are only added up and counted, so that null may come as 0.
     fn only_adds(&self) -> bool;
 
-    /// Whether groups keep values of any length, beyond [`StateKind::bytes_a_group`].
-    fn holds_texts(&self) -> bool;
+    /// Whether values add to the bytes of their group, beyond [`StateKind::bytes_a_group`].
+    fn is_unbounded(&self) -> bool;
 
     /// Bytes that a group takes at least.
     fn bytes_a_group(&self) -> usize;

@@ -131,8 +131,8 @@ impl<'a> Accumulators<'a> {
     }
 
     /// Whether groups take bytes beyond that, which nobody knows beforehand.
-    pub(crate) fn hold_texts(&self) -> bool {
-        self.states.iter().any(|(state, _)| state.holds_texts())
+    pub(crate) fn are_unbounded(&self) -> bool {
+        self.states.iter().any(|(state, _)| state.is_unbounded())
     }
 
     fn counts(&self) -> Rows<'_> {

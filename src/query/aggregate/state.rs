@@ -77,11 +77,12 @@ impl Kind {
     fn new(aggregate: &Aggregate) -> Result<Option<Kind>> {
         use ArrowType as T;
         let input = aggregate.input.as_ref().map(|input| &input.data_type);
+        if aggregate.distinct {
+            let counts = aggregate.function == AggregateFunction::Count && input.is_some();
+            let taken = counts && aggregate.filter.is_none();
+            return Ok(taken.then(|| DistinctCount::default().into()));
+        }
         Ok(match (aggregate.function, input) {
-            (AggregateFunction::Count, Some(_)) if aggregate.distinct => {
-                aggregate.filter.is_none().then(|| DistinctCount::default().into())
-            }
-            (_, _) if aggregate.distinct => None,
             (AggregateFunction::Count, _) => Some(Count.into()),
             (_, None) => None,
             (AggregateFunction::Sum, Some(input)) => match input {
@@ -127,12 +128,14 @@ pub(crate) struct State {
 
 impl State {
     pub(crate) fn new(aggregate: &Aggregate) -> Result<Self> {
-        let kind = Kind::new(aggregate)?.ok_or_else(|| {
-            let distinct = if aggregate.distinct { "distinct " } else { "" };
-            let input = aggregate.input.as_ref().map(|input| &input.data_type);
-            let function = aggregate.function;
-            Error::Unsupported(format!("{function:?} of {distinct}{input:?} in a fragment"))
-        })?;
+        let Some(kind) = Kind::new(aggregate)? else {
+            let (function, input) = (aggregate.function, aggregate.input.as_ref());
+            let of = match aggregate.distinct {
+                true => "distinct values".into(),
+                false => format!("{:?}", input.map(|input| &input.data_type)),
+            };
+            return Err(Error::Unsupported(format!("{function:?} of {of} in a fragment")));
+        };
         Ok(State { kind, missing: None, data_type: aggregate.data_type.clone() })
     }
 
@@ -146,9 +149,9 @@ impl State {
         self.kind.get().only_adds()
     }
 
-    /// Whether it keeps values of any length.
-    pub(crate) fn holds_texts(&self) -> bool {
-        self.kind.get().holds_texts()
+    /// Whether values add to the bytes of their group.
+    pub(crate) fn is_unbounded(&self) -> bool {
+        self.kind.get().is_unbounded()
     }
 
     /// Bytes that it holds.
@@ -269,5 +272,116 @@ impl State {
             return Ok(array);
         }
         arrow_cast::cast(&array, &self.data_type).map_err(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{Decimal128Array, Float64Array, Int64Array, StringViewArray, UInt64Array};
+
+    use super::*;
+    use crate::expr::Expression;
+    use crate::query::aggregate::input::{ValueUse, values_of};
+    use crate::query::tests::aggregate as of_column;
+
+    fn aggregate(function: AggregateFunction, input: &ArrowType, answer: ArrowType) -> Aggregate {
+        let mut made = of_column(function, Some(0));
+        made.input = made.input.map(|of| Expression { data_type: input.clone(), ..of });
+        Aggregate { data_type: answer, ..made }
+    }
+
+    /// Every kind, with values that it takes.
+    fn cases() -> Vec<(Aggregate, ArrayRef)> {
+        use AggregateFunction::{Average, Count, Deviation, Max, Min, Sum, Variance};
+        let numbers = [Some(5), None, Some(-3), Some(7), Some(7), None, Some(1), Some(2)];
+        let ints: ArrayRef = Arc::new(Int64Array::from(numbers.to_vec()));
+        let unsigned: ArrayRef =
+            Arc::new(numbers.map(|v| v.map(|v| (v + 3) as u64)).iter().collect::<UInt64Array>());
+        let doubles: ArrayRef =
+            Arc::new(numbers.map(|v| v.map(|v| v as f64 / 4.0)).iter().collect::<Float64Array>());
+        let decimals = numbers.map(|v| v.map(i128::from)).iter().collect::<Decimal128Array>();
+        let decimals: ArrayRef = Arc::new(decimals.with_precision_and_scale(12, 0).unwrap());
+        let texts = numbers.map(|v| v.map(|v: i64| "x".repeat(v.unsigned_abs() as usize)));
+        let texts: ArrayRef =
+            Arc::new(texts.iter().map(Option::as_deref).collect::<StringViewArray>());
+        let mut cases = Vec::new();
+        let mut push = |function, values: &ArrayRef, answer: Option<ArrowType>| {
+            let answer = answer.unwrap_or(values.data_type().clone());
+            cases.push((aggregate(function, values.data_type(), answer), Arc::clone(values)));
+        };
+        push(Count, &texts, Some(ArrowType::Int64));
+        push(Sum, &ints, None);
+        push(Sum, &unsigned, None);
+        push(Sum, &decimals, None);
+        push(Average, &ints, Some(ArrowType::Float64));
+        push(Average, &decimals, Some(ArrowType::Float64));
+        for function in [Sum, Average, Variance { sample: true }, Deviation { sample: false }] {
+            push(function, &doubles, None);
+        }
+        for values in [&ints, &unsigned, &doubles, &decimals, &texts] {
+            push(Min, values, None);
+            push(Max, values, None);
+        }
+        cases
+    }
+
+    fn of_rows(aggregate: &Aggregate, values: &ArrayRef, groups: &[u16]) -> State {
+        let mut state = State::new(aggregate).unwrap();
+        state.grow(4);
+        let wanted = ValueUse { sums: state.only_adds(), decimals: false };
+        let fetched = values_of(Arc::clone(values), wanted);
+        let valid = fetched.valid.clone();
+        state.update(Groups::Shorts(groups), Some(&fetched), valid.as_ref(), 4).unwrap();
+        state.settle();
+        state
+    }
+
+    #[test]
+    fn states_in_parts_that_move_are_those_of_all_rows() {
+        // One group has nothing but nulls, and one no rows.
+        let (groups, rows) = ([0u16, 1, 2, 0, 2, 1, 2, 0], [3, 2, 3, 0]);
+        for (aggregate, values) in cases() {
+            let whole = of_rows(&aggregate, &values, &groups);
+            let (first, last) = (values.slice(0, 4), values.slice(4, 4));
+            let mut state = of_rows(&aggregate, &first, &groups[..4]);
+            let other = of_rows(&aggregate, &last, &groups[4..]);
+            let mut turned = State::new(&aggregate).unwrap();
+            turned.append(&other, 0, &[2, 0, 1]).unwrap();
+            let mut out = Writer::new();
+            turned.write(&mut out);
+            let mut read = State::new(&aggregate).unwrap();
+            let mut cursor = Cursor::new(out.as_slice());
+            read.read(3, &mut cursor).unwrap();
+            cursor.finish().unwrap();
+            state.merge(&read, 4, GroupMap::To(&[2, 0, 1])).unwrap();
+            state.settle();
+            let answers = |state: &State| state.finish(&[3, 1, 0, 2], &rows).unwrap();
+            assert_eq!(&answers(&state), &answers(&whole), "{aggregate:?}");
+            assert!(whole.memory() >= 4 * (whole.bytes_a_group() - size_of::<u64>()));
+        }
+    }
+
+    #[test]
+    fn states_of_different_kinds_are_never_merged() {
+        let mut made: Vec<State> =
+            cases().iter().map(|(aggregate, _)| State::new(aggregate).unwrap()).collect();
+        let distinct = Aggregate { distinct: true, ..of_column(AggregateFunction::Count, Some(0)) };
+        made.push(State::new(&distinct).unwrap());
+        let others: Vec<State> =
+            cases().iter().map(|(aggregate, _)| State::new(aggregate).unwrap()).collect();
+        for state in &mut made {
+            for other in &others {
+                let same =
+                    std::mem::discriminant(&state.kind) == std::mem::discriminant(&other.kind);
+                assert_eq!(state.merge(other, 0, GroupMap::Same).is_ok(), same);
+                assert_eq!(state.append(other, 0, &[]).is_ok(), same);
+            }
+            assert_eq!(
+                state.add_distinct(&[], &[]).is_ok(),
+                matches!(state.kind, Kind::DistinctCount(_))
+            );
+        }
     }
 }

@@ -33,7 +33,7 @@ impl StateKind for Variance {
         false
     }
 
-    fn holds_texts(&self) -> bool {
+    fn is_unbounded(&self) -> bool {
         false
     }
 

@@ -46,7 +46,7 @@ impl StateKind for WideSum {
         true
     }
 
-    fn holds_texts(&self) -> bool {
+    fn is_unbounded(&self) -> bool {
         false
     }
 

@@ -5,7 +5,7 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
 use super::index::Index;
-use super::keys::{Bytes, KeyColumn};
+use super::key_column::{Bytes, KeyColumn};
 use crate::error::{Error, Result};
 use crate::query::slice::take;
 use crate::query::words::one_zero;

@@ -8,7 +8,8 @@ use arrow_array::{Array, ArrayRef, BinaryViewArray, StringViewArray};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
-use super::keys::{Bytes, Keys, of_words};
+use super::key_column::Bytes;
+use super::keys::{Keys, of_words};
 use super::mixed_radix::{DigitScratch, MixedRadix};
 use super::packed::Packed;
 use crate::error::{Error, Result};

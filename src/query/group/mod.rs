@@ -34,6 +34,7 @@ pub(crate) mod coding;
 mod grouping;
 mod index;
 mod interner;
+mod key_column;
 mod key_encoder;
 mod keys;
 mod mixed_radix;

@@ -10,7 +10,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType as ArrowType;
 
 use super::coding::CodedKey;
-use super::keys::KeyWord;
+use super::key_column::KeyWord;
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::query::slice::Slice;

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use super::key_column::{Bytes, KeyColumn, KeyWord, number};
 use super::key_encoder::{KeyEncoder, KeyScratch};
-use super::keys::{KeyColumn, KeyWord, Keys, another_form, number, of_words};
+use super::keys::{Keys, another_form, of_words};
 use crate::error::Result;
 use crate::query::slice::Slice;
 
@@ -106,10 +107,11 @@ impl Pair {
                 Ok(())
             })),
             Keys::Bytes(keys) => {
+                let width = groups.width();
                 for at in 0..groups.len().min(values.len()) {
                     let group = groups.put(at, keys);
                     values.put(at, keys);
-                    match groups.width() {
+                    match width {
                         Some(_) => keys.push(&[]),
                         None => keys.push(&(group as u32).to_le_bytes()),
                     }
@@ -119,48 +121,43 @@ impl Pair {
         }
     }
 
-    /// The keys of the groups of those pairs whose value is not null, and how many these are.
+    /// The keys of the groups of those pairs whose value is not null, none where there is one
+    /// group, and how many these pairs are.
     pub(crate) fn groups(&self, keys: &Keys) -> Result<(Keys, usize)> {
-        let Some(group) = &self.group else { return Ok((keys.none(), self.values(keys))) };
-        let mut found = group.none();
-        match keys {
-            Keys::Narrow(keys) => self.groups_of_words(keys, &mut found)?,
-            Keys::Wide(keys) => self.groups_of_words(keys, &mut found)?,
-            Keys::Bytes(keys) => {
-                for at in 0..keys.len() {
-                    let (group, value) =
-                        split(keys.get(at), found.width()).ok_or_else(another_form)?;
-                    if self.is_valid(value) {
-                        found.push_bytes(group);
-                    }
-                }
-            }
-        }
-        let count = found.len();
-        Ok((found, count))
+        let mut found = self.group.as_ref().map(|group| group.none());
+        let count = match keys {
+            Keys::Narrow(pairs) => self.groups_of_words(pairs, found.as_mut())?,
+            Keys::Wide(pairs) => self.groups_of_words(pairs, found.as_mut())?,
+            Keys::Bytes(pairs) => self.groups_of_bytes(pairs, found.as_mut())?,
+        };
+        Ok((found.unwrap_or_else(|| keys.none()), count))
     }
 
-    /// The groups of pairs that are numbers, in `found`.
-    fn groups_of_words<W: KeyWord>(&self, pairs: &[W], found: &mut Keys) -> Result<()> {
+    fn groups_of_words<W: KeyWord>(&self, pairs: &[W], found: Option<&mut Keys>) -> Result<usize> {
         let (bits, null) = (self.value.bits().unwrap_or(0), self.value.null());
         let mask = u128::MAX.checked_shr(u128::BITS - bits).unwrap_or(0);
         let pairs = pairs.iter().map(|pair| Into::<u128>::into(*pair));
         let valid = pairs.filter(|pair| Some(pair & mask) != null);
+        let Some(found) = found else { return Ok(valid.count()) };
         let groups = valid.map(|pair| pair.checked_shr(bits).unwrap_or(0));
         of_words!(found, found => {
             groups.for_each(|group| found.push(KeyWord::low(group)));
-            Ok(())
+            Ok(found.len())
         })
     }
 
-    /// How many values are not null.
-    fn values(&self, keys: &Keys) -> usize {
-        let null = self.value.null();
-        match keys {
-            Keys::Narrow(keys) => keys.iter().filter(|key| Some(u128::from(**key)) != null).count(),
-            Keys::Wide(keys) => keys.iter().filter(|key| Some(**key) != null).count(),
-            Keys::Bytes(keys) => (0..keys.len()).filter(|at| self.is_valid(keys.get(*at))).count(),
+    fn groups_of_bytes(&self, pairs: &Bytes, found: Option<&mut Keys>) -> Result<usize> {
+        let pairs = (0..pairs.len()).map(|at| pairs.get(at));
+        let Some(found) = found else {
+            return Ok(pairs.filter(|pair| self.is_valid(pair)).count());
+        };
+        for pair in pairs {
+            let (group, value) = split(pair, found.width()).ok_or_else(another_form)?;
+            if self.is_valid(value) {
+                found.push_bytes(group);
+            }
         }
+        Ok(found.len())
     }
 
     /// Whether the bytes of a value are not those of null.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use super::bits::{Bits, FEW_BITS};
 use super::key_encoder::KeyEncoder;
-use super::keys::Keys;
+use super::keys::{Keys, another_form};
 use super::mixed_radix::MixedRadix;
 use super::output::{PartitionOutput, gather};
 use super::pair::{Pair, TableKeys};
@@ -194,7 +194,7 @@ impl DistinctSet {
             found(Keys::Narrow(groups), counts)?;
         }
         let SetKind::Hashed(keys, _) = &self.kind else { return Ok(()) };
-        let TableKeys::Pair(pair) = &**keys else { return Ok(()) };
+        let TableKeys::Pair(pair) = &**keys else { return Err(another_form()) };
         let (held, parts) = gather(hashed, context)?;
         let mut pairs =
             PartitionOutput::new(Arc::clone(spill), context, no_states(keys)?, parts, held);

@@ -74,7 +74,7 @@ const FREE_TEXTS: usize = 64 << 20;
 
 impl Slots<'_> {
     fn is_small(&self) -> bool {
-        !self.states.hold_texts() || self.states.memory() <= FREE_TEXTS
+        !self.states.are_unbounded() || self.states.memory() <= FREE_TEXTS
     }
 }
 

@@ -91,5 +91,5 @@ fn is_direct(
     let fits = || {
         Reservation::new(context).grow(states.bytes_a_group() * product as usize * threads).is_ok()
     };
-    Ok(product <= MAX_PENDING as u64 || (!states.hold_texts() && fits()))
+    Ok(product <= MAX_PENDING as u64 || (!states.are_unbounded() && fits()))
 }
