@@ -4,11 +4,13 @@
 //! `cargo run --release --example embed`
 
 use std::error::Error;
-use std::fs;
+use std::fs::File;
+use std::io::Write as _;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{Float64Array, RecordBatch, StringViewArray};
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringViewArray};
 use stylobate::{
     CompactOptions, Input, LoadOptions, Parameters, Schema, Session, SessionOptions, Store,
     TableOptions, blocks, compact, load, load_batches, read_block, verify,
@@ -19,7 +21,7 @@ const TRIPS: &str = "city,fare,day\nBern,12.5,2024-05-01\nBasel,9.0,2024-05-01\n
 fn main() -> Result<(), Box<dyn Error>> {
     let directory = tempfile::tempdir()?;
     let file = directory.path().join("trips.csv");
-    fs::write(&file, TRIPS)?;
+    File::create_new(&file)?.write_all(TRIPS.as_bytes())?;
 
     // A table that does not exist is made by its first writer. It takes its columns and their
     // types from the first load.
@@ -30,10 +32,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("{} rows of CSV in {} segment", report.rows_stored, report.segments);
 
     // Batches match the table's columns by name; a column that they lack is null.
-    let batch = RecordBatch::try_from_iter([
-        ("fare", Float64Array::from(vec![21.0, 4.5]).into_array()),
-        ("city", StringViewArray::from(vec!["Chur", "Basel"]).into_array()),
-    ])?;
+    let fares: ArrayRef = Arc::new(Float64Array::from(vec![21.0, 4.5]));
+    let cities: ArrayRef = Arc::new(StringViewArray::from(vec!["Chur", "Basel"]));
+    let batch = RecordBatch::try_from_iter([("fare", fares), ("city", cities)])?;
     let batches = [Ok(batch)].into_iter();
     let report = load_batches(table.writer(None)?, batches, &LoadOptions::default())?;
     println!("{} rows from memory, now generation {}", report.rows_stored, report.generation);
@@ -53,9 +54,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         let batch = read_block(&snapshot, &place)?;
         println!("a block of {} rows and {} columns", batch.num_rows(), batch.num_columns());
     }
-    for problem in verify(&table.snapshot()?).problems {
-        return Err(problem.into());
-    }
+    let problems = verify(&table.snapshot()?).problems;
+    println!("verified: {} problems", problems.len());
     Ok(())
 }
 

@@ -90,6 +90,11 @@
 //! `sql` (on by default) is the session, and with it DataFusion; `parquet` (on by default) is
 //! Parquet input. Without both, the library reads and writes tables, and compiles in a minute.
 
+#![cfg_attr(
+    not(feature = "sql"),
+    expect(dead_code, reason = "the executor and parts of what it reads are called by SQL only")
+)]
+
 // The modules, in the order in which a byte travels from a file of rows to a segment and back to
 // an answer; each imports only from those before it.
 pub mod error; // the eight kinds of failure

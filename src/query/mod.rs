@@ -50,6 +50,5 @@ mod words;
 pub(crate) use aggregate::mean;
 pub use context::{Context, GroupLimits};
 pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, OrderBy, Output};
-pub(crate) use prune::segments::matching_segments;
 pub use run::{Answer, refusal, run};
 pub use stats::{Counters, Recorder};

@@ -11,9 +11,9 @@ use arrow_schema::DataType as ArrowType;
 use super::columns::GroupMap;
 use super::input::Values;
 use super::kernels::Groups;
-use super::kind::{Batch, StateKind, another_kind, failed};
+use super::kind::{Batch, StateKind, another_kind};
 use crate::bytes::{Cursor, Writer};
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::query::open::OpenBlock;
 use crate::query::words::wordless;
 
@@ -28,7 +28,7 @@ pub(super) struct ExtremeRow {
 impl ExtremeRow {
     pub(super) fn new(greatest: bool, data_type: ArrowType) -> Result<Self> {
         let fields = vec![SortField::new(data_type.clone())];
-        let converter = RowConverter::new(fields).map_err(failed)?;
+        let converter = RowConverter::new(fields).or_unsupported()?;
         Ok(ExtremeRow { best: BestRows::default(), greatest, data_type, converter })
     }
 }
@@ -74,7 +74,7 @@ impl StateKind for ExtremeRow {
                 return Err(another_kind());
             }
         };
-        let rows = self.converter.convert_columns(&[array]).map_err(failed)?;
+        let rows = self.converter.convert_columns(&[array]).or_unsupported()?;
         for (at, row) in rows.iter().enumerate() {
             if valid.is_none_or(|valid| valid.is_valid(at)) {
                 self.best.offer(groups.at(at), row.as_ref(), self.greatest);
@@ -133,10 +133,10 @@ impl StateKind for ExtremeRow {
             places.push(row.map(|_| rows.len() as u32));
             rows.extend(row.map(|row| parser.parse(row)));
         }
-        let found = self.converter.convert_rows(rows).map_err(failed)?;
+        let found = self.converter.convert_rows(rows).or_unsupported()?;
         let values =
             found.first().ok_or_else(|| Error::InvalidInput("no column of extremes".into()))?;
-        arrow_select::take::take(values, &UInt32Array::from(places), None).map_err(failed)
+        arrow_select::take::take(values, &UInt32Array::from(places), None).or_unsupported()
     }
 }
 

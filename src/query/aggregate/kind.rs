@@ -69,7 +69,7 @@ pub(super) trait StateKind: fmt::Debug {
     /// Writes all groups, settled, for [`StateKind::read`].
     fn write(&self, out: &mut Writer);
 
-    /// Reads so many groups in place of the old ones.
+    /// Reads `groups` groups in place of the old ones.
     fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()>;
 
     /// The answers of some groups, once settled.
@@ -101,8 +101,4 @@ impl Batch<'_> {
 /// What has been planned does not fit what is there.
 pub(super) fn another_kind() -> Error {
     Error::InvalidInput("values or states of another kind than declared".into())
-}
-
-pub(super) fn failed(error: arrow_schema::ArrowError) -> Error {
-    Error::Unsupported(error.to_string())
 }

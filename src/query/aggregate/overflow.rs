@@ -100,7 +100,7 @@ impl Overflows {
         }
     }
 
-    /// Appends some groups of others to so many that there are.
+    /// Appends some groups of others to the `groups` that there are.
     pub(super) fn append(&mut self, other: &Overflows, groups: usize, at: &[u32]) {
         if other.0.is_empty() {
             return;

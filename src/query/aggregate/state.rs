@@ -14,11 +14,11 @@ use super::float_sum::FloatSum;
 use super::input::Fetched;
 use super::integer_sum::IntegerSum;
 use super::kernels::{Groups, count_missing};
-use super::kind::{Batch, StateKind, another_kind, failed};
+use super::kind::{Batch, StateKind, another_kind};
 use super::variance::Variance;
 use super::wide_sum::WideSum;
 use crate::bytes::{Cursor, Writer};
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::query::open::OpenBlock;
 use crate::query::{Aggregate, AggregateFunction};
 
@@ -233,8 +233,8 @@ impl State {
         self.kind.merge(&other.kind, map)
     }
 
-    /// Appends some groups of another state, settled, as groups of their own, to so many that there
-    /// are.
+    /// Appends some groups of another state, settled, as groups of their own, to the `groups` that
+    /// there are.
     pub(crate) fn append(&mut self, other: &State, groups: usize, at: &[u32]) -> Result<()> {
         if self.missing.is_some() || other.missing.is_some() {
             let missing = self.missing.get_or_insert_with(|| vec![0; groups]);
@@ -255,7 +255,7 @@ impl State {
         self.kind.get().write(out);
     }
 
-    /// Reads so many groups into an empty state.
+    /// Reads `groups` groups into an empty state.
     pub(crate) fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
         self.missing = if from.u8()? > 0 { Some(read_words(groups, from)?) } else { None };
         self.kind.get_mut().read(groups, from)
@@ -271,7 +271,7 @@ impl State {
         if *array.data_type() == self.data_type {
             return Ok(array);
         }
-        arrow_cast::cast(&array, &self.data_type).map_err(failed)
+        arrow_cast::cast(&array, &self.data_type).or_unsupported()
     }
 }
 

@@ -6,7 +6,7 @@ use arrow_schema::DataType as ArrowType;
 
 use super::index::Index;
 use super::key_column::{Bytes, KeyColumn};
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::query::slice::take;
 use crate::query::words::one_zero;
 
@@ -21,7 +21,7 @@ pub(crate) struct Interner {
 impl Interner {
     pub(crate) fn new(data_type: &ArrowType) -> Result<Self> {
         let converter = RowConverter::new(vec![SortField::new(data_type.clone())]);
-        let converter = converter.map_err(|e| Error::Unsupported(e.to_string()))?;
+        let converter = converter.or_unsupported()?;
         Ok(Interner {
             converter,
             known: Bytes::default(),
@@ -36,10 +36,9 @@ impl Interner {
     }
 
     pub(crate) fn intern(&mut self, values: &ArrayRef) -> Result<Vec<u32>> {
-        let failed = |e: arrow_schema::ArrowError| Error::InvalidInput(e.to_string());
         let values = &one_zero(values);
         let converted =
-            self.converter.convert_columns(std::slice::from_ref(values)).map_err(failed)?;
+            self.converter.convert_columns(std::slice::from_ref(values)).or_invalid()?;
         let mut rows = Bytes::default();
         converted.iter().for_each(|row| rows.push(row.as_ref()));
         let (mut hashes, mut codes) = (Vec::new(), Vec::with_capacity(values.len()));
@@ -61,6 +60,6 @@ impl Interner {
 
     pub(crate) fn values(&self) -> Result<ArrayRef> {
         let parts: Vec<&dyn Array> = self.parts.iter().map(|part| &**part).collect();
-        arrow_select::concat::concat(&parts).map_err(|e| Error::InvalidInput(e.to_string()))
+        arrow_select::concat::concat(&parts).or_invalid()
     }
 }

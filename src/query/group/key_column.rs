@@ -46,7 +46,7 @@ pub(crate) trait KeyColumn: fmt::Debug {
 
     fn write(&self, out: &mut Writer);
 
-    /// Reads so many keys in place of the old ones.
+    /// Reads `count` keys in place of the old ones.
     fn read(&mut self, count: usize, from: &mut Cursor<'_>) -> Result<()>;
 
     /// Bytes of each key, if all have as many.

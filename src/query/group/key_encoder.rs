@@ -12,7 +12,7 @@ use super::key_column::Bytes;
 use super::keys::{Keys, of_words};
 use super::mixed_radix::{DigitScratch, MixedRadix};
 use super::packed::Packed;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::expr::Expression;
 use crate::query::slice::Slice;
 use crate::query::words::one_zero;
@@ -37,10 +37,6 @@ pub(crate) struct KeyScratch {
     words: Vec<u64>,
 }
 
-fn failed(error: arrow_schema::ArrowError) -> Error {
-    Error::Unsupported(error.to_string())
-}
-
 impl KeyEncoder {
     /// For keys that are not all numbers.
     pub(crate) fn from_bytes(keys: &[Expression]) -> Result<KeyEncoder> {
@@ -50,7 +46,7 @@ impl KeyEncoder {
             return Ok(KeyEncoder::Text(only.clone()));
         }
         let fields = keys.iter().map(|key| SortField::new(key.data_type.clone())).collect();
-        Ok(KeyEncoder::Rows(keys.to_vec(), RowConverter::new(fields).map_err(failed)?))
+        Ok(KeyEncoder::Rows(keys.to_vec(), RowConverter::new(fields).or_unsupported()?))
     }
 
     /// The bits of each key, if keys are numbers.
@@ -100,7 +96,7 @@ impl KeyEncoder {
                 let keys: &mut Bytes = keys.try_into()?;
                 let columns = expressions.iter().map(|key| Ok(one_zero(&slice.evaluate(key)?)));
                 let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
-                let rows = converter.convert_columns(&columns).map_err(failed)?;
+                let rows = converter.convert_columns(&columns).or_unsupported()?;
                 rows.iter().for_each(|row| keys.push(row.as_ref()));
                 Ok(())
             }
@@ -131,12 +127,12 @@ impl KeyEncoder {
                 if key.data_type == ArrowType::BinaryView {
                     return Ok(vec![Arc::new(binary)]);
                 }
-                Ok(vec![Arc::new(binary.to_string_view().map_err(failed)?)])
+                Ok(vec![Arc::new(binary.to_string_view().or_unsupported()?)])
             }
             KeyEncoder::Rows(_, converter) => {
                 let keys: &Bytes = keys.try_into()?;
                 let parser = converter.parser();
-                converter.convert_rows(range.map(|at| parser.parse(keys.get(at)))).map_err(failed)
+                converter.convert_rows(range.map(|at| parser.parse(keys.get(at)))).or_unsupported()
             }
         }
     }

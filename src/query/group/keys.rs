@@ -102,7 +102,7 @@ macro_rules! of_words {
 pub(crate) use of_words;
 
 impl Keys {
-    /// No keys of so many bits each, at most 128; `None` for bytes.
+    /// No keys yet, of `bits` bits each, at most 128; `None` for bytes.
     pub(crate) fn of_bits(bits: Option<u32>) -> Keys {
         match bits {
             Some(..=u64::BITS) => Keys::Narrow(Vec::new()),

@@ -221,8 +221,8 @@ impl<'a> Partitions<'a> {
         Ok((before, all.len()))
     }
 
-    /// Writes everything to the file, merged where that pays, and keeps at most so many bytes of
-    /// room for what comes.
+    /// Writes everything to the file, merged where that pays, and keeps at most `room` bytes of
+    /// buffers for what comes.
     pub(crate) fn spill(&mut self, spill: &Spill, room: usize) -> Result<()> {
         self.merge()?;
         let spare = &mut self.spare;

@@ -26,13 +26,7 @@ impl From<DataFusionError> for Error {
     }
 }
 
-/// One of our errors on its way through DataFusion's operators.
-pub(crate) fn external(error: Error) -> DataFusionError {
-    error.into()
-}
-
-/// The error of a statement as one of our kinds.
-pub(crate) fn from_datafusion(error: DataFusionError) -> Error {
+fn from_datafusion(error: DataFusionError) -> Error {
     use DataFusionError as D;
     match error {
         D::External(inner) => from_boxed(inner),

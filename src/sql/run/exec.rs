@@ -26,7 +26,6 @@ use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::query::slice::SLICE_ROWS;
 use crate::query::{self, Condition, Fragment, OrderBy, Recorder, run};
-use crate::sql::convert::from_datafusion;
 use crate::sql::run::cancel::Canceller;
 use crate::sql::run::coalesce;
 use crate::sql::run::generate::{Output, generate};
@@ -272,7 +271,7 @@ impl Run {
                 self.most
             )));
         }
-        self.memory.try_grow(bytes).map_err(from_datafusion)?;
+        self.memory.try_grow(bytes)?;
         self.recorder.update(|sum| sum.memory = sum.memory.max(self.memory.size() as u64));
         Ok(())
     }

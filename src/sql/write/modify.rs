@@ -18,7 +18,6 @@ use crate::expr::{Expression, Predicate};
 use crate::maintain::{Modification, ModifyOptions, modify};
 use crate::model::Schema;
 use crate::query::Condition;
-use crate::sql::convert::from_datafusion;
 use crate::sql::keys::expressions::{SqlExpressions, compile};
 use crate::sql::plan::lower::scan_conditions;
 use crate::sql::run::provider::{Conditions, StoreProvider};
@@ -48,7 +47,7 @@ impl Modify {
             WriteOp::Update => true,
             _ => return Ok(None),
         };
-        let provider = source_as_provider(&statement.target).map_err(from_datafusion)?;
+        let provider = source_as_provider(&statement.target)?;
         let Some(provider) = provider.downcast_ref::<StoreProvider>() else {
             return Err(Error::InvalidInput(format!(
                 "{} is not a table of the store: its rows cannot be changed",

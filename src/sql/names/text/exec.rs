@@ -18,7 +18,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 
 use super::formats::{Chunk, Chunks, TextSchema, chunks};
 use super::inputs::{Layout, TextInput, TextSource};
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::sources::Input;
 use crate::model::DataType;
 use crate::sql::names::lock;
@@ -124,14 +124,10 @@ fn parse(
             return Err(layout.schema.misfit(chunk, position));
         }
         // The cast makes text views, over the same bytes.
-        arrays.push(
-            arrow_cast::cast(array, field.data_type())
-                .map_err(|e| Error::InvalidInput(e.to_string()))?,
-        );
+        arrays.push(arrow_cast::cast(array, field.data_type()).or_invalid()?);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::clone(target), arrays, &options)
-        .map_err(|error| Error::InvalidInput(error.to_string()))
+    RecordBatch::try_new_with_options(Arc::clone(target), arrays, &options).or_invalid()
 }
 
 impl DisplayAs for TextExec {

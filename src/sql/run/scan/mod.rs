@@ -41,7 +41,7 @@ use crate::limits::BLOCK_ROWS;
 use crate::model::SortKey;
 use crate::query::order::chains::{Chains, chains};
 use crate::query::{OrderBy, Recorder};
-use crate::sql::convert::{external, to_statistics};
+use crate::sql::convert::to_statistics;
 use crate::sql::run::dynamic::Duty;
 use crate::sql::run::generate::generate;
 use crate::sql::run::leaf::{leaf_methods, leaf_properties};
@@ -255,7 +255,7 @@ impl ExecutionPlan for ScanExec {
         };
         let column = by.expression.as_column().and_then(|at| self.scan.columns.get(at));
         let stored = match column {
-            Some(column) => self.scan.table.snapshot().column_order(column.id).map_err(external)?,
+            Some(column) => self.scan.table.snapshot().column_order(column.id)?,
             None => Order::default(),
         };
         let (with, against) = match first.options.descending {
@@ -268,7 +268,7 @@ impl ExecutionPlan for ScanExec {
         let visit = match (with && alone, against && alone) {
             (true, _) => Visit::Stored,
             (_, true) => Visit::Backwards,
-            _ => match self.chains(order).map_err(external)? {
+            _ => match self.chains(order)? {
                 Some(sorted) => Visit::Merged(Arc::new(sorted)),
                 None => {
                     let inner = Arc::new(self.again(scan(Visit::BestFirst(by)), None));
@@ -322,7 +322,7 @@ impl ExecutionPlan for ScanExec {
             return Ok(Arc::clone(known));
         }
         let answer = self.scan.columns.get(..self.scan.schema.fields().len()).unwrap_or_default();
-        let known = to_statistics(self.scan.table.snapshot(), answer).map_err(external)?;
+        let known = to_statistics(self.scan.table.snapshot(), answer)?;
         let known =
             if self.scan.is_whole() { known } else { filtered(known.to_inexact(), &self.scan) };
         Ok(Arc::clone(self.statistics.get_or_init(|| Arc::new(known))))
