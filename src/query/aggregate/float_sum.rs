@@ -136,20 +136,9 @@ impl FloatSums {
 
     fn add_one(&mut self, group: usize, value: f64) {
         match self.sums.get_mut(group) {
-            Some(_) if is_large(value) => self.overflow.add(group, value, 1),
+            Some(_) if is_large(value) => self.overflow.add(group, value),
             Some(slot) => add(slot, value),
             None => {}
-        }
-    }
-
-    /// Adds a value `times` times: the product, and what rounding loses of it.
-    pub(crate) fn add_times(&mut self, group: usize, value: f64, times: u64) {
-        let Some(slot) = self.sums.get_mut(group) else { return };
-        let product = value * times as f64;
-        if is_large(product) {
-            self.overflow.add(group, value, times);
-        } else {
-            join(slot, (product, value.mul_add(times as f64, -product)));
         }
     }
 

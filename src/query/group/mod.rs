@@ -17,9 +17,6 @@
 //! the groups: as bits (`bits`) where both have few codes, else in hash tables (`pair`), into which
 //! decimals come once only (`seen_filter`), and adds the counts to the groups at the end.
 //!
-//! Sums of expressions over one column of few values are computed from how often each of these
-//! occurs (`value_counts`).
-//!
 //! Hash tables stay small. What they cannot hold moves to radix partitions:
 //!
 //! ```text
@@ -47,7 +44,6 @@ mod slots;
 mod spill;
 mod strategy;
 mod table;
-mod value_counts;
 mod worker;
 
 pub(crate) use grouping::groups;

@@ -327,55 +327,6 @@ impl State {
         Ok(())
     }
 
-    /// Adds each value as often as `times` says to the only group: for sums, means and counts
-    /// alone, as `value_counts` chooses them.
-    pub(crate) fn add_counted(&mut self, values: &Fetched, times: &[u64]) -> Result<()> {
-        if let Some(valid) = &values.valid {
-            let nulls = times
-                .iter()
-                .zip(valid)
-                .filter(|(_, valid)| !valid)
-                .map(|(times, _)| times)
-                .sum::<u64>();
-            if let Some(missing) = self.missing.get_or_insert_with(|| vec![0]).first_mut() {
-                *missing += nulls;
-            }
-        }
-        let is_valid = |at: usize| values.valid.as_ref().is_none_or(|valid| valid.is_valid(at));
-        let counted = times.iter().copied().enumerate().filter(|(at, _)| is_valid(*at));
-        match (&mut self.kind, &values.values) {
-            (Kind::Count, _) => {}
-            (Kind::Words(sums), Values::Words(values)) => {
-                let product = |(at, times): (usize, u64)| {
-                    values.get(at).map(|v| v.wrapping_mul(times as i64))
-                };
-                let sum = counted.filter_map(product).fold(0, i64::wrapping_add);
-                sums.iter_mut().take(1).for_each(|slot| *slot = slot.wrapping_add(sum));
-            }
-            (Kind::Mean(sums), Values::Words(values)) => {
-                let product = |(at, times): (usize, u64)| {
-                    values.get(at).map(|v| i128::from(*v) * i128::from(times))
-                };
-                let sum = counted.filter_map(product).sum::<i128>();
-                sums.iter_mut().take(1).for_each(|slot| *slot += sum);
-            }
-            (Kind::Wide(sums) | Kind::Mean(sums), Values::Wide(values)) => {
-                let product = |(at, times): (usize, u64)| {
-                    values.get(at).map(|v| v.wrapping_mul(times.into()))
-                };
-                let sum = counted.filter_map(product).fold(0, i128::wrapping_add);
-                sums.iter_mut().take(1).for_each(|slot| *slot = slot.wrapping_add(sum));
-            }
-            (Kind::Floats { sums, .. }, Values::Floats(values)) => {
-                counted.for_each(|(at, times)| {
-                    sums.add_times(0, values.get(at).copied().unwrap_or_default(), times)
-                });
-            }
-            _ => return Err(Error::InvalidInput("values of another kind than declared".into())),
-        }
-        Ok(())
-    }
-
     /// Forgets all groups.
     pub(crate) fn clear(&mut self) {
         self.missing = None;

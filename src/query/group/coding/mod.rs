@@ -118,11 +118,6 @@ impl CodedKey {
         }
     }
 
-    /// Whether the values of codes are those of the rows, bit for bit.
-    pub(crate) fn is_exact(&self) -> bool {
-        !matches!(self, CodedKey::Column(column) if column.loses_sign)
-    }
-
     /// The code of null, if there is one.
     pub(crate) fn null(&self) -> Option<u64> {
         let among = |values: &ArrayRef| {
