@@ -13,6 +13,7 @@ use crate::bytes::{Cursor, Writer};
 use crate::encoding::kernels::two_sum;
 use crate::encoding::scaled::ScaledInts;
 use crate::error::Result;
+use crate::segment::scaled::Decimals;
 
 /// The most groups for which pending integers are kept: each change of scale passes over all.
 pub(crate) const MAX_PENDING: usize = 1 << 16;
@@ -23,7 +24,7 @@ const MOST: u64 = 1 << 62;
 pub(crate) struct FloatSums {
     /// Sum and what rounding has lost of it.
     sums: Vec<(f64, f64)>,
-    /// ScaledInts numbers of `10^-exponent` not yet in `sums`; empty while there are none.
+    /// Integers, of `10^-exponent` each, not yet in `sums`; empty while there are none.
     pending: Vec<i64>,
     exponent: u8,
     /// No pending sum is beyond this.
@@ -32,18 +33,6 @@ pub(crate) struct FloatSums {
     overflow: Overflows,
     /// Rows that were looked at for pages to touch.
     touched: usize,
-}
-
-/// Decimal floats of some rows.
-#[derive(Debug)]
-pub(crate) struct Decimals {
-    pub(crate) ints: ScaledInts,
-    /// Values are `ints · 10^-exponent`.
-    pub(crate) exponent: u8,
-    /// Rows whose value is another one.
-    pub(crate) exceptions: Vec<(usize, f64)>,
-    /// No int is beyond this.
-    pub(crate) most: u64,
 }
 
 #[inline(always)]

@@ -22,8 +22,7 @@ use self::columns::{GroupMap, Rows, gather, read_words, write_words};
 #[cfg(feature = "sql")]
 pub(crate) use self::finish::mean;
 pub(crate) use self::float_sum::MAX_PENDING;
-pub(crate) use self::input::{Fetched, ValueUse, Values, WholeNumbers, fetch, grid_words};
-use self::input::{fetch_kept, marked};
+use self::input::{Fetched, ValueUse, fetch, fetch_kept, marked};
 use self::kernels::{Groups, count, grow};
 use self::state::State;
 use super::Aggregate;

@@ -14,8 +14,8 @@
 //! by slot.
 //!
 //! Where distinct values of groups are counted, `sets` has the pairs of a group and a value beside
-//! the groups: as bits (`bits`) where both have few codes, else in hash tables (`pair`), into which
-//! decimals come once only (`seen_filter`), and adds the counts to the groups at the end.
+//! the groups: as bits (`bits`) where both have few codes, else in hash tables (`pair`), and adds
+//! the counts to the groups at the end.
 //!
 //! Hash tables stay small. What they cannot hold moves to radix partitions:
 //!
@@ -38,7 +38,6 @@ mod output;
 mod packed;
 mod pair;
 mod partitions;
-mod seen_filter;
 mod sets;
 mod slots;
 mod spill;
