@@ -61,6 +61,14 @@ const HAS_SUM: u8 = 16;
 const HAS_DISTINCT: u8 = 32;
 
 impl Stats {
+    /// The least and the greatest double, if it has doubles.
+    pub(crate) fn doubles(&self) -> Option<(f64, f64)> {
+        match (&self.min.as_ref()?.value, &self.max.as_ref()?.value) {
+            (Scalar::Float(min), Scalar::Float(max)) => Some((*min, *max)),
+            _ => None,
+        }
+    }
+
     /// Statistics of these rows followed by those of `next`. They count as sorted only where bounds
     /// prove it across the boundary.
     #[must_use]

@@ -22,9 +22,9 @@ const PIECE: usize = 4 * VECTOR;
 #[derive(Debug)]
 pub struct Corrected<'a, F: Float> {
     /// The integers; where a row is an exception, a neighbour's.
-    pub(crate) ints: Ints<'a, F::Bits>,
+    pub(super) ints: Ints<'a, F::Bits>,
     /// Rows that the integers do not represent, with the bits of their values.
-    pub(crate) exceptions: Exceptions<'a, F::Bits>,
+    pub(super) exceptions: Exceptions<'a, F::Bits>,
 }
 
 impl<'a, F: Float> Corrected<'a, F> {
@@ -91,7 +91,7 @@ fn put<F: Float>(out: &mut [F], at: usize, word: F::Bits) {
 #[derive(Debug)]
 pub struct Exceptions<'a, W: Word> {
     rows: usize,
-    pub(crate) list: Option<(Ints<'a, u32>, Ints<'a, W>)>,
+    list: Option<(Ints<'a, u32>, Ints<'a, W>)>,
     /// All positions and values, once decoded.
     decoded: OnceCell<(Vec<u32>, Vec<W>)>,
 }
@@ -170,7 +170,7 @@ impl<'a, W: Word> Exceptions<'a, W> {
     }
 
     /// Calls `put` with the index in `rows` and the value of each exception there.
-    pub(crate) fn apply(&self, rows: &Range<usize>, mut put: impl FnMut(usize, W)) -> Result<()> {
+    pub(super) fn apply(&self, rows: &Range<usize>, mut put: impl FnMut(usize, W)) -> Result<()> {
         let (positions, values) = self.decoded()?;
         let first = positions.partition_point(|at| (*at as usize) < rows.start);
         let end = positions.partition_point(|at| (*at as usize) < rows.end);

@@ -51,6 +51,8 @@ pub mod profile;
 mod ragged;
 pub mod run_length;
 pub mod scaled;
+#[cfg(test)]
+mod scaled_tests;
 pub mod sequence;
 pub mod strings;
 mod strings_choice;

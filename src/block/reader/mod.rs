@@ -7,6 +7,8 @@ mod arrays;
 mod decode;
 mod gather;
 
+use std::ops::Range;
+
 use arrow_array::ArrayRef;
 
 pub use self::arrays::null_array;
@@ -14,9 +16,10 @@ use super::writer::{ALL_NULL, ALL_VALID, BY_CODE, STREAM};
 use crate::encoding::bools::Bools;
 use crate::encoding::floats::Floats;
 use crate::encoding::ints::Ints;
+use crate::encoding::scaled::Scaled;
 use crate::encoding::strings::Strings;
 use crate::encoding::wide::Wide;
-use crate::encoding::{Source, buffer::ALIGN};
+use crate::encoding::{Source, Word, buffer::ALIGN};
 use crate::error::{Error, Result};
 use crate::limits::MAX_BATCH_BYTES;
 use crate::model::{DataType, Physical, WordWidth};
@@ -59,6 +62,18 @@ pub enum Validity<'a> {
     Stream(Bools<'a>),
     /// Rows whose code is not 0.
     ByCode,
+}
+
+impl Validity<'_> {
+    /// Makes the words of null rows 0 where the block says by itself which those are.
+    pub(crate) fn blank<T: Word>(&self, words: &mut [T], rows: Range<usize>) -> Result<()> {
+        let Validity::Stream(valid) = self else { return Ok(()) };
+        valid.each_unset(rows, |unset| {
+            if let Some(words) = words.get_mut(unset) {
+                words.fill(T::default());
+            }
+        })
+    }
 }
 
 /// A parsed block: borrows the mapped bytes and decodes on demand.
@@ -124,6 +139,14 @@ impl<'a> Reader<'a> {
     /// The encoded values.
     pub fn stream(&self) -> &Stream<'a> {
         &self.stream
+    }
+
+    /// The doubles as integers, where they are stored so.
+    pub(crate) fn scaled(&self) -> Option<Scaled<'_, 'a>> {
+        match &self.stream {
+            Stream::F64(floats) => floats.scaled(),
+            _ => None,
+        }
     }
 
     /// A description of the encoding tree, for `sty inspect`.

@@ -41,10 +41,6 @@ impl StateKind for Count {
         Ok(())
     }
 
-    fn add_counted(&mut self, _: &Values, _: &[u64]) -> Result<()> {
-        Ok(())
-    }
-
     fn merge(&mut self, _: &Self, _: GroupMap<'_>) {}
 
     fn append(&mut self, _: &Self, _: &[u32]) {}

@@ -10,7 +10,7 @@ use arrow_array::{ArrayRef, Float64Array};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 
 use super::columns::{GroupMap, each, gather, read_words, write_words};
-use super::input::{Decimals, Values};
+use super::input::Values;
 use super::kernels::{Groups, fold, fold_spread, grow, neutralised};
 use super::kind::{Batch, StateKind, another_kind};
 use super::overflow::{Overflows, any_large, is_large};
@@ -18,6 +18,7 @@ use crate::bytes::{Cursor, Writer};
 use crate::encoding::kernels::two_sum;
 use crate::encoding::scaled::ScaledInts;
 use crate::error::Result;
+use crate::segment::scaled::Decimals;
 
 /// The most groups for which pending integers are kept: each change of scale passes over all.
 pub(crate) const MAX_PENDING: usize = 1 << 16;
@@ -28,7 +29,7 @@ const MOST: u64 = 1 << 62;
 pub(super) struct FloatSum {
     /// Sum and what rounding has lost of it.
     sums: Vec<(f64, f64)>,
-    /// ScaledInts numbers of `10^-exponent` not yet in `sums`; empty while there are none.
+    /// Integers, of `10^-exponent` each, not yet in `sums`; empty while there are none.
     pending: Vec<i64>,
     exponent: u8,
     /// No pending sum is beyond this.
@@ -97,13 +98,6 @@ impl StateKind for FloatSum {
             Values::Decimals(values) => self.add_decimals(groups, values, valid),
             Values::Words(_) | Values::Wide(_) | Values::Array(_) => return Err(another_kind()),
         }
-        Ok(())
-    }
-
-    fn add_counted(&mut self, values: &Values, times: &[u64]) -> Result<()> {
-        let Values::Floats(values) = values else { return Err(another_kind()) };
-        let counted = values.iter().zip(times).filter(|(_, times)| **times > 0);
-        counted.for_each(|(value, times)| self.add_times(0, *value, *times));
         Ok(())
     }
 
@@ -247,20 +241,9 @@ impl FloatSum {
 
     fn add_one(&mut self, group: usize, value: f64) {
         match self.sums.get_mut(group) {
-            Some(_) if is_large(value) => self.overflow.add(group, value, 1),
+            Some(_) if is_large(value) => self.overflow.add(group, value),
             Some(slot) => add(slot, value),
             None => {}
-        }
-    }
-
-    /// Adds a value `times` times: the product, and what rounding loses of it.
-    fn add_times(&mut self, group: usize, value: f64, times: u64) {
-        let Some(slot) = self.sums.get_mut(group) else { return };
-        let product = value * times as f64;
-        if is_large(product) {
-            self.overflow.add(group, value, times);
-        } else {
-            join(slot, (product, value.mul_add(times as f64, -product)));
         }
     }
 

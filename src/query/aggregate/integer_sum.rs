@@ -61,14 +61,6 @@ impl StateKind for IntegerSum {
         Ok(())
     }
 
-    fn add_counted(&mut self, values: &Values, times: &[u64]) -> Result<()> {
-        let Values::Words(values) = values else { return Err(another_kind()) };
-        let products = values.iter().zip(times).map(|(v, times)| v.wrapping_mul(*times as i64));
-        let sum = products.fold(0, i64::wrapping_add);
-        self.sums.iter_mut().take(1).for_each(|slot| *slot = slot.wrapping_add(sum));
-        Ok(())
-    }
-
     fn merge(&mut self, others: &Self, map: GroupMap<'_>) {
         each(&mut self.sums, &others.sums, map, |sum, more| *sum = sum.wrapping_add(more));
     }

@@ -42,12 +42,6 @@ pub(super) trait StateKind: fmt::Debug {
         valid: Option<&NullBuffer>,
     ) -> Result<()>;
 
-    /// Adds each value as often as `times` says to the only group; never, where it is null. Only
-    /// sums, means and counts do: `value_counts` chooses no others.
-    fn add_counted(&mut self, _values: &Values, _times: &[u64]) -> Result<()> {
-        Err(another_kind())
-    }
-
     /// Whether values of a column in a block may change what a group has.
     fn improves(&self, _group: usize, _column: usize, _block: &OpenBlock<'_>) -> bool {
         true

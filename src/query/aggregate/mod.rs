@@ -39,8 +39,7 @@ use arrow_buffer::NullBuffer;
 
 use self::columns::{GroupMap, Rows, gather, read_words, write_words};
 pub(crate) use self::float_sum::MAX_PENDING;
-pub(crate) use self::input::{Fetched, ValueUse, Values, WholeNumbers, fetch, grid_words};
-use self::input::{fetch_kept, marked, values_of};
+use self::input::{Fetched, ValueUse, fetch, fetch_kept, marked};
 use self::kernels::{Groups, count, grow};
 use self::state::State;
 #[cfg(feature = "sql")]
@@ -291,40 +290,6 @@ impl<'a> Accumulators<'a> {
             }
         };
         self.inputs.iter().enumerate().map(one).collect()
-    }
-
-    /// Takes no values for some aggregates: they are added by [`Accumulators::add_counted`].
-    pub(crate) fn leave(&mut self, aggregates: &[usize]) {
-        for at in aggregates {
-            if let Some((_, input)) = self.states.get_mut(*at) {
-                *input = None;
-            }
-        }
-        // Of the others' inputs, those that are left.
-        let inputs = std::mem::take(&mut self.inputs);
-        let mut places = vec![None; inputs.len()];
-        for (_, input) in &mut self.states {
-            let Some(at) = *input else { continue };
-            let place = places[at].get_or_insert_with(|| {
-                self.inputs.push(inputs[at]);
-                self.inputs.len() - 1
-            });
-            *input = Some(*place);
-        }
-    }
-
-    /// Adds each value of an aggregate as often as `times` says to the only group.
-    pub(crate) fn add_counted(
-        &mut self,
-        aggregate: usize,
-        values: ArrayRef,
-        times: &[u64],
-    ) -> Result<()> {
-        match self.states.get_mut(aggregate) {
-            Some((state, _)) => state
-                .add_counted(&values_of(values, ValueUse { sums: true, decimals: false }), times),
-            None => Ok(()),
-        }
     }
 
     /// Adds distinct values of some aggregates to groups for which there is room.

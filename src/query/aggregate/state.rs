@@ -194,19 +194,6 @@ impl State {
         self.kind.get_mut().update(groups, &fetched.values, valid)
     }
 
-    /// Adds each value as often as `times` says to the only group.
-    pub(crate) fn add_counted(&mut self, fetched: &Fetched, times: &[u64]) -> Result<()> {
-        let Some(valid) = &fetched.valid else {
-            return self.kind.get_mut().add_counted(&fetched.values, times);
-        };
-        let of_values = times.iter().zip(valid).map(|(times, valid)| times * u64::from(valid));
-        let of_values: Vec<u64> = of_values.collect();
-        let nulls = times.iter().sum::<u64>() - of_values.iter().sum::<u64>();
-        let missing = self.missing.get_or_insert_with(|| vec![0]);
-        missing.iter_mut().take(1).for_each(|missing| *missing += nulls);
-        self.kind.get_mut().add_counted(&fetched.values, &of_values)
-    }
-
     /// Adds distinct values to groups for which there is room.
     pub(crate) fn add_distinct(&mut self, groups: &[u64], counts: &[u64]) -> Result<()> {
         let Kind::DistinctCount(all) = &mut self.kind else { return Err(another_kind()) };

@@ -84,24 +84,6 @@ impl StateKind for WideSum {
         Ok(())
     }
 
-    fn add_counted(&mut self, values: &Values, times: &[u64]) -> Result<()> {
-        let product = |(v, times): (i128, &u64)| v.wrapping_mul(i128::from(*times));
-        let sum = match values {
-            Values::Words(values) => {
-                let products = values.iter().map(|v| i128::from(*v)).zip(times).map(product);
-                products.fold(0, i128::wrapping_add)
-            }
-            Values::Wide(values) => {
-                values.iter().copied().zip(times).map(product).fold(0, i128::wrapping_add)
-            }
-            Values::Floats(_) | Values::Decimals(_) | Values::Array(_) => {
-                return Err(another_kind());
-            }
-        };
-        self.sums.iter_mut().take(1).for_each(|slot| *slot = slot.wrapping_add(sum));
-        Ok(())
-    }
-
     fn merge(&mut self, others: &Self, map: GroupMap<'_>) {
         each(&mut self.sums, &others.sums, map, |sum, more| *sum = sum.wrapping_add(more));
     }

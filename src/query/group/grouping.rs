@@ -11,7 +11,6 @@ use super::slots::Slots;
 use super::spill::Spill;
 use super::strategy::{Strategy, choose};
 use super::table::Part;
-use super::value_counts::{WithCounts, value_counts};
 use super::worker::Hashed;
 use crate::error::Result;
 use crate::expr::Expression;
@@ -82,12 +81,7 @@ fn direct<'a>(
         let known = reserved.lock().unwrap_or_else(PoisonError::into_inner).pop();
         known.unwrap_or_else(|| Reservation::new(context))
     };
-    let value_counts =
-        if alone { value_counts(fragment, aggregates, survivors)? } else { Vec::new() };
-    let groups = || {
-        let slots = Slots::new(Arc::clone(&digits), aggregates, reservation())?;
-        WithCounts::new(slots, &value_counts, context)
-    };
+    let groups = || Slots::new(Arc::clone(&digits), aggregates, reservation());
     let only_sets = alone
         && aggregates.iter().all(|aggregate| aggregate.distinct && aggregate.filter.is_none());
     let make = || {
@@ -97,7 +91,7 @@ fn direct<'a>(
     let (slots, of_sets) = unzip(done, sets.len());
     let mut slots = slots.into_iter();
     let first = slots.next().map_or_else(groups, Ok)?;
-    let (mut states, reservation) = first.merged(slots, &value_counts, aggregates)?;
+    let (mut states, reservation) = first.merged(slots)?;
     for (set, workers) in sets.iter().zip(of_sets) {
         set.counts(workers, &spill, context, |groups, counts| {
             let groups: &Vec<u64> = (&groups).try_into()?;

@@ -50,11 +50,6 @@ impl<'a> Slots<'a> {
         })
     }
 
-    /// Leaves some aggregates to be added at the end.
-    pub(crate) fn leave(&mut self, aggregates: &[usize]) {
-        self.states.leave(aggregates);
-    }
-
     /// The groups of this thread and of others, and what is reserved for them.
     pub(crate) fn merged(
         mut self,

@@ -61,6 +61,16 @@ fn aggregates_become_fragments() {
             "table=t, group=[upper(word), upper(word) || 'x'], aggregates=[sum(id * 2), max(id * \
              2)]",
         ),
+        // Sums over one integer expression share one.
+        (
+            "SELECT word, sum(id), sum(id + 1), sum(2 - id), max(id) FROM t GROUP BY word",
+            "table=t, group=[word], aggregates=[sum(id), count(id), max(id)]",
+        ),
+        (
+            "SELECT sum(small * 2), sum(small * 3), sum(id - 1), sum(float), sum(float + 1) FROM t",
+            "table=t, aggregates=[sum(CAST(small AS Int64)), sum(id - 1), sum(float), sum(float + \
+             1)]",
+        ),
         (
             "WITH c AS (SELECT id AS i FROM t WHERE id < 10) SELECT max(i) FROM c",
             "table=t, aggregates=[max(id)], filter=[id < 10]",
