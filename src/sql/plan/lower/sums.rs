@@ -38,6 +38,13 @@ struct Sum {
     filter: Option<Box<Expr>>,
 }
 
+/// Where an aggregate comes from: the column of its own, or of the sum that it shares.
+struct Place<'s> {
+    at: usize,
+    /// The sum, and the column of the count.
+    shared: Option<(&'s Sum, usize)>,
+}
+
 /// The same aggregate with shared sums; `None` if no two sums are over the same expression.
 pub(super) fn shared(original: &Aggregate) -> Option<Shared> {
     let sums: Vec<Option<Sum>> =
@@ -61,8 +68,7 @@ pub(super) fn shared(original: &Aggregate) -> Option<Shared> {
             calls.len() - 1
         })
     };
-    // The places of the sum and the count that an aggregate is made of, or of itself.
-    let parts: Vec<(usize, Option<(&Sum, usize)>)> = original
+    let places: Vec<Place<'_>> = original
         .aggr_expr
         .iter()
         .zip(&sums)
@@ -70,23 +76,24 @@ pub(super) fn shared(original: &Aggregate) -> Option<Shared> {
             Some(shared) => {
                 let [sum, count] = shared.calls(call)?;
                 let sum = place(sum);
-                Some((sum, Some((shared, if shared.offset == 0 { sum } else { place(count) }))))
+                let count = if shared.offset == 0 { sum } else { place(count) };
+                Some(Place { at: sum, shared: Some((shared, count)) })
             }
-            None => Some((place(call.clone()), None)),
+            None => Some(Place { at: place(call.clone()), shared: None }),
         })
         .collect::<Option<_>>()?;
     let aggregate =
         Aggregate::try_new(Arc::clone(&original.input), original.group_expr.clone(), calls).ok()?;
     let column = |at: usize| Expr::Column(Column::from(aggregate.schema.qualified_field(at)));
-    let output = |(at, (sum, shared)): (usize, &(usize, Option<(&Sum, usize)>))| {
-        let name = original.schema.field(keys + at).name();
-        match shared {
-            Some((shared, count)) => shared.output(column(*sum), column(*count)).alias(name),
-            None => column(*sum),
+    let output = |(number, place): (usize, &Place<'_>)| {
+        let name = original.schema.field(keys + number).name();
+        match place.shared {
+            Some((sum, count)) => sum.output(column(place.at), column(count)).alias(name),
+            None => column(place.at),
         }
     };
     let outputs =
-        (0..keys).map(column).chain(parts.iter().enumerate().map(output)).collect::<Vec<_>>();
+        (0..keys).map(column).chain(places.iter().enumerate().map(output)).collect::<Vec<_>>();
     Some(Shared { aggregate, outputs, original: original.clone() })
 }
 
