@@ -209,14 +209,14 @@ fn read_scalar(physical: Physical, cursor: &mut Cursor<'_>) -> Result<Scalar> {
 
 /// A lower bound of at most [`limits::BOUND_BYTES`] bytes for a text or binary value, and whether
 /// it is exact.
-pub fn lower_bound(value: &[u8]) -> Bound {
+pub(crate) fn lower_bound(value: &[u8]) -> Bound {
     let cut = value.len().min(limits::BOUND_BYTES);
     Bound { value: Scalar::Bytes(value[..cut].into()), exact: cut == value.len() }
 }
 
 /// An upper bound of at most [`limits::BOUND_BYTES`] bytes: a longer value is truncated and rounded
 /// up. `None` if there is no such bound (all bytes are 0xFF).
-pub fn upper_bound(value: &[u8]) -> Option<Bound> {
+pub(crate) fn upper_bound(value: &[u8]) -> Option<Bound> {
     if value.len() <= limits::BOUND_BYTES {
         return Some(Bound { value: Scalar::Bytes(value.into()), exact: true });
     }

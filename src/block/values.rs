@@ -15,7 +15,7 @@ use crate::model::{DataType, Physical, WordWidth};
 
 /// Contiguous values of one physical type; null slots hold a neighbour.
 #[derive(Debug)]
-pub enum Values<'a> {
+pub(crate) enum Values<'a> {
     /// Only nulls, for a column without a type.
     Null,
     /// Booleans.
@@ -40,7 +40,7 @@ pub enum Values<'a> {
 
 /// The values of some rows, and their validity.
 #[derive(Debug)]
-pub struct Gathered<'a> {
+pub(crate) struct Gathered<'a> {
     /// Rows, nulls included.
     pub rows: usize,
     /// One value per row.
@@ -51,19 +51,19 @@ pub struct Gathered<'a> {
 
 impl Gathered<'_> {
     /// Rows without a value.
-    pub fn nulls(&self) -> usize {
+    pub(crate) fn nulls(&self) -> usize {
         self.validity.as_ref().map_or(0, |v| self.rows - v.count_set_bits())
     }
 
     /// Whether row `i` has a value.
-    pub fn is_valid(&self, i: usize) -> bool {
+    pub(crate) fn is_valid(&self, i: usize) -> bool {
         self.validity.as_ref().is_none_or(|v| v.value(i))
     }
 }
 
 /// A run of rows of one array.
 #[derive(Clone, Copy, Debug)]
-pub struct Piece<'a> {
+pub(crate) struct Piece<'a> {
     /// The array, in a layout that [`canonical`] accepts.
     pub array: &'a ArrayRef,
     /// First row.
@@ -74,7 +74,7 @@ pub struct Piece<'a> {
 
 /// The Arrow type to which an array of type `arrow` must be cast before [`gather`] can read it as
 /// `data_type`; `None` if no cast is needed.
-pub fn canonical(arrow: &ArrowType, data_type: &DataType) -> Option<ArrowType> {
+pub(crate) fn canonical(arrow: &ArrowType, data_type: &DataType) -> Option<ArrowType> {
     if let ArrowType::Dictionary(key, values) = arrow
         && **key == ArrowType::UInt32
         && !matches!(data_type.physical(), Physical::Null | Physical::Bool | Physical::Wide)
@@ -94,12 +94,12 @@ pub fn canonical(arrow: &ArrowType, data_type: &DataType) -> Option<ArrowType> {
 }
 
 /// An array of codes with their values, in the layout that [`canonical`] accepts.
-pub fn coded(array: &ArrayRef) -> Option<&DictionaryArray<UInt32Type>> {
+pub(crate) fn coded(array: &ArrayRef) -> Option<&DictionaryArray<UInt32Type>> {
     array.as_dictionary_opt::<UInt32Type>()
 }
 
 /// Gathers `pieces` of one column of type `data_type`.
-pub fn gather<'a>(data_type: &DataType, pieces: &[Piece<'a>]) -> Result<Gathered<'a>> {
+pub(crate) fn gather<'a>(data_type: &DataType, pieces: &[Piece<'a>]) -> Result<Gathered<'a>> {
     let rows = pieces.iter().map(|p| p.len).sum();
     let validity = gather_validity(pieces, rows);
     let valid = validity.as_ref();

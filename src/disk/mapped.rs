@@ -102,33 +102,29 @@ impl fmt::Debug for Mapped {
 ///
 /// Names of data files are never reused, so a path identifies its bytes.
 #[derive(Debug)]
-pub struct MappingCache {
+pub(crate) struct MappingCache {
     maps: Lru<PathBuf, Mapped>,
 }
 
 impl MappingCache {
     /// The default number of mappings, far below the 65,530 that Linux allows a process.
-    pub const DEFAULT_LIMIT: usize = 4096;
+    pub(crate) const DEFAULT_LIMIT: usize = 4096;
 
     /// A cache of at most `limit` mappings (at least one).
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         MappingCache { maps: Lru::new(limit) }
     }
 
     /// The mapping of a file, opened if it is not in the cache. Readers must prefetch what they
     /// need.
-    pub fn get(&self, disk: &dyn Disk, path: &Path) -> Result<Arc<Mapped>> {
+    pub(crate) fn get(&self, disk: &dyn Disk, path: &Path) -> Result<Arc<Mapped>> {
         self.maps.get_or_open(path, || disk.map(path).inspect(Mapped::disable_read_ahead))
     }
 
     /// The number of cached mappings.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.maps.len()
-    }
-
-    /// Whether the cache is empty.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

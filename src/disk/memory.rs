@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The available memory in bytes; 2 GiB if it is unknown.
-pub fn available() -> u64 {
+pub(crate) fn available() -> u64 {
     let machine =
         std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| machine_total(&text));
     let groups = std::fs::read_to_string("/proc/self/cgroup");

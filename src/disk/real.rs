@@ -13,7 +13,7 @@ use crate::error::{Error, IoResult, Result};
 
 /// The local file system.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RealDisk;
+pub(crate) struct RealDisk;
 
 #[derive(Debug)]
 struct RealFile {

@@ -225,7 +225,7 @@ mod tests {
         else {
             panic!("another encoding was chosen")
         };
-        assert!(dyadic.stored.exceptions.is_empty());
+        assert_eq!(dyadic.stored.exceptions.len(), 0);
         let grid = dyadic.grid;
         values.sort_by(f64::total_cmp);
         values.dedup();

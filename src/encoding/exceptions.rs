@@ -20,7 +20,7 @@ const PIECE: usize = 4 * VECTOR;
 
 /// Floats as integers, with exceptions.
 #[derive(Debug)]
-pub struct Corrected<'a, F: Float> {
+pub(crate) struct Corrected<'a, F: Float> {
     /// The integers; where a row is an exception, a neighbour's.
     pub(super) ints: Ints<'a, F::Bits>,
     /// Rows that the integers do not represent, with the bits of their values.
@@ -89,7 +89,7 @@ fn put<F: Float>(out: &mut [F], at: usize, word: F::Bits) {
 
 /// The exceptions of a stream of floats.
 #[derive(Debug)]
-pub struct Exceptions<'a, W: Word> {
+pub(crate) struct Exceptions<'a, W: Word> {
     rows: usize,
     list: Option<(Ints<'a, u32>, Ints<'a, W>)>,
     /// All positions and values, once decoded.
@@ -124,13 +124,8 @@ impl<'a, W: Word> Exceptions<'a, W> {
     }
 
     /// The number of exceptions.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.list.as_ref().map_or(0, |(positions, _)| positions.rows())
-    }
-
-    /// Whether there are no exceptions.
-    pub fn is_empty(&self) -> bool {
-        self.list.is_none()
     }
 
     /// The exception at `row`, if there is one.

@@ -24,7 +24,7 @@ const MAX_DECIMALS: u8 = 6;
 
 /// Integers in the narrowest words that hold them; who has them knows the [`Scaling`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScaledInts {
+pub(crate) enum ScaledInts {
     /// All fit 32 bits.
     Narrow(Vec<i32>),
     /// Some do not.
@@ -59,7 +59,7 @@ impl ScaledInts {
 
 /// What integers stand for. Under equal scalings, an integer is the same double.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Scaling(Kind);
+pub(crate) struct Scaling(Kind);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
@@ -189,7 +189,7 @@ fn nearest(value: f64, exponent: u8) -> Option<i64> {
 
 /// An encoded stream of doubles as integers.
 #[derive(Clone, Copy, Debug)]
-pub struct Scaled<'b, 'a> {
+pub(crate) struct Scaled<'b, 'a> {
     /// What the integers stand for.
     pub(crate) scaling: Scaling,
     /// The integers, signed; of an exception, any.

@@ -43,7 +43,7 @@ fn own_texts(array: &ArrayRef) -> ArrayRef {
 
 /// The buffered rows.
 #[derive(Debug)]
-pub struct PartitionedRows {
+pub(crate) struct PartitionedRows {
     limits: SegmentLimits,
     /// Budget for the bytes of values.
     max_bytes: usize,
@@ -61,13 +61,18 @@ struct WaitingBatch {
 
 impl PartitionedRows {
     /// An empty buffer with a budget of `max_bytes` bytes of values.
-    pub fn new(limits: SegmentLimits, max_bytes: usize) -> Self {
+    pub(crate) fn new(limits: SegmentLimits, max_bytes: usize) -> Self {
         PartitionedRows { limits, max_bytes, waiting: Vec::new(), bytes: 0, rows: Vec::new() }
     }
 
     /// Adds a batch in stored layouts (`columns::to_stored_layouts`), with the ids of its columns
     /// and the partitions of its rows. Returns whether it is time to [`PartitionedRows::cut`].
-    pub fn push(&mut self, batch: &RecordBatch, ids: &[ColumnId], partitions: Vec<u32>) -> bool {
+    pub(crate) fn push(
+        &mut self,
+        batch: &RecordBatch,
+        ids: &[ColumnId],
+        partitions: Vec<u32>,
+    ) -> bool {
         for number in &partitions {
             let at = *number as usize;
             if at >= self.rows.len() {
@@ -89,7 +94,7 @@ impl PartitionedRows {
 
     /// Cuts segments from all rows, or from at least half of the buffered bytes. `sink` receives
     /// them in groups of about one full segment.
-    pub fn cut(
+    pub(crate) fn cut(
         &mut self,
         all: bool,
         sink: &mut dyn FnMut(PendingSegments) -> Result<()>,
@@ -235,7 +240,7 @@ impl PartitionedRows {
 
 /// Segments to be built, given by the locations of their rows in the buffered batches.
 #[derive(Debug)]
-pub struct PendingSegments {
+pub(crate) struct PendingSegments {
     columns: Arc<UnifiedColumns>,
     block_rows: usize,
     /// Locations, as (batch, row).
@@ -246,13 +251,13 @@ pub struct PendingSegments {
 
 impl PendingSegments {
     /// The partition of each segment, in order.
-    pub fn partitions(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = u32> {
         self.segments.iter().map(|(partition, _)| *partition)
     }
 
     /// Copies the rows out, in parallel on the current rayon pool. Returns the segments with their
     /// partitions.
-    pub fn gather(self) -> Result<Vec<(u32, SegmentInput)>> {
+    pub(crate) fn gather(self) -> Result<Vec<(u32, SegmentInput)>> {
         let gathered = self
             .columns
             .par_iter()

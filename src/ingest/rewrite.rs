@@ -22,7 +22,7 @@ const BATCH_BYTES: usize = 48 << 20;
 
 /// Tasks that decode the blocks of a segment, in order, each into a batch of at most a quarter of
 /// `max_bytes` bytes. Columns that the schema no longer has are left out.
-pub fn decode_tasks(
+pub(crate) fn decode_tasks(
     segment: Arc<Segment>,
     schema: &Schema,
     max_bytes: usize,
@@ -43,7 +43,7 @@ pub fn decode_tasks(
 }
 
 /// The tasks of several segments, one after the other.
-pub fn all_tasks(
+pub(crate) fn all_tasks(
     segments: Vec<Arc<Segment>>,
     schema: &Schema,
     max_bytes: usize,
@@ -84,7 +84,7 @@ pub(crate) fn row_bytes(segment: &Segment, columns: &[Column]) -> Result<usize> 
 }
 
 /// Decodes rows of a block into a batch with the table's column names.
-pub fn decode(
+pub(crate) fn decode(
     segment: &Segment,
     block: usize,
     rows: Range<usize>,
@@ -123,7 +123,7 @@ fn to_batch(
 }
 
 /// The rows of a segment input as one batch with the table's column names.
-pub fn input_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> {
+pub(crate) fn input_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> {
     let rows = input.rows;
     let mut fields = Vec::with_capacity(input.columns.len());
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(input.columns.len());

@@ -22,7 +22,7 @@ const UNSORTED: &str = "rows could not be sorted";
 
 /// Sorts the rows. A key column that the segment lacks is null in all rows, and does not affect the
 /// order.
-pub fn sorted(mut input: SegmentInput, keys: &[SortKey]) -> Result<SegmentInput> {
+pub(crate) fn sorted(mut input: SegmentInput, keys: &[SortKey]) -> Result<SegmentInput> {
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
     for key in keys {
         let Some(column) = input.columns.iter().find(|column| column.id == key.column) else {

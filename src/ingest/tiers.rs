@@ -47,7 +47,7 @@ enum TailSegment {
 
 /// The edits that add `new` segments (by partition, in row order) to the table, with those at the
 /// end of each partition merged. The merged segments are written on `pool`.
-pub fn append(
+pub(crate) fn append(
     writer: &TableWriter,
     new: Vec<(Arc<str>, NewSegment)>,
     schema: &Schema,

@@ -35,7 +35,7 @@ const NOT_CHANGED: &str = "rows could not be changed";
 
 /// What to do to which rows.
 #[derive(Clone, Debug, Default)]
-pub struct Modification {
+pub(crate) struct Modification {
     /// The columns that conditions name by position.
     pub columns: Vec<Column>,
     /// The rows: those that meet all conditions.
@@ -52,7 +52,7 @@ pub struct Modification {
 
 /// What to do it with.
 #[derive(Clone, Debug, Default)]
-pub struct ModifyOptions {
+pub(crate) struct ModifyOptions {
     /// Worker threads.
     pub threads: usize,
     /// Bound on anonymous memory, in bytes.
@@ -63,7 +63,7 @@ pub struct ModifyOptions {
 
 /// What was done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ModifyReport {
+pub(crate) struct ModifyReport {
     /// Rows that met the condition.
     pub rows: u64,
     /// Segments written anew.
@@ -76,7 +76,7 @@ pub struct ModifyReport {
 
 /// Modifies a table. Where the schema or the generation is no longer that which the expressions
 /// were made for, nothing is done.
-pub fn modify(
+pub(crate) fn modify(
     table: &Table,
     schema: &Schema,
     modification: &Modification,

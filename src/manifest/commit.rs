@@ -22,7 +22,7 @@ use crate::model::{Arrangement, ColumnId, Schema};
 
 /// Chunks are not merged beyond this many bytes, which bounds what an append to a large table
 /// writes.
-pub const MERGE_BYTES: u64 = 512 << 10;
+pub(crate) const MERGE_BYTES: u64 = 512 << 10;
 /// This many chunks of about the same size are merged into one.
 const TIERS: TierPolicy = TierPolicy {
     fan_in: 4,
@@ -34,7 +34,7 @@ const TIERS: TierPolicy = TierPolicy {
 const NEIGHBOUR_RATIO: u64 = 4;
 
 /// A segment, with the statistics of its columns.
-pub type SegmentWithStats = (SegmentEntry, Vec<(ColumnId, ColumnStats)>);
+pub(crate) type SegmentWithStats = (SegmentEntry, Vec<(ColumnId, ColumnStats)>);
 
 /// Replaces some segments of a table by others.
 #[derive(Clone, Debug, Default)]
@@ -50,7 +50,7 @@ pub struct Edit<T = SegmentWithStats> {
 
 /// The difference between the generation in force and the next one.
 #[derive(Debug)]
-pub struct Change<'a> {
+pub(crate) struct Change<'a> {
     /// The generation in force, `None` for a new table.
     pub base: Option<&'a Root>,
     /// The new columns.
@@ -71,7 +71,7 @@ pub struct Change<'a> {
 
 /// The result of a commit.
 #[derive(Debug)]
-pub struct Committed {
+pub(crate) struct Committed {
     /// The generation now in force.
     pub root: Root,
     /// Bytes of metadata written.
@@ -81,7 +81,7 @@ pub struct Committed {
 }
 
 /// Commits a change.
-pub fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Result<Committed> {
+pub(crate) fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Result<Committed> {
     let generation = change.base.map_or(1, |base| base.generation + 1);
     let (next, removed) =
         apply_edits(disk, dir, change.base.map_or(&[], |base| &base.chunks), change.edits)?;
@@ -339,7 +339,7 @@ fn extend_ledger(
 }
 
 /// All entries of a generation's ledger, oldest first.
-pub fn sources(disk: &dyn Disk, dir: &TableDir, root: &Root) -> Result<Vec<LoadedSource>> {
+pub(crate) fn sources(disk: &dyn Disk, dir: &TableDir, root: &Root) -> Result<Vec<LoadedSource>> {
     let mut all = Vec::new();
     for file in &root.ledger.files {
         all.extend(read_ledger(disk, dir, file)?);
@@ -365,7 +365,7 @@ fn segment_bytes(columns: usize) -> u64 {
 }
 
 /// Opens a chunk of the table.
-pub fn open(disk: &dyn Disk, dir: &TableDir, reference: &ChunkRef) -> Result<Chunk> {
+pub(crate) fn open(disk: &dyn Disk, dir: &TableDir, reference: &ChunkRef) -> Result<Chunk> {
     let path = dir.chunk(&reference.id);
     let bytes = Arc::new(disk.map(&path)?);
     Chunk::open(bytes, reference).map_err(|error| error.in_file(path, 0))

@@ -15,22 +15,25 @@
 //! `recover` touch the disk.
 
 mod arrangement;
-pub mod chunk;
-pub mod codec;
+pub(crate) mod chunk;
+pub(crate) mod codec;
 mod columns;
-pub mod commit;
+pub(crate) mod commit;
 mod fixed;
-pub mod layout;
-pub mod ledger;
-pub mod recover;
-pub mod root;
-pub mod tiers;
+pub(crate) mod layout;
+pub(crate) mod ledger;
+pub(crate) mod recover;
+pub(crate) mod root;
+pub(crate) mod tiers;
 
-pub use chunk::{Chunk, ChunkBuilder, SegmentEntry};
+pub(crate) use chunk::ChunkBuilder;
+pub use chunk::{Chunk, SegmentEntry};
 pub use columns::ColumnStats;
-pub use layout::TableDir;
-pub use ledger::{Ledger, LedgerRef, LoadedSource};
-pub use root::{ChunkRef, History, Root, TableOptions, WriteVolume};
+pub(crate) use layout::TableDir;
+pub(crate) use ledger::Ledger;
+pub use ledger::{LedgerRef, LoadedSource};
+pub(crate) use root::History;
+pub use root::{ChunkRef, Root, TableOptions, WriteVolume};
 
 /// An identifier as its 16 bytes.
-pub type Id = [u8; 16];
+pub(crate) type Id = [u8; 16];

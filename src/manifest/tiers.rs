@@ -8,7 +8,7 @@
 
 /// How parts of a list are merged.
 #[derive(Clone, Copy, Debug)]
-pub struct TierPolicy {
+pub(crate) struct TierPolicy {
     /// How many parts of similar size are merged into one.
     pub fan_in: u64,
     /// The most entries of a merged part.
@@ -22,7 +22,7 @@ pub struct TierPolicy {
 impl TierPolicy {
     /// How many parts at the end of `parts`, given as (entries, bytes), become one; 0 or 1 for
     /// none.
-    pub fn tail_to_merge(&self, parts: &[(u64, u64)]) -> usize {
+    pub(crate) fn tail_to_merge(&self, parts: &[(u64, u64)]) -> usize {
         let Some(&(mut count, mut bytes)) = parts.last() else { return 0 };
         let mut merged = 1;
         if bytes >= self.full_bytes {

@@ -28,7 +28,7 @@ mod context;
 #[cfg(test)]
 mod distinct_tests;
 pub(crate) mod filter;
-pub mod fragment;
+pub(crate) mod fragment;
 mod group;
 #[cfg(test)]
 mod group_tests;
@@ -36,11 +36,11 @@ pub(crate) mod memory;
 pub(crate) mod metadata;
 pub(crate) mod open;
 pub(crate) mod order;
-pub mod prune;
+pub(crate) mod prune;
 pub mod run;
 pub(crate) mod select;
 pub(crate) mod slice;
-pub mod stats;
+pub(crate) mod stats;
 #[cfg(test)]
 mod tests;
 pub(crate) mod walk;
@@ -49,6 +49,7 @@ mod words;
 #[cfg(feature = "sql")]
 pub(crate) use aggregate::mean;
 pub use context::{Context, GroupLimits};
-pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, OrderBy, Output};
-pub use run::{Answer, refusal, run};
-pub use stats::{Counters, Recorder};
+pub(crate) use fragment::OrderBy;
+pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, Output};
+pub use run::run;
+pub use stats::Recorder;

@@ -71,7 +71,7 @@ impl ScaledDictionary {
 
 /// Decimal doubles of some rows of a block.
 #[derive(Debug)]
-pub struct Decimals {
+pub(crate) struct Decimals {
     /// 0 where there is null.
     pub(crate) ints: ScaledInts,
     /// Values are `ints · 10^-exponent`.

@@ -15,7 +15,7 @@ use crate::error::{ArrowResult, Error, Result};
 use crate::model::DataType;
 
 /// An array of `rows` nulls.
-pub fn null_array(rows: usize, data_type: &DataType) -> ArrayRef {
+pub(crate) fn null_array(rows: usize, data_type: &DataType) -> ArrayRef {
     match data_type {
         DataType::Null => Arc::new(NullArray::new(rows)),
         other => arrow_array::new_null_array(&other.to_arrow(), rows),

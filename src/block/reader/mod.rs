@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use arrow_array::ArrayRef;
 
-pub use self::arrays::null_array;
+pub(crate) use self::arrays::null_array;
 use super::writer::{ALL_NULL, ALL_VALID, BY_CODE, STREAM};
 use crate::encoding::bools::Bools;
 use crate::encoding::floats::Floats;
@@ -86,7 +86,7 @@ pub struct Reader<'a> {
 }
 
 /// The decoded values of a column's dictionary in a segment; entry 0 is null.
-pub type Dictionary = ArrayRef;
+pub(crate) type Dictionary = ArrayRef;
 
 impl<'a> Reader<'a> {
     /// Parses a block of `rows` rows whose head has `head_len` bytes; the caller has verified the

@@ -5,11 +5,10 @@
 
 use std::ops::Range;
 
-pub use super::alp::Alp;
-pub use super::alp_rd::AlpRd;
-pub use super::bits::Bits;
-pub use super::dyadic::Dyadic;
-pub use super::exceptions::{Corrected, Exceptions};
+pub(crate) use super::alp::Alp;
+pub(crate) use super::alp_rd::AlpRd;
+pub(crate) use super::bits::Bits;
+pub(crate) use super::dyadic::Dyadic;
 pub use super::float::Float;
 use super::scaled::Scaled;
 use super::{Encoding, Options, Sink, Source, Word, alp, alp_rd, bits, dyadic};

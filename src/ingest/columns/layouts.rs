@@ -22,7 +22,7 @@ const MIN_SLACK: usize = 4 << 20;
 
 /// The batch in layouts that a segment can be written from. Codes stay codes with `keep_codes`: the
 /// rows are neither sorted nor partitioned.
-pub fn to_stored_layouts(batch: RecordBatch, keep_codes: bool) -> Result<RecordBatch> {
+pub(crate) fn to_stored_layouts(batch: RecordBatch, keep_codes: bool) -> Result<RecordBatch> {
     let (mut fields, mut columns, mut changed) = (Vec::new(), Vec::new(), false);
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         let stored = stored_type(field.name(), array)?;

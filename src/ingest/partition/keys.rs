@@ -16,7 +16,7 @@ pub trait Compile: Debug + Send + Sync {
 
 /// Knows columns by name, and no other expressions.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ColumnsOnly;
+pub(crate) struct ColumnsOnly;
 
 impl Compile for ColumnsOnly {
     fn compile(&self, expression: &str, columns: &[Column]) -> Result<Expression> {

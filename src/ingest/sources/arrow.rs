@@ -39,7 +39,7 @@ const ROWS_WITHOUT_BYTES: u64 = 1 << 32;
 const SLICE_ROWS: usize = 1 << 20;
 
 /// The batches of one input, in order.
-pub struct ArrowBatches {
+pub(crate) struct ArrowBatches {
     name: PathBuf,
     bytes: Bytes,
     is_file: bool,
@@ -62,7 +62,11 @@ impl std::fmt::Debug for ArrowBatches {
 impl ArrowBatches {
     /// Reads the schema. A column of a type that a table cannot hold is an error that names it or,
     /// with `skip_unsupported`, is skipped and named in the second result.
-    pub fn open(name: &Path, bytes: Bytes, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
+    pub(crate) fn open(
+        name: &Path,
+        bytes: Bytes,
+        skip_unsupported: bool,
+    ) -> Result<(Self, Vec<String>)> {
         let mut batches = ArrowBatches {
             name: name.to_path_buf(),
             bytes,
@@ -101,7 +105,7 @@ impl ArrowBatches {
     }
 
     /// The columns that are read.
-    pub fn columns(&self) -> Result<SchemaRef> {
+    pub(crate) fn columns(&self) -> Result<SchemaRef> {
         match &self.columns {
             Some(columns) => {
                 self.schema.project(columns).map(Arc::new).map_err(|e| self.invalid(e))

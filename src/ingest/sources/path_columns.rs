@@ -27,14 +27,14 @@ const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Columns that are constant over an input.
 #[derive(Clone, Debug, Default)]
-pub struct PathColumns {
+pub(crate) struct PathColumns {
     /// Names and one-row arrays.
     columns: Vec<(String, ArrayRef)>,
 }
 
 impl PathColumns {
     /// Appends the columns that the batch does not have itself.
-    pub fn add_to(&self, batch: RecordBatch) -> Result<RecordBatch> {
+    pub(crate) fn add_to(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let missing: Vec<_> = self
             .columns
             .iter()
@@ -56,7 +56,7 @@ impl PathColumns {
     }
 
     /// The names of the columns.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|(name, _)| name.as_str())
     }
 }
@@ -64,7 +64,7 @@ impl PathColumns {
 /// The path columns of each input. `partitions` says whether to look for keys in the paths;
 /// `filename` names a column for the path itself. Types in `fixed` are used as they are, and types
 /// in `prior` if all values fit.
-pub fn path_columns(
+pub(crate) fn path_columns(
     inputs: &[Input],
     partitions: bool,
     filename: Option<&str>,

@@ -30,7 +30,7 @@ pub fn parse_chunk(schema: &CsvSchema, chunk: &CsvChunk) -> Result<RecordBatch> 
 }
 
 /// Parses the columns of a chunk at these positions, in this order.
-pub fn parse_columns(
+pub(crate) fn parse_columns(
     schema: &CsvSchema,
     chunk: &CsvChunk,
     positions: &[usize],

@@ -30,7 +30,7 @@ pub struct ParsedRows {
 }
 
 /// Parses all rows of a chunk; the first bad row is an error.
-pub fn parse_chunk(schema: &JsonSchema, chunk: &JsonChunk) -> Result<RecordBatch> {
+pub(crate) fn parse_chunk(schema: &JsonSchema, chunk: &JsonChunk) -> Result<RecordBatch> {
     let ParsedRows { batch, bad } = parse_rows(schema, chunk)?;
     match bad.first() {
         Some(bad) => Err(bad.error(&schema.file)),
@@ -40,7 +40,7 @@ pub fn parse_chunk(schema: &JsonSchema, chunk: &JsonChunk) -> Result<RecordBatch
 
 /// Parses the columns at these positions, in this order. A key that the schema lacks is ignored or,
 /// if `complete` is set, an error.
-pub fn parse_columns(
+pub(crate) fn parse_columns(
     schema: &JsonSchema,
     chunk: &JsonChunk,
     positions: &[usize],
