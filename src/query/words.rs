@@ -149,9 +149,11 @@ pub(crate) fn blank<T: Word>(words: &mut [T], valid: Option<&NullBuffer>) {
 /// Nulls among 64 rows up to which each is sought.
 const FEW_NULLS: u32 = 16;
 
-/// The rows for which a boolean is true.
+/// The rows for which a boolean is true; none of an array of anything else.
 pub(crate) fn truth(condition: &ArrayRef) -> NullBuffer {
-    let booleans = condition.as_boolean();
+    let Some(booleans) = condition.as_boolean_opt() else {
+        return NullBuffer::new_null(condition.len());
+    };
     NullBuffer::new(match booleans.nulls() {
         Some(nulls) => booleans.values() & nulls.inner(),
         None => booleans.values().clone(),

@@ -6,11 +6,12 @@
 
 use std::sync::Arc;
 
+use arrow_schema::DataType;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::logical_expr::dml::DmlStatement;
-use datafusion::logical_expr::{Expr, Filter, LogicalPlan, WriteOp};
+use datafusion::logical_expr::{Expr, ExprSchemable, Filter, LogicalPlan, WriteOp, lit};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::error::{Error, Result};
@@ -149,6 +150,13 @@ fn conditions(
     if let Some(conditions) = optimised.and_then(|rows| scan_conditions(&rows, props)) {
         return Ok(conditions);
     }
+    let condition = match condition.get_type(scan.schema())? {
+        DataType::Boolean => condition,
+        DataType::Null => lit(false),
+        other => {
+            return Err(Error::InvalidInput(format!("a condition is true or false, not {other}")));
+        }
+    };
     let written = Condition::new(compile(condition, scan.schema(), state)?, Predicate::Unknown);
     Ok(Conditions { columns: schema.columns().to_vec(), conditions: vec![written] })
 }
