@@ -62,6 +62,7 @@ impl Error {
 
     /// Corruption at `offset` of a structure whose file the caller does not know; see
     /// [`Error::in_file`].
+    #[doc(hidden)]
     pub fn corrupt(offset: u64, what: impl Into<String>) -> Self {
         Error::Corrupt { file: PathBuf::new(), offset, what: what.into() }
     }
@@ -69,6 +70,7 @@ impl Error {
     /// Completes a corruption error: adds the file, and the offset in it at which the structure
     /// starts.
     #[must_use]
+    #[doc(hidden)]
     pub fn in_file(self, path: impl AsRef<Path>, base: u64) -> Self {
         match self {
             Error::Corrupt { file, offset, what } if file.as_os_str().is_empty() => {

@@ -1,8 +1,102 @@
 //! Stylobate: a disk-backed, memory-mapped columnar store.
 //!
-//! The modules, in the order in which a byte travels from a file of rows to a segment and back to
-//! an answer; each imports only from those before it:
+//! A [`Store`] is a directory of tables. A [`Table`] keeps its rows as immutable segments of
+//! compressed columns, mapped into memory and read in place, so that it may be larger than memory.
+//! One writer at a time loads rows and commits a new generation; any number of readers hold a
+//! [`Snapshot`] of one generation and never wait.
+//!
+//! # Example
+//!
+//! Make a store, load a table, query it, read batches. `examples/embed.rs` is longer.
+//!
+//! ```
+//! # #[cfg(not(feature = "sql"))]
+//! # fn main() {}
+//! # #[cfg(feature = "sql")]
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! use arrow_array::{RecordBatch, cast::AsArray, types::Float64Type};
+//! use stylobate::{
+//!     Input, LoadOptions, Parameters, Schema, Session, SessionOptions, Store, TableOptions, load,
+//! };
+//!
+//! let directory = tempfile::tempdir()?;
+//! let store = Store::open(directory.path().join("db"));
+//!
+//! // A new table takes its columns and their types from the first rows.
+//! let csv = "city,fare\nBern,12.5\nBasel,9.0\nBern,7.25\n";
+//! let input = Input::reader("trips.csv", Box::new(csv.as_bytes()));
+//! let writer = store.table("trips")?.writer(Some((Schema::default(), TableOptions::default())))?;
+//! let report = load(writer, vec![input], &LoadOptions::default())?;
+//! assert_eq!(report.rows_stored, 3);
+//!
+//! // An answer is an iterator of Arrow batches.
+//! let session = Session::open(&store, &SessionOptions::default())?;
+//! let mut parameters = Parameters::default();
+//! parameters.add("city=Bern")?;
+//! let mut answer: Vec<RecordBatch> = Vec::new();
+//! session.run("SELECT sum(fare) FROM trips WHERE city = $city", &parameters, |batches| {
+//!     for batch in batches {
+//!         answer.push(batch?);
+//!     }
+//!     Ok(())
+//! })?;
+//! assert_eq!(answer[0].column(0).as_primitive::<Float64Type>().value(0), 19.75);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # Tour
+//!
+//! - **Open**: [`Store::open`] names a directory, [`Store::table`] a table in it.
+//!   [`Table::snapshot`] holds a generation for reading, [`Table::writer`] locks the table for a
+//!   load, and makes it if it is new.
+//! - **Load**: [`load`] reads CSV, JSON, Arrow and Parquet from an [`Input`]; [`load_batches`]
+//!   takes batches from memory. Both commit once, at the end, unless [`LoadOptions`] say otherwise,
+//!   and say in a [`LoadReport`] what they did.
+//! - **Query** (feature `sql`): a [`Session`] runs DataFusion's SQL over the tables of a store.
+//!   INSERT, CREATE TABLE … AS, UPDATE and DELETE commit before they return. A [`Canceller`] stops
+//!   a session from another thread.
+//! - **Read without SQL**: [`blocks`] lists the blocks of a snapshot, [`read_block`] decodes one,
+//!   on any thread.
+//! - **Maintain**: [`compact`] merges segments and sorts them anew, [`alter`] changes columns,
+//!   [`drop_partitions`] removes partitions, [`verify`] checks every checksum.
+//!
+//! Everything fails with [`Error`], whose kinds tell damaged files from wrong input.
+//!
+//! # The bytes
+//!
+//! ```text
+//! db/                            a store
+//!   trips/                       a table
+//!     CURRENT                    names the generation in force: replaced atomically
+//!     manifest/                  its root: the schema, and a list of chunks;
+//!       …7.root  ….chunk         chunks: the segments, and the statistics of their columns
+//!     data/
+//!       ….sty                    one segment or more, each of up to 2²⁰ rows:
+//!
+//! ┌────────────────────────────┬────────────────────────────┬─────────┬────────┬──────┐
+//! │ column                     │ column                     │ records │ footer │ tail │
+//! │ dictionary  block  block … │ dictionary  block  block … │         │        │      │
+//! └────────────────────────────┴────────────────────────────┴─────────┴────────┴──────┘
+//!               │
+//!               65,536 values under the smallest encoding, with a checksum;
+//!               minimum, maximum, sum and nulls stand in the column's record
+//! ```
+//!
+//! `format-spec/` defines every byte, `ARCHITECTURE.md` is the map of the code.
+//!
+//! # Features
+//!
+//! `sql` (on by default) is the session, and with it DataFusion; `parquet` (on by default) is
+//! Parquet input. Without both, the library reads and writes tables, and compiles in a minute.
 
+#![cfg_attr(
+    not(feature = "sql"),
+    expect(dead_code, reason = "the executor and parts of what it reads are called by SQL only")
+)]
+
+// The modules, in the order in which a byte travels from a file of rows to a segment and back to
+// an answer; each imports only from those before it.
 pub mod error; // the eight kinds of failure
 pub mod limits; // every maximum that a reader believes
 pub mod bytes; // checked little-endian cursor and writer
@@ -19,8 +113,37 @@ pub mod query; // the executor: pruning, filters, groups, orders
 pub mod maintain; // compaction, deletion, partitions
 #[cfg(feature = "sql")]
 pub mod sql; // DataFusion, which nothing else knows
+#[doc(hidden)]
+pub mod internal; // what `sty`, tests, fuzz targets and benchmarks use beside the names below
 
+// Failure.
 pub use error::{Error, Result};
+
+// Stores, tables, and their columns.
+pub use encoding::Profile;
+pub use model::{Column, ColumnId, DataType, Schema, TimeUnit};
+pub use store::{Snapshot, Store, Table, TableOptions, TableWriter};
+
+// Rows in.
+pub use ingest::arrange::{Arrange, SortBy};
+pub use ingest::load::{InputReport, LoadOptions, LoadReport, load, load_batches};
+pub use ingest::rejects::{OnError, Reject};
+pub use ingest::resume::{CommitEvery, IfLoaded};
+pub use ingest::sources::csv::Guess;
+pub use ingest::sources::{CsvOptions, Input, TextEncoding, expand};
+
+// SQL.
+#[cfg(feature = "sql")]
+pub use sql::{
+    BatchStream, Canceller, Parameters, Session, SessionOptions, SqlExpressions, Statement,
+};
+
+// Rows out without SQL, and maintenance.
+pub use maintain::{Alteration, CompactOptions, CompactReport, Partition};
+pub use maintain::{BlockPlace, blocks, read_block};
+pub use maintain::{alter, compact, drop_partitions, partitions};
+pub use manifest::WriteVolume;
+pub use store::{Commit, VerifyReport, verify::verify};
 
 #[cfg(target_endian = "big")]
 compile_error!(

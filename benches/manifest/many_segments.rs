@@ -8,12 +8,12 @@ use arrow_array::{
     ArrayRef, Float64Array, Int64Array, RecordBatch, StringArray, TimestampMicrosecondArray,
 };
 use rayon::prelude::*;
-use stylobate::encoding::{Options, Profile};
-use stylobate::error::{Error, Result};
-use stylobate::ingest::columns::{SegmentBuilder, SegmentLimits, match_columns};
-use stylobate::model::{Arrangement, DataType, PartitionKey, Schema};
-use stylobate::segment::writer::encode;
-use stylobate::store::{Changes, DataFiles, Edit, NewSegment, Store, TableOptions};
+use stylobate::internal::encoding::Options;
+use stylobate::internal::ingest::{SegmentBuilder, SegmentLimits, match_columns};
+use stylobate::internal::model::{Arrangement, PartitionKey};
+use stylobate::internal::segment::encode;
+use stylobate::internal::store::{Changes, DataFiles, Edit, NewSegment};
+use stylobate::{DataType, Error, Profile, Result, Schema, Store, TableOptions};
 
 /// Rows of a segment.
 const ROWS: i64 = 10;

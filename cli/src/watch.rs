@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use stylobate::Error;
-use stylobate::sql::Session;
+use stylobate::{Error, Session};
 
 use crate::errors::Failure;
 use crate::signals;

@@ -8,10 +8,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use stylobate::Result;
-use stylobate::ingest::sources::{
-    CsvChunk, CsvChunks, CsvOptions, CsvSchema, infer, parse_chunk, parse_good_rows,
+use stylobate::internal::ingest::csv::{
+    CsvChunk, CsvChunks, CsvSchema, infer, parse_chunk, parse_good_rows,
 };
+use stylobate::{CsvOptions, Result};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(([flags, delimiter, small, rows], text)) = bytes.split_first_chunk::<4>() else {

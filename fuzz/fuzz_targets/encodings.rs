@@ -7,14 +7,14 @@ use std::fmt::Debug;
 
 use arrow_buffer::BooleanBuffer;
 use libfuzzer_sys::fuzz_target;
-use stylobate::block::Reader;
-use stylobate::encoding::bools::{self, Bools};
-use stylobate::encoding::floats::{self, Float, Floats};
-use stylobate::encoding::ints::{self, Ints};
-use stylobate::encoding::strings::{self, Strings, StringsOut};
-use stylobate::encoding::wide::{self, Wide};
-use stylobate::encoding::{Encoding, Options, Profile, Sink, Source, Word};
-use stylobate::model::DataType;
+use stylobate::internal::block::Reader;
+use stylobate::internal::encoding::bools::{self, Bools};
+use stylobate::internal::encoding::floats::{self, Float, Floats};
+use stylobate::internal::encoding::ints::{self, Ints};
+use stylobate::internal::encoding::strings::{self, Strings, StringsOut};
+use stylobate::internal::encoding::wide::{self, Wide};
+use stylobate::internal::encoding::{Encoding, Options, Sink, Source, Word};
+use stylobate::{DataType, Profile};
 
 /// Types for blocks of arbitrary bytes.
 const TYPES: [&str; 10] = [

@@ -7,11 +7,10 @@ use std::io::Cursor;
 use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
-use stylobate::Result;
-use stylobate::ingest::sources::json::{
+use stylobate::internal::ingest::json::{
     JsonChunk, JsonChunks, JsonOptions, JsonSchema, infer, parse_rows,
 };
-use stylobate::model::DataType;
+use stylobate::{DataType, Result};
 
 fuzz_target!(|bytes: &[u8]| {
     let Some(([flags, small, rows], text)) = bytes.split_first_chunk::<3>() else { return };

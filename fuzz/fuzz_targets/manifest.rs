@@ -5,9 +5,10 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use stylobate::disk::Mapped;
-use stylobate::manifest::ledger::parse_file;
-use stylobate::manifest::{Chunk, ChunkRef, LedgerRef, Root, codec};
+use stylobate::internal::disk::Mapped;
+use stylobate::internal::manifest::{
+    Chunk, ChunkRef, LedgerRef, Root, parse_ledger, read_current, write_current,
+};
 
 /// Offset of a root's generation, and of the id and count of a chunk or ledger: just after the
 /// envelope of 40 bytes.
@@ -18,8 +19,8 @@ fuzz_target!(|bytes: &[u8]| match bytes.first_chunk::<8>() {
     Some(b"STYCHNK\0") => chunk(bytes),
     Some(b"STYLEDG\0") => ledger(bytes),
     _ => {
-        if let Ok(generation) = codec::read_current(bytes) {
-            assert_eq!(codec::write_current(generation), bytes);
+        if let Ok(generation) = read_current(bytes) {
+            assert_eq!(write_current(generation), bytes);
         }
     }
 });
@@ -42,7 +43,7 @@ fn ledger(bytes: &[u8]) {
     let Some(sources) = rest.first_chunk() else { return };
     let sources = u32::from_le_bytes(*sources);
     let expected = LedgerRef { id: *id, length: bytes.len() as u64, crc: 0, sources };
-    if let Ok(found) = parse_file(bytes, &expected) {
+    if let Ok(found) = parse_ledger(bytes, &expected) {
         assert_eq!(found.len(), sources as usize);
     }
 }

@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use libfuzzer_sys::fuzz_target;
-use stylobate::disk::Mapped;
-use stylobate::segment::{Column, Segment};
+use stylobate::internal::disk::Mapped;
+use stylobate::internal::segment::{Column, Segment};
 
 /// The most rows decoded at each end of a block: a few bytes may encode a million rows.
 const ROWS: usize = 2048;

@@ -28,24 +28,25 @@ pub struct Arrange {
     /// Compiles the expressions.
     pub compile: Option<Arc<dyn Compile>>,
     /// The arrangement of the table, if it exists.
+    #[doc(hidden)]
     pub table: Option<Arrangement>,
 }
 
 impl Arrange {
     /// The expression compiler; by default one that knows columns only.
-    pub fn compile(&self) -> Arc<dyn Compile> {
+    pub(crate) fn compile(&self) -> Arc<dyn Compile> {
         self.compile.clone().unwrap_or_else(|| Arc::new(ColumnsOnly))
     }
 
     /// Whether rows are partitioned.
-    pub fn is_partitioned(&self) -> bool {
+    pub(crate) fn is_partitioned(&self) -> bool {
         let table = self.table.as_ref().is_some_and(|table| !table.partition_by.is_empty());
         table || !self.partition_by.is_empty()
     }
 
     /// The arrangement of the table after this load. An existing table keeps its own: requesting
     /// another one is an error.
-    pub fn resolve(&self, schema: &Schema) -> Result<Arrangement> {
+    pub(crate) fn resolve(&self, schema: &Schema) -> Result<Arrangement> {
         let partition_by = match self.partition_by.as_slice() {
             [] => Vec::new(),
             requests => partition_keys(requests, schema, &*self.compile())?,

@@ -49,6 +49,7 @@ pub struct LoadOptions {
     /// The profile to encode with; `None` for the table's.
     pub profile: Option<Profile>,
     /// For tests: force this encoding wherever it applies.
+    #[doc(hidden)]
     pub force: Option<Encoding>,
     /// What to do with inputs that were loaded before.
     pub if_loaded: IfLoaded,

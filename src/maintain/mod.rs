@@ -5,11 +5,11 @@
 //! beside the old ones, and commits edits of the segment list; readers keep the generation that
 //! they hold.
 
-pub mod alter; // columns added, dropped, renamed, widened
-pub mod compact; // merges small and overlapping segments
-pub mod modify; // deletes or updates rows by a condition
-pub mod read; // reads a whole table, block by block
-pub mod partitions; // lists and drops partitions
+pub(crate) mod alter; // columns added, dropped, renamed, widened
+pub(crate) mod compact; // merges small and overlapping segments
+pub(crate) mod modify; // deletes or updates rows by a condition
+pub(crate) mod read; // reads a whole table, block by block
+pub(crate) mod partitions; // lists and drops partitions
 
 pub use alter::{Alteration, alter};
 pub use compact::{CompactOptions, CompactReport, compact};

@@ -116,6 +116,7 @@ pub enum Physical {
 
 impl DataType {
     /// The representation of this type in memory.
+    #[doc(hidden)]
     pub fn physical(&self) -> Physical {
         use WordWidth::{W8, W16, W32, W64};
         let word = |width, signed| Physical::Word { width, signed };
@@ -141,6 +142,7 @@ impl DataType {
 
     /// The least and the greatest stored number, if the type allows fewer than its physical type: a
     /// time is within a day, and a decimal has no more digits than its precision.
+    #[doc(hidden)]
     pub fn bounds(&self) -> Option<(i128, i128)> {
         match self {
             DataType::Time { unit } => Some((0, i128::from(unit.per_second()) * 86_400 - 1)),
@@ -191,6 +193,7 @@ impl DataType {
     /// null → any type; integer → wider integer; integer and f32 → f64 (for 64-bit integers it
     /// depends on the values: the caller checks [`DataType::widens_exactly_if`]); date → timestamp
     /// without a zone; coarser timestamp → finer. A number never becomes text.
+    #[doc(hidden)]
     pub fn join(&self, other: &DataType) -> Option<DataType> {
         use DataType::{Date, Decimal, Float32, Float64, Null, Time, Timestamp};
         if self == other {
@@ -230,6 +233,7 @@ impl DataType {
 
     /// Whether widening `self` to `to` is exact only for some values (a 64-bit integer to f64, a
     /// coarse timestamp to a finer one), so that the caller must check minimum and maximum.
+    #[doc(hidden)]
     pub fn widens_exactly_if(&self, to: &DataType) -> bool {
         matches!(
             (self, to),
@@ -317,7 +321,7 @@ impl TimeUnit {
     }
 
     /// From Arrow's unit.
-    pub fn from_arrow(unit: ArrowUnit) -> Self {
+    pub(crate) fn from_arrow(unit: ArrowUnit) -> Self {
         match unit {
             ArrowUnit::Second => TimeUnit::Second,
             ArrowUnit::Millisecond => TimeUnit::Millisecond,
@@ -327,6 +331,7 @@ impl TimeUnit {
     }
 
     /// Units in a second.
+    #[doc(hidden)]
     pub fn per_second(self) -> i64 {
         match self {
             TimeUnit::Second => 1,

@@ -33,7 +33,7 @@ pub struct Schema {
 impl Schema {
     /// A schema from stored parts; refuses duplicate names, duplicate ids and ids not below
     /// `next_id`.
-    pub fn from_parts(columns: Vec<Column>, next_id: u32) -> Result<Self> {
+    pub(crate) fn from_parts(columns: Vec<Column>, next_id: u32) -> Result<Self> {
         let mut names = std::collections::HashSet::new();
         let mut ids = std::collections::HashSet::new();
         for column in &columns {
@@ -96,7 +96,7 @@ impl Schema {
     }
 
     /// The id that the next new column gets.
-    pub fn next_id(&self) -> u32 {
+    pub(crate) fn next_id(&self) -> u32 {
         self.next_id
     }
 
@@ -106,7 +106,7 @@ impl Schema {
     }
 
     /// Position of the column with this name, or an error that lists the columns.
-    pub fn expect(&self, name: &str) -> Result<usize> {
+    pub(crate) fn expect(&self, name: &str) -> Result<usize> {
         self.position(name).ok_or_else(|| {
             let names: Vec<&str> =
                 self.columns.iter().take(20).map(|column| &*column.name).collect();
@@ -119,7 +119,7 @@ impl Schema {
     }
 
     /// Removes a column. Its id is not issued again.
-    pub fn remove(&mut self, position: usize) -> Result<()> {
+    pub(crate) fn remove(&mut self, position: usize) -> Result<()> {
         if self.columns.len() < 2 {
             return Err(Error::InvalidInput("a table has at least one column".into()));
         }
@@ -130,7 +130,7 @@ impl Schema {
     }
 
     /// Renames a column; no other column may have the new name.
-    pub fn rename(&mut self, position: usize, name: &str) -> Result<()> {
+    pub(crate) fn rename(&mut self, position: usize, name: &str) -> Result<()> {
         check_name(name)?;
         if self.position(name).is_some_and(|known| known != position) {
             return Err(named_twice(name));
@@ -142,6 +142,7 @@ impl Schema {
     }
 
     /// Widens a column in place; the caller has checked the lattice.
+    #[doc(hidden)]
     pub fn set_type(&mut self, position: usize, data_type: DataType) {
         if let Some(column) = self.columns.get_mut(position) {
             column.data_type = data_type;

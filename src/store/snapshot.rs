@@ -113,27 +113,29 @@ impl Snapshot {
     }
 
     /// The root's references to chunks.
-    pub fn chunks(&self) -> &[ChunkRef] {
+    pub(crate) fn chunks(&self) -> &[ChunkRef] {
         &self.inner.root.chunks
     }
 
     /// The directory of the table.
+    #[doc(hidden)]
     pub fn dir(&self) -> &TableDir {
         &self.inner.dir
     }
 
     /// The disk that the table is on.
-    pub fn disk(&self) -> &dyn Disk {
+    pub(crate) fn disk(&self) -> &dyn Disk {
         &*self.inner.disk
     }
 
     /// The root of this generation.
+    #[doc(hidden)]
     pub fn root(&self) -> &Root {
         &self.inner.root
     }
 
     /// A chunk, opened at first use. `None` past the last one.
-    pub fn chunk(&self, at: usize) -> Result<Option<Arc<Chunk>>> {
+    pub(crate) fn chunk(&self, at: usize) -> Result<Option<Arc<Chunk>>> {
         let Some((slot, reference)) = self.inner.chunks.get(at).zip(self.inner.root.chunks.get(at))
         else {
             return Ok(None);
@@ -146,6 +148,7 @@ impl Snapshot {
     }
 
     /// All segments, in the order of their rows.
+    #[doc(hidden)]
     pub fn segments(&self) -> Result<Arc<Vec<SegmentEntry>>> {
         if let Some(segments) = self.inner.segments.get() {
             return Ok(Arc::clone(segments));
@@ -163,6 +166,7 @@ impl Snapshot {
     /// Statistics of a column in the manifest, one entry for each of [`Snapshot::segments`]; `None`
     /// where the segment lacks the column (all its rows are null). Reads only this column's section
     /// of each chunk.
+    #[doc(hidden)]
     pub fn column_stats(&self, column: ColumnId) -> Result<Vec<Option<ColumnStats>>> {
         let mut all = Vec::new();
         for at in 0..self.inner.root.chunks.len() {
@@ -172,12 +176,12 @@ impl Snapshot {
     }
 
     /// The number of segments in a chunk.
-    pub fn segments_of_chunk(&self, at: usize) -> Result<usize> {
+    pub(crate) fn segments_of_chunk(&self, at: usize) -> Result<usize> {
         Ok(self.chunk(at)?.map_or(0, |chunk| chunk.count()))
     }
 
     /// [`Snapshot::column_stats`] of one chunk.
-    pub fn column_stats_of_chunk(
+    pub(crate) fn column_stats_of_chunk(
         &self,
         column: ColumnId,
         at: usize,
@@ -193,12 +197,13 @@ impl Snapshot {
     }
 
     /// All entries of the ledger, oldest first.
+    #[doc(hidden)]
     pub fn sources(&self) -> Result<Vec<LoadedSource>> {
         commit::sources(&*self.inner.disk, &self.inner.dir, &self.inner.root)
     }
 
     /// The order of all rows of the table by a column, as far as the manifest proves it.
-    pub fn column_order(&self, column: ColumnId) -> Result<Order> {
+    pub(crate) fn column_order(&self, column: ColumnId) -> Result<Order> {
         let known = self.column_stats(column)?;
         let mut segments = known.iter().map(|known| known.as_ref().map(|known| &known.stats));
         let Some(Some(first)) = segments.next() else { return Ok(Order::default()) };
@@ -209,7 +214,7 @@ impl Snapshot {
     /// An estimate of the number of distinct values of a column, without null: that of the segment
     /// with most of them, because segments of a table tend to repeat each other's values. `None` if
     /// it is unknown for some segment.
-    pub fn distinct_values(&self, column: ColumnId) -> Result<Option<u64>> {
+    pub(crate) fn distinct_values(&self, column: ColumnId) -> Result<Option<u64>> {
         let known = self.column_stats(column)?;
         let each =
             known.iter().map(|known| known.as_ref().map_or(Some(0), |known| known.stats.distinct));
@@ -227,12 +232,14 @@ impl Snapshot {
     }
 
     /// The file that holds a segment.
+    #[doc(hidden)]
     pub fn path(&self, segment: &SegmentEntry) -> PathBuf {
         self.inner.dir.data_file(&segment.partition, &segment.file)
     }
 
     /// The mapped file that holds a segment, from the store's cache of mappings. The segment is its
     /// range `offset..offset + length`, which may be beyond the end of a damaged file.
+    #[doc(hidden)]
     pub fn map(&self, segment: &SegmentEntry) -> Result<Arc<Mapped>> {
         let path = self.path(segment);
         self.inner.caches.mappings.get(&*self.inner.disk, &path).map_err(|error| {
@@ -247,6 +254,7 @@ impl Snapshot {
 
     /// An open segment, from the store's cache: its parts are parsed and verified only once while
     /// it stays there.
+    #[doc(hidden)]
     pub fn open_segment(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
         let key = (entry.file, entry.offset, entry.uuid);
         let open = || open_segment(entry, self.map(entry)?, self.path(entry));
@@ -254,7 +262,7 @@ impl Snapshot {
     }
 
     /// Opens segments one after the other, and prefetches the ends of the next ones.
-    pub fn open_segments<'a>(
+    pub(crate) fn open_segments<'a>(
         &'a self,
         entries: &'a [&SegmentEntry],
     ) -> impl Iterator<Item = Result<Arc<Segment>>> + 'a {
@@ -274,7 +282,7 @@ impl Snapshot {
 
     /// Prefetches the parts of a segment that opening it reads, unless it is in the cache; does not
     /// wait. A missing file is reported only when the segment is opened.
-    pub fn prefetch(&self, entry: &SegmentEntry) {
+    pub(crate) fn prefetch(&self, entry: &SegmentEntry) {
         if !self.inner.caches.segments.has(&(entry.file, entry.offset, entry.uuid))
             && let Ok(mapped) = self.map(entry)
         {

@@ -24,7 +24,7 @@ impl Store {
     }
 
     /// The store in a directory of `disk`.
-    pub fn open_with(disk: Arc<dyn Disk>, path: impl Into<PathBuf>) -> Store {
+    pub(crate) fn open_with(disk: Arc<dyn Disk>, path: impl Into<PathBuf>) -> Store {
         Store { path: path.into(), disk, caches: Arc::default() }
     }
 

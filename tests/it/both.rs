@@ -5,8 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
 use arrow_array::RecordBatch;
-use stylobate::sql::{Parameters, Session, SessionOptions};
-use stylobate::store::Store;
+use stylobate::{Parameters, Session, SessionOptions, Store};
 
 /// An answer, or the message of the error.
 pub(crate) type Answer = Result<Vec<RecordBatch>, String>;

@@ -8,10 +8,9 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_data::ArrayData;
-use stylobate::disk::Mapped;
-use stylobate::model::{ColumnId, DataType};
-use stylobate::segment::writer::{InputColumn, SegmentInput};
-use stylobate::segment::{EncodedSegment, Segment};
+use stylobate::internal::disk::Mapped;
+use stylobate::internal::segment::{EncodedSegment, InputColumn, Segment, SegmentInput};
+use stylobate::{ColumnId, DataType};
 
 /// Every type of the format.
 pub(crate) const TYPES: [&str; 20] = [

@@ -4,10 +4,9 @@
 //! `STY_DAMAGE=n` makes n times as many attempts.
 
 use arrow_array::{Array, ArrayRef};
-use stylobate::block::{self, Stats};
-use stylobate::model::DataType;
-use stylobate::segment::footer::TAIL_BYTES;
-use stylobate::segment::{BlockPlace, ColumnRecord, Footer};
+use stylobate::DataType;
+use stylobate::internal::block::{self, Stats};
+use stylobate::internal::segment::{BlockPlace, ColumnRecord, Footer, TAIL_BYTES};
 
 use crate::columns::{assert_same, expected, open, read_all};
 use crate::golden::all;

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, Int32Array, StringViewArray};
-use stylobate::encoding::{Options, Profile};
-use stylobate::model::{ColumnId, DataType};
-use stylobate::segment::writer::{InputColumn, SegmentInput, encode};
+use stylobate::internal::encoding::Options;
+use stylobate::internal::segment::{InputColumn, SegmentInput, encode};
+use stylobate::{ColumnId, DataType, Profile};
 
 use crate::columns::{assert_same, bytes_of, read_all};
 

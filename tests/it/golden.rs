@@ -6,9 +6,9 @@
 
 use std::path::PathBuf;
 
-use stylobate::encoding::{Encoding, Options, Profile};
-use stylobate::model::DataType;
-use stylobate::segment::writer::{SegmentInput, encode};
+use stylobate::internal::encoding::{Encoding, Options};
+use stylobate::internal::segment::{SegmentInput, encode};
+use stylobate::{DataType, Profile};
 
 use crate::columns::{LONG, SHAPES, TYPES, assert_same, bytes_of, expected, input, open, read_all};
 

@@ -4,9 +4,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 
-use stylobate::Error;
-use stylobate::ingest::load::LoadOptions;
-use stylobate::ingest::sources::{CsvOptions, Input};
+use stylobate::{CsvOptions, Error, Input, LoadOptions};
 
 use super::loading::{
     Database, data_type, files_in, options, schema, segment_bytes, stored_types, text, values,

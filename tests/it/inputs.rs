@@ -8,9 +8,7 @@ use std::sync::Arc;
 use arrow_array::types::Int32Type;
 use arrow_array::{ArrayRef, DictionaryArray, Int64Array, RecordBatch, Time64MicrosecondArray};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
-use stylobate::Error;
-use stylobate::ingest::load::LoadOptions;
-use stylobate::ingest::sources::{Input, expand};
+use stylobate::{Error, Input, LoadOptions, expand};
 
 use super::loading::{Database, options, schema, values};
 
@@ -174,7 +172,7 @@ fn directories_of_a_partitioned_table_are_columns() {
     db.load("u", expand(&some).unwrap(), &without).unwrap();
     assert_eq!(schema(&db.table("u")), ["v: int64", "year: int64"]);
     // The type of a partition's column can be given like any other's.
-    let csv = stylobate::ingest::sources::CsvOptions {
+    let csv = stylobate::CsvOptions {
         schema: vec![("year".into(), "utf8".parse().unwrap())],
         ..Default::default()
     };

@@ -4,11 +4,10 @@ use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
 
 use arrow_array::ArrayRef;
-use stylobate::Result;
-use stylobate::ingest::load::{LoadOptions, LoadReport, load};
-use stylobate::ingest::sources::{Input, expand};
-use stylobate::model::{DataType, Schema};
-use stylobate::store::{Snapshot, Store, Table, TableOptions};
+use stylobate::{
+    DataType, Input, LoadOptions, LoadReport, Result, Schema, Snapshot, Store, Table, TableOptions,
+    expand, load,
+};
 
 /// A store that is removed after the test.
 pub(crate) struct Database {

@@ -8,10 +8,7 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
-use stylobate::encoding::Profile;
-use stylobate::ingest::load::LoadOptions;
-use stylobate::ingest::sources::{CsvOptions, Input};
-use stylobate::store::{Snapshot, Table};
+use stylobate::{CsvOptions, Input, LoadOptions, Profile, Snapshot, Table};
 
 use super::loading::{Database, each_block, options};
 

@@ -4,10 +4,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use stylobate::Error;
-use stylobate::ingest::load::LoadOptions;
-use stylobate::ingest::rejects::OnError;
-use stylobate::ingest::sources::{CsvOptions, Input};
+use stylobate::{CsvOptions, Error, Input, LoadOptions, OnError};
 
 use super::loading::{Database, data_type, files_in, options, schema, segment_bytes, text, values};
 

@@ -14,9 +14,7 @@ use sqllogictest::{
     ColumnType, DB, DBOutput, MakeConnection, Runner, default_normalizer, default_validator,
     strict_column_validator,
 };
-use stylobate::Error;
-use stylobate::sql::{Parameters, Session, SessionOptions};
-use stylobate::store::Store;
+use stylobate::{Error, Parameters, Session, SessionOptions, Store};
 
 /// Kinds of columns, as the letters after `query` name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
 use arrow_array::{ArrayRef, new_null_array};
-use stylobate::encoding::{Options, Profile};
-use stylobate::manifest::LoadedSource;
-use stylobate::model::{Arrangement, ColumnId, DataType, PartitionKey, Scalar, Schema, SortKey};
-use stylobate::segment::writer::{InputColumn, SegmentInput, encode};
-use stylobate::store::{
-    Changes, DataFile, Edit, NewSegment, Snapshot, Store, TableOptions, verify,
-};
+use stylobate::internal::encoding::Options;
+use stylobate::internal::manifest::LoadedSource;
+use stylobate::internal::model::{Arrangement, PartitionKey, Scalar, SortKey};
+use stylobate::internal::segment::{InputColumn, SegmentInput, encode};
+use stylobate::internal::store::{Changes, DataFile, Edit, NewSegment};
+use stylobate::{ColumnId, DataType, Profile, Schema, Snapshot, Store, TableOptions, verify};
 
 use crate::columns::{array, assert_same, bytes_of};
 
@@ -200,7 +199,7 @@ fn a_golden_table_keeps_its_arrangement_and_ledger() {
     let current = std::fs::metadata(golden().join("nights/CURRENT")).unwrap().len();
     assert_eq!(root.write_volume.written, stored + manifest + current);
     assert_same(&read(&snapshot).unwrap(), &expected("nights"), "golden table");
-    assert!(verify::verify(&snapshot).problems.is_empty());
+    assert!(verify(&snapshot).problems.is_empty());
 }
 
 #[test]
@@ -211,7 +210,7 @@ fn the_golden_table_reads_as_it_was_written() {
     let names: Vec<&str> = snapshot.schema().columns().iter().map(|c| &*c.name).collect();
     assert_eq!(names, ["number", "name", "extra"]);
     assert_same(&read(&snapshot).unwrap(), &expected("trees"), "golden table");
-    let report = verify::verify(&snapshot);
+    let report = verify(&snapshot);
     assert_eq!(
         (report.segments, report.rows, report.problems.len()),
         (3, 120, 0),
@@ -263,7 +262,7 @@ fn damaged_manifest_is_refused(table: &str) {
                 assert_same(&read, &right, what);
             }
             assert!(
-                !verify::verify(&snapshot).problems.is_empty(),
+                !verify(&snapshot).problems.is_empty(),
                 "{what} is not found in {}",
                 path.display()
             );

@@ -4,8 +4,9 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use stylobate::encoding::ints::{self, Ints};
-use stylobate::encoding::{Options, Profile, Sink, Source};
+use stylobate::Profile;
+use stylobate::internal::encoding::ints::{self, Ints};
+use stylobate::internal::encoding::{Options, Sink, Source};
 
 /// Rows of a block.
 const ROWS: usize = 1 << 16;
@@ -54,7 +55,7 @@ fn decode(criterion: &mut Criterion) {
     }
 }
 
-fn slices<W: stylobate::encoding::Word>(stream: &Ints<'_, u64>) {
+fn slices<W: stylobate::internal::encoding::Word>(stream: &Ints<'_, u64>) {
     let mut out: Vec<W> = Vec::with_capacity(SLICE);
     for start in (0..ROWS).step_by(SLICE) {
         out.clear();

@@ -9,13 +9,12 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch, StringViewArray};
 use arrow_schema::{DataType, Field, Schema as ArrowSchema};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use stylobate::expr::{Comparison, Expression, Function, Operand, Predicate, Traits};
-use stylobate::ingest::load::{LoadOptions, load_batches};
-use stylobate::model::{Column, Scalar, Schema};
-use stylobate::query::{
+use stylobate::internal::expr::{Comparison, Expression, Function, Operand, Predicate, Traits};
+use stylobate::internal::model::Scalar;
+use stylobate::internal::query::{
     Aggregate, AggregateFunction, Condition, Context, Fragment, GroupLimits, Output, Recorder, run,
 };
-use stylobate::store::{Snapshot, Store, TableOptions};
+use stylobate::{Column, LoadOptions, Schema, Snapshot, Store, TableOptions, load_batches};
 
 const ROWS: usize = 4 << 20;
 /// Rows of a stored batch.

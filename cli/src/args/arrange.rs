@@ -1,6 +1,6 @@
 //! `--sort-by` and `--partition-by`.
 
-use stylobate::ingest::arrange::SortBy;
+use stylobate::SortBy;
 
 /// The sort keys of `--sort-by`.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Options with a few named values.
 
 use clap::{Args, ValueEnum};
-use stylobate::encoding::Profile;
+use stylobate::Profile;
 
 use crate::printers::Format;
 

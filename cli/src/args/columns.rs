@@ -1,6 +1,6 @@
 //! Types of columns: `name:type,…`.
 
-use stylobate::model::DataType;
+use stylobate::DataType;
 
 /// Names and types of columns.
 #[derive(Clone, Debug, PartialEq, Eq)]

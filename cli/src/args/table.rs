@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
-use stylobate::store::{Snapshot, Store, Table, check_name};
+use stylobate::internal::store::check_name;
+use stylobate::{Snapshot, Store, Table};
 
 use crate::errors::Failure;
 

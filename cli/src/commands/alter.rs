@@ -3,8 +3,7 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use stylobate::maintain::{Alteration, alter};
-use stylobate::model::DataType;
+use stylobate::{Alteration, DataType, alter};
 
 use crate::args::columns::parse_column_type;
 use crate::args::table::TableArg;

@@ -13,8 +13,7 @@ use std::time::Instant;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use stylobate::sql::{Parameters, Session, SessionOptions};
-use stylobate::store::Store;
+use stylobate::{Parameters, Session, SessionOptions, Store};
 
 use crate::args::resources::ResourceArgs;
 use crate::args::statements::StatementArgs;

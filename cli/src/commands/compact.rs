@@ -5,9 +5,7 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use serde_json::{Value, json};
-use stylobate::encoding::Profile;
-use stylobate::maintain::{CompactOptions, CompactReport, compact};
-use stylobate::store::Table;
+use stylobate::{CompactOptions, CompactReport, Profile, Table, compact};
 
 use crate::args::arrange::{SortList, parse_sort};
 use crate::args::choices::{ProfileArg, ReportFormat};

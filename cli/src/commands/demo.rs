@@ -5,11 +5,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use clap::Args;
-use stylobate::ingest::load::{LoadOptions, load};
-use stylobate::ingest::sources::{CsvOptions, Input};
-use stylobate::model::Schema;
-use stylobate::sql::{Parameters, Session, SessionOptions};
-use stylobate::store::{Store, TableOptions};
+use stylobate::{
+    CsvOptions, Input, LoadOptions, Parameters, Schema, Session, SessionOptions, Store,
+    TableOptions, load,
+};
 use stylobate_gen::Generator;
 
 use crate::context::Context;

@@ -1,7 +1,7 @@
 //! `sty drop-partition`: drops partitions of a table.
 
 use clap::Args;
-use stylobate::maintain::drop_partitions;
+use stylobate::drop_partitions;
 
 use crate::args::table::TableArg;
 use crate::context::Context;

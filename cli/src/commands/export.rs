@@ -12,11 +12,8 @@ use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
-use stylobate::ingest::partition::{Partitions, partition_keys};
-use stylobate::maintain::{BlockPlace, blocks, read_block};
-use stylobate::model::ColumnId;
-use stylobate::sql::SqlExpressions;
-use stylobate::store::Snapshot;
+use stylobate::internal::ingest::{Partitions, partition_keys};
+use stylobate::{BlockPlace, ColumnId, Snapshot, SqlExpressions, blocks, read_block};
 
 use crate::args::arrange::{Expressions, parse_expressions};
 use crate::args::resources::ThreadsArg;

@@ -6,16 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, ValueEnum};
-use stylobate::encoding::Profile;
-use stylobate::ingest::arrange::Arrange;
-use stylobate::ingest::load::{LoadOptions, load, rejected_before};
-use stylobate::ingest::rejects::OnError;
-use stylobate::ingest::resume::{CommitEvery, IfLoaded};
-use stylobate::ingest::sources::csv::INFER_ROWS;
-use stylobate::ingest::sources::{CsvOptions, Input, TextEncoding, expand};
-use stylobate::model::Schema;
-use stylobate::sql::SqlExpressions;
-use stylobate::store::TableOptions;
+use stylobate::internal::ingest::csv::INFER_ROWS;
+use stylobate::internal::ingest::rejected_before;
+use stylobate::{
+    Arrange, CommitEvery, CsvOptions, IfLoaded, Input, LoadOptions, OnError, Profile, Schema,
+    SqlExpressions, TableOptions, TextEncoding, expand, load,
+};
 
 use crate::args::arrange::{Expressions, SortList, parse_expressions, parse_sort};
 use crate::args::choices::{ProfileArg, ReportFormat};

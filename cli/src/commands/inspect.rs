@@ -9,10 +9,11 @@ use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array}
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde_json::{Value, json};
-use stylobate::block::{Bound, Stats};
-use stylobate::model::{Column, DataType, Physical};
-use stylobate::segment;
-use stylobate::store::{SegmentEntry, Snapshot};
+use stylobate::internal::block::{Bound, Stats};
+use stylobate::internal::model::Physical;
+use stylobate::internal::segment;
+use stylobate::internal::store::SegmentEntry;
+use stylobate::{Column, DataType, Snapshot};
 
 use crate::args::table::TableArg;
 use crate::context::Context;

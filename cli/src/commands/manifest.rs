@@ -4,10 +4,11 @@ use std::io::Write as _;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
-use stylobate::block::Bound;
-use stylobate::manifest::{LoadedSource, Root};
-use stylobate::model::SortKey;
-use stylobate::store::{ColumnStats, Snapshot};
+use stylobate::Snapshot;
+use stylobate::internal::block::Bound;
+use stylobate::internal::manifest::{LoadedSource, Root};
+use stylobate::internal::model::SortKey;
+use stylobate::internal::store::ColumnStats;
 
 use crate::args::output::OutputArgs;
 use crate::args::table::TableArg;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
-use stylobate::maintain::{Partition, partitions};
+use stylobate::{Partition, partitions};
 
 use crate::args::choices::ListFormat;
 use crate::args::table::TableArg;

@@ -4,8 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use stylobate::sql::{Parameters, Session, SessionOptions, Statement};
-use stylobate::store::Store;
+use stylobate::{Parameters, Session, SessionOptions, Statement, Store};
 
 use crate::args::output::OutputArgs;
 use crate::args::resources::ResourceArgs;

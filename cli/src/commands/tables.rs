@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
-use stylobate::store::Store;
+use stylobate::Store;
 
 use crate::args::choices::ListFormat;
 use crate::context::Context;

@@ -1,7 +1,7 @@
 //! `sty verify`: checks every byte of a store.
 
 use clap::Args;
-use stylobate::store::verify;
+use stylobate::verify;
 
 use crate::args::table::ScopeArg;
 use crate::context::Context;
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
     for name in &tables {
         signals::check()?;
         let snapshot = store.table(name)?.snapshot()?;
-        let report = verify::verify(&snapshot);
+        let report = verify(&snapshot);
         for problem in report.problems {
             damaged += 1;
             Failure::from(problem).report(context.error_format, context.color_stderr());

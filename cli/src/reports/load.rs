@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use stylobate::ingest::load::{InputReport, LoadReport};
+use stylobate::{InputReport, LoadReport};
 
 use super::show_amplification;
 use crate::context::Context;

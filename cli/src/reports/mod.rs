@@ -3,7 +3,7 @@
 pub(crate) mod load;
 pub(crate) mod statement;
 
-use stylobate::manifest::WriteVolume;
+use stylobate::WriteVolume;
 
 /// A table's write amplification as the end of a sentence, or nothing if it is unknown.
 pub(crate) fn show_amplification(write_volume: &WriteVolume) -> String {

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
-use stylobate::query::stats::{Counters, Form, Statistic, Step};
-use stylobate::sql::{Operator, Statistics, StoreOperator};
+use stylobate::internal::query::{Counters, Form, Statistic, Step};
+use stylobate::internal::sql::{Operator, Statistics, StoreOperator};
 
 use crate::memory::PeakSampler;
 use crate::units::{show_count, show_counted, show_duration, show_size};

@@ -134,13 +134,13 @@ impl Input {
 
     /// XXH3-128 of the input's bytes before decompression, set once all of them have been read. Not
     /// set for a Parquet file that is read by its path.
-    pub fn hash(&self) -> Arc<OnceLock<Id>> {
+    pub(crate) fn hash(&self) -> Arc<OnceLock<Id>> {
         Arc::clone(&self.hash)
     }
 
     /// Opens the input and detects its compression by the first bytes, and its format by those or
     /// by the name.
-    pub fn open(self) -> Result<Opened> {
+    pub(crate) fn open(self) -> Result<Opened> {
         let Input { name, kind, encoding, consumed, hash } = self;
         let is_file = matches!(kind, InputKind::Path) && name.is_file();
         let raw: Bytes = match kind {

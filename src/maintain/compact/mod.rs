@@ -60,6 +60,7 @@ pub struct CompactOptions {
 
 impl CompactOptions {
     /// Whether a partition is to be compacted.
+    #[doc(hidden)]
     pub fn covers(&self, partition: &str) -> bool {
         self.partition.as_deref().is_none_or(|wanted| is_within(partition, wanted))
     }

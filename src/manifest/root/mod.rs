@@ -76,7 +76,7 @@ impl Default for TableOptions {
 
 impl TableOptions {
     /// Refuses sizes outside the format's limits.
-    pub fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let (block, segment) = (self.block_rows as usize, self.segment_rows as usize);
         if block == 0 || !block.is_multiple_of(limits::VECTOR) || block > limits::MAX_BLOCK_ROWS {
             return Err(Error::InvalidInput(format!(

@@ -50,6 +50,7 @@ impl BatchStream {
     }
 
     /// Ends the statement, and says what it has done and how long it took.
+    #[doc(hidden)]
     pub fn statistics(&mut self) -> Statistics {
         // What operators were about to do is counted when they are dropped.
         self.stream = None;

@@ -183,6 +183,7 @@ impl Session {
 
     /// Executes a statement like [`Session::execute`], but measures the time of each step for
     /// [`BatchStream::statistics`], at a small cost.
+    #[doc(hidden)]
     pub fn execute_timed(
         &self,
         statement: &Statement,
@@ -288,6 +289,7 @@ impl Session {
     }
 
     /// The notes about the statements since the last call, such as what was guessed about a file.
+    #[doc(hidden)]
     pub fn take_notes(&self) -> Vec<String> {
         self.tables.take_notes()
     }

@@ -10,6 +10,7 @@ use crate::manifest::{Id, SegmentEntry};
 impl TableWriter {
     /// Frees generations that nobody reads and that have been out of force for `keep` milliseconds,
     /// and removes their files.
+    #[doc(hidden)]
     pub fn free(&mut self, keep: u64) -> Result<Swept> {
         self.sweep(Scope::Everything, keep)
     }

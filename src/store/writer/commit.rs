@@ -12,6 +12,7 @@ use crate::model::{Column, ColumnId, Schema};
 impl TableWriter {
     /// Adds segments and puts `schema` in force, all or nothing; see
     /// [`TableWriter::commit_changes`].
+    #[doc(hidden)]
     pub fn commit(&mut self, schema: Schema, segments: Vec<NewSegment>) -> Result<Commit> {
         let mut changes = Changes { schema, ..self.changes() };
         if !segments.is_empty() {
@@ -25,6 +26,7 @@ impl TableWriter {
     ///
     /// After an error the old generation is in force or, if the disk failed at the very end, the
     /// new one. The next writer finds out; this one cannot write any more.
+    #[doc(hidden)]
     pub fn commit_changes(&mut self, changes: Changes) -> Result<Commit> {
         if self.state == CommitState::Unknown {
             return Err(Error::InvalidInput(

@@ -188,26 +188,30 @@ impl TableWriter {
     }
 
     /// A handle that makes data files, on any thread.
+    #[doc(hidden)]
     pub fn data_files(&self) -> DataFiles {
         self.files.clone()
     }
 
     /// A new data file.
+    #[doc(hidden)]
     pub fn new_data_file(&self) -> Result<DataFile> {
         self.files.create()
     }
 
     /// How rows are arranged.
+    #[doc(hidden)]
     pub fn arrangement(&self) -> Arrangement {
         self.base.as_ref().map_or_else(Arrangement::default, |root| root.arrangement.clone())
     }
 
     /// The generation in force, `None` before the first commit.
-    pub fn base(&self) -> Option<&Root> {
+    pub(crate) fn base(&self) -> Option<&Root> {
         self.base.as_ref()
     }
 
     /// The segments in force, in the order of their rows.
+    #[doc(hidden)]
     pub fn segments(&self) -> Result<Vec<SegmentEntry>> {
         let mut all = Vec::new();
         for reference in self.base.iter().flat_map(|root| &root.chunks) {
@@ -221,7 +225,10 @@ impl TableWriter {
 
     /// Statistics of a column, one entry for each of [`TableWriter::segments`]; `None` where the
     /// segment lacks it.
-    pub fn column_stats_by_segment(&self, column: ColumnId) -> Result<Vec<Option<ColumnStats>>> {
+    pub(crate) fn column_stats_by_segment(
+        &self,
+        column: ColumnId,
+    ) -> Result<Vec<Option<ColumnStats>>> {
         let mut all = Vec::new();
         for reference in self.base.iter().flat_map(|root| &root.chunks) {
             let chunk = manifest_commit::open(&*self.disk, &self.dir, reference)?;
@@ -234,14 +241,14 @@ impl TableWriter {
     }
 
     /// Opens a segment in force.
-    pub fn open_segment(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
+    pub(crate) fn open_segment(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
         let path = self.dir.data_file(&entry.partition, &entry.file);
         let mapped = Arc::new(self.disk.map(&path)?);
         Ok(Arc::new(open_segment(entry, mapped, path)?))
     }
 
     /// Opens a segment that was written but not committed.
-    pub fn open_new(&self, segment: &NewSegment) -> Result<Arc<Segment>> {
+    pub(crate) fn open_new(&self, segment: &NewSegment) -> Result<Arc<Segment>> {
         let Some(partition) = self.files.lock().made.get(&segment.file).cloned() else {
             return Err(Error::InvalidInput(
                 "a segment is in a file that this writer did not make".into(),
@@ -254,7 +261,7 @@ impl TableWriter {
 
     /// Opens a file that holds one segment of `length` bytes and unlinks it, so that nothing is
     /// left of it once the segment is dropped.
-    pub fn open_unlinked(&self, file: DataFile, length: u64) -> Result<Arc<Segment>> {
+    pub(crate) fn open_unlinked(&self, file: DataFile, length: u64) -> Result<Arc<Segment>> {
         let (uuid, path) = (file.uuid, file.path.clone());
         drop(file);
         let mapped = Arc::new(self.disk.map(&path)?);
@@ -267,6 +274,7 @@ impl TableWriter {
     }
 
     /// All entries of the ledger, oldest first.
+    #[doc(hidden)]
     pub fn sources(&self) -> Result<Vec<LoadedSource>> {
         self.base.as_ref().map_or_else(
             || Ok(Vec::new()),
@@ -275,6 +283,7 @@ impl TableWriter {
     }
 
     /// The changes of a commit that changes nothing, as a starting point.
+    #[doc(hidden)]
     pub fn changes(&self) -> Changes {
         Changes {
             schema: self.schema.clone(),
@@ -287,7 +296,7 @@ impl TableWriter {
     }
 
     /// The number of segments in force, which is the index of an edit that appends.
-    pub fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.base.iter().flat_map(|root| &root.chunks).map(|chunk| chunk.segments as usize).sum()
     }
 }

@@ -18,7 +18,7 @@ use datafusion::optimizer::Optimizer;
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::collect;
 use datafusion::prelude::{SessionConfig, SessionContext};
-use stylobate::sql::{Parameters, Session, SessionOptions};
+use stylobate::{Parameters, Session, SessionOptions};
 
 use super::tables::Database;
 

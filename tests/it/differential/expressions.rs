@@ -1,6 +1,6 @@
 //! Random SQL expressions over columns.
 
-use stylobate::model::DataType;
+use stylobate::DataType;
 
 use super::random::Random;
 use super::spelling::Spelling;

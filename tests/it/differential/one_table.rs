@@ -1,8 +1,8 @@
 //! One table of up to thousands of rows, in segments of different kinds: missing and narrower
 //! columns, forced encodings.
 
-use stylobate::encoding::{Encoding, Options, Profile};
-use stylobate::model::{DataType, Schema};
+use stylobate::internal::encoding::{Encoding, Options};
+use stylobate::{DataType, Profile, Schema};
 
 use super::random::Random;
 use super::tables::{Database, Part, store};

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, StringArray};
-use stylobate::encoding::{Options, Profile};
-use stylobate::model::{DataType, Schema};
+use stylobate::internal::encoding::Options;
+use stylobate::{DataType, Profile, Schema};
 
 use super::engines::Engines;
 use super::random::Random;

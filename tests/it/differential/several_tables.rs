@@ -4,12 +4,10 @@
 
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch};
-use stylobate::encoding::Profile;
-use stylobate::ingest::arrange::{Arrange, SortBy};
-use stylobate::ingest::load::{LoadOptions, load_batches};
-use stylobate::maintain::{CompactOptions, compact};
-use stylobate::model::{DataType, Schema};
-use stylobate::store::{Store, TableOptions};
+use stylobate::{
+    Arrange, CompactOptions, DataType, LoadOptions, Profile, Schema, SortBy, Store, TableOptions,
+    compact, load_batches,
+};
 
 use super::random::Random;
 use super::tables::{Database, Table};

@@ -3,7 +3,7 @@
 //!
 //! Everything that depends on an order uses one that leaves only the order of equal rows open.
 
-use stylobate::model::DataType;
+use stylobate::DataType;
 
 use super::expressions::{Maker, is_number};
 use super::statements::{Order, Statement};

@@ -1,6 +1,6 @@
 //! The FROM clause: tables, subqueries over them, and joins of every kind.
 
-use stylobate::model::DataType;
+use stylobate::DataType;
 
 use super::expressions::{Maker, NamedQuery};
 use super::subqueries::are_alike;

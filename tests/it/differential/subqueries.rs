@@ -1,7 +1,7 @@
 //! Conditions with subqueries: IN, EXISTS, ANY, ALL and scalar ones, correlated or not. Many read
 //! the same table and differ only in their filter.
 
-use stylobate::model::DataType;
+use stylobate::DataType;
 
 use super::expressions::{Maker, is_moment, is_number};
 use super::tables::Column;

@@ -3,10 +3,10 @@
 use arrow_array::{Array, ArrayRef, RecordBatch, new_null_array};
 use arrow_cast::display::array_value_to_string;
 use arrow_schema::{DataType as ArrowType, SchemaRef};
-use stylobate::encoding::Options;
-use stylobate::model::{DataType, Schema};
-use stylobate::segment::writer::{InputColumn, SegmentInput, encode};
-use stylobate::store::{NewSegment, Store, TableOptions};
+use stylobate::internal::encoding::Options;
+use stylobate::internal::segment::{InputColumn, SegmentInput, encode};
+use stylobate::internal::store::NewSegment;
+use stylobate::{DataType, Schema, Store, TableOptions};
 
 use super::random::Random;
 use super::values::array;

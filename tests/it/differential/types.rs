@@ -1,6 +1,6 @@
 //! Random column types: all that a store holds, with decimals of every precision and scale.
 
-use stylobate::model::{DataType, TimeUnit};
+use stylobate::{DataType, TimeUnit};
 
 use super::random::Random;
 

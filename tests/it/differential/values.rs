@@ -7,7 +7,7 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_data::ArrayData;
-use stylobate::model::{DataType, TimeUnit};
+use stylobate::{DataType, TimeUnit};
 
 use super::random::{Random, mix};
 

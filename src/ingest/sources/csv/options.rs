@@ -27,14 +27,17 @@ pub struct CsvOptions {
     pub schema: Vec<(String, DataType)>,
     /// Columns from elsewhere, such as the path: `schema` may name them although the text lacks
     /// them.
+    #[doc(hidden)]
     pub external_columns: Vec<String>,
     /// Types of the table's columns by name, preferred where the sample fits them: a text column
     /// stays text even if this input has nothing but digits.
+    #[doc(hidden)]
     pub prior: Vec<(String, DataType)>,
     /// Rows of the first chunk to infer from.
     pub infer_rows: usize,
     /// Leave out rows that cannot be read ([`super::parse_good_rows`]), also when cutting chunks
     /// and inferring types.
+    #[doc(hidden)]
     pub skip_bad_rows: bool,
 }
 
@@ -58,12 +61,13 @@ impl Default for CsvOptions {
 
 impl CsvOptions {
     /// The defaults for a format: a tab as delimiter for TSV; for CSV it is detected.
-    pub fn for_format(format: Format) -> Self {
+    pub(crate) fn for_format(format: Format) -> Self {
         let delimiter = (format == Format::Tsv).then_some(b'\t');
         CsvOptions { delimiter, ..CsvOptions::default() }
     }
 
     /// Refuses delimiters and quotes that cannot work.
+    #[doc(hidden)]
     pub fn check(&self) -> Result<()> {
         let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | 0);
         let delimiter = self.delimiter.unwrap_or(COMMA);
