@@ -1,6 +1,9 @@
 //! The errors of the library: a few kinds, so that a caller (and an exit code) can tell them apart.
 
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
+
+use arrow_schema::ArrowError;
 
 /// A result of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -82,5 +85,50 @@ impl Error {
             }
             other => other,
         }
+    }
+}
+
+/// What Arrow refused, as one of our kinds. Only the caller knows which: stored bytes may be at
+/// fault, the rows that came in, or a type that is not handled.
+pub(crate) trait ArrowResult<T> {
+    /// Stored bytes are not what was written. The offset is that of the structure; see
+    /// [`Error::in_file`].
+    fn or_corrupt(self) -> Result<T>;
+    /// The caller's data or request is wrong.
+    fn or_invalid(self) -> Result<T>;
+    /// The caller's data or request is wrong: `what` (which file, what could not be done), and
+    /// then Arrow's message.
+    fn or_invalid_with(self, what: impl Display) -> Result<T>;
+    /// There is no code for the types concerned.
+    fn or_unsupported(self) -> Result<T>;
+}
+
+impl<T> ArrowResult<T> for std::result::Result<T, ArrowError> {
+    fn or_corrupt(self) -> Result<T> {
+        self.map_err(|error| Error::corrupt(0, error.to_string()))
+    }
+
+    fn or_invalid(self) -> Result<T> {
+        self.map_err(|error| Error::InvalidInput(error.to_string()))
+    }
+
+    fn or_invalid_with(self, what: impl Display) -> Result<T> {
+        self.map_err(|error| Error::InvalidInput(format!("{what}: {error}")))
+    }
+
+    fn or_unsupported(self) -> Result<T> {
+        self.map_err(|error| Error::Unsupported(error.to_string()))
+    }
+}
+
+/// Adds the path to an error of the operating system.
+pub(crate) trait IoResult<T> {
+    /// The error is about `path`.
+    fn with_path(self, path: impl AsRef<Path>) -> Result<T>;
+}
+
+impl<T> IoResult<T> for std::io::Result<T> {
+    fn with_path(self, path: impl AsRef<Path>) -> Result<T> {
+        self.map_err(|error| Error::io(path, error))
     }
 }

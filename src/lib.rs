@@ -94,25 +94,27 @@
     not(feature = "sql"),
     expect(dead_code, reason = "the executor and parts of what it reads are called by SQL only")
 )]
+// Without SQL, nothing asks for fragments or changes rows: the executor is there for tests alone.
+#![cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports))]
 
 // The modules, in the order in which a byte travels from a file of rows to a segment and back to
 // an answer; each imports only from those before it.
-pub mod error; // the eight kinds of failure
-pub mod limits; // every maximum that a reader believes
-pub mod bytes; // checked little-endian cursor and writer
-pub mod disk; // the only folder that touches the operating system
-pub mod model; // data types, schema, scalars
-pub mod encoding; // values <-> bytes
-pub mod block; // framed, checksummed, measured
-pub mod segment; // all columns of up to 2^20 rows in one run of bytes
-pub mod manifest; // generations: which segments there are
-pub mod store; // tables, snapshots, the writer
-pub mod expr; // predicates free of any engine's types
-pub mod ingest; // rows in: sources, column builders, the pipeline
-pub mod query; // the executor: pruning, filters, groups, orders
-pub mod maintain; // compaction, deletion, partitions
+mod error; // the eight kinds of failure
+mod limits; // every maximum that a reader believes
+mod bytes; // checked little-endian cursor and writer
+mod disk; // the only folder that touches the operating system
+mod model; // data types, schema, scalars
+mod encoding; // values <-> bytes
+mod block; // framed, checksummed, measured
+mod segment; // all columns of up to 2^20 rows in one run of bytes
+mod manifest; // generations: which segments there are
+mod store; // tables, snapshots, the writer
+mod expr; // predicates free of any engine's types
+mod ingest; // rows in: sources, column builders, the pipeline
+mod query; // the executor: pruning, filters, groups, orders
+mod maintain; // compaction, deletion, partitions
 #[cfg(feature = "sql")]
-pub mod sql; // DataFusion, which nothing else knows
+mod sql; // DataFusion, which nothing else knows
 #[doc(hidden)]
 pub mod internal; // what `sty`, tests, fuzz targets and benchmarks use beside the names below
 

@@ -2,52 +2,52 @@
 //! the bytes that are really there, before anything is allocated for it.
 
 /// Values in a vector, the unit of packing and of random access.
-pub const VECTOR: usize = 1024;
+pub(crate) const VECTOR: usize = 1024;
 /// Rows of a block by default.
-pub const BLOCK_ROWS: usize = 65_536;
+pub(crate) const BLOCK_ROWS: usize = 65_536;
 /// The most rows that a block may have.
-pub const MAX_BLOCK_ROWS: usize = 1 << 20;
+pub(crate) const MAX_BLOCK_ROWS: usize = 1 << 20;
 /// The most rows that a segment may have, and by default the number at which it is closed.
-pub const SEGMENT_ROWS: usize = 1 << 20;
+pub(crate) const SEGMENT_ROWS: usize = 1 << 20;
 /// Uncompressed bytes of a chunk inside a block, unless a single vector is larger.
-pub const CHUNK_BYTES: usize = 256 << 10;
+pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 /// The most uncompressed bytes that one chunk may claim (a vector of huge strings).
-pub const MAX_CHUNK_BYTES: usize = 1 << 30;
+pub(crate) const MAX_CHUNK_BYTES: usize = 1 << 30;
 /// The longest single text or binary value.
-pub const MAX_VALUE_BYTES: usize = 256 << 20;
+pub(crate) const MAX_VALUE_BYTES: usize = 256 << 20;
 /// The most columns of a table.
-pub const MAX_COLUMNS: usize = 65_536;
+pub(crate) const MAX_COLUMNS: usize = 65_536;
 /// The longest column name, in bytes.
-pub const MAX_NAME_BYTES: usize = 1024;
+pub(crate) const MAX_NAME_BYTES: usize = 1024;
 /// The longest table name, in bytes: it names a directory.
-pub const MAX_TABLE_NAME_BYTES: usize = 255;
+pub(crate) const MAX_TABLE_NAME_BYTES: usize = 255;
 /// The most bytes of text or binary values that one call decodes. A vector always fits.
-pub const MAX_BATCH_BYTES: usize = MAX_CHUNK_BYTES;
+pub(crate) const MAX_BATCH_BYTES: usize = MAX_CHUNK_BYTES;
 /// The most bytes of a dictionary's values.
-pub const MAX_DICTIONARY_BYTES: usize = 64 << 20;
+pub(crate) const MAX_DICTIONARY_BYTES: usize = 64 << 20;
 /// The most bytes of decoded words in all streams of a block, at every level of nesting. It bounds
 /// what an open block caches of them (runs, patches, unpacked codes). The longest hexadecimal text
 /// in the largest block needs half.
-pub const MAX_STREAM_BYTES: usize = 512 << 20;
+pub(crate) const MAX_STREAM_BYTES: usize = 512 << 20;
 /// How deep encodings may nest (run-length of delta of …).
-pub const MAX_ENCODING_DEPTH: usize = 6;
+pub(crate) const MAX_ENCODING_DEPTH: usize = 6;
 /// The most buffers of a block.
-pub const MAX_BUFFERS: usize = 4096;
+pub(crate) const MAX_BUFFERS: usize = 4096;
 /// The most segments of one chunk of the manifest.
-pub const MAX_CHUNK_SEGMENTS: usize = 4096;
+pub(crate) const MAX_CHUNK_SEGMENTS: usize = 4096;
 /// The most chunks that a root lists.
-pub const MAX_ROOT_CHUNKS: usize = 1 << 20;
+pub(crate) const MAX_ROOT_CHUNKS: usize = 1 << 20;
 /// Text bounds (min, max) are cut to this many bytes.
-pub const BOUND_BYTES: usize = 64;
+pub(crate) const BOUND_BYTES: usize = 64;
 /// The most values in a segment's dictionary.
-pub const MAX_DICTIONARY_VALUES: usize = SEGMENT_ROWS;
+pub(crate) const MAX_DICTIONARY_VALUES: usize = SEGMENT_ROWS;
 /// The most expressions that a table is partitioned by.
-pub const MAX_PARTITION_KEYS: usize = 16;
+pub(crate) const MAX_PARTITION_KEYS: usize = 16;
 /// The most columns that a table is sorted by.
-pub const MAX_SORT_KEYS: usize = 64;
+pub(crate) const MAX_SORT_KEYS: usize = 64;
 /// The longest text of an expression in a manifest.
-pub const MAX_EXPRESSION_BYTES: usize = 16 << 10;
+pub(crate) const MAX_EXPRESSION_BYTES: usize = 16 << 10;
 /// The longest text or binary value that names a partition, in bytes: it names a directory.
-pub const MAX_PARTITION_VALUE_BYTES: usize = 200;
+pub(crate) const MAX_PARTITION_VALUE_BYTES: usize = 200;
 /// The longest path of a source in a ledger.
-pub const MAX_PATH_BYTES: usize = 64 << 10;
+pub(crate) const MAX_PATH_BYTES: usize = 64 << 10;

@@ -55,7 +55,7 @@ def sort_rows(found):
 
 
 def without_ties(found):
-    """Drops the rows with the least last value, any of which may be in the answer of a LIMIT."""
+    """Drops the rows whose last value is the least: a LIMIT may return any of them."""
     last = found[-1]
     keep = compute.greater(last, compute.min(last))
     return [column.filter(keep) for column in found]

@@ -1,5 +1,7 @@
-"""Shared by ingest.py and versus.py: running commands, generated data, the machine, the queries."""
+"""Shared by ingest.py and versus.py: options, running commands, generated data, the machine, the
+queries."""
 
+import argparse
 import math
 import os
 import platform
@@ -13,6 +15,35 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 PEERS = HERE / "peers.py"
 QUERIES = HERE / "queries"
+
+
+def common_options(about, reports, rows, files):
+    """A parser with the options that both scripts have, and these defaults."""
+    parser = argparse.ArgumentParser(description=about)
+    parser.add_argument("--sty",
+                        type=Path,
+                        default=HERE / "../../target/release/sty",
+                        help="the binary")
+    parser.add_argument("--work",
+                        type=Path,
+                        default=HERE / "../../target/versus",
+                        help="data and stores go here")
+    parser.add_argument("--out", type=Path, help=f"where {reports} go [the work directory]")
+    parser.add_argument("--rows", type=int, default=rows)
+    parser.add_argument("--files", type=int, default=files)
+    parser.add_argument("--seed", type=int, default=1)
+    return parser
+
+
+def parse(parser):
+    """The options as given, with absolute paths. The binary must exist."""
+    parsed = parser.parse_args()
+    parsed.work, parsed.sty = parsed.work.resolve(), parsed.sty.resolve()
+    parsed.out = (parsed.out or parsed.work).resolve()
+    if not parsed.sty.exists():
+        parser.error(
+            f"{parsed.sty} does not exist: build it (cargo build --release) or name it with --sty")
+    return parsed
 
 
 def run(command, output=subprocess.DEVNULL, timeout=3600):
@@ -70,6 +101,15 @@ def version(command):
 
 def peer_command(engine, *rest):
     return [sys.executable, PEERS, engine, *rest]
+
+
+def sty_version(options):
+    return (version([options.sty, "--version"]) or "").removeprefix("sty ")
+
+
+def peer_versions(engines):
+    """The versions of the peers; None for one that cannot be imported."""
+    return {engine: version(peer_command(engine, "version")) for engine in engines}
 
 
 def machine():

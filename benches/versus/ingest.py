@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Ingest beside the peers: speed, memory, bytes on disk, and answers after it. See README.md."""
 
-import argparse
 import csv
 import io
 import json
@@ -13,7 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from common import HERE, generated_files, machine, peer_command, queries, remove, run, size, version
+from common import (common_options, generated_files, machine, parse, peer_command, peer_versions, queries,
+                    remove, run, size, sty_version)
 from engines import translate
 from peers import COLUMNS
 
@@ -325,22 +325,8 @@ def markdown(report):
 
 
 def options():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sty",
-                        type=Path,
-                        default=HERE / "../../target/release/sty",
-                        help="the binary")
-    parser.add_argument("--work",
-                        type=Path,
-                        default=HERE / "../../target/versus",
-                        help="data and stores go here")
-    parser.add_argument("--out",
-                        type=Path,
-                        help="where ingest.json and ingest.md go [the work directory]")
-    parser.add_argument("--rows", type=int, default=4_000_000)
-    parser.add_argument("--files", type=int, default=4)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--runs", type=int, default=3, help="rounds, of which the best counts")
+    parser = common_options(__doc__, "ingest.json and ingest.md", rows=4_000_000, files=4)
+    parser.add_argument("--runs", type=int, default=3, help="rounds; the best one counts")
     parser.add_argument("--formats",
                         default=",".join(FORMATS),
                         help="comma-separated: " + ", ".join(FORMATS))
@@ -351,15 +337,10 @@ def options():
         "duckdb, chdb, chdb-lowcardinality, hyper")
     parser.add_argument("--timeout", type=float, default=3600, help="seconds for any one run")
     parser.add_argument("--keep", action="store_true", help="keep the stores")
-    parsed = parser.parse_args()
-    parsed.work, parsed.sty = parsed.work.resolve(), parsed.sty.resolve()
-    parsed.out = (parsed.out or parsed.work).resolve()
+    parsed = parse(parser)
     parsed.formats = parsed.formats.split(",")
     if unknown := set(parsed.formats) - set(FORMATS):
         parser.error(f"no such format: {', '.join(unknown)}")
-    if not parsed.sty.exists():
-        parser.error(
-            f"{parsed.sty} does not exist: build it (cargo build --release) or name it with --sty")
     return parsed
 
 
@@ -367,11 +348,7 @@ def main():
     chosen = options()
     for directory in (chosen.work, chosen.out):
         directory.mkdir(parents=True, exist_ok=True)
-    versions = {"sty": (version([chosen.sty, "--version"]) or "").removeprefix("sty ")}
-    versions |= {
-        engine: version(peer_command(engine, "version"))
-        for engine in ["duckdb", "chdb", "hyper"]
-    }
+    versions = {"sty": sty_version(chosen)} | peer_versions(["duckdb", "chdb", "hyper"])
     names = contenders(chosen, versions)
     if chosen.engines:
         names = {

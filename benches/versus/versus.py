@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """Queries beside the peers: hot and cold times, memory, bytes on disk, answers. See README.md."""
 
-import argparse
 import importlib.util
 import json
 import os
@@ -15,7 +14,8 @@ import time
 from pathlib import Path
 
 from answers import difference
-from common import HERE, generated_files, machine, peer_command, queries, remove, run, size, version
+from common import (common_options, generated_files, machine, parse, peer_command, peer_versions, queries,
+                    remove, run, size, sty_version)
 from engines import NAMES, translate
 from process import Peer, Sty, evict, peak_memory
 from report import markdown, svg
@@ -252,27 +252,13 @@ def log_figures(result, what, of):
 
 
 def options():
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--sty",
-                        type=Path,
-                        default=HERE / "../../target/release/sty",
-                        help="the binary")
-    parser.add_argument("--work",
-                        type=Path,
-                        default=HERE / "../../target/versus",
-                        help="data and stores go here")
-    parser.add_argument("--out",
-                        type=Path,
-                        help="where versus.json, .md and .svg go [the work directory]")
+    parser = common_options(__doc__, "versus.json, .md and .svg", rows=20_000_000, files=8)
     parser.add_argument("--data",
                         type=Path,
                         help="a directory of Parquet files to use in place of generated ones")
     parser.add_argument("--sty-store",
                         type=Path,
                         help="our store of these, if it is there already (table `trips`)")
-    parser.add_argument("--rows", type=int, default=20_000_000)
-    parser.add_argument("--files", type=int, default=8)
-    parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--threads",
                         type=int,
                         default=os.cpu_count(),
@@ -306,17 +292,12 @@ def options():
                         type=float,
                         default=120,
                         help="seconds for one reply of an engine")
-    parsed = parser.parse_args()
-    parsed.work, parsed.sty = parsed.work.resolve(), parsed.sty.resolve()
-    parsed.out = (parsed.out or parsed.work).resolve()
+    parsed = parse(parser)
     for name, known in [("engines", ["sty", *NAMES]), ("sets", SETS), ("measure", MEASURES)]:
         setattr(parsed, name, getattr(parsed, name).split(","))
         if unknown := set(getattr(parsed, name)) - set(known):
             parser.error(f"--{name}: no such: {', '.join(unknown)}; there are {', '.join(known)}")
     parsed.only = {int(number) for number in parsed.only.split(",")} if parsed.only else None
-    if not parsed.sty.exists():
-        parser.error(
-            f"{parsed.sty} does not exist: build it (cargo build --release) or name it with --sty")
     return parsed
 
 
@@ -338,11 +319,8 @@ def main():
     files = sorted(chosen.data.resolve().glob("*.parquet")) if chosen.data else generated_files(
         chosen, "parquet")
     kinds = sorted({name.split("-")[0] for name in chosen.engines} - {"sty"})
-    versions = {
-        "sty": (version([chosen.sty, "--version"]) or "").removeprefix("sty "),
-        "python": platform.python_version()
-    }
-    versions |= {kind: version(peer_command(kind, "version")) for kind in kinds}
+    versions = {"sty": sty_version(chosen), "python": platform.python_version()}
+    versions |= peer_versions(kinds)
     stores = load(chosen, files, versions)
     results = []
     for name in chosen.sets:

@@ -139,6 +139,18 @@ impl Failure {
     }
 }
 
+/// Adds the path to an error of the operating system.
+pub(crate) trait IoResult<T> {
+    /// The error is about `path`.
+    fn with_path(self, path: impl AsRef<Path>) -> Result<T, Failure>;
+}
+
+impl<T> IoResult<T> for io::Result<T> {
+    fn with_path(self, path: impl AsRef<Path>) -> Result<T, Failure> {
+        self.map_err(|error| Failure::io(path.as_ref(), &error))
+    }
+}
+
 impl From<stylobate::Error> for Failure {
     fn from(error: stylobate::Error) -> Self {
         use stylobate::Error;

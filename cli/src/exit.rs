@@ -18,7 +18,7 @@ pub(crate) enum Exit {
     Rejected = 4,
     /// A memory, time or size limit was reached.
     Limit = 5,
-    /// There is no such store, table, column or file.
+    /// There is no such store, table, partition or file, or no such column outside of SQL.
     NotFound = 6,
     /// Ctrl-C, or a request to terminate.
     Interrupted = 130,
@@ -46,5 +46,5 @@ Exit codes:
     3  stored data is corrupt
     4  more input rows were rejected than allowed
     5  a memory, time or size limit was reached
-    6  no such store, table, column or file
+    6  no such store, table, partition or file; outside of SQL, no such column
   130  interrupted (Ctrl-C)";

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::errors::Failure;
+use crate::errors::{Failure, IoResult};
 
 /// An open destination of results.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl Output {
     /// The process's stdout.
     pub(crate) fn stdout() -> Result<Self, Failure> {
         let owned = io::stdout().as_fd().try_clone_to_owned();
-        let owned = owned.map_err(|error| Failure::io(Path::new("stdout"), &error))?;
+        let owned = owned.with_path("stdout")?;
         Ok(Output::Stream(File::from(owned)))
     }
 
@@ -51,11 +51,11 @@ impl Output {
             }
             Ok(found) if !found.is_file() => {
                 let device = OpenOptions::new().write(true).open(path);
-                return device.map(Output::Stream).map_err(|error| Failure::io(path, &error));
+                return device.map(Output::Stream).with_path(path);
             }
             Ok(_) if !force => return Err(already_exists(path)),
             // A symbolic link stays, and its target is replaced.
-            Ok(_) => path.canonicalize().map_err(|error| Failure::io(path, &error))?,
+            Ok(_) => path.canonicalize().with_path(path)?,
             Err(_) => path.to_path_buf(),
         };
         let directory = match target.parent() {
@@ -66,7 +66,7 @@ impl Output {
             .prefix(".sty-")
             .permissions(std::fs::Permissions::from_mode(0o666))
             .tempfile_in(directory)
-            .map_err(|error| Failure::io(directory, &error))?;
+            .with_path(directory)?;
         Ok(Output::File { temporary, target, force })
     }
 

@@ -44,7 +44,7 @@ fuzz_target!(|bytes: &[u8]| {
         panic!("smaller chunks fail")
     };
     let (whole, pieces) = (count(&schema, &whole), count(&schema, &pieces));
-    // Types are inferred chunk by chunk, so one of the two may fail where the other does not.
+    // Each chunk infers types for itself, so one of the two may fail and the other succeed.
     if let (Ok(whole), Ok(pieces)) = (whole, pieces) {
         assert_eq!(whole, pieces);
     }

@@ -51,7 +51,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// A block of arbitrary bytes, the first `head` of which are its head.
+/// Reads arbitrary bytes as a block whose first `head` bytes are its head.
 fn any_bytes(data_type: &DataType, head: usize, rows: usize, bytes: &[u8]) {
     let Ok(reader) = Reader::parse(bytes, head.min(bytes.len()), rows, data_type, false) else {
         return;

@@ -83,7 +83,7 @@ pub(crate) struct Trip {
 }
 
 impl Trip {
-    /// A trip of which only the pickup is known.
+    /// A trip with a pickup and nothing else yet.
     pub(crate) fn new(id: i64, pickup: i64, cab: Cab) -> Self {
         Trip {
             id,

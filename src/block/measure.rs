@@ -10,7 +10,7 @@ use crate::encoding::Word;
 use crate::model::{Physical, Scalar};
 
 /// Statistics of gathered values of this physical type.
-pub fn measure(gathered: &Gathered<'_>, physical: Physical) -> Stats {
+pub(crate) fn measure(gathered: &Gathered<'_>, physical: Physical) -> Stats {
     let nulls = gathered.nulls();
     let mut stats = Stats { rows: gathered.rows as u64, nulls: nulls as u64, ..Stats::default() };
     if nulls == gathered.rows {

@@ -5,12 +5,14 @@
 
 mod measure;
 mod reader;
-pub mod stats;
+pub(crate) mod stats;
 mod values;
 mod writer;
 
-pub use measure::measure;
-pub use reader::{Dictionary, Reader, Stream, Validity, null_array};
-pub use stats::{Bound, Order, Stats};
-pub use values::{Gathered, Piece, Values, canonical, gather};
-pub use writer::{EncodedBlock, encode, encode_codes, placed_crc};
+pub(crate) use measure::measure;
+pub use reader::Reader;
+pub(crate) use reader::{Dictionary, Stream, Validity, null_array};
+pub(crate) use stats::Order;
+pub use stats::{Bound, Stats};
+pub(crate) use values::{Gathered, Piece, Values, canonical, coded, gather};
+pub(crate) use writer::{EncodedBlock, encode, encode_codes, placed_crc};

@@ -61,6 +61,14 @@ const HAS_SUM: u8 = 16;
 const HAS_DISTINCT: u8 = 32;
 
 impl Stats {
+    /// The least and the greatest double, if it has doubles.
+    pub(crate) fn doubles(&self) -> Option<(f64, f64)> {
+        match (&self.min.as_ref()?.value, &self.max.as_ref()?.value) {
+            (Scalar::Float(min), Scalar::Float(max)) => Some((*min, *max)),
+            _ => None,
+        }
+    }
+
     /// Statistics of these rows followed by those of `next`. They count as sorted only where bounds
     /// prove it across the boundary.
     #[must_use]
@@ -201,14 +209,14 @@ fn read_scalar(physical: Physical, cursor: &mut Cursor<'_>) -> Result<Scalar> {
 
 /// A lower bound of at most [`limits::BOUND_BYTES`] bytes for a text or binary value, and whether
 /// it is exact.
-pub fn lower_bound(value: &[u8]) -> Bound {
+pub(crate) fn lower_bound(value: &[u8]) -> Bound {
     let cut = value.len().min(limits::BOUND_BYTES);
     Bound { value: Scalar::Bytes(value[..cut].into()), exact: cut == value.len() }
 }
 
 /// An upper bound of at most [`limits::BOUND_BYTES`] bytes: a longer value is truncated and rounded
 /// up. `None` if there is no such bound (all bytes are 0xFF).
-pub fn upper_bound(value: &[u8]) -> Option<Bound> {
+pub(crate) fn upper_bound(value: &[u8]) -> Option<Bound> {
     if value.len() <= limits::BOUND_BYTES {
         return Some(Bound { value: Scalar::Bytes(value.into()), exact: true });
     }

@@ -4,7 +4,8 @@
 //! The filled slot also lies between minimum and maximum, so that measuring needs no branch.
 
 use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::types::UInt32Type;
+use arrow_array::{Array, ArrayRef, DictionaryArray};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_schema::DataType as ArrowType;
 
@@ -14,7 +15,7 @@ use crate::model::{DataType, Physical, WordWidth};
 
 /// Contiguous values of one physical type; null slots hold a neighbour.
 #[derive(Debug)]
-pub enum Values<'a> {
+pub(crate) enum Values<'a> {
     /// Only nulls, for a column without a type.
     Null,
     /// Booleans.
@@ -39,7 +40,7 @@ pub enum Values<'a> {
 
 /// The values of some rows, and their validity.
 #[derive(Debug)]
-pub struct Gathered<'a> {
+pub(crate) struct Gathered<'a> {
     /// Rows, nulls included.
     pub rows: usize,
     /// One value per row.
@@ -50,19 +51,19 @@ pub struct Gathered<'a> {
 
 impl Gathered<'_> {
     /// Rows without a value.
-    pub fn nulls(&self) -> usize {
+    pub(crate) fn nulls(&self) -> usize {
         self.validity.as_ref().map_or(0, |v| self.rows - v.count_set_bits())
     }
 
     /// Whether row `i` has a value.
-    pub fn is_valid(&self, i: usize) -> bool {
+    pub(crate) fn is_valid(&self, i: usize) -> bool {
         self.validity.as_ref().is_none_or(|v| v.value(i))
     }
 }
 
 /// A run of rows of one array.
 #[derive(Clone, Copy, Debug)]
-pub struct Piece<'a> {
+pub(crate) struct Piece<'a> {
     /// The array, in a layout that [`canonical`] accepts.
     pub array: &'a ArrayRef,
     /// First row.
@@ -73,7 +74,13 @@ pub struct Piece<'a> {
 
 /// The Arrow type to which an array of type `arrow` must be cast before [`gather`] can read it as
 /// `data_type`; `None` if no cast is needed.
-pub fn canonical(arrow: &ArrowType, data_type: &DataType) -> Option<ArrowType> {
+pub(crate) fn canonical(arrow: &ArrowType, data_type: &DataType) -> Option<ArrowType> {
+    if let ArrowType::Dictionary(key, values) = arrow
+        && **key == ArrowType::UInt32
+        && !matches!(data_type.physical(), Physical::Null | Physical::Bool | Physical::Wide)
+    {
+        return canonical(values, data_type);
+    }
     let readable = match data_type {
         DataType::Utf8 => {
             matches!(arrow, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View)
@@ -86,8 +93,13 @@ pub fn canonical(arrow: &ArrowType, data_type: &DataType) -> Option<ArrowType> {
     (!readable).then(|| data_type.to_arrow())
 }
 
+/// An array of codes with their values, in the layout that [`canonical`] accepts.
+pub(crate) fn coded(array: &ArrayRef) -> Option<&DictionaryArray<UInt32Type>> {
+    array.as_dictionary_opt::<UInt32Type>()
+}
+
 /// Gathers `pieces` of one column of type `data_type`.
-pub fn gather<'a>(data_type: &DataType, pieces: &[Piece<'a>]) -> Result<Gathered<'a>> {
+pub(crate) fn gather<'a>(data_type: &DataType, pieces: &[Piece<'a>]) -> Result<Gathered<'a>> {
     let rows = pieces.iter().map(|p| p.len).sum();
     let validity = gather_validity(pieces, rows);
     let valid = validity.as_ref();
@@ -148,16 +160,26 @@ fn gather_fixed<T: arrow_buffer::ArrowNativeType + bytemuck::Pod>(
 ) -> Result<Vec<T>> {
     let mut out: Vec<T> = Vec::with_capacity(rows);
     for piece in pieces {
-        let data = piece.array.to_data();
+        let coded = coded(piece.array);
+        let data = coded.map_or(piece.array, |coded| coded.values()).to_data();
         let wrong = || {
             Error::InvalidInput(format!("array of type {} in a column of words", data.data_type()))
         };
         if data.data_type().primitive_width() != Some(size_of::<T>()) {
             return Err(wrong());
         }
-        let values =
-            data.buffer::<T>(0).get(piece.start..piece.start + piece.len).ok_or_else(wrong)?;
-        out.extend_from_slice(values);
+        let values = data.buffer::<T>(0);
+        match coded {
+            Some(coded) => {
+                // Under a null, any key may stand.
+                let value = |key: usize| values.get(key).copied().unwrap_or(T::zeroed());
+                out.extend(keys(coded, piece).map(value));
+            }
+            None => {
+                let values = values.get(piece.start..piece.start + piece.len).ok_or_else(wrong)?;
+                out.extend_from_slice(values);
+            }
+        }
     }
     if let Some(validity) = validity {
         fill_nulls(&mut out, validity);
@@ -172,43 +194,64 @@ fn gather_bytes<'a>(
 ) -> Result<Vec<&'a [u8]>> {
     let mut out: Vec<&'a [u8]> = Vec::with_capacity(rows);
     for piece in pieces {
-        let range = piece.start..piece.start + piece.len;
-        match piece.array.data_type() {
-            ArrowType::Utf8 => {
-                let array = piece.array.as_string::<i32>();
-                out.extend(range.map(|i| array.value(i).as_bytes()));
-            }
-            ArrowType::LargeUtf8 => {
-                let array = piece.array.as_string::<i64>();
-                out.extend(range.map(|i| array.value(i).as_bytes()));
-            }
-            ArrowType::Utf8View => {
-                let array = piece.array.as_string_view();
-                out.extend(range.map(|i| array.value(i).as_bytes()));
-            }
-            ArrowType::Binary => {
-                let array = piece.array.as_binary::<i32>();
-                out.extend(range.map(|i| array.value(i)));
-            }
-            ArrowType::LargeBinary => {
-                let array = piece.array.as_binary::<i64>();
-                out.extend(range.map(|i| array.value(i)));
-            }
-            ArrowType::BinaryView => {
-                let array = piece.array.as_binary_view();
-                out.extend(range.map(|i| array.value(i)));
-            }
-            other => {
-                return Err(Error::InvalidInput(format!(
-                    "array of type {other} in a column of bytes"
-                )));
-            }
+        match coded(piece.array) {
+            Some(coded) => extend_bytes(coded.values(), keys(coded, piece), &mut out)?,
+            None => extend_bytes(piece.array, piece.start..piece.start + piece.len, &mut out)?,
         }
     }
     if let Some(validity) = validity {
         fill_nulls(&mut out, validity);
     }
     Ok(out)
+}
+
+/// The keys of some rows of an array of codes.
+fn keys<'a>(
+    coded: &'a DictionaryArray<UInt32Type>,
+    piece: &Piece<'_>,
+) -> impl Iterator<Item = usize> + 'a {
+    let keys = coded.keys().values().iter().skip(piece.start).take(piece.len);
+    keys.map(|key| *key as usize)
+}
+
+/// Appends the values of an array at some places; those that it does not have, which stand under
+/// nulls, are empty.
+fn extend_bytes<'a>(
+    array: &'a ArrayRef,
+    places: impl Iterator<Item = usize>,
+    out: &mut Vec<&'a [u8]>,
+) -> Result<()> {
+    let places = places.map(|place| Some(place).filter(|place| *place < array.len()));
+    match array.data_type() {
+        ArrowType::Utf8 => {
+            let array = array.as_string::<i32>();
+            out.extend(places.map(|place| place.map_or(&[][..], |i| array.value(i).as_bytes())));
+        }
+        ArrowType::LargeUtf8 => {
+            let array = array.as_string::<i64>();
+            out.extend(places.map(|place| place.map_or(&[][..], |i| array.value(i).as_bytes())));
+        }
+        ArrowType::Utf8View => {
+            let array = array.as_string_view();
+            out.extend(places.map(|place| place.map_or(&[][..], |i| array.value(i).as_bytes())));
+        }
+        ArrowType::Binary => {
+            let array = array.as_binary::<i32>();
+            out.extend(places.map(|place| place.map_or(&[][..], |i| array.value(i))));
+        }
+        ArrowType::LargeBinary => {
+            let array = array.as_binary::<i64>();
+            out.extend(places.map(|place| place.map_or(&[][..], |i| array.value(i))));
+        }
+        ArrowType::BinaryView => {
+            let array = array.as_binary_view();
+            out.extend(places.map(|place| place.map_or(&[][..], |i| array.value(i))));
+        }
+        other => {
+            return Err(Error::InvalidInput(format!("array of type {other} in a column of bytes")));
+        }
+    }
+    Ok(())
 }
 
 /// Null slots take the value before them; those before the first value take the first value.

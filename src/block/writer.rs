@@ -30,7 +30,7 @@ pub(super) const BY_CODE: u8 = 3;
 
 /// A block without its place in a segment.
 #[derive(Debug)]
-pub struct EncodedBlock {
+pub(crate) struct EncodedBlock {
     /// Head, padding, payload.
     pub bytes: Vec<u8>,
     /// Length of the head.
@@ -40,7 +40,7 @@ pub struct EncodedBlock {
 }
 
 /// Encodes plain values.
-pub fn encode(
+pub(crate) fn encode(
     gathered: &Gathered<'_>,
     physical: Physical,
     options: &Options,
@@ -64,7 +64,7 @@ pub fn encode(
 }
 
 /// Encodes dictionary codes, 0 for null.
-pub fn encode_codes(codes: &[u32], options: &Options) -> EncodedBlock {
+pub(crate) fn encode_codes(codes: &[u32], options: &Options) -> EncodedBlock {
     let mut sink = Sink::new();
     sink.head().u8(BY_CODE);
     ints::encode(codes, false, options, &mut sink);
@@ -107,7 +107,7 @@ fn frame(sink: Sink) -> EncodedBlock {
 
 /// The checksum of bytes in their place: their CRC32, xored with that of their identity, so that an
 /// intact block in the wrong place is detected. The two can be computed at different times.
-pub fn placed_crc(bytes_crc: u32, segment: &[u8; 16], column: u32, block: u32) -> u32 {
+pub(crate) fn placed_crc(bytes_crc: u32, segment: &[u8; 16], column: u32, block: u32) -> u32 {
     let mut identity = Writer::new();
     identity.put(segment);
     identity.u32(column);

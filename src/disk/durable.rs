@@ -6,18 +6,18 @@ use super::Disk;
 use crate::error::Result;
 
 /// The suffix of files that were not renamed to their final names yet; sweeps remove such files.
-pub const TEMPORARY: &str = ".tmp";
+pub(crate) const TEMPORARY: &str = ".tmp";
 
 /// Writes a new file and makes its bytes durable. Its name becomes durable with the next sync of
 /// the directory.
-pub fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     let mut file = disk.create(path)?;
     file.write_all(bytes)?;
     file.sync()
 }
 
 /// Replaces a file, atomically and durably: after a crash it has its old or its new contents.
-pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
+pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     let temporary = temporary_name(path);
     let written = write_new(disk, &temporary, bytes).and_then(|()| disk.rename(&temporary, path));
     if let Err(error) = written {
@@ -29,7 +29,7 @@ pub fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
 }
 
 /// Creates a directory and its missing ancestors, and makes their names durable.
-pub fn create_dir(disk: &dyn Disk, path: &Path) -> Result<()> {
+pub(crate) fn create_dir(disk: &dyn Disk, path: &Path) -> Result<()> {
     let mut missing = Vec::new();
     let mut at = Some(path);
     while let Some(dir) = at.filter(|dir| !dir.as_os_str().is_empty()) {
@@ -47,7 +47,7 @@ pub fn create_dir(disk: &dyn Disk, path: &Path) -> Result<()> {
 }
 
 /// The directory that holds `path`; `.` for a bare name.
-pub fn parent(path: &Path) -> &Path {
+pub(crate) fn parent(path: &Path) -> &Path {
     path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 

@@ -13,14 +13,14 @@ const RETRIES: usize = 100;
 
 /// The exclusive right to write, until dropped.
 #[derive(Debug)]
-pub struct WriterLock {
+pub(crate) struct WriterLock {
     held: Lock,
 }
 
 impl WriterLock {
     /// Locks the file at `path`; the error says who holds the lock. `what` names the thing being
     /// written, for the message.
-    pub fn acquire(disk: &dyn Disk, path: &Path, what: &str) -> Result<WriterLock> {
+    pub(crate) fn acquire(disk: &dyn Disk, path: &Path, what: &str) -> Result<WriterLock> {
         let mut taken = disk.try_lock(path, LockMode::Create)?;
         // A writer that gave up creating a table removes the lock file, so a new one is needed.
         for _ in 0..RETRIES {

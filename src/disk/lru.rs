@@ -10,7 +10,7 @@ use crate::error::Result;
 /// Keeps up to a number of values, and evicts the least recently used. Values in use outlive their
 /// eviction.
 #[derive(Debug)]
-pub struct Lru<K, V> {
+pub(crate) struct Lru<K, V> {
     limit: usize,
     entries: Mutex<Entries<K, V>>,
 }
@@ -23,13 +23,13 @@ struct Entries<K, V> {
 
 impl<K: Hash + Eq, V> Lru<K, V> {
     /// A cache of at most `limit` values (at least one).
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         let entries = Entries { clock: 0, values: HashMap::new() };
         Lru { limit: limit.max(1), entries: Mutex::new(entries) }
     }
 
     /// The value of a key, opened if it is not in the cache.
-    pub fn get_or_open<Q>(&self, key: &Q, open: impl FnOnce() -> Result<V>) -> Result<Arc<V>>
+    pub(crate) fn get_or_open<Q>(&self, key: &Q, open: impl FnOnce() -> Result<V>) -> Result<Arc<V>>
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ToOwned<Owned = K> + ?Sized,
@@ -56,7 +56,7 @@ impl<K: Hash + Eq, V> Lru<K, V> {
     }
 
     /// Whether the cache has a value for a key.
-    pub fn has<Q>(&self, key: &Q) -> bool
+    pub(crate) fn has<Q>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
         Q: Hash + Eq + ?Sized,
@@ -65,13 +65,9 @@ impl<K: Hash + Eq, V> Lru<K, V> {
     }
 
     /// The number of values.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.lock().values.len()
-    }
-
-    /// Whether the cache is empty.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 
     fn lock(&self) -> MutexGuard<'_, Entries<K, V>> {

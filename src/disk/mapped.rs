@@ -16,7 +16,7 @@ use arrow_buffer::{Buffer, MutableBuffer};
 use memmap2::Mmap;
 
 use super::{Disk, Lru};
-use crate::error::{Error, Result};
+use crate::error::{IoResult, Result};
 
 /// Files of up to this many bytes are copied instead of mapped: that takes no longer than mapping
 /// them and touching their pages, and on Linux a process may have only 65,530 mappings.
@@ -34,10 +34,10 @@ impl Mapped {
     /// Maps an open file, or copies a small one.
     #[expect(clippy::disallowed_methods, reason = "the one mapping")]
     pub(super) fn from_file(path: &Path, file: &File) -> Result<Mapped> {
-        let length = file.metadata().map_err(|source| Error::io(path, source))?.len();
+        let length = file.metadata().with_path(path)?.len();
         if length <= MAX_COPIED {
             let mut bytes = MutableBuffer::from_len_zeroed(length as usize);
-            file.read_exact_at(&mut bytes, 0).map_err(|source| Error::io(path, source))?;
+            file.read_exact_at(&mut bytes, 0).with_path(path)?;
             return Ok(Mapped::Memory(bytes.into()));
         }
         // SAFETY: memmap2 requires that the file is not changed while it is mapped, since the bytes
@@ -46,7 +46,7 @@ impl Mapped {
         // process writes into one, no reader relies on bytes staying the same: lengths and offsets
         // are read from the mapping once, by value, and checked; decoders are memory-safe on any
         // bytes. Truncation raises SIGBUS and ends the process.
-        let map = unsafe { Mmap::map(file) }.map_err(|source| Error::io(path, source))?;
+        let map = unsafe { Mmap::map(file) }.with_path(path)?;
         Ok(Mapped::Real(map))
     }
 
@@ -102,33 +102,29 @@ impl fmt::Debug for Mapped {
 ///
 /// Names of data files are never reused, so a path identifies its bytes.
 #[derive(Debug)]
-pub struct MappingCache {
+pub(crate) struct MappingCache {
     maps: Lru<PathBuf, Mapped>,
 }
 
 impl MappingCache {
     /// The default number of mappings, far below the 65,530 that Linux allows a process.
-    pub const DEFAULT_LIMIT: usize = 4096;
+    pub(crate) const DEFAULT_LIMIT: usize = 4096;
 
     /// A cache of at most `limit` mappings (at least one).
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         MappingCache { maps: Lru::new(limit) }
     }
 
     /// The mapping of a file, opened if it is not in the cache. Readers must prefetch what they
     /// need.
-    pub fn get(&self, disk: &dyn Disk, path: &Path) -> Result<Arc<Mapped>> {
+    pub(crate) fn get(&self, disk: &dyn Disk, path: &Path) -> Result<Arc<Mapped>> {
         self.maps.get_or_open(path, || disk.map(path).inspect(Mapped::disable_read_ahead))
     }
 
     /// The number of cached mappings.
-    pub fn len(&self) -> usize {
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
         self.maps.len()
-    }
-
-    /// Whether the cache is empty.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
     }
 }
 

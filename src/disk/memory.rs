@@ -3,7 +3,7 @@
 use std::path::Path;
 
 /// The available memory in bytes; 2 GiB if it is unknown.
-pub fn available() -> u64 {
+pub(crate) fn available() -> u64 {
     let machine =
         std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| machine_total(&text));
     let groups = std::fs::read_to_string("/proc/self/cgroup");
@@ -72,7 +72,7 @@ mod tests {
         write("memory/memory.limit_in_bytes", "9223372036854771712\n");
         write("memory/x/memory.limit_in_bytes", "500\n");
         assert_eq!(limit("4:cpuset:/x\n3:memory:/x\n"), Some(500));
-        // In a container, the path is the host's, of which only the end is visible.
+        // In a container, the path is the host's, and only its end is visible.
         assert_eq!(limit("12:memory,hugetlb:/docker/1234\n0::/a\n"), Some(1000));
         assert_eq!(limit("3:memory:/nowhere\n"), Some(9_223_372_036_854_771_712));
         assert_eq!(limit("nothing\n:\n"), None);

@@ -3,7 +3,7 @@
 //! It is the end of `ingest` (segment files, manifest, commit) and the beginning of every query
 //! (open, lock, map). All other code uses the trait [`Disk`], so that the same code runs on the
 //! local file system ([`RealDisk`]) and on one in memory that fails or loses power at a chosen call
-//! ([`simulated::SimulatedDisk`]).
+//! (`simulated::SimulatedDisk`).
 //!
 //! | file | holds |
 //! | --- | --- |
@@ -16,23 +16,26 @@
 //! | `temporary.rs` | unlinked files to which queries spill |
 //! | `simulated/` | a live and a durable image in memory, for fault injection |
 
-pub mod durable;
-pub mod lock;
-pub mod lru;
-pub mod mapped;
-pub mod memory;
-pub mod real;
-pub mod simulated;
-pub mod temporary;
+pub(crate) mod durable;
+pub(crate) mod lock;
+pub(crate) mod lru;
+pub(crate) mod mapped;
+pub(crate) mod memory;
+pub(crate) mod real;
+#[cfg(test)]
+#[cfg(test)]
+pub(crate) mod simulated;
+pub(crate) mod temporary;
 
 use std::fmt::Debug;
 use std::path::Path;
 
-pub use lock::WriterLock;
-pub use lru::Lru;
-pub use mapped::{Mapped, MappingCache};
-pub use real::RealDisk;
-pub use temporary::TemporaryFile;
+pub(crate) use lock::WriterLock;
+pub(crate) use lru::Lru;
+pub use mapped::Mapped;
+pub(crate) use mapped::MappingCache;
+pub(crate) use real::RealDisk;
+pub(crate) use temporary::TemporaryFile;
 
 use crate::error::{Error, Result};
 
@@ -41,7 +44,7 @@ use crate::error::{Error, Result};
 /// These survive a power loss: bytes after [`DiskFile::sync`], names (created, renamed, removed)
 /// after [`Disk::sync_dir`] of their directory, and both after [`Disk::sync_fs`]. Anything else may
 /// or may not survive, in any order.
-pub trait Disk: Debug + Send + Sync {
+pub(crate) trait Disk: Debug + Send + Sync {
     /// Creates a file, which must not exist yet, for writing.
     fn create(&self, path: &Path) -> Result<Box<dyn DiskFile>>;
     /// Reads a whole file of small metadata; refuses more than `limit` bytes.
@@ -75,7 +78,7 @@ pub trait Disk: Debug + Send + Sync {
 }
 
 /// A file being written.
-pub trait DiskFile: Debug + Send + Sync {
+pub(crate) trait DiskFile: Debug + Send + Sync {
     /// Appends bytes. Callers should write a megabyte or more at a time, because that makes the
     /// mapping fault in faster later.
     fn write_all(&mut self, bytes: &[u8]) -> Result<()>;
@@ -85,7 +88,7 @@ pub trait DiskFile: Debug + Send + Sync {
 
 /// How to lock a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LockMode {
+pub(crate) enum LockMode {
     /// A shared lock; the file must exist and may be read-only.
     Shared,
     /// An exclusive lock; the file must exist.
@@ -95,10 +98,10 @@ pub enum LockMode {
 }
 
 /// A lock, held until it is dropped or the process dies.
-pub type Lock = Box<dyn LockedFile>;
+pub(crate) type Lock = Box<dyn LockedFile>;
 
 /// A locked file.
-pub trait LockedFile: Debug + Send + Sync {
+pub(crate) trait LockedFile: Debug + Send + Sync {
     /// Whether the file still has a name. It may have been removed between its opening and its
     /// locking.
     fn is_linked(&self) -> Result<bool>;
@@ -109,7 +112,7 @@ pub trait LockedFile: Debug + Send + Sync {
 
 /// An entry of a directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Entry {
+pub(crate) struct Entry {
     /// The name, without the directory.
     pub name: String,
     /// Whether it is a directory.
@@ -117,6 +120,6 @@ pub struct Entry {
 }
 
 /// Whether an error says that a file does not exist.
-pub fn is_missing(error: &Error) -> bool {
+pub(crate) fn is_missing(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
 }

@@ -9,11 +9,11 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use super::{Disk, DiskFile, Entry, Lock, LockMode, LockedFile, Mapped};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoResult, Result};
 
 /// The local file system.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct RealDisk;
+pub(crate) struct RealDisk;
 
 #[derive(Debug)]
 struct RealFile {
@@ -27,46 +27,41 @@ struct RealLock {
     file: File,
 }
 
-/// Adds the path to an error of the operating system.
-fn with_path<T>(path: &Path, result: std::io::Result<T>) -> Result<T> {
-    result.map_err(|source| Error::io(path, source))
-}
-
 /// An fsync that reaches the medium: on Apple systems, plain fsync stops at the drive's cache.
 fn sync(path: &Path, file: &File) -> Result<()> {
     #[cfg(target_vendor = "apple")]
     if rustix::fs::fcntl_fullfsync(file).is_ok() {
         return Ok(());
     }
-    with_path(path, file.sync_all())
+    file.sync_all().with_path(path)
 }
 
 impl Disk for RealDisk {
     fn create(&self, path: &Path) -> Result<Box<dyn DiskFile>> {
-        let file = with_path(path, OpenOptions::new().write(true).create_new(true).open(path))?;
+        let file = OpenOptions::new().write(true).create_new(true).open(path).with_path(path)?;
         Ok(Box::new(RealFile { path: path.to_path_buf(), file }))
     }
 
     fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>> {
-        let file = with_path(path, File::open(path))?;
-        let length = with_path(path, file.metadata())?.len();
+        let file = File::open(path).with_path(path)?;
+        let length = file.metadata().with_path(path)?.len();
         if length > limit {
             return Err(too_long(path, length, limit));
         }
         let mut bytes = Vec::with_capacity(length as usize);
         // The file may have grown in the meantime.
-        with_path(path, file.take(limit).read_to_end(&mut bytes))?;
+        file.take(limit).read_to_end(&mut bytes).with_path(path)?;
         Ok(bytes)
     }
 
     fn map(&self, path: &Path) -> Result<Mapped> {
-        Mapped::from_file(path, &with_path(path, File::open(path))?)
+        Mapped::from_file(path, &File::open(path).with_path(path)?)
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<Entry>> {
         let mut entries = Vec::new();
-        for entry in with_path(dir, fs::read_dir(dir))? {
-            let entry = with_path(dir, entry)?;
+        for entry in fs::read_dir(dir).with_path(dir)? {
+            let entry = entry.with_path(dir)?;
             if let Ok(name) = entry.file_name().into_string() {
                 // A table or a data directory may be a symbolic link.
                 let is_dir = entry.file_type().is_ok_and(|kind| match kind.is_symlink() {
@@ -81,43 +76,43 @@ impl Disk for RealDisk {
     }
 
     fn len(&self, path: &Path) -> Result<u64> {
-        Ok(with_path(path, fs::metadata(path))?.len())
+        Ok(fs::metadata(path).with_path(path)?.len())
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
-        with_path(path, path.try_exists())
+        path.try_exists().with_path(path)
     }
 
     #[expect(clippy::disallowed_methods, reason = "the implementation of Disk::rename")]
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
-        with_path(from, fs::rename(from, to))
+        fs::rename(from, to).with_path(from)
     }
 
     #[expect(clippy::disallowed_methods, reason = "the implementation of Disk::remove")]
     fn remove(&self, path: &Path) -> Result<()> {
-        with_path(path, fs::remove_file(path))
+        fs::remove_file(path).with_path(path)
     }
 
     fn remove_dir(&self, path: &Path) -> Result<()> {
-        with_path(path, fs::remove_dir(path))
+        fs::remove_dir(path).with_path(path)
     }
 
     fn create_dir_all(&self, path: &Path) -> Result<()> {
-        with_path(path, fs::create_dir_all(path))
+        fs::create_dir_all(path).with_path(path)
     }
 
     fn sync_file(&self, path: &Path) -> Result<()> {
-        sync(path, &with_path(path, File::open(path))?)
+        sync(path, &File::open(path).with_path(path)?)
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        sync(dir, &with_path(dir, File::open(dir))?)
+        sync(dir, &File::open(dir).with_path(dir)?)
     }
 
     #[cfg(target_os = "linux")]
     fn sync_fs(&self, dir: &Path) -> Result<bool> {
-        let handle = with_path(dir, File::open(dir))?;
-        with_path(dir, rustix::fs::syncfs(&handle).map_err(Into::into))?;
+        let handle = File::open(dir).with_path(dir)?;
+        rustix::fs::syncfs(&handle).map_err(Into::into).with_path(dir)?;
         Ok(true)
     }
 
@@ -135,7 +130,7 @@ impl Disk for RealDisk {
         };
         let mut options = OpenOptions::new();
         options.read(true).write(writable).create(mode == LockMode::Create);
-        let file = with_path(path, options.open(path))?;
+        let file = options.open(path).with_path(path)?;
         match retry(|| flock(&file, operation)) {
             Ok(()) => {}
             // On a file system without locks, readers go on unprotected: exclusive locks fail
@@ -151,7 +146,7 @@ impl Disk for RealDisk {
 
 impl DiskFile for RealFile {
     fn write_all(&mut self, bytes: &[u8]) -> Result<()> {
-        with_path(&self.path, self.file.write_all(bytes))
+        self.file.write_all(bytes).with_path(&self.path)
     }
 
     fn sync(&mut self) -> Result<()> {
@@ -161,12 +156,12 @@ impl DiskFile for RealFile {
 
 impl LockedFile for RealLock {
     fn is_linked(&self) -> Result<bool> {
-        Ok(with_path(&self.path, self.file.metadata())?.nlink() > 0)
+        Ok(self.file.metadata().with_path(&self.path)?.nlink() > 0)
     }
 
     fn describe(&self, contents: &[u8]) -> Result<()> {
-        with_path(&self.path, self.file.set_len(0))?;
-        with_path(&self.path, self.file.write_all_at(contents, 0))
+        self.file.set_len(0).with_path(&self.path)?;
+        self.file.write_all_at(contents, 0).with_path(&self.path)
     }
 }
 

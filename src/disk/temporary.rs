@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 /// A file that any thread can append to, and read at any offset.
 #[derive(Debug)]
-pub struct TemporaryFile {
+pub(crate) struct TemporaryFile {
     file: File,
     directory: PathBuf,
     len: AtomicU64,
@@ -19,14 +19,14 @@ pub struct TemporaryFile {
 
 impl TemporaryFile {
     /// An empty file in a directory.
-    pub fn create(directory: &Path) -> Result<Self> {
+    pub(crate) fn create(directory: &Path) -> Result<Self> {
         let file =
             tempfile::tempfile_in(directory).map_err(|error| failed(directory, "create", error))?;
         Ok(TemporaryFile { file, directory: directory.to_path_buf(), len: AtomicU64::new(0) })
     }
 
     /// Appends bytes, and returns their offset.
-    pub fn append(&self, bytes: &[u8]) -> Result<u64> {
+    pub(crate) fn append(&self, bytes: &[u8]) -> Result<u64> {
         let start = self.len.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.file
             .write_all_at(bytes, start)
@@ -35,7 +35,7 @@ impl TemporaryFile {
     }
 
     /// Fills `bytes` with those at offset `start`.
-    pub fn read(&self, start: u64, bytes: &mut [u8]) -> Result<()> {
+    pub(crate) fn read(&self, start: u64, bytes: &mut [u8]) -> Result<()> {
         self.file
             .read_exact_at(bytes, start)
             .map_err(|error| failed(&self.directory, "read", error))

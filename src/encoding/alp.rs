@@ -36,13 +36,14 @@ const MAX_HEAD_BITS: u8 = 24;
 const EXCEPTION_BITS: u64 = 48;
 /// Significant bits of an f64.
 const MANTISSA_BITS: u8 = 53;
-const POWERS: [f64; 19] = [
+/// Powers of ten, all exact.
+pub(super) const POWERS: [f64; 19] = [
     1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16,
     1e17, 1e18,
 ];
 
 /// The power of ten between floats and integers, and its inverse in two parts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Scale {
     exponent: u8,
     head_bits: u8,
@@ -63,11 +64,6 @@ impl Scale {
         // The residual of a correctly rounded quotient is exact under a fused multiplication.
         let rest = (-inverse).mul_add(power, 1.0) / power;
         Some(Scale { exponent, head_bits, power, head, tail: (inverse - head) + rest })
-    }
-
-    /// Significant bits of the inverse's head.
-    pub(super) fn head_bits(&self) -> u8 {
-        self.head_bits
     }
 
     /// The number of decimals that the integers represent.
@@ -198,29 +194,16 @@ pub(super) fn fill_exceptions<W: Word>(ints: &mut [W], positions: &[u32]) {
 /// Floats as integers.
 #[derive(Debug)]
 pub struct Alp<'a, F: Float> {
-    /// Values are `int · 10^-exponent`.
-    pub(crate) exponent: u8,
     /// Signed ints, within ±[`Float::MAX_INT`], and exceptions.
-    pub(crate) stored: Corrected<'a, F>,
-    scale: Scale,
+    pub(super) stored: Corrected<'a, F>,
+    pub(super) scale: Scale,
 }
 
 impl<'a, F: Float> Alp<'a, F> {
     pub(super) fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
         let scale = Scale::parse(source)?;
         let stored = Corrected::parse(source, rows)?;
-        Ok(Alp { exponent: scale.exponent, stored, scale })
-    }
-
-    /// Blocks with the same exponent and the same number of head bits decode an int to the same
-    /// value.
-    pub(crate) fn head_bits(&self) -> u8 {
-        self.scale.head_bits()
-    }
-
-    /// The value of an int, for operators that compare or sum ints.
-    pub(crate) fn value(&self, int: F::Bits) -> F {
-        self.scale.decode(int)
+        Ok(Alp { stored, scale })
     }
 
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<()> {
@@ -236,7 +219,7 @@ impl<'a, F: Float> Alp<'a, F> {
     }
 
     pub(super) fn describe(&self, out: &mut String) {
-        out.push_str(&format!("alp {} decimals(", self.exponent));
+        out.push_str(&format!("alp {} decimals(", self.scale.exponent));
         self.stored.describe(out);
     }
 }

@@ -13,15 +13,14 @@ use foldhash::fast::FixedState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
-pub use super::dictionary_pays::{expected_distinct, pays, pays_words};
-pub use super::dictionary_words::{WordDictionary, WordDictionaryBuilder, WordOrder};
+pub(crate) use super::dictionary_words::{WordDictionary, WordDictionaryBuilder, WordOrder};
 
 /// Seed of the hash functions: fixed, so that ingest is repeatable.
 pub(super) const SEED: u64 = 0x5374_796c_6f62_6174;
 
 /// The limits of a builder.
 #[derive(Clone, Copy, Debug)]
-pub struct DictionaryLimits {
+pub(crate) struct DictionaryLimits {
     /// The most distinct values.
     pub values: usize,
     /// The most bytes of all distinct values together.
@@ -39,7 +38,7 @@ impl Default for DictionaryLimits {
 
 /// Collects the distinct byte strings of a column.
 #[derive(Debug)]
-pub struct DictionaryBuilder {
+pub(crate) struct DictionaryBuilder {
     table: HashTable<(u32, u32)>,
     state: FixedState,
     bytes: Vec<u8>,
@@ -50,7 +49,7 @@ pub struct DictionaryBuilder {
 
 /// The sorted distinct byte strings of a column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Dictionary {
+pub(crate) struct Dictionary {
     bytes: Vec<u8>,
     ends: Vec<u32>,
     /// The code (from 1) of each provisional id.
@@ -59,7 +58,7 @@ pub struct Dictionary {
 
 impl DictionaryBuilder {
     /// An empty builder that refuses to grow beyond `limits`.
-    pub fn new(limits: DictionaryLimits) -> Self {
+    pub(crate) fn new(limits: DictionaryLimits) -> Self {
         let bytes = limits.bytes.min(u32::MAX as usize);
         DictionaryBuilder {
             table: HashTable::new(),
@@ -72,28 +71,18 @@ impl DictionaryBuilder {
     }
 
     /// Distinct values so far.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Whether there are no values yet.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.ends.is_empty()
-    }
-
-    /// Bytes of the distinct values so far.
-    pub fn value_bytes(&self) -> usize {
-        self.bytes.len()
-    }
-
-    /// Memory held, for the ingest's bound on buffered bytes.
-    pub fn memory(&self) -> usize {
-        self.bytes.capacity() + self.ends.capacity() * 4 + self.table.capacity() * 9
     }
 
     /// The provisional id of `value`, or `None` when it is new and the dictionary is full.
     #[inline]
-    pub fn insert(&mut self, value: &[u8]) -> Option<u32> {
+    pub(crate) fn insert(&mut self, value: &[u8]) -> Option<u32> {
         // Columns worth a dictionary mostly repeat the previous value.
         if let Some(last) = self.last
             && same(slice(&self.bytes, &self.ends, last as usize), value)
@@ -130,13 +119,8 @@ impl DictionaryBuilder {
         }
     }
 
-    /// The value of a provisional id.
-    pub fn value(&self, id: u32) -> &[u8] {
-        slice(&self.bytes, &self.ends, id as usize)
-    }
-
     /// Sorts the values and maps provisional ids to codes.
-    pub fn finish(self) -> Dictionary {
+    pub(crate) fn finish(self) -> Dictionary {
         let value = |id: u32| slice(&self.bytes, &self.ends, id as usize);
         let mut order: Vec<(u64, u32)> =
             (0..self.ends.len() as u32).map(|id| (prefix(value(id)), id)).collect();
@@ -157,33 +141,28 @@ impl DictionaryBuilder {
 
 impl Dictionary {
     /// Distinct values.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
     /// The value of a code; codes start at 1.
-    pub fn value(&self, code: u32) -> &[u8] {
+    pub(crate) fn value(&self, code: u32) -> &[u8] {
         slice(&self.bytes, &self.ends, code as usize - 1)
     }
 
     /// The values in order; the value at index `i` has code `i + 1`.
-    pub fn values(&self) -> Vec<&[u8]> {
+    pub(crate) fn values(&self) -> Vec<&[u8]> {
         (0..self.len()).map(|i| slice(&self.bytes, &self.ends, i)).collect()
     }
 
     /// The content hash: dictionaries with equal hashes hold the same values under the same codes.
-    pub fn hash(&self) -> u128 {
+    pub(crate) fn hash(&self) -> u128 {
         content_hash(&self.values())
     }
 }
 
 /// XXH3-128 over the count (`u64`) and the length-prefixed (`u32`) values.
-pub fn content_hash(values: &[&[u8]]) -> u128 {
+pub(crate) fn content_hash(values: &[&[u8]]) -> u128 {
     let mut bytes = Vec::with_capacity(8 + values.iter().map(|v| v.len() + 4).sum::<usize>());
     bytes.extend_from_slice(&(values.len() as u64).to_le_bytes());
     for value in values {

@@ -8,7 +8,7 @@ use super::dictionary::{SEED, content_hash};
 
 /// How the words of a dictionary compare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WordOrder {
+pub(crate) enum WordOrder {
     /// As unsigned numbers.
     Unsigned,
     /// As two's complement numbers, sign-extended to 64 bits.
@@ -21,7 +21,7 @@ pub enum WordOrder {
 
 impl WordOrder {
     /// A number that sorts in the order of the values.
-    pub fn key(self, word: u64) -> u64 {
+    pub(crate) fn key(self, word: u64) -> u64 {
         match self {
             WordOrder::Unsigned => word,
             WordOrder::Signed => word ^ (1 << 63),
@@ -42,7 +42,7 @@ impl WordOrder {
 
 /// Collects the distinct words (the bits of integers or floats) of a column.
 #[derive(Debug)]
-pub struct WordDictionaryBuilder {
+pub(crate) struct WordDictionaryBuilder {
     table: HashTable<(u64, u32)>,
     values: Vec<u64>,
     last: Option<(u64, u32)>,
@@ -51,7 +51,7 @@ pub struct WordDictionaryBuilder {
 
 /// The sorted distinct words of a column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct WordDictionary {
+pub(crate) struct WordDictionary {
     /// The values in order; the value at index `i` has code `i + 1`.
     pub values: Vec<u64>,
     /// The code (from 1) of each provisional id.
@@ -60,28 +60,23 @@ pub struct WordDictionary {
 
 impl WordDictionaryBuilder {
     /// An empty builder that refuses more than `limit` values.
-    pub fn new(limit: usize) -> Self {
+    pub(crate) fn new(limit: usize) -> Self {
         WordDictionaryBuilder { table: HashTable::new(), values: Vec::new(), last: None, limit }
     }
 
     /// Distinct values so far.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
 
     /// Whether there are no values yet.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.values.is_empty()
-    }
-
-    /// Memory held, for the ingest's bound on buffered bytes.
-    pub fn memory(&self) -> usize {
-        self.values.capacity() * 8 + self.table.capacity() * 17
     }
 
     /// The provisional id of `word`, or `None` when it is new and the dictionary is full.
     #[inline]
-    pub fn insert(&mut self, word: u64) -> Option<u32> {
+    pub(crate) fn insert(&mut self, word: u64) -> Option<u32> {
         if let Some((last, id)) = self.last
             && last == word
         {
@@ -105,13 +100,8 @@ impl WordDictionaryBuilder {
         Some(id)
     }
 
-    /// The value of a provisional id.
-    pub fn value(&self, id: u32) -> u64 {
-        self.values[id as usize]
-    }
-
     /// Sorts the values and maps provisional ids to codes.
-    pub fn finish(self, order: WordOrder) -> WordDictionary {
+    pub(crate) fn finish(self, order: WordOrder) -> WordDictionary {
         let mut ids: Vec<(u64, u32)> = self.values.iter().map(|&v| order.key(v)).zip(0..).collect();
         ids.sort_unstable();
         let mut remap = vec![0; ids.len()];
@@ -127,7 +117,7 @@ impl WordDictionaryBuilder {
 
 impl WordDictionary {
     /// The content hash, computed as for eight-byte strings.
-    pub fn hash(&self) -> u128 {
+    pub(crate) fn hash(&self) -> u128 {
         let bytes: Vec<[u8; 8]> = self.values.iter().map(|v| v.to_le_bytes()).collect();
         content_hash(&bytes.iter().map(|b| &b[..]).collect::<Vec<_>>())
     }

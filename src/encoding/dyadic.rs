@@ -31,7 +31,7 @@ const MAX_FRACTION: u8 = 40;
 const BIAS: u64 = 1 << 62;
 
 /// Decimals of one exponent, and multiples of 2^-fraction between them.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Grid {
     scale: Scale,
     fraction: u8,
@@ -48,9 +48,14 @@ impl Grid {
         })
     }
 
+    /// The number of decimals of values whose words have lowest bit 0.
+    pub(super) fn exponent(&self) -> u8 {
+        self.scale.exponent()
+    }
+
     /// The value of a word.
     #[inline(always)]
-    fn decode<F: Float>(&self, word: F::Bits) -> F {
+    pub(super) fn decode<F: Float>(&self, word: F::Bits) -> F {
         let word = Word::to_i64(word) as u64;
         let int = (word.wrapping_add(BIAS) >> 1).wrapping_sub(BIAS >> 1);
         let decimal: F = self.scale.decode(Word::from_u64(int));
@@ -156,8 +161,8 @@ pub(super) fn encode<F: Float>(values: &[F], grid: Grid, child: &Options, sink: 
 #[derive(Debug)]
 pub struct Dyadic<'a, F: Float> {
     /// Signed words that sort in the order of the values.
-    pub(crate) stored: Corrected<'a, F>,
-    grid: Grid,
+    pub(super) stored: Corrected<'a, F>,
+    pub(super) grid: Grid,
 }
 
 impl<'a, F: Float> Dyadic<'a, F> {
@@ -169,21 +174,6 @@ impl<'a, F: Float> Dyadic<'a, F> {
         };
         let stored = Corrected::parse(source, rows)?;
         Ok(Dyadic { stored, grid })
-    }
-
-    /// The value of a word.
-    pub(crate) fn value(&self, word: F::Bits) -> F {
-        self.grid.decode(word)
-    }
-
-    /// The number of decimals of values whose words have lowest bit 0.
-    pub(crate) fn exponent(&self) -> u8 {
-        self.grid.scale.exponent()
-    }
-
-    /// The parameters besides the exponent that determine which double a word stands for.
-    pub(crate) fn grid(&self) -> (u8, u8) {
-        (self.grid.scale.head_bits(), self.grid.fraction)
     }
 
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<()> {
@@ -199,7 +189,8 @@ impl<'a, F: Float> Dyadic<'a, F> {
     }
 
     pub(super) fn describe(&self, out: &mut String) {
-        out.push_str(&format!("dyadic {} decimals {} bits(", self.exponent(), self.grid.fraction));
+        let Grid { scale, fraction, .. } = &self.grid;
+        out.push_str(&format!("dyadic {} decimals {fraction} bits(", scale.exponent()));
         self.stored.describe(out);
     }
 }
@@ -234,7 +225,7 @@ mod tests {
         else {
             panic!("another encoding was chosen")
         };
-        assert!(dyadic.stored.exceptions.is_empty());
+        assert_eq!(dyadic.stored.exceptions.len(), 0);
         let grid = dyadic.grid;
         values.sort_by(f64::total_cmp);
         values.dedup();

@@ -20,11 +20,11 @@ const PIECE: usize = 4 * VECTOR;
 
 /// Floats as integers, with exceptions.
 #[derive(Debug)]
-pub struct Corrected<'a, F: Float> {
+pub(crate) struct Corrected<'a, F: Float> {
     /// The integers; where a row is an exception, a neighbour's.
-    pub(crate) ints: Ints<'a, F::Bits>,
+    pub(super) ints: Ints<'a, F::Bits>,
     /// Rows that the integers do not represent, with the bits of their values.
-    pub(crate) exceptions: Exceptions<'a, F::Bits>,
+    pub(super) exceptions: Exceptions<'a, F::Bits>,
 }
 
 impl<'a, F: Float> Corrected<'a, F> {
@@ -89,9 +89,9 @@ fn put<F: Float>(out: &mut [F], at: usize, word: F::Bits) {
 
 /// The exceptions of a stream of floats.
 #[derive(Debug)]
-pub struct Exceptions<'a, W: Word> {
+pub(crate) struct Exceptions<'a, W: Word> {
     rows: usize,
-    pub(crate) list: Option<(Ints<'a, u32>, Ints<'a, W>)>,
+    list: Option<(Ints<'a, u32>, Ints<'a, W>)>,
     /// All positions and values, once decoded.
     decoded: OnceCell<(Vec<u32>, Vec<W>)>,
 }
@@ -124,13 +124,8 @@ impl<'a, W: Word> Exceptions<'a, W> {
     }
 
     /// The number of exceptions.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.list.as_ref().map_or(0, |(positions, _)| positions.rows())
-    }
-
-    /// Whether there are no exceptions.
-    pub fn is_empty(&self) -> bool {
-        self.list.is_none()
     }
 
     /// The exception at `row`, if there is one.
@@ -170,7 +165,7 @@ impl<'a, W: Word> Exceptions<'a, W> {
     }
 
     /// Calls `put` with the index in `rows` and the value of each exception there.
-    pub(crate) fn apply(&self, rows: &Range<usize>, mut put: impl FnMut(usize, W)) -> Result<()> {
+    pub(super) fn apply(&self, rows: &Range<usize>, mut put: impl FnMut(usize, W)) -> Result<()> {
         let (positions, values) = self.decoded()?;
         let first = positions.partition_point(|at| (*at as usize) < rows.start);
         let end = positions.partition_point(|at| (*at as usize) < rows.end);

@@ -1,8 +1,30 @@
-//! Doubles as scaled integers, in the narrowest words that hold them.
+//! The one view of doubles that are stored as integers. Filters, keys, sums and distinct values ask
+//! for it and work on the integers; which encoding gave them is nobody else's business.
+//!
+//! Where bounds of the integers are known, they sort as the values do. Under some scalings they
+//! are decimals too: then sums of integers are sums of values. Rows whose value no integer
+//! expresses are exceptions.
 
-/// Integers that stand for `int · 10^-exponent`; who holds them knows the exponent.
+use std::ops::{Range, RangeInclusive};
+
+use super::Word;
+use super::alp::{POWERS, Scale};
+use super::dyadic::Grid;
+use super::exceptions::Exceptions;
+use super::float::Float;
+use super::ints::Ints;
+use crate::error::Result;
+
+/// The greatest absolute integer that operators work with. A double is off its decimal by at most
+/// 2^-52 of it, and its product with a power of ten by another 2^-53: up to here that is less than
+/// half, so the integer comes back by one multiplication and one rounding.
+const MAX_INT: f64 = (1u64 << 50) as f64;
+/// The most decimals for which values are searched one by one.
+const MAX_DECIMALS: u8 = 6;
+
+/// Integers in the narrowest words that hold them; who has them knows the [`Scaling`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ScaledInts {
+pub(crate) enum ScaledInts {
     /// All fit 32 bits.
     Narrow(Vec<i32>),
     /// Some do not.
@@ -32,5 +54,193 @@ impl ScaledInts {
             ScaledInts::Narrow(ints) => ints.get(at).map(|int| i64::from(*int)),
             ScaledInts::Wide(ints) => ints.get(at).copied(),
         }
+    }
+}
+
+/// What integers stand for. Under equal scalings, an integer is the same double.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Scaling(Kind);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    /// The double nearest to `int · 10^-exponent`.
+    Quotients(u8),
+    /// `int · 10^-exponent` as ALP computes it, which is mostly that double.
+    Decimals(Scale),
+    /// Half of the integer, rounded down, is a decimal; where the integer is odd, the value is the
+    /// multiple of a power of two between that decimal and the next.
+    Grid(Grid),
+    /// The bits of doubles without a sign.
+    Bits,
+}
+
+impl Scaling {
+    /// Integers that stand for the doubles nearest to `int · 10^-exponent`.
+    pub(crate) fn quotients(exponent: u8) -> Self {
+        Scaling(Kind::Quotients(exponent))
+    }
+
+    /// The fewest decimals, but at least `from`, of which a value is one and nearest to it.
+    pub(crate) fn decimals_of(value: f64, from: u8) -> Option<u8> {
+        (from..=MAX_DECIMALS).find(|exponent| Scaling::quotients(*exponent).int(value).is_some())
+    }
+
+    /// The exponent, if the integers are decimals: `int · 10^-exponent`.
+    pub(crate) fn exponent(self) -> Option<u8> {
+        match self.0 {
+            Kind::Quotients(exponent) => Some(exponent),
+            Kind::Decimals(scale) => Some(scale.exponent()),
+            Kind::Grid(_) | Kind::Bits => None,
+        }
+    }
+
+    /// Whether the integers are the bits of the doubles.
+    pub(crate) fn is_bits(self) -> bool {
+        self.0 == Kind::Bits
+    }
+
+    /// The value of an integer.
+    #[inline(always)]
+    pub(crate) fn value(self, int: i64) -> f64 {
+        match self.0 {
+            Kind::Quotients(exponent) => int as f64 / power(exponent),
+            Kind::Decimals(scale) => scale.decode(int as u64),
+            Kind::Grid(grid) => grid.decode(int as u64),
+            Kind::Bits => f64::from_bits(int as u64),
+        }
+    }
+
+    /// The integer that has exactly this value, of decimals.
+    pub(crate) fn int(self, value: f64) -> Option<i64> {
+        let int = nearest(value, self.exponent()?)?;
+        (self.value(int).to_bits() == value.to_bits()).then_some(int)
+    }
+
+    /// Bounds of the integers of values from `min` to `max`; `None` if they may be too large for
+    /// what operators do with them, or a value may be NaN, which hides the others.
+    pub(crate) fn bounds(self, min: f64, max: f64) -> Option<RangeInclusive<i64>> {
+        match self.0 {
+            Kind::Quotients(exponent) => Some(nearest(min, exponent)?..=nearest(max, exponent)?),
+            Kind::Decimals(scale) => {
+                Some(nearest(min, scale.exponent())?..=nearest(max, scale.exponent())?)
+            }
+            Kind::Grid(grid) => {
+                let exponent = grid.exponent();
+                Some((nearest(min, exponent)? - 1) << 1..=(nearest(max, exponent)? + 1) << 1)
+            }
+            Kind::Bits => {
+                let bits = |v: f64| v.is_sign_positive().then(|| v.to_bits() as i64);
+                Some(bits(min)?..=bits(max)?)
+            }
+        }
+    }
+
+    /// Of integers within bounds, the last whose value is below `value` and the first whose value
+    /// is above it; where there is none, the one beside the bounds.
+    pub(crate) fn around(self, value: f64, bounds: &RangeInclusive<i64>) -> (i128, i128) {
+        // One zero.
+        let value = value + 0.0;
+        let below = self.first(bounds, |v| v.total_cmp(&value).is_ge()) - 1;
+        (below, self.first(bounds, |v| v.total_cmp(&value).is_gt()))
+    }
+
+    /// The first integer within bounds of which `holds` is true, as it is of all after it.
+    fn first(self, bounds: &RangeInclusive<i64>, holds: impl Fn(f64) -> bool) -> i128 {
+        let (mut low, mut high) = (i128::from(*bounds.start()), i128::from(*bounds.end()) + 1);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if holds(self.rising(middle as i64)) {
+                high = middle;
+            } else {
+                low = middle + 1;
+            }
+        }
+        low
+    }
+
+    /// The value of an integer, or of one that no row has, a number between its neighbours.
+    fn rising(self, int: i64) -> f64 {
+        match self.0 {
+            // Between two decimals there need not be a multiple.
+            Kind::Grid(_) if int & 1 == 1 => self.value(int).min(self.value(int + 1)),
+            _ => self.value(int),
+        }
+    }
+
+    /// Whether all integers of a range stand for the doubles nearest to their decimals.
+    pub(crate) fn is_nearest(self, mut ints: RangeInclusive<i64>) -> bool {
+        let Some(exponent) = self.exponent() else { return false };
+        let nearest = Scaling::quotients(exponent);
+        self == nearest || ints.all(|int| self.value(int).to_bits() == nearest.value(int).to_bits())
+    }
+}
+
+/// The power of ten of an exponent, which is exact.
+#[inline(always)]
+fn power(exponent: u8) -> f64 {
+    POWERS.get(usize::from(exponent)).copied().unwrap_or(f64::NAN)
+}
+
+/// The integer nearest to a value times a power of ten, unless that is too large.
+fn nearest(value: f64, exponent: u8) -> Option<i64> {
+    let int = (value * power(exponent)).round();
+    (int.abs() <= MAX_INT).then_some(int as i64)
+}
+
+/// An encoded stream of doubles as integers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scaled<'b, 'a> {
+    /// What the integers stand for.
+    pub(crate) scaling: Scaling,
+    /// The integers, signed; of an exception, any.
+    pub(crate) ints: &'b Ints<'a, u64>,
+    exceptions: Option<&'b Exceptions<'a, u64>>,
+}
+
+impl<'b, 'a> Scaled<'b, 'a> {
+    pub(super) fn decimals(
+        scale: Scale,
+        ints: &'b Ints<'a, u64>,
+        exceptions: &'b Exceptions<'a, u64>,
+    ) -> Self {
+        Scaled { scaling: Scaling(Kind::Decimals(scale)), ints, exceptions: Some(exceptions) }
+    }
+
+    pub(super) fn grid(
+        grid: Grid,
+        ints: &'b Ints<'a, u64>,
+        exceptions: &'b Exceptions<'a, u64>,
+    ) -> Self {
+        Scaled { scaling: Scaling(Kind::Grid(grid)), ints, exceptions: Some(exceptions) }
+    }
+
+    pub(super) fn bits(ints: &'b Ints<'a, u64>) -> Self {
+        Scaled { scaling: Scaling(Kind::Bits), ints, exceptions: None }
+    }
+
+    /// How many rows are exceptions.
+    pub(crate) fn exceptions(&self) -> usize {
+        self.exceptions.map_or(0, Exceptions::len)
+    }
+
+    /// Calls `put` with the index in `rows` and the value of each exception there.
+    pub(crate) fn each_exception(
+        &self,
+        rows: &Range<usize>,
+        mut put: impl FnMut(usize, f64),
+    ) -> Result<()> {
+        self.exceptions
+            .map_or(Ok(()), |all| all.apply(rows, |at, bits| put(at, f64::from_word(bits))))
+    }
+
+    /// Appends the integers of `rows`, less `bias`, in words of any width: exact where they fit,
+    /// else modulo the word's size.
+    pub(crate) fn decode<T: Word>(
+        &self,
+        rows: Range<usize>,
+        bias: i64,
+        out: &mut Vec<T>,
+    ) -> Result<()> {
+        self.ints.decode_narrow(rows, bias as u64, true, out)
     }
 }

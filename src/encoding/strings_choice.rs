@@ -10,7 +10,7 @@ const RUNS: usize = 4;
 /// FSST is not tried where packing leaves less than this fraction of the raw bytes.
 const PACKED_WELL: f64 = 0.3;
 
-/// An encoding, with its parameters for a block's values, all of which it can hold.
+/// An encoding that can hold all values of a block, with its parameters for them.
 pub(super) enum StringEncoder {
     Plain,
     Fsst(Box<Compressor>),

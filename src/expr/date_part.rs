@@ -27,7 +27,7 @@ const EPOCH: i64 = 719_468;
 
 /// A part of a date or timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Part {
+pub(crate) enum Part {
     /// The year.
     Year,
     /// The quarter, from 1.
@@ -52,7 +52,7 @@ pub enum Part {
 
 impl Part {
     /// The part with this name in SQL.
-    pub fn from_name(name: &str) -> Option<Self> {
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
         Some(match name.to_ascii_lowercase().as_str() {
             "year" => Part::Year,
             "quarter" => Part::Quarter,
@@ -68,7 +68,7 @@ impl Part {
     }
 
     /// The least and the greatest value of the part, if they are independent of the input's range.
-    pub fn bounds(self) -> Option<(i64, i64)> {
+    pub(crate) fn bounds(self) -> Option<(i64, i64)> {
         match self {
             Part::Year | Part::Date => None,
             Part::Quarter => Some((1, 4)),
@@ -94,7 +94,7 @@ impl Part {
 
 /// A part of each value of a column.
 #[derive(Debug)]
-pub struct DatePart {
+pub(crate) struct DatePart {
     part: Part,
     data_type: ArrowType,
     /// Column units per day, or per hour, minute or second.
@@ -109,7 +109,11 @@ pub struct DatePart {
 impl DatePart {
     /// The part of a column of this type; `None` for unsupported types. `fallback` computes the
     /// same for any values.
-    pub fn new(part: Part, data_type: &ArrowType, fallback: Arc<dyn Function>) -> Option<Self> {
+    pub(crate) fn new(
+        part: Part,
+        data_type: &ArrowType,
+        fallback: Arc<dyn Function>,
+    ) -> Option<Self> {
         let per_day: i64 = match data_type {
             ArrowType::Date32 if part.units_per_day() == 1 => 1,
             ArrowType::Timestamp(TimeUnit::Second, None) => 86_400,

@@ -3,7 +3,7 @@
 
 /// A positive divisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Divisor {
+pub(crate) struct Divisor {
     divisor: i64,
     /// ⌈2^(63 + bits) / divisor⌉, which is below 2^64.
     factor: u64,
@@ -13,7 +13,7 @@ pub struct Divisor {
 
 impl Divisor {
     /// `None` unless the divisor is positive.
-    pub fn new(divisor: i64) -> Option<Self> {
+    pub(crate) fn new(divisor: i64) -> Option<Self> {
         let wide = u128::try_from(divisor).ok().filter(|divisor| *divisor > 0)?;
         let bits = u128::BITS - (wide - 1).leading_zeros();
         let factor = u64::try_from((1u128 << (63 + bits)).div_ceil(wide)).ok()?;
@@ -22,7 +22,7 @@ impl Divisor {
 
     /// The quotient, truncated towards zero.
     #[inline(always)]
-    pub fn quotient(self, value: i64) -> i64 {
+    pub(crate) fn quotient(self, value: i64) -> i64 {
         let size = value.unsigned_abs();
         if size >> 63 != 0 {
             return value / self.divisor;
@@ -34,7 +34,7 @@ impl Divisor {
 
     /// The remainder, which has the sign of the value.
     #[inline(always)]
-    pub fn remainder(self, value: i64) -> i64 {
+    pub(crate) fn remainder(self, value: i64) -> i64 {
         value - self.quotient(value) * self.divisor
     }
 }

@@ -5,18 +5,17 @@
 //! `query::prune` evaluates it on statistics. Conditions that a predicate cannot express become
 //! [`Predicate::Unknown`], which is always safe: it may be true, false or null.
 
-pub mod arithmetic;
-pub mod date_part;
-pub mod division;
-pub mod expression;
-pub mod outcomes;
-pub mod pattern;
-pub mod predicate;
+pub(crate) mod arithmetic;
+pub(crate) mod date_part;
+pub(crate) mod division;
+pub(crate) mod expression;
+pub(crate) mod outcomes;
+pub(crate) mod pattern;
+pub(crate) mod predicate;
 
-pub use arithmetic::Arithmetic;
-pub use date_part::{DatePart, Part};
-pub use division::Divisor;
-pub use expression::{Choice, Expression, Function, Traits};
-pub use outcomes::{Outcome, Outcomes};
-pub use pattern::Pattern;
+pub(crate) use date_part::{DatePart, Part};
+pub(crate) use expression::Choice;
+pub use expression::{Expression, Function, Traits};
+pub(crate) use outcomes::{Outcome, Outcomes};
+pub(crate) use pattern::Pattern;
 pub use predicate::{Comparison, Operand, Predicate};

@@ -46,44 +46,44 @@ impl Outcome {
 /// The set of [`Outcome`]s that rows may have. Too large a set is safe; too small a set gives wrong
 /// answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcomes(u8);
+pub(crate) struct Outcomes(u8);
 
 impl Outcomes {
     /// No outcome: there are no rows.
-    pub const NONE: Outcomes = Outcomes(0);
+    pub(crate) const NONE: Outcomes = Outcomes(0);
     /// Every outcome is possible.
-    pub const ANY: Outcomes = Outcomes(7);
+    pub(crate) const ANY: Outcomes = Outcomes(7);
 
     /// The set of one outcome.
-    pub fn single(outcome: Outcome) -> Self {
+    pub(crate) fn single(outcome: Outcome) -> Self {
         Outcomes(outcome.bit())
     }
 
     /// Adds `outcome` if it is `possible`.
     #[must_use]
-    pub fn with(self, outcome: Outcome, possible: bool) -> Self {
+    pub(crate) fn with(self, outcome: Outcome, possible: bool) -> Self {
         if possible { Outcomes(self.0 | outcome.bit()) } else { self }
     }
 
     /// Whether some row may have this outcome.
-    pub fn contains(self, outcome: Outcome) -> bool {
+    pub(crate) fn contains(self, outcome: Outcome) -> bool {
         self.0 & outcome.bit() != 0
     }
 
     /// Whether every row has this outcome (and there may be rows).
-    pub fn is_only(self, outcome: Outcome) -> bool {
+    pub(crate) fn is_only(self, outcome: Outcome) -> bool {
         self.0 == outcome.bit()
     }
 
     /// The outcomes of NOT.
     #[must_use]
-    pub fn negated(self) -> Self {
+    pub(crate) fn negated(self) -> Self {
         self.map(Outcome::negated)
     }
 
     /// The outcomes of AND, for all pairs.
     #[must_use]
-    pub fn and(self, other: Self) -> Self {
+    pub(crate) fn and(self, other: Self) -> Self {
         let mut all = Outcomes::NONE;
         for a in Outcome::ALL.into_iter().filter(|a| self.contains(*a)) {
             for b in Outcome::ALL.into_iter().filter(|b| other.contains(*b)) {
@@ -95,13 +95,13 @@ impl Outcomes {
 
     /// The outcomes of OR, for all pairs.
     #[must_use]
-    pub fn or(self, other: Self) -> Self {
+    pub(crate) fn or(self, other: Self) -> Self {
         self.negated().and(other.negated()).negated()
     }
 
     /// The outcomes of `IS [expected]`, which is never null.
     #[must_use]
-    pub fn is(self, expected: Outcome) -> Self {
+    pub(crate) fn is(self, expected: Outcome) -> Self {
         self.map(|outcome| if outcome == expected { Outcome::True } else { Outcome::False })
     }
 

@@ -5,11 +5,11 @@ use super::rejects_file::RejectsFile;
 use crate::error::{Error, Result};
 
 /// How many rejected rows a report or an error quotes.
-pub const SHOWN_REJECTS: usize = 3;
+pub(crate) const SHOWN_REJECTS: usize = 3;
 
 /// Rows of one input so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RowCounts {
+pub(crate) struct RowCounts {
     /// In the table once the load commits.
     pub stored: u64,
     /// Rejected.
@@ -19,7 +19,7 @@ pub struct RowCounts {
 /// What became of every row. The default allows any number of rejected rows and writes them
 /// nowhere.
 #[derive(Debug, Default)]
-pub struct RowAccounting {
+pub(crate) struct RowAccounting {
     allowed: Option<u64>,
     /// Rows that the committed part of this load rejected.
     before: u64,
@@ -49,12 +49,12 @@ impl RowAccounting {
     }
 
     /// Counts rows of an input (by its number) that are stored.
-    pub fn store(&mut self, input: usize, rows: u64) {
+    pub(crate) fn store(&mut self, input: usize, rows: u64) {
         self.counts_mut(input).stored += rows;
     }
 
     /// Counts rejected rows of an input and writes them to the rejects file.
-    pub fn reject(&mut self, input: usize, rejects: Rejects) -> Result<()> {
+    pub(crate) fn reject(&mut self, input: usize, rejects: Rejects) -> Result<()> {
         if rejects.total() == 0 {
             return Ok(());
         }
@@ -84,12 +84,12 @@ impl RowAccounting {
     }
 
     /// Rows of one input.
-    pub fn counts(&self, input: usize) -> RowCounts {
+    pub(crate) fn counts(&self, input: usize) -> RowCounts {
         self.inputs.get(input).copied().unwrap_or_default()
     }
 
     /// Rows of all inputs.
-    pub fn total(&self) -> RowCounts {
+    pub(crate) fn total(&self) -> RowCounts {
         self.inputs.iter().fold(RowCounts::default(), |sum, counts| RowCounts {
             stored: sum.stored + counts.stored,
             rejected: sum.rejected + counts.rejected,
@@ -97,13 +97,13 @@ impl RowAccounting {
     }
 
     /// The first rejected rows.
-    pub fn first(&self) -> &[Reject] {
+    pub(crate) fn first(&self) -> &[Reject] {
         &self.first
     }
 
     /// Makes the rejects file durable: call this before a commit. A file that continues an existing
     /// one is published here: rows beyond the ledger's count mean nothing.
-    pub fn seal(&mut self) -> Result<()> {
+    pub(crate) fn seal(&mut self) -> Result<()> {
         let continues = self.before > 0;
         self.file.as_mut().map_or(Ok(()), |file| {
             file.seal()?;
@@ -112,14 +112,14 @@ impl RowAccounting {
     }
 
     /// Publishes the file if there are rejected rows: call this after a commit.
-    pub fn publish(&mut self) -> Result<()> {
+    pub(crate) fn publish(&mut self) -> Result<()> {
         self.committed = true;
         let any = self.total().rejected > 0;
         self.file.as_mut().filter(|_| any).map_or(Ok(()), RejectsFile::publish)
     }
 
     /// Call this after the last commit: an unpublished file is removed.
-    pub fn finish(&mut self) {
+    pub(crate) fn finish(&mut self) {
         self.file = None;
     }
 

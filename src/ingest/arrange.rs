@@ -82,7 +82,7 @@ impl Arrange {
 }
 
 /// The requested sort keys, by column id.
-pub fn sort_keys(requested: &[SortBy], schema: &Schema) -> Result<Vec<SortKey>> {
+pub(crate) fn sort_keys(requested: &[SortBy], schema: &Schema) -> Result<Vec<SortKey>> {
     if requested.len() > limits::MAX_SORT_KEYS {
         return Err(Error::LimitExceeded(format!(
             "{} sort keys; at most {}",

@@ -33,7 +33,7 @@ const FORMAT: arrow_cast::display::FormatOptions<'static> =
 
 /// Converts `values` to the column's type. Arrays that have this type already are returned as they
 /// are.
-pub fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
+pub(crate) fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let to = column.data_type.to_arrow();
     let values = without_dictionary_nulls(values).map_err(|error| cast_error(column, &error))?;
     let plain = match values.data_type() {
@@ -84,10 +84,10 @@ pub fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
 }
 
 /// From here on, a double may stand for several integers.
-pub const LEAST_UNCERTAIN: f64 = number::MAX_EXACT_IN_F64 as f64;
+pub(crate) const LEAST_UNCERTAIN: f64 = number::MAX_EXACT_IN_F64 as f64;
 
 /// Whether a type holds exact numbers.
-pub fn is_exact(data_type: &DataType) -> bool {
+pub(crate) fn is_exact(data_type: &DataType) -> bool {
     data_type.is_integer() || matches!(data_type, DataType::Decimal { .. })
 }
 

@@ -11,7 +11,7 @@ use crate::error::Result;
 
 /// Tasks in order, some of which are in flight.
 #[derive(Debug)]
-pub struct Feed<I> {
+pub(crate) struct Feed<I> {
     tasks: I,
     /// Whether `tasks` has ended.
     exhausted: bool,
@@ -25,7 +25,7 @@ pub struct Feed<I> {
 
 impl<I: Iterator<Item = Result<Task>>> Feed<I> {
     /// Starts nothing yet.
-    pub fn new(tasks: I) -> Self {
+    pub(crate) fn new(tasks: I) -> Self {
         Feed {
             tasks,
             exhausted: false,
@@ -38,7 +38,7 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
 
     /// After [`super::pipeline::run_part`]: the input of the next task, and how many pieces of that
     /// input have been taken; `None` at the end. All inputs before it have been read completely.
-    pub fn position(&self) -> Option<(usize, u64)> {
+    pub(crate) fn position(&self) -> Option<(usize, u64)> {
         let next = self.in_flight.front()?.input;
         Some((next, if next == self.taken.0 { self.taken.1 } else { 0 }))
     }

@@ -12,7 +12,7 @@ use crate::model::{DataType, TimeUnit};
 
 /// The types that every field seen so far can be read as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TypeCandidates {
+pub(crate) struct TypeCandidates {
     bits: u16,
     any: bool,
 }
@@ -38,7 +38,7 @@ impl Default for TypeCandidates {
 impl TypeCandidates {
     /// Adds a field that is not null.
     #[inline]
-    pub fn add(&mut self, text: Text<'_>) {
+    pub(crate) fn add(&mut self, text: Text<'_>) {
         self.any = true;
         if self.bits != 0 {
             self.bits &= candidates(text);
@@ -46,7 +46,7 @@ impl TypeCandidates {
     }
 
     /// Adds a string that must not become a number or a boolean, whatever it spells.
-    pub fn add_string(&mut self, text: Text<'_>) {
+    pub(crate) fn add_string(&mut self, text: Text<'_>) {
         self.any = true;
         if self.bits != 0 {
             self.bits &= match text.bytes().first() {
@@ -57,18 +57,18 @@ impl TypeCandidates {
     }
 
     /// Adds a value that only text can hold.
-    pub fn add_text_only(&mut self) {
+    pub(crate) fn add_text_only(&mut self) {
         (self.any, self.bits) = (true, 0);
     }
 
     /// Adds a quoted empty field: it is null in all columns but text, and does not make a column
     /// text.
-    pub fn add_quoted_empty(&mut self) {
+    pub(crate) fn add_quoted_empty(&mut self) {
         self.any = true;
     }
 
     /// The type of a column of these fields.
-    pub fn data_type(&self) -> DataType {
+    pub(crate) fn data_type(&self) -> DataType {
         if !self.any {
             return DataType::Null;
         }
@@ -131,7 +131,7 @@ fn temporal(text: Text<'_>) -> u16 {
 }
 
 /// The type of one field alone.
-pub fn type_of(text: Text<'_>) -> DataType {
+pub(crate) fn type_of(text: Text<'_>) -> DataType {
     let mut candidates = TypeCandidates::default();
     candidates.add(text);
     candidates.data_type()

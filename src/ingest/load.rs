@@ -219,7 +219,8 @@ impl<'a> Loading<'a> {
         self.report.bytes_metadata += commit.metadata_bytes;
         self.report.bytes_written += commit.written_bytes;
         self.report.write_volume = commit.write_volume;
-        self.report.commits += 1;
+        // Without a change, there is no new generation.
+        self.report.commits += u64::from(commit.metadata_bytes > 0);
         self.accounting.publish()
     }
 

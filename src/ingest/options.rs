@@ -89,7 +89,7 @@ impl Default for LoadOptions {
 
 /// Options of the pipeline.
 #[derive(Clone, Copy, Debug)]
-pub struct PipelineOptions {
+pub(crate) struct PipelineOptions {
     /// When a segment is full.
     pub segment: SegmentLimits,
     /// How to encode columns.

@@ -18,7 +18,7 @@ use rayon::prelude::*;
 
 use super::columns::{SegmentLimits, join, stored_type, value_bytes, widened};
 use crate::block::null_array;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::model::{ColumnId, DataType};
 use crate::segment::writer::{InputColumn, SegmentInput};
 
@@ -27,6 +27,8 @@ type UnifiedColumns = Vec<(ColumnId, DataType, Vec<ArrayRef>)>;
 
 /// Bookkeeping per row: its partition, and its location while segments are cut.
 const ROW_BYTES: usize = 36;
+/// What an error of Arrow says about rows.
+const UNDIVIDED: &str = "rows could not be divided among partitions";
 
 /// Copies views into buffers that hold nothing else.
 fn own_texts(array: &ArrayRef) -> ArrayRef {
@@ -41,7 +43,7 @@ fn own_texts(array: &ArrayRef) -> ArrayRef {
 
 /// The buffered rows.
 #[derive(Debug)]
-pub struct PartitionedRows {
+pub(crate) struct PartitionedRows {
     limits: SegmentLimits,
     /// Budget for the bytes of values.
     max_bytes: usize,
@@ -59,13 +61,18 @@ struct WaitingBatch {
 
 impl PartitionedRows {
     /// An empty buffer with a budget of `max_bytes` bytes of values.
-    pub fn new(limits: SegmentLimits, max_bytes: usize) -> Self {
+    pub(crate) fn new(limits: SegmentLimits, max_bytes: usize) -> Self {
         PartitionedRows { limits, max_bytes, waiting: Vec::new(), bytes: 0, rows: Vec::new() }
     }
 
     /// Adds a batch in stored layouts (`columns::to_stored_layouts`), with the ids of its columns
     /// and the partitions of its rows. Returns whether it is time to [`PartitionedRows::cut`].
-    pub fn push(&mut self, batch: &RecordBatch, ids: &[ColumnId], partitions: Vec<u32>) -> bool {
+    pub(crate) fn push(
+        &mut self,
+        batch: &RecordBatch,
+        ids: &[ColumnId],
+        partitions: Vec<u32>,
+    ) -> bool {
         for number in &partitions {
             let at = *number as usize;
             if at >= self.rows.len() {
@@ -87,7 +94,7 @@ impl PartitionedRows {
 
     /// Cuts segments from all rows, or from at least half of the buffered bytes. `sink` receives
     /// them in groups of about one full segment.
-    pub fn cut(
+    pub(crate) fn cut(
         &mut self,
         all: bool,
         sink: &mut dyn FnMut(PendingSegments) -> Result<()>,
@@ -183,7 +190,7 @@ impl PartitionedRows {
             if arrays.iter().any(|array| Some(array.data_type()) != layout.as_ref()) {
                 let to = data_type.to_arrow();
                 for array in &mut arrays {
-                    *array = arrow_cast::cast(array, &to).map_err(failed)?;
+                    *array = arrow_cast::cast(array, &to).or_invalid_with(UNDIVIDED)?;
                 }
             }
             columns.push((id, data_type, arrays));
@@ -233,7 +240,7 @@ impl PartitionedRows {
 
 /// Segments to be built, given by the locations of their rows in the buffered batches.
 #[derive(Debug)]
-pub struct PendingSegments {
+pub(crate) struct PendingSegments {
     columns: Arc<UnifiedColumns>,
     block_rows: usize,
     /// Locations, as (batch, row).
@@ -244,13 +251,13 @@ pub struct PendingSegments {
 
 impl PendingSegments {
     /// The partition of each segment, in order.
-    pub fn partitions(&self) -> impl Iterator<Item = u32> {
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = u32> {
         self.segments.iter().map(|(partition, _)| *partition)
     }
 
     /// Copies the rows out, in parallel on the current rayon pool. Returns the segments with their
     /// partitions.
-    pub fn gather(self) -> Result<Vec<(u32, SegmentInput)>> {
+    pub(crate) fn gather(self) -> Result<Vec<(u32, SegmentInput)>> {
         let gathered = self
             .columns
             .par_iter()
@@ -278,11 +285,7 @@ fn gather(
     rows: &[(usize, usize)],
 ) -> Result<(ColumnId, DataType, ArrayRef)> {
     let arrays: Vec<&dyn Array> = arrays.iter().map(|array| &**array).collect();
-    Ok((*id, data_type.clone(), interleave(&arrays, rows).map_err(failed)?))
-}
-
-fn failed(error: arrow_schema::ArrowError) -> Error {
-    Error::InvalidInput(format!("rows could not be divided among partitions: {error}"))
+    Ok((*id, data_type.clone(), interleave(&arrays, rows).or_invalid_with(UNDIVIDED)?))
 }
 
 #[cfg(test)]

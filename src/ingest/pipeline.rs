@@ -30,25 +30,25 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use super::accounting::RowAccounting;
 use super::arrange::Arrange;
 use super::columns::{SegmentBuilder, match_columns, to_stored_layouts};
-pub use super::feed::Feed;
+pub(crate) use super::feed::Feed;
 use super::feed::{InFlight, send_result};
-pub use super::options::PipelineOptions;
+pub(crate) use super::options::PipelineOptions;
 use super::partition::Partitions;
 use super::partitioned::{PartitionedRows, PendingSegments};
 use super::resume::CommitEvery;
 use super::sort::sorted;
-pub use super::task::{Parsed, Reparse, Task};
+pub(crate) use super::task::Task;
 use crate::error::{Error, Result};
 use crate::model::{Arrangement, ColumnId, Schema, SortKey};
 use crate::segment::writer::{self, EncodedSegment, SegmentInput};
 
 /// Receives encoded segments, each with the path of its partition.
-pub type Sink<'a> = dyn FnMut(Arc<str>, EncodedSegment) -> Result<()> + 'a;
+pub(crate) type Sink<'a> = dyn FnMut(Arc<str>, EncodedSegment) -> Result<()> + 'a;
 
 /// Runs `tasks` on `pool` and hands encoded segments to `sink`, in order. `schema` grows and widens
 /// as batches need it, `arrange` says where rows go, and `accounting` counts every row. Returns the
 /// arrangement of the rows, or `None` if there was no batch.
-pub fn run(
+pub(crate) fn run(
     pool: &ThreadPool,
     tasks: impl Iterator<Item = Result<Task>>,
     schema: &mut Schema,
@@ -62,7 +62,7 @@ pub fn run(
 
 /// Like [`run`], but stops when a commit is due: then [`Feed::position`] is `Some`.
 #[expect(clippy::too_many_arguments, reason = "those of `run`")]
-pub fn run_part(
+pub(crate) fn run_part(
     pool: &ThreadPool,
     feed: &mut Feed<impl Iterator<Item = Result<Task>>>,
     commit_every: Option<CommitEvery>,
@@ -151,7 +151,9 @@ impl Coordinator<'_, '_> {
             }
             rows += batch.num_rows() as u64;
             self.accounting.store(oldest.input, batch.num_rows() as u64);
-            self.collect(to_stored_layouts(batch)?, &ids, schema)?;
+            let keep_codes =
+                self.sort_by.is_empty() && matches!(self.buffer, RowBuffer::OneSegment(_));
+            self.collect(to_stored_layouts(batch, keep_codes)?, &ids, schema)?;
         }
         Ok(rows)
     }

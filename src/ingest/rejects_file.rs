@@ -16,7 +16,7 @@ use tempfile::TempPath;
 
 use super::rejects::{PriorRejects, Reject};
 use crate::disk::{Disk, RealDisk, durable};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoResult, Result};
 
 /// The first line of a rejects file.
 pub(super) const HEADER: &str = "file,line,column,reason,raw\n";
@@ -51,7 +51,7 @@ impl RejectsFile {
             Ok(found) if !found.is_file() => (path.to_path_buf(), true, true),
             Ok(_) if !replace && !resumes => return refused(taken),
             // Through a symbolic link, so that the link stays.
-            Ok(_) => (path.canonicalize().map_err(|e| Error::io(path, e))?, false, true),
+            Ok(_) => (path.canonicalize().with_path(path)?, false, true),
             Err(_) => (path.to_path_buf(), false, false),
         };
         let directory =
@@ -59,7 +59,6 @@ impl RejectsFile {
         let load_path = directory.join(temporary_name(before));
         let mut file = RejectsFile::temporary(&directory, &load_path, resumes, target)?;
         (file.replace, file.stream) = (replace, stream);
-        let failed = |file: &RejectsFile, e| Error::io(&file.target, e);
         if resumes && !stream {
             if file.copy_rows(&load_path, before)? {
                 if exists && !replace && !file.target_is_of_load(before)? {
@@ -77,7 +76,7 @@ impl RejectsFile {
                 return missing_rows(path, before.total());
             }
         }
-        file.writer.write_all(HEADER.as_bytes()).map_err(|e| failed(&file, e))?;
+        file.writer.write_all(HEADER.as_bytes()).with_path(&file.target)?;
         Ok(file)
     }
 
@@ -98,7 +97,7 @@ impl RejectsFile {
             let _ = RealDisk.remove(load_path);
             builder.prefix(name).rand_bytes(0).tempfile_in(directory)
         };
-        let (file, temporary) = made.map_err(|e| Error::io(directory, e))?.into_parts();
+        let (file, temporary) = made.with_path(directory)?.into_parts();
         Ok(RejectsFile {
             writer: BufWriter::with_capacity(1 << 16, file),
             temporary: Some(temporary),
@@ -125,12 +124,12 @@ impl RejectsFile {
     }
 
     pub(super) fn write(&mut self, reject: &Reject) -> Result<()> {
-        write_row(&mut self.writer, reject).map_err(|e| Error::io(&self.target, e))
+        write_row(&mut self.writer, reject).with_path(&self.target)
     }
 
     pub(super) fn seal(&mut self) -> Result<()> {
         let sealed = self.writer.flush().and_then(|()| self.writer.get_ref().sync_all());
-        sealed.map_err(|e| Error::io(&self.target, e))?;
+        sealed.with_path(&self.target)?;
         // Until it is renamed, it has to be found under its temporary name.
         match self.temporary {
             Some(_) if !self.stream => RealDisk.sync_dir(durable::parent(&self.target)),
@@ -142,7 +141,7 @@ impl RejectsFile {
     pub(super) fn publish(&mut self) -> Result<()> {
         if let Some(temporary) = self.temporary.as_ref().filter(|_| self.stream) {
             let copied = copy_after(temporary, &self.target, self.copied);
-            self.copied = copied.map_err(|e| Error::io(&self.target, e))?;
+            self.copied = copied.with_path(&self.target)?;
             return Ok(());
         }
         let Some(temporary) = self.temporary.take() else { return Ok(()) };
@@ -194,7 +193,7 @@ fn temporary_name(before: &PriorRejects) -> String {
 /// Copies the prior rows of a load from a file. Returns whether all are there.
 fn copy_prior_rows(path: &Path, before: &PriorRejects, to: &mut impl Write) -> Result<bool> {
     let Ok(file) = File::open(path) else { return Ok(false) };
-    copy_rows_from(BufReader::new(file), to, before).map_err(|e| Error::io(path, e))
+    copy_rows_from(BufReader::new(file), to, before).with_path(path)
 }
 
 /// Copies the header and the prior rows. Returns false if some are missing, counted by input.

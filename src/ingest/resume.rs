@@ -20,7 +20,7 @@ use std::time::UNIX_EPOCH;
 
 use super::rejects::PriorRejects;
 use super::sources::input::{Input, hasher};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoResult, Result};
 use crate::manifest::{Id, LoadedSource, layout};
 
 /// What to do with an input that was loaded before.
@@ -212,8 +212,8 @@ fn identity(input: &Input) -> Result<Option<LoadedSource>> {
         return Ok(None);
     }
     let path = input.name();
-    let found = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
-    let absolute = std::fs::canonicalize(path).map_err(|error| Error::io(path, error))?;
+    let found = std::fs::metadata(path).with_path(path)?;
+    let absolute = std::fs::canonicalize(path).with_path(path)?;
     let modified = found.modified().ok().map(|at| match at.duration_since(UNIX_EPOCH) {
         Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
         Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
@@ -229,12 +229,11 @@ fn identity(input: &Input) -> Result<Option<LoadedSource>> {
 
 /// XXH3-128 of a file's bytes.
 pub(super) fn hash(path: &Path) -> Result<Id> {
-    let failed = |error| Error::io(path, error);
-    let mut file = File::open(path).map_err(failed)?;
-    file.rewind().map_err(failed)?;
+    let mut file = File::open(path).with_path(path)?;
+    file.rewind().with_path(path)?;
     let (mut hasher, mut buffer) = (hasher(), vec![0; 1 << 20]);
     loop {
-        match file.read(&mut buffer).map_err(failed)? {
+        match file.read(&mut buffer).with_path(path)? {
             0 => return Ok(hasher.finish_128().to_le_bytes()),
             n => hasher.write(buffer.get(..n).unwrap_or_default()),
         }

@@ -12,17 +12,17 @@ use arrow_schema::{Field, Schema as ArrowSchema};
 use super::columns::value_bytes;
 use super::sort;
 use super::task::Task;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::limits::VECTOR;
 use crate::model::{Column, Schema};
-use crate::segment::{Segment, SegmentInput};
+use crate::segment::{self, Segment, SegmentInput};
 
 /// Approximate bytes of a batch where memory allows: a block of most tables.
 const BATCH_BYTES: usize = 48 << 20;
 
 /// Tasks that decode the blocks of a segment, in order, each into a batch of at most a quarter of
 /// `max_bytes` bytes. Columns that the schema no longer has are left out.
-pub fn decode_tasks(
+pub(crate) fn decode_tasks(
     segment: Arc<Segment>,
     schema: &Schema,
     max_bytes: usize,
@@ -37,13 +37,13 @@ pub fn decode_tasks(
             let (segment, columns, part) =
                 (Arc::clone(&segment), Arc::clone(&columns), start..rows.min(start + step));
             let weight = part.len().saturating_mul(row_bytes);
-            Ok(Task::new(weight, move || Ok(decode(&segment, block, part, &columns)?.into())))
+            Ok(Task::new(weight, move || Ok(decode_coded(&segment, block, part, &columns)?.into())))
         })
     }))
 }
 
 /// The tasks of several segments, one after the other.
-pub fn all_tasks(
+pub(crate) fn all_tasks(
     segments: Vec<Arc<Segment>>,
     schema: &Schema,
     max_bytes: usize,
@@ -84,27 +84,46 @@ pub(crate) fn row_bytes(segment: &Segment, columns: &[Column]) -> Result<usize> 
 }
 
 /// Decodes rows of a block into a batch with the table's column names.
-pub fn decode(
+pub(crate) fn decode(
     segment: &Segment,
     block: usize,
     rows: Range<usize>,
     columns: &[Column],
 ) -> Result<RecordBatch> {
+    to_batch(segment, columns, rows.len(), |stored| stored.block(block)?.decode(rows.clone()))
+}
+
+/// [`decode`], but dictionary codes stay codes, so that they need not be found again.
+pub(crate) fn decode_coded(
+    segment: &Segment,
+    block: usize,
+    rows: Range<usize>,
+    columns: &[Column],
+) -> Result<RecordBatch> {
+    to_batch(segment, columns, rows.len(), |stored| stored.block(block)?.decode_coded(rows.clone()))
+}
+
+fn to_batch(
+    segment: &Segment,
+    columns: &[Column],
+    rows: usize,
+    decode: impl Fn(&segment::Column) -> Result<ArrayRef>,
+) -> Result<RecordBatch> {
     let mut fields = Vec::with_capacity(columns.len());
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
     for column in columns {
         let Some(stored) = segment.column(column.id)? else { continue };
-        let array = stored.block(block)?.decode(rows.clone())?;
+        let array = decode(&stored)?;
         fields.push(Field::new(&*column.name, array.data_type().clone(), true));
         arrays.push(array);
     }
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
-        .map_err(|error| Error::InvalidInput(error.to_string()))
+        .or_invalid()
 }
 
 /// The rows of a segment input as one batch with the table's column names.
-pub fn to_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> {
+pub(crate) fn input_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> {
     let rows = input.rows;
     let mut fields = Vec::with_capacity(input.columns.len());
     let mut arrays: Vec<ArrayRef> = Vec::with_capacity(input.columns.len());
@@ -118,7 +137,7 @@ pub fn to_batch(input: SegmentInput, schema: &Schema) -> Result<RecordBatch> {
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
-        .map_err(|error| Error::InvalidInput(error.to_string()))
+        .or_invalid()
 }
 
 pub(crate) fn block_rows(segment: &Segment, block: usize) -> usize {

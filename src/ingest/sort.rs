@@ -13,13 +13,16 @@ use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::SortOptions;
 use rayon::prelude::*;
 
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::model::SortKey;
 use crate::segment::writer::{InputColumn, SegmentInput};
 
+/// What an error of Arrow says about rows.
+const UNSORTED: &str = "rows could not be sorted";
+
 /// Sorts the rows. A key column that the segment lacks is null in all rows, and does not affect the
 /// order.
-pub fn sorted(mut input: SegmentInput, keys: &[SortKey]) -> Result<SegmentInput> {
+pub(crate) fn sorted(mut input: SegmentInput, keys: &[SortKey]) -> Result<SegmentInput> {
     let (mut fields, mut columns) = (Vec::new(), Vec::new());
     for key in keys {
         let Some(column) = input.columns.iter().find(|column| column.id == key.column) else {
@@ -36,9 +39,9 @@ pub fn sorted(mut input: SegmentInput, keys: &[SortKey]) -> Result<SegmentInput>
     let rows = encode_keys(fields, &columns)?;
     let Some(order) = sorted_order(&rows) else { return Ok(input) };
     drop((rows, columns));
-    input.columns.par_iter_mut().try_for_each(|column| {
-        let taken =
-            arrow_select::take::take(&concatenated(column)?, &order, None).map_err(failed)?;
+    input.columns.par_iter_mut().try_for_each(|column| -> Result<()> {
+        let taken = arrow_select::take::take(&concatenated(column)?, &order, None)
+            .or_invalid_with(UNSORTED)?;
         column.arrays = vec![taken];
         Ok(())
     })?;
@@ -46,8 +49,8 @@ pub fn sorted(mut input: SegmentInput, keys: &[SortKey]) -> Result<SegmentInput>
 }
 
 fn encode_keys(fields: Vec<SortField>, columns: &[ArrayRef]) -> Result<Rows> {
-    let converter = RowConverter::new(fields).map_err(failed)?;
-    converter.convert_columns(columns).map_err(failed)
+    let converter = RowConverter::new(fields).or_invalid_with(UNSORTED)?;
+    converter.convert_columns(columns).or_invalid_with(UNSORTED)
 }
 
 /// The row numbers in sorted order, or `None` if the rows are sorted already.
@@ -86,22 +89,17 @@ pub(super) fn concatenated(column: &InputColumn) -> Result<ArrayRef> {
         [only] => Ok(Arc::clone(only)),
         [first, rest @ ..] if rest.iter().all(|array| array.data_type() == first.data_type()) => {
             let arrays: Vec<_> = column.arrays.iter().map(|array| &**array).collect();
-            arrow_select::concat::concat(&arrays).map_err(failed)
+            arrow_select::concat::concat(&arrays).or_invalid_with(UNSORTED)
         }
         _ => {
             // Text arrays in several layouts.
             let to = column.data_type.to_arrow();
-            let same =
-                column.arrays.iter().map(|array| arrow_cast::cast(array, &to).map_err(failed));
-            let same = same.collect::<Result<Vec<_>>>()?;
+            let same = column.arrays.iter().map(|array| arrow_cast::cast(array, &to));
+            let same = same.collect::<Result<Vec<_>, _>>().or_invalid_with(UNSORTED)?;
             let arrays: Vec<_> = same.iter().map(|array| &**array).collect();
-            arrow_select::concat::concat(&arrays).map_err(failed)
+            arrow_select::concat::concat(&arrays).or_invalid_with(UNSORTED)
         }
     }
-}
-
-fn failed(error: arrow_schema::ArrowError) -> Error {
-    Error::InvalidInput(format!("rows could not be sorted: {error}"))
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::model::Schema;
 
 /// Parsing work on a piece of an input, for any thread.
-pub struct Task {
+pub(crate) struct Task {
     /// Approximate bytes of memory for input and result.
     pub weight: usize,
     /// Uncompressed bytes of the input.
@@ -22,14 +22,17 @@ pub struct Task {
 
 impl Task {
     /// Work on a piece of input 0; the caller sets the number otherwise.
-    pub fn new(weight: usize, work: impl FnOnce() -> Result<Parsed> + Send + 'static) -> Self {
+    pub(crate) fn new(
+        weight: usize,
+        work: impl FnOnce() -> Result<Parsed> + Send + 'static,
+    ) -> Self {
         Task { weight, bytes: 0, input: 0, starts_piece: true, work: Box::new(work) }
     }
 }
 
 /// The result of a task.
 #[derive(Default)]
-pub struct Parsed {
+pub(crate) struct Parsed {
     /// The rows, in order.
     pub batches: Vec<RecordBatch>,
     /// The rows that were left out.
@@ -41,7 +44,7 @@ pub struct Parsed {
 }
 
 /// Parses a piece again for a table of this schema.
-pub type Reparse = Box<dyn FnOnce(&Schema) -> Result<Parsed> + Send>;
+pub(crate) type Reparse = Box<dyn FnOnce(&Schema) -> Result<Parsed> + Send>;
 
 impl From<Vec<RecordBatch>> for Parsed {
     fn from(batches: Vec<RecordBatch>) -> Self {

@@ -1,9 +1,8 @@
 //! Merges small segments at the end of a table or partition into larger ones, as part of a commit.
 //!
 //! Whenever eight segments of similar size (within a factor of eight) stand at the end, they become
-//! one, and so on, like the levels of a log-structured merge tree (O'Neil et al. 1996). A table
-//! that receives a hundred rows at a time has O(log n) small segments, and each row is written
-//! O(log n) times.
+//! one, and so on (`manifest::tiers`). A table that receives a hundred rows at a time has O(log n)
+//! small segments, and each row is written O(log n) times.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -16,12 +15,11 @@ use super::rewrite;
 use super::segment_files::store_segment;
 use crate::error::{Error, Result};
 use crate::manifest::commit::MERGE_BYTES;
+use crate::manifest::tiers::TierPolicy;
 use crate::model::{Arrangement, Schema};
 use crate::segment::Segment;
 use crate::store::{Edit, NewSegment, SegmentEntry, TableWriter};
 
-/// How many segments of similar size are merged into one.
-const FAN_IN: usize = 8;
 /// Approximate bytes of a segment in the manifest: a commit of n segments may rewrite n times as
 /// many in addition.
 const ENTRY_BYTES: u64 = 4096;
@@ -30,33 +28,13 @@ const ENTRY_BYTES: u64 = 4096;
 /// full.
 pub(crate) const LARGE_BYTES: u64 = 16 << 20;
 
-/// How many segments at the end, given as (rows, stored bytes), to merge into one of at most
-/// `max_rows` rows; 0 or 1 for none.
-fn tail_to_merge(segments: &[(u64, u64)], max_rows: u64) -> usize {
-    let Some(((last, last_bytes), _)) = segments.split_last() else { return 0 };
-    let (mut merged, mut sum, mut bytes) = (1, *last, *last_bytes);
-    if bytes >= LARGE_BYTES {
-        return merged;
-    }
-    loop {
-        let left = segments.get(..segments.len() - merged).unwrap_or_default();
-        let level = |rows: u64| rows.max(1).ilog(FAN_IN as u64);
-        let is_alike =
-            |(rows, bytes): &(u64, u64)| level(*rows) <= level(sum) && *bytes < LARGE_BYTES;
-        let alike = left.iter().rev().take_while(|segment| is_alike(segment)).count();
-        if alike + 1 < FAN_IN {
-            return merged;
-        }
-        let before = merged;
-        for (rows, more) in left.iter().rev().take(alike) {
-            if sum + rows > max_rows || bytes + more > 2 * LARGE_BYTES {
-                break;
-            }
-            (sum, bytes, merged) = (sum + rows, bytes + more, merged + 1);
-        }
-        if merged == before {
-            return merged;
-        }
+/// Segments are merged by eights, to at most `max_rows` rows.
+fn policy(max_rows: u64) -> TierPolicy {
+    TierPolicy {
+        fan_in: 8,
+        max_count: max_rows,
+        max_bytes: 2 * LARGE_BYTES,
+        full_bytes: LARGE_BYTES,
     }
 }
 
@@ -69,7 +47,7 @@ enum TailSegment {
 
 /// The edits that add `new` segments (by partition, in row order) to the table, with those at the
 /// end of each partition merged. The merged segments are written on `pool`.
-pub fn append(
+pub(crate) fn append(
     writer: &TableWriter,
     new: Vec<(Arc<str>, NewSegment)>,
     schema: &Schema,
@@ -100,7 +78,7 @@ pub fn append(
             places.iter().filter_map(|at| old.get(*at)).map(|entry| (entry.rows, entry.length));
         let sizes: Vec<_> =
             sizes.chain(segments.iter().map(|segment| (segment.rows, segment.length))).collect();
-        let merged = if small(&segments) { tail_to_merge(&sizes, max_rows) } else { 0 };
+        let merged = if small(&segments) { policy(max_rows).tail_to_merge(&sizes) } else { 0 };
         let from_new = merged.min(segments.len());
         let from_old = places.get(places.len() - (merged - from_new)..).unwrap_or_default();
         let cost = chunks.cost(from_old, &touched);
@@ -210,10 +188,10 @@ mod tests {
 
     #[test]
     fn full_segments_are_not_merged() {
-        assert_eq!(tail_to_merge(&[(400_000, LARGE_BYTES); 20], 1 << 20), 1);
+        assert_eq!(policy(1 << 20).tail_to_merge(&[(400_000, LARGE_BYTES); 20]), 1);
         let mut segments = vec![(400_000, LARGE_BYTES); 20];
         segments.extend([(100, 1000); 8]);
-        assert_eq!(tail_to_merge(&segments, 1 << 20), 8);
+        assert_eq!(policy(1 << 20).tail_to_merge(&segments), 8);
     }
 
     #[test]
@@ -223,7 +201,7 @@ mod tests {
             for _ in 0..appends {
                 segments.push(rows);
                 let sizes: Vec<_> = segments.iter().map(|rows| (*rows, rows / 10)).collect();
-                let merged = tail_to_merge(&sizes, 1 << 20);
+                let merged = policy(1 << 20).tail_to_merge(&sizes);
                 let tail = segments.split_off(segments.len() - merged);
                 let sum: u64 = tail.iter().sum();
                 assert!(sum <= 1 << 20);

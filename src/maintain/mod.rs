@@ -13,7 +13,7 @@ pub(crate) mod partitions; // lists and drops partitions
 
 pub use alter::{Alteration, alter};
 pub use compact::{CompactOptions, CompactReport, compact};
-pub use modify::{Modification, ModifyOptions, ModifyReport, modify};
+pub(crate) use modify::{Modification, ModifyOptions, modify};
 pub use partitions::{Partition, drop_partitions, partitions};
 pub use read::{BlockPlace, blocks, read_block};
 

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 
-use crate::block::null_array;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
+use crate::query::open::{BlockRef, OpenBlock, OpenSegment};
 use crate::store::{SegmentEntry, Snapshot};
 
 /// The location of a block in a table.
@@ -32,17 +32,13 @@ pub fn blocks(snapshot: &Snapshot) -> Result<Vec<BlockPlace>> {
 
 /// Reads a block with all columns, in the types of the table.
 pub fn read_block(snapshot: &Snapshot, place: &BlockPlace) -> Result<RecordBatch> {
+    let columns = snapshot.schema().columns();
     let segment = snapshot.open_segment(&place.entry)?;
-    let range = segment.block_range(place.block);
-    let rows = (range.end - range.start) as usize;
-    let mut columns: Vec<ArrayRef> = Vec::with_capacity(snapshot.schema().columns().len());
-    for column in snapshot.schema().columns() {
-        columns.push(match segment.column(column.id)? {
-            Some(stored) => stored.block(place.block)?.decode_as(0..rows, &column.data_type)?,
-            None => null_array(rows, &column.data_type),
-        });
-    }
-    let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(Arc::clone(&snapshot.schema().to_arrow()), columns, &options)
-        .map_err(|error| Error::InvalidInput(error.to_string()))
+    let segment = OpenSegment::open(segment, place.segment, columns)?;
+    let block = OpenBlock::new(&segment, columns, BlockRef { segment: 0, block: place.block });
+    let arrays = (0..columns.len()).map(|at| block.decode(at, 0..block.rows));
+    let arrays = arrays.collect::<Result<Vec<ArrayRef>>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(block.rows));
+    RecordBatch::try_new_with_options(Arc::clone(&snapshot.schema().to_arrow()), arrays, &options)
+        .or_invalid()
 }

@@ -10,13 +10,13 @@ use arrow_array::{Array, ArrayRef, BooleanArray, Int64Array, StringArray};
 
 use super::*;
 use crate::error::{Error, Result};
-use crate::expr::{Function, Predicate};
+use crate::expr::{Expression, Function, Predicate, Traits};
 use crate::ingest::arrange::{Arrange, SortBy};
 use crate::ingest::load::{LoadOptions, load};
-use crate::ingest::partition::Compiled;
 use crate::ingest::rewrite::decode;
 use crate::ingest::sources::Input;
 use crate::model::{ColumnId, Schema};
+use crate::query::Condition;
 use crate::store::{Snapshot, Store, Table, TableOptions, verify};
 
 /// Rows of a full segment.
@@ -265,12 +265,25 @@ impl Function for Divisible {
     }
 }
 
-fn divisible(divisor: i64) -> Compiled {
+fn divisible(divisor: i64) -> Condition {
     let function: std::sync::Arc<dyn Function> = std::sync::Arc::new(Divisible(divisor));
-    Compiled {
-        inputs: vec![2],
+    let expression = computed(vec![2], function, arrow_schema::DataType::Boolean);
+    Condition::new(expression, Predicate::Unknown)
+}
+
+fn computed(
+    inputs: Vec<usize>,
+    function: std::sync::Arc<dyn Function>,
+    data_type: arrow_schema::DataType,
+) -> Expression {
+    let traits = Traits::default();
+    Expression {
+        inputs,
         function: Some(function),
-        data_type: arrow_schema::DataType::Boolean,
+        data_type,
+        traits,
+        choice: None,
+        text: "".into(),
     }
 }
 
@@ -310,13 +323,11 @@ fn rows_are_deleted_and_changed() {
         rows
     };
     let schema = table.snapshot().unwrap().schema().clone();
-    let change = |condition, set| Modification {
-        condition,
-        predicate: Predicate::Unknown,
-        partitions: Predicate::Unknown,
+    let change = |condition: Option<Condition>, set| Modification {
+        columns: schema.columns().to_vec(),
+        conditions: condition.into_iter().collect(),
         set,
-        compile: None,
-        generation: None,
+        ..Modification::default()
     };
     let options = ModifyOptions { threads: 2, ..ModifyOptions::default() };
     let held = table.snapshot().unwrap();
@@ -333,14 +344,9 @@ fn rows_are_deleted_and_changed() {
     );
     // Some rows move to another partition and change their number.
     let plus: std::sync::Arc<dyn Function> = std::sync::Arc::new(Plus(100_000));
-    let plus = Compiled {
-        inputs: vec![2],
-        function: Some(plus),
-        data_type: arrow_schema::DataType::Int64,
-    };
+    let plus = computed(vec![2], plus, arrow_schema::DataType::Int64);
     let text: std::sync::Arc<dyn Function> = std::sync::Arc::new(Constant("moved"));
-    let text =
-        Compiled { inputs: vec![], function: Some(text), data_type: arrow_schema::DataType::Utf8 };
+    let text = computed(vec![], text, arrow_schema::DataType::Utf8);
     let set = change(Some(divisible(4)), Some(vec![(2, plus), (1, text)]));
     modify(&table, &schema, &set, &options).unwrap();
     for row in all.iter_mut().filter(|row| row.2 % 4 == 0) {

@@ -12,7 +12,7 @@ use crate::bytes::{Cursor, Writer, checksum_holds};
 use crate::error::{Error, Result};
 
 /// The version of the format that is written, and the newest that is read.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 /// Must-understand features that this reader knows: none yet.
 const UNDERSTOOD: u64 = 0;
 

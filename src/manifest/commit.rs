@@ -10,6 +10,7 @@
 use std::sync::Arc;
 
 use super::ledger::{self, Ledger, LedgerRef};
+use super::tiers::TierPolicy;
 use super::{
     Chunk, ChunkBuilder, ChunkRef, ColumnStats, History, LoadedSource, Root, SegmentEntry,
     TableDir, TableOptions, WriteVolume, codec, layout,
@@ -21,14 +22,19 @@ use crate::model::{Arrangement, ColumnId, Schema};
 
 /// Chunks are not merged beyond this many bytes, which bounds what an append to a large table
 /// writes.
-pub const MERGE_BYTES: u64 = 512 << 10;
+pub(crate) const MERGE_BYTES: u64 = 512 << 10;
 /// This many chunks of about the same size are merged into one.
-const FAN_IN: usize = 4;
+const TIERS: TierPolicy = TierPolicy {
+    fan_in: 4,
+    max_count: limits::MAX_CHUNK_SEGMENTS as u64,
+    max_bytes: MERGE_BYTES,
+    full_bytes: u64::MAX,
+};
 /// A rewritten chunk is merged with a neighbour of at most this many times its size.
 const NEIGHBOUR_RATIO: u64 = 4;
 
 /// A segment, with the statistics of its columns.
-pub type SegmentWithStats = (SegmentEntry, Vec<(ColumnId, ColumnStats)>);
+pub(crate) type SegmentWithStats = (SegmentEntry, Vec<(ColumnId, ColumnStats)>);
 
 /// Replaces some segments of a table by others.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +50,7 @@ pub struct Edit<T = SegmentWithStats> {
 
 /// The difference between the generation in force and the next one.
 #[derive(Debug)]
-pub struct Change<'a> {
+pub(crate) struct Change<'a> {
     /// The generation in force, `None` for a new table.
     pub base: Option<&'a Root>,
     /// The new columns.
@@ -65,7 +71,7 @@ pub struct Change<'a> {
 
 /// The result of a commit.
 #[derive(Debug)]
-pub struct Committed {
+pub(crate) struct Committed {
     /// The generation now in force.
     pub root: Root,
     /// Bytes of metadata written.
@@ -75,7 +81,7 @@ pub struct Committed {
 }
 
 /// Commits a change.
-pub fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Result<Committed> {
+pub(crate) fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Result<Committed> {
     let generation = change.base.map_or(1, |base| base.generation + 1);
     let (next, removed) =
         apply_edits(disk, dir, change.base.map_or(&[], |base| &base.chunks), change.edits)?;
@@ -263,10 +269,10 @@ fn merge_small_chunks(
     }
     let appended = matches!(out.last(), Some(NextChunk::New { rewritten: false, .. }));
     if let Some(last) = out.pop_if(|_| appended) {
+        out.push(last);
         let sizes: Vec<(u64, u64)> = out.iter().map(NextChunk::size).collect();
-        let merged = tail_to_merge(&sizes, last.size());
-        let tail = out.split_off(out.len() - merged);
-        out.push(merge(tail.into_iter().chain([last]), disk, dir)?);
+        let tail = out.split_off(out.len() - TIERS.tail_to_merge(&sizes));
+        out.push(merge(tail, disk, dir)?);
     }
     Ok(out)
 }
@@ -313,10 +319,11 @@ fn extend_ledger(
     if overflow.is_empty() {
         return Ok(ledger);
     }
-    let sizes: Vec<(u64, u64)> =
-        ledger.files.iter().map(|file| (u64::from(file.sources), file.length)).collect();
     let bytes = overflow.iter().map(|source| source.path.len() as u64 + 93).sum();
-    let merged = tail_to_merge(&sizes, (overflow.len() as u64, bytes));
+    let sizes = ledger.files.iter().map(|file| (u64::from(file.sources), file.length));
+    let sizes: Vec<(u64, u64)> = sizes.chain([(overflow.len() as u64, bytes)]).collect();
+    // The last of them is not a file yet.
+    let merged = TIERS.tail_to_merge(&sizes) - 1;
     let mut sources = Vec::new();
     for file in ledger.files.split_off(ledger.files.len() - merged) {
         sources.extend(read_ledger(disk, dir, &file)?);
@@ -332,7 +339,7 @@ fn extend_ledger(
 }
 
 /// All entries of a generation's ledger, oldest first.
-pub fn sources(disk: &dyn Disk, dir: &TableDir, root: &Root) -> Result<Vec<LoadedSource>> {
+pub(crate) fn sources(disk: &dyn Disk, dir: &TableDir, root: &Root) -> Result<Vec<LoadedSource>> {
     let mut all = Vec::new();
     for file in &root.ledger.files {
         all.extend(read_ledger(disk, dir, file)?);
@@ -358,39 +365,10 @@ fn segment_bytes(columns: usize) -> u64 {
 }
 
 /// Opens a chunk of the table.
-pub fn open(disk: &dyn Disk, dir: &TableDir, reference: &ChunkRef) -> Result<Chunk> {
+pub(crate) fn open(disk: &dyn Disk, dir: &TableDir, reference: &ChunkRef) -> Result<Chunk> {
     let path = dir.chunk(&reference.id);
     let bytes = Arc::new(disk.map(&path)?);
     Chunk::open(bytes, reference).map_err(|error| error.in_file(path, 0))
-}
-
-/// How many chunks at the end to merge with a new one of `new` (segments, bytes). Whenever the last
-/// four chunks are of about the same size (within a factor of four), they become one, and so on, so
-/// that a table of n small appends has O(log n) chunks and each entry was written O(log n) times.
-/// Merged chunks do not exceed [`MERGE_BYTES`] or 4,096 segments.
-pub fn tail_to_merge(old: &[(u64, u64)], new: (u64, u64)) -> usize {
-    let (mut segments, mut bytes) = new;
-    let mut merged = 0;
-    loop {
-        let left = &old[..old.len() - merged];
-        let level = segments.max(1).ilog(FAN_IN as u64);
-        let alike =
-            left.iter().rev().take_while(|(n, _)| (*n).max(1).ilog(FAN_IN as u64) <= level).count();
-        if alike + 1 < FAN_IN {
-            return merged;
-        }
-        let mut taken = 0;
-        for (n, length) in left.iter().rev().take(alike) {
-            if segments + n > limits::MAX_CHUNK_SEGMENTS as u64 || bytes + length > MERGE_BYTES {
-                break;
-            }
-            (segments, bytes, taken) = (segments + n, bytes + length, taken + 1);
-        }
-        if taken == 0 {
-            return merged;
-        }
-        merged += taken;
-    }
 }
 
 #[cfg(test)]
@@ -402,11 +380,11 @@ mod tests {
         for per_segment in [330, 3_000, 120_000] {
             let (mut chunks, mut total, mut most) = (Vec::new(), 0, 0);
             for _ in 0..20_000u64 {
-                let merged = tail_to_merge(&chunks, (1, per_segment));
-                let tail = chunks.split_off(chunks.len() - merged);
+                chunks.push((1, per_segment));
+                let tail = chunks.split_off(chunks.len() - TIERS.tail_to_merge(&chunks));
                 let sum = tail
                     .iter()
-                    .fold((1, per_segment), |a: (u64, u64), b: &(u64, u64)| (a.0 + b.0, a.1 + b.1));
+                    .fold((0, 0), |a: (u64, u64), b: &(u64, u64)| (a.0 + b.0, a.1 + b.1));
                 chunks.push(sum);
                 assert!(sum.1 <= MERGE_BYTES && sum.0 <= limits::MAX_CHUNK_SEGMENTS as u64);
                 total += sum.1;

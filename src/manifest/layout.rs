@@ -112,7 +112,7 @@ impl TableDir {
 }
 
 /// A new identifier for a file; they ascend with time, so that listings are in order of creation.
-pub fn new_id() -> Id {
+pub(crate) fn new_id() -> Id {
     Uuid::now_v7().into_bytes()
 }
 

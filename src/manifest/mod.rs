@@ -10,26 +10,30 @@
 //!
 //! Writing it is the last step of an ingest ([`commit`]), reading it the first step of a query.
 //! Roots and chunks are immutable; generations share chunks, so that an append writes one chunk
-//! (merged with small ones before it, see [`commit::tail_to_merge`]) and a root, never the whole
+//! (merged with small ones before it, see [`tiers`]) and a root, never the whole
 //! list. Each structure has its reader and writer side by side and does no I/O; only `commit` and
 //! `recover` touch the disk.
 
 mod arrangement;
-pub mod chunk;
-pub mod codec;
+pub(crate) mod chunk;
+pub(crate) mod codec;
 mod columns;
-pub mod commit;
+pub(crate) mod commit;
 mod fixed;
-pub mod layout;
-pub mod ledger;
-pub mod recover;
-pub mod root;
+pub(crate) mod layout;
+pub(crate) mod ledger;
+pub(crate) mod recover;
+pub(crate) mod root;
+pub(crate) mod tiers;
 
-pub use chunk::{Chunk, ChunkBuilder, SegmentEntry};
+pub(crate) use chunk::ChunkBuilder;
+pub use chunk::{Chunk, SegmentEntry};
 pub use columns::ColumnStats;
-pub use layout::TableDir;
-pub use ledger::{Ledger, LedgerRef, LoadedSource};
-pub use root::{ChunkRef, History, Root, TableOptions, WriteVolume};
+pub(crate) use layout::TableDir;
+pub(crate) use ledger::Ledger;
+pub use ledger::{LedgerRef, LoadedSource};
+pub(crate) use root::History;
+pub use root::{ChunkRef, Root, TableOptions, WriteVolume};
 
 /// An identifier as its 16 bytes.
-pub type Id = [u8; 16];
+pub(crate) type Id = [u8; 16];

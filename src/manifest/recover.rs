@@ -24,7 +24,7 @@ const CURRENT_BYTES: u64 = 256;
 const MAX_DEPTH: usize = 16;
 
 /// The generation in force; `None` if the directory holds no table.
-pub fn current(disk: &dyn Disk, dir: &TableDir) -> Result<Option<u64>> {
+pub(crate) fn current(disk: &dyn Disk, dir: &TableDir) -> Result<Option<u64>> {
     let path = dir.current();
     match disk.read(&path, CURRENT_BYTES) {
         Ok(bytes) => codec::read_current(&bytes).map(Some).map_err(|error| error.in_file(path, 0)),
@@ -34,14 +34,14 @@ pub fn current(disk: &dyn Disk, dir: &TableDir) -> Result<Option<u64>> {
 }
 
 /// Reads the root of a generation.
-pub fn read_root(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<Root> {
+pub(crate) fn read_root(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<Root> {
     let path = dir.root(generation);
     let bytes = disk.read(&path, root::MAX_BYTES)?;
     Root::parse(&bytes, generation).map_err(|error| error.in_file(path, 0))
 }
 
 /// Generations whose roots exist, oldest first, up to the one in force.
-pub fn generations(disk: &dyn Disk, dir: &TableDir) -> Result<Vec<u64>> {
+pub(crate) fn generations(disk: &dyn Disk, dir: &TableDir) -> Result<Vec<u64>> {
     let Some(newest) = current(disk, dir)? else { return Ok(Vec::new()) };
     let roots =
         list(disk, &dir.manifest())?.into_iter().filter_map(|entry| match file_kind(&entry.name) {
@@ -56,7 +56,7 @@ pub fn generations(disk: &dyn Disk, dir: &TableDir) -> Result<Vec<u64>> {
 /// The generation in force, for the holder of the writer's lock. It is made durable first, because
 /// an earlier writer may have stopped between the rename of `CURRENT` and the sync of its
 /// directory.
-pub fn recover(disk: &dyn Disk, dir: &TableDir) -> Result<Option<Root>> {
+pub(crate) fn recover(disk: &dyn Disk, dir: &TableDir) -> Result<Option<Root>> {
     let Some(generation) = current(disk, dir)? else {
         return no_generation(disk, dir).map(|()| None);
     };
@@ -113,7 +113,7 @@ fn mark_unswept(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
 
 /// Durably marks the table as one whose first commit is not done, before anything else of it is
 /// written. The sweep after that commit removes the marker.
-pub fn mark_creating(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
+pub(crate) fn mark_creating(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
     let creating = dir.creating();
     if disk.exists(&creating)? {
         // The writer that made it may have stopped before the sync.
@@ -127,7 +127,7 @@ pub fn mark_creating(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
 
 /// How much of a table to sweep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub(crate) enum Scope {
     /// Roots, chunks and the ledger. This is enough after a commit, whose writer knows which data
     /// files it removed from the table, and opens no chunks.
     Manifest,
@@ -137,7 +137,7 @@ pub enum Scope {
 
 /// How long generations that are no longer in force are kept, in milliseconds.
 #[derive(Clone, Copy, Debug)]
-pub struct Retention {
+pub(crate) struct Retention {
     /// The current time, since 1970.
     pub now: u64,
     /// How long a generation is kept after the next one is in force.
@@ -166,7 +166,7 @@ struct Live {
 /// Frees generations that nobody reads and whose retention time is over, then removes all our files
 /// that no live generation needs. Only for the holder of the writer's lock, without an open
 /// transaction.
-pub fn sweep(
+pub(crate) fn sweep(
     disk: &dyn Disk,
     dir: &TableDir,
     current: Option<&Root>,

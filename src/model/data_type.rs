@@ -320,7 +320,6 @@ impl TimeUnit {
         }
     }
 
-    /// From Arrow's unit.
     pub(crate) fn from_arrow(unit: ArrowUnit) -> Self {
         match unit {
             ArrowUnit::Second => TimeUnit::Second,

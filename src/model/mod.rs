@@ -3,13 +3,14 @@
 //!
 //! All later folders use these terms. Bitmaps are Arrow's (`arrow_buffer::BooleanBuffer`).
 
-pub mod arrangement;
-pub mod data_type;
-pub mod scalar;
-pub mod schema;
-pub mod stored;
+pub(crate) mod arrangement;
+pub(crate) mod data_type;
+pub(crate) mod scalar;
+pub(crate) mod schema;
+pub(crate) mod stored;
 
 pub use arrangement::{Arrangement, PartitionKey, SortKey};
-pub use data_type::{DataType, Physical, TimeUnit, WordWidth};
+pub(crate) use data_type::WordWidth;
+pub use data_type::{DataType, Physical, TimeUnit};
 pub use scalar::Scalar;
 pub use schema::{Column, ColumnId, Schema};

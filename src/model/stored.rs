@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 
 /// Appends a data type.
-pub fn write_type(data_type: &DataType, out: &mut Writer) {
+pub(crate) fn write_type(data_type: &DataType, out: &mut Writer) {
     let tag = match data_type {
         DataType::Null => 0,
         DataType::Bool => 1,
@@ -46,7 +46,7 @@ pub fn write_type(data_type: &DataType, out: &mut Writer) {
 }
 
 /// Reads a data type.
-pub fn read_type(cursor: &mut Cursor<'_>) -> Result<DataType> {
+pub(crate) fn read_type(cursor: &mut Cursor<'_>) -> Result<DataType> {
     Ok(match cursor.u8()? {
         0 => DataType::Null,
         1 => DataType::Bool,

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::group_tests::{cases, keys, run_within};
+use super::run::refusal;
 use super::tests::{aggregate, column, fragment, rows, store};
 use super::*;
 use crate::expr::Expression;

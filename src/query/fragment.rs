@@ -24,6 +24,27 @@ pub struct Fragment {
     pub schema: SchemaRef,
 }
 
+/// What a walk over a table reads: some columns of the rows that meet all conditions.
+#[derive(Clone, Debug)]
+pub(crate) struct RowSource<'a> {
+    /// Expressions name them by position here.
+    pub(crate) columns: &'a [Column],
+    pub(crate) conditions: &'a [Condition],
+    /// Columns that are read of every row that passes, some of them more than once.
+    pub(crate) read_by_row: Vec<usize>,
+}
+
+impl Fragment {
+    /// The rows that it reads.
+    pub(crate) fn row_source(&self) -> RowSource<'_> {
+        RowSource {
+            columns: &self.columns,
+            conditions: &self.conditions,
+            read_by_row: self.output.read_by_row().collect(),
+        }
+    }
+}
+
 /// A condition on single rows.
 #[derive(Clone, Debug)]
 pub struct Condition {

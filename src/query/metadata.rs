@@ -21,7 +21,7 @@ use super::stats::{Counters, Step};
 use super::words::from_words;
 use super::{Aggregate, AggregateFunction, Fragment};
 use crate::block::{Bound, Stats};
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::model::{Column, DataType, Scalar};
 use crate::store::{ColumnStats, SegmentEntry, Snapshot};
 
@@ -82,17 +82,15 @@ fn one(
             .map(|n| as_type(n, &aggregate.data_type))
             .transpose();
     }
-    if aggregate.function == AggregateFunction::Count {
-        return Ok(count(snapshot.rows() - stats.nulls));
-    }
-    if stats.nulls == snapshot.rows() {
-        return Ok(Some(new_null_array(&aggregate.data_type, 1)));
-    }
     Ok(match aggregate.function {
+        AggregateFunction::Count => count(snapshot.rows() - stats.nulls),
+        _ if stats.nulls == snapshot.rows() => Some(new_null_array(&aggregate.data_type, 1)),
         AggregateFunction::Sum => sum(&stats, column),
         AggregateFunction::Min => extreme(&stats, &stats.min, column),
         AggregateFunction::Max => extreme(&stats, &stats.max, column),
-        _ => None,
+        AggregateFunction::Average
+        | AggregateFunction::Variance { .. }
+        | AggregateFunction::Deviation { .. } => None,
     })
 }
 
@@ -134,8 +132,7 @@ fn distinct(stats: &Stats, column: &Column, snapshot: &Snapshot) -> Result<Optio
     union.intern(&new_null_array(&arrow, 1))?;
     for stored in coded {
         let Some(values) = stored.dictionary()? else { continue };
-        let values =
-            arrow_cast::cast(values, &arrow).map_err(|e| Error::corrupt(0, e.to_string()))?;
+        let values = arrow_cast::cast(values, &arrow).or_corrupt()?;
         union.intern(&values)?;
     }
     Ok(Some(union.len() as u64 - 1))

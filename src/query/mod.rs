@@ -16,6 +16,7 @@
 //! | `slice` | some rows of a block, and which of them are selected |
 //! | `filter` | conditions on encoded data leave fewer rows selected |
 //! | `walk` | all threads take blocks, filter them, and hand slices to workers |
+//! | `select` | the rows that pass, for those who change them |
 //! | `aggregate` | the values of rows added to the states of groups |
 //! | `group` | rows → numbers of groups → columns of the answer |
 //! | `order` | the first rows of an order |
@@ -27,7 +28,7 @@ mod context;
 #[cfg(test)]
 mod distinct_tests;
 pub(crate) mod filter;
-pub mod fragment;
+pub(crate) mod fragment;
 mod group;
 #[cfg(test)]
 mod group_tests;
@@ -35,19 +36,20 @@ pub(crate) mod memory;
 pub(crate) mod metadata;
 pub(crate) mod open;
 pub(crate) mod order;
-pub mod prune;
+pub(crate) mod prune;
 pub mod run;
+pub(crate) mod select;
 pub(crate) mod slice;
-pub mod stats;
+pub(crate) mod stats;
 #[cfg(test)]
 mod tests;
-mod walk;
+pub(crate) mod walk;
 mod words;
 
 #[cfg(feature = "sql")]
 pub(crate) use aggregate::mean;
 pub use context::{Context, GroupLimits};
-pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, OrderBy, Output};
-pub(crate) use prune::segments::matching_segments;
-pub use run::{Answer, refusal, run};
-pub use stats::{Counters, Recorder};
+pub(crate) use fragment::OrderBy;
+pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, Output};
+pub use run::run;
+pub use stats::Recorder;

@@ -12,7 +12,7 @@ use super::open::opener::Opener;
 use super::stats::{Clock, Counters};
 use super::{Fragment, Output};
 use super::{metadata, order};
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::store::Snapshot;
 
 /// The answer of a fragment, part by part.
@@ -73,7 +73,7 @@ fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordBatch> {
     let rows = columns.first().map_or(0, |column| column.len());
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(schema.clone(), columns, &options)
-        .map_err(|e| Error::InvalidInput(format!("the answer does not fit its schema: {e}")))
+        .or_invalid_with("the answer does not fit its schema")
 }
 
 /// Why a fragment cannot run here; `None` if it can.
@@ -104,7 +104,7 @@ pub fn run<'a>(
         context.recorder.update(|sum| sum.add(&counted));
         return Answer::new(&fragment.schema, columns);
     }
-    let opener = Opener::new(fragment, snapshot, context.timed)?;
+    let opener = Opener::new(&fragment.columns, &fragment.conditions, snapshot, context.timed)?;
     match &fragment.output {
         Output::Aggregate { keys, aggregates } => {
             let mut counters = Counters::new(fragment.conditions.len());

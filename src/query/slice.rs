@@ -19,7 +19,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, UInt32Array};
 
 use super::open::OpenBlock;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::expr::Expression;
 
 /// Rows of a slice: its decoded columns stay in the second-level cache.
@@ -141,7 +141,7 @@ impl<'b, 'a> Slice<'b, 'a> {
 /// The values of an array at some rows.
 pub(crate) fn take(array: &ArrayRef, rows: &[u32]) -> Result<ArrayRef> {
     let rows = UInt32Array::new(rows.to_vec().into(), None);
-    arrow_select::take::take(array, &rows, None).map_err(|e| Error::corrupt(0, e.to_string()))
+    arrow_select::take::take(array, &rows, None).or_corrupt()
 }
 
 /// The places of marks that are set.

@@ -9,6 +9,7 @@ use arrow_array::types::{Float64Type, Int64Type};
 use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, Int64Array, RecordBatch};
 use arrow_schema::{DataType as ArrowType, Field, Schema as ArrowSchema};
 
+use super::run::{Answer, refusal};
 use super::*;
 use crate::encoding::Encoding;
 use crate::error::Result;

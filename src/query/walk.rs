@@ -1,11 +1,16 @@
 //! The walk over blocks: all threads take blocks one after the other, filter them slice by slice,
 //! and hand the slices to workers.
+//!
+//! Fragments, DELETE and UPDATE walk by [`each_slice`]. A scan for DataFusion takes its blocks as
+//! its streams are polled, and filters each as a [`FilteredBlock`], too.
 
+use std::cell::Cell;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use super::Fragment;
 use super::context::Context;
-use super::filter::{Filter, MaskBuilder, OnDictionaries};
+use super::filter::{Filter, MaskBuilder, OnDictionaries, Tests};
+use super::fragment::RowSource;
 use super::open::prefetch::{BlockQueue, Prefetch};
 use super::open::{BlockRef, OpenBlock, PerSegment, Survivors};
 use super::slice::{SLICE_ROWS, Slice};
@@ -28,17 +33,65 @@ pub(crate) trait Worker: Send {
     }
 }
 
+/// A block whose rows are filtered slice by slice.
+pub(crate) struct FilteredBlock<'a> {
+    pub(crate) block: OpenBlock<'a>,
+    tests: Tests<'a>,
+    prefetch: &'a Prefetch,
+    /// Whether a row has passed so far.
+    passed: Cell<bool>,
+}
+
+impl<'a> FilteredBlock<'a> {
+    /// Prepares the filter for a block; `None`, and counted as pruned, if no row can pass.
+    pub(crate) fn new(
+        block: OpenBlock<'a>,
+        filter: &Filter<'a>,
+        prefetch: &'a Prefetch,
+        tally: &mut Tally,
+    ) -> Result<Option<Self>> {
+        let Some(tests) = filter.tests(&block, tally)? else { return Ok(None) };
+        Ok(Some(FilteredBlock { block, tests, prefetch, passed: Cell::new(false) }))
+    }
+
+    /// Those of some rows that pass; `None` if none do. With the first that pass, the columns of
+    /// the output are prefetched.
+    pub(crate) fn slice<'b>(
+        &'b self,
+        rows: Range<usize>,
+        mask: &mut MaskBuilder,
+        tally: &mut Tally,
+    ) -> Result<Option<Slice<'b, 'a>>> {
+        let mut slice = Slice::new(&self.block, rows);
+        if !self.tests.is_empty() {
+            self.tests.apply(&mut slice, mask, tally)?;
+        }
+        if slice.len() == 0 {
+            return Ok(None);
+        }
+        if !self.passed.replace(true) {
+            self.prefetch.output(self.block.segment, self.block.at.block);
+        }
+        Ok(Some(slice))
+    }
+
+    /// Notes for the next blocks whether rows of this one have passed.
+    pub(crate) fn note_passed(&self) {
+        self.prefetch.note(self.passed.get());
+    }
+}
+
 /// Runs blocks on all threads, each with a worker of its own, in order. Returns the
 /// workers.
 pub(crate) fn each_slice<W: Worker>(
-    fragment: &Fragment,
+    source: &RowSource<'_>,
     survivors: &Survivors,
     blocks: &[BlockRef],
     context: &Context<'_>,
     make: impl Fn() -> Result<W> + Sync,
 ) -> Result<Vec<W>> {
-    let Fragment { conditions, columns, .. } = fragment;
-    let prefetch = Prefetch::new(conditions, fragment.output.read_by_row());
+    let RowSource { conditions, columns, .. } = *source;
+    let prefetch = Prefetch::new(conditions, source.read_by_row.iter().copied());
     let queue = BlockQueue::new(blocks, survivors, prefetch);
     let on_dictionaries = PerSegment::new(survivors);
     let done = Mutex::new(Vec::new());
@@ -60,32 +113,26 @@ pub(crate) fn each_slice<W: Worker>(
                 .get_or_init(at.segment, || OnDictionaries::new(conditions.len(), 0));
             let Some(known) = known else { continue };
             let filter = Filter { conditions, columns, on_dictionaries: known };
-            let Some(tests) = filter.tests(&block, tally)? else { continue };
+            let filtered = FilteredBlock::new(block, &filter, &queue.prefetch, tally)?;
+            let Some(filtered) = filtered else { continue };
             tally.counters.scan.time += tally.clock.lap();
-            let mut passed = false;
-            for start in (0..block.rows).step_by(SLICE_ROWS) {
-                let mut slice = Slice::new(&block, start..block.rows.min(start + SLICE_ROWS));
-                if !tests.is_empty() {
-                    tests.apply(&mut slice, &mut mask, tally)?;
-                }
-                if slice.len() > 0 {
-                    if !std::mem::replace(&mut passed, true) {
-                        queue.prefetch.output(block.segment, at.block);
-                    }
-                    tally.counters.output.rows_in += slice.len() as u64;
-                    worker.take(&mut slice)?;
-                    tally.counters.output.time += tally.clock.lap();
-                }
+            let rows = filtered.block.rows;
+            for start in (0..rows).step_by(SLICE_ROWS) {
+                let range = start..rows.min(start + SLICE_ROWS);
+                let Some(mut slice) = filtered.slice(range, &mut mask, tally)? else { continue };
+                tally.counters.output.rows_in += slice.len() as u64;
+                worker.take(&mut slice)?;
+                tally.counters.output.time += tally.clock.lap();
             }
-            queue.prefetch.note(passed);
-            block.count_read(&mut tally.counters);
+            filtered.note_passed();
+            filtered.block.count_read(&mut tally.counters);
         }
     };
     let threads = context.pool.current_num_threads().min(blocks.len().max(1));
     context.pool.scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|_| {
-                let mut tally = Tally::new(fragment.conditions.len(), context.timed);
+                let mut tally = Tally::new(conditions.len(), context.timed);
                 let result =
                     make().and_then(|mut worker| work(&mut worker, &mut tally).map(|()| worker));
                 context.recorder.update(|sum| sum.add(&tally.counters));

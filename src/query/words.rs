@@ -11,7 +11,7 @@ use arrow_data::ArrayData;
 use arrow_schema::DataType as ArrowType;
 
 use crate::encoding::Word;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::model::{DataType, Physical, Scalar, WordWidth};
 
 /// The values of a boolean or of whole numbers, dates, times or timestamps of at most 64 bits,
@@ -62,7 +62,7 @@ pub(crate) fn from_words(
     };
     let data =
         ArrayData::builder(data_type.clone()).len(len).add_buffer(buffer).nulls(nulls).build();
-    Ok(make_array(data.map_err(|e| Error::corrupt(0, e.to_string()))?))
+    Ok(make_array(data.or_corrupt()?))
 }
 
 /// Whether [`to_words`] takes the type, and keeps its order as signed words.

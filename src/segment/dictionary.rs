@@ -3,6 +3,8 @@
 //! The decision holds for the whole segment, so that a group-by on codes never sees a mixture.
 //! Values are sorted, so codes sort in the order of values; code 0 is null.
 
+use std::sync::Arc;
+
 use arrow_array::{Array, ArrayRef, UInt32Array};
 
 use crate::block::{self, Gathered, Order, Piece, Stats, Values};
@@ -11,7 +13,7 @@ use crate::encoding::dictionary::{
     WordOrder, content_hash,
 };
 use crate::encoding::{Encoding, Options, Profile, Word};
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::model::{DataType, Physical, WordWidth};
 
 /// A dictionary of strings with this many rows per value is used without comparing sizes.
@@ -79,15 +81,10 @@ fn bytes(
 ) -> Result<Option<CodedColumn>> {
     let mut builder = DictionaryBuilder::new(DictionaryLimits::default());
     let mut ids = Vec::with_capacity(rows);
+    let mut known = KnownIds::default();
     for pieces in blocks {
-        let gathered = block::gather(data_type, pieces)?;
-        let Values::Bytes(values) = &gathered.values else { return Ok(None) };
-        for (i, value) in values.iter().enumerate() {
-            // Provisional ids start at 1, so that 0 stays null when ids are remapped.
-            let id =
-                if gathered.is_valid(i) { builder.insert(value).map(|id| id + 1) } else { Some(0) };
-            let Some(id) = id else { return Ok(None) };
-            ids.push(id);
+        if !known.add(data_type, pieces, &mut |new| insert_bytes(&mut builder, new), &mut ids)? {
+            return Ok(None);
         }
         // If half of the rows are distinct, a dictionary would only add a second copy.
         if !forced && builder.len() > 1024 && builder.len() > ids.len() / 2 {
@@ -104,6 +101,72 @@ fn bytes(
     let coded = CodedColumn { codes, values: SortedValues::Bytes(dictionary), hash };
     let keep = sure || coded.is_smaller(data_type, blocks, options, 1.0)?;
     Ok(keep.then_some(coded))
+}
+
+/// The provisional ids of values. They start at 1, so that 0 stays null when ids are remapped.
+fn insert_bytes(builder: &mut DictionaryBuilder, gathered: &Gathered<'_>) -> Option<Vec<u32>> {
+    let Values::Bytes(values) = &gathered.values else { return None };
+    let id = |(i, value): (usize, &&[u8])| match gathered.is_valid(i) {
+        true => builder.insert(value).map(|id| id + 1),
+        false => Some(0),
+    };
+    values.iter().enumerate().map(id).collect()
+}
+
+/// The provisional ids of the values of a dictionary array. Rows that come as codes are not looked
+/// up by their values: each value is, when the first row has it.
+#[derive(Default)]
+struct KnownIds {
+    /// The dictionary of the last array.
+    values: Option<ArrayRef>,
+    /// The id of each of its values, once it has one.
+    ids: Vec<Option<u32>>,
+}
+
+impl KnownIds {
+    /// Appends the ids of some rows. `insert` gives the ids of values, 0 for null, and `None` if
+    /// there are too many; then so does this, by false.
+    fn add(
+        &mut self,
+        data_type: &DataType,
+        pieces: &[Piece<'_>],
+        insert: &mut impl FnMut(&Gathered<'_>) -> Option<Vec<u32>>,
+        ids: &mut Vec<u32>,
+    ) -> Result<bool> {
+        for piece in pieces {
+            let Some(coded) = block::coded(piece.array) else {
+                let Some(new) = insert(&block::gather(data_type, &[*piece])?) else {
+                    return Ok(false);
+                };
+                ids.extend(new);
+                continue;
+            };
+            if self.values.as_ref().is_none_or(|known| !Arc::ptr_eq(known, coded.values())) {
+                self.ids = vec![None; coded.values().len()];
+                self.values = Some(Arc::clone(coded.values()));
+            }
+            for key in coded.keys().iter().skip(piece.start).take(piece.len) {
+                let Some(slot) = key.and_then(|key| self.ids.get_mut(key as usize)) else {
+                    ids.push(0);
+                    continue;
+                };
+                let id = match (*slot, key) {
+                    (Some(id), _) => id,
+                    (None, key) => {
+                        let start = key.unwrap_or_default() as usize;
+                        let value = Piece { array: coded.values(), start, len: 1 };
+                        let new = insert(&block::gather(data_type, &[value])?);
+                        let Some(id) = new.and_then(|new| new.first().copied()) else {
+                            return Ok(false);
+                        };
+                        *slot.insert(id)
+                    }
+                };
+                ids.push(id);
+            }
+        }
+        Ok(true)
+    }
 }
 
 fn remap(ids: &[u32], codes: &[u32]) -> Vec<u32> {
@@ -125,16 +188,20 @@ fn words(
     }
     let mut builder = WordDictionaryBuilder::new(if forced { rows } else { MAX_WORDS });
     let mut ids = Vec::with_capacity(rows);
-    for pieces in blocks {
-        let gathered = block::gather(data_type, pieces)?;
-        let full = each_word(&gathered, order, |word| match word {
+    let mut insert = |gathered: &Gathered<'_>| {
+        let mut new = Vec::with_capacity(gathered.rows);
+        let full = each_word(gathered, order, |word| match word {
             None => {
-                ids.push(0);
+                new.push(0);
                 Some(())
             }
-            Some(word) => builder.insert(word).map(|id| ids.push(id + 1)),
+            Some(word) => builder.insert(word).map(|id| new.push(id + 1)),
         });
-        if full.is_none() {
+        full.map(|()| new)
+    };
+    let mut known = KnownIds::default();
+    for pieces in blocks {
+        if !known.add(data_type, pieces, &mut insert, &mut ids)? {
             return Ok(None);
         }
     }
@@ -281,7 +348,7 @@ impl CodedColumn {
 pub(super) fn with_null(values: &ArrayRef) -> Result<ArrayRef> {
     let codes: UInt32Array =
         std::iter::once(None).chain((0..values.len() as u32).map(Some)).collect();
-    arrow_select::take::take(values, &codes, None).map_err(|e| Error::corrupt(0, e.to_string()))
+    arrow_select::take::take(values, &codes, None).or_corrupt()
 }
 
 /// Whether a dictionary's values (without the null) are strictly ascending in the total order.

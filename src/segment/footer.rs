@@ -6,23 +6,20 @@ use crate::limits;
 use crate::model::ColumnId;
 
 /// First and last bytes of a segment.
-pub const MAGIC: [u8; 8] = *b"STYSEG1\0";
+pub(crate) const MAGIC: [u8; 8] = *b"STYSEG1\0";
 /// The version this library writes, and the newest that it reads.
-pub const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 1;
 /// Bytes of the tail: footer length, footer CRC32, magic.
 pub const TAIL_BYTES: usize = 16;
-/// Bit of `must_understand` reserved for nested columns (values ≠ rows). Refused.
-pub const FEATURE_NESTED: u64 = 1;
-/// Bit reserved for blocks that name another column of their segment as reference. Refused.
-pub const FEATURE_REFERENCE: u64 = 2;
-/// The features that this reader understands.
+/// The features that this reader understands. Bit 0 is reserved for nested columns (values ≠ rows),
+/// bit 1 for blocks that name another column of their segment as reference; both are refused.
 const UNDERSTOOD: u64 = 0;
 /// Bytes of a directory entry.
 const ENTRY_BYTES: usize = 20;
 /// The most typed sections of a footer.
 const MAX_SECTIONS: usize = 1024;
 /// Section flag: a reader that does not know the section's type must refuse the segment.
-pub const SECTION_REQUIRED: u16 = 1;
+pub(crate) const SECTION_REQUIRED: u16 = 1;
 
 /// The place of a column's record in its segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

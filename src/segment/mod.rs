@@ -18,16 +18,17 @@
 //! first byte, so that several segments can share a file.
 
 mod dictionary;
-pub mod footer;
-pub mod reader;
-pub mod record;
-pub mod scaled;
+pub(crate) mod footer;
+pub(crate) mod reader;
+pub(crate) mod record;
+pub(crate) mod scaled;
 #[cfg(test)]
 mod tests;
 mod verify;
-pub mod writer;
+pub(crate) mod writer;
 
 pub use footer::Footer;
 pub use reader::{Column, Segment};
 pub use record::{BlockPlace, ColumnRecord};
-pub use writer::{EncodedSegment, SegmentInput};
+pub use writer::EncodedSegment;
+pub(crate) use writer::SegmentInput;

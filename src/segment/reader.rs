@@ -7,13 +7,14 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Instant;
 
 use arrow_array::ArrayRef;
+use arrow_buffer::NullBuffer;
 use arrow_cast::CastOptions;
 use arrow_schema::DataType as ArrowType;
 
 use super::dictionary;
 use super::footer::{DirectoryEntry, Footer};
 use super::record::{BlockPlace, ColumnRecord};
-use super::scaled::ScaledDictionary;
+use super::scaled::{self, Decimals, ScaledDictionary};
 use crate::block::{self, Dictionary, Stats, Validity, placed_crc};
 use crate::bytes::checksum_holds;
 use crate::disk::Mapped;
@@ -313,7 +314,7 @@ impl Column {
         let verify = !self.verified[b].load(Ordering::Relaxed);
         let reader = self.parse(place, b as u32, self.rows_of_block(b), verify)?;
         self.verified[b].store(true, Ordering::Relaxed);
-        Ok(Block { column: self, place: *place, reader })
+        Ok(Block { column: self, number: b, place: *place, reader })
     }
 
     fn parse(
@@ -389,6 +390,7 @@ impl Column {
 #[derive(Debug)]
 pub struct Block<'a> {
     column: &'a Column,
+    number: usize,
     place: BlockPlace,
     reader: block::Reader<'a>,
 }
@@ -412,6 +414,14 @@ impl Block<'_> {
             .map_err(|e| self.column.bytes.locate(e, self.place.offset))
     }
 
+    /// [`Block::decode`], but codes stay codes, with the segment's dictionary as their values.
+    pub fn decode_coded(&self, rows: Range<usize>) -> Result<ArrayRef> {
+        let dictionary = self.column.dictionary()?;
+        self.reader
+            .decode_coded(rows, self.column.data_type(), dictionary)
+            .map_err(|e| self.column.bytes.locate(e, self.place.offset))
+    }
+
     /// [`Block::decode`], widened to the table's type.
     pub fn decode_as(&self, rows: Range<usize>, target: &DataType) -> Result<ArrayRef> {
         widen(&self.decode(rows)?, &target.to_arrow())
@@ -430,6 +440,16 @@ impl Block<'_> {
     /// The column that the block belongs to.
     pub fn column(&self) -> &Column {
         self.column
+    }
+
+    /// The decimals of some rows, whose start is a multiple of 1,024, as scaled integers, and which
+    /// rows are not null, if not all are; `None` if the block has no such integers.
+    pub(crate) fn decimals(
+        &self,
+        rows: Range<usize>,
+    ) -> Result<Option<(Decimals, Option<NullBuffer>)>> {
+        let dictionary = self.column.scaled_dictionary()?;
+        scaled::decimals(&self.reader, self.column.block_stats(self.number), dictionary, rows)
     }
 }
 

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, make_array};
+use arrow_array::{Array, ArrayRef, DictionaryArray, UInt32Array, make_array};
 use arrow_data::ArrayData;
+use arrow_schema::DataType as ArrowType;
 use proptest::prelude::*;
 
 use super::writer::{InputColumn, SegmentInput, encode};
 use super::{EncodedSegment, Segment};
+use crate::block::canonical;
 use crate::disk::Mapped;
 use crate::encoding::{Encoding, Options, Profile};
 use crate::model::{ColumnId, DataType};
@@ -214,6 +216,42 @@ proptest! {
         let profile = [Profile::Fast, Profile::Balanced, Profile::Small][profile as usize];
         round_trip(&all_types(), rows, shape, seed, &Options::new(profile));
     }
+}
+
+/// Codes that come with their values are stored as the values would be, null keys and null values
+/// alike.
+#[test]
+fn codes_give_the_same_bytes_as_values() {
+    for data_type in all_types() {
+        let arrow = data_type.to_arrow();
+        for (shape, seed) in (0..8).zip([1, 0x100, 0x200, 0x300, 0x101, 0x201, 5, 0x103]) {
+            let plain = [array(&data_type, 3000, shape, seed), array(&data_type, 2000, 1, seed)];
+            let to = ArrowType::Dictionary(Box::new(ArrowType::UInt32), Box::new(arrow.clone()));
+            let Ok(first) = arrow_cast::cast(&plain[0], &to) else { continue };
+            if canonical(&to, &data_type).is_some() {
+                continue;
+            }
+            // One array is cut in two, as batches are, and another has its null among its values.
+            let nulls = UInt32Array::from_iter_values(0..plain[1].len() as u32);
+            let second = DictionaryArray::new(nulls, plain[1].clone());
+            let second: ArrayRef = Arc::new(second);
+            let coded = vec![first.slice(0, 1111), first.slice(1111, 1889), second];
+            for options in [Options::new(Profile::Balanced), forced(Encoding::Dictionary)] {
+                let bytes = |arrays: Vec<ArrayRef>| {
+                    let data_type = data_type.clone();
+                    let columns = vec![InputColumn { id: ColumnId(1), data_type, arrays }];
+                    encode(&SegmentInput { rows: 5000, block_rows: 2048, columns }, &options)
+                        .unwrap()
+                };
+                let (a, b) = (bytes(plain.to_vec()), bytes(coded.clone()));
+                assert_eq!(a.parts.concat(), b.parts.concat(), "{data_type}, shape {shape}");
+            }
+        }
+    }
+}
+
+fn forced(encoding: Encoding) -> Options {
+    Options { force: Some(encoding), ..Options::new(Profile::Balanced) }
 }
 
 #[test]

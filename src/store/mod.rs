@@ -4,17 +4,18 @@
 //! [`Snapshot`], which stays the same generation as long as it lives, whatever writers do. Opening
 //! reads `CURRENT` and one root; chunks and data files are touched only on demand.
 
-pub mod snapshot;
+pub(crate) mod snapshot;
 #[expect(clippy::module_inception, reason = "the folder's own noun")]
-pub mod store;
-pub mod table;
+pub(crate) mod store;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
-pub mod verify;
-pub mod writer;
+pub(crate) mod verify;
+pub(crate) mod writer;
 
+pub(crate) use crate::manifest::LoadedSource;
 pub use crate::manifest::commit::Edit;
-pub use crate::manifest::{ColumnStats, LoadedSource, SegmentEntry, TableOptions};
+pub use crate::manifest::{ColumnStats, SegmentEntry, TableOptions};
 pub use snapshot::Snapshot;
 pub use store::{Store, check_name};
 pub use table::Table;

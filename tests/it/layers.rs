@@ -30,7 +30,7 @@ const SQL_FOLDERS: [&str; 12] = [
 ];
 
 /// The folders and files of `src/query/`, from the bottom.
-const QUERY: [&str; 15] = [
+const QUERY: [&str; 16] = [
     "fragment",
     "words",
     "stats",
@@ -41,6 +41,7 @@ const QUERY: [&str; 15] = [
     "slice",
     "filter",
     "walk",
+    "select",
     "aggregate",
     "group",
     "order",

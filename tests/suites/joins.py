@@ -151,7 +151,7 @@ def arguments():
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this long")
     parser.add_argument("--per-world", type=int, default=200, help="statements over the same tables")
     parser.add_argument("--first-world", type=int, default=0, help="begin with this one, as a failure names it")
-    parser.add_argument("--failures", type=int, default=20, help="stop after so many wrong answers")
+    parser.add_argument("--failures", type=int, default=20, help="stop after this number of wrong answers")
     parser.add_argument("--floats", action="store_true", help="also NaN and both zeros")
     parser.add_argument("--no-reduce", dest="reduce", action="store_false", help="print failures as they are")
     parser.add_argument("--leave-out", nargs="*", default=[], choices=LEFT_OUT, help="what the statements are not to have")

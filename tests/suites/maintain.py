@@ -240,7 +240,7 @@ def arguments():
     parser.add_argument("--first", type=int, default=0, help="begin with this sequence, as a failure names it")
     parser.add_argument("--longest", type=int, default=25, help="steps of a sequence at most")
     parser.add_argument("--seconds", type=float, default=1e9, help="stop after this long")
-    parser.add_argument("--failures", type=int, default=10, help="stop after so many wrong sequences")
+    parser.add_argument("--failures", type=int, default=10, help="stop after this number of wrong sequences")
     parser.add_argument("--no-kills", dest="kills", action="store_false", help="let every step finish")
     parser.add_argument("--keep", help="copy the stores of wrong sequences to this directory")
     parser.add_argument("--leave-out", nargs="*", default=[], choices=LEFT_OUT, help="what conditions are not to have")

@@ -1,11 +1,11 @@
 //! SQL statements: on the command line, in a file or on stdin.
 
 use std::io::{self, IsTerminal, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::errors::Failure;
+use crate::errors::{Failure, IoResult};
 
 /// The statements of a command.
 #[derive(Debug, Args)]
@@ -25,13 +25,13 @@ impl StatementArgs {
         match (&self.sql, &self.file) {
             (Some(sql), _) if sql != "-" => Ok(sql.clone()),
             (_, Some(file)) if file.as_os_str() != "-" => {
-                std::fs::read_to_string(file).map_err(|error| Failure::io(file, &error))
+                std::fs::read_to_string(file).with_path(file)
             }
             _ if io::stdin().is_terminal() => Err(Failure::nothing_to_read(command)),
             _ => {
                 let mut text = String::new();
                 let read = io::stdin().lock().read_to_string(&mut text);
-                read.map_err(|error| Failure::io(Path::new("stdin"), &error))?;
+                read.with_path("stdin")?;
                 Ok(text)
             }
         }

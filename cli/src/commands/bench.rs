@@ -27,17 +27,17 @@ use crate::watch::QueryWatch;
 
 /// Time statements over the tables of a store
 ///
-/// Each statement runs --warm-up times untimed and then --runs times, in one process, each time
-/// from its text to the complete answer in Arrow: parsed and planned anew, nothing kept from one
-/// run to the next but open files and what the system has cached of them. Statements that are no
-/// queries, such as SET and CREATE VIEW, run once, untimed, at their place. The text that is timed,
-/// and shown, is the statement as parsed and written out again.
+/// Each statement runs --warm-up times untimed and then --runs times, all in one process. A run is
+/// timed from the statement's text to the complete answer in Arrow. Every run parses and plans the
+/// statement again; only open files and the system's cache of them are kept between runs.
+/// Statements that are not queries, such as SET and CREATE VIEW, run once, untimed, where they
+/// stand. The text that is timed, and shown, is the statement as parsed and written out again.
 ///
 /// Memory is the peak of anonymous resident memory (RssAnon of /proc/self/status: the heap, without
 /// the pages of mapped files) beyond what the process held before the first statement. A thread
-/// samples it every half millisecond of the warm-up runs, so that the timed ones have the cores for
+/// samples it every half millisecond of the warm-up runs, so that the timed ones have the cores to
 /// themselves; with --warm-up 0, of the timed ones. Memory that an earlier statement left in the
-/// allocator counts: bench one statement to know what it needs alone. Known on Linux only.
+/// allocator counts: bench one statement to know what it needs alone. Measured on Linux only.
 ///
 /// The hash of the answer does not depend on the order of its rows nor on the names of its columns.
 /// Floats count with ten significant digits, so that sums in another order agree.

@@ -12,7 +12,7 @@ use stylobate::{
 use stylobate_gen::Generator;
 
 use crate::context::Context;
-use crate::errors::Failure;
+use crate::errors::{Failure, IoResult};
 use crate::printers::{Format, Printer};
 use crate::reports::load::summary;
 use crate::signals;
@@ -44,7 +44,7 @@ pub(crate) struct DemoArgs {
 pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Failure> {
     let temporary = match args.output {
         Some(_) => None,
-        None => Some(tempfile::tempdir().map_err(|e| Failure::io(&std::env::temp_dir(), &e))?),
+        None => Some(tempfile::tempdir().with_path(std::env::temp_dir())?),
     };
     let kept = args.output.as_deref().or(temporary.as_ref().map(tempfile::TempDir::path));
     let directory = kept.unwrap_or(Path::new("."));

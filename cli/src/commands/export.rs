@@ -19,7 +19,7 @@ use crate::args::arrange::{Expressions, parse_expressions};
 use crate::args::resources::ThreadsArg;
 use crate::args::table::TableArg;
 use crate::context::Context;
-use crate::errors::Failure;
+use crate::errors::{Failure, IoResult};
 use crate::output::Output;
 use crate::printers::{Format, PrintOptions, Printer};
 use crate::signals;
@@ -176,7 +176,7 @@ struct DirectoryExport<'a> {
 impl<'a> DirectoryExport<'a> {
     fn new(args: &'a ExportArgs, snapshot: &'a Snapshot) -> Result<Self, Failure> {
         let format = args.format.unwrap_or(ExportFormat::Parquet);
-        std::fs::create_dir_all(&args.output).map_err(|error| Failure::io(&args.output, &error))?;
+        std::fs::create_dir_all(&args.output).with_path(&args.output)?;
         Ok(DirectoryExport {
             args,
             snapshot,
@@ -241,8 +241,7 @@ impl<'a> DirectoryExport<'a> {
                         part += 1;
                     }
                     let directory = self.args.output.join(&*partitions.path(partition));
-                    std::fs::create_dir_all(&directory)
-                        .map_err(|error| Failure::io(&directory, &error))?;
+                    std::fs::create_dir_all(&directory).with_path(&directory)?;
                     open.insert(partition, self.open_file(&directory, number, part)?);
                 }
                 let Some(printer) = open.get_mut(&partition) else { continue };

@@ -9,7 +9,7 @@ use stylobate::Error;
 use stylobate_gen::Generator;
 
 use crate::context::Context;
-use crate::errors::Failure;
+use crate::errors::{Failure, IoResult};
 use crate::units::show_counted;
 
 /// Make test data of any size.
@@ -90,7 +90,7 @@ fn run_trips(args: &TripsArgs, context: &Context) -> Result<(), Failure> {
         return match written {
             // The reader has seen enough.
             Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
-            written => written.map_err(|error| Failure::io(Path::new("<stdout>"), &error)),
+            written => written.with_path("<stdout>"),
         };
     }
     let (paths, bytes) =

@@ -35,9 +35,9 @@ use crate::units::parse_size;
 /// name. Directories called key=value become columns. Either all rows are added or none. A summary
 /// goes to stderr: rows, bytes in, bytes stored, ratio, seconds.
 ///
-/// A file that was loaded before is refused, unless --if-loaded says otherwise: the table keeps a
-/// ledger of what was loaded. With --commit-every, a long load commits on its way, and the same
-/// command goes on after a crash.
+/// The table remembers which files were loaded into it, and refuses to load one of them again
+/// unless --if-loaded says otherwise. With --commit-every, a long load commits at intervals; after
+/// a crash, the same command resumes it.
 ///
 /// A row that cannot be stored ends the ingest, unless such rows are to be left out: --on-error
 /// skip counts them, --rejects FILE keeps them too, and rows read = rows stored + rows rejected. A

@@ -19,6 +19,7 @@ use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
+use crate::printers::Format;
 use crate::signals;
 
 /// Show how a table is stored: per column its encodings, bytes, ratio and statistics
@@ -32,9 +33,9 @@ use crate::signals;
 pub(crate) struct InspectArgs {
     #[command(flatten)]
     table: TableArg,
-    /// For people, or one JSON document [default: table]
-    #[arg(long, value_enum, default_value_t)]
-    format: InspectFormat,
+    /// Format [default: table on a terminal, else csv]
+    #[arg(long, value_enum)]
+    format: Option<InspectFormat>,
     /// This column only, with the encoding of each block; may be repeated
     #[arg(long, value_name = "NAME")]
     column: Vec<String>,
@@ -44,12 +45,13 @@ pub(crate) struct InspectArgs {
 }
 
 /// `--format` of `sty inspect`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum InspectFormat {
-    /// For people.
-    #[default]
+    /// A box for people.
     Table,
-    /// One document.
+    /// Comma-separated, with a header.
+    Csv,
+    /// One document with all that is known.
     Json,
 }
 
@@ -76,16 +78,22 @@ pub(crate) fn run(args: &InspectArgs, context: &Context) -> Result<(), Failure> 
             columns.par_iter().map(|c| SegmentColumn::read(&segment, c)).collect();
         parts.push(stored?);
     }
-    match args.format {
-        InspectFormat::Json => print_json(&document(&snapshot, &entries, &columns, &parts)),
-        InspectFormat::Table if args.segments => {
-            context.print_batch(&by_segment(&snapshot, &entries)?, None)
+    let format = match args.format {
+        Some(InspectFormat::Json) => {
+            return print_json(&document(&snapshot, &entries, &columns, &parts));
         }
-        InspectFormat::Table if !args.column.is_empty() => {
-            context.print_batch(&by_block(&columns, &parts)?, None)
-        }
-        InspectFormat::Table => context.print_batch(&by_column(&columns, &parts)?, None),
-    }
+        Some(InspectFormat::Table) => Some(Format::Table),
+        Some(InspectFormat::Csv) => Some(Format::Csv),
+        None => None,
+    };
+    let rows = if args.segments {
+        by_segment(&snapshot, &entries)?
+    } else if !args.column.is_empty() {
+        by_block(&columns, &parts)?
+    } else {
+        by_column(&columns, &parts)?
+    };
+    context.print_batch(&rows, format)
 }
 
 /// One column of one segment.

@@ -44,7 +44,8 @@ const KINDS: [&[&str]; 12] = [
     &["\"10:00:00\"", "null"],
 ];
 
-/// Objects with keys in any order, some of which are missing or come late.
+/// Objects with the same keys in varying order. Some rows lack some, and a key may first appear in
+/// a late row.
 fn objects(random: &mut Random) -> Vec<String> {
     let names = ["x", "a", "m", "Z", "b c", "k"];
     let kinds: Vec<_> =

@@ -57,12 +57,23 @@ fn partitions_prune_are_compacted_listed_and_dropped() {
         ("ingest db/u a.csv --partition-by random()", 1, "not the same each time"),
         ("ingest db/u a.csv --partition-by nosuch", 1, "nosuch"),
         ("ingest db/u a.csv --sort-by nosuch", 6, "there are id, day, kind, number"),
+        ("ingest db/u a.csv --schema nosuch:utf8", 6, "no column is called 'nosuch'"),
+        ("inspect db/t --column nosuch", 6, "has no column 'nosuch'"),
         ("compact db/nosuch", 6, "no table 'nosuch'"),
     ] {
         let (code, _, stderr) = shell.run(line);
         assert!(code == exit && stderr.contains(part), "{line}: {code} {stderr}");
     }
     shell.stdout("verify db");
+}
+
+#[test]
+fn inspect_prints_in_the_format_asked_for() {
+    let shell = partitioned();
+    let csv = shell.stdout("inspect db/t --format csv");
+    assert!(csv.starts_with("column,") && csv == shell.stdout("inspect db/t"), "{csv}");
+    assert!(shell.stdout("inspect db/t --format table").starts_with('┌'));
+    assert!(shell.stdout("inspect db/t --format json").starts_with('{'));
 }
 
 #[test]
@@ -75,6 +86,8 @@ fn what_was_loaded_is_not_loaded_twice_unasked() {
     );
     let (code, _, stderr) = shell.run("ingest db/t b.csv --if-loaded skip");
     assert!(code == 0 && stderr.contains("b.csv was loaded before: left out"), "{stderr}");
+    let report = shell.stdout("ingest -q db/t b.csv --if-loaded skip --report json");
+    assert!(report.contains(r#""commits":0"#) && report.contains(r#""generation":2"#), "{report}");
     shell.stdout("ingest -q db/t b.csv --if-loaded again --commit-every 100");
     assert_eq!(shell.sh("sty query db 'SELECT count(*) FROM t'").1, "count(*)\n1800\n");
 }

@@ -11,11 +11,11 @@ use arrow_data::{ArrayData, ByteView};
 use super::Dictionary;
 use crate::encoding::bools::from_mask;
 use crate::encoding::kernels::dispatch::simd;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::model::DataType;
 
 /// An array of `rows` nulls.
-pub fn null_array(rows: usize, data_type: &DataType) -> ArrayRef {
+pub(crate) fn null_array(rows: usize, data_type: &DataType) -> ArrayRef {
     match data_type {
         DataType::Null => Arc::new(NullArray::new(rows)),
         other => arrow_array::new_null_array(&other.to_arrow(), rows),
@@ -32,7 +32,7 @@ pub(super) fn fixed(
     let width = arrow.primitive_width().unwrap_or(1);
     let rows = values.len() / width;
     let data = ArrayData::builder(arrow).len(rows).add_buffer(values).nulls(nulls).build();
-    Ok(make_array(data.map_err(|e| Error::corrupt(0, e.to_string()))?))
+    Ok(make_array(data.or_corrupt()?))
 }
 
 /// Text or binary views over concatenated values with the given ends. Text is checked to be UTF-8,
@@ -53,12 +53,12 @@ pub(super) fn views(
         start = end as usize;
     }
     let buffers = vec![ArrowBuffer::from_vec(data)];
-    let (views, failed) = (views.into(), |e: arrow_schema::ArrowError| bad(&e.to_string()));
+    let views = views.into();
     Ok(match data_type {
         DataType::Utf8 => {
-            Arc::new(StringViewArray::try_new(views, buffers, nulls).map_err(failed)?) as ArrayRef
+            Arc::new(StringViewArray::try_new(views, buffers, nulls).or_corrupt()?) as ArrayRef
         }
-        _ => Arc::new(BinaryViewArray::try_new(views, buffers, nulls).map_err(failed)?),
+        _ => Arc::new(BinaryViewArray::try_new(views, buffers, nulls).or_corrupt()?),
     })
 }
 
@@ -118,5 +118,5 @@ fn look_up_words(codes: &[u32], dictionary: &Dictionary) -> Option<ArrayRef> {
 
 /// The values at these indices; string views share the bytes.
 pub(super) fn take(values: &ArrayRef, indices: UInt32Array) -> Result<ArrayRef> {
-    arrow_select::take::take(values, &indices, None).map_err(|e| Error::corrupt(0, e.to_string()))
+    arrow_select::take::take(values, &indices, None).or_corrupt()
 }

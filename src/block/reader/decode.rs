@@ -3,12 +3,14 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, UInt32Array};
+use arrow_array::types::UInt32Type;
+use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, UInt32Array};
 use arrow_buffer::{ArrowNativeType, Buffer as ArrowBuffer, NullBuffer};
 
 use super::arrays::{fixed, look_up, null_array, take, views};
 use super::{Dictionary, Reader, Stream, Validity};
 use crate::encoding::Word;
+use crate::encoding::bools::from_mask;
 use crate::encoding::ints::Ints;
 use crate::encoding::strings::{Strings, StringsOut};
 use crate::error::{Error, Result};
@@ -62,16 +64,41 @@ impl Reader<'_> {
                 s.decode(rows, &mut out)?;
                 views(&out.ends, out.data, data_type, nulls)
             }
-            Stream::Codes(s) => {
-                let mut codes = Vec::with_capacity(rows.len());
-                s.decode(rows, &mut codes)?;
-                let dictionary = dictionary.ok_or_else(|| {
-                    Error::corrupt(0, "dictionary codes in a column without a dictionary")
-                })?;
-                look_up(codes, dictionary)
-            }
+            Stream::Codes(s) => look_up(codes(s, rows)?, known(dictionary)?),
         }
     }
+
+    /// [`Reader::decode`], but codes stay codes: of a block that has them, a dictionary array over
+    /// the segment's dictionary.
+    pub fn decode_coded(
+        &self,
+        rows: Range<usize>,
+        data_type: &DataType,
+        dictionary: Option<&Dictionary>,
+    ) -> Result<ArrayRef> {
+        let Stream::Codes(s) = &self.stream else {
+            return self.decode(rows, data_type, dictionary);
+        };
+        if rows.start > rows.end || rows.end > self.rows {
+            return Err(Error::InvalidInput(format!("rows {rows:?} of a block of {}", self.rows)));
+        }
+        let codes = codes(s, rows)?;
+        let valid: Vec<u8> = codes.iter().map(|code| u8::from(*code != 0)).collect();
+        let nulls = NullBuffer::new(from_mask(&valid));
+        let keys = UInt32Array::new(codes.into(), Some(nulls).filter(|n| n.null_count() > 0));
+        let coded = DictionaryArray::<UInt32Type>::try_new(keys, Arc::clone(known(dictionary)?));
+        coded.map(|array| Arc::new(array) as ArrayRef).map_err(|e| Error::corrupt(0, e.to_string()))
+    }
+}
+
+fn codes(stream: &Ints<'_, u32>, rows: Range<usize>) -> Result<Vec<u32>> {
+    let mut codes = Vec::with_capacity(rows.len());
+    stream.decode(rows, &mut codes)?;
+    Ok(codes)
+}
+
+fn known(dictionary: Option<&Dictionary>) -> Result<&Dictionary> {
+    dictionary.ok_or_else(|| Error::corrupt(0, "dictionary codes in a column without a dictionary"))
 }
 
 fn words<W: Word + ArrowNativeType>(

@@ -7,7 +7,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer as ArrowBuffer, NullBu
 
 use super::arrays::{fixed, look_up, null_array, views};
 use super::{Dictionary, Reader, Stream, Validity};
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::limits::VECTOR;
 use crate::model::DataType;
 
@@ -123,21 +123,20 @@ impl Reader<'_> {
         data_type: &DataType,
         dictionary: Option<&Dictionary>,
     ) -> Result<ArrayRef> {
-        let failed = |e: arrow_schema::ArrowError| Error::corrupt(0, e.to_string());
         let mut parts: Vec<ArrayRef> = Vec::new();
         for near in rows.chunk_by(|a, b| *a as usize / VECTOR == *b as usize / VECTOR) {
             let start = near.first().map_or(0, |row| *row as usize / VECTOR * VECTOR);
             let end = near.iter().max().map_or(start, |row| *row as usize + 1);
             let vector = self.decode(start..end, data_type, dictionary)?;
             let indices: UInt32Array = near.iter().map(|row| row - start as u32).collect();
-            parts.push(arrow_select::take::take(&vector, &indices, None).map_err(failed)?);
+            parts.push(arrow_select::take::take(&vector, &indices, None).or_corrupt()?);
         }
         match parts.as_slice() {
             [] => Ok(null_array(0, data_type)),
             [only] => Ok(Arc::clone(only)),
             _ => {
                 let parts: Vec<&dyn Array> = parts.iter().map(|part| &**part).collect();
-                arrow_select::concat::concat(&parts).map_err(failed)
+                arrow_select::concat::concat(&parts).or_corrupt()
             }
         }
     }

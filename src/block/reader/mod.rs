@@ -7,16 +7,19 @@ mod arrays;
 mod decode;
 mod gather;
 
+use std::ops::Range;
+
 use arrow_array::ArrayRef;
 
-pub use self::arrays::null_array;
+pub(crate) use self::arrays::null_array;
 use super::writer::{ALL_NULL, ALL_VALID, BY_CODE, STREAM};
 use crate::encoding::bools::Bools;
 use crate::encoding::floats::Floats;
 use crate::encoding::ints::Ints;
+use crate::encoding::scaled::Scaled;
 use crate::encoding::strings::Strings;
 use crate::encoding::wide::Wide;
-use crate::encoding::{Source, buffer::ALIGN};
+use crate::encoding::{Source, Word, buffer::ALIGN};
 use crate::error::{Error, Result};
 use crate::limits::MAX_BATCH_BYTES;
 use crate::model::{DataType, Physical, WordWidth};
@@ -61,6 +64,18 @@ pub enum Validity<'a> {
     ByCode,
 }
 
+impl Validity<'_> {
+    /// Makes the words of null rows 0 where the block says by itself which those are.
+    pub(crate) fn blank<T: Word>(&self, words: &mut [T], rows: Range<usize>) -> Result<()> {
+        let Validity::Stream(valid) = self else { return Ok(()) };
+        valid.each_unset(rows, |unset| {
+            if let Some(words) = words.get_mut(unset) {
+                words.fill(T::default());
+            }
+        })
+    }
+}
+
 /// A parsed block: borrows the mapped bytes and decodes on demand.
 #[derive(Debug)]
 pub struct Reader<'a> {
@@ -71,7 +86,7 @@ pub struct Reader<'a> {
 }
 
 /// The decoded values of a column's dictionary in a segment; entry 0 is null.
-pub type Dictionary = ArrayRef;
+pub(crate) type Dictionary = ArrayRef;
 
 impl<'a> Reader<'a> {
     /// Parses a block of `rows` rows whose head has `head_len` bytes; the caller has verified the
@@ -124,6 +139,14 @@ impl<'a> Reader<'a> {
     /// The encoded values.
     pub fn stream(&self) -> &Stream<'a> {
         &self.stream
+    }
+
+    /// The doubles as integers, where they are stored so.
+    pub(crate) fn scaled(&self) -> Option<Scaled<'_, 'a>> {
+        match &self.stream {
+            Stream::F64(floats) => floats.scaled(),
+            _ => None,
+        }
     }
 
     /// A description of the encoding tree, for `sty inspect`.

@@ -18,17 +18,17 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use self::image::{Node, State};
-use crate::error::{Error, Result};
+use crate::error::{Error, IoResult, Result};
 
 /// A file system in memory; clones share it.
 #[derive(Clone, Debug)]
-pub struct SimulatedDisk {
+pub(crate) struct SimulatedDisk {
     state: Arc<Mutex<State>>,
 }
 
 /// Which calls fail.
 #[derive(Clone, Copy, Debug)]
-pub struct Fault {
+pub(crate) struct Fault {
     /// The first call that fails, counted from 1 since [`SimulatedDisk::set_fault`].
     pub at: u64,
     /// Whether all later calls fail too (a crash), or only this one (a disk that is full for a
@@ -40,7 +40,7 @@ pub struct Fault {
 
 /// What happens to everything that was not synced.
 #[derive(Clone, Copy, Debug)]
-pub enum PowerLoss {
+pub(crate) enum PowerLoss {
     /// All of it is lost.
     Nothing,
     /// All of it survives.
@@ -52,7 +52,7 @@ pub enum PowerLoss {
 
 impl SimulatedDisk {
     /// An empty file system with one durable directory `root`.
-    pub fn new(root: &Path) -> Self {
+    pub(crate) fn new(root: &Path) -> Self {
         let mut state = State::default();
         for dir in root.ancestors().filter(|dir| !dir.as_os_str().is_empty()) {
             state.live.insert(dir.to_path_buf(), Node::Dir);
@@ -62,25 +62,25 @@ impl SimulatedDisk {
     }
 
     /// Arms a fault (or none), and counts calls from zero again.
-    pub fn set_fault(&self, fault: Option<Fault>) {
+    pub(crate) fn set_fault(&self, fault: Option<Fault>) {
         let mut state = self.lock();
         state.fault = fault;
         state.calls = 0;
     }
 
     /// Calls since [`SimulatedDisk::set_fault`].
-    pub fn calls(&self) -> u64 {
+    pub(crate) fn calls(&self) -> u64 {
         self.lock().calls
     }
 
     /// Loses power and boots again: open files and locks are gone, and `outcome` decides what
     /// survives.
-    pub fn lose_power(&self, outcome: PowerLoss) {
+    pub(crate) fn lose_power(&self, outcome: PowerLoss) {
         self.lock().lose_power(outcome);
     }
 
     /// Every file's path and bytes in the live image.
-    pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+    pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let state = self.lock();
         let bytes = |node: &Node| match node {
             Node::File(inode) => state.inodes.get(inode).map(|i| i.live.clone()),
@@ -107,7 +107,7 @@ impl SimulatedDisk {
                 let _ = act(&mut state);
                 Err(injected())
             }
-            None => act(&mut state).map_err(|source| Error::io(path, source)),
+            None => act(&mut state).with_path(path),
         }
     }
 }

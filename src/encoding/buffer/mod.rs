@@ -29,12 +29,12 @@ mod codec;
 mod sink;
 mod source;
 
-pub use chunked::Buffer;
-pub use sink::{Mark, Sink};
+pub(crate) use chunked::Buffer;
+pub use sink::Sink;
 pub use source::Source;
 
 /// Alignment of a buffer in its block, and of blocks in their segment.
-pub const ALIGN: usize = 16;
+pub(crate) const ALIGN: usize = 16;
 
 /// Where a buffer may be cut into chunks.
 #[derive(Clone, Copy, Debug)]

@@ -5,12 +5,12 @@
 
 use std::ops::Range;
 
-pub use super::alp::Alp;
-pub use super::alp_rd::AlpRd;
-pub use super::bits::Bits;
-pub use super::dyadic::Dyadic;
-pub use super::exceptions::{Corrected, Exceptions};
+pub(crate) use super::alp::Alp;
+pub(crate) use super::alp_rd::AlpRd;
+pub(crate) use super::bits::Bits;
+pub(crate) use super::dyadic::Dyadic;
 pub use super::float::Float;
+use super::scaled::Scaled;
 use super::{Encoding, Options, Sink, Source, Word, alp, alp_rd, bits, dyadic};
 use crate::error::{Error, Result};
 
@@ -158,16 +158,6 @@ impl<'a, F: Float> Floats<'a, F> {
         }
     }
 
-    /// The stored integers and exceptions of an encoding whose integers sort in the order of the
-    /// values.
-    pub(crate) fn ordered_ints(&self) -> Option<&Corrected<'a, F>> {
-        match self {
-            Floats::Alp(alp) => Some(&alp.stored),
-            Floats::Dyadic(dyadic) => Some(&dyadic.stored),
-            Floats::Bits(_) | Floats::AlpRd(_) => None,
-        }
-    }
-
     /// Appends the values of `rows` (whose start is a multiple of [`crate::limits::VECTOR`]) to
     /// `out`.
     pub fn decode(&self, rows: Range<usize>, out: &mut Vec<F>) -> Result<()> {
@@ -236,6 +226,22 @@ impl<'a, F: Float> Floats<'a, F> {
             Floats::Alp(alp) => alp.describe(out),
             Floats::Dyadic(dyadic) => dyadic.describe(out),
             Floats::AlpRd(cut) => cut.describe(out),
+        }
+    }
+}
+
+impl<'a> Floats<'a, f64> {
+    /// The doubles as integers, where they are stored so.
+    pub(crate) fn scaled(&self) -> Option<Scaled<'_, 'a>> {
+        match self {
+            Floats::Bits(bits) => Some(Scaled::bits(&bits.words)),
+            Floats::Alp(Alp { stored, scale }) => {
+                Some(Scaled::decimals(*scale, &stored.ints, &stored.exceptions))
+            }
+            Floats::Dyadic(Dyadic { stored, grid }) => {
+                Some(Scaled::grid(*grid, &stored.ints, &stored.exceptions))
+            }
+            Floats::AlpRd(_) => None,
         }
     }
 }

@@ -3,15 +3,15 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::types::{Float32Type, Float64Type, Int64Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, DictionaryArray, RecordBatch, RecordBatchOptions};
 use arrow_buffer::Buffer;
 use arrow_schema::{ArrowError, Field, Schema as ArrowSchema};
 use arrow_select::take::take;
 
 use super::matching::stored_type;
-use crate::block::{canonical, null_array};
-use crate::error::{Error, Result};
+use crate::block::{canonical, coded, null_array};
+use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::text::number::MAX_EXACT_IN_F64;
 use crate::model::DataType;
 
@@ -20,11 +20,18 @@ const LONG_TEXT: usize = 64;
 /// Views whose buffers are no larger than this are left alone.
 const MIN_SLACK: usize = 4 << 20;
 
-/// The batch in layouts that a segment can be written from.
-pub fn to_stored_layouts(batch: RecordBatch) -> Result<RecordBatch> {
+/// The batch in layouts that a segment can be written from. Codes stay codes with `keep_codes`: the
+/// rows are neither sorted nor partitioned.
+pub(crate) fn to_stored_layouts(batch: RecordBatch, keep_codes: bool) -> Result<RecordBatch> {
     let (mut fields, mut columns, mut changed) = (Vec::new(), Vec::new(), false);
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        let to = canonical(array.data_type(), &stored_type(field.name(), array)?);
+        let stored = stored_type(field.name(), array)?;
+        let to = match coded(array) {
+            Some(coded) if !keep_codes || canonical_nans(coded.values()).is_some() => {
+                Some(stored.to_arrow())
+            }
+            _ => canonical(array.data_type(), &stored),
+        };
         changed |= to.is_some();
         let mut array =
             to.map_or_else(|| Ok(array.clone()), |to| cast(field.name(), array, &to))?;
@@ -39,7 +46,7 @@ pub fn to_stored_layouts(batch: RecordBatch) -> Result<RecordBatch> {
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), columns, &options)
-        .map_err(|e| Error::InvalidInput(e.to_string()))
+        .or_invalid()
 }
 
 /// Copies views whose buffers are mostly unused, such as a reader's spare capacity or a page shared
@@ -78,6 +85,9 @@ fn canonical_nans(array: &ArrayRef) -> Option<ArrayRef> {
 /// them least, and holds a light and a heavy encoding of them at the same time.
 pub(in crate::ingest) fn value_bytes(array: &ArrayRef) -> usize {
     use arrow_schema::DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};
+    if let Some(coded) = coded(array) {
+        return coded_bytes(coded);
+    }
     let view = match array.data_type() {
         Utf8View => array.as_string_view().total_buffer_bytes_used(),
         BinaryView => array.as_binary_view().total_buffer_bytes_used(),
@@ -91,6 +101,25 @@ pub(in crate::ingest) fn value_bytes(array: &ArrayRef) -> usize {
         _ => 0,
     };
     flat + view + text.saturating_sub(array.len().saturating_mul(LONG_TEXT))
+}
+
+/// The bytes that the values of coded rows would take, written out as views.
+fn coded_bytes(coded: &DictionaryArray<UInt32Type>) -> usize {
+    let values = coded.values();
+    if let Some(width) = values.data_type().primitive_width() {
+        return coded.len() * width;
+    }
+    let views = match (values.as_string_view_opt(), values.as_binary_view_opt()) {
+        (Some(texts), _) => texts.views(),
+        (_, Some(bytes)) => bytes.views(),
+        // Other layouts come from outside; of them, the mean will do.
+        _ => return coded.len().saturating_mul(value_bytes(values) / values.len().max(1)),
+    };
+    // The low half of a view's first word is its length.
+    let length = |key: &u32| views.get(*key as usize).map_or(0, |view| *view as u32 as usize);
+    let text: usize = coded.keys().values().iter().map(length).filter(|length| *length > 12).sum();
+    let flat = coded.len() * size_of::<u128>();
+    flat + text + text.saturating_sub(coded.len().saturating_mul(LONG_TEXT))
 }
 
 /// The array in a layout that stores it as `data_type`, to which its own type widens.
@@ -112,7 +141,7 @@ fn cast(name: &str, array: &ArrayRef, to: &arrow_schema::DataType) -> Result<Arr
     let options = arrow_cast::CastOptions { safe: false, ..Default::default() };
     without_dictionary_nulls(array)
         .and_then(|array| arrow_cast::cast_with_options(&array, to, &options))
-        .map_err(|e| Error::InvalidInput(format!("column '{name}' does not convert to {to}: {e}")))
+        .or_invalid_with(format_args!("column '{name}' does not convert to {to}"))
 }
 
 /// Decodes a dictionary whose values contain nulls: Arrow's cast to views turns those into empty

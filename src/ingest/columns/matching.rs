@@ -12,7 +12,7 @@ use crate::model::{ColumnId, DataType, Schema};
 const SHOWN_NAMES: usize = 8;
 
 /// The stored type of an Arrow column, or an error that says why there is none.
-pub fn stored_type(name: &str, array: &ArrayRef) -> Result<DataType> {
+pub(crate) fn stored_type(name: &str, array: &ArrayRef) -> Result<DataType> {
     DataType::from_arrow(array.data_type()).ok_or_else(|| {
         Error::Unsupported(format!(
             "column '{name}' has type {}, which a table cannot hold yet",
@@ -22,7 +22,7 @@ pub fn stored_type(name: &str, array: &ArrayRef) -> Result<DataType> {
 }
 
 /// The join of two types of one column, or an error that says why there is none.
-pub fn join(name: &str, have: &DataType, new: &DataType) -> Result<DataType> {
+pub(crate) fn join(name: &str, have: &DataType, new: &DataType) -> Result<DataType> {
     have.join(new).ok_or_else(|| {
         Error::InvalidInput(format!(
             "column '{name}' is {have} and cannot also hold {new} without loss; \

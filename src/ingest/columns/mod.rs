@@ -10,9 +10,10 @@ mod layouts;
 mod matching;
 
 pub use builder::{SegmentBuilder, SegmentLimits};
-pub use layouts::to_stored_layouts;
+pub(crate) use layouts::to_stored_layouts;
 pub(super) use layouts::{value_bytes, widened, without_dictionary_nulls};
-pub use matching::{join, match_columns, stored_type};
+pub use matching::match_columns;
+pub(crate) use matching::{join, stored_type};
 
 #[cfg(test)]
 mod tests;

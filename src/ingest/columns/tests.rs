@@ -76,7 +76,7 @@ fn nans_are_canonical() {
     let narrow: ArrayRef =
         Arc::new(arrow_array::Float32Array::from(vec![Some(-f32::NAN), Some(-0.0), None]));
     let batch =
-        to_stored_layouts(RecordBatch::try_from_iter([("a", nans), ("b", narrow)]).unwrap())
+        to_stored_layouts(RecordBatch::try_from_iter([("a", nans), ("b", narrow)]).unwrap(), true)
             .unwrap();
     let bits = batch.column(0).as_primitive::<Float64Type>().values().iter().map(|v| v.to_bits());
     assert_eq!(bits.collect::<Vec<_>>(), [f64::NAN.to_bits(), 0, 1.5_f64.to_bits()]);
@@ -93,7 +93,7 @@ fn nulls_of_a_dictionary_are_nulls() {
     let coded =
         |values: ArrayRef| -> ArrayRef { Arc::new(DictionaryArray::new(keys.clone(), values)) };
     let columns = [("a", coded(Arc::new(texts))), ("b", coded(Arc::new(bytes)))];
-    let batch = to_stored_layouts(RecordBatch::try_from_iter(columns).unwrap()).unwrap();
+    let batch = to_stored_layouts(RecordBatch::try_from_iter(columns).unwrap(), true).unwrap();
     for column in batch.columns() {
         let nulls: Vec<bool> = (0..4).map(|row| column.is_null(row)).collect();
         assert_eq!(nulls, [false, true, true, false], "{}", column.data_type());
@@ -118,7 +118,7 @@ fn unused_view_buffers_are_freed() {
     let size =
         |array: &StringViewArray| array.data_buffers().iter().map(Buffer::capacity).sum::<usize>();
     let few = RecordBatch::try_from_iter([("a", Arc::new(all.slice(0, 10)) as ArrayRef)]).unwrap();
-    let few = to_stored_layouts(few).unwrap();
+    let few = to_stored_layouts(few, true).unwrap();
     let few = few.column(0).as_string_view();
     assert!(size(&all) > 5_000_000 && size(few) < 1_000_000);
     assert!(few.iter().flatten().eq(&texts[..10]));
@@ -126,7 +126,10 @@ fn unused_view_buffers_are_freed() {
     let shared =
         StringViewArray::new(vec![all.views()[7]; 200].into(), all.data_buffers().to_vec(), None);
     let batch = RecordBatch::try_from_iter([("a", Arc::new(shared) as ArrayRef)]).unwrap();
-    assert_eq!(size(to_stored_layouts(batch).unwrap().column(0).as_string_view()), size(&all));
+    assert_eq!(
+        size(to_stored_layouts(batch, true).unwrap().column(0).as_string_view()),
+        size(&all)
+    );
 }
 
 /// The row counts of the segments that these batches fill.

@@ -3,43 +3,30 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-use arrow_schema::DataType as ArrowType;
-
 use crate::error::{Error, Result};
-use crate::expr::Function;
+use crate::expr::Expression;
 use crate::limits;
 use crate::model::{Column, DataType, PartitionKey, Schema};
 
-/// A compiled expression.
-#[derive(Clone, Debug)]
-pub struct Compiled {
-    /// Input columns, by position in the schema that it was compiled for.
-    pub inputs: Vec<usize>,
-    /// Evaluates those columns, given in the types of the schema; `None` for a plain column.
-    pub function: Option<Arc<dyn Function>>,
-    /// Type of the result.
-    pub data_type: ArrowType,
-}
-
 /// Compiles SQL expressions to functions.
 pub trait Compile: Debug + Send + Sync {
-    /// Compiles an expression over columns.
-    fn compile(&self, expression: &str, columns: &[Column]) -> Result<Compiled>;
+    /// Compiles an expression over columns, which it names by position.
+    fn compile(&self, expression: &str, columns: &[Column]) -> Result<Expression>;
 }
 
 /// Knows columns by name, and no other expressions.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ColumnsOnly;
+pub(crate) struct ColumnsOnly;
 
 impl Compile for ColumnsOnly {
-    fn compile(&self, expression: &str, columns: &[Column]) -> Result<Compiled> {
+    fn compile(&self, expression: &str, columns: &[Column]) -> Result<Expression> {
         let at = columns.iter().position(|column| &*column.name == expression);
         let Some((at, column)) = at.and_then(|at| Some((at, columns.get(at)?))) else {
             return Err(Error::NotFound(format!(
                 "there is no column '{expression}' to partition by"
             )));
         };
-        Ok(Compiled { inputs: vec![at], function: None, data_type: column.data_type.to_arrow() })
+        Ok(Expression::column(at, column))
     }
 }
 

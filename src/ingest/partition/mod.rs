@@ -11,11 +11,12 @@
 
 mod keys;
 mod partitions;
-mod path;
+pub(crate) mod path;
 
-pub use keys::{ColumnsOnly, Compile, Compiled, partition_keys};
+pub use keys::partition_keys;
+pub(crate) use keys::{ColumnsOnly, Compile};
 pub use partitions::Partitions;
-pub use path::{NULL_PARTITION, parse_path};
+pub(crate) use path::parse_path;
 
 #[cfg(test)]
 mod tests;

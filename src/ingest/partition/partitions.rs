@@ -6,9 +6,10 @@ use arrow_array::{ArrayRef, RecordBatch, new_null_array};
 use arrow_row::{RowConverter, SortField};
 use hashbrown::HashMap;
 
-use super::keys::{Compile, Compiled};
+use super::keys::Compile;
 use super::path::partition_path;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
+use crate::expr::Expression;
 use crate::model::{Column, ColumnId, DataType, PartitionKey, Schema};
 
 /// Numbers the partitions of a load in the order of their first rows.
@@ -27,7 +28,7 @@ pub struct Partitions {
 #[derive(Debug)]
 struct CompiledKeys {
     types: Vec<(ColumnId, DataType)>,
-    keys: Vec<Compiled>,
+    keys: Vec<Expression>,
     converter: RowConverter,
 }
 
@@ -64,8 +65,7 @@ impl Partitions {
             let all = self.keys.iter().map(compile).collect::<Result<Vec<_>>>()?;
             let fields =
                 all.iter().map(|compiled| SortField::new(compiled.data_type.clone())).collect();
-            let converter = RowConverter::new(fields)
-                .map_err(|error| Error::InvalidInput(error.to_string()))?;
+            let converter = RowConverter::new(fields).or_invalid()?;
             // Encoded rows depend on the column types; paths do not.
             self.numbers.clear();
             self.compiled = Some(CompiledKeys { types, keys: all, converter });
@@ -80,19 +80,10 @@ impl Partitions {
         for (key, compiled) in self.keys.iter().zip(compiled) {
             let inputs: Vec<ArrayRef> =
                 compiled.inputs.iter().filter_map(|at| arrays.get(*at).cloned()).collect();
-            values.push(match &compiled.function {
-                Some(function) => function
-                    .evaluate(&inputs, rows)
-                    .map_err(|error| key_error(&key.expression, error))?,
-                None => inputs
-                    .into_iter()
-                    .next()
-                    .unwrap_or_else(|| new_null_array(&compiled.data_type, rows)),
-            });
+            let value = compiled.evaluate(&inputs, rows);
+            values.push(value.map_err(|error| key_error(&key.expression, error))?);
         }
-        let encoded = converter
-            .convert_columns(&values)
-            .map_err(|error| Error::InvalidInput(error.to_string()))?;
+        let encoded = converter.convert_columns(&values).or_invalid()?;
         let mut numbers = Vec::with_capacity(rows);
         let mut before: Option<(u32, usize)> = None;
         for row in 0..rows {
@@ -146,9 +137,8 @@ fn input(batch: &RecordBatch, ids: &[ColumnId], column: &Column) -> Result<Array
     if *array.data_type() == to {
         return Ok(Arc::clone(array));
     }
-    arrow_cast::cast(array, &to).map_err(|error| {
-        Error::InvalidInput(format!("column '{}' does not convert to {to}: {error}", column.name))
-    })
+    arrow_cast::cast(array, &to)
+        .or_invalid_with(format_args!("column '{}' does not convert to {to}", column.name))
 }
 
 fn key_error(expression: &str, error: Error) -> Error {

@@ -12,7 +12,7 @@ use crate::limits;
 use crate::model::{DataType, PartitionKey};
 
 /// Stands for null in a directory name.
-pub const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
+pub(crate) const NULL_PARTITION: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// The bytes that are written as `%XX` in a directory name.
 const ESCAPED: &AsciiSet =
@@ -66,7 +66,7 @@ fn value_bytes(value: &ArrayRef) -> Result<Option<Vec<u8>>> {
 
 /// Parses a path into keys and values, in order: the bytes of a text or binary value, `None` for
 /// null.
-pub fn parse_path(path: &str) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
+pub(crate) fn parse_path(path: &str) -> Vec<(Vec<u8>, Option<Vec<u8>>)> {
     let parts = path.split('/').filter_map(|part| part.split_once('='));
     parts
         .map(|(key, value)| (unescape(key), (value != NULL_PARTITION).then(|| unescape(value))))

@@ -3,6 +3,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, BinaryArray, Date32Array, Int32Array, RecordBatch, StringArray};
 
 use super::keys::{plain_name, split_alias};
+use super::path::NULL_PARTITION;
 use super::*;
 use crate::model::{ColumnId, DataType, Schema};
 

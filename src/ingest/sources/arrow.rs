@@ -8,6 +8,7 @@
 //! null columns or no rows, is an ordinary batch.
 
 use std::collections::HashMap;
+use std::fmt::Display;
 use std::io::Read;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -38,7 +39,7 @@ const ROWS_WITHOUT_BYTES: u64 = 1 << 32;
 const SLICE_ROWS: usize = 1 << 20;
 
 /// The batches of one input, in order.
-pub struct ArrowBatches {
+pub(crate) struct ArrowBatches {
     name: PathBuf,
     bytes: Bytes,
     is_file: bool,
@@ -61,7 +62,11 @@ impl std::fmt::Debug for ArrowBatches {
 impl ArrowBatches {
     /// Reads the schema. A column of a type that a table cannot hold is an error that names it or,
     /// with `skip_unsupported`, is skipped and named in the second result.
-    pub fn open(name: &Path, bytes: Bytes, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
+    pub(crate) fn open(
+        name: &Path,
+        bytes: Bytes,
+        skip_unsupported: bool,
+    ) -> Result<(Self, Vec<String>)> {
         let mut batches = ArrowBatches {
             name: name.to_path_buf(),
             bytes,
@@ -100,10 +105,10 @@ impl ArrowBatches {
     }
 
     /// The columns that are read.
-    pub fn columns(&self) -> Result<SchemaRef> {
+    pub(crate) fn columns(&self) -> Result<SchemaRef> {
         match &self.columns {
             Some(columns) => {
-                self.schema.project(columns).map(Arc::new).map_err(|e| self.invalid(&e.to_string()))
+                self.schema.project(columns).map(Arc::new).map_err(|e| self.invalid(e))
             }
             None => Ok(Arc::clone(&self.schema)),
         }
@@ -111,7 +116,7 @@ impl ArrowBatches {
 
     /// The schema in the first message.
     fn schema(&self, metadata: &[u8]) -> Result<Schema> {
-        let message = root_as_message(metadata).map_err(|e| self.invalid(&e.to_string()))?;
+        let message = root_as_message(metadata).map_err(|e| self.invalid(e))?;
         let Some(schema) = message.header_as_schema() else {
             return Err(self.invalid("it does not start with a schema"));
         };
@@ -126,7 +131,7 @@ impl ArrowBatches {
     /// Runs code that may panic on damaged input.
     fn catch_panics<T>(&self, f: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
         match catch_unwind(AssertUnwindSafe(f)) {
-            Ok(result) => result.map_err(|e| self.invalid(&e.to_string())),
+            Ok(result) => result.map_err(|e| self.invalid(e)),
             Err(_) => Err(self.invalid("it is damaged")),
         }
     }
@@ -203,22 +208,22 @@ impl ArrowBatches {
             return self.check_end().map(|()| None);
         }
         if size > MAX_METADATA {
-            return Err(self.invalid(&format!("a message has {size} bytes of metadata")));
+            return Err(self.invalid(format_args!("a message has {size} bytes of metadata")));
         }
         let mut metadata = Vec::new();
         self.read_exactly(size as u64, &mut metadata)?;
-        let message = root_as_message(&metadata).map_err(|e| self.invalid(&e.to_string()))?;
+        let message = root_as_message(&metadata).map_err(|e| self.invalid(e))?;
         let body_length =
             u64::try_from(message.bodyLength()).ok().filter(|length| *length <= MAX_BODY);
         let Some(body_length) = body_length else {
-            return Err(self.invalid(&format!(
+            return Err(self.invalid(format_args!(
                 "a batch has {} bytes; write smaller ones",
                 message.bodyLength()
             )));
         };
         let mut body = Vec::new();
         self.read_exactly(body_length, &mut body)?;
-        check(message, &body).map_err(|what| self.invalid(&what))?;
+        check(message, &body).map_err(|what| self.invalid(what))?;
         Ok(Some(Framed { metadata, body }))
     }
 
@@ -249,7 +254,7 @@ impl ArrowBatches {
     }
 
     #[cold]
-    fn invalid(&self, what: &str) -> Error {
+    fn invalid(&self, what: impl Display) -> Error {
         Error::InvalidInput(format!("{}: cannot be read as Arrow IPC: {what}", self.name.display()))
     }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::input::Input;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoResult, Result};
 
 /// The inputs that the arguments name: files, `-` for standard input, directories (all files
 /// inside, sorted, except those whose names start with `.` or `_`) and glob patterns.
@@ -56,10 +56,10 @@ fn push_directory(directory: &Path, inputs: &mut Vec<Input>) -> Result<()> {
             inputs.push(Input::path(path));
             continue;
         }
-        let entries = std::fs::read_dir(&path).map_err(|e| Error::io(&path, e))?;
+        let entries = std::fs::read_dir(&path).with_path(&path)?;
         let mut inside = Vec::new();
         for entry in entries {
-            let entry = entry.map_err(|e| Error::io(&path, e))?;
+            let entry = entry.with_path(&path)?;
             let is_link_to_directory =
                 entry.file_type().is_ok_and(|t| t.is_symlink()) && entry.path().is_dir();
             let name = entry.file_name();

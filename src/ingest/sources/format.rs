@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 
 /// An input format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub(crate) enum Format {
     /// Comma-separated values, also with other delimiters.
     Csv,
     /// Tab-separated values, quoted like CSV.

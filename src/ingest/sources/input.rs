@@ -38,7 +38,7 @@ enum InputKind {
 }
 
 /// An open input whose format is known.
-pub struct Opened {
+pub(crate) struct Opened {
     /// Name for messages.
     pub name: PathBuf,
     /// Format of the bytes.

@@ -13,7 +13,7 @@ use super::input::{Input, Opened};
 use crate::error::{Error, Result};
 
 /// Inputs, in order.
-pub struct Inputs {
+pub(crate) struct Inputs {
     waiting: VecDeque<Input>,
     opening: Option<Opening>,
     /// Number of the next input.
@@ -27,7 +27,7 @@ struct Opening {
 
 /// The next input.
 #[derive(Debug)]
-pub struct NextInput {
+pub(crate) struct NextInput {
     /// Number of the input, from 0.
     pub number: usize,
     /// Bytes read from it so far; see [`Input::consumed`].
@@ -38,7 +38,7 @@ pub struct NextInput {
 
 impl Inputs {
     /// Opens none of the inputs yet.
-    pub fn new(inputs: Vec<Input>) -> Self {
+    pub(crate) fn new(inputs: Vec<Input>) -> Self {
         Inputs { waiting: inputs.into(), opening: None, number: 0 }
     }
 

@@ -16,22 +16,20 @@ pub(in crate::ingest) mod input;
 mod inputs;
 mod expand;
 mod path_columns;
-pub mod csv;
-pub mod json;
+pub(crate) mod csv;
+pub(crate) mod json;
 mod supported;
-pub mod arrow;
+pub(crate) mod arrow;
 #[cfg(feature = "parquet")]
-pub mod parquet;
+pub(crate) mod parquet;
 pub(in crate::ingest) mod texts;
 
-pub use csv::{
-    CsvChunk, CsvChunks, CsvColumn, CsvOptions, CsvSchema, infer, parse_chunk, parse_columns,
-    parse_good_rows,
-};
+pub use csv::CsvOptions;
+pub(crate) use csv::{CsvChunk, CsvChunks, CsvSchema, infer, parse_chunk, parse_columns};
 pub use encoding::TextEncoding;
 pub use expand::expand;
-pub use format::Format;
-pub use input::{Input, Opened};
-pub use inputs::Inputs;
-pub use path_columns::{PathColumns, path_columns};
-pub use stream::Bytes;
+pub(crate) use format::Format;
+pub use input::Input;
+pub(crate) use input::Opened;
+pub(crate) use inputs::Inputs;
+pub(crate) use path_columns::{PathColumns, path_columns};

@@ -10,6 +10,7 @@
 //! Decoding by row groups alone let one thread decode while the others waited: writers make row
 //! groups of up to a million rows.
 
+use std::fmt::Display;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::os::unix::fs::FileExt;
@@ -32,7 +33,7 @@ use rayon::iter::{IntoParallelIterator, IntoParallelRefMutIterator, ParallelIter
 use super::input::Opened;
 use super::stream::read_error;
 use super::supported::supported_columns;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoResult, Result};
 
 /// The most rows of a batch.
 const BATCH_ROWS: usize = 65_536;
@@ -49,7 +50,7 @@ const VIEW_BYTES: usize = 16;
 /// A Parquet file that can be read at any position: the file itself, or a temporary copy of a pipe
 /// or a compressed file, removed on drop.
 #[derive(Debug)]
-pub struct Spooled {
+pub(crate) struct Spooled {
     /// Name for messages.
     name: PathBuf,
     /// The copy; `None` for the file itself.
@@ -58,20 +59,19 @@ pub struct Spooled {
 
 impl Spooled {
     /// Makes an open input seekable.
-    pub fn new(opened: Opened) -> Result<Self> {
+    pub(crate) fn new(opened: Opened) -> Result<Self> {
         if let Some(path) = opened.path {
             return Ok(Spooled { name: path, copy: None });
         }
         let mut bytes = opened.bytes;
-        let mut copy =
-            tempfile::NamedTempFile::new().map_err(|e| Error::io(std::env::temp_dir(), e))?;
+        let mut copy = tempfile::NamedTempFile::new().with_path(std::env::temp_dir())?;
         std::io::copy(&mut bytes, &mut copy).map_err(|e| read_error(&opened.name, e))?;
         Ok(Spooled { name: opened.name, copy: Some(copy) })
     }
 
     fn open(&self) -> Result<File> {
         let path = self.copy.as_ref().map_or(self.name.as_path(), tempfile::NamedTempFile::path);
-        File::open(path).map_err(|e| Error::io(path, e))
+        File::open(path).with_path(path)
     }
 }
 
@@ -123,7 +123,7 @@ impl ChunkReader for SharedFile {
 
 /// An open Parquet file.
 #[derive(Clone, Debug)]
-pub struct ParquetSource {
+pub(crate) struct ParquetSource {
     /// Keeps a temporary copy alive while any task reads it.
     file: Arc<Spooled>,
     opened: SharedFile,
@@ -135,7 +135,7 @@ pub struct ParquetSource {
 impl ParquetSource {
     /// Opens a file. A column of a type that a table cannot hold is an error that names it or, with
     /// `skip_unsupported`, is skipped and named in the second result.
-    pub fn open(spooled: Spooled, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
+    pub(crate) fn open(spooled: Spooled, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
         let (file, path) = (SharedFile(Arc::new(spooled.open()?)), spooled.name.as_path());
         let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
             .map_err(|e| invalid(path, &e.to_string()))?;
@@ -146,19 +146,19 @@ impl ParquetSource {
     }
 
     /// Size of the file, if it is read in place; a copy was counted while it was made.
-    pub fn bytes_in_place(&self) -> Result<Option<u64>> {
+    pub(crate) fn bytes_in_place(&self) -> Result<Option<u64>> {
         let name = &self.file.name;
-        let size = || name.metadata().map(|m| m.len()).map_err(|e| Error::io(name, e));
+        let size = || name.metadata().map(|m| m.len()).with_path(name);
         self.file.copy.is_none().then(size).transpose()
     }
 
     /// Number of row groups.
-    pub fn groups(&self) -> usize {
+    pub(crate) fn groups(&self) -> usize {
         self.metadata.metadata().num_row_groups()
     }
 
     /// Rows of all row groups.
-    pub fn rows(&self) -> u64 {
+    pub(crate) fn rows(&self) -> u64 {
         let groups = self.metadata.metadata().row_groups().iter();
         groups
             .map(|group| u64::try_from(group.num_rows()).unwrap_or(0))
@@ -166,13 +166,13 @@ impl ParquetSource {
     }
 
     /// The columns to read.
-    pub fn schema(&self) -> Result<SchemaRef> {
+    pub(crate) fn schema(&self) -> Result<SchemaRef> {
         let schema = self.metadata.schema().project(&self.columns);
         schema.map(Arc::new).map_err(|e| invalid(&self.file.name, &e.to_string()))
     }
 
     /// Approximate bytes of a row group as Arrow arrays.
-    pub fn memory_bytes(&self, group: usize) -> usize {
+    pub(crate) fn memory_bytes(&self, group: usize) -> usize {
         let rows =
             usize::try_from(self.metadata.metadata().row_group(group).num_rows()).unwrap_or(0);
         rows.saturating_mul(self.row_bytes(group))
@@ -215,17 +215,17 @@ impl ParquetSource {
     }
 
     /// Uncompressed bytes of a row group.
-    pub fn plain_bytes(&self, group: usize) -> u64 {
+    pub(crate) fn plain_bytes(&self, group: usize) -> u64 {
         u64::try_from(self.metadata.metadata().row_group(group).total_byte_size()).unwrap_or(0)
     }
 
     /// Bytes of a row group in the file.
-    pub fn stored_bytes(&self, group: usize) -> u64 {
+    pub(crate) fn stored_bytes(&self, group: usize) -> u64 {
         u64::try_from(self.metadata.metadata().row_group(group).compressed_size()).unwrap_or(0)
     }
 
     /// A reader for a row group, which can use this many threads.
-    pub fn read(&self, group: usize, threads: usize) -> Result<RowGroup> {
+    pub(crate) fn read(&self, group: usize, threads: usize) -> Result<RowGroup> {
         let mut parts = Vec::new();
         for columns in self.column_groups(group, threads.saturating_mul(GROUPS_PER_THREAD)) {
             let mask =
@@ -279,7 +279,7 @@ impl ParquetSource {
 }
 
 /// A row group being read.
-pub struct RowGroup {
+pub(crate) struct RowGroup {
     parts: Vec<ColumnGroup>,
     schema: SchemaRef,
     source: ParquetSource,
@@ -295,10 +295,10 @@ struct ColumnGroup {
 
 impl RowGroup {
     /// Decodes all rows, on the rayon pool that this is called in.
-    pub fn read_all(self) -> Result<Vec<RecordBatch>> {
+    pub(crate) fn read_all(self) -> Result<Vec<RecordBatch>> {
         let RowGroup { parts, schema, source, group } = self;
         let decode = |part: ColumnGroup| -> Result<_> {
-            let failed = |error: ArrowError| source.invalid(group, &error.to_string());
+            let failed = |error: ArrowError| source.invalid(group, error);
             Ok((part.columns, part.reader.collect::<Result<Vec<_>, _>>().map_err(failed)?))
         };
         let parts: Vec<(Vec<usize>, Vec<RecordBatch>)> =
@@ -314,10 +314,10 @@ impl RowGroup {
     }
 
     /// Decodes the next batch, on the rayon pool that this is called in.
-    pub fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
+    pub(crate) fn next_batch(&mut self) -> Result<Option<RecordBatch>> {
         let RowGroup { parts, schema, source, group } = self;
         let decode = |part: &mut ColumnGroup| -> Result<_> {
-            let failed = |error: ArrowError| source.invalid(*group, &error.to_string());
+            let failed = |error: ArrowError| source.invalid(*group, error);
             Ok((part.columns.clone(), part.reader.next().transpose().map_err(failed)?))
         };
         let parts: Vec<(Vec<usize>, Option<RecordBatch>)> =
@@ -350,11 +350,11 @@ impl ParquetSource {
         let columns = columns.into_iter().map(|(_, column)| column).collect();
         let options = RecordBatchOptions::new().with_row_count(rows);
         RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
-            .map_err(|error| self.invalid(group, &error.to_string()))
+            .map_err(|error| self.invalid(group, error))
     }
 
     #[cold]
-    fn invalid(&self, group: usize, what: &str) -> Error {
+    fn invalid(&self, group: usize, what: impl Display) -> Error {
         invalid(&self.file.name, &format!("row group {group}: {what}"))
     }
 }

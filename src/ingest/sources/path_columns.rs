@@ -18,7 +18,7 @@ use super::csv::column::ColumnBuilder;
 use super::csv::rules::FieldRules;
 use super::csv::split::Field;
 use super::input::Input;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::infer::TypeCandidates;
 use crate::model::DataType;
 
@@ -27,14 +27,14 @@ const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 
 /// Columns that are constant over an input.
 #[derive(Clone, Debug, Default)]
-pub struct PathColumns {
+pub(crate) struct PathColumns {
     /// Names and one-row arrays.
     columns: Vec<(String, ArrayRef)>,
 }
 
 impl PathColumns {
     /// Appends the columns that the batch does not have itself.
-    pub fn add_to(&self, batch: RecordBatch) -> Result<RecordBatch> {
+    pub(crate) fn add_to(&self, batch: RecordBatch) -> Result<RecordBatch> {
         let missing: Vec<_> = self
             .columns
             .iter()
@@ -43,21 +43,20 @@ impl PathColumns {
         if missing.is_empty() {
             return Ok(batch);
         }
-        let failed = |e: arrow_schema::ArrowError| Error::InvalidInput(e.to_string());
         let first = UInt32Array::from_value(0, batch.num_rows());
         let mut fields: Vec<_> = batch.schema_ref().fields().iter().cloned().collect();
         let mut columns = batch.columns().to_vec();
         for (name, value) in missing {
             fields.push(Arc::new(ArrowField::new(name, value.data_type().clone(), true)));
-            columns.push(arrow_select::take::take(value, &first, None).map_err(failed)?);
+            columns.push(arrow_select::take::take(value, &first, None).or_invalid()?);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options)
-            .map_err(failed)
+            .or_invalid()
     }
 
     /// The names of the columns.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|(name, _)| name.as_str())
     }
 }
@@ -65,7 +64,7 @@ impl PathColumns {
 /// The path columns of each input. `partitions` says whether to look for keys in the paths;
 /// `filename` names a column for the path itself. Types in `fixed` are used as they are, and types
 /// in `prior` if all values fit.
-pub fn path_columns(
+pub(crate) fn path_columns(
     inputs: &[Input],
     partitions: bool,
     filename: Option<&str>,

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 
 /// A stream of bytes that can move to another thread.
-pub type Bytes = Box<dyn Read + Send>;
+pub(crate) type Bytes = Box<dyn Read + Send>;
 
 /// Reads until the buffer is full or the stream ends.
 pub(super) fn read_full(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {

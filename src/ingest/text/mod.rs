@@ -5,12 +5,12 @@
 //! accept only text that converts without loss and has no other likely meaning (`007` and `+1` are
 //! no numbers); lenient ones serve columns whose type the user has named.
 
-pub mod number;
-pub mod time;
+pub(crate) mod number;
+pub(crate) mod time;
 
 /// A field and the bytes after it.
 #[derive(Clone, Copy, Debug)]
-pub struct Text<'a> {
+pub(crate) struct Text<'a> {
     tail: &'a [u8],
     len: usize,
 }
@@ -18,38 +18,32 @@ pub struct Text<'a> {
 impl<'a> Text<'a> {
     /// The first `len` bytes of `tail` (all of it, where it is shorter).
     #[inline]
-    pub fn new(tail: &'a [u8], len: usize) -> Self {
+    pub(crate) fn new(tail: &'a [u8], len: usize) -> Self {
         Text { tail, len: len.min(tail.len()) }
     }
 
     /// The field alone.
     #[inline]
-    pub fn bytes(&self) -> &'a [u8] {
+    pub(crate) fn bytes(&self) -> &'a [u8] {
         self.tail.get(..self.len).unwrap_or_default()
     }
 
     /// Length of the field.
     #[inline]
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.len
-    }
-
-    /// Whether the field has no bytes.
-    #[inline]
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
     }
 
     /// The field from byte `n` on.
     #[inline]
-    pub fn skip(&self, n: usize) -> Self {
+    pub(crate) fn skip(&self, n: usize) -> Self {
         let n = n.min(self.len);
         Text { tail: self.tail.get(n..).unwrap_or_default(), len: self.len - n }
     }
 
     /// Eight bytes from `at`; bytes after the field are arbitrary.
     #[inline]
-    pub fn word(&self, at: usize) -> u64 {
+    pub(crate) fn word(&self, at: usize) -> u64 {
         match self.tail.get(at..at + 8).and_then(|bytes| bytes.first_chunk::<8>()) {
             Some(bytes) => u64::from_le_bytes(*bytes),
             None => self.short_word(at),

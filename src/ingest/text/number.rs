@@ -96,7 +96,7 @@ fn signed(negative: bool, magnitude: u64) -> Option<i64> {
 /// A signed integer without `+`, blanks or leading zeros. `-0` is refused because its sign would be
 /// lost.
 #[inline]
-pub fn int64(text: Text<'_>) -> Option<i64> {
+pub(crate) fn int64(text: Text<'_>) -> Option<i64> {
     let (negative, rest) = split_sign(text);
     if has_leading_zero(rest) {
         return None;
@@ -110,12 +110,12 @@ pub fn int64(text: Text<'_>) -> Option<i64> {
 
 /// An unsigned integer without `+`, blanks or leading zeros.
 #[inline]
-pub fn uint64(text: Text<'_>) -> Option<u64> {
+pub(crate) fn uint64(text: Text<'_>) -> Option<u64> {
     if has_leading_zero(text) { None } else { digits(text) }
 }
 
 /// An integer as a person may write it: blanks around it, `+`, leading zeros.
-pub fn int128_lenient(text: Text<'_>) -> Option<i128> {
+pub(crate) fn int128_lenient(text: Text<'_>) -> Option<i128> {
     let bytes = text.bytes().trim_ascii();
     let (negative, bytes) = match bytes {
         [b'-', rest @ ..] => (true, rest),
@@ -128,7 +128,7 @@ pub fn int128_lenient(text: Text<'_>) -> Option<i128> {
 
 /// A double without `+` or leading zeros. Fractions are rounded; an integer must be exact.
 #[inline]
-pub fn float64(text: Text<'_>) -> Option<f64> {
+pub(crate) fn float64(text: Text<'_>) -> Option<f64> {
     match float_fast(text) {
         Some(value) => Some(value),
         None => float_slow(text.bytes()),
@@ -227,13 +227,13 @@ fn finite_or_spelled(bytes: &[u8]) -> Option<f64> {
 }
 
 /// A double as a person may write it: blanks, `+`, leading zeros, integers rounded.
-pub fn float64_lenient(text: Text<'_>) -> Option<f64> {
+pub(crate) fn float64_lenient(text: Text<'_>) -> Option<f64> {
     let bytes = text.bytes().trim_ascii();
     finite_or_spelled(bytes.strip_prefix(b"+").unwrap_or(bytes))
 }
 
 /// A single-precision float, rounded once.
-pub fn float32_lenient(text: Text<'_>) -> Option<f32> {
+pub(crate) fn float32_lenient(text: Text<'_>) -> Option<f32> {
     let bytes = text.bytes().trim_ascii();
     let bytes = bytes.strip_prefix(b"+").unwrap_or(bytes);
     let value: f32 = fast_float2::parse(bytes).ok()?;
@@ -242,7 +242,7 @@ pub fn float32_lenient(text: Text<'_>) -> Option<f32> {
 }
 
 /// A decimal as an integer in units of `10^-scale`; `None` if digits do not fit.
-pub fn decimal(text: Text<'_>, precision: u8, scale: i8) -> Option<i128> {
+pub(crate) fn decimal(text: Text<'_>, precision: u8, scale: i8) -> Option<i128> {
     let bytes = text.bytes().trim_ascii();
     let (negative, bytes) = match bytes {
         [b'-', rest @ ..] => (true, rest),
@@ -274,7 +274,7 @@ pub fn decimal(text: Text<'_>, precision: u8, scale: i8) -> Option<i128> {
 
 /// `true` or `false` in any case.
 #[inline]
-pub fn boolean(text: Text<'_>) -> Option<bool> {
+pub(crate) fn boolean(text: Text<'_>) -> Option<bool> {
     let bytes = text.bytes();
     if bytes.eq_ignore_ascii_case(b"true") {
         Some(true)
@@ -287,7 +287,7 @@ pub fn boolean(text: Text<'_>) -> Option<bool> {
 
 /// The spellings of booleans that databases write: `true`, `t`, `yes`, `y`, `on`, `1` and their
 /// opposites.
-pub fn boolean_lenient(text: Text<'_>) -> Option<bool> {
+pub(crate) fn boolean_lenient(text: Text<'_>) -> Option<bool> {
     let lower = text.bytes().trim_ascii().to_ascii_lowercase();
     match lower.as_slice() {
         b"true" | b"t" | b"yes" | b"y" | b"on" | b"1" => Some(true),

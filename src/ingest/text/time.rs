@@ -11,7 +11,7 @@ const DAYS_BEFORE: [u16; 13] = [0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 
 
 /// A timestamp or time of day as the text gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Instant {
+pub(crate) struct Instant {
     /// Seconds since 1970-01-01T00:00:00, in UTC if the text names a zone.
     pub seconds: i64,
     /// Nanoseconds within the second.
@@ -36,7 +36,7 @@ fn four_pairs(word: u64) -> Option<[u32; 4]> {
 
 /// Days since 1970-01-01 of a text that is a `YYYY-MM-DD`.
 #[inline]
-pub fn date(text: Text<'_>) -> Option<i32> {
+pub(crate) fn date(text: Text<'_>) -> Option<i32> {
     if text.len() == 10 { leading_date(text) } else { None }
 }
 
@@ -127,7 +127,7 @@ fn offset(bytes: &[u8]) -> Option<i64> {
 
 /// A date, `T` or one blank, a time, and optionally a fraction and a zone.
 #[inline]
-pub fn instant(text: Text<'_>) -> Option<Instant> {
+pub(crate) fn instant(text: Text<'_>) -> Option<Instant> {
     if text.len() < 19 || !matches!(text.word(10) as u8, b' ' | b'T' | b't') {
         return None;
     }
@@ -157,7 +157,7 @@ fn with_fraction_and_zone(mut instant: Instant, rest: &[u8]) -> Option<Instant> 
 
 /// A time of day, as seconds and nanoseconds since midnight with the number of fractional digits.
 #[inline]
-pub fn time_of_day(text: Text<'_>) -> Option<Instant> {
+pub(crate) fn time_of_day(text: Text<'_>) -> Option<Instant> {
     if text.len() < 8 {
         return None;
     }
@@ -172,7 +172,7 @@ pub fn time_of_day(text: Text<'_>) -> Option<Instant> {
 impl Instant {
     /// The instant in units of `unit`, if that is exact and fits.
     #[inline]
-    pub fn ticks(&self, unit: TimeUnit) -> Option<i64> {
+    pub(crate) fn ticks(&self, unit: TimeUnit) -> Option<i64> {
         let per_second = unit.per_second();
         let whole = self.seconds.checked_mul(per_second)?;
         if self.nanos == 0 {

@@ -26,8 +26,10 @@ use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use rayon::ThreadPool;
 use rayon::prelude::*;
 
-use super::runs::{Key, KeyOrder, LEAST_SLICE_ROWS, SortedRun, decoded_bytes, failed, row_bytes};
-use crate::error::Result;
+use super::runs::{
+    INCOMPARABLE, Key, KeyOrder, LEAST_SLICE_ROWS, SortedRun, decoded_bytes, row_bytes,
+};
+use crate::error::{ArrowResult, Result};
 use crate::ingest::columns::{SegmentBuilder, SegmentLimits, match_columns};
 use crate::ingest::rewrite;
 use crate::ingest::sort::sorted;
@@ -162,7 +164,7 @@ fn read_range(slices: &[SegmentRows], order: &KeyOrder) -> Result<RecordBatch> {
         }
     }
     let input = sorted(builder.finish()?, &order.keys)?;
-    rewrite::to_batch(input, schema)
+    rewrite::input_batch(input, schema)
 }
 
 /// Slices a batch; copies the rows if they are the smaller part, so that the rest is freed.
@@ -178,9 +180,10 @@ fn copy_rows(batch: &RecordBatch, start: usize, rows: usize) -> Result<RecordBat
         if let Some(views) = array.as_binary_view_opt() {
             return Ok(Arc::new(views.slice(start, rows).gc()));
         }
-        arrow_select::take::take(array, &wanted, None).map_err(failed)
+        arrow_select::take::take(array, &wanted, None).or_invalid_with(INCOMPARABLE)
     };
     let columns = batch.columns().iter().map(copy).collect::<Result<_>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(batch.schema(), columns, &options).map_err(failed)
+    RecordBatch::try_new_with_options(batch.schema(), columns, &options)
+        .or_invalid_with(INCOMPARABLE)
 }

@@ -7,7 +7,7 @@ use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::SortOptions;
 
 use crate::block::null_array;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::rewrite;
 use crate::limits::VECTOR;
 use crate::model::{Column, Schema, SortKey};
@@ -23,6 +23,9 @@ const SAMPLES: usize = 1 << 16;
 const SAMPLE_BYTES: usize = 16 << 20;
 /// Approximate bytes of keys read at a time.
 const KEY_BYTES: usize = 4 << 20;
+/// What an error of Arrow says about keys.
+pub(super) const INCOMPARABLE: &str = "keys could not be compared";
+
 /// A key as bytes that compare like rows. No key is a prefix of another.
 pub(super) type Key = Arc<[u8]>;
 
@@ -56,7 +59,7 @@ impl KeyOrder {
             fields.push(SortField::new_with_options(column.data_type.to_arrow(), options));
             columns.push(column.clone());
         }
-        let converter = RowConverter::new(fields).map_err(failed)?;
+        let converter = RowConverter::new(fields).or_invalid_with(INCOMPARABLE)?;
         let (mut rows, mut bytes) = (0, 0);
         for segment in segments {
             let count = segment.rows() as usize;
@@ -85,7 +88,7 @@ impl KeyOrder {
                 None => null_array(rows.len(), &column.data_type),
             });
         }
-        self.converter.convert_columns(&arrays).map_err(failed)
+        self.converter.convert_columns(&arrays).or_invalid_with(INCOMPARABLE)
     }
 }
 
@@ -237,8 +240,4 @@ pub(super) fn merge_groups(runs: Vec<SortedRun>, max_overlaps: usize) -> Vec<Vec
         }
     }
     groups
-}
-
-pub(super) fn failed(error: arrow_schema::ArrowError) -> Error {
-    Error::InvalidInput(format!("keys could not be compared: {error}"))
 }

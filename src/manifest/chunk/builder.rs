@@ -13,24 +13,24 @@ use crate::model::ColumnId;
 
 /// Collects segments for a new chunk.
 #[derive(Debug, Default)]
-pub struct ChunkBuilder {
+pub(crate) struct ChunkBuilder {
     segments: Vec<SegmentEntry>,
     columns: BTreeMap<ColumnId, BTreeMap<usize, ColumnStats>>,
 }
 
 impl ChunkBuilder {
     /// The number of segments so far.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.segments.len()
     }
 
     /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.segments.is_empty()
     }
 
     /// Adds a segment with the statistics of its columns.
-    pub fn push(
+    pub(crate) fn push(
         &mut self,
         segment: SegmentEntry,
         stats: impl IntoIterator<Item = (ColumnId, ColumnStats)>,
@@ -43,7 +43,7 @@ impl ChunkBuilder {
     }
 
     /// Adds all segments of a chunk.
-    pub fn append(&mut self, chunk: &Chunk) -> Result<()> {
+    pub(crate) fn append(&mut self, chunk: &Chunk) -> Result<()> {
         let start = self.segments.len();
         chunk.append_segments(&mut self.segments)?;
         for column in chunk.columns() {
@@ -58,7 +58,7 @@ impl ChunkBuilder {
     }
 
     /// Adds all segments of another builder.
-    pub fn absorb(&mut self, other: ChunkBuilder) {
+    pub(crate) fn absorb(&mut self, other: ChunkBuilder) {
         let start = self.segments.len();
         self.segments.extend(other.segments);
         for (column, stats) in other.columns {
@@ -68,7 +68,7 @@ impl ChunkBuilder {
     }
 
     /// The stored form under the identifier `id`, and a root's reference to it.
-    pub fn encode(&self, id: Id) -> (Vec<u8>, ChunkRef) {
+    pub(crate) fn encode(&self, id: Id) -> (Vec<u8>, ChunkRef) {
         let paths: Vec<&Arc<str>> =
             self.segments.iter().map(|segment| &segment.partition).collect();
         let (first, last) = (paths.iter().min(), paths.iter().max());

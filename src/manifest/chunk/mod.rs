@@ -23,7 +23,7 @@ mod tests;
 
 use std::sync::Arc;
 
-pub use builder::ChunkBuilder;
+pub(crate) use builder::ChunkBuilder;
 pub use reader::Chunk;
 
 use super::Id;

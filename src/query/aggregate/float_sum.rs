@@ -4,15 +4,21 @@
 //! in two doubles with the rounding error kept (Knuth's two-sum), whose result differs from the
 //! exact sum by 2⁻¹⁰⁰ or so. What may overflow is kept apart (`overflow`).
 
-use arrow_buffer::NullBuffer;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
 
 use super::columns::{GroupMap, each, gather, read_words, write_words};
+use super::input::Values;
 use super::kernels::{Groups, fold, fold_spread, grow, neutralised};
+use super::kind::{Batch, StateKind, another_kind};
 use super::overflow::{Overflows, any_large, is_large};
 use crate::bytes::{Cursor, Writer};
 use crate::encoding::kernels::two_sum;
 use crate::encoding::scaled::ScaledInts;
 use crate::error::Result;
+use crate::segment::scaled::Decimals;
 
 /// The most groups for which pending integers are kept: each change of scale passes over all.
 pub(crate) const MAX_PENDING: usize = 1 << 16;
@@ -20,10 +26,10 @@ pub(crate) const MAX_PENDING: usize = 1 << 16;
 const MOST: u64 = 1 << 62;
 
 #[derive(Debug, Default)]
-pub(crate) struct FloatSums {
+pub(super) struct FloatSum {
     /// Sum and what rounding has lost of it.
     sums: Vec<(f64, f64)>,
-    /// ScaledInts numbers of `10^-exponent` not yet in `sums`; empty while there are none.
+    /// Integers, of `10^-exponent` each, not yet in `sums`; empty while there are none.
     pending: Vec<i64>,
     exponent: u8,
     /// No pending sum is beyond this.
@@ -32,18 +38,8 @@ pub(crate) struct FloatSums {
     overflow: Overflows,
     /// Rows that were looked at for pages to touch.
     touched: usize,
-}
-
-/// Decimal floats of some rows.
-#[derive(Debug)]
-pub(crate) struct Decimals {
-    pub(crate) ints: ScaledInts,
-    /// Values are `ints · 10^-exponent`.
-    pub(crate) exponent: u8,
-    /// Rows whose value is another one.
-    pub(crate) exceptions: Vec<(usize, f64)>,
-    /// No int is beyond this.
-    pub(crate) most: u64,
+    /// Whether means are wanted.
+    mean: bool,
 }
 
 #[inline(always)]
@@ -58,20 +54,129 @@ fn join(slot: &mut (f64, f64), other: (f64, f64)) {
     slot.1 += other.1;
 }
 
-impl FloatSums {
-    pub(crate) fn grow(&mut self, groups: usize) {
+impl StateKind for FloatSum {
+    fn only_adds(&self) -> bool {
+        true
+    }
+
+    fn is_unbounded(&self) -> bool {
+        false
+    }
+
+    fn bytes_a_group(&self) -> usize {
+        size_of::<(f64, f64)>()
+    }
+
+    fn memory(&self) -> usize {
+        self.overflow.memory()
+            + self.sums.capacity() * size_of::<(f64, f64)>()
+            + self.pending.capacity() * size_of::<i64>()
+    }
+
+    fn grow(&mut self, groups: usize) {
         grow(&mut self.sums, groups, (0.0, 0.0));
         if !self.pending.is_empty() {
             self.pending.resize(groups, 0);
         }
     }
 
-    pub(crate) fn add_floats(
+    fn clear(&mut self) {
+        self.sums.clear();
+        self.pending.clear();
+        self.used = 0;
+        self.overflow.clear();
+    }
+
+    fn update(
         &mut self,
         groups: Groups<'_>,
-        values: &[f64],
+        values: &Values,
         valid: Option<&NullBuffer>,
-    ) {
+    ) -> Result<()> {
+        match values {
+            Values::Floats(values) => self.add_floats(groups, values, valid),
+            Values::Decimals(values) => self.add_decimals(groups, values, valid),
+            Values::Words(_) | Values::Wide(_) | Values::Array(_) => return Err(another_kind()),
+        }
+        Ok(())
+    }
+
+    /// Moves what is pending into the sums.
+    fn settle(&mut self) {
+        let power = 10f64.powi(i32::from(self.exponent));
+        for (sum, pending) in self.sums.iter_mut().zip(&mut self.pending) {
+            let int = std::mem::take(pending);
+            if int != 0 {
+                // The whole number in two doubles, and its quotient in two.
+                let high = int as f64;
+                let low = (i128::from(int) - high as i128) as f64;
+                let quotient = high / power;
+                add(sum, quotient);
+                add(sum, ((-quotient).mul_add(power, high) + low) / power);
+            }
+        }
+        self.used = 0;
+    }
+
+    fn merge(&mut self, others: &Self, map: GroupMap<'_>) {
+        self.settle();
+        each(&mut self.sums, &others.sums, map, |slot, sum| {
+            // Memory without groups stays untouched.
+            if sum != (0.0, 0.0) {
+                join(slot, sum);
+            }
+        });
+        self.overflow.merge(&others.overflow, map);
+    }
+
+    fn append(&mut self, others: &Self, at: &[u32]) {
+        self.overflow.append(&others.overflow, self.sums.len(), at);
+        gather(&mut self.sums, &others.sums, at);
+    }
+
+    fn write(&self, out: &mut Writer) {
+        let part = |part: fn(&(f64, f64)) -> f64| {
+            self.sums.iter().map(part).map(f64::to_bits).collect::<Vec<u64>>()
+        };
+        write_words(&part(|sum| sum.0), out);
+        write_words(&part(|sum| sum.1), out);
+        self.overflow.write(out);
+    }
+
+    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
+        let (sums, lost): (Vec<u64>, Vec<u64>) =
+            (read_words(groups, from)?, read_words(groups, from)?);
+        let both = sums
+            .into_iter()
+            .zip(lost)
+            .map(|(sum, lost)| (f64::from_bits(sum), f64::from_bits(lost)));
+        *self = FloatSum {
+            sums: both.collect(),
+            overflow: Overflows::read(from)?,
+            ..FloatSum::new(self.mean)
+        };
+        Ok(())
+    }
+
+    fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
+        let value = |(group, count): (&u64, &u64)| match self.sum(*group as usize) {
+            // Which NaN comes out depends on the order in which they met.
+            sum if sum.is_nan() => f64::NAN,
+            sum if self.mean => sum / *count as f64,
+            sum => sum,
+        };
+        let values: ScalarBuffer<f64> = batch.groups.iter().zip(batch.counts).map(value).collect();
+        Ok(Arc::new(Float64Array::new(values, batch.nulls())))
+    }
+}
+
+impl FloatSum {
+    /// Their sums, or their means.
+    pub(super) fn new(mean: bool) -> Self {
+        FloatSum { mean, ..FloatSum::default() }
+    }
+
+    fn add_floats(&mut self, groups: Groups<'_>, values: &[f64], valid: Option<&NullBuffer>) {
         if let (Groups::Same { .. }, Some(valid)) = (groups, valid) {
             let values: Vec<f64> = neutralised(values, valid, 0, f64::to_bits)
                 .into_iter()
@@ -136,30 +241,14 @@ impl FloatSums {
 
     fn add_one(&mut self, group: usize, value: f64) {
         match self.sums.get_mut(group) {
-            Some(_) if is_large(value) => self.overflow.add(group, value, 1),
+            Some(_) if is_large(value) => self.overflow.add(group, value),
             Some(slot) => add(slot, value),
             None => {}
         }
     }
 
-    /// Adds a value `times` times: the product, and what rounding loses of it.
-    pub(crate) fn add_times(&mut self, group: usize, value: f64, times: u64) {
-        let Some(slot) = self.sums.get_mut(group) else { return };
-        let product = value * times as f64;
-        if is_large(product) {
-            self.overflow.add(group, value, times);
-        } else {
-            join(slot, (product, value.mul_add(times as f64, -product)));
-        }
-    }
-
     /// What null rows hold must be 0 unless `valid` leaves them out.
-    pub(crate) fn add_decimals(
-        &mut self,
-        groups: Groups<'_>,
-        values: &Decimals,
-        valid: Option<&NullBuffer>,
-    ) {
+    fn add_decimals(&mut self, groups: Groups<'_>, values: &Decimals, valid: Option<&NullBuffer>) {
         let more = values.most.saturating_mul(values.ints.len() as u64);
         if self.exponent != values.exponent || self.used.saturating_add(more) > MOST {
             self.settle();
@@ -193,80 +282,8 @@ impl FloatSums {
         }
     }
 
-    /// Moves what is pending into the sums.
-    pub(crate) fn settle(&mut self) {
-        let power = 10f64.powi(i32::from(self.exponent));
-        for (sum, pending) in self.sums.iter_mut().zip(&mut self.pending) {
-            let int = std::mem::take(pending);
-            if int != 0 {
-                // The whole number in two doubles, and its quotient in two.
-                let high = int as f64;
-                let low = (i128::from(int) - high as i128) as f64;
-                let quotient = high / power;
-                add(sum, quotient);
-                add(sum, ((-quotient).mul_add(power, high) + low) / power);
-            }
-        }
-        self.used = 0;
-    }
-
-    /// Adds another's sums, settled, each to the group that `map` names.
-    pub(crate) fn merge(&mut self, other: &FloatSums, map: GroupMap<'_>) {
-        self.settle();
-        each(&mut self.sums, &other.sums, map, |slot, sum| {
-            // Memory without groups stays untouched.
-            if sum != (0.0, 0.0) {
-                join(slot, sum);
-            }
-        });
-        self.overflow.merge(&other.overflow, map);
-    }
-
-    /// Appends some groups of another, settled.
-    pub(crate) fn append(&mut self, other: &FloatSums, at: &[u32]) {
-        self.overflow.append(&other.overflow, self.sums.len(), at);
-        gather(&mut self.sums, &other.sums, at);
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.sums.clear();
-        self.pending.clear();
-        self.used = 0;
-        self.overflow.clear();
-    }
-
-    pub(crate) fn memory(&self) -> usize {
-        self.overflow.memory()
-            + self.sums.capacity() * size_of::<(f64, f64)>()
-            + self.pending.capacity() * size_of::<i64>()
-    }
-
-    /// Writes all groups, settled.
-    pub(crate) fn write(&self, out: &mut Writer) {
-        let part = |part: fn(&(f64, f64)) -> f64| {
-            self.sums.iter().map(part).map(f64::to_bits).collect::<Vec<u64>>()
-        };
-        write_words(&part(|sum| sum.0), out);
-        write_words(&part(|sum| sum.1), out);
-        self.overflow.write(out);
-    }
-
-    pub(crate) fn read(groups: usize, from: &mut Cursor<'_>) -> Result<Self> {
-        let (sums, lost): (Vec<u64>, Vec<u64>) =
-            (read_words(groups, from)?, read_words(groups, from)?);
-        let both = sums
-            .into_iter()
-            .zip(lost)
-            .map(|(sum, lost)| (f64::from_bits(sum), f64::from_bits(lost)));
-        Ok(FloatSums {
-            sums: both.collect(),
-            overflow: Overflows::read(from)?,
-            ..FloatSums::default()
-        })
-    }
-
     /// The sum of a group, once settled.
-    pub(crate) fn sum(&self, group: usize) -> f64 {
+    fn sum(&self, group: usize) -> f64 {
         self.overflow.total(group, self.sums.get(group).copied().unwrap_or_default())
     }
 }
@@ -281,7 +298,7 @@ mod tests {
             .map(|i| f64::from(i * 7919 % 10_007) / 100.0 * 1e3f64.powi(i % 5))
             .collect();
         let sum = |values: &[f64]| {
-            let mut sums = FloatSums::default();
+            let mut sums = FloatSum::default();
             sums.grow(1);
             sums.add_floats(Groups::Same { group: 0, rows: values.len() }, values, None);
             sums.sum(0)
@@ -312,7 +329,7 @@ mod tests {
                 values.rotate_left(1);
                 let rows = values.len();
                 let of = |groups: Groups<'_>, values: &[f64]| {
-                    let mut sums = FloatSums::default();
+                    let mut sums = FloatSum::default();
                     sums.grow(2);
                     sums.add_floats(groups, values, None);
                     sums
@@ -322,11 +339,10 @@ mod tests {
                 let mut out = Writer::new();
                 of(Groups::Words(&vec![1; rows]), left).write(&mut out);
                 let mut halves = of(Groups::Words(&vec![1; rows]), right);
-                halves.merge(
-                    &FloatSums::read(2, &mut Cursor::new(out.as_slice())).unwrap(),
-                    GroupMap::Same,
-                );
-                let mut appended = FloatSums::default();
+                let mut written = FloatSum::default();
+                written.read(2, &mut Cursor::new(out.as_slice())).unwrap();
+                halves.merge(&written, GroupMap::Same);
+                let mut appended = FloatSum::default();
                 appended.append(&halves, &[0, 1]);
                 let same = of(Groups::Same { group: 1, rows }, &values);
                 let each = of(Groups::Words(&vec![1; rows]), &values);
@@ -342,7 +358,7 @@ mod tests {
 
     #[test]
     fn decimals_are_exact() {
-        let mut sums = FloatSums::default();
+        let mut sums = FloatSum::default();
         sums.grow(2);
         let most = 1 << 50;
         for _ in 0..100 {

@@ -7,20 +7,16 @@ use arrow_array::{Array, ArrayRef, UInt32Array, new_null_array};
 use arrow_buffer::{ArrowNativeType, NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
-use super::float_sum::Decimals;
-use crate::block::{Reader, Stream, Validity};
+use crate::encoding::Word;
 use crate::encoding::bools::from_mask;
-use crate::encoding::floats::{Corrected, Floats};
 use crate::encoding::kernels::dispatch::simd;
 use crate::encoding::scaled::ScaledInts;
-use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::expr::arithmetic::Computed;
-use crate::model::Scalar;
 use crate::query::slice::Slice;
 use crate::query::words::{blank, is_words, to_words};
-use crate::segment::scaled::ScaledDictionary;
+use crate::segment::scaled::Decimals;
 
 /// Values of the selected rows of a slice.
 #[derive(Debug)]
@@ -185,7 +181,7 @@ pub(crate) fn fetch_kept(
 }
 
 /// An array's values.
-pub(crate) fn values_of(array: ArrayRef, wanted: ValueUse) -> Fetched {
+pub(super) fn values_of(array: ArrayRef, wanted: ValueUse) -> Fetched {
     let valid = array.logical_nulls().filter(|nulls| nulls.null_count() > 0);
     let values = match array.data_type() {
         ArrowType::Float64 => {
@@ -220,155 +216,14 @@ pub(crate) fn values_of(array: ArrayRef, wanted: ValueUse) -> Fetched {
     Fetched { values, valid, zeroed: false }
 }
 
-/// The whole numbers of a column of decimal doubles, where the block stores them so.
+/// The integers of a column of decimal doubles, where the block stores them or its dictionary has
+/// them.
 fn stored_decimals(at: usize, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> {
     let Some(block) = slice.block.column(at)? else { return Ok(None) };
-    if let Stream::Codes(codes) = block.reader().stream() {
-        return coded_decimals(at, codes, slice);
-    }
-    let Stream::F64(Floats::Alp(alp)) = block.reader().stream() else { return Ok(None) };
-    let Some(most) = largest(at, slice, alp.exponent) else { return Ok(None) };
-    let WholeNumbers { ints, exceptions, valid } =
-        WholeNumbers::of(&alp.stored, most, block.reader(), slice)?;
-    let decimals = Decimals { ints, exponent: alp.exponent, exceptions, most };
-    Ok(Some(Fetched { values: Values::Decimals(decimals), valid, zeroed: true }))
-}
-
-/// The whole numbers that stand for the doubles of a column on a grid of decimals and multiples of
-/// a power of two; `None` of another column.
-pub(crate) fn grid_words(at: usize, slice: &Slice<'_, '_>) -> Result<Option<WholeNumbers>> {
-    let Some(block) = slice.block.column(at)? else { return Ok(None) };
-    let Stream::F64(Floats::Dyadic(dyadic)) = block.reader().stream() else { return Ok(None) };
-    let Some(most) = largest(at, slice, dyadic.exponent()) else { return Ok(None) };
-    WholeNumbers::of(&dyadic.stored, 2 * most + 2, block.reader(), slice).map(Some)
-}
-
-/// What a slice's rows store in place of doubles.
-#[derive(Debug)]
-pub(crate) struct WholeNumbers {
-    /// 0 where there is null.
-    pub(crate) ints: ScaledInts,
-    /// Rows whose value is another one.
-    pub(crate) exceptions: Vec<(usize, f64)>,
-    pub(crate) valid: Option<NullBuffer>,
-}
-
-impl WholeNumbers {
-    /// None of the whole numbers is beyond `most`.
-    fn of(
-        stored: &Corrected<'_, f64>,
-        most: u64,
-        reader: &Reader<'_>,
-        slice: &Slice<'_, '_>,
-    ) -> Result<Self> {
-        let mut exceptions = Vec::new();
-        stored
-            .exceptions
-            .apply(&slice.range, |row, word| exceptions.push((row, f64::from_bits(word))))?;
-        let valid = match reader.validity() {
-            Validity::Stream(bools) => Some(NullBuffer::new(bools.decode(slice.range.clone())?)),
-            _ => None,
-        };
-        let valid = valid.filter(|valid| valid.null_count() > 0);
-        if let Some(valid) = &valid {
-            exceptions.retain(|(row, _)| valid.is_valid(*row));
-        }
-        let ints = match i32::try_from(most) {
-            Ok(_) => {
-                ScaledInts::Narrow(bytemuck::cast_vec(whole::<u32>(stored, slice, valid.as_ref())?))
-            }
-            Err(_) => {
-                ScaledInts::Wide(bytemuck::cast_vec(whole::<u64>(stored, slice, valid.as_ref())?))
-            }
-        };
-        Ok(WholeNumbers { ints, exceptions, valid })
-    }
-}
-
-/// The whole numbers of a slice's rows modulo the word's size, 0 where there is null.
-fn whole<W: Word>(
-    stored: &Corrected<'_, f64>,
-    slice: &Slice<'_, '_>,
-    valid: Option<&NullBuffer>,
-) -> Result<Vec<W>> {
-    let mut ints = Vec::with_capacity(slice.range.len());
-    stored.ints.decode_narrow(slice.range.clone(), 0, true, &mut ints)?;
-    blank(&mut ints, valid);
-    Ok(ints)
-}
-
-/// The same of a column with a dictionary of decimals.
-fn coded_decimals(
-    at: usize,
-    codes: &Ints<'_, u32>,
-    slice: &Slice<'_, '_>,
-) -> Result<Option<Fetched>> {
-    let Some(stored) = slice.block.stored(at) else { return Ok(None) };
-    let Some(dictionary) = stored.scaled_dictionary()? else { return Ok(None) };
-    if dictionary.ints.len() <= 1 << u16::BITS {
-        looked_up::<u16>(dictionary, codes, slice).map(Some)
-    } else {
-        looked_up::<u32>(dictionary, codes, slice).map(Some)
-    }
-}
-
-fn looked_up<W: Word>(
-    dictionary: &ScaledDictionary,
-    codes: &Ints<'_, u32>,
-    slice: &Slice<'_, '_>,
-) -> Result<Fetched> {
-    let mut room: Vec<W> = Vec::with_capacity(slice.range.len());
-    codes.decode_narrow(slice.range.clone(), 0, false, &mut room)?;
-    let (least, greatest) = simd(
-        #[inline(always)]
-        || extremes(&room),
-    );
-    if Word::to_u64(greatest) >= dictionary.ints.len() as u64 {
-        return Err(Error::corrupt(0, "a code that its dictionary does not have"));
-    }
-    fn each<W: Word, V: Copy + Default>(room: &[W], values: &[V]) -> Vec<V> {
-        room.iter()
-            .map(|code| values.get(Word::to_u64(*code) as usize).copied().unwrap_or_default())
-            .collect()
-    }
-    let ints = match &dictionary.ints {
-        ScaledInts::Narrow(values) => ScaledInts::Narrow(each(&room, values)),
-        ScaledInts::Wide(values) => ScaledInts::Wide(each(&room, values)),
-    };
-    let null = W::default();
-    let valid = || {
-        let marks: Vec<u8> = room.iter().map(|code| u8::from(*code != null)).collect();
-        marked(&marks)
-    };
-    let valid = (least == null && !room.is_empty()).then(valid);
-    let decimals = Decimals {
-        ints,
-        exponent: dictionary.exponent,
-        exceptions: Vec::new(),
-        most: dictionary.most,
-    };
-    Ok(Fetched { values: Values::Decimals(decimals), valid, zeroed: true })
-}
-
-/// The least and the greatest code, 0 of none.
-#[inline(always)]
-fn extremes<W: Word>(codes: &[W]) -> (W, W) {
-    let first = codes.first().copied().unwrap_or_default();
-    codes.iter().fold((first, first), |(least, most), code| (least.min(*code), most.max(*code)))
-}
-
-/// A bound of the block's whole numbers, unless it is too large to add them.
-fn largest(at: usize, slice: &Slice<'_, '_>, exponent: u8) -> Option<u64> {
-    let stats = slice.block.stored(at)?.block_stats(slice.block.at.block)?;
-    let size = |bound: &Option<crate::block::Bound>| match bound.as_ref()?.value {
-        Scalar::Float(v) => Some(v.abs()),
-        _ => None,
-    };
-    let (min, max) = (size(&stats.min)?, size(&stats.max)?);
-    if min.is_nan() || max.is_nan() {
-        // It hides the greatest number.
-        return None;
-    }
-    let most = min.max(max) * 10f64.powi(i32::from(exponent)) + 2.0;
-    (most < (1u64 << 53) as f64).then_some(most as u64)
+    let decimals = block.decimals(slice.range.clone())?;
+    Ok(decimals.map(|(decimals, valid)| Fetched {
+        values: Values::Decimals(decimals),
+        valid,
+        zeroed: true,
+    }))
 }

@@ -4,28 +4,46 @@
 //! its group; here each aggregate fetches its values once (`input`), adds them slot by slot
 //! (`kernels`, `state`), and at the end the states of all threads are merged and become columns.
 //! Sums of floats do not depend on the order (`float_sum`).
+//!
+//! What a group keeps is of one of these kinds, each a file with all that is done with it (`kind`):
+//!
+//! | file | keeps | for |
+//! | --- | --- | --- |
+//! | `count` | nothing beside the rows that did not count | `count` |
+//! | `distinct_count` | a count, made by `group::sets` | `count(DISTINCT …)` |
+//! | `integer_sum` | 64 bits, which wrap | `sum` of integers |
+//! | `wide_sum` | 128 bits | `sum` of decimals, `avg` of integers |
+//! | `float_sum` | two doubles | `sum` and `avg` of doubles |
+//! | `variance` | count, distances and squares of `moments` | variances and deviations |
+//! | `extreme` | a word that sorts like the value | `min` and `max` of numbers and times |
+//! | `extreme_row` | bytes that sort like the value | `min` and `max` of anything else |
 
-mod overflow;
 pub(crate) mod columns;
-mod extremes;
-mod finish;
+mod count;
+mod distinct_count;
+mod extreme;
+mod extreme_row;
 mod float_sum;
 mod input;
+mod integer_sum;
 pub(crate) mod kernels;
+mod kind;
 mod moments;
+mod overflow;
 mod state;
+mod variance;
+mod wide_sum;
 
 use arrow_array::ArrayRef;
 use arrow_buffer::NullBuffer;
 
 use self::columns::{GroupMap, Rows, gather, read_words, write_words};
-#[cfg(feature = "sql")]
-pub(crate) use self::finish::mean;
 pub(crate) use self::float_sum::MAX_PENDING;
-pub(crate) use self::input::{Fetched, ValueUse, Values, WholeNumbers, fetch, grid_words};
-use self::input::{fetch_kept, marked, values_of};
+use self::input::{Fetched, ValueUse, fetch, fetch_kept, marked};
 use self::kernels::{Groups, count, grow};
 use self::state::State;
+#[cfg(feature = "sql")]
+pub(crate) use self::wide_sum::mean;
 use super::Aggregate;
 use super::slice::Slice;
 use super::words::truth;
@@ -112,8 +130,8 @@ impl<'a> Accumulators<'a> {
     }
 
     /// Whether groups take bytes beyond that, which nobody knows beforehand.
-    pub(crate) fn hold_texts(&self) -> bool {
-        self.states.iter().any(|(state, _)| state.holds_texts())
+    pub(crate) fn are_unbounded(&self) -> bool {
+        self.states.iter().any(|(state, _)| state.is_unbounded())
     }
 
     fn counts(&self) -> Rows<'_> {
@@ -141,17 +159,18 @@ impl<'a> Accumulators<'a> {
 
     /// Appends some groups of others, settled, as groups of their own. Single rows are appended to
     /// nothing but such.
-    pub(crate) fn append(&mut self, from: &Accumulators<'_>, at: &[u32]) {
+    pub(crate) fn append(&mut self, from: &Accumulators<'_>, at: &[u32]) -> Result<()> {
         if self.single.is_none() && self.rows.is_empty() {
             self.single = from.single.map(|_| 0);
         }
         for ((state, _), (more, _)) in self.states.iter_mut().zip(&from.states) {
-            state.append(more, self.single.unwrap_or(self.rows.len()), at);
+            state.append(more, self.single.unwrap_or(self.rows.len()), at)?;
         }
         match &mut self.single {
             Some(single) => *single += at.len(),
             None => gather(&mut self.rows, &from.rows, at),
         }
+        Ok(())
     }
 
     /// Whether all groups are single rows.
@@ -210,7 +229,10 @@ impl<'a> Accumulators<'a> {
                 fetched.keep(marks, &marked, sums);
             }
         }
-        for (state, input) in &mut self.states {
+        for ((state, input), aggregate) in self.states.iter_mut().zip(self.aggregates) {
+            if aggregate.distinct {
+                continue;
+            }
             let valid = match input.map(|at| all.get(at).and_then(Option::as_ref)) {
                 // What none of these rows can change.
                 Some(None) => continue,
@@ -226,9 +248,8 @@ impl<'a> Accumulators<'a> {
     fn update_states(&mut self, slice: &Slice<'_, '_>, groups: Groups<'_>) -> Result<()> {
         let all = self.fetch(slice, groups)?;
         for ((state, input), aggregate) in self.states.iter_mut().zip(self.aggregates) {
-            let filter =
-                aggregate.filter.as_ref().map(|filter| Ok(truth(&slice.evaluate(filter)?)));
-            let filter = filter.transpose()?;
+            let passes = |filter| slice.evaluate(filter).map(|filter| truth(&filter));
+            let filter = aggregate.filter.as_ref().map(passes).transpose()?;
             let mut kept = None;
             let mut fetched = input.and_then(|at| all.get(at)?.as_ref());
             if let (None, Some(filter), Some(input)) = (fetched, &filter, &aggregate.input) {
@@ -271,55 +292,28 @@ impl<'a> Accumulators<'a> {
         self.inputs.iter().enumerate().map(one).collect()
     }
 
-    /// Takes no values for some aggregates: they are added by [`Accumulators::add_counted`].
-    pub(crate) fn leave(&mut self, aggregates: &[usize]) {
-        for at in aggregates {
-            if let Some((_, input)) = self.states.get_mut(*at) {
-                *input = None;
-            }
-        }
-        // Of the others' inputs, those that are left.
-        let inputs = std::mem::take(&mut self.inputs);
-        let mut places = vec![None; inputs.len()];
-        for (_, input) in &mut self.states {
-            let Some(at) = *input else { continue };
-            let place = places[at].get_or_insert_with(|| {
-                self.inputs.push(inputs[at]);
-                self.inputs.len() - 1
-            });
-            *input = Some(*place);
-        }
-    }
-
-    /// Adds each value of an aggregate as often as `times` says to the only group.
-    pub(crate) fn add_counted(
-        &mut self,
-        aggregate: usize,
-        values: ArrayRef,
-        times: &[u64],
-    ) -> Result<()> {
-        match self.states.get_mut(aggregate) {
-            Some((state, _)) => state
-                .add_counted(&values_of(values, ValueUse { sums: true, decimals: false }), times),
-            None => Ok(()),
-        }
-    }
-
     /// Adds distinct values of some aggregates to groups for which there is room.
-    pub(crate) fn add_distinct(&mut self, aggregates: &[usize], groups: &[u64], counts: &[u64]) {
+    pub(crate) fn add_distinct(
+        &mut self,
+        aggregates: &[usize],
+        groups: &[u64],
+        counts: &[u64],
+    ) -> Result<()> {
         for at in aggregates {
             if let Some((state, _)) = self.states.get_mut(*at) {
-                state.add_distinct(groups, counts);
+                state.add_distinct(groups, counts)?;
             }
         }
+        Ok(())
     }
 
     /// Adds others' groups, settled, to the ones that `map` names, for which there is room.
-    pub(crate) fn merge(&mut self, other: &Accumulators<'_>, map: GroupMap<'_>) {
+    pub(crate) fn merge(&mut self, other: &Accumulators<'_>, map: GroupMap<'_>) -> Result<()> {
         for ((state, _), (more, _)) in self.states.iter_mut().zip(&other.states) {
-            state.merge(more, self.rows.len(), map);
+            state.merge(more, self.rows.len(), map)?;
         }
         other.counts().add_to(&mut self.rows, map);
+        Ok(())
     }
 
     /// Completes what is pending; no rows come after it.

@@ -42,17 +42,12 @@ struct Overflow {
 }
 
 impl Overflow {
-    fn add(&mut self, value: f64, times: u64) {
+    fn add(&mut self, value: f64) {
         match value {
-            f64::INFINITY => self.rising += times,
-            f64::NEG_INFINITY => self.falling += times,
-            value if value.is_nan() => self.nans += times,
-            value => {
-                let (value, times) = (value / UNIT, times as f64);
-                let product = value * times;
-                two_sum::add(&mut self.sum.0, &mut self.sum.1, product);
-                self.sum.1 += value.mul_add(times, -product);
-            }
+            f64::INFINITY => self.rising += 1,
+            f64::NEG_INFINITY => self.falling += 1,
+            value if value.is_nan() => self.nans += 1,
+            value => two_sum::add(&mut self.sum.0, &mut self.sum.1, value / UNIT),
         }
     }
 
@@ -88,9 +83,9 @@ impl Overflow {
 pub(super) struct Overflows(BTreeMap<usize, Overflow>);
 
 impl Overflows {
-    /// Adds a number `times` times.
-    pub(super) fn add(&mut self, group: usize, value: f64, times: u64) {
-        self.0.entry(group).or_default().add(value, times);
+    /// Adds a number.
+    pub(super) fn add(&mut self, group: usize, value: f64) {
+        self.0.entry(group).or_default().add(value);
     }
 
     /// Adds others' to the groups that `map` names.
@@ -100,7 +95,7 @@ impl Overflows {
         }
     }
 
-    /// Appends some groups of others to so many that there are.
+    /// Appends some groups of others to the `groups` that there are.
     pub(super) fn append(&mut self, other: &Overflows, groups: usize, at: &[u32]) {
         if other.0.is_empty() {
             return;

@@ -8,7 +8,6 @@
 use super::decimals::DecimalRange;
 use super::range::WordRange;
 use crate::block::{Stream, Validity};
-use crate::encoding::floats::{Corrected, Floats};
 use crate::encoding::kernels::occurrences::occurrences;
 use crate::encoding::strings::StringsOut;
 use crate::encoding::{Ints, Word};
@@ -137,13 +136,12 @@ impl MaskBuilder {
             Stream::W16(ints) => self.range(slice, ints, range)?,
             Stream::W32(ints) => self.range(slice, ints, range)?,
             Stream::W64(ints) => self.range(slice, ints, range)?,
-            Stream::F64(Floats::Bits(bits)) => self.range(slice, &bits.words, range)?,
             _ => return Err(Error::InvalidInput("a range of what are no whole numbers".into())),
         }
         self.only_valid(slice, reader.validity())
     }
 
-    /// Rows whose decimal lies in a range.
+    /// Rows whose double lies in a range.
     pub(crate) fn decimals(
         &mut self,
         slice: &Slice<'_, '_>,
@@ -154,18 +152,16 @@ impl MaskBuilder {
         let Some(reader) = block.map(|block| block.reader()) else {
             return self.nulls(slice, false);
         };
-        let floats =
-            if let Stream::F64(floats) = reader.stream() { floats.ordered_ints() } else { None };
-        let Some(Corrected { ints, exceptions }) = floats else {
-            return Err(Error::InvalidInput("a range of what are no decimals".into()));
+        let Some(scaled) = reader.scaled() else {
+            return Err(Error::InvalidInput("a range of what are no scaled integers".into()));
         };
-        // Rows with a value of their own pass if they have so far and that value does.
+        // Exceptions pass if they have so far and their value does.
         let mut own = Vec::new();
-        exceptions.apply(&slice.range, |row, word| {
-            own.push((row as u32, self.has(row) && decimals.holds(f64::from_bits(word))));
+        scaled.each_exception(&slice.range, |row, value| {
+            own.push((row as u32, self.has(row) && decimals.holds(value)));
         })?;
         if decimals.range.low <= decimals.range.high {
-            self.range(slice, ints, &decimals.range)?;
+            self.range(slice, scaled.ints, &decimals.range)?;
         } else {
             self.nulls(slice, false)?;
         }

@@ -1,11 +1,11 @@
 //! Filtering on encoded data: which rows of a slice pass.
 //!
-//! Where this stands on the road of a query: `scan` has left the blocks in which rows may match;
+//! Where this stands on the road of a query: `prune` has left the blocks in which rows may match;
 //! here each condition is judged once more by the block's zone map (often it holds for all rows),
 //! then in the cheapest form that it has:
 //!
-//! 1. a range of dictionary codes or of whole numbers, compared in the narrowest word that holds
-//!    them;
+//! 1. a range of dictionary codes or of integers, those that stand for doubles among them, compared
+//!    in the narrowest word that holds them;
 //! 2. a set of dictionary codes, after the condition was evaluated once for each value of the
 //!    dictionary;
 //! 3. a pattern on the bytes of texts that have no dictionary;
@@ -287,6 +287,7 @@ impl<'f> Test<'f> {
         match self {
             Test::Codes { .. } => Form::Codes,
             Test::Words { .. } => Form::Words,
+            Test::Decimals { range, .. } if range.of_bits => Form::Words,
             Test::Decimals { .. } => Form::Decimals,
             Test::CodeSet { .. } => Form::CodeSet,
             Test::Like { .. } => Form::Pattern,
@@ -301,8 +302,7 @@ impl<'f> Test<'f> {
         at: usize,
         block: &OpenBlock<'_>,
     ) -> Option<Self> {
-        let words = WordRange::new(predicate, column, at, block);
-        if let Some(range) = words.or_else(|| WordRange::from_bits(predicate, column, at, block)) {
+        if let Some(range) = WordRange::new(predicate, column, at, block) {
             return Some(Test::Words { at, range });
         }
         if let Some((low, high)) = range::codes(predicate, column, at, block) {

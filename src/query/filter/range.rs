@@ -5,7 +5,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 
 use crate::block::{Bound, Stream};
-use crate::encoding::floats::Floats;
 use crate::encoding::{Ints, Word};
 use crate::expr::{Comparison, Predicate};
 use crate::model::{Column, DataType, Physical, Scalar};
@@ -66,11 +65,10 @@ impl WordRange {
             Some(Stream::W16(ints)) => self.is_of_outliers(ints, signed),
             Some(Stream::W32(ints) | Stream::Codes(ints)) => self.is_of_outliers(ints, signed),
             Some(Stream::W64(ints)) => self.is_of_outliers(ints, signed),
-            Some(Stream::F64(Floats::Bits(bits))) => self.is_of_outliers(&bits.words, signed),
-            Some(Stream::F64(floats)) => floats
-                .ordered_ints()
-                .is_some_and(|stored| self.is_of_outliers(&stored.ints, signed)),
-            _ => false,
+            _ => {
+                let scaled = block.and_then(|block| block.reader().scaled());
+                scaled.is_some_and(|scaled| self.is_of_outliers(scaled.ints, signed))
+            }
         };
         match self.span {
             _ if outliers => 0.125,
@@ -85,36 +83,6 @@ impl WordRange {
     pub(super) fn is_of_outliers<W: Word>(&self, ints: &Ints<'_, W>, signed: bool) -> bool {
         let base = i128::from(self.base);
         ints.only_outliers(base + i128::from(self.low), base + i128::from(self.high), signed)
-    }
-
-    /// The range of bits that a comparison is on doubles that are stored by their bits, none of
-    /// them negative: those sort as the values do.
-    pub(crate) fn from_bits(
-        predicate: &Predicate,
-        column: &Column,
-        at: usize,
-        block: &OpenBlock<'_>,
-    ) -> Option<Self> {
-        let Predicate::Compare { operand, comparison, value: Scalar::Float(value) } = predicate
-        else {
-            return None;
-        };
-        let same = operand.column == column.id && operand.data_type == DataType::Float64;
-        let stored = block.stored(at).filter(|stored| *stored.data_type() == DataType::Float64)?;
-        let stats = stored.block_stats(block.at.block)?;
-        let bits = |bound: &Option<Bound>| match bound.as_ref()?.value {
-            Scalar::Float(v) if v.is_sign_positive() => i64::try_from(v.to_bits()).ok(),
-            _ => None,
-        };
-        let (base, top) = (bits(&stats.min)?, bits(&stats.max)?);
-        if !same || column.data_type != DataType::Float64 {
-            return None;
-        }
-        let Stream::F64(Floats::Bits(_)) = block.column(at).ok()??.reader().stream() else {
-            return None;
-        };
-        let (low, high) = ordered_range(*comparison, *value)?;
-        Some(WordRange::between(low.into(), high.into(), base, top))
     }
 
     /// Values from `low` to `high` of a block whose values lie from `base` to `top`.

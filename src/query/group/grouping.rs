@@ -3,7 +3,6 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::key_encoder::KeyEncoder;
-use super::keys::Keys;
 use super::mixed_radix::MixedRadix;
 use super::output::{GroupOutput, PartitionOutput, SlotOutput, gather};
 use super::pair::TableKeys;
@@ -12,7 +11,6 @@ use super::slots::Slots;
 use super::spill::Spill;
 use super::strategy::{Strategy, choose};
 use super::table::Part;
-use super::value_counts::{WithCounts, value_counts};
 use super::worker::Hashed;
 use crate::error::Result;
 use crate::expr::Expression;
@@ -83,28 +81,21 @@ fn direct<'a>(
         let known = reserved.lock().unwrap_or_else(PoisonError::into_inner).pop();
         known.unwrap_or_else(|| Reservation::new(context))
     };
-    let value_counts =
-        if alone { value_counts(fragment, aggregates, survivors)? } else { Vec::new() };
-    let groups = || {
-        let slots = Slots::new(Arc::clone(&digits), aggregates, reservation())?;
-        WithCounts::new(slots, &value_counts, context)
-    };
+    let groups = || Slots::new(Arc::clone(&digits), aggregates, reservation());
     let only_sets = alone
         && aggregates.iter().all(|aggregate| aggregate.distinct && aggregate.filter.is_none());
     let make = || {
         Ok(WithSets { groups: groups()?, alone: only_sets, sets: workers(sets, &spill, context)? })
     };
-    let done = each_slice(fragment, survivors, &survivors.blocks, context, make)?;
+    let done = each_slice(&fragment.row_source(), survivors, &survivors.blocks, context, make)?;
     let (slots, of_sets) = unzip(done, sets.len());
     let mut slots = slots.into_iter();
     let first = slots.next().map_or_else(groups, Ok)?;
-    let (mut states, reservation) = first.merged(slots, &value_counts, aggregates)?;
+    let (mut states, reservation) = first.merged(slots)?;
     for (set, workers) in sets.iter().zip(of_sets) {
         set.counts(workers, &spill, context, |groups, counts| {
-            if let Keys::Narrow(groups) = groups {
-                states.add_distinct(&set.aggregates, &groups, &counts);
-            }
-            Ok(())
+            let groups: &Vec<u64> = (&groups).try_into()?;
+            states.add_distinct(&set.aggregates, groups, &counts)
         })?;
     }
     Ok(GroupOutput::Slots(SlotOutput {
@@ -132,7 +123,7 @@ fn hashed<'a>(
     let groups = || Hashed::new(Arc::clone(&table_keys), Arc::clone(&spill), &like, context);
     let make =
         || Ok(WithSets { groups: groups()?, alone: false, sets: workers(sets, &spill, context)? });
-    let done = each_slice(fragment, survivors, &survivors.blocks, context, make)?;
+    let done = each_slice(&fragment.row_source(), survivors, &survivors.blocks, context, make)?;
     let (mut hashed, of_sets) = unzip(done, sets.len());
     for (set, workers) in sets.iter().zip(of_sets) {
         let Some(into) = hashed.first_mut() else { break };
@@ -140,7 +131,7 @@ fn hashed<'a>(
             let mut part = Part { keys, states: like.states.none()? };
             part.states.grow(counts.len());
             let groups: Vec<u64> = (0..counts.len() as u64).collect();
-            part.states.add_distinct(&set.aggregates, &groups, &counts);
+            part.states.add_distinct(&set.aggregates, &groups, &counts)?;
             into.add(&part)
         })?;
     }

@@ -5,15 +5,15 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
 use super::index::Index;
-use super::keys::{Bytes, Keys};
-use crate::error::{Error, Result};
+use super::key_column::{Bytes, KeyColumn};
+use crate::error::{ArrowResult, Result};
 use crate::query::slice::take;
 use crate::query::words::one_zero;
 
 /// Numbers distinct values in the order of their first appearance.
 pub(crate) struct Interner {
     converter: RowConverter,
-    known: Keys,
+    known: Bytes,
     index: Index,
     parts: Vec<ArrayRef>,
 }
@@ -21,10 +21,10 @@ pub(crate) struct Interner {
 impl Interner {
     pub(crate) fn new(data_type: &ArrowType) -> Result<Self> {
         let converter = RowConverter::new(vec![SortField::new(data_type.clone())]);
-        let converter = converter.map_err(|e| Error::Unsupported(e.to_string()))?;
+        let converter = converter.or_unsupported()?;
         Ok(Interner {
             converter,
-            known: Keys::Bytes(Bytes::default()),
+            known: Bytes::default(),
             index: Index::default(),
             parts: Vec::new(),
         })
@@ -36,14 +36,12 @@ impl Interner {
     }
 
     pub(crate) fn intern(&mut self, values: &ArrayRef) -> Result<Vec<u32>> {
-        let failed = |e: arrow_schema::ArrowError| Error::InvalidInput(e.to_string());
         let values = &one_zero(values);
         let converted =
-            self.converter.convert_columns(std::slice::from_ref(values)).map_err(failed)?;
+            self.converter.convert_columns(std::slice::from_ref(values)).or_invalid()?;
         let mut rows = Bytes::default();
         converted.iter().for_each(|row| rows.push(row.as_ref()));
-        let (rows, mut hashes, mut codes) =
-            (Keys::Bytes(rows), Vec::new(), Vec::with_capacity(values.len()));
+        let (mut hashes, mut codes) = (Vec::new(), Vec::with_capacity(values.len()));
         rows.hashes(&mut hashes);
         let mut next = self.known.len() as u32;
         self.known.find(&mut self.index, &rows, &hashes, &mut codes)?;
@@ -62,6 +60,6 @@ impl Interner {
 
     pub(crate) fn values(&self) -> Result<ArrayRef> {
         let parts: Vec<&dyn Array> = self.parts.iter().map(|part| &**part).collect();
-        arrow_select::concat::concat(&parts).map_err(|e| Error::InvalidInput(e.to_string()))
+        arrow_select::concat::concat(&parts).or_invalid()
     }
 }

@@ -8,10 +8,11 @@ use arrow_array::{Array, ArrayRef, BinaryViewArray, StringViewArray};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
-use super::keys::{Bytes, Keys};
+use super::key_column::Bytes;
+use super::keys::{Keys, of_words};
 use super::mixed_radix::{DigitScratch, MixedRadix};
 use super::packed::Packed;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Result};
 use crate::expr::Expression;
 use crate::query::slice::Slice;
 use crate::query::words::one_zero;
@@ -36,10 +37,6 @@ pub(crate) struct KeyScratch {
     words: Vec<u64>,
 }
 
-fn failed(error: arrow_schema::ArrowError) -> Error {
-    Error::Unsupported(error.to_string())
-}
-
 impl KeyEncoder {
     /// For keys that are not all numbers.
     pub(crate) fn from_bytes(keys: &[Expression]) -> Result<KeyEncoder> {
@@ -49,7 +46,7 @@ impl KeyEncoder {
             return Ok(KeyEncoder::Text(only.clone()));
         }
         let fields = keys.iter().map(|key| SortField::new(key.data_type.clone())).collect();
-        Ok(KeyEncoder::Rows(keys.to_vec(), RowConverter::new(fields).map_err(failed)?))
+        Ok(KeyEncoder::Rows(keys.to_vec(), RowConverter::new(fields).or_unsupported()?))
     }
 
     /// The bits of each key, if keys are numbers.
@@ -72,12 +69,7 @@ impl KeyEncoder {
 
     /// No keys of the form.
     pub(crate) fn none(&self) -> Keys {
-        match self {
-            KeyEncoder::Radix(_) => Keys::Narrow(Vec::new()),
-            KeyEncoder::Packed(packed) if packed.bits <= 64 => Keys::Narrow(Vec::new()),
-            KeyEncoder::Packed(_) => Keys::Wide(Vec::new()),
-            KeyEncoder::Text(_) | KeyEncoder::Rows(..) => Keys::Bytes(Bytes::default()),
-        }
+        Keys::of_bits(self.bits())
     }
 
     /// The keys of the selected rows of a slice, in place of what `keys` had.
@@ -88,28 +80,26 @@ impl KeyEncoder {
         scratch: &mut KeyScratch,
     ) -> Result<()> {
         keys.clear();
-        match (self, keys) {
-            (KeyEncoder::Radix(digits), Keys::Narrow(keys)) => {
+        match self {
+            KeyEncoder::Radix(digits) => {
+                let keys: &mut Vec<u64> = keys.try_into()?;
                 digits.of_block(slice.block)?.numbers(slice, keys, &mut scratch.digits)
             }
-            (KeyEncoder::Packed(packed), Keys::Narrow(keys)) => {
-                packed.write(slice, keys, &mut scratch.words)
+            KeyEncoder::Packed(packed) => {
+                of_words!(keys, keys => packed.write(slice, keys, &mut scratch.words))
             }
-            (KeyEncoder::Packed(packed), Keys::Wide(keys)) => {
-                packed.write(slice, keys, &mut scratch.words)
-            }
-            (KeyEncoder::Text(key), Keys::Bytes(keys)) => {
-                texts(&slice.evaluate(key)?, keys);
+            KeyEncoder::Text(key) => {
+                texts(&slice.evaluate(key)?, keys.try_into()?);
                 Ok(())
             }
-            (KeyEncoder::Rows(expressions, converter), Keys::Bytes(keys)) => {
+            KeyEncoder::Rows(expressions, converter) => {
+                let keys: &mut Bytes = keys.try_into()?;
                 let columns = expressions.iter().map(|key| Ok(one_zero(&slice.evaluate(key)?)));
                 let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
-                let rows = converter.convert_columns(&columns).map_err(failed)?;
+                let rows = converter.convert_columns(&columns).or_unsupported()?;
                 rows.iter().for_each(|row| keys.push(row.as_ref()));
                 Ok(())
             }
-            _ => Err(another_kind()),
         }
     }
 
@@ -119,18 +109,16 @@ impl KeyEncoder {
         keys: &Keys,
         range: std::ops::Range<usize>,
     ) -> Result<Vec<ArrayRef>> {
-        match (self, keys) {
-            (KeyEncoder::Radix(digits), Keys::Narrow(keys)) => {
+        match self {
+            KeyEncoder::Radix(digits) => {
+                let keys: &Vec<u64> = keys.try_into()?;
                 digits.keys(keys.get(range).unwrap_or_default())
             }
-            (KeyEncoder::Packed(packed), Keys::Narrow(keys)) => {
-                let wide = keys.get(range).unwrap_or_default().iter().map(|key| u128::from(*key));
-                packed.keys(&wide.collect::<Vec<u128>>())
+            KeyEncoder::Packed(packed) => {
+                of_words!(keys, keys => packed.keys(keys.get(range).unwrap_or_default()))
             }
-            (KeyEncoder::Packed(packed), Keys::Wide(keys)) => {
-                packed.keys(keys.get(range).unwrap_or_default())
-            }
-            (KeyEncoder::Text(key), Keys::Bytes(keys)) => {
+            KeyEncoder::Text(key) => {
+                let keys: &Bytes = keys.try_into()?;
                 let values = range.map(|at| match keys.get(at) {
                     [1, text @ ..] => Some(text),
                     _ => None,
@@ -139,19 +127,15 @@ impl KeyEncoder {
                 if key.data_type == ArrowType::BinaryView {
                     return Ok(vec![Arc::new(binary)]);
                 }
-                Ok(vec![Arc::new(binary.to_string_view().map_err(failed)?)])
+                Ok(vec![Arc::new(binary.to_string_view().or_unsupported()?)])
             }
-            (KeyEncoder::Rows(_, converter), Keys::Bytes(keys)) => {
+            KeyEncoder::Rows(_, converter) => {
+                let keys: &Bytes = keys.try_into()?;
                 let parser = converter.parser();
-                converter.convert_rows(range.map(|at| parser.parse(keys.get(at)))).map_err(failed)
+                converter.convert_rows(range.map(|at| parser.parse(keys.get(at)))).or_unsupported()
             }
-            _ => Err(another_kind()),
         }
     }
-}
-
-fn another_kind() -> Error {
-    Error::InvalidInput("keys of another kind than planned".into())
 }
 
 fn texts(array: &ArrayRef, keys: &mut Bytes) {

@@ -1,226 +1,213 @@
-//! Keys of groups in the form in which they are hashed, compared, partitioned and spilled.
-
-use std::hash::BuildHasher;
-
-use foldhash::fast::FixedState;
+//! Keys of groups in the form in which they are hashed, compared, partitioned and spilled: numbers
+//! of 64 or 128 bits, or bytes.
+//!
+//! Tables, partitions and files know no form. A new one is a `KeyColumn` (`key_column`), of which
+//! a word of another width is one as soon as it is a `KeyWord`; its name in the list below; which
+//! keys have it, in [`Keys::of_bits`]. The compiler asks for its arms in [`of_words`] and where
+//! pairs are joined and taken apart (`pair`).
 
 use super::index::Index;
+use super::key_column::{Bytes, KeyColumn};
 use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
-use crate::query::aggregate::columns::{gather, read_words, write_words};
 
-const SEED: u64 = 0x7374_796c_6f62_6174;
-const STATE: FixedState = FixedState::with_seed(SEED);
+/// Makes the enum of all forms of keys, and everything that asks which one it is.
+macro_rules! keys {
+    ($($form:ident($column:ty)),*) => {
+        /// One key a group or a row.
+        #[derive(Debug)]
+        pub(crate) enum Keys {
+            $($form($column),)*
+        }
 
-/// One key a group or a row.
-#[derive(Debug)]
-pub(crate) enum Keys {
-    /// Packed into 64 bits.
-    Narrow(Vec<u64>),
-    /// Packed into 128 bits.
-    Wide(Vec<u128>),
-    /// Bytes of any length.
-    Bytes(Bytes),
+        impl Keys {
+            fn get(&self) -> &dyn KeyColumn {
+                match self {
+                    $(Keys::$form(keys) => keys,)*
+                }
+            }
+
+            fn get_mut(&mut self) -> &mut dyn KeyColumn {
+                match self {
+                    $(Keys::$form(keys) => keys,)*
+                }
+            }
+
+            /// None of the same form.
+            pub(crate) fn none(&self) -> Keys {
+                match self {
+                    $(Keys::$form(_) => Keys::$form(<$column>::default()),)*
+                }
+            }
+
+            /// Appends some of the other's keys; an error if they are of another form.
+            pub(crate) fn append(&mut self, from: &Keys, at: &[u32]) -> Result<()> {
+                match (self, from) {
+                    $((Keys::$form(keys), Keys::$form(from)) => keys.gather(from, at),)*
+                    _ => return Err(another_form()),
+                }
+                Ok(())
+            }
+
+            /// Appends to `groups` where each of the other's keys stands among these; those not
+            /// yet there are appended. An error if they are of another form.
+            pub(crate) fn find(
+                &mut self,
+                index: &mut Index,
+                keys: &Keys,
+                hashes: &[u64],
+                groups: &mut Vec<u32>,
+            ) -> Result<()> {
+                match (self, keys) {
+                    $((Keys::$form(known), Keys::$form(keys)) => {
+                        known.find(index, keys, hashes, groups)
+                    })*
+                    _ => Err(another_form()),
+                }
+            }
+        }
+
+        $(impl<'k> TryFrom<&'k Keys> for &'k $column {
+            type Error = Error;
+
+            fn try_from(keys: &'k Keys) -> Result<Self> {
+                let Keys::$form(keys) = keys else { return Err(another_form()) };
+                Ok(keys)
+            }
+        }
+
+        impl<'k> TryFrom<&'k mut Keys> for &'k mut $column {
+            type Error = Error;
+
+            fn try_from(keys: &'k mut Keys) -> Result<Self> {
+                let Keys::$form(keys) = keys else { return Err(another_form()) };
+                Ok(keys)
+            }
+        })*
+    };
 }
 
-/// Runs of bytes.
-#[derive(Debug, Default)]
-pub(crate) struct Bytes {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
+keys!(Narrow(Vec<u64>), Wide(Vec<u128>), Bytes(Bytes));
+
+/// Does the same with keys of any word; bytes are an error.
+macro_rules! of_words {
+    ($keys:expr, $words:ident => $then:expr) => {
+        match $keys {
+            Keys::Narrow($words) => $then,
+            Keys::Wide($words) => $then,
+            Keys::Bytes(_) => Err(crate::query::group::keys::another_form()),
+        }
+    };
 }
-
-impl Bytes {
-    #[inline(always)]
-    pub(crate) fn get(&self, at: usize) -> &[u8] {
-        let start = if at == 0 { 0 } else { self.ends.get(at - 1).copied().unwrap_or(0) };
-        let end = self.ends.get(at).copied().unwrap_or(0);
-        self.bytes.get(start..end).unwrap_or_default()
-    }
-
-    pub(crate) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    pub(crate) fn push(&mut self, key: &[u8]) {
-        self.bytes.extend_from_slice(key);
-        self.ends.push(self.bytes.len());
-    }
-
-    /// Appends bytes to a key that [`Bytes::push`] will end.
-    pub(crate) fn extend(&mut self, part: &[u8]) {
-        self.bytes.extend_from_slice(part);
-    }
-
-    /// Appends a key of two parts.
-    pub(crate) fn push_parts(&mut self, first: u8, rest: &[u8]) {
-        self.bytes.push(first);
-        self.push(rest);
-    }
-}
+pub(crate) use of_words;
 
 impl Keys {
-    /// None of the same kind.
-    pub(crate) fn none(&self) -> Keys {
-        match self {
-            Keys::Narrow(_) => Keys::Narrow(Vec::new()),
-            Keys::Wide(_) => Keys::Wide(Vec::new()),
-            Keys::Bytes(_) => Keys::Bytes(Bytes::default()),
+    /// No keys yet, of `bits` bits each, at most 128; `None` for bytes.
+    pub(crate) fn of_bits(bits: Option<u32>) -> Keys {
+        match bits {
+            Some(..=u64::BITS) => Keys::Narrow(Vec::new()),
+            Some(_) => Keys::Wide(Vec::new()),
+            None => Keys::Bytes(Bytes::default()),
         }
     }
 
+    // What all forms do, as in `KeyColumn`.
+
     pub(crate) fn len(&self) -> usize {
-        match self {
-            Keys::Narrow(keys) => keys.len(),
-            Keys::Wide(keys) => keys.len(),
-            Keys::Bytes(keys) => keys.ends.len(),
-        }
+        self.get().len()
     }
 
     pub(crate) fn clear(&mut self) {
-        match self {
-            Keys::Narrow(keys) => keys.clear(),
-            Keys::Wide(keys) => keys.clear(),
-            Keys::Bytes(keys) => {
-                keys.bytes.clear();
-                keys.ends.clear();
-            }
-        }
+        self.get_mut().clear();
     }
 
     pub(crate) fn memory(&self) -> usize {
-        match self {
-            Keys::Narrow(keys) => keys.capacity() * size_of::<u64>(),
-            Keys::Wide(keys) => keys.capacity() * size_of::<u128>(),
-            Keys::Bytes(keys) => keys.bytes.capacity() + keys.ends.capacity() * size_of::<usize>(),
-        }
+        self.get().memory()
     }
 
-    /// The hash of each key, in place of what `out` had.
     pub(crate) fn hashes(&self, out: &mut Vec<u64>) {
-        out.clear();
-        match self {
-            Keys::Narrow(keys) => out.extend(keys.iter().map(|key| hash(*key))),
-            Keys::Wide(keys) => {
-                out.extend(keys.iter().map(|key| hash(*key as u64 ^ hash((*key >> 64) as u64))));
-            }
-            Keys::Bytes(keys) => {
-                out.extend((0..keys.ends.len()).map(|at| STATE.hash_one(keys.get(at))))
-            }
-        }
-    }
-
-    /// Appends some of the other's keys, which are of the same kind.
-    pub(crate) fn append(&mut self, from: &Keys, at: &[u32]) {
-        match (self, from) {
-            (Keys::Narrow(keys), Keys::Narrow(from)) => gather(keys, from, at),
-            (Keys::Wide(keys), Keys::Wide(from)) => gather(keys, from, at),
-            (Keys::Bytes(keys), Keys::Bytes(from)) => {
-                at.iter().for_each(|at| keys.push(from.get(*at as usize)))
-            }
-            _ => {}
-        }
-    }
-
-    /// Appends to `groups` where each of the other's keys stands among these; those not yet there
-    /// are appended.
-    pub(crate) fn find(
-        &mut self,
-        index: &mut Index,
-        other: &Keys,
-        hashes: &[u64],
-        groups: &mut Vec<u32>,
-    ) -> Result<()> {
-        let most = self.len().saturating_add(other.len());
-        if u32::try_from(most).is_err() {
-            return Err(Error::LimitExceeded(
-                "more than 2³² groups in one part of a hash table".into(),
-            ));
-        }
-        match (self, other) {
-            (Keys::Narrow(known), Keys::Narrow(keys)) => {
-                find_words(known, index, keys, hashes, groups)
-            }
-            (Keys::Wide(known), Keys::Wide(keys)) => find_words(known, index, keys, hashes, groups),
-            (Keys::Bytes(known), Keys::Bytes(keys)) => {
-                for (at, hash) in hashes.iter().enumerate() {
-                    let (key, next) = (keys.get(at), known.ends.len());
-                    index.reserve(next + 1);
-                    let group = index.find_or_insert(*hash, next as u32, |group| {
-                        known.get(group as usize) == key
-                    });
-                    if group as usize == next {
-                        known.push(key);
-                    }
-                    groups.push(group);
-                }
-            }
-            _ => return Err(Error::InvalidInput("keys of another kind than planned".into())),
-        }
-        Ok(())
+        self.get().hashes(out);
     }
 
     pub(crate) fn write(&self, out: &mut Writer) {
-        match self {
-            Keys::Narrow(keys) => write_words(keys, out),
-            Keys::Wide(keys) => write_words(keys, out),
-            Keys::Bytes(keys) => {
-                let ends: Vec<u64> = keys.ends.iter().map(|end| *end as u64).collect();
-                write_words(&ends, out);
-                out.put(&keys.bytes);
-            }
-        }
+        self.get().write(out);
     }
 
-    /// So many keys of this kind.
+    /// So many keys of this form.
     pub(crate) fn read(&self, count: usize, from: &mut Cursor<'_>) -> Result<Keys> {
-        Ok(match self {
-            Keys::Narrow(_) => Keys::Narrow(read_words(count, from)?),
-            Keys::Wide(_) => Keys::Wide(read_words(count, from)?),
-            Keys::Bytes(_) => {
-                let ends: Vec<u64> = read_words(count, from)?;
-                let ends: Vec<usize> = ends.into_iter().map(|end| end as usize).collect();
-                let bytes = from.take(ends.last().copied().unwrap_or(0))?.to_vec();
-                if !ends.is_sorted() {
-                    return Err(from.corrupt("keys that end before they start"));
-                }
-                Keys::Bytes(Bytes { bytes, ends })
+        let mut keys = self.none();
+        keys.get_mut().read(count, from)?;
+        Ok(keys)
+    }
+
+    pub(crate) fn width(&self) -> Option<usize> {
+        self.get().width()
+    }
+
+    pub(crate) fn put(&self, at: usize, to: &mut Bytes) -> usize {
+        self.get().put(at, to)
+    }
+
+    pub(crate) fn push_bytes(&mut self, bytes: &[u8]) {
+        self.get_mut().push_bytes(bytes);
+    }
+}
+
+pub(crate) fn another_form() -> Error {
+    Error::InvalidInput("keys of another form than planned".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys of each form, some of them equal.
+    fn all() -> Vec<Keys> {
+        let mut bytes = Bytes::default();
+        ["a", "", "bc", "a", "a"].iter().for_each(|key| bytes.push(key.as_bytes()));
+        vec![
+            Keys::Narrow(vec![7, u64::MAX, 0, 7, 7]),
+            Keys::Wide(vec![7, 7 << 64, u128::MAX, 7, 7]),
+            Keys::Bytes(bytes),
+        ]
+    }
+
+    #[test]
+    fn keys_are_found_written_and_taken_apart_alike_in_every_form() {
+        for keys in all() {
+            let (mut known, mut index) = (keys.none(), Index::default());
+            let (mut hashes, mut groups) = (Vec::new(), Vec::new());
+            keys.hashes(&mut hashes);
+            known.find(&mut index, &keys, &hashes, &mut groups).unwrap();
+            assert_eq!((known.len(), groups.as_slice()), (3, [0, 1, 2, 0, 0].as_slice()));
+            let mut out = Writer::new();
+            known.write(&mut out);
+            let mut cursor = Cursor::new(out.as_slice());
+            let read = keys.read(3, &mut cursor).unwrap();
+            cursor.finish().unwrap();
+            let mut again = keys.none();
+            for at in 0..read.len() {
+                let mut bytes = Bytes::default();
+                read.put(at, &mut bytes);
+                bytes.push(&[]);
+                assert!(read.width().is_none_or(|width| width == bytes.get(0).len()));
+                again.push_bytes(bytes.get(0));
             }
-        })
-    }
-}
-
-#[inline(always)]
-fn find_words<T: Copy + PartialEq>(
-    known: &mut Vec<T>,
-    index: &mut Index,
-    keys: &[T],
-    hashes: &[u64],
-    groups: &mut Vec<u32>,
-) {
-    let mut last: Option<(T, u32)> = None;
-    for (key, hash) in keys.iter().zip(hashes) {
-        if let Some((same, group)) = last
-            && same == *key
-        {
-            groups.push(group);
-            continue;
+            groups.clear();
+            again.hashes(&mut hashes);
+            known.find(&mut index, &again, &hashes, &mut groups).unwrap();
+            assert_eq!(groups, [0, 1, 2]);
         }
-        let next = known.len();
-        index.reserve(next + 1);
-        let group = index
-            .find_or_insert(*hash, next as u32, |group| known.get(group as usize) == Some(key));
-        if group as usize == next {
-            known.push(*key);
-        }
-        groups.push(group);
-        last = Some((*key, group));
     }
-}
 
-/// Every bit depends on every bit.
-#[inline(always)]
-fn hash(number: u64) -> u64 {
-    let product = u128::from(number ^ 0x9e37_79b9_7f4a_7c15) * 0xa076_1d64_78bd_642f_u128;
-    (product >> 64) as u64 ^ product as u64
+    #[test]
+    fn keys_of_different_forms_never_mix() {
+        for (a, one) in all().iter().enumerate() {
+            for (b, mut other) in all().into_iter().enumerate() {
+                assert_eq!(other.append(one, &[0]).is_ok(), a == b);
+                let found = other.find(&mut Index::default(), one, &[1], &mut Vec::new());
+                assert_eq!(found.is_ok(), a == b);
+            }
+        }
+    }
 }

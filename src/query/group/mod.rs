@@ -14,11 +14,8 @@
 //! by slot.
 //!
 //! Where distinct values of groups are counted, `sets` has the pairs of a group and a value beside
-//! the groups: as bits (`bits`) where both have few codes, else in hash tables (`pair`), into which
-//! decimals come once only (`seen_filter`), and adds the counts to the groups at the end.
-//!
-//! Sums of expressions over one column of few values are computed from how often each of these
-//! occurs (`value_counts`).
+//! the groups: as bits (`bits`) where both have few codes, else in hash tables (`pair`), and adds
+//! the counts to the groups at the end.
 //!
 //! Hash tables stay small. What they cannot hold moves to radix partitions:
 //!
@@ -34,6 +31,7 @@ pub(crate) mod coding;
 mod grouping;
 mod index;
 mod interner;
+mod key_column;
 mod key_encoder;
 mod keys;
 mod mixed_radix;
@@ -41,13 +39,11 @@ mod output;
 mod packed;
 mod pair;
 mod partitions;
-mod seen_filter;
 mod sets;
 mod slots;
 mod spill;
 mod strategy;
 mod table;
-mod value_counts;
 mod worker;
 
 pub(crate) use grouping::groups;

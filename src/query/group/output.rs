@@ -205,8 +205,8 @@ impl<'a> PartitionOutput<'a> {
         Ok(step)
     }
 
-    /// Spills partitions, those first that are merged last, until so many bytes can be reserved for
-    /// a step; false if even then they cannot. `kept` bytes of what is held are not among the
+    /// Spills partitions, those first that are merged last, until `needed` bytes can be reserved
+    /// for a step; false if even then they cannot. `kept` bytes of what is held are not among the
     /// partitions left.
     fn make_room(&mut self, needed: usize, kept: usize) -> Result<bool> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).clear();
@@ -226,7 +226,7 @@ impl<'a> PartitionOutput<'a> {
     fn split(&mut self, partition: Partition<'a>) -> Result<()> {
         let mut into = Partitions::new(&self.like, partition.level + 1)?;
         let mut hashes = Vec::new();
-        let mut add = |part: Part<'a>, held: &mut Reservation<'a>| {
+        let mut add = |part: Part<'a>, held: &mut Reservation<'a>| -> Result<()> {
             part.keys.hashes(&mut hashes);
             into.add(&part, &hashes)?;
             drop(part);

@@ -1,7 +1,6 @@
 //! Keys packed side by side into the bits of one number: those with codes, and any whole numbers,
 //! times and floats.
 
-use std::ops::{BitOr, Shl};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -11,6 +10,7 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType as ArrowType;
 
 use super::coding::CodedKey;
+use super::key_column::KeyWord;
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::query::slice::Slice;
@@ -44,15 +44,6 @@ enum FieldKind {
     Float(Expression),
 }
 
-/// A number of 64 or 128 bits.
-pub(crate) trait Number:
-    Copy + Default + From<u64> + Shl<u32, Output = Self> + BitOr<Output = Self>
-{
-}
-
-impl Number for u64 {}
-impl Number for u128 {}
-
 impl Packed {
     /// `None` if a key has no bits, or all together have too many.
     pub(crate) fn new(keys: &[Expression], codings: Vec<Option<CodedKey>>) -> Option<Packed> {
@@ -76,13 +67,13 @@ impl Packed {
     }
 
     /// Appends the number of each selected row of a slice to `out`, which is empty. All bits fit.
-    pub(crate) fn write<N: Number>(
+    pub(crate) fn write<W: KeyWord>(
         &self,
         slice: &Slice<'_, '_>,
-        out: &mut Vec<N>,
+        out: &mut Vec<W>,
         room: &mut Vec<u64>,
     ) -> Result<()> {
-        out.resize(slice.len(), N::default());
+        out.resize(slice.len(), W::default());
         for field in &self.fields {
             room.clear();
             match &field.kind {
@@ -118,12 +109,13 @@ impl Packed {
     }
 
     /// The keys of numbers.
-    pub(crate) fn keys(&self, numbers: &[u128]) -> Result<Vec<ArrayRef>> {
+    pub(crate) fn keys<W: KeyWord>(&self, numbers: &[W]) -> Result<Vec<ArrayRef>> {
         let mut below = self.bits;
         let mut keys = Vec::with_capacity(self.fields.len());
         for field in &self.fields {
             below -= field.bits;
-            let bits = |number: &u128, from: u32, bits: u32| {
+            let bits = |number: &W, from: u32, bits: u32| {
+                let number: u128 = (*number).into();
                 let number = number.checked_shr(from).unwrap_or(0);
                 if bits == 0 { 0 } else { number as u64 & (u64::MAX >> (64 - bits)) }
             };
@@ -180,16 +172,11 @@ fn no_words(data_type: &ArrowType) -> Error {
 
 /// Shifts numbers left by `bits` and puts other bits below.
 #[inline(always)]
-fn push<N: Number>(numbers: &mut [N], below: impl Iterator<Item = u64>, bits: u32) {
-    if bits as usize >= 8 * size_of::<N>() {
-        // There is nothing to move.
-        numbers.iter_mut().zip(below).for_each(|(number, below)| *number = N::from(below));
-        return;
-    }
+fn push<W: KeyWord>(numbers: &mut [W], below: impl Iterator<Item = u64>, bits: u32) {
     numbers
         .iter_mut()
         .zip(below)
-        .for_each(|(number, below)| *number = (*number << bits) | N::from(below));
+        .for_each(|(number, below)| *number = number.above(bits) | W::from(below));
 }
 
 fn floats(array: &ArrayRef, out: &mut Vec<u64>) {

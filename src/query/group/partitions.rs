@@ -59,7 +59,7 @@ impl<'a> Partition<'a> {
             let all: Vec<u32> = (0..part.len() as u32).collect();
             for some in all.chunks(all.len().div_ceil(part.memory() / (MAX_RECORD / 2))) {
                 let mut piece = part.none()?;
-                piece.append(&part, some);
+                piece.append(&part, some)?;
                 self.places.push(spill.write(&piece)?);
             }
         }
@@ -161,11 +161,11 @@ impl<'a> Partitions<'a> {
                 open.len() < PART_GROUPS && open.states.is_single() == from.states.is_single()
             };
             match partition.parts.last_mut().filter(fits) {
-                Some(open) => open.append(from, places),
+                Some(open) => open.append(from, places)?,
                 None => {
                     self.closed += partition.parts.last().map_or(0, Part::memory);
                     let mut open = self.spare.take(&self.like)?;
-                    open.append(from, places);
+                    open.append(from, places)?;
                     partition.parts.push(open);
                 }
             }
@@ -214,15 +214,15 @@ impl<'a> Partitions<'a> {
         let all: Vec<u32> = (0..table.len() as u32).collect();
         for some in all.chunks(PART_GROUPS) {
             let mut part = self.spare.take(&self.like)?;
-            part.append(&table.part, some);
+            part.append(&table.part, some)?;
             partition.parts.push(part);
         }
         table.clear();
         Ok((before, all.len()))
     }
 
-    /// Writes everything to the file, merged where that pays, and keeps at most so many bytes of
-    /// room for what comes.
+    /// Writes everything to the file, merged where that pays, and keeps at most `room` bytes of
+    /// buffers for what comes.
     pub(crate) fn spill(&mut self, spill: &Spill, room: usize) -> Result<()> {
         self.merge()?;
         let spare = &mut self.spare;

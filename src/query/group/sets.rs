@@ -17,11 +17,10 @@ use std::sync::Arc;
 
 use super::bits::{Bits, FEW_BITS};
 use super::key_encoder::KeyEncoder;
-use super::keys::Keys;
+use super::keys::{Keys, another_form};
 use super::mixed_radix::MixedRadix;
 use super::output::{PartitionOutput, gather};
 use super::pair::{Pair, TableKeys};
-use super::seen_filter::{SeenFilter, SeenFilterWorker};
 use super::spill::Spill;
 use super::strategy::{Strategy, key_encoder};
 use super::table::{Part, Table};
@@ -52,8 +51,7 @@ pub(crate) struct DistinctSet {
 enum SetKind {
     /// Whether all rows come.
     Bits(Arc<MixedRadix>, bool),
-    /// With what tells rows that were seen before, if there is such.
-    Hashed(Arc<TableKeys>, Option<Arc<SeenFilter>>),
+    Hashed(Arc<TableKeys>),
 }
 
 /// The sets that aggregates need, and what is reserved for those that cannot be spilled, for all
@@ -118,7 +116,6 @@ fn kind(
     survivors: &Survivors,
     budget: &mut BitBudget<'_>,
 ) -> Result<SetKind> {
-    let mut seen_filter = None;
     let group = match strategy {
         Strategy::Direct(digits) => {
             let all: Vec<Expression> = keys.iter().chain([input]).cloned().collect();
@@ -128,21 +125,18 @@ fn kind(
             {
                 return Ok(SetKind::Bits(pairs, fragment.conditions.is_empty()));
             }
-            let groups = (digits.product > 1).then(|| Arc::clone(digits));
-            seen_filter =
-                SeenFilter::new(input, groups.clone(), survivors, budget.context).map(Arc::new);
-            groups.map(|digits| Arc::new(KeyEncoder::Radix(digits)))
+            (digits.product > 1).then(|| Arc::new(KeyEncoder::Radix(Arc::clone(digits))))
         }
         Strategy::Hashed(encoder) => Some(Arc::clone(encoder)),
     };
     let value = key_encoder(fragment, std::slice::from_ref(input), survivors)?;
-    Ok(SetKind::Hashed(Arc::new(TableKeys::Pair(Pair::new(group, value))), seen_filter))
+    Ok(SetKind::Hashed(Arc::new(TableKeys::Pair(Pair::new(group, value)))))
 }
 
 /// One thread's part of a set.
 pub(crate) enum SetWorker<'a> {
-    Bits(Bits),
-    Hashed(Box<Hashed<'a>>, Option<SeenFilterWorker<'a>>),
+    Bits(Box<Bits>),
+    Hashed(Box<Hashed<'a>>),
 }
 
 /// A thread's groups, and their distinct values.
@@ -160,14 +154,13 @@ impl DistinctSet {
         context: &'a Context<'a>,
     ) -> Result<SetWorker<'a>> {
         Ok(match &self.kind {
-            SetKind::Bits(digits, all) => SetWorker::Bits(Bits::new(Arc::clone(digits), *all)),
-            SetKind::Hashed(keys, seen_filter) => {
+            SetKind::Bits(digits, all) => {
+                SetWorker::Bits(Box::new(Bits::new(Arc::clone(digits), *all)))
+            }
+            SetKind::Hashed(keys) => {
                 let none = no_states(keys)?;
                 let worker = Hashed::new(Arc::clone(keys), Arc::clone(spill), &none, context)?;
-                let seen_filter = seen_filter
-                    .as_ref()
-                    .map(|seen_filter| SeenFilterWorker::new(Arc::clone(seen_filter), context));
-                SetWorker::Hashed(Box::new(worker), seen_filter)
+                SetWorker::Hashed(Box::new(worker))
             }
         })
     }
@@ -184,8 +177,8 @@ impl DistinctSet {
         let (mut bits, mut hashed) = (Vec::new(), Vec::new());
         for worker in workers {
             match worker {
-                SetWorker::Bits(worker) => bits.push(worker),
-                SetWorker::Hashed(worker, _) => hashed.push(*worker),
+                SetWorker::Bits(worker) => bits.push(*worker),
+                SetWorker::Hashed(worker) => hashed.push(*worker),
             }
         }
         let mut bits = bits.into_iter();
@@ -193,8 +186,8 @@ impl DistinctSet {
             let (groups, counts) = first.merged(bits).counts();
             found(Keys::Narrow(groups), counts)?;
         }
-        let SetKind::Hashed(keys, _) = &self.kind else { return Ok(()) };
-        let TableKeys::Pair(pair) = &**keys else { return Ok(()) };
+        let SetKind::Hashed(keys) = &self.kind else { return Ok(()) };
+        let TableKeys::Pair(pair) = &**keys else { return Err(another_form()) };
         let (held, parts) = gather(hashed, context)?;
         let mut pairs =
             PartitionOutput::new(Arc::clone(spill), context, no_states(keys)?, parts, held);
@@ -230,7 +223,7 @@ impl<W: Worker> Worker for WithSets<'_, W> {
     fn skips(&mut self, block: &OpenBlock<'_>) -> Option<Statistic> {
         let all = self.sets.iter_mut().filter(|_| self.alone).map(|set| match set {
             SetWorker::Bits(bits) => bits.knows(block),
-            SetWorker::Hashed(..) => None,
+            SetWorker::Hashed(_) => None,
         });
         all.reduce(Option::and)?
     }
@@ -245,26 +238,14 @@ impl Worker for SetWorker<'_> {
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         match self {
             SetWorker::Bits(bits) => bits.take(slice),
-            SetWorker::Hashed(hashed, None) => hashed.take(slice),
-            SetWorker::Hashed(hashed, Some(seen_filter)) => match seen_filter.new_rows(slice)? {
-                None => hashed.take(slice),
-                Some(rows) if rows.is_empty() => Ok(()),
-                Some(rows) => {
-                    let mut new = Slice::new(slice.block, slice.range.clone());
-                    new.select(rows);
-                    hashed.take(&mut new)
-                }
-            },
+            SetWorker::Hashed(hashed) => hashed.take(slice),
         }
     }
 
     fn account(&mut self) -> Result<()> {
         match self {
             SetWorker::Bits(_) => Ok(()),
-            SetWorker::Hashed(hashed, seen_filter) => {
-                seen_filter.iter_mut().for_each(SeenFilterWorker::account);
-                hashed.account()
-            }
+            SetWorker::Hashed(hashed) => hashed.account(),
         }
     }
 }

@@ -50,22 +50,17 @@ impl<'a> Slots<'a> {
         })
     }
 
-    /// Leaves some aggregates to be added at the end.
-    pub(crate) fn leave(&mut self, aggregates: &[usize]) {
-        self.states.leave(aggregates);
-    }
-
     /// The groups of this thread and of others, and what is reserved for them.
     pub(crate) fn merged(
         mut self,
         others: impl Iterator<Item = Slots<'a>>,
-    ) -> (Accumulators<'a>, Reservation<'a>) {
+    ) -> Result<(Accumulators<'a>, Reservation<'a>)> {
         for mut other in others {
             other.states.settle();
-            self.states.merge(&other.states, GroupMap::Same);
+            self.states.merge(&other.states, GroupMap::Same)?;
         }
         self.states.settle();
-        (self.states, self.reservation)
+        Ok((self.states, self.reservation))
     }
 }
 
@@ -74,7 +69,7 @@ const FREE_TEXTS: usize = 64 << 20;
 
 impl Slots<'_> {
     fn is_small(&self) -> bool {
-        !self.states.hold_texts() || self.states.memory() <= FREE_TEXTS
+        !self.states.are_unbounded() || self.states.memory() <= FREE_TEXTS
     }
 }
 

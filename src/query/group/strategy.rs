@@ -71,8 +71,9 @@ pub(super) fn key_encoder(
     })
 }
 
-/// Whether a direct index of so many groups is worth its memory, and there is that memory. Of few
-/// groups there is, so that whether sums are those of decimals does not depend on memory.
+/// Whether a direct index of `product` groups is worth its memory, and there is that memory. For
+/// few groups there always is, so that whether sums are those of decimals does not depend on
+/// memory.
 fn is_direct(
     product: u64,
     aggregates: &[Aggregate],
@@ -91,5 +92,5 @@ fn is_direct(
     let fits = || {
         Reservation::new(context).grow(states.bytes_a_group() * product as usize * threads).is_ok()
     };
-    Ok(product <= MAX_PENDING as u64 || (!states.hold_texts() && fits()))
+    Ok(product <= MAX_PENDING as u64 || (!states.are_unbounded() && fits()))
 }

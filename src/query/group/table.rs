@@ -39,9 +39,9 @@ impl<'a> Part<'a> {
     }
 
     /// Appends some groups of another part, settled, as groups of their own.
-    pub(crate) fn append(&mut self, from: &Part<'_>, at: &[u32]) {
-        self.keys.append(&from.keys, at);
-        self.states.append(&from.states, at);
+    pub(crate) fn append(&mut self, from: &Part<'_>, at: &[u32]) -> Result<()> {
+        self.keys.append(&from.keys, at)?;
+        self.states.append(&from.states, at)
     }
 
     pub(crate) fn write(&self, out: &mut Writer) {
@@ -126,8 +126,7 @@ impl<'a> Table<'a> {
         other.keys.hashes(&mut hashes);
         self.find(&other.keys, &hashes)?;
         self.hashes = hashes;
-        self.part.states.merge(&other.states, GroupMap::To(&self.map));
-        Ok(())
+        self.part.states.merge(&other.states, GroupMap::To(&self.map))
     }
 
     /// Makes room for `groups` groups in all.

@@ -64,7 +64,7 @@ impl OpenSegment {
 }
 
 /// A block of an open segment.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct BlockRef {
     /// Position in [`Survivors::segments`].
     pub(crate) segment: usize,

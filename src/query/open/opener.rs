@@ -5,15 +5,17 @@ use std::sync::Arc;
 use super::{BlockRef, OpenSegment, Survivors, no_column};
 use crate::error::Result;
 use crate::expr::Predicate;
+use crate::model::Column;
+use crate::query::Condition;
 use crate::query::prune::blocks::matching_blocks;
 use crate::query::prune::segments::matching_segments;
 use crate::query::stats::{Counters, Pruned, Statistic};
-use crate::query::{Condition, Fragment};
 use crate::store::{ColumnStats, SegmentEntry, Snapshot};
 
-/// The segments of a table, to be opened for a fragment.
+/// The segments of a table, to be opened for some columns of the rows that meet conditions.
 pub(crate) struct Opener<'a> {
-    fragment: &'a Fragment,
+    columns: &'a [Column],
+    conditions: &'a [Condition],
     snapshot: &'a Snapshot,
     pub(crate) entries: Arc<Vec<SegmentEntry>>,
     /// As for [`matching_blocks`].
@@ -21,16 +23,20 @@ pub(crate) struct Opener<'a> {
 }
 
 impl<'a> Opener<'a> {
-    pub(crate) fn new(fragment: &'a Fragment, snapshot: &'a Snapshot, sized: bool) -> Result<Self> {
-        Ok(Opener { fragment, snapshot, entries: snapshot.segments()?, sized })
+    pub(crate) fn new(
+        columns: &'a [Column],
+        conditions: &'a [Condition],
+        snapshot: &'a Snapshot,
+        sized: bool,
+    ) -> Result<Self> {
+        Ok(Opener { columns, conditions, snapshot, entries: snapshot.segments()?, sized })
     }
 
     /// Numbers of the segments that may hold rows that meet the conditions, in order.
     pub(crate) fn matching(&self, counters: &mut Counters) -> Result<Vec<usize>> {
-        let conditions = &self.fragment.conditions;
         matching_segments(
-            &predicate(conditions),
-            &partitions(conditions),
+            &predicate(self.conditions),
+            &partitions(self.conditions),
             self.snapshot,
             &self.entries,
             counters,
@@ -44,27 +50,26 @@ impl<'a> Opener<'a> {
         survivors: &mut Survivors,
         counters: &mut Counters,
     ) -> Result<()> {
-        let Fragment { columns, conditions, .. } = self.fragment;
-        let predicate = predicate(conditions);
+        let predicate = predicate(self.conditions);
         let entries: Vec<&SegmentEntry> =
             numbers.iter().filter_map(|number| self.entries.get(*number)).collect();
         for (number, segment) in numbers.iter().zip(self.snapshot.open_segments(&entries)) {
             let segment = segment?;
-            let blocks = matching_blocks(&predicate, &segment, columns, self.sized, counters)?;
+            let blocks = matching_blocks(&predicate, &segment, self.columns, self.sized, counters)?;
             if !blocks.is_empty() {
                 let at = survivors.segments.len();
                 let refs = blocks.into_iter().map(|block| BlockRef { segment: at, block });
                 survivors.blocks.extend(refs);
-                survivors.segments.push(OpenSegment::open(segment, *number, columns)?);
+                survivors.segments.push(OpenSegment::open(segment, *number, self.columns)?);
             }
         }
         Ok(())
     }
 
-    /// What the manifest knows of a column of the fragment, for each segment; `None` inside where
+    /// What the manifest knows of one of the columns, for each segment; `None` inside where
     /// that lacks it.
     pub(crate) fn column_stats(&self, at: usize) -> Result<Vec<Option<ColumnStats>>> {
-        let column = self.fragment.columns.get(at).ok_or_else(|| no_column(at))?;
+        let column = self.columns.get(at).ok_or_else(|| no_column(at))?;
         self.snapshot.column_stats(column.id)
     }
 

@@ -31,16 +31,16 @@ use super::stats::{Clock, Counters, Statistic};
 use super::walk::{Worker, each_slice};
 use super::words::{one_zero, unordered, wordless};
 use super::{Fragment, OrderBy};
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::expr::{Comparison, Expression, Operand, Predicate};
 use crate::model::{Column, DataType, Scalar};
 use crate::store::ColumnStats;
 
 /// The most rows that an answer may have; a larger one is a sort.
 pub(crate) const MAX_LIMIT: usize = 1 << 20;
-/// So many candidates more than the answer has rows are kept before the worst are dropped: the
-/// sooner, the better the threshold; but a part of what the answer has, so that dropping does not
-/// cost more than finding.
+/// How many candidates are kept beyond the rows of the answer before the worst are dropped. The
+/// fewer, the sooner the threshold improves; but it is a quarter of the answer's rows where these
+/// are many, so that dropping candidates does not cost more than finding them.
 fn spare(limit: usize) -> usize {
     limit.clamp(64, (limit / 4).max(4096))
 }
@@ -57,10 +57,6 @@ struct Candidate {
     /// Position in [`Survivors::segments`].
     segment: usize,
     ranks: Ranks,
-}
-
-fn failed(error: arrow_schema::ArrowError) -> Error {
-    Error::Unsupported(error.to_string())
 }
 
 /// The columns of the first `limit` rows, in order.
@@ -101,7 +97,7 @@ pub(crate) fn top(
         }
         let blocks = best_first(order, &survivors, before);
         let make = || Top::new(order, limit, &threshold, &fragment.columns);
-        for worker in each_slice(fragment, &survivors, &blocks, context, make)? {
+        for worker in each_slice(&fragment.row_source(), &survivors, &blocks, context, make)? {
             found.extend(worker.kept);
         }
         make()?.prune(&mut found)?;
@@ -170,7 +166,7 @@ impl<'a> Top<'a> {
             let options = SortOptions { descending: by.descending, nulls_first: by.nulls_first };
             SortField::new_with_options(by.expression.data_type.clone(), options)
         };
-        let converter = RowConverter::new(order.iter().map(field).collect()).map_err(failed)?;
+        let converter = RowConverter::new(order.iter().map(field).collect()).or_unsupported()?;
         Ok(Top {
             order,
             limit,
@@ -230,7 +226,7 @@ impl<'a> Top<'a> {
         let mut found = Threshold { ranks: worst.ranks, key: None };
         if !is_ranked(&by.expression.data_type) {
             let parser = self.converter.parser();
-            let key = self.converter.convert_rows([parser.parse(&worst.key)]).map_err(failed)?;
+            let key = self.converter.convert_rows([parser.parse(&worst.key)]).or_unsupported()?;
             found.key = key.first().and_then(wordless);
             if found.key.is_none() {
                 return Ok(());
@@ -292,7 +288,7 @@ impl Worker for Top<'_> {
         for key in std::iter::once(&first_key).chain(&others) {
             keys.push(one_zero(&take(key, &places)?));
         }
-        let rows = self.converter.convert_columns(&keys).map_err(failed)?;
+        let rows = self.converter.convert_columns(&keys).or_unsupported()?;
         let BlockRef { segment, block } = slice.block.at;
         for (place, row) in places.iter().zip(rows.iter()) {
             let at = slice
@@ -390,7 +386,7 @@ fn fetch(
             return Ok(new_empty_array(&expression.data_type));
         }
         let parts: Vec<&dyn Array> = parts.iter().map(|part| &**part).collect();
-        take(&arrow_select::concat::concat(&parts).map_err(failed)?, &places)
+        take(&arrow_select::concat::concat(&parts).or_unsupported()?, &places)
     };
     parts.into_iter().zip(expressions).map(finish).collect()
 }

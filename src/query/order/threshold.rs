@@ -12,7 +12,7 @@ use super::super::OrderBy;
 use super::ranks::Ranks;
 use crate::model::Scalar;
 
-/// The last row that would still be in the answer, as far as it is known.
+/// The last row that would still be in the answer, judged by the rows found so far.
 #[derive(Clone, Debug)]
 pub(super) struct Threshold {
     /// Rows of higher ranks are not.

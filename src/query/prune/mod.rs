@@ -6,7 +6,7 @@
 //! bounds are widened first, by maps that keep order.
 
 pub(crate) mod blocks;
-pub mod partitions;
+pub(crate) mod partitions;
 pub(crate) mod segments;
 
 use std::borrow::Cow;
@@ -18,7 +18,7 @@ use crate::model::{ColumnId, DataType, Scalar};
 
 /// What is known of one column over the rows in question.
 #[derive(Clone, Debug)]
-pub struct Evidence<'a> {
+pub(crate) struct Evidence<'a> {
     /// The type in which the statistics are given: that of the segment, which may be narrower than
     /// the table's.
     pub data_type: Cow<'a, DataType>,
@@ -28,7 +28,7 @@ pub struct Evidence<'a> {
 
 impl Evidence<'static> {
     /// Of a column that a segment does not have: every row is null.
-    pub fn absent(rows: u64) -> Self {
+    pub(crate) fn absent(rows: u64) -> Self {
         Evidence {
             data_type: Cow::Owned(DataType::Null),
             stats: Cow::Owned(Stats { rows, nulls: rows, ..Stats::default() }),
@@ -38,7 +38,7 @@ impl Evidence<'static> {
 
 /// Whether rows can match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub(crate) enum Verdict {
     /// No row matches.
     Never,
     /// Some may.
@@ -49,7 +49,7 @@ pub enum Verdict {
 
 /// Judges `predicate` over `rows` rows. `evidence` gives what is known of a column, `None` if
 /// nothing.
-pub fn verdict<'a>(
+pub(crate) fn verdict<'a>(
     predicate: &Predicate,
     rows: u64,
     evidence: &mut dyn FnMut(ColumnId) -> Option<Evidence<'a>>,
@@ -69,7 +69,7 @@ pub fn verdict<'a>(
 
 /// What showed that no row matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cause {
+pub(crate) enum Cause {
     /// Least and greatest values.
     Bounds,
     /// The numbers of rows and nulls alone.
@@ -78,7 +78,7 @@ pub enum Cause {
 
 /// The first part of a conjunction that no row can meet, and what showed it; `None` if some row may
 /// meet them all.
-pub fn ruled_out<'a>(
+pub(crate) fn ruled_out<'a>(
     predicate: &Predicate,
     rows: u64,
     evidence: &mut dyn FnMut(ColumnId) -> Option<Evidence<'a>>,
@@ -107,7 +107,7 @@ pub fn ruled_out<'a>(
 }
 
 /// Every outcome that a row may have.
-pub fn outcomes<'a>(
+pub(crate) fn outcomes<'a>(
     predicate: &Predicate,
     evidence: &mut dyn FnMut(ColumnId) -> Option<Evidence<'a>>,
 ) -> Outcomes {
@@ -254,7 +254,7 @@ fn normal(value: Scalar) -> Scalar {
 
 /// A value of `from` as one of `to`, by a map that never exchanges the order of two values; `None`
 /// where there is no such map or the result does not exist.
-pub fn widened(value: &Scalar, from: &DataType, to: &DataType) -> Option<Scalar> {
+pub(crate) fn widened(value: &Scalar, from: &DataType, to: &DataType) -> Option<Scalar> {
     use DataType::{Date, Decimal, Float32, Float64, Time, Timestamp};
     if from == to {
         return Some(value.clone());
@@ -289,7 +289,7 @@ pub fn widened(value: &Scalar, from: &DataType, to: &DataType) -> Option<Scalar>
 }
 
 /// Whether every value of `from` has its own in `to`, so that comparing there is comparing here.
-pub fn widens(from: &DataType, to: &DataType) -> bool {
+pub(crate) fn widens(from: &DataType, to: &DataType) -> bool {
     let zero = match from {
         DataType::Float32 | DataType::Float64 => Scalar::Float(0.0),
         DataType::Utf8 | DataType::Binary => Scalar::Bytes(Box::default()),

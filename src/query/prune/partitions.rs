@@ -19,7 +19,7 @@ use crate::model::{ColumnId, DataType, PartitionKey};
 use crate::store::SegmentEntry;
 
 /// The number of a partition key as the column of a predicate.
-pub fn key_column(key: usize) -> ColumnId {
+pub(crate) fn key_column(key: usize) -> ColumnId {
     ColumnId(u32::try_from(key).unwrap_or(u32::MAX))
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn one(values: &ArrayRef, row: usize, data_type: &DataType) -> Result
 mod tests {
     use super::*;
     use crate::expr::{Comparison, Operand};
-    use crate::ingest::partition::NULL_PARTITION;
+    use crate::ingest::partition::path::NULL_PARTITION;
     use crate::model::Scalar;
 
     #[test]

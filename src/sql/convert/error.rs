@@ -13,12 +13,20 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use crate::error::Error;
 
 /// One of our errors on its way through DataFusion's operators.
-pub(crate) fn external(error: Error) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
+impl From<Error> for DataFusionError {
+    fn from(error: Error) -> Self {
+        DataFusionError::External(Box::new(error))
+    }
 }
 
 /// The error of a statement as one of our kinds.
-pub(crate) fn from_datafusion(error: DataFusionError) -> Error {
+impl From<DataFusionError> for Error {
+    fn from(error: DataFusionError) -> Self {
+        from_datafusion(error)
+    }
+}
+
+fn from_datafusion(error: DataFusionError) -> Error {
     use DataFusionError as D;
     match error {
         D::External(inner) => from_boxed(inner),
@@ -52,7 +60,8 @@ fn from_boxed(inner: Box<dyn std::error::Error + Send + Sync>) -> Error {
     }
 }
 
-fn from_arrow(error: ArrowError) -> Error {
+/// What Arrow refused while a statement ran, as one of our kinds.
+pub(crate) fn from_arrow(error: ArrowError) -> Error {
     match error {
         ArrowError::ExternalError(inner) => from_boxed(inner),
         ArrowError::IoError(_, source) => Error::Io { path: PathBuf::from("query"), source },

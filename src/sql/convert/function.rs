@@ -7,13 +7,13 @@ use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_expr::PhysicalExpr;
 
-use super::error::from_datafusion;
+use super::error::from_arrow;
 use crate::error::{Error, Result};
 use crate::expr::Function;
 
 /// A physical expression over the columns of a schema.
 #[derive(Debug)]
-pub(crate) struct Compiled {
+pub(crate) struct PhysicalFunction {
     physical: Arc<dyn PhysicalExpr>,
     /// The inputs in order, then the results of the parts. All are nullable: functions are tried on
     /// null and on values that no row has, even where the table forbids them.
@@ -24,19 +24,19 @@ pub(crate) struct Compiled {
     data_type: DataType,
 }
 
-impl Compiled {
+impl PhysicalFunction {
     pub(crate) fn new(physical: Arc<dyn PhysicalExpr>, schema: &Schema) -> DataFusionResult<Self> {
         let data_type = physical.data_type(schema)?;
         let nullable = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
         let schema =
             Arc::new(Schema::new(schema.fields().iter().map(nullable).collect::<Vec<FieldRef>>()));
-        Ok(Compiled { physical, schema, parts: Vec::new(), data_type })
+        Ok(PhysicalFunction { physical, schema, parts: Vec::new(), data_type })
     }
 
     /// Lets functions of one input compute the last columns of the schema. Each comes with the
     /// index of its input.
     pub(crate) fn with_parts(self, parts: Vec<(usize, Arc<dyn Function>)>) -> Self {
-        Compiled { parts, ..self }
+        PhysicalFunction { parts, ..self }
     }
 
     pub(crate) fn data_type(&self) -> &DataType {
@@ -44,7 +44,7 @@ impl Compiled {
     }
 }
 
-impl Function for Compiled {
+impl Function for PhysicalFunction {
     fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let mut columns = inputs.to_vec();
@@ -55,15 +55,15 @@ impl Function for Compiled {
             columns.push(part.evaluate(std::slice::from_ref(input), rows)?);
         }
         let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options);
-        let batch = batch.map_err(|error| from_datafusion(error.into()))?;
-        let value = self.physical.evaluate(&batch).map_err(from_datafusion)?;
-        let values = value.into_array(rows).map_err(from_datafusion)?;
+        let batch = batch.map_err(from_arrow)?;
+        let value = self.physical.evaluate(&batch)?;
+        let values = value.into_array(rows)?;
         if *values.data_type() == self.data_type {
             return Ok(values);
         }
         // After simplification, round() of a decimal may have another scale than when the type of a
         // CASE around it was determined.
-        arrow_cast::cast(&values, &self.data_type).map_err(|error| from_datafusion(error.into()))
+        arrow_cast::cast(&values, &self.data_type).map_err(from_arrow)
     }
 }
 
@@ -79,12 +79,12 @@ mod tests {
     fn columns_that_are_never_null_are_evaluated_on_null() {
         let schema = Schema::new(vec![Field::new("a", DataType::Int32, false)]);
         let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new("a", 0));
-        let compiled = Compiled::new(Arc::clone(&column), &schema).unwrap();
+        let compiled = PhysicalFunction::new(Arc::clone(&column), &schema).unwrap();
         assert_eq!(
             compiled.evaluate(&[new_null_array(&DataType::Int32, 2)], 2).unwrap().null_count(),
             2
         );
-        let is_null = Compiled::new(Arc::new(IsNullExpr::new(column)), &schema).unwrap();
+        let is_null = PhysicalFunction::new(Arc::new(IsNullExpr::new(column)), &schema).unwrap();
         let found =
             is_null.evaluate(&[Arc::new(Int32Array::from(vec![Some(1), None]))], 2).unwrap();
         assert_eq!(found.to_data(), BooleanArray::from(vec![false, true]).to_data());

@@ -9,8 +9,8 @@ mod scalar;
 mod statistics;
 
 pub(crate) use arithmetic::to_arithmetic;
-pub(crate) use error::{external, from_datafusion, listed, suggestion};
-pub(crate) use function::Compiled;
+pub(crate) use error::{from_arrow, listed, suggestion};
+pub(crate) use function::PhysicalFunction;
 pub(crate) use predicate::{KeyOperand, to_key_predicate, to_predicate};
 pub(crate) use scalar::to_scalar;
 pub(crate) use statistics::to_statistics;

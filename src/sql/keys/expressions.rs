@@ -12,9 +12,10 @@ use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 use datafusion::physical_expr::utils::{collect_columns, reassign_expr_columns};
 
 use crate::error::{Error, Result};
-use crate::ingest::partition::{self, Compile};
+use crate::expr::{Expression, Traits};
+use crate::ingest::partition::Compile;
 use crate::model::Column;
-use crate::sql::convert::{Compiled, from_datafusion};
+use crate::sql::convert::{PhysicalFunction, from_arrow};
 use crate::sql::functions::dates;
 use crate::sql::rules::lists;
 use crate::sql::rules::opaque;
@@ -55,12 +56,12 @@ impl std::fmt::Debug for SqlExpressions {
 }
 
 impl Compile for SqlExpressions {
-    fn compile(&self, expression: &str, columns: &[Column]) -> Result<partition::Compiled> {
+    fn compile(&self, expression: &str, columns: &[Column]) -> Result<Expression> {
         let fields = columns
             .iter()
             .map(|column| Field::new(&*column.name, column.data_type.to_arrow(), true));
         let schema = ArrowSchema::new(fields.collect::<Vec<_>>());
-        let schema = DFSchema::try_from(schema).map_err(from_datafusion)?;
+        let schema = DFSchema::try_from(schema)?;
         Ok(self.simplified(expression, &schema)?.1)
     }
 }
@@ -71,17 +72,14 @@ impl SqlExpressions {
         &self,
         expression: &str,
         schema: &DFSchema,
-    ) -> Result<(Expr, partition::Compiled)> {
+    ) -> Result<(Expr, Expression)> {
         let dialect = self.state.config_options().sql_parser.dialect;
         let mut parsed = dialect::parse_expression(expression, dialect)?;
         function_aliases::translate(&mut parsed.expr);
         precedence::correct(&mut parsed.expr);
         quantified::as_lists(&mut parsed.expr);
         zones::rewrite_at_time_zone(&mut parsed.expr);
-        let logical = self
-            .state
-            .create_logical_expr_from_sql_expr(parsed, schema)
-            .map_err(from_datafusion)?;
+        let logical = self.state.create_logical_expr_from_sql_expr(parsed, schema)?;
         if logical.is_volatile() {
             return Err(Error::InvalidInput(format!(
                 "'{expression}' is not the same each time it is computed, so it cannot say where \
@@ -98,7 +96,7 @@ pub(in crate::sql) fn compile(
     expression: Expr,
     schema: &DFSchema,
     state: &SessionState,
-) -> Result<partition::Compiled> {
+) -> Result<Expression> {
     compile_simplified(simplify_statement_expr(expression, schema, state)?, schema, state)
 }
 
@@ -108,12 +106,10 @@ pub(in crate::sql) fn simplify_statement_expr(
     schema: &DFSchema,
     state: &SessionState,
 ) -> Result<Expr> {
-    let prepared = || {
-        let expression = rounding::mark_casts(expression, schema)?.data;
-        let expression = decimals::unify_numbers(expression, schema)?.data;
-        Ok(times::write_out_texts(expression, schema)?.data)
-    };
-    simplify(prepared().map_err(from_datafusion)?, schema, state)
+    let expression = rounding::mark_casts(expression, schema)?.data;
+    let expression = decimals::unify_numbers(expression, schema)?.data;
+    let expression = times::write_out_texts(expression, schema)?.data;
+    simplify(expression, schema, state)
 }
 
 /// Simplifies an expression that keys of partitions may have.
@@ -124,7 +120,7 @@ fn simplify(expression: Expr, schema: &DFSchema, state: &SessionState) -> Result
         .with_query_execution_start_time(state.execution_props().query_execution_start_time)
         .build();
     let simplifier = ExprSimplifier::new(context);
-    apply_rules(expression, schema, &simplifier).map_err(from_datafusion)
+    Ok(apply_rules(expression, schema, &simplifier)?)
 }
 
 /// Applies the analyzer rules of a session to an expression, and simplifies it.
@@ -149,16 +145,22 @@ fn compile_simplified(
     expression: Expr,
     schema: &DFSchema,
     state: &SessionState,
-) -> Result<partition::Compiled> {
-    let physical = state.create_physical_expr(expression, schema).map_err(from_datafusion)?;
+) -> Result<Expression> {
+    let text = expression.to_string().into();
+    let physical = state.create_physical_expr(expression, schema)?;
     let mut inputs: Vec<usize> =
         collect_columns(&physical).iter().map(|column| column.index()).collect();
     inputs.sort_unstable();
-    let schema =
-        schema.as_arrow().project(&inputs).map_err(|error| from_datafusion(error.into()))?;
+    let schema = schema.as_arrow().project(&inputs).map_err(from_arrow)?;
     let schema = Arc::new(schema);
-    let physical = reassign_expr_columns(physical, &schema).map_err(from_datafusion)?;
-    let compiled = Compiled::new(physical, &schema).map_err(from_datafusion)?;
-    let data_type = compiled.data_type().clone();
-    Ok(partition::Compiled { inputs, function: Some(Arc::new(compiled)), data_type })
+    let physical = reassign_expr_columns(physical, &schema)?;
+    let function = PhysicalFunction::new(physical, &schema)?;
+    Ok(Expression {
+        inputs,
+        data_type: function.data_type().clone(),
+        function: Some(Arc::new(function)),
+        traits: Traits::default(),
+        choice: None,
+        text,
+    })
 }

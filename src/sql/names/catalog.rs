@@ -16,7 +16,7 @@ use datafusion::logical_expr::TableType;
 use datafusion::sql::parser::Statement;
 
 use crate::error::{Error, Result};
-use crate::sql::convert::{external, listed, suggestion};
+use crate::sql::convert::{listed, suggestion};
 use crate::sql::names::files;
 use crate::sql::names::lock;
 use crate::sql::names::parameters::Parameters;
@@ -338,7 +338,7 @@ impl SchemaProvider for Tables {
     }
 
     async fn table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
-        self.find(name).await.map_err(external)
+        Ok(self.find(name).await?)
     }
 
     async fn table_type(&self, name: &str) -> DataFusionResult<Option<TableType>> {
@@ -357,10 +357,9 @@ impl SchemaProvider for Tables {
 
     fn deregister_table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
         let removed = self.forget(name);
-        if removed.is_none() && self.stored_name(name).map_err(external)?.is_some() {
-            return Err(external(Error::InvalidInput(format!(
-                "{name} is a table of the store, not a view"
-            ))));
+        if removed.is_none() && self.stored_name(name)?.is_some() {
+            let what = format!("{name} is a table of the store, not a view");
+            return Err(Error::InvalidInput(what).into());
         }
         Ok(removed)
     }

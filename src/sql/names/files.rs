@@ -23,8 +23,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
-use crate::error::{Error, Result};
-use crate::sql::convert::from_datafusion;
+use crate::error::{Error, IoResult, Result};
 use crate::sql::names::text::TextTable;
 
 /// The bytes of a path that are written as `%XX` in its address.
@@ -95,7 +94,7 @@ pub(crate) async fn open(
             Arc::new(ListingTable::try_new(config.with_schema(schema))?);
         if kind == Kind::Arrow { without_dictionaries(table) } else { Ok(table) }
     };
-    listed.await.map(Some).map_err(|error| with_file_name(name, from_datafusion(error)))
+    listed.await.map(Some).map_err(|error| with_file_name(name, error.into()))
 }
 
 /// Casts dictionary columns of a table to their value type. The dictionaries of an Arrow file may
@@ -146,7 +145,7 @@ fn expand(name: &str) -> Result<Vec<PathBuf>> {
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).map_err(|error| Error::io(path, error))
+    std::path::absolute(path).with_path(path)
 }
 
 /// The URL of a file, with all special characters escaped.

@@ -20,7 +20,6 @@ use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::sql::parser::Statement;
 
 use crate::error::{Error, Result};
-use crate::sql::convert::from_datafusion;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::provider::store_provider;
 use crate::sql::run::table::StoreTable;
@@ -52,17 +51,16 @@ impl Definition {
     ) -> Result<Arc<dyn TableProvider>> {
         let plan =
             assignments::plan(state, &self.statement, &mut WildcardExpander::default()).await;
-        let mut plan = plan.map_err(from_datafusion)?;
+        let mut plan = plan?;
         if !self.parameters.is_empty() {
-            plan =
-                plan.with_param_values(self.parameters.to_datafusion()).map_err(from_datafusion)?;
+            plan = plan.with_param_values(self.parameters.to_datafusion())?;
         }
         let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = plan else {
             return Err(Error::Unsupported(
                 "the statement of a view does not create a view".into(),
             ));
         };
-        let coerced = coerced(Arc::unwrap_or_clone(view.input)).map_err(from_datafusion)?;
+        let coerced = coerced(Arc::unwrap_or_clone(view.input))?;
         Ok(Arc::new(ViewTable::new(coerced, view.definition)))
     }
 }
@@ -112,6 +110,6 @@ pub(in crate::sql) fn scans_newest(
             TreeNodeRecursion::Stop
         })
     });
-    visited.map_err(from_datafusion)?;
+    visited?;
     all
 }

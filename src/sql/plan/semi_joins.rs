@@ -9,61 +9,37 @@ use std::sync::Arc;
 
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{Column, JoinType};
-use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Aggregate, Expr, Join, LogicalPlan};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
 use crate::sql::run::provider::store_provider;
+use crate::sql::walks::Rewritten;
 
 /// How often values must repeat. For keys that rarely repeat, the join is as fast as the grouping.
 const MIN_REPEATS: u64 = 16;
 
-#[derive(Debug)]
-pub(in crate::sql) struct EachKeyOnce;
-
-impl OptimizerRule for EachKeyOnce {
-    fn name(&self) -> &'static str {
-        "each_key_once"
+pub(in crate::sql) fn each_key_once(node: LogicalPlan) -> Rewritten<LogicalPlan> {
+    let LogicalPlan::Join(join) = node else { return Ok(Transformed::no(node)) };
+    let keys =
+        |side: fn(&(Expr, Expr)) -> &Expr| join.on.iter().map(side).cloned().collect::<Vec<Expr>>();
+    let (input, keys) = match join.join_type {
+        _ if join.filter.is_some() => return Ok(Transformed::no(LogicalPlan::Join(join))),
+        JoinType::LeftSemi | JoinType::LeftAnti => (&join.right, keys(|(_, right)| right)),
+        JoinType::RightSemi | JoinType::RightAnti => (&join.left, keys(|(left, _)| left)),
+        _ => return Ok(Transformed::no(LogicalPlan::Join(join))),
+    };
+    let Some(columns) = keys.iter().map(Expr::try_as_col).collect::<Option<Vec<&Column>>>() else {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
+    };
+    if columns.is_empty() || !columns.iter().all(|column| repeats(input, column, columns.len())) {
+        return Ok(Transformed::no(LogicalPlan::Join(join)));
     }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::TopDown)
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _: &dyn OptimizerConfig,
-    ) -> DataFusionResult<Transformed<LogicalPlan>> {
-        let LogicalPlan::Join(join) = plan else { return Ok(Transformed::no(plan)) };
-        let keys = |side: fn(&(Expr, Expr)) -> &Expr| {
-            join.on.iter().map(side).cloned().collect::<Vec<Expr>>()
-        };
-        let (input, keys) = match join.join_type {
-            _ if join.filter.is_some() => return Ok(Transformed::no(LogicalPlan::Join(join))),
-            JoinType::LeftSemi | JoinType::LeftAnti => (&join.right, keys(|(_, right)| right)),
-            JoinType::RightSemi | JoinType::RightAnti => (&join.left, keys(|(left, _)| left)),
-            _ => return Ok(Transformed::no(LogicalPlan::Join(join))),
-        };
-        let Some(columns) = keys.iter().map(Expr::try_as_col).collect::<Option<Vec<&Column>>>()
-        else {
-            return Ok(Transformed::no(LogicalPlan::Join(join)));
-        };
-        if columns.is_empty() || !columns.iter().all(|column| repeats(input, column, columns.len()))
-        {
-            return Ok(Transformed::no(LogicalPlan::Join(join)));
-        }
-        let grouped = Arc::new(LogicalPlan::Aggregate(Aggregate::try_new(
-            Arc::clone(input),
-            keys,
-            Vec::new(),
-        )?));
-        let (left, right) = match join.join_type {
-            JoinType::LeftSemi | JoinType::LeftAnti => (join.left, grouped),
-            _ => (grouped, join.right),
-        };
-        Ok(Transformed::yes(LogicalPlan::Join(Join { left, right, ..join })))
-    }
+    let grouped =
+        Arc::new(LogicalPlan::Aggregate(Aggregate::try_new(Arc::clone(input), keys, Vec::new())?));
+    let (left, right) = match join.join_type {
+        JoinType::LeftSemi | JoinType::LeftAnti => (join.left, grouped),
+        _ => (grouped, join.right),
+    };
+    Ok(Transformed::yes(LogicalPlan::Join(Join { left, right, ..join })))
 }
 
 /// Whether a column comes from a table of the store, and has so few values that those of `keys`

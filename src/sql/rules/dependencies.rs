@@ -7,7 +7,7 @@
 //! other dependencies here, since tables of a store have no primary keys.
 //!
 //! Where this stands on the road of a query: [`OwnKeys`] is the first analyzer rule, and removes
-//! keys that the statement does not have; [`ForgetDependencies`] runs before the logical rules that
+//! keys that the statement does not have; [`forget`] runs before the logical rules that
 //! are misled.
 
 use std::collections::HashSet;
@@ -20,7 +20,7 @@ use datafusion::common::{
 };
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Aggregate, Expr, LogicalPlan};
-use datafusion::optimizer::{AnalyzerRule, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::walks::{rewrite_nodes, rewrite_plan};
 
@@ -136,25 +136,7 @@ fn without_added_keys(
     }
 }
 
-/// Removes all dependencies from a plan of aggregates over aggregates.
-#[derive(Debug)]
-pub(in crate::sql) struct ForgetDependencies;
-
-impl OptimizerRule for ForgetDependencies {
-    fn name(&self) -> &'static str {
-        "forget_dependencies"
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _: &dyn OptimizerConfig,
-    ) -> DataFusionResult<Transformed<LogicalPlan>> {
-        forget(plan)
-    }
-}
-
-/// Removes the dependencies of a plan, if they may be wrong.
+/// Removes all dependencies from a plan of aggregates over aggregates, if they may be wrong.
 pub(in crate::sql) fn forget(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
     if !is_misled(&plan)? {
         return Ok(Transformed::no(plan));

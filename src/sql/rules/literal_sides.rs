@@ -9,34 +9,15 @@
 
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::Transformed;
-use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan};
-use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 
-use crate::sql::walks::{is_comparison, rewrite_up, rewrite_where};
+use crate::sql::walks::{Rewritten, is_comparison, rewrite_up, rewrite_where};
 
 /// The rule after which this one runs.
 pub(in crate::sql) const RUNS_AFTER: &str = "simplify_expressions";
 
-#[derive(Debug)]
-pub(in crate::sql) struct LiteralsRight;
-
-impl OptimizerRule for LiteralsRight {
-    fn name(&self) -> &'static str {
-        "literals_right"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::TopDown)
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _: &dyn OptimizerConfig,
-    ) -> DataFusionResult<Transformed<LogicalPlan>> {
-        rewrite_where(plan, needs_rewrite, |expr, _| rewrite_up(expr, |expr| Ok(rewritten(expr))))
-    }
+pub(in crate::sql) fn literals_right(node: LogicalPlan) -> Rewritten<LogicalPlan> {
+    rewrite_where(node, needs_rewrite, |expr, _| rewrite_up(expr, |expr| Ok(rewritten(expr))))
 }
 
 fn needs_rewrite(expr: &Expr) -> bool {

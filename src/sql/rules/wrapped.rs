@@ -1,4 +1,4 @@
-//! DataFusion's rules with code of ours around them.
+//! Logical rules made of functions, and DataFusion's rules with code of ours around them.
 //!
 //! Where this stands on the road of a query: in the place of the rule that is wrapped. A wrapped
 //! rule keeps its name and its other properties; only what it does to a plan goes through us.
@@ -16,6 +16,44 @@ use datafusion::physical_plan::ExecutionPlan;
 
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
+
+/// What a logical rule does to a plan, or to one node of it.
+type Rewrite = fn(LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>>;
+
+#[derive(Debug)]
+struct Rewriting {
+    name: &'static str,
+    order: Option<ApplyOrder>,
+    rewrite: Rewrite,
+}
+
+/// A logical rule that rewrites each node of a plan, from the root.
+pub(in crate::sql) fn each_node(name: &'static str, rewrite: Rewrite) -> LogicalRule {
+    Arc::new(Rewriting { name, order: Some(ApplyOrder::TopDown), rewrite })
+}
+
+/// A logical rule that rewrites a plan as a whole.
+pub(in crate::sql) fn whole_plan(name: &'static str, rewrite: Rewrite) -> LogicalRule {
+    Arc::new(Rewriting { name, order: None, rewrite })
+}
+
+impl OptimizerRule for Rewriting {
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn apply_order(&self) -> Option<ApplyOrder> {
+        self.order
+    }
+
+    fn rewrite(
+        &self,
+        plan: LogicalPlan,
+        _: &dyn OptimizerConfig,
+    ) -> DataFusionResult<Transformed<LogicalPlan>> {
+        (self.rewrite)(plan)
+    }
+}
 
 struct Wrapped<R, F> {
     rule: R,

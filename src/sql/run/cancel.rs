@@ -7,7 +7,7 @@ use futures::future::{Either, select};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, IoResult, Result};
 
 /// The worker threads. Dropping them waits for nothing: a task in the middle of a block ends by
 /// itself.
@@ -21,7 +21,7 @@ impl Workers {
             .thread_name("sty-worker")
             .build()
             .map(|runtime| Workers(Some(runtime)))
-            .map_err(|source| Error::io("worker threads", source))
+            .with_path("worker threads")
     }
 
     /// Runs `work` on this thread, and what it spawns on the workers, unless the session is

@@ -36,7 +36,7 @@ use datafusion::scalar::ScalarValue;
 
 use crate::expr::{Expression, Traits};
 use crate::query::Condition;
-use crate::sql::convert::{Compiled, to_predicate};
+use crate::sql::convert::{PhysicalFunction, to_predicate};
 use crate::sql::run::table::StoreTable;
 use crate::sql::walks::is_comparison;
 
@@ -146,7 +146,7 @@ fn condition(
     inputs.sort_unstable();
     let schema = Arc::new(schema.project(&inputs)?);
     let physical = reassign_expr_columns(Arc::clone(part), &schema)?;
-    let compiled = Compiled::new(physical, &schema)?;
+    let compiled = PhysicalFunction::new(physical, &schema)?;
     let expression = Expression {
         inputs,
         data_type: compiled.data_type().clone(),
@@ -174,7 +174,7 @@ fn says_something(part: &Arc<dyn PhysicalExpr>, schema: &Schema) -> DataFusionRe
 /// would not do: what is said here of a CASE may be false where the CASE is null.
 fn passes(part: &Arc<dyn PhysicalExpr>) -> Expr {
     let Some(case) = part.downcast_ref::<CaseExpr>() else { return logical(part) };
-    // A join has one for each part of its keys: at least one of the results is true, whichever.
+    // A join has a result for each part of its keys, and at least one of them is true.
     let results = case.when_then_expr().iter().map(|(_, then)| then).chain(case.else_expr());
     let any = results.map(logical).reduce(Expr::or);
     any.map_or_else(unknown, |any| any.and(unknown()))

@@ -16,22 +16,20 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::query::slice::SLICE_ROWS;
 use crate::query::{self, Condition, Fragment, OrderBy, Recorder, run};
-use crate::sql::convert::from_datafusion;
 use crate::sql::run::cancel::Canceller;
+use crate::sql::run::coalesce;
 use crate::sql::run::generate::{Output, generate};
-use crate::sql::run::held::Held;
+use crate::sql::run::leaf::{leaf_methods, leaf_properties};
 use crate::sql::run::settings::Settings;
 use crate::sql::run::statistics::{StoreOperator, Timed, with_counters};
 use crate::sql::run::table::StoreTable;
@@ -87,22 +85,11 @@ impl FragmentExec {
         engine: Arc<Engine>,
         order: Option<LexOrdering>,
     ) -> Self {
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new_with_orderings(Arc::clone(&fragment.schema), order),
-            Partitioning::UnknownPartitioning(1),
-            EmissionType::Final,
-            Boundedness::Bounded,
-        );
+        let schema = Arc::clone(&fragment.schema);
+        let rows = EquivalenceProperties::new_with_orderings(schema, order);
+        let properties = leaf_properties(rows, 1, EmissionType::Final);
         let metrics = ExecutionPlanMetricsSet::new();
-        let recorder = Arc::default();
-        FragmentExec {
-            fragment,
-            table,
-            engine,
-            properties: Arc::new(properties),
-            metrics,
-            recorder,
-        }
+        FragmentExec { fragment, table, engine, properties, metrics, recorder: Arc::default() }
     }
 
     /// What it has done so far.
@@ -162,27 +149,7 @@ impl ExecutionPlan for FragmentExec {
         "StoreFragment"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
-    ) -> DataFusionResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
+    leaf_methods!(no expressions);
 
     /// Nothing is kept between runs.
     fn reset_state(self: Arc<Self>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
@@ -268,10 +235,11 @@ impl Run {
             let _timer = self.baseline.elapsed_compute().timer();
             run::run(&self.fragment, self.table.snapshot(), &context)?
         };
-        let mut held = Held::default();
+        let mut coalescer = coalesce::coalescer(&self.fragment.schema);
         loop {
             for batch in std::mem::take(&mut answer.batches) {
-                for full in held.push(self.checked(batch)?)?.into_iter().flatten() {
+                coalesce::push(&mut coalescer, self.checked(batch)?)?;
+                while let Some(full) = coalescer.next_completed_batch() {
                     self.out(&full, &output).await;
                 }
             }
@@ -281,7 +249,7 @@ impl Run {
             }
             drop(timer);
         }
-        if let Some(last) = held.take()? {
+        if let Some(last) = coalesce::finish(&mut coalescer)? {
             self.out(&last, &output).await;
         }
         Ok(())
@@ -303,7 +271,7 @@ impl Run {
                 self.most
             )));
         }
-        self.memory.try_grow(bytes).map_err(from_datafusion)?;
+        self.memory.try_grow(bytes)?;
         self.recorder.update(|sum| sum.memory = sum.memory.max(self.memory.size() as u64));
         Ok(())
     }

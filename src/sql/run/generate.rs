@@ -13,7 +13,6 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::Stream;
 
 use crate::error::Result;
-use crate::sql::convert::external;
 
 /// Where a generator puts its batches.
 #[derive(Clone, Default)]
@@ -72,7 +71,7 @@ impl<F: Future<Output = Result<()>>> Stream for Generated<F> {
             },
             Poll::Ready(done) => {
                 self.running = None;
-                Poll::Ready(done.err().map(|error| Err(external(error))))
+                Poll::Ready(done.err().map(|error| Err(error.into())))
             }
         }
     }

@@ -29,7 +29,7 @@ pub(crate) struct StoreProvider {
 }
 
 /// The filter that a scan has taken over.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Conditions {
     /// The columns that expressions name by position.
     pub(crate) columns: Vec<Column>,

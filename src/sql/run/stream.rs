@@ -11,7 +11,6 @@ use datafusion::physical_plan::ExecutionPlan;
 use futures::StreamExt;
 
 use crate::error::Result;
-use crate::sql::convert::from_datafusion;
 use crate::sql::run::cancel::{Canceller, Workers};
 use crate::sql::run::report::Statistics;
 
@@ -87,7 +86,7 @@ impl Iterator for BatchStream {
                 self.rows += batch.num_rows() as u64;
                 return Some(Ok(batch));
             }
-            Ok(Some(Err(error))) => Some(Err(from_datafusion(error))),
+            Ok(Some(Err(error))) => Some(Err(error.into())),
             Ok(None) => None,
             Err(error) => Some(Err(error)),
         };

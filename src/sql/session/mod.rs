@@ -27,7 +27,6 @@ use crate::error::{Error, Result};
 use crate::ingest::arrange::Arrange;
 use crate::ingest::load::LoadOptions;
 use crate::maintain::ModifyOptions;
-use crate::sql::convert::from_datafusion;
 use crate::sql::functions::aggregates;
 use crate::sql::functions::dates;
 use crate::sql::functions::lead;
@@ -122,7 +121,7 @@ impl Session {
             .threads
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
         let catalog = MemoryCatalogProvider::new();
-        catalog.register_schema(SCHEMA, Arc::clone(&tables) as _).map_err(from_datafusion)?;
+        catalog.register_schema(SCHEMA, Arc::clone(&tables) as _)?;
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
         let canceller = Canceller::default();
@@ -139,9 +138,9 @@ impl Session {
             .with_type_planner(Arc::new(SqlTypes))
             .build();
         let mut context = SessionContext::new_with_state(state);
-        context.register_expr_planner(Arc::new(IntervalArithmetic)).map_err(from_datafusion)?;
-        context.register_expr_planner(Arc::new(DecimalArithmetic)).map_err(from_datafusion)?;
-        context.register_expr_planner(Arc::new(TimeOfDayComparison)).map_err(from_datafusion)?;
+        context.register_expr_planner(Arc::new(IntervalArithmetic))?;
+        context.register_expr_planner(Arc::new(DecimalArithmetic))?;
+        context.register_expr_planner(Arc::new(TimeOfDayComparison))?;
         dates::functions().for_each(|function| context.register_udf(function));
         aggregates::functions().for_each(|function| context.register_udaf(function));
         lead::functions().into_iter().for_each(|function| context.register_udwf(function));
@@ -223,8 +222,7 @@ impl Session {
         started: Instant,
     ) -> Result<BatchStream> {
         let context = self.task_context(timed || plan.is::<AnalyzeExec>());
-        let starting =
-            async { execute_stream(Arc::clone(&plan), context).map_err(from_datafusion) };
+        let starting = async { execute_stream(Arc::clone(&plan), context) };
         let stream = self.workers.run(&self.canceller, starting)??;
         let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
         Ok(BatchStream::new(stream, plan, workers, canceller, started.elapsed()))
@@ -249,7 +247,7 @@ impl Session {
         let share = self.memory / 2;
         let reservation =
             MemoryConsumer::new("Write").register(&self.context.runtime_env().memory_pool);
-        reservation.try_grow(share.min(WRITE_BYTES) as usize).map_err(from_datafusion)?;
+        reservation.try_grow(share.min(WRITE_BYTES) as usize)?;
         let limit = Some(share).filter(|share| *share < WRITE_BYTES);
         // If the table is partitioned by expressions, these decide where rows go.
         let arrange =
@@ -332,7 +330,7 @@ fn environment(options: &SessionOptions, memory: u64) -> Result<Arc<RuntimeEnv>>
     if let Some(directory) = &options.temp_dir {
         builder = builder.with_temp_file_path(directory);
     }
-    builder.build_arc().map_err(from_datafusion)
+    Ok(builder.build_arc()?)
 }
 
 /// 70 % of the memory of the machine, or of the cgroup where that is less.

@@ -19,7 +19,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::error::{Error, Result};
-use crate::sql::convert::{from_datafusion, listed};
+use crate::sql::convert::listed;
 use crate::sql::keys::expressions;
 use crate::sql::names::lock;
 use crate::sql::names::parameters::Parameters;
@@ -180,8 +180,7 @@ impl Template {
 fn constant(value: &SqlExpr, state: &SessionState) -> Result<ScalarValue> {
     let empty = DFSchema::empty();
     let unnamed = ExprWithAlias { expr: value.clone(), alias: None };
-    let planned =
-        state.create_logical_expr_from_sql_expr(unnamed, &empty).map_err(from_datafusion)?;
+    let planned = state.create_logical_expr_from_sql_expr(unnamed, &empty)?;
     match expressions::simplify_statement_expr(planned, &empty, state)? {
         Expr::Literal(value, _) => Ok(value),
         _ => Err(Error::InvalidInput(format!(

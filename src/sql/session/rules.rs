@@ -5,15 +5,15 @@
 
 use std::sync::Arc;
 
-use crate::sql::plan::semi_joins::EachKeyOnce;
+use crate::sql::plan::semi_joins::each_key_once;
 use crate::sql::rules::decorrelate::Decorrelate;
-use crate::sql::rules::dependencies::{ForgetDependencies, MISLED, OwnKeys};
+use crate::sql::rules::dependencies::{self, MISLED, OwnKeys};
 use crate::sql::rules::empty_groups::keep_above_empty_groups;
 use crate::sql::rules::filter_projections::SelectAboveFilters;
 use crate::sql::rules::frames::FramesOfPeers;
 use crate::sql::rules::kept_limits::keep_limits;
 use crate::sql::rules::lists::UniteLists;
-use crate::sql::rules::literal_sides::{self, LiteralsRight};
+use crate::sql::rules::literal_sides::{self, literals_right};
 use crate::sql::rules::null_joins::keep_null_equal_joins;
 use crate::sql::rules::null_keys::TypedNullKeys;
 use crate::sql::rules::null_rows::ForgetAtNullRows;
@@ -24,13 +24,13 @@ use crate::sql::rules::set_operations::CountEqualRows;
 use crate::sql::rules::skipped::skip_idle;
 use crate::sql::rules::top_keys::limit_exact_keys;
 use crate::sql::rules::using::UsingBoth;
-use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule};
+use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, whole_plan};
 use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, UserCasts};
 use crate::sql::types::integer_means::ExactMeans;
 use crate::sql::types::intervals::Intervals;
 use crate::sql::types::rounding::{MarkCasts, RoundCasts};
 use crate::sql::types::times::Times;
-use crate::sql::types::zeros::{BothZeros, OneZero};
+use crate::sql::types::zeros::{OneZero, both_zeros};
 use crate::sql::types::zones::LocalTimes;
 use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
@@ -73,16 +73,16 @@ pub(in crate::sql) fn logical_rules() -> Vec<LogicalRule> {
     rules.retain(|rule| !left_out.contains(&rule.name()));
     for misled in MISLED {
         let place = rules.iter().position(|rule| rule.name() == misled).unwrap_or(rules.len());
-        rules.insert(place, Arc::new(ForgetDependencies));
+        rules.insert(place, whole_plan("forget_dependencies", dependencies::forget));
     }
     let place = rules
         .iter()
         .position(|rule| rule.name() == literal_sides::RUNS_AFTER)
         .map_or(0, |before| before + 1);
-    rules.insert(place, Arc::new(LiteralsRight));
-    rules.push(Arc::new(EachKeyOnce));
+    rules.insert(place, each_node("literals_right", literals_right));
+    rules.push(each_node("each_key_once", each_key_once));
     // The last one: by now, literals have the type of their column.
-    rules.push(Arc::new(BothZeros));
+    rules.push(each_node("both_zeros", both_zeros));
     rules
 }
 

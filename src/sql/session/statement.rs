@@ -14,7 +14,6 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 
 use crate::error::{Error, Result};
-use crate::sql::convert::from_datafusion;
 use crate::sql::names::SCHEMA;
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::parameters::Parameters;
@@ -42,9 +41,7 @@ impl Planned {
     /// The same with other names for some columns of the answer.
     fn with_names(self, names: &HashMap<String, String>) -> Result<Planned> {
         match self {
-            Planned::Answer(plan) => {
-                rewrite::restore(plan, names).map(Planned::Answer).map_err(from_datafusion)
-            }
+            Planned::Answer(plan) => Ok(Planned::Answer(rewrite::restore(plan, names)?)),
             other => Ok(other),
         }
     }
@@ -57,10 +54,10 @@ pub(super) enum Failure {
     Ours(Error),
 }
 
-impl Failure {
-    pub(super) fn into_error(self) -> Error {
-        match self {
-            Failure::DataFusion(error) => from_datafusion(error),
+impl From<Failure> for Error {
+    fn from(failure: Failure) -> Self {
+        match failure {
+            Failure::DataFusion(error) => error.into(),
             Failure::Ours(error) => error,
         }
     }
@@ -128,7 +125,7 @@ impl StatementPlanner<'_> {
             (Planned::Answer(plan), Ok(asked)) => {
                 let names: Vec<&str> =
                     asked.schema().fields().iter().map(|field| field.name().as_str()).collect();
-                rewrite::rename(plan, &names).map(Planned::Answer).map_err(from_datafusion)
+                Ok(Planned::Answer(rewrite::rename(plan, &names)?))
             }
             (planned, _) => Ok(planned),
         }
@@ -177,7 +174,7 @@ impl StatementPlanner<'_> {
             if let Ok((plan, planned)) =
                 self.plan_as_written(&attempt.statement, parameters, state, &mut stars).await
             {
-                return planned.with_names(&attempt.names(&plan).map_err(from_datafusion)?);
+                return planned.with_names(&attempt.names(&plan)?);
             }
         }
         Err(self.unresolved(state, statement, error).await)
@@ -266,7 +263,7 @@ impl StatementPlanner<'_> {
         statement: &Statement,
         error: DataFusionError,
     ) -> Error {
-        let error = from_datafusion(error);
+        let error = Error::from(error);
         if !matches!(&error, Error::InvalidInput(what) if what.contains("not found")) {
             return error;
         }

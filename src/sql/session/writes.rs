@@ -19,12 +19,12 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{CreateTable, Statement as SqlStatement};
 
 use crate::error::{Error, Result};
-use crate::sql::convert::{from_datafusion, listed};
+use crate::sql::convert::listed;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::names::views;
 use crate::sql::names::{CATALOG, SCHEMA};
 use crate::sql::run::provider::StoreProvider;
-use crate::sql::session::statement::{Failure, Planned, StatementPlanner, refuse};
+use crate::sql::session::statement::{Planned, StatementPlanner, refuse};
 use crate::sql::write::{
     Create, Write, already_exists, assignments, create_table, empty_answer, required_columns,
     table_columns,
@@ -34,7 +34,7 @@ use crate::store::check_name;
 impl StatementPlanner<'_> {
     /// The plan that gives the rows to be stored.
     async fn rows(&self, plan: &LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
-        self.context.state().create_physical_plan(plan).await.map_err(from_datafusion)
+        Ok(self.context.state().create_physical_plan(plan).await?)
     }
 
     pub(super) async fn create(
@@ -70,7 +70,7 @@ impl StatementPlanner<'_> {
         let alone = SqlStatement::CreateTable(CreateTable { query: None, ..parsed.clone() });
         let plan =
             self.context.state().statement_to_plan(Statement::Statement(Box::new(alone))).await;
-        match plan.map_err(from_datafusion)? {
+        match plan? {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
                 Ok(create.input.schema().as_arrow().clone())
             }
@@ -95,7 +95,7 @@ impl StatementPlanner<'_> {
                 );
             }
         }
-        let provider = source_as_provider(&statement.target).map_err(from_datafusion)?;
+        let provider = source_as_provider(&statement.target)?;
         let Some(provider) = provider.downcast_ref::<StoreProvider>() else {
             return Err(Error::InvalidInput(format!(
                 "{name} is not a table of the store: no rows can be added to it"
@@ -111,7 +111,7 @@ impl StatementPlanner<'_> {
             table: snapshot.table_name().to_owned(),
             create: None,
             columns: snapshot.schema().clone(),
-            rows: Some(self.rows(&rows.map_err(from_datafusion)?).await?),
+            rows: Some(self.rows(&rows?).await?),
         })))
     }
 
@@ -124,15 +124,12 @@ impl StatementPlanner<'_> {
         state: &SessionState,
     ) -> Result<Planned> {
         let name = stored_name(&view.name)?.to_owned();
-        let names = state.resolve_table_references(statement).map_err(from_datafusion)?;
+        let names = state.resolve_table_references(statement)?;
         let names: Vec<String> = names.iter().map(|name| name.table().to_owned()).collect();
         self.tables.check_acyclic(&name, &names)?;
-        let input = views::coerced(Arc::unwrap_or_clone(view.input)).map_err(from_datafusion)?;
+        let input = views::coerced(Arc::unwrap_or_clone(view.input))?;
         let view = CreateView { input: Arc::new(input), ..view };
-        let planned = self
-            .run(LogicalPlan::Ddl(DdlStatement::CreateView(view)))
-            .await
-            .map_err(Failure::into_error)?;
+        let planned = self.run(LogicalPlan::Ddl(DdlStatement::CreateView(view))).await?;
         self.tables.define(&name, statement.clone(), parameters, names);
         Ok(planned)
     }

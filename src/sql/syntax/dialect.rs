@@ -15,7 +15,6 @@ use datafusion::sql::sqlparser::ast::ExprWithAlias;
 use datafusion::sql::sqlparser::dialect::{Dialect, DuckDbDialect, dialect_from_str};
 
 use crate::error::{Error, Result};
-use crate::sql::convert::from_datafusion;
 
 /// The dialect of this name.
 pub(in crate::sql) fn from_name(name: Name) -> Result<Box<dyn Dialect>> {
@@ -29,11 +28,11 @@ pub(in crate::sql) fn from_name(name: Name) -> Result<Box<dyn Dialect>> {
 /// Parses an expression.
 pub(in crate::sql) fn parse_expression(sql: &str, name: Name) -> Result<ExprWithAlias> {
     let dialect = from_name(name)?;
-    DFParserBuilder::new(sql)
+    let expression = DFParserBuilder::new(sql)
         .with_dialect(dialect.as_ref())
         .build()
-        .and_then(|mut parser| parser.parse_into_expr())
-        .map_err(from_datafusion)
+        .and_then(|mut parser| parser.parse_into_expr())?;
+    Ok(expression)
 }
 
 #[derive(Debug)]

@@ -7,7 +7,6 @@ use datafusion::common::config::Dialect;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 
 use crate::error::Result;
-use crate::sql::convert::from_datafusion;
 use crate::sql::syntax::placeholders::allow_names;
 use crate::sql::syntax::{
     dialect, frames, from_first, function_aliases, nesting, order_names, precedence, quantified,
@@ -28,8 +27,7 @@ pub(in crate::sql) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Stat
         .with_dialect(dialect.as_ref())
         .with_recursion_limit(MAX_NESTING)
         .build()
-        .and_then(|mut parser| parser.parse_statements())
-        .map_err(from_datafusion)?;
+        .and_then(|mut parser| parser.parse_statements())?;
     for statement in &mut statements {
         if let Some(sql) = sql_of(statement) {
             nesting::check(sql)?;

@@ -26,32 +26,15 @@ use datafusion::logical_expr::{
     BinaryExpr, ColumnarValue, Distinct, DistinctOn, Expr, ExprSchemable, LogicalPlan, Operator,
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Sort, SortExpr, Volatility, lit, when,
 };
-use datafusion::optimizer::{AnalyzerRule, ApplyOrder, OptimizerConfig, OptimizerRule};
+use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
 
 /// Adds the other zero to lists that have one.
-#[derive(Debug)]
-pub(in crate::sql) struct BothZeros;
-
-impl OptimizerRule for BothZeros {
-    fn name(&self) -> &'static str {
-        "both_zeros"
-    }
-
-    fn apply_order(&self) -> Option<ApplyOrder> {
-        Some(ApplyOrder::TopDown)
-    }
-
-    fn rewrite(
-        &self,
-        plan: LogicalPlan,
-        _: &dyn OptimizerConfig,
-    ) -> DataFusionResult<Transformed<LogicalPlan>> {
-        let lacks_zero =
-            |expr: &Expr| matches!(expr, Expr::InList(list) if missing_zero(&list.list).is_some());
-        rewrite_where(plan, lacks_zero, |expr, _| add_missing_zeros(expr))
-    }
+pub(in crate::sql) fn both_zeros(node: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
+    let lacks_zero =
+        |expr: &Expr| matches!(expr, Expr::InList(list) if missing_zero(&list.list).is_some());
+    rewrite_where(node, lacks_zero, |expr, _| add_missing_zeros(expr))
 }
 
 /// Makes DataFusion compare values where it would compare bits.

@@ -30,8 +30,7 @@ use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::ingest::assign::{LEAST_UNCERTAIN, assign, is_exact};
-use crate::model::{Column, Schema};
-use crate::sql::convert::external;
+use crate::model::{Column, DataType, Schema};
 use crate::sql::syntax::marks::{mark, unmarked};
 use crate::sql::syntax::wildcards::WildcardExpander;
 use crate::sql::types::decimals::exact_literal;
@@ -282,7 +281,7 @@ pub(in crate::sql) fn as_exact_literal(expr: Expr, column: &Column) -> Expr {
 
 /// Assigns values to a column, in exactly the Arrow type that queries see.
 fn assign_array(column: &Column, values: &arrow_array::ArrayRef) -> Result<arrow_array::ArrayRef> {
-    let array = assign(column, values).map_err(external)?;
+    let array = assign(column, values)?;
     Ok(arrow_cast::cast(&array, &column.data_type.to_arrow())?)
 }
 
@@ -306,8 +305,8 @@ impl AssignFunction {
     }
 
     fn column(&self) -> Result<Column> {
-        let data_type = self.data_type.parse().map_err(external)?;
-        let schema = Schema::from_names(vec![(self.name.as_str(), data_type)]).map_err(external)?;
+        let data_type: DataType = self.data_type.parse()?;
+        let schema = Schema::from_names(vec![(self.name.as_str(), data_type)])?;
         schema
             .columns()
             .first()

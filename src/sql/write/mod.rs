@@ -21,11 +21,10 @@ use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{ColumnOption, CreateTable, Statement as SqlStatement};
 
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::assign::assign;
 use crate::ingest::load::{LoadOptions, load_batches};
 use crate::model::{DataType, Schema};
-use crate::sql::convert::from_datafusion;
 use crate::store::writer::missing_value;
 use crate::store::{Store, TableOptions, TableWriter};
 
@@ -124,8 +123,7 @@ fn with_table_names(batch: &RecordBatch, columns: &Schema) -> Result<RecordBatch
         fields.push(Field::new(&*column.name, array.data_type().clone(), true));
         arrays.push(array);
     }
-    RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays)
-        .map_err(|error| Error::InvalidInput(error.to_string()))
+    RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays).or_invalid()
 }
 
 /// The columns of a new table, from those of a plan; `required` says by position which are NOT
@@ -215,9 +213,7 @@ pub(in crate::sql) fn row_count_answer(rows: u64) -> Result<Arc<dyn ExecutionPla
     let counts: ArrayRef = Arc::new(UInt64Array::from(vec![rows]));
     let schema: SchemaRef =
         Arc::new(ArrowSchema::new(vec![Field::new("count", counts.data_type().clone(), false)]));
-    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![counts])
-        .map_err(|error| Error::InvalidInput(error.to_string()))?;
-    let source =
-        MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None).map_err(from_datafusion)?;
+    let batch = RecordBatch::try_new(Arc::clone(&schema), vec![counts]).or_invalid()?;
+    let source = MemorySourceConfig::try_new_exec(&[vec![batch]], schema, None)?;
     Ok(source)
 }

@@ -14,14 +14,13 @@ use datafusion::logical_expr::{Expr, Filter, LogicalPlan, WriteOp};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::error::{Error, Result};
-use crate::expr::Predicate;
-use crate::ingest::partition::Compiled;
+use crate::expr::{Expression, Predicate};
 use crate::maintain::{Modification, ModifyOptions, modify};
 use crate::model::Schema;
-use crate::sql::convert::{from_datafusion, to_predicate};
+use crate::query::Condition;
 use crate::sql::keys::expressions::{SqlExpressions, compile};
-use crate::sql::run::provider::StoreProvider;
-use crate::sql::run::table::StoreTable;
+use crate::sql::plan::lower::scan_conditions;
+use crate::sql::run::provider::{Conditions, StoreProvider};
 use crate::sql::write::assignments::{as_exact_literal, without_cast};
 use crate::sql::write::row_count_answer;
 use crate::sql::write::subqueries;
@@ -48,7 +47,7 @@ impl Modify {
             WriteOp::Update => true,
             _ => return Ok(None),
         };
-        let provider = source_as_provider(&statement.target).map_err(from_datafusion)?;
+        let provider = source_as_provider(&statement.target)?;
         let Some(provider) = provider.downcast_ref::<StoreProvider>() else {
             return Err(Error::InvalidInput(format!(
                 "{} is not a table of the store: its rows cannot be changed",
@@ -83,12 +82,10 @@ impl Modify {
             }
             None => None,
         };
-        let (predicate, partitions) = match &condition {
-            Some(condition) => predicates(condition, scan, &provider.table, state),
-            None => (Predicate::And(Vec::new()), Predicate::Unknown),
+        let Conditions { columns, conditions } = match condition {
+            Some(condition) => conditions(condition, scan, schema, state)?,
+            None => Conditions::default(),
         };
-        let compiled =
-            condition.map(|condition| compile(condition, scan.schema(), state)).transpose()?;
         let set = match (is_update, new) {
             (true, Some(new)) => Some(changes(new, scan, schema, state, &memory).await?),
             (true, None) => return Err(Error::Unsupported("an UPDATE of this form".into())),
@@ -96,14 +93,8 @@ impl Modify {
         };
         let compile: Arc<dyn crate::ingest::partition::Compile> =
             Arc::new(SqlExpressions::default());
-        let modification = Modification {
-            condition: compiled,
-            predicate,
-            partitions,
-            set,
-            compile: Some(compile),
-            generation,
-        };
+        let modification =
+            Modification { columns, conditions, set, compile: Some(compile), generation };
         Ok(Some(Modify { table: name.to_owned(), schema: schema.clone(), modification, memory }))
     }
 
@@ -144,33 +135,22 @@ fn check_expression(expr: &Expr) -> Result<()> {
     Ok(())
 }
 
-/// The optimised filter as predicates for statistics and for partition keys, which can use more of
-/// it in that form.
-fn predicates(
-    condition: &Expr,
+/// The conditions on the rows, as a scan of a query has them; where the optimiser makes something
+/// else of the filter, the condition as it was written.
+fn conditions(
+    condition: Expr,
     scan: &Arc<LogicalPlan>,
-    table: &StoreTable,
+    schema: &Schema,
     state: &SessionState,
-) -> (Predicate, Predicate) {
-    let unknown = (Predicate::Unknown, Predicate::Unknown);
+) -> Result<Conditions> {
     let rows = Filter::try_new(condition.clone(), Arc::clone(scan)).map(LogicalPlan::Filter);
-    let Ok(optimised) = rows.and_then(|rows| state.optimize(&rows)) else { return unknown };
-    let (mut parts, mut partitions) = (Vec::new(), Vec::new());
-    let mut node = &optimised;
-    loop {
-        node = match node {
-            LogicalPlan::Filter(filter) => {
-                parts.push(to_predicate(&filter.predicate, table.snapshot().schema()));
-                partitions.push(table.partition_keys().predicate(&filter.predicate));
-                &filter.input
-            }
-            LogicalPlan::SubqueryAlias(alias) => &alias.input,
-            LogicalPlan::TableScan(_) => {
-                return (Predicate::And(parts), Predicate::And(partitions));
-            }
-            _ => return unknown,
-        };
+    let optimised = rows.and_then(|rows| state.optimize(&rows)).ok();
+    let props = state.execution_props();
+    if let Some(conditions) = optimised.and_then(|rows| scan_conditions(&rows, props)) {
+        return Ok(conditions);
     }
+    let written = Condition::new(compile(condition, scan.schema(), state)?, Predicate::Unknown);
+    Ok(Conditions { columns: schema.columns().to_vec(), conditions: vec![written] })
 }
 
 /// The columns that get new values, by position, with these values.
@@ -180,7 +160,7 @@ async fn changes(
     schema: &Schema,
     state: &SessionState,
     memory: &MemoryReservation,
-) -> Result<Vec<(usize, Compiled)>> {
+) -> Result<Vec<(usize, Expression)>> {
     let mut changes = Vec::new();
     for (at, expr) in new.iter().enumerate() {
         let Some(column) = schema.columns().get(at) else {

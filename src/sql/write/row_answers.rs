@@ -14,7 +14,6 @@ use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::physical_plan::collect;
 
 use crate::error::{Error, Result};
-use crate::sql::convert::from_datafusion;
 use crate::sql::syntax::row_values::ROWS;
 use crate::sql::walks::{has_part, rewrite_up};
 
@@ -52,19 +51,17 @@ impl<'a> Compared<'a> {
         let plan = LogicalPlanBuilder::from(self.rows.clone())
             .distinct()
             .and_then(|rows| rows.limit(0, Some(most.saturating_add(1))))
-            .and_then(LogicalPlanBuilder::build)
-            .map_err(from_datafusion)?;
-        let plan = state.create_physical_plan(&plan).await.map_err(from_datafusion)?;
-        let batches = collect(plan, state.task_ctx()).await.map_err(from_datafusion)?;
+            .and_then(LogicalPlanBuilder::build)?;
+        let plan = state.create_physical_plan(&plan).await?;
+        let batches = collect(plan, state.task_ctx()).await?;
         let columns = self.rows.schema().columns();
         let mut conditions = Vec::new();
         for batch in batches {
             for row in 0..batch.num_rows() {
                 let values =
                     batch.columns().iter().map(|values| ScalarValue::try_from_array(values, row));
-                let values =
-                    values.collect::<DataFusionResult<Vec<_>>>().map_err(from_datafusion)?;
-                conditions.push(self.condition_for(&columns, &values).map_err(from_datafusion)?);
+                let values = values.collect::<DataFusionResult<Vec<_>>>()?;
+                conditions.push(self.condition_for(&columns, &values)?);
             }
         }
         if conditions.len() > most {

@@ -17,7 +17,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{DFSchema, ScalarValue, exec_err, internal_err, plan_err};
+use datafusion::common::{DFSchema, ScalarValue, internal_err};
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::logical_expr::expr::InSubquery;
@@ -29,7 +29,6 @@ use datafusion::physical_plan::execute_stream;
 use futures::StreamExt;
 
 use crate::error::{Error, Result};
-use crate::sql::convert::from_datafusion;
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::walks::rewrite_up;
 use crate::sql::write::row_answers::Compared;
@@ -50,7 +49,7 @@ pub(in crate::sql) fn depends_on(expression: &Expr, table: &str) -> Result<bool>
             }
             Ok(TreeNodeRecursion::Continue)
         });
-        visited.map_err(from_datafusion)?;
+        visited?;
     }
     Ok(depends)
 }
@@ -70,7 +69,7 @@ pub(in crate::sql) async fn with_answers(
             Question::Rows => Answer::Rows(has_rows(subquery.subquery, state).await?),
             Question::RowsWith(compared) => Answer::Any(compared.answer(LISTED, state).await?),
             Question::SetFor(expr) => {
-                let data_type = expr.get_type(schema).map_err(from_datafusion)?;
+                let data_type = expr.get_type(schema)?;
                 Answer::Set(Arc::new(
                     value_set(subquery.subquery, &data_type, state, memory).await?,
                 ))
@@ -102,7 +101,7 @@ pub(in crate::sql) async fn with_answers(
         },
         _ => Ok(Transformed::no(expr)),
     };
-    rewrite_up(expression.clone(), replace).map(|changed| changed.data).map_err(from_datafusion)
+    Ok(rewrite_up(expression.clone(), replace)?.data)
 }
 
 /// A subquery of an expression.
@@ -164,7 +163,7 @@ fn subqueries(expression: &Expr) -> Result<Vec<Found<'_>>> {
         found.push(Found { subquery: &subquery.subquery, question });
         Ok(TreeNodeRecursion::Continue)
     });
-    visited.map_err(from_datafusion)?;
+    visited?;
     match refused {
         Some(what) => Err(Error::Unsupported(what.into())),
         None => Ok(found),
@@ -177,10 +176,10 @@ async fn for_each(
     state: &SessionState,
     mut each: impl FnMut(&ArrayRef) -> Result<()>,
 ) -> Result<()> {
-    let plan = state.create_physical_plan(&plan).await.map_err(from_datafusion)?;
-    let mut stream = execute_stream(plan, state.task_ctx()).map_err(from_datafusion)?;
+    let plan = state.create_physical_plan(&plan).await?;
+    let mut stream = execute_stream(plan, state.task_ctx())?;
     while let Some(batch) = stream.next().await {
-        if let Some(first) = batch.map_err(from_datafusion)?.columns().first() {
+        if let Some(first) = batch?.columns().first() {
             each(first)?;
         }
     }
@@ -189,7 +188,7 @@ async fn for_each(
 
 fn limited(plan: &LogicalPlan, rows: usize) -> Result<LogicalPlan> {
     let builder = LogicalPlanBuilder::from(plan.clone()).limit(0, Some(rows));
-    builder.and_then(LogicalPlanBuilder::build).map_err(from_datafusion)
+    Ok(builder.and_then(LogicalPlanBuilder::build)?)
 }
 
 async fn has_rows(plan: &LogicalPlan, state: &SessionState) -> Result<bool> {
@@ -208,7 +207,7 @@ async fn value(plan: &LogicalPlan, state: &SessionState) -> Result<ScalarValue> 
     let mut values = Vec::new();
     let keep = |array: &ArrayRef| {
         for row in 0..array.len() {
-            values.push(ScalarValue::try_from_array(array, row).map_err(from_datafusion)?);
+            values.push(ScalarValue::try_from_array(array, row)?);
         }
         Ok(())
     };
@@ -216,10 +215,10 @@ async fn value(plan: &LogicalPlan, state: &SessionState) -> Result<ScalarValue> 
     for_each(limited(plan, 2)?, state, keep).await?;
     match (values.pop(), values.pop()) {
         (Some(_), Some(_)) => {
-            exec_err!("a scalar subquery gave more than one row").map_err(from_datafusion)
+            Err(Error::InvalidInput("a scalar subquery gave more than one row".into()))
         }
         (Some(value), None) => Ok(value),
-        (None, _) => ScalarValue::try_from(none).map_err(from_datafusion),
+        (None, _) => Ok(ScalarValue::try_from(none)?),
     }
 }
 
@@ -243,18 +242,18 @@ async fn value_set(
             "values of type {value} cannot be compared with those of {}",
             field.data_type()
         );
-        return plan_err!("{what}").map_err(from_datafusion);
+        return Err(Error::InvalidInput(what));
     };
     let column = cast(Expr::from((qualifier, field)), common.clone());
     let distinct = LogicalPlanBuilder::from(plan.clone())
         .project([column])
         .and_then(LogicalPlanBuilder::distinct);
-    let plan = distinct.and_then(LogicalPlanBuilder::build).map_err(from_datafusion)?;
+    let plan = distinct.and_then(LogicalPlanBuilder::build)?;
     let mut set = ValueSet::new(common)?;
     let before = memory.size();
     let add = |array: &ArrayRef| {
-        set.add(array).map_err(from_datafusion)?;
-        memory.try_resize(before + set.size()).map_err(from_datafusion)
+        set.add(array)?;
+        Ok(memory.try_resize(before + set.size())?)
     };
     for_each(plan, state, add).await?;
     Ok(set)

@@ -16,7 +16,7 @@ use datafusion::logical_expr::{
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::error::Result;
-use crate::sql::convert::from_datafusion;
+use crate::sql::convert::from_arrow;
 use crate::sql::types::zeros;
 
 /// The most values that are written out as a list.
@@ -35,8 +35,8 @@ pub(super) struct ValueSet {
 impl ValueSet {
     /// A set without values.
     pub(super) fn new(data_type: DataType) -> Result<ValueSet> {
-        let converter = RowConverter::new(vec![SortField::new(data_type.clone())])
-            .map_err(|error| from_datafusion(error.into()))?;
+        let converter =
+            RowConverter::new(vec![SortField::new(data_type.clone())]).map_err(from_arrow)?;
         Ok(ValueSet {
             data_type,
             rows: converter.empty_rows(0, 0),

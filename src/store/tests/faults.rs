@@ -30,8 +30,8 @@ fn scenario(disk: &SimulatedDisk, reported: &mut usize) -> Result<()> {
     let many = (4..24).map(|seed| segment(&writer, seed, false)).collect::<Result<Vec<_>>>()?;
     writer.commit(schema(), many)?;
     *reported = 4;
-    // The first three become one, five in the middle are removed, and there are so many sources
-    // that they need a ledger file.
+    // The first three become one, five in the middle are removed, and the sources are too many to
+    // stand in the root: they need a ledger file.
     let insert = vec![segment_in("k=1/l=2", &writer, 40, false)?];
     let edits = vec![Edit { at: 0, remove: 3, insert }, Edit { at: 10, remove: 5, insert: vec![] }];
     let sources = (0..200)

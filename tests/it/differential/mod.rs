@@ -8,8 +8,8 @@
 //! `expressions`, `subqueries`, and `statements` and `shapes` around them; `relations` hold between
 //! answers.
 //!
-//! By hand: `STY_DIFFERENTIAL_CASES` statements from `STY_DIFFERENTIAL_SEED` on, of which
-//! `STY_DIFFERENTIAL_FAILURES` may fail before the run ends. A failure names the seed of its table;
+//! By hand: `STY_DIFFERENTIAL_CASES` statements from `STY_DIFFERENTIAL_SEED` on; the run ends after
+//! `STY_DIFFERENTIAL_FAILURES` of them have failed. A failure names the seed of its table;
 //! `STY_DIFFERENTIAL_TABLE` with `STY_DIFFERENTIAL_SQL` runs any statement on that table.
 
 mod compare;
@@ -58,7 +58,7 @@ const OTHERS_NAMES: [&str; 3] = [
 /// beside decimals.
 const OTHERS_DECIMALS: [&str; 2] =
     ["too large to store in a Decimal128", "Cannot cast to Decimal128"];
-/// Parts of a statement of which one side need not be run if the other has no rows.
+/// Parts of a statement with two sides, where one need not run if the other has no rows.
 const SIDES: [&str; 8] =
     ["JOIN", "INTERSECT", "EXCEPT", "IN (SELECT", "EXISTS", " ANY (", " ALL (", " LIMIT "];
 /// Casts that round, and that DataFusion removes from comparisons.

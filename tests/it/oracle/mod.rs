@@ -1,9 +1,10 @@
 //! Random statements, answered by SQLite too: over small tables that share column names, in stores
 //! of several segments, with and without the executor.
 //!
-//! By hand: `STY_ORACLE_CASES` statements from `STY_ORACLE_SEED` on, of which `STY_ORACLE_FAILURES`
-//! may fail before the run ends. A failure names the seed of its tables and a smaller statement
-//! that fails too; `STY_ORACLE_TABLES` with `STY_ORACLE_SQL` runs any statement on those tables.
+//! By hand: `STY_ORACLE_CASES` statements from `STY_ORACLE_SEED` on; the run ends after
+//! `STY_ORACLE_FAILURES` of them have failed. A failure names the seed of its tables and a smaller
+//! statement that fails too; `STY_ORACLE_TABLES` with `STY_ORACLE_SQL` runs any statement on those
+//! tables.
 
 mod expressions;
 mod joins;

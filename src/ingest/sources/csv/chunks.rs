@@ -22,7 +22,7 @@ use crate::ingest::sources::stream::{Bytes, fill};
 use crate::limits;
 
 /// Bytes of a chunk, unless one row is longer.
-pub const CHUNK_BYTES: usize = 4 << 20;
+pub(crate) const CHUNK_BYTES: usize = 4 << 20;
 /// Approximate limit on the bytes of a quoted field where bad rows are left out.
 pub(super) const MAX_OPEN_BYTES: usize = 16 << 20;
 

@@ -174,7 +174,7 @@ fn fix_types(schema: &mut CsvSchema, options: &CsvOptions) -> Result<()> {
             None if options.external_columns.contains(name) => {}
             None => {
                 let names: Vec<&str> = schema.names().take(20).collect();
-                return Err(Error::InvalidInput(format!(
+                return Err(Error::NotFound(format!(
                     "{}: no column is called '{name}' (--schema); its columns are {}{}",
                     schema.file.display(),
                     names.join(", "),

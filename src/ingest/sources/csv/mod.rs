@@ -55,13 +55,15 @@ mod scan;
 mod schema;
 pub(super) mod split;
 
-pub use chunks::{CHUNK_BYTES, CsvChunk, CsvChunks};
+pub(crate) use chunks::CHUNK_BYTES;
+pub use chunks::{CsvChunk, CsvChunks};
 pub use good_rows::parse_good_rows;
 pub use guess::Guess;
 pub use infer::infer;
 pub use options::{CsvOptions, INFER_ROWS};
-pub use parse::{parse_chunk, parse_columns};
-pub use schema::{CsvColumn, CsvSchema};
+pub use parse::parse_chunk;
+pub(crate) use parse::parse_columns;
+pub use schema::CsvSchema;
 
 #[cfg(test)]
 mod tests;

@@ -16,7 +16,7 @@ use super::faults::{find_field, row_error, utf8_error, value_error};
 use super::rules::{add_field, unquoted};
 use super::schema::CsvSchema;
 use super::split::{Field, Splitter, Tile, first_row};
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::infer::{TypeCandidates, type_of};
 use crate::model::DataType;
 
@@ -30,7 +30,7 @@ pub fn parse_chunk(schema: &CsvSchema, chunk: &CsvChunk) -> Result<RecordBatch> 
 }
 
 /// Parses the columns of a chunk at these positions, in this order.
-pub fn parse_columns(
+pub(crate) fn parse_columns(
     schema: &CsvSchema,
     chunk: &CsvChunk,
     positions: &[usize],
@@ -59,7 +59,7 @@ pub fn parse_columns(
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
-        .map_err(|e| Error::InvalidInput(format!("{}: {e}", schema.file.display())))
+        .or_invalid_with(schema.file.display())
 }
 
 impl CsvSchema {

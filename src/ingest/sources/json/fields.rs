@@ -18,7 +18,7 @@ use crate::error::{Error, Result};
 use crate::ingest::sources::csv::split::Field;
 use crate::limits;
 
-/// The most bytes of a chunk: positions have 31 bits, half of which are for decoded strings.
+/// The most bytes of a chunk: positions have 31 bits, and half of them are for decoded strings.
 const MAX_CHUNK: usize = 1 << 30;
 /// The most cells of a chunk, that is rows times keys, absent values included.
 const MAX_CELLS: usize = 1 << 25;

@@ -47,14 +47,14 @@ mod schema;
 mod types;
 mod value;
 
-pub use bad_row::BadRow;
+pub(crate) use bad_row::BadRow;
 pub use chunks::{JsonChunk, JsonChunks};
 pub use infer::infer;
 pub use options::JsonOptions;
-pub use parse::{ParsedRows, parse_chunk, parse_columns, parse_rows};
-pub use scan::Layout;
-pub use schema::{JsonColumn, JsonSchema};
-pub use value::MAX_DEPTH;
+pub use parse::parse_rows;
+pub(crate) use parse::{ParsedRows, parse_chunk, parse_columns};
+pub(crate) use schema::JsonColumn;
+pub use schema::JsonSchema;
 
 #[cfg(test)]
 mod tests;

@@ -14,7 +14,7 @@ use super::fields::{Entry, LineCounter, Table, read_table};
 use super::schema::JsonSchema;
 use super::types::{accepted, add_entry, is_float, is_float_text, rules};
 use super::value::Kind;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::infer::TypeCandidates;
 use crate::ingest::sources::csv::column::ColumnBuilder;
 use crate::ingest::sources::csv::split::Field;
@@ -30,7 +30,7 @@ pub struct ParsedRows {
 }
 
 /// Parses all rows of a chunk; the first bad row is an error.
-pub fn parse_chunk(schema: &JsonSchema, chunk: &JsonChunk) -> Result<RecordBatch> {
+pub(crate) fn parse_chunk(schema: &JsonSchema, chunk: &JsonChunk) -> Result<RecordBatch> {
     let ParsedRows { batch, bad } = parse_rows(schema, chunk)?;
     match bad.first() {
         Some(bad) => Err(bad.error(&schema.file)),
@@ -40,7 +40,7 @@ pub fn parse_chunk(schema: &JsonSchema, chunk: &JsonChunk) -> Result<RecordBatch
 
 /// Parses the columns at these positions, in this order. A key that the schema lacks is ignored or,
 /// if `complete` is set, an error.
-pub fn parse_columns(
+pub(crate) fn parse_columns(
     schema: &JsonSchema,
     chunk: &JsonChunk,
     positions: &[usize],
@@ -97,12 +97,9 @@ fn build(
         arrays.push(array);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
-    let failed = |e: arrow_schema::ArrowError| {
-        Error::InvalidInput(format!("{}: {e}", schema.file.display()))
-    };
     let mut batch =
         RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
-            .map_err(failed)?;
+            .or_invalid_with(schema.file.display())?;
     if !misfits.is_empty() {
         // Only the first misfit of a row is reported.
         misfits.sort_by_key(|value: &Misfit| value.row);
@@ -122,7 +119,7 @@ fn build(
             });
         }
         batch = arrow_select::filter::filter_record_batch(&batch, &BooleanArray::from(keep))
-            .map_err(failed)?;
+            .or_invalid_with(schema.file.display())?;
         bad.sort_by_key(|bad| bad.line);
     }
     Ok(ParsedRows { batch, bad })

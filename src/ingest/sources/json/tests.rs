@@ -7,6 +7,7 @@ use std::path::Path;
 use arrow_array::{Array, RecordBatch};
 use proptest::prelude::*;
 
+use super::value::MAX_DEPTH;
 use super::*;
 use crate::error::{Error, Result};
 use crate::model::DataType;

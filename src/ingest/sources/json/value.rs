@@ -3,7 +3,7 @@
 //! Strings are scanned eight bytes at a time. Nothing recurses: open brackets are bits.
 
 /// The greatest depth of nested values.
-pub const MAX_DEPTH: usize = 512;
+pub(crate) const MAX_DEPTH: usize = 512;
 
 const LOWS: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;

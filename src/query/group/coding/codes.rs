@@ -8,7 +8,6 @@ use arrow_buffer::ScalarBuffer;
 use arrow_schema::DataType as ArrowType;
 
 use crate::encoding::Word;
-use crate::encoding::bools::Bools;
 use crate::encoding::kernels::dispatch::simd;
 use crate::error::{Error, Result};
 use crate::query::slice::Slice;
@@ -20,19 +19,6 @@ pub(crate) enum CodesOfBlock {
     Range(u64, u64),
     /// Those of the segment's dictionary: null's, then some that each occur in the segment.
     Dictionary(Arc<[u32]>),
-}
-
-/// Makes the codes of null rows 0.
-pub(super) fn blank_unset<T: Word>(
-    codes: &mut [T],
-    valid: &Bools<'_>,
-    rows: Range<usize>,
-) -> Result<()> {
-    valid.each_unset(rows, |unset| {
-        if let Some(codes) = codes.get_mut(unset) {
-            codes.fill(T::default());
-        }
-    })
 }
 
 /// Keeps what is selected.

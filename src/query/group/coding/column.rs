@@ -8,9 +8,7 @@ use arrow_array::{ArrayRef, new_null_array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType as ArrowType;
 
-use super::codes::{
-    CodesOfBlock, blank_unset, check_domain, domain, from_codes, narrow, unknown_code,
-};
+use super::codes::{CodesOfBlock, check_domain, domain, from_codes, narrow, unknown_code};
 use crate::block::{Stats, Stream, Validity};
 use crate::encoding::bools::Bools;
 use crate::encoding::{Ints, Word};
@@ -263,9 +261,7 @@ impl CodedColumn {
             Stream::Codes(ints) => self.translate(ints, block.at.segment, rows.clone(), out)?,
             _ => return Err(Error::corrupt(0, "a coded column without codes")),
         }
-        if let Validity::Stream(valid) = reader.validity() {
-            blank_unset(out, valid, rows)?;
-        }
+        reader.validity().blank(out, rows)?;
         check_domain(out, self.domain)
     }
 

@@ -1,27 +1,27 @@
-//! Codes of expressions over a column, once for each whole number that stands for a value and not
-//! for each row: distances to a hundredth are few thousand numbers, whatever is computed of them.
+//! Codes of expressions over a column, once for each integer that stands for a double and not for
+//! each row: distances to a hundredth are few thousand numbers, whatever is computed of them.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{Array, ArrayRef, Float64Array};
 
-use super::codes::{blank_unset, words_of};
-use crate::block::{Bound, Stream, Validity};
-use crate::encoding::floats::{Alp, Floats};
+use super::codes::words_of;
+use crate::block::Stream;
+use crate::encoding::scaled::{Scaled, Scaling};
 use crate::encoding::{Ints, Word};
 use crate::error::Result;
 use crate::expr::Expression;
-use crate::model::{DataType, Scalar};
+use crate::model::DataType;
 use crate::query::open::{OpenBlock, PerBlock, PerSegment, Survivors};
 use crate::query::slice::Slice;
 
-/// The code of an expression for each whole number that stands for a value: those behind the
-/// decimals of a block or segment, from the least one on, or the codes of a dictionary.
+/// The code of an expression for each integer that stands for a double in a block or segment, from
+/// the least one on, or for each code of a dictionary.
 #[derive(Debug)]
 struct CodeMap {
-    /// Decimals per unit; `None` of a dictionary.
-    exponent: Option<u8>,
+    /// What the integers stand for; `None` of a dictionary.
+    scaling: Option<Scaling>,
     least: u64,
     codes: Arc<[u32]>,
 }
@@ -39,7 +39,7 @@ impl CodeMaps {
     }
 
     /// Appends the codes (words less `bias`) of all rows of a slice to `out`; false, with nothing
-    /// appended, where the block does not store few whole numbers.
+    /// appended, where the block does not store few integers.
     pub(super) fn write<T: Word>(
         &self,
         key: &Expression,
@@ -49,24 +49,20 @@ impl CodeMaps {
         out: &mut Vec<T>,
     ) -> Result<bool> {
         let Some(block) = slice.block.column(at)? else { return Ok(false) };
-        match block.reader().stream() {
-            Stream::Codes(ints) => {
-                let make = || of_dictionary(key, at, bias, slice.block);
-                let Some(map) = self.of_block(None, slice.block, make) else { return Ok(false) };
-                map.look_up(ints, slice.range.clone(), out)?;
-            }
-            Stream::F64(Floats::Alp(alp)) => {
-                let make = || of_decimals(key, at, bias, alp, slice.block);
-                let map = self.of_block(Some(alp.exponent), slice.block, make);
-                let Some(map) = map else { return Ok(false) };
-                map.look_up(&alp.stored.ints, slice.range.clone(), out)?;
-                exceptions(key, bias, alp, slice.range.clone(), out)?;
-            }
-            _ => return Ok(false),
+        let reader = block.reader();
+        if let Stream::Codes(ints) = reader.stream() {
+            let make = || of_dictionary(key, at, bias, slice.block);
+            let Some(map) = self.of_block(None, slice.block, make) else { return Ok(false) };
+            map.look_up(ints, slice.range.clone(), out)?;
+        } else {
+            let Some(scaled) = reader.scaled() else { return Ok(false) };
+            let make = || of_doubles(key, at, bias, scaled.scaling, slice.block);
+            let map = self.of_block(Some(scaled.scaling), slice.block, make);
+            let Some(map) = map else { return Ok(false) };
+            map.look_up(scaled.ints, slice.range.clone(), out)?;
+            exceptions(key, bias, &scaled, slice.range.clone(), out)?;
         }
-        if let Validity::Stream(valid) = block.reader().validity() {
-            blank_unset(out, valid, slice.range.clone())?;
-        }
+        reader.validity().blank(out, slice.range.clone())?;
         Ok(true)
     }
 
@@ -87,24 +83,24 @@ impl CodeMaps {
 
     fn of_block(
         &self,
-        exponent: Option<u8>,
+        scaling: Option<Scaling>,
         block: &OpenBlock<'_>,
         make: impl FnOnce() -> Option<CodeMap>,
     ) -> Option<Arc<CodeMap>> {
-        let found = || self.of_segment(exponent, block.at.segment, make);
+        let found = || self.of_segment(scaling, block.at.segment, make);
         self.of_blocks.get_or_init(block.at, found)?.clone()
     }
 
     /// The map of a segment, made if it is not there.
     fn of_segment(
         &self,
-        exponent: Option<u8>,
+        scaling: Option<Scaling>,
         segment: usize,
         make: impl FnOnce() -> Option<CodeMap>,
     ) -> Option<Arc<CodeMap>> {
         let slot = self.of_segments.get_or_init(segment, Mutex::default)?;
         let known = || slot.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(map) = known().iter().find(|map| map.exponent == exponent) {
+        if let Some(map) = known().iter().find(|map| map.scaling == scaling) {
             return Some(Arc::clone(map));
         }
         let map = Arc::new(make()?);
@@ -117,14 +113,14 @@ impl CodeMaps {
 fn exceptions<T: Word>(
     key: &Expression,
     bias: i64,
-    alp: &Alp<'_, f64>,
+    scaled: &Scaled<'_, '_>,
     rows: Range<usize>,
     out: &mut [T],
 ) -> Result<()> {
     let (mut places, mut values) = (Vec::new(), Vec::new());
-    alp.stored.exceptions.apply(&rows, |row, word| {
+    scaled.each_exception(&rows, |row, value| {
         places.push(row);
-        values.push(f64::from_bits(word));
+        values.push(value);
     })?;
     if places.is_empty() {
         return Ok(());
@@ -159,7 +155,7 @@ impl CodeMap {
         out: &mut Vec<T>,
     ) -> Result<()> {
         let mut places: Vec<P> = Vec::with_capacity(rows.len());
-        ints.decode_narrow(rows, self.least, self.exponent.is_some(), &mut places)?;
+        ints.decode_narrow(rows, self.least, self.scaling.is_some(), &mut places)?;
         // What null rows hold may lie anywhere.
         let code = |place: &P| self.codes.get(Word::to_u64(*place) as usize).copied().unwrap_or(0);
         out.extend(places.iter().map(|place| T::from_u64(u64::from(code(place)))));
@@ -182,31 +178,26 @@ fn codes(words: &[i64], bias: i64) -> Option<Arc<[u32]>> {
     words.iter().map(|word| u32::try_from(word.wrapping_sub(bias)).ok()).collect()
 }
 
-/// `None` if the segment has more whole numbers than are worth it, or the expression fails for one
-/// of them.
-fn of_decimals(
+/// `None` if the segment has more integers than are worth it, or the expression fails for one of
+/// them.
+fn of_doubles(
     key: &Expression,
     at: usize,
     bias: i64,
-    alp: &Alp<'_, f64>,
+    scaling: Scaling,
     block: &OpenBlock<'_>,
 ) -> Option<CodeMap> {
     let stored = block.stored(at).filter(|stored| *stored.data_type() == DataType::Float64)?;
-    let scale = 10f64.powi(i32::from(alp.exponent));
-    let int = |bound: &Option<Bound>| match bound.as_ref()?.value {
-        Scalar::Float(v) if v.abs() * scale < 1e15 => Some((v * scale).round() as i64),
-        _ => None,
-    };
-    let stats = stored.stats();
-    let (least, greatest) = (int(&stats.min)?, int(&stats.max)?);
-    let most = (block.rows / 2).min(usize::from(u16::MAX)) as i64;
-    if greatest - least >= most {
+    let (min, max) = stored.stats().doubles()?;
+    let bounds = scaling.bounds(min, max)?;
+    let (least, most) = (*bounds.start(), (block.rows / 2).min(usize::from(u16::MAX)) as u64);
+    if bounds.end().abs_diff(least) >= most {
         return None;
     }
-    let values: Vec<f64> = (least..=greatest).map(|int| alp.value(int as u64)).collect();
+    let values: Vec<f64> = bounds.map(|int| scaling.value(int)).collect();
     let words = evaluate(key, Arc::new(Float64Array::from(values)), bias).ok()?;
     let codes = codes(&words, bias)?;
-    Some(CodeMap { exponent: Some(alp.exponent), least: least as u64, codes })
+    Some(CodeMap { scaling: Some(scaling), least: least as u64, codes })
 }
 
 /// `None` if the dictionary is large, or the expression fails for one of its values.
@@ -219,5 +210,5 @@ fn of_dictionary(key: &Expression, at: usize, bias: i64, block: &OpenBlock<'_>) 
     let mut words = evaluate(key, values, bias).ok()?;
     // Null is code 0 on both sides.
     *words.first_mut()? = bias;
-    Some(CodeMap { exponent: None, least: 0, codes: codes(&words, bias)? })
+    Some(CodeMap { scaling: None, least: 0, codes: codes(&words, bias)? })
 }

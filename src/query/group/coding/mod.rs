@@ -3,7 +3,7 @@
 //!
 //! * a column with a dictionary: the place in the union of the dictionaries;
 //! * whole numbers, dates, times, booleans: the distance from the minimum that zone maps give;
-//! * decimals: the distance of the whole numbers that stand for them (see `decimals`);
+//! * decimals: the distance of the scaled integers that stand for them (see `decimals`);
 //! * an expression over one such column of few values, or several: it is evaluated once for each of
 //!   them, or each combination;
 //! * an expression of which it is known between what numbers it lies (a part of a date, a
@@ -116,11 +116,6 @@ impl CodedKey {
             }
             CodedKey::Ranged(key) => key.domain,
         }
-    }
-
-    /// Whether the values of codes are those of the rows, bit for bit.
-    pub(crate) fn is_exact(&self) -> bool {
-        !matches!(self, CodedKey::Column(column) if column.loses_sign)
     }
 
     /// The code of null, if there is one.

@@ -13,6 +13,7 @@ use super::decimals::{self, DecimalColumn};
 use super::map::CodeMaps;
 use crate::block::{Bound, Stats};
 use crate::encoding::Word;
+use crate::encoding::scaled::Scaling;
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::model::{Column, DataType, Scalar};
@@ -42,8 +43,8 @@ pub(crate) struct RangedKey {
 enum KeyValues {
     /// Themselves.
     Numbers,
-    /// Decimals with this many places.
-    Decimals(u8),
+    /// The doubles that are scaled so.
+    Doubles(Scaling),
     /// The values of a choice: code 0 is the first, and not null unless that is.
     Choice(ArrayRef),
 }
@@ -62,8 +63,8 @@ impl RangedKey {
 
     /// A column of decimals.
     pub(super) fn decimals(at: usize, column: DecimalColumn, survivors: &Survivors) -> Self {
-        let DecimalColumn { int, places, low, domain } = column;
-        let stands_for = KeyValues::Decimals(places);
+        let DecimalColumn { int, scaling, low, domain } = column;
+        let stands_for = KeyValues::Doubles(scaling);
         RangedKey::new(int, Some(at), (low, true, domain), stands_for, survivors)
     }
 
@@ -125,16 +126,16 @@ impl RangedKey {
             KeyValues::Choice(values) => {
                 (0..values.len()).find(|at| values.is_null(*at)).map(|at| at as u64)
             }
-            KeyValues::Numbers | KeyValues::Decimals(_) => self.nulls.then_some(0),
+            KeyValues::Numbers | KeyValues::Doubles(_) => self.nulls.then_some(0),
         }
     }
 
     /// The values of codes.
     pub(super) fn values(&self, codes: &[u64], data_type: &ArrowType) -> Result<ArrayRef> {
-        let places = match &self.stands_for {
+        let scaling = match &self.stands_for {
             KeyValues::Choice(values) => return take(values, &narrow(codes)),
-            KeyValues::Decimals(places) => *places,
-            KeyValues::Numbers => 0,
+            KeyValues::Doubles(scaling) => *scaling,
+            KeyValues::Numbers => Scaling::quotients(0),
         };
         let words = from_codes(codes, self.low, self.nulls);
         let null = self.nulls && codes.contains(&0);
@@ -142,8 +143,7 @@ impl RangedKey {
         if *data_type != ArrowType::Float64 {
             return from_words(words, nulls, data_type);
         }
-        let power = 10f64.powi(i32::from(places));
-        let floats: ScalarBuffer<f64> = words.iter().map(|w| *w as f64 / power).collect();
+        let floats: ScalarBuffer<f64> = words.iter().map(|w| scaling.value(*w)).collect();
         Ok(Arc::new(Float64Array::new(floats, nulls)))
     }
 
@@ -189,8 +189,8 @@ impl RangedKey {
     /// false, with nothing appended, where that does not do.
     fn write_stored<T: Word>(&self, slice: &Slice<'_, '_>, out: &mut Vec<T>) -> Result<bool> {
         let Some(at) = self.input else { return Ok(false) };
-        if let KeyValues::Decimals(places) = self.stands_for
-            && decimals::write(places, at, self.bias(), slice, out)?
+        if let KeyValues::Doubles(scaling) = self.stands_for
+            && decimals::write(scaling, at, self.bias(), slice, out)?
         {
             return Ok(true);
         }

@@ -10,21 +10,20 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::metrics::{
     BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
 };
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 use super::formats::{Chunk, Chunks, TextSchema, chunks};
 use super::inputs::{Layout, TextInput, TextSource};
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::sources::Input;
 use crate::model::DataType;
 use crate::sql::names::lock;
 use crate::sql::run::generate::generate;
+use crate::sql::run::leaf::{leaf_methods, leaf_properties};
 use crate::sql::run::runs::Runs;
 
 /// Rows in a batch.
@@ -55,18 +54,13 @@ impl TextExec {
         schema: SchemaRef,
         partitions: usize,
     ) -> Self {
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new(schema),
-            Partitioning::UnknownPartitioning(partitions),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
+        let rows = EquivalenceProperties::new(schema);
         TextExec {
             inputs,
             columns: columns.into(),
             complete,
             runs: Runs::new(partitions),
-            properties: Arc::new(properties),
+            properties: leaf_properties(rows, partitions, EmissionType::Incremental),
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
@@ -130,14 +124,10 @@ fn parse(
             return Err(layout.schema.misfit(chunk, position));
         }
         // The cast makes text views, over the same bytes.
-        arrays.push(
-            arrow_cast::cast(array, field.data_type())
-                .map_err(|e| Error::InvalidInput(e.to_string()))?,
-        );
+        arrays.push(arrow_cast::cast(array, field.data_type()).or_invalid()?);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-    RecordBatch::try_new_with_options(Arc::clone(target), arrays, &options)
-        .map_err(|error| Error::InvalidInput(error.to_string()))
+    RecordBatch::try_new_with_options(Arc::clone(target), arrays, &options).or_invalid()
 }
 
 impl DisplayAs for TextExec {
@@ -154,27 +144,7 @@ impl ExecutionPlan for TextExec {
         }
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
-    ) -> DataFusionResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        Ok(self)
-    }
+    leaf_methods!(no expressions);
 
     /// Starts the scan again from the first row, as recursive queries run a plan many times.
     fn reset_state(self: Arc<Self>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {

@@ -25,7 +25,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use self::exec::TextExec;
 use self::formats::{Columns, TextSchema, is_compressed, join, sample};
 use self::inputs::{TextInput, TextSource};
-use crate::error::{Error, Result};
+use crate::error::{IoResult, Result};
 use crate::ingest::sources::Input;
 
 /// Files up to this size are parsed once for their types alone.
@@ -103,7 +103,7 @@ fn note_guesses(name: &str, schema: &TextSchema, note: &mut (dyn FnMut(String) +
 }
 
 fn is_small(path: &Path) -> Result<bool> {
-    let metadata = std::fs::metadata(path).map_err(|error| Error::io(path, error))?;
+    let metadata = std::fs::metadata(path).with_path(path)?;
     let most = if is_compressed(path) { WHOLE_FILE_BYTES / 16 } else { WHOLE_FILE_BYTES };
     Ok(metadata.is_file() && metadata.len() <= most)
 }

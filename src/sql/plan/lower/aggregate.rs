@@ -61,7 +61,7 @@ pub(super) fn is_comparable(data_type: &DataType) -> bool {
         )
 }
 
-/// The types of which fragments compute min() and max().
+/// Whether fragments compute min() and max() of this type.
 fn is_ordered(data_type: &DataType) -> bool {
     use DataType as T;
     data_type.is_integer()

@@ -18,10 +18,11 @@ use datafusion::scalar::ScalarValue;
 
 use super::source::{Input, Refusal};
 use super::traits::traits;
+use crate::error::Error;
 use crate::expr::{Choice, DatePart, Expression, Function, Part, Traits};
 use crate::model::Column;
 use crate::query::Condition;
-use crate::sql::convert::{Compiled, from_datafusion, to_arithmetic, to_predicate};
+use crate::sql::convert::{PhysicalFunction, to_arithmetic, to_predicate};
 use crate::sql::walks::{rewrite_down, rewrite_up};
 
 /// The most values of a choice.
@@ -94,7 +95,7 @@ impl<'a> Compiler<'a> {
             });
         }
         let compiled =
-            self.function(expr, &positions).map_err(|error| from_datafusion(error).to_string())?;
+            self.function(expr, &positions).map_err(|error| Error::from(error).to_string())?;
         let data_type = compiled.data_type().clone();
         let traits = traits(expr, schema);
         let function: Arc<dyn Function> = match to_arithmetic(expr, schema, &positions) {
@@ -211,7 +212,11 @@ impl<'a> Compiler<'a> {
 
     /// Compiles an expression as a function, with our own implementation of the parts of dates in
     /// it.
-    fn function(&self, expr: &Expr, positions: &[usize]) -> Result<Compiled, DataFusionError> {
+    fn function(
+        &self,
+        expr: &Expr,
+        positions: &[usize],
+    ) -> Result<PhysicalFunction, DataFusionError> {
         let mut parts: Vec<(Expr, usize, Arc<dyn Function>)> = Vec::new();
         let outer = rewrite_down(expr.clone(), |node| {
             let known = parts.iter().position(|(part, ..)| *part == node);
@@ -248,7 +253,11 @@ impl<'a> Compiler<'a> {
     }
 
     /// Compiles an expression as it is.
-    fn compile_whole(&self, expr: &Expr, positions: &[usize]) -> Result<Compiled, DataFusionError> {
+    fn compile_whole(
+        &self,
+        expr: &Expr,
+        positions: &[usize],
+    ) -> Result<PhysicalFunction, DataFusionError> {
         self.compile_over(expr, positions, Vec::new())
     }
 
@@ -258,14 +267,14 @@ impl<'a> Compiler<'a> {
         expr: &Expr,
         positions: &[usize],
         more: Vec<(Option<TableReference>, FieldRef)>,
-    ) -> Result<Compiled, DataFusionError> {
+    ) -> Result<PhysicalFunction, DataFusionError> {
         let fields = self.source.table.schema().fields();
         let used = positions.iter().filter_map(|position| fields.get(*position));
         let used = used.map(|field| (Some(self.source.relation.clone()), Arc::clone(field)));
         let schema = DFSchema::new_with_metadata(used.chain(more).collect(), HashMap::new())?;
         let physical =
             create_physical_expr(expr, &schema, self.props, &PhysicalPlanningContext::default())?;
-        Compiled::new(physical, schema.inner())
+        PhysicalFunction::new(physical, schema.inner())
     }
 
     /// The position of a table's column among those that the fragment reads.

@@ -2,14 +2,16 @@
 //! can run are replaced by [`FragmentNode`]s, and everything above them stays DataFusion's.
 //!
 //! Where this stands on the road of a query: after all of DataFusion's logical rules, before
-//! physical planning. A candidate is an aggregate, or a sort of which only the first rows are
-//! wanted, over projections and filters of one table of the store (`source`). Projections are
+//! physical planning. A candidate is an aggregate, or a sort that returns only its first rows,
+//! over projections and filters of one table of the store (`source`). Projections are
 //! inlined, filters become conditions, and computed columns become expressions over stored columns
-//! (`expression`, `traits`). If a candidate is not taken, EXPLAIN shows the reason at its scan.
+//! (`expression`, `traits`). Sums over one integer expression are made of one sum (`sums`). If a
+//! candidate is not taken, EXPLAIN shows the reason at its scan.
 
 mod aggregate;
 mod expression;
 mod source;
+mod sums;
 mod top;
 mod traits;
 
@@ -53,6 +55,17 @@ pub(crate) fn lower(plan: LogicalPlan, session: &dyn Session) -> DataFusionResul
     Ok(OptimizeProjections::new().rewrite(plan, &OptimizerContext::new())?.data)
 }
 
+/// The conditions of a plan that is a filtered scan of a table of the store; `None` of another.
+pub(in crate::sql) fn scan_conditions(
+    plan: &LogicalPlan,
+    props: &ExecutionProps,
+) -> Option<Conditions> {
+    let source = Input::new(plan).ok()?;
+    let mut compiler = Compiler::new(&source, props);
+    let conditions = compiler.conditions().ok()?;
+    Some(Conditions { columns: compiler.columns(), conditions })
+}
+
 struct Lowering<'a> {
     native: bool,
     props: &'a ExecutionProps,
@@ -74,9 +87,9 @@ impl TreeNodeRewriter for Lowering<'_> {
         };
         let lowered = if self.native { self.candidate(&plan) } else { None };
         match lowered {
-            Some(Ok(node)) => {
+            Some(Ok(lowered)) => {
                 self.refusals.push(None);
-                Ok(Transformed::yes(LogicalPlan::Extension(Extension { node: Arc::new(node) })))
+                Ok(Transformed::yes(lowered))
             }
             Some(Err(refusal)) => {
                 self.refusals.push(Some(refusal.into()));
@@ -110,18 +123,19 @@ impl TreeNodeRewriter for Lowering<'_> {
 }
 
 impl Lowering<'_> {
-    /// The fragment that can replace `plan`, or why there is none; `None` for a plan that is no
-    /// candidate.
-    fn candidate(&self, plan: &LogicalPlan) -> Option<Result<FragmentNode, Refusal>> {
-        let lowered = match plan {
-            LogicalPlan::Aggregate(aggregate) => aggregate::lower(aggregate, plan, self.props),
-            LogicalPlan::Sort(sort) => top::lower(sort, sort.fetch?, plan, self.props),
-            _ => return None,
+    /// The fragment that can replace `plan`, perhaps under a projection, or why there is none;
+    /// `None` for a plan that is no candidate.
+    fn candidate(&self, plan: &LogicalPlan) -> Option<Result<LogicalPlan, Refusal>> {
+        let LogicalPlan::Aggregate(aggregate) = plan else {
+            let LogicalPlan::Sort(sort) = plan else { return None };
+            return Some(extension(top::lower(sort, sort.fetch?, plan, self.props)));
         };
-        Some(lowered.and_then(|node| match node.refusal() {
-            Some(refusal) => Err(refusal),
-            None => Ok(node),
-        }))
+        let Some(shared) = sums::shared(aggregate) else {
+            return Some(extension(aggregate::lower(aggregate, plan, self.props)));
+        };
+        let plan = LogicalPlan::Aggregate(shared.aggregate.clone());
+        let lowered = extension(aggregate::lower(&shared.aggregate, &plan, self.props));
+        lowered.map(|lowered| shared.over(lowered)).transpose()
     }
 
     /// Merges a filter into the scan below it, which then decodes only the rows that pass.
@@ -131,13 +145,9 @@ impl Lowering<'_> {
         let Some(provider) = store_provider(scan).filter(|provider| !provider.is_filtered()) else {
             return plan;
         };
-        let Ok(source) = Input::new(&plan) else { return plan };
-        let mut compiler = Compiler::new(&source, self.props);
-        let Ok(conditions) = compiler.conditions() else { return plan };
-        let merge_filter =
-            provider.filtered(Conditions { columns: compiler.columns(), conditions });
+        let Some(conditions) = scan_conditions(&plan, self.props) else { return plan };
         let mut scan = scan.clone();
-        scan.source = provider_as_source(Arc::new(merge_filter));
+        scan.source = provider_as_source(Arc::new(provider.filtered(conditions)));
         // Plan equality ignores a scan's source. Without the filter among its filters, the scan
         // would be taken for another one.
         let parts = split_conjunction(predicate)
@@ -181,6 +191,15 @@ impl Lowering<'_> {
             }
             other => Ok(Transformed::no(other)),
         }
+    }
+}
+
+/// The node of a fragment that the executor can run.
+fn extension(node: Result<FragmentNode, Refusal>) -> Result<LogicalPlan, Refusal> {
+    let node = node?;
+    match node.refusal() {
+        Some(refusal) => Err(refusal),
+        None => Ok(LogicalPlan::Extension(Extension { node: Arc::new(node) })),
     }
 }
 

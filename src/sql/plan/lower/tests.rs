@@ -61,6 +61,16 @@ fn aggregates_become_fragments() {
             "table=t, group=[upper(word), upper(word) || 'x'], aggregates=[sum(id * 2), max(id * \
              2)]",
         ),
+        // Sums over one integer expression share one.
+        (
+            "SELECT word, sum(id), sum(id + 1), sum(2 - id), max(id) FROM t GROUP BY word",
+            "table=t, group=[word], aggregates=[sum(id), count(id), max(id)]",
+        ),
+        (
+            "SELECT sum(small * 2), sum(small * 3), sum(id - 1), sum(float), sum(float + 1) FROM t",
+            "table=t, aggregates=[sum(CAST(small AS Int64)), sum(id - 1), sum(float), sum(float + \
+             1)]",
+        ),
         (
             "WITH c AS (SELECT id AS i FROM t WHERE id < 10) SELECT max(i) FROM c",
             "table=t, aggregates=[max(id)], filter=[id < 10]",
@@ -104,7 +114,7 @@ fn sides_become_fragments_of_their_own() {
         ("SELECT id FROM t WHERE id IN (SELECT max(id) FROM t GROUP BY word)", 1),
         ("SELECT count(*) FROM (SELECT word FROM t GROUP BY word HAVING count(*) > 3)", 1),
         ("SELECT word, count(*) c FROM t GROUP BY 1 ORDER BY c DESC LIMIT 3", 1),
-        // Split into two, of which ours is the lower one.
+        // DataFusion splits it into two aggregates; the lower one becomes a fragment.
         ("SELECT word, sum(DISTINCT id), max(small) FROM t GROUP BY word", 1),
     ] {
         let plan = both.explain(&format!("EXPLAIN {sql}"));

@@ -11,7 +11,7 @@ use super::source::{Input, Refusal};
 use crate::query::{Fragment, OrderBy, Output};
 use crate::sql::run::node::FragmentNode;
 
-/// The fragment for `plan`, which is `sort`, and of which the first `limit` rows are wanted.
+/// The fragment for the first `limit` rows of `plan`, whose node is `sort`.
 pub(super) fn lower(
     sort: &Sort,
     limit: usize,

@@ -23,7 +23,7 @@ use datafusion::physical_expr::expressions::Column as Key;
 use datafusion::physical_expr::{
     EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr,
 };
-use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
+use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::filter_pushdown::{
     ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
 };
@@ -31,8 +31,7 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
-    SortOrderPushdownResult,
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, SortOrderPushdownResult,
 };
 
 use crate::block::Order;
@@ -42,9 +41,10 @@ use crate::limits::BLOCK_ROWS;
 use crate::model::SortKey;
 use crate::query::order::chains::{Chains, chains};
 use crate::query::{OrderBy, Recorder};
-use crate::sql::convert::{external, to_statistics};
+use crate::sql::convert::to_statistics;
 use crate::sql::run::dynamic::Duty;
 use crate::sql::run::generate::generate;
+use crate::sql::run::leaf::{leaf_methods, leaf_properties};
 use crate::sql::run::runs::Runs;
 use crate::sql::run::statistics::{StoreOperator, Timed, with_counters};
 pub(in crate::sql) use request::{Scan, Visit};
@@ -85,18 +85,13 @@ impl ScanExec {
 
     /// Gives its rows in an order.
     fn with_order(scan: Arc<Scan>, partitions: usize, order: Option<LexOrdering>) -> Self {
-        let properties = PlanProperties::new(
-            EquivalenceProperties::new_with_orderings(Arc::clone(&scan.schema), order),
-            Partitioning::UnknownPartitioning(partitions),
-            EmissionType::Incremental,
-            Boundedness::Bounded,
-        );
+        let rows = EquivalenceProperties::new_with_orderings(Arc::clone(&scan.schema), order);
         let metrics = ExecutionPlanMetricsSet::new();
         ScanExec {
             runs: Runs::new(partitions),
             scan,
             statistics: OnceLock::new(),
-            properties: Arc::new(properties),
+            properties: leaf_properties(rows, partitions, EmissionType::Incremental),
             metrics,
             recorder: Arc::default(),
         }
@@ -199,13 +194,7 @@ impl ExecutionPlan for ScanExec {
         "StoreScan"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
-        Vec::new()
-    }
+    leaf_methods!();
 
     /// By these a join knows that somebody wants to hear of its keys.
     fn apply_expressions(
@@ -220,13 +209,6 @@ impl ExecutionPlan for ScanExec {
             }
         }
         Ok(visited)
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        _: Vec<Arc<dyn ExecutionPlan>>,
-    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        Ok(self)
     }
 
     /// A scan that starts again from the first block (recursive queries run a plan many times).
@@ -273,7 +255,7 @@ impl ExecutionPlan for ScanExec {
         };
         let column = by.expression.as_column().and_then(|at| self.scan.columns.get(at));
         let stored = match column {
-            Some(column) => self.scan.table.snapshot().column_order(column.id).map_err(external)?,
+            Some(column) => self.scan.table.snapshot().column_order(column.id)?,
             None => Order::default(),
         };
         let (with, against) = match first.options.descending {
@@ -286,7 +268,7 @@ impl ExecutionPlan for ScanExec {
         let visit = match (with && alone, against && alone) {
             (true, _) => Visit::Stored,
             (_, true) => Visit::Backwards,
-            _ => match self.chains(order).map_err(external)? {
+            _ => match self.chains(order)? {
                 Some(sorted) => Visit::Merged(Arc::new(sorted)),
                 None => {
                     let inner = Arc::new(self.again(scan(Visit::BestFirst(by)), None));
@@ -340,7 +322,7 @@ impl ExecutionPlan for ScanExec {
             return Ok(Arc::clone(known));
         }
         let answer = self.scan.columns.get(..self.scan.schema.fields().len()).unwrap_or_default();
-        let known = to_statistics(self.scan.table.snapshot(), answer).map_err(external)?;
+        let known = to_statistics(self.scan.table.snapshot(), answer)?;
         let known =
             if self.scan.is_whole() { known } else { filtered(known.to_inexact(), &self.scan) };
         Ok(Arc::clone(self.statistics.get_or_init(|| Arc::new(known))))

@@ -8,16 +8,15 @@ use super::request::{Scan, Visit};
 use crate::error::Result;
 use crate::expr::Predicate;
 use crate::limits::BLOCK_ROWS;
+use crate::query::Condition;
 use crate::query::filter::OnDictionaries;
 use crate::query::open::OpenSegment;
 use crate::query::open::opener::partitions;
 use crate::query::open::prefetch::{BATCH, LOW_WATER, Prefetch};
 use crate::query::order::ranks::{best_of_block, best_of_segment};
 use crate::query::prune::blocks::matching_blocks;
-use crate::query::prune::segments::ManifestBounds;
+use crate::query::prune::segments::{ManifestBounds, matching_segments};
 use crate::query::stats::{Clock, Counters, Recorder};
-use crate::query::{Condition, matching_segments};
-use crate::sql::convert::from_datafusion;
 use crate::store::{SegmentEntry, Snapshot};
 
 /// One block to decode.
@@ -46,7 +45,7 @@ pub(crate) struct Now {
 impl Now {
     fn of(scan: &Scan) -> Result<Self> {
         let generation = scan.dynamic.generation();
-        let later = scan.dynamic.conditions(&scan.table, &scan.schema).map_err(from_datafusion)?;
+        let later = scan.dynamic.conditions(&scan.table, &scan.schema)?;
         let conditions = [scan.conditions.clone(), later].concat();
         Ok(Now {
             predicate: scan.predicate(&conditions),

@@ -13,7 +13,7 @@ use crate::limits::VECTOR;
 use crate::model::Column;
 use crate::query::order::chains::Chains;
 use crate::query::{Condition, OrderBy};
-use crate::sql::convert::from_datafusion;
+use crate::sql::convert::from_arrow;
 use crate::sql::run::dynamic::DynamicFilters;
 use crate::sql::run::table::StoreTable;
 
@@ -34,7 +34,7 @@ pub(crate) struct Scan {
     pub(crate) dynamic: DynamicFilters,
     /// In which order blocks are read.
     pub(crate) visit: Visit,
-    /// No more than so many rows are needed.
+    /// The most rows that are needed.
     pub(crate) limit: Option<u64>,
     /// Why what stands above runs in DataFusion.
     pub(crate) refusal: Option<Arc<str>>,
@@ -105,6 +105,6 @@ impl Visit {
             return Ok(batch);
         }
         let rows = UInt32Array::from_iter_values((0..batch.num_rows() as u32).rev());
-        take_record_batch(&batch, &rows).map_err(|error| from_datafusion(error.into()))
+        take_record_batch(&batch, &rows).map_err(from_arrow)
     }
 }

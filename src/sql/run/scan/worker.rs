@@ -12,13 +12,13 @@ use super::request::Scan;
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 use crate::query::Recorder;
-use crate::query::filter::{Filter, MaskBuilder, Tests};
-use crate::query::open::prefetch::Prefetch;
+use crate::query::filter::{Filter, MaskBuilder};
 use crate::query::open::{BlockRef, OpenBlock};
 use crate::query::slice::{SLICE_ROWS, Slice};
 use crate::query::stats::Tally;
+use crate::query::walk::FilteredBlock;
+use crate::sql::run::coalesce;
 use crate::sql::run::generate::Output;
-use crate::sql::run::held::Held;
 
 /// What the partitions share.
 #[derive(Debug, Default)]
@@ -80,20 +80,22 @@ impl Worker {
         let tally = Tally::new(conditions.len(), self.timed);
         let mut counted =
             Counted { recorder: &self.recorder, conditions: self.scan.conditions.len(), tally };
-        let Some(tests) = filter.tests(&block, &mut counted.tally)? else { return Ok(()) };
-        block.count_read(&mut counted.tally.counters);
+        let filtered = FilteredBlock::new(block, &filter, &work.prefetch, &mut counted.tally)?;
+        let Some(filtered) = filtered else { return Ok(()) };
+        filtered.block.count_read(&mut counted.tally.counters);
         counted.tally.counters.scan.time = counted.tally.clock.lap();
-        let (mut left, mut step) = (0..block.rows, SLICE_ROWS);
-        let (mut mask, mut held, mut any) = (MaskBuilder::default(), Held::default(), false);
+        let (mut left, mut step) = (0..filtered.block.rows, SLICE_ROWS);
+        let mut coalescer = coalesce::coalescer(&self.scan.schema);
+        let mut mask = MaskBuilder::default();
         while !left.is_empty() && !self.is_satisfied() {
             let (rows, others) = self.scan.visit.cut(&left, step);
             let tested = counted.tally.counters.conditions.clone();
             let batch = {
                 let _timer = self.baseline.elapsed_compute().timer();
                 counted.tally.clock.lap();
-                self.slice(&block, &tests, &mut mask, rows, &mut counted.tally, &work.prefetch)
+                self.slice(&filtered, &mut mask, rows, &mut counted.tally)
             };
-            block.count_opened(&mut counted.tally.counters);
+            filtered.block.count_opened(&mut counted.tally.counters);
             let batch = match batch {
                 // Huge values: a vector of them fits. The rows will be tested, and counted, again.
                 Err(Error::LimitExceeded(_)) if step > VECTOR => {
@@ -105,18 +107,18 @@ impl Worker {
             };
             left = others;
             let Some(batch) = batch else { continue };
-            any = true;
             let passed = batch.num_rows() as u64;
             counted.tally.counters.output.rows_in += passed;
             counted.tally.counters.output.rows_out += passed;
             counted.tally.counters.output.time += counted.tally.clock.lap();
-            for full in held.push(batch)?.into_iter().flatten() {
+            coalesce::push(&mut coalescer, batch)?;
+            while let Some(full) = coalescer.next_completed_batch() {
                 self.emit(full, output).await;
             }
         }
-        work.prefetch.note(any);
-        if let Some(rest) = held.take()? {
-            self.emit(rest, output).await;
+        filtered.note_passed();
+        if let Some(last) = coalesce::finish(&mut coalescer)? {
+            self.emit(last, output).await;
         }
         Ok(())
     }
@@ -130,19 +132,12 @@ impl Worker {
     /// What is left of some rows; `None` of none.
     fn slice(
         &self,
-        block: &OpenBlock<'_>,
-        tests: &Tests<'_>,
+        filtered: &FilteredBlock<'_>,
         mask: &mut MaskBuilder,
         rows: Range<usize>,
         tally: &mut Tally,
-        prefetch: &Prefetch,
     ) -> Result<Option<RecordBatch>> {
-        let mut slice = Slice::new(block, rows);
-        tests.apply(&mut slice, mask, tally)?;
-        if slice.len() == 0 {
-            return Ok(None);
-        }
-        prefetch.output(block.segment, block.at.block);
+        let Some(mut slice) = filtered.slice(rows, mask, tally)? else { return Ok(None) };
         let claimed = self.claim(&mut slice);
         let batch = self.decoded(&slice);
         if batch.is_err() {

@@ -1,0 +1,57 @@
+//! How many rows there are, or values that are not null. Both are counted beside all aggregates, so
+//! that nothing is kept here.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array};
+use arrow_buffer::NullBuffer;
+
+use super::columns::GroupMap;
+use super::input::Values;
+use super::kernels::Groups;
+use super::kind::{Batch, StateKind};
+use crate::bytes::{Cursor, Writer};
+use crate::error::Result;
+
+#[derive(Debug)]
+pub(super) struct Count;
+
+impl StateKind for Count {
+    fn only_adds(&self) -> bool {
+        true
+    }
+
+    fn is_unbounded(&self) -> bool {
+        false
+    }
+
+    fn bytes_a_group(&self) -> usize {
+        0
+    }
+
+    fn memory(&self) -> usize {
+        0
+    }
+
+    fn grow(&mut self, _: usize) {}
+
+    fn clear(&mut self) {}
+
+    fn update(&mut self, _: Groups<'_>, _: &Values, _: Option<&NullBuffer>) -> Result<()> {
+        Ok(())
+    }
+
+    fn merge(&mut self, _: &Self, _: GroupMap<'_>) {}
+
+    fn append(&mut self, _: &Self, _: &[u32]) {}
+
+    fn write(&self, _: &mut Writer) {}
+
+    fn read(&mut self, _: usize, _: &mut Cursor<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
+        Ok(Arc::new(batch.counts.iter().map(|count| *count as i64).collect::<Int64Array>()))
+    }
+}

@@ -1,0 +1,281 @@
+//! The least or greatest of anything, as bytes that sort like the values: those of all groups are
+//! in one run of memory.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Decimal128Array, UInt32Array};
+use arrow_buffer::NullBuffer;
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::DataType as ArrowType;
+
+use super::columns::GroupMap;
+use super::input::Values;
+use super::kernels::Groups;
+use super::kind::{Batch, StateKind, another_kind};
+use crate::bytes::{Cursor, Writer};
+use crate::error::{ArrowResult, Error, Result};
+use crate::query::open::OpenBlock;
+use crate::query::words::wordless;
+
+#[derive(Debug)]
+pub(super) struct ExtremeRow {
+    best: BestRows,
+    greatest: bool,
+    data_type: ArrowType,
+    converter: RowConverter,
+}
+
+impl ExtremeRow {
+    pub(super) fn new(greatest: bool, data_type: ArrowType) -> Result<Self> {
+        let fields = vec![SortField::new(data_type.clone())];
+        let converter = RowConverter::new(fields).or_unsupported()?;
+        Ok(ExtremeRow { best: BestRows::default(), greatest, data_type, converter })
+    }
+}
+
+impl StateKind for ExtremeRow {
+    fn only_adds(&self) -> bool {
+        false
+    }
+
+    fn is_unbounded(&self) -> bool {
+        true
+    }
+
+    fn bytes_a_group(&self) -> usize {
+        size_of::<Place>()
+    }
+
+    fn memory(&self) -> usize {
+        self.best.memory()
+    }
+
+    fn grow(&mut self, groups: usize) {
+        self.best.grow(groups);
+    }
+
+    fn clear(&mut self) {
+        self.best.clear();
+    }
+
+    fn update(
+        &mut self,
+        groups: Groups<'_>,
+        values: &Values,
+        valid: Option<&NullBuffer>,
+    ) -> Result<()> {
+        let array: ArrayRef = match values {
+            Values::Array(array) => Arc::clone(array),
+            Values::Wide(wide) => {
+                let decimals = Decimal128Array::new(wide.clone(), None);
+                Arc::new(decimals.with_data_type(self.data_type.clone()))
+            }
+            Values::Words(_) | Values::Floats(_) | Values::Decimals(_) => {
+                return Err(another_kind());
+            }
+        };
+        let rows = self.converter.convert_columns(&[array]).or_unsupported()?;
+        for (at, row) in rows.iter().enumerate() {
+            if valid.is_none_or(|valid| valid.is_valid(at)) {
+                self.best.offer(groups.at(at), row.as_ref(), self.greatest);
+            }
+        }
+        Ok(())
+    }
+
+    /// Not if the block has no value beyond what the group has.
+    fn improves(&self, group: usize, column: usize, block: &OpenBlock<'_>) -> bool {
+        let stored =
+            block.stored(column).filter(|stored| stored.data_type().to_arrow() == self.data_type);
+        let stats = stored.and_then(|stored| stored.block_stats(block.at.block));
+        let bound = stats
+            .and_then(|stats| if self.greatest { stats.max.as_ref() } else { stats.min.as_ref() });
+        let parser = self.converter.parser();
+        let row = self.best.get(group).map(|row| parser.parse(row));
+        let known = row.and_then(|row| self.converter.convert_rows([row]).ok());
+        let known = known.and_then(|columns| wordless(columns.first()?)?);
+        // A bound that is no value itself is beyond all values.
+        bound.zip(known).is_none_or(|(bound, known)| {
+            bound.value.total_cmp(&known).is_none_or(|order| match self.greatest {
+                true => order.is_gt(),
+                false => order.is_lt(),
+            })
+        })
+    }
+
+    fn merge(&mut self, others: &Self, map: GroupMap<'_>) {
+        for group in 0..others.best.places.len() {
+            if let Some(row) = others.best.get(group) {
+                self.best.offer(map.at(group), row, self.greatest);
+            }
+        }
+    }
+
+    fn append(&mut self, others: &Self, at: &[u32]) {
+        self.best.append(&others.best, at);
+    }
+
+    fn write(&self, out: &mut Writer) {
+        self.best.write(out);
+    }
+
+    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
+        self.best = BestRows::read(groups, from)?;
+        Ok(())
+    }
+
+    fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
+        let parser = self.converter.parser();
+        let mut rows = Vec::with_capacity(batch.groups.len());
+        let mut places = Vec::with_capacity(batch.groups.len());
+        for group in batch.groups {
+            let row = self.best.get(*group as usize);
+            places.push(row.map(|_| rows.len() as u32));
+            rows.extend(row.map(|row| parser.parse(row)));
+        }
+        let found = self.converter.convert_rows(rows).or_unsupported()?;
+        let values =
+            found.first().ok_or_else(|| Error::InvalidInput("no column of extremes".into()))?;
+        arrow_select::take::take(values, &UInt32Array::from(places), None).or_unsupported()
+    }
+}
+
+/// Where the bytes of a group are.
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    start: usize,
+    /// `u32::MAX` for nothing.
+    len: u32,
+}
+
+const NOTHING: Place = Place { start: 0, len: u32::MAX };
+/// Bytes that no group has any more are left lying up to this many.
+const LEFT: usize = 1 << 16;
+
+/// For each group, nothing or bytes.
+#[derive(Debug, Default)]
+struct BestRows {
+    places: Vec<Place>,
+    bytes: Vec<u8>,
+    /// Bytes that no group has any more.
+    unused: usize,
+}
+
+impl BestRows {
+    fn grow(&mut self, groups: usize) {
+        self.places.resize(groups, NOTHING);
+    }
+
+    fn clear(&mut self) {
+        self.places.clear();
+        self.bytes.clear();
+        self.unused = 0;
+    }
+
+    fn memory(&self) -> usize {
+        self.places.capacity() * size_of::<Place>() + self.bytes.capacity()
+    }
+
+    /// The bytes of a group.
+    fn get(&self, group: usize) -> Option<&[u8]> {
+        let place = self.places.get(group).filter(|place| place.len != u32::MAX)?;
+        self.bytes.get(place.start..place.start + place.len as usize)
+    }
+
+    /// Keeps the better of what a group has and `row`.
+    fn offer(&mut self, group: usize, row: &[u8], greatest: bool) {
+        let better =
+            self.get(group).is_none_or(|best| if greatest { row > best } else { row < best });
+        let Some(place) = self.places.get_mut(group).filter(|_| better) else { return };
+        let Ok(len) = u32::try_from(row.len()) else { return };
+        let had = if place.len == u32::MAX { 0 } else { place.len as usize };
+        match self.bytes.get_mut(place.start..place.start + row.len()).filter(|_| row.len() <= had)
+        {
+            Some(room) => {
+                room.copy_from_slice(row);
+                self.unused += had - row.len();
+            }
+            None => {
+                place.start = self.bytes.len();
+                self.bytes.extend_from_slice(row);
+                self.unused += had;
+            }
+        }
+        place.len = len;
+        if self.unused > LEFT.max(self.bytes.len() / 2) {
+            self.tidy();
+        }
+    }
+
+    /// Moves what groups have together.
+    fn tidy(&mut self) {
+        let mut bytes = Vec::with_capacity(self.bytes.len() - self.unused.min(self.bytes.len()));
+        for place in self.places.iter_mut().filter(|place| place.len != u32::MAX) {
+            let start = bytes.len();
+            bytes.extend_from_slice(
+                self.bytes.get(place.start..place.start + place.len as usize).unwrap_or_default(),
+            );
+            place.start = start;
+        }
+        (self.bytes, self.unused) = (bytes, 0);
+    }
+
+    /// Appends what some groups of another have, as groups of their own.
+    fn append(&mut self, from: &BestRows, at: &[u32]) {
+        for group in at {
+            self.places.push(NOTHING);
+            if let Some(row) = from.get(*group as usize) {
+                self.offer(self.places.len() - 1, row, true);
+            }
+        }
+    }
+
+    fn write(&self, out: &mut Writer) {
+        for group in 0..self.places.len() {
+            match self.get(group) {
+                None => out.u32(u32::MAX),
+                Some(row) => out.blob(row),
+            }
+        }
+    }
+
+    fn read(groups: usize, from: &mut Cursor<'_>) -> Result<Self> {
+        let mut all = BestRows::default();
+        for group in 0..groups {
+            all.places.push(NOTHING);
+            let len = from.u32()?;
+            if len != u32::MAX {
+                all.offer(group, from.take(len as usize)?, true);
+            }
+        }
+        Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_of_each_group_survives_growth_and_the_way_through_a_file() {
+        let mut all = BestRows::default();
+        all.grow(3);
+        for round in 0..100_000u32 {
+            all.offer((round % 2) as usize, format!("{:07}", round / 2).repeat(2).as_bytes(), true);
+        }
+        assert!(all.memory() < 1 << 20, "{}", all.memory());
+        all.offer(0, b"9", true);
+        all.offer(1, b"9000", false);
+        let mut more = BestRows::default();
+        more.append(&all, &[2, 1, 0, 0]);
+        let mut written = Writer::new();
+        more.write(&mut written);
+        let bytes = written.into_vec();
+        let mut cursor = Cursor::new(&bytes);
+        let read = BestRows::read(4, &mut cursor).unwrap();
+        cursor.finish().unwrap();
+        let found: Vec<_> = (0..4).map(|group| read.get(group)).collect();
+        assert_eq!(found, [None, Some(b"00499990049999".as_slice()), Some(b"9"), Some(b"9")]);
+        assert!(BestRows::read(5, &mut Cursor::new(&bytes)).is_err());
+    }
+}

@@ -1,0 +1,89 @@
+//! Variances and standard deviations, whose sums are those of `moments`.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Float64Array};
+use arrow_buffer::NullBuffer;
+
+use super::columns::GroupMap;
+use super::input::Values;
+use super::kernels::Groups;
+use super::kind::{Batch, StateKind, another_kind};
+use super::moments::Moments;
+use crate::bytes::{Cursor, Writer};
+use crate::error::Result;
+
+#[derive(Debug)]
+pub(super) struct Variance {
+    moments: Moments,
+    /// Whether values are drawn from those that are asked about.
+    sample: bool,
+    /// Whether the root of the variance is wanted.
+    root: bool,
+}
+
+impl Variance {
+    pub(super) fn new(sample: bool, root: bool) -> Self {
+        Variance { moments: Moments::default(), sample, root }
+    }
+}
+
+impl StateKind for Variance {
+    fn only_adds(&self) -> bool {
+        false
+    }
+
+    fn is_unbounded(&self) -> bool {
+        false
+    }
+
+    fn bytes_a_group(&self) -> usize {
+        Moments::BYTES
+    }
+
+    fn memory(&self) -> usize {
+        self.moments.memory()
+    }
+
+    fn grow(&mut self, groups: usize) {
+        self.moments.grow(groups);
+    }
+
+    fn clear(&mut self) {
+        self.moments.clear();
+    }
+
+    fn update(
+        &mut self,
+        groups: Groups<'_>,
+        values: &Values,
+        valid: Option<&NullBuffer>,
+    ) -> Result<()> {
+        let Values::Floats(values) = values else { return Err(another_kind()) };
+        self.moments.add(groups, values, valid);
+        Ok(())
+    }
+
+    fn merge(&mut self, others: &Self, map: GroupMap<'_>) {
+        self.moments.merge(&others.moments, map);
+    }
+
+    fn append(&mut self, others: &Self, at: &[u32]) {
+        self.moments.append(&others.moments, at);
+    }
+
+    fn write(&self, out: &mut Writer) {
+        self.moments.write(out);
+    }
+
+    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
+        self.moments = Moments::read(groups, from)?;
+        Ok(())
+    }
+
+    fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
+        let variance = |group: &u64| self.moments.variance(*group as usize, self.sample);
+        let answer = |group| variance(group).map(|v| if self.root { v.sqrt() } else { v });
+        Ok(Arc::new(batch.groups.iter().map(answer).collect::<Float64Array>()))
+    }
+}

@@ -1,0 +1,122 @@
+//! Sums in 128 bits: of decimals, which wrap, and of integers and decimals without a fraction to be
+//! divided for their mean.
+
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Decimal128Array, Float64Array};
+use arrow_buffer::{NullBuffer, ScalarBuffer};
+use arrow_schema::DataType as ArrowType;
+
+use super::columns::{GroupMap, each, gather, read_words, write_words};
+use super::input::Values;
+use super::kernels::{Groups, add_wide, fold, grow};
+use super::kind::{Batch, StateKind, another_kind};
+use crate::bytes::{Cursor, Writer};
+use crate::error::Result;
+
+#[derive(Debug)]
+pub(super) struct WideSum {
+    sums: Vec<i128>,
+    answer: Answer,
+}
+
+/// What comes of a sum.
+#[derive(Debug)]
+enum Answer {
+    /// Itself, in its type.
+    Sum(ArrowType),
+    /// Its quotient by the count, as a double.
+    Mean,
+}
+
+impl WideSum {
+    /// The sum of decimals, of a type.
+    pub(super) fn sum(data_type: ArrowType) -> Self {
+        WideSum { sums: Vec::new(), answer: Answer::Sum(data_type) }
+    }
+
+    /// The mean of integers.
+    pub(super) fn mean() -> Self {
+        WideSum { sums: Vec::new(), answer: Answer::Mean }
+    }
+}
+
+impl StateKind for WideSum {
+    fn only_adds(&self) -> bool {
+        true
+    }
+
+    fn is_unbounded(&self) -> bool {
+        false
+    }
+
+    fn bytes_a_group(&self) -> usize {
+        size_of::<i128>()
+    }
+
+    fn memory(&self) -> usize {
+        self.sums.capacity() * size_of::<i128>()
+    }
+
+    fn grow(&mut self, groups: usize) {
+        grow(&mut self.sums, groups, 0);
+    }
+
+    fn clear(&mut self) {
+        self.sums.clear();
+    }
+
+    fn update(
+        &mut self,
+        groups: Groups<'_>,
+        values: &Values,
+        valid: Option<&NullBuffer>,
+    ) -> Result<()> {
+        match values {
+            Values::Words(values) => add_wide(groups, values, valid, &mut self.sums),
+            Values::Wide(values) => {
+                fold(groups, values, valid, &mut self.sums, |sum, v| *sum = sum.wrapping_add(v))
+            }
+            Values::Floats(_) | Values::Decimals(_) | Values::Array(_) => {
+                return Err(another_kind());
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(&mut self, others: &Self, map: GroupMap<'_>) {
+        each(&mut self.sums, &others.sums, map, |sum, more| *sum = sum.wrapping_add(more));
+    }
+
+    fn append(&mut self, others: &Self, at: &[u32]) {
+        gather(&mut self.sums, &others.sums, at);
+    }
+
+    fn write(&self, out: &mut Writer) {
+        write_words(&self.sums, out);
+    }
+
+    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
+        self.sums = read_words(groups, from)?;
+        Ok(())
+    }
+
+    fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
+        let sums = batch.pick(&self.sums);
+        Ok(match &self.answer {
+            Answer::Sum(data_type) => {
+                let array = Decimal128Array::new(sums.into(), batch.nulls());
+                Arc::new(array.with_data_type(data_type.clone()))
+            }
+            Answer::Mean => {
+                let means = sums.iter().zip(batch.counts).map(|(sum, count)| mean(*sum, *count));
+                Arc::new(Float64Array::new(means.collect::<ScalarBuffer<f64>>(), batch.nulls()))
+            }
+        })
+    }
+}
+
+/// The mean of `count` integers whose sum is `sum`.
+pub(crate) fn mean(sum: i128, count: u64) -> f64 {
+    sum as f64 / count as f64
+}
