@@ -92,10 +92,12 @@
 
 #![cfg_attr(
     not(feature = "sql"),
-    expect(dead_code, reason = "the executor and parts of what it reads are called by SQL only")
+    expect(
+        dead_code,
+        unused_imports,
+        reason = "the executor and parts of what it reads are called by SQL only"
+    )
 )]
-// Without SQL, nothing asks for fragments or changes rows: the executor is there for tests alone.
-#![cfg_attr(not(feature = "sql"), allow(dead_code, unused_imports))]
 
 // The modules, in the order in which a byte travels from a file of rows to a segment and back to
 // an answer; each imports only from those before it.
