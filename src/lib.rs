@@ -92,13 +92,12 @@
 
 #![cfg_attr(
     not(feature = "sql"),
-    expect(
+    allow(
         dead_code,
         unused_imports,
         reason = "the executor and parts of what it reads are called by SQL only"
     )
 )]
-
 // The modules, in the order in which a byte travels from a file of rows to a segment and back to
 // an answer; each imports only from those before it.
 mod error; // the eight kinds of failure
