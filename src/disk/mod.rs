@@ -100,7 +100,6 @@ pub(crate) enum LockMode {
 /// A lock, held until it is dropped or the process dies.
 pub(crate) type Lock = Box<dyn LockedFile>;
 
-/// A locked file.
 pub(crate) trait LockedFile: Debug + Send + Sync {
     /// Whether the file still has a name. It may have been removed between its opening and its
     /// locking.

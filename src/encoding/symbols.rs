@@ -14,7 +14,6 @@ pub(super) const MAX_CHARS: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Alphabet(Vec<u8>);
 
-/// A set of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ByteSet([u64; 4]);
 

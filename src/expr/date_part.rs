@@ -140,7 +140,6 @@ impl DatePart {
         self.divisor.quotient(value.wrapping_add(self.offset))
     }
 
-    /// The part for a count.
     #[inline(always)]
     fn part_of_count(&self, count: i64) -> i32 {
         match self.part {

@@ -96,7 +96,6 @@ impl RowAccounting {
         })
     }
 
-    /// The first rejected rows.
     pub(crate) fn first(&self) -> &[Reject] {
         &self.first
     }

@@ -43,7 +43,6 @@ pub(super) struct InputTasks<'a> {
     /// The columns from the path of each input.
     path_columns: Vec<Arc<PathColumns>>,
     current: Option<CurrentInput>,
-    /// The path columns of the current input.
     current_columns: Arc<PathColumns>,
     options: &'a LoadOptions,
     /// Decodes row groups that are too large for one task.

@@ -87,7 +87,6 @@ impl Default for LoadOptions {
     }
 }
 
-/// Options of the pipeline.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PipelineOptions {
     /// When a segment is full.

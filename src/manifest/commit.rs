@@ -80,7 +80,6 @@ pub(crate) struct Committed {
     pub removed: Vec<SegmentEntry>,
 }
 
-/// Commits a change.
 pub(crate) fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Result<Committed> {
     let generation = change.base.map_or(1, |base| base.generation + 1);
     let (next, removed) =
@@ -364,7 +363,6 @@ fn segment_bytes(columns: usize) -> u64 {
     72 + 60 * columns as u64
 }
 
-/// Opens a chunk of the table.
 pub(crate) fn open(disk: &dyn Disk, dir: &TableDir, reference: &ChunkRef) -> Result<Chunk> {
     let path = dir.chunk(&reference.id);
     let bytes = Arc::new(disk.map(&path)?);

@@ -116,7 +116,6 @@ pub(crate) fn new_id() -> Id {
     Uuid::now_v7().into_bytes()
 }
 
-/// The kind of a file.
 pub(super) fn file_kind(name: &str) -> FileKind {
     let id = |stem: &str| {
         Uuid::try_parse(stem).ok().filter(|id| id.to_string() == stem).map(Uuid::into_bytes)

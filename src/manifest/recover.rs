@@ -33,7 +33,6 @@ pub(crate) fn current(disk: &dyn Disk, dir: &TableDir) -> Result<Option<u64>> {
     }
 }
 
-/// Reads the root of a generation.
 pub(crate) fn read_root(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<Root> {
     let path = dir.root(generation);
     let bytes = disk.read(&path, root::MAX_BYTES)?;

@@ -45,7 +45,6 @@ pub(crate) fn write_type(data_type: &DataType, out: &mut Writer) {
     }
 }
 
-/// Reads a data type.
 pub(crate) fn read_type(cursor: &mut Cursor<'_>) -> Result<DataType> {
     Ok(match cursor.u8()? {
         0 => DataType::Null,

@@ -9,7 +9,7 @@ use crate::error::Result;
 pub struct Context<'a> {
     /// The threads.
     pub pool: &'a rayon::ThreadPool,
-    /// Asked once per block; the run ends with [`Error::Cancelled`] when it says so.
+    /// Asked once per block; the run ends with `Error::Cancelled` when it says so.
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
     /// Reserves more bytes for groups. If it refuses, groups go to temporary files.
     pub reserve: &'a (dyn Fn(usize) -> Result<()> + Sync),

@@ -54,7 +54,7 @@ pub struct Condition {
     /// contains [`Predicate::Unknown`].
     pub predicate: Predicate,
     /// What follows from it for the partition keys of the table, by
-    /// [`key_column`](super::prune::partitions::key_column).
+    /// `prune::partitions::key_column`.
     pub partitions: Predicate,
 }
 

@@ -25,7 +25,6 @@ struct Opening {
     opened: Receiver<Result<Opened>>,
 }
 
-/// The next input.
 #[derive(Debug)]
 pub(crate) struct NextInput {
     /// Number of the input, from 0.

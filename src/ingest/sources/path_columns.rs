@@ -55,7 +55,6 @@ impl PathColumns {
             .or_invalid()
     }
 
-    /// The names of the columns.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|(name, _)| name.as_str())
     }

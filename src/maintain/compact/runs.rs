@@ -102,7 +102,6 @@ pub(super) struct SortedRun {
     /// Row number of the first sample. It differs from run to run: samples at the same rows of
     /// similar runs would be similar too, and cluster.
     phase: usize,
-    /// The sample keys.
     pub(super) samples: Vec<Key>,
     /// Approximate bytes of a decoded row.
     row_bytes: usize,

@@ -108,7 +108,6 @@ impl Packed {
         Ok(())
     }
 
-    /// The keys of numbers.
     pub(crate) fn keys<W: KeyWord>(&self, numbers: &[W]) -> Result<Vec<ArrayRef>> {
         let mut below = self.bits;
         let mut keys = Vec::with_capacity(self.fields.len());

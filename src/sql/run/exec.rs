@@ -213,7 +213,6 @@ struct Run {
     timed: bool,
     /// Given back when the answer is out.
     memory: MemoryReservation,
-    /// The most of it.
     most: usize,
     limits: query::GroupLimits,
 }

@@ -16,7 +16,6 @@ use datafusion::sql::sqlparser::dialect::{Dialect, DuckDbDialect, dialect_from_s
 
 use crate::error::{Error, Result};
 
-/// The dialect of this name.
 pub(in crate::sql) fn from_name(name: Name) -> Result<Box<dyn Dialect>> {
     match name {
         Name::DuckDB => Ok(Box::new(StylobateDialect)),
@@ -25,7 +24,6 @@ pub(in crate::sql) fn from_name(name: Name) -> Result<Box<dyn Dialect>> {
     }
 }
 
-/// Parses an expression.
 pub(in crate::sql) fn parse_expression(sql: &str, name: Name) -> Result<ExprWithAlias> {
     let dialect = from_name(name)?;
     let expression = DFParserBuilder::new(sql)

@@ -138,7 +138,6 @@ pub(in crate::sql) fn all_columns(
     Some(all)
 }
 
-/// The columns of a table joined with these tables.
 fn joined(from: &TableWithJoins, joins: &[Join], plan: &LogicalPlan) -> Option<Vec<OutputColumn>> {
     let Some((last, before)) = joins.split_last() else {
         return table_columns(&from.relation, plan);

@@ -17,7 +17,6 @@ use crate::sql::walks::{visit, visit_mut};
 /// The most parts of a CUBE that is expanded, to 4,096 sets.
 const MAX_CUBE_PARTS: usize = 12;
 
-/// Rewords all of it.
 pub(in crate::sql) fn reword(statement: &mut Statement) {
     let _ = visit_mut(statement, &mut Rewording);
 }

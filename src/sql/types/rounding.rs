@@ -63,7 +63,6 @@ impl AnalyzerRule for RoundCasts {
     }
 }
 
-/// The operand of a cast to an integer.
 fn integer_cast_operand(expr: &mut Expr) -> Option<&mut Expr> {
     match expr {
         Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {

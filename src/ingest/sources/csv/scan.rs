@@ -9,7 +9,6 @@ pub(super) struct Masks {
     pub(super) separators: u64,
     /// Line feeds alone.
     pub(super) newlines: u64,
-    /// Quotes.
     pub(super) quotes: u64,
 }
 

@@ -57,7 +57,6 @@ pub(super) struct Tile<'a> {
 }
 
 impl<'a> Tile<'a> {
-    /// Rows of the tile.
     pub(super) fn rows(&self) -> usize {
         self.starts.len()
     }
@@ -83,7 +82,6 @@ impl<'a> Tile<'a> {
         self.text
     }
 
-    /// The fields of a column.
     #[inline]
     pub(super) fn column(&self, column: usize) -> impl Iterator<Item = Field> + use<'a> {
         let (text, columns) = (self.text, self.columns);

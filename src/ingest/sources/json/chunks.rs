@@ -16,8 +16,8 @@ use crate::limits;
 /// Whole rows of raw text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonChunk {
-    /// The rows. The brackets and commas of a [`Layout::Array`] have been blanked out, so that it
-    /// parses like [`Layout::Values`].
+    /// The rows. The brackets and commas of a `Layout::Array` have been blanked out, so that it
+    /// parses like `Layout::Values`.
     pub text: Vec<u8>,
     /// How the rows are laid out.
     pub layout: Layout,

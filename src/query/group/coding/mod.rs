@@ -131,7 +131,6 @@ impl CodedKey {
         }
     }
 
-    /// The values of codes.
     pub(crate) fn values(&self, codes: &[u64], data_type: &ArrowType) -> Result<ArrayRef> {
         match self {
             CodedKey::Constant(value) => take(value, &vec![0; codes.len()]),

@@ -61,7 +61,6 @@ impl RangedKey {
         RangedKey { expression, input, low, nulls, domain, stands_for, folded, maps }
     }
 
-    /// A column of decimals.
     pub(super) fn decimals(at: usize, column: DecimalColumn, survivors: &Survivors) -> Self {
         let DecimalColumn { int, scaling, low, domain } = column;
         let stands_for = KeyValues::Doubles(scaling);

@@ -72,7 +72,6 @@ impl Iterator for Chunks {
     }
 }
 
-/// All chunks of an input.
 pub(super) fn chunks(input: Input) -> Result<Chunks> {
     Ok(start(input.open()?, &[])?.0)
 }

@@ -11,7 +11,6 @@ use datafusion::logical_expr::{Expr, LogicalPlan, Subquery};
 
 use crate::sql::walks::{has_part, map_expressions, rewrite_nodes, rewrite_up, visit_parts};
 
-/// A plan as a subquery.
 pub(super) fn as_subquery(plan: LogicalPlan) -> Subquery {
     let reference = |(field, column)| Expr::OuterReferenceColumn(field, column);
     let outer_ref_columns = outer_columns(&plan).into_iter().map(reference).collect();

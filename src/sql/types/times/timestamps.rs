@@ -12,7 +12,6 @@ use super::units::{finer, is_utc_or_none, nanoseconds};
 use crate::ingest::timestamp_text;
 use crate::sql::types::zones::UTC;
 
-/// A type of timestamps.
 pub(super) struct TimestampType {
     unit: TimeUnit,
     zone: Option<Arc<str>>,
