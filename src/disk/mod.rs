@@ -23,7 +23,6 @@ pub(crate) mod mapped;
 pub(crate) mod memory;
 pub(crate) mod real;
 #[cfg(test)]
-#[cfg(test)]
 pub(crate) mod simulated;
 pub(crate) mod temporary;
 

@@ -15,8 +15,9 @@
 //! | 128-bit decimals | [`wide::Wide`] | two streams of integers, the high one mostly constant |
 //! | dictionary codes | [`ints::Ints`] of `u32` | as integers; the dictionary's values are a stream of their own |
 //!
-//! Each encoding has one file, and all have the same anatomy: what it is for, estimate, encode,
-//! parse, decode, get. A hub file per stream (`ints.rs`, …) holds the enum and the choice. Every
+//! Each encoding has one file, and all have the same anatomy: what it is for, an estimate of its
+//! size or a fit of its parameters, encode, parse, decode (any range that starts at a vector), get
+//! (one row), describe. A hub file per stream (`ints.rs`, …) holds the enum and the choice. Every
 //! decoder is memory-safe on any bytes: `block` verifies checksums, but safety never depends on
 //! them.
 
@@ -75,7 +76,7 @@ macro_rules! encodings {
         pub enum Encoding { $($(#[$doc])* $name = $number),* }
 
         impl Encoding {
-            /// Every encoding, for tests, the chooser and `--force-encoding`.
+            /// Every encoding, for tests and fuzzing.
             pub const ALL: &'static [Encoding] = &[$(Encoding::$name),*];
 
             /// The name that `sty inspect` prints.

@@ -1,4 +1,7 @@
-//! The predicates that zone maps can decide.
+//! Predicates: the conditions that zone maps can decide and that kernels run on encoded data.
+//!
+//! `sql/convert/predicate.rs` makes them, `query::prune` judges them by statistics, and
+//! `query::filter` has forms for some of them. [`Predicate::Unknown`] is always safe.
 
 use crate::expr::{Outcome, Pattern};
 use crate::model::{ColumnId, DataType, Scalar};

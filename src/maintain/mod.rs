@@ -1,9 +1,10 @@
-//! Operations that read a table with `query/` and rewrite it with `ingest/`: compaction, deletion,
-//! update, and column changes.
+//! Operations on a stored table: compaction, deletion, update, changes of columns, partitions; and
+//! reading a whole table for exports.
 //!
-//! These stand beside the two roads. Each operation takes the writer's lock, writes new segments
-//! beside the old ones, and commits edits of the segment list; readers keep the generation that
-//! they hold.
+//! These stand beside the two roads. Each operation that changes something takes the writer's lock
+//! and commits. Compaction and changes of rows write new segments beside the old ones and commit
+//! edits of the list of segments; the others change the manifest alone. Readers keep the generation
+//! that they hold.
 
 pub(crate) mod alter; // columns added, dropped, renamed, widened
 pub(crate) mod compact; // merges small and overlapping segments

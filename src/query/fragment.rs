@@ -1,6 +1,6 @@
 //! A fragment: the part of a query over one table that runs in our own code.
 //!
-//! Where this stands on the road of a query: `sql/lower` makes fragments of logical plans; `query`
+//! Where this stands on the road of a query: `sql/plan/lower` makes fragments of logical plans; `query`
 //! runs them over a snapshot and gives Arrow batches back. Nothing here knows where a fragment came
 //! from.
 

@@ -1,4 +1,4 @@
-//! Running a fragment: blocks handed to threads one at a time, their results merged.
+//! Sends a fragment to what answers it: `metadata`, `group` or `order`.
 
 use std::time::Duration;
 

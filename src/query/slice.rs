@@ -1,7 +1,7 @@
 //! Slices: some thousand rows of a block under work, and which of them are selected, as a list or
 //! as a mask.
 //!
-//! Where this stands on the road of a query: `run` cuts blocks into slices, `filter` leaves fewer
+//! Where this stands on the road of a query: `walk` cuts blocks into slices, `filter` leaves fewer
 //! rows selected, and `group`, `aggregate` and `order` fetch columns of those that are left, each
 //! decoded once.
 //!

@@ -1,7 +1,8 @@
 //! Streams of f32 and f64: the closed set of their encodings, and the choice among them.
 //!
 //! `ingest` hands a block's values to [`encode`]; every bit round-trips, including −0.0 and NaN
-//! payloads. Each encoding turns floats into streams of integers, which `ints` packs.
+//! payloads. Most encodings turn floats into streams of integers, which `ints` packs; one with a
+//! buffer of its own finds a model of vector starts in `ragged.rs`.
 
 use std::ops::Range;
 

@@ -19,7 +19,9 @@ pub(super) trait StateKind: fmt::Debug {
     /// Whether values are only added up and counted, so that null may come as 0.
     fn only_adds(&self) -> bool;
 
-    /// Whether values add to the bytes of their group, beyond [`StateKind::bytes_a_group`].
+    /// Whether values add to the bytes of their group, beyond [`StateKind::bytes_a_group`]. Up to
+    /// 65,536 slots of a direct index never spill: `group::strategy` decides whether it may have
+    /// such states.
     fn is_unbounded(&self) -> bool;
 
     /// Bytes that a group takes at least.
@@ -47,7 +49,8 @@ pub(super) trait StateKind: fmt::Debug {
         true
     }
 
-    /// Completes what is pending; no rows come after it.
+    /// Completes what is pending. No rows come after it, but settled groups may be merged in, and
+    /// then it is called again.
     fn settle(&mut self) {}
 
     /// Adds others' groups, settled, to those that `map` names.

@@ -64,19 +64,19 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// The most bytes that texts of groups take without a reservation.
-const FREE_TEXTS: usize = 64 << 20;
+/// The most bytes that states of no known size take without a reservation.
+const FREE_UNBOUNDED_BYTES: usize = 64 << 20;
 
 impl Slots<'_> {
     fn is_small(&self) -> bool {
-        !self.states.are_unbounded() || self.states.memory() <= FREE_TEXTS
+        !self.states.are_unbounded() || self.states.memory() <= FREE_UNBOUNDED_BYTES
     }
 }
 
 impl Worker for Slots<'_> {
     fn account(&mut self) -> Result<()> {
         match self.reservation.resize(self.states.memory()) {
-            // Few groups are made even where their memory is refused: see `grouping`.
+            // Few groups are made even where their memory is refused: see `strategy::is_direct`.
             Err(_) if self.digits.product <= MAX_PENDING as u64 && self.is_small() => Ok(()),
             reserved => reserved,
         }

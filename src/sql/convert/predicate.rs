@@ -1,6 +1,6 @@
-//! Lowers filters to predicates over zone maps. What has no counterpart becomes
-//! [`Predicate::Unknown`] and is left to DataFusion, which evaluates the whole filter again on the
-//! remaining rows.
+//! Lowers filters to predicates. A predicate is exactly the filter, or contains
+//! [`Predicate::Unknown`] for what has no counterpart: `query::prune` judges it by statistics, and
+//! where it is exact, `query::filter` runs it on encoded data in place of the expression.
 
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode};
