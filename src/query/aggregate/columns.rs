@@ -5,12 +5,12 @@ use bytemuck::Pod;
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 
-/// Which group of one set of states each group of another is.
+/// Maps the groups of one set of states to those of another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum GroupMap<'a> {
-    /// The same one.
+    /// Each group to itself.
     Same,
-    /// The one that stands in its place.
+    /// Group `i` to the `i`-th entry.
     To(&'a [u32]),
 }
 
@@ -26,8 +26,9 @@ impl GroupMap<'_> {
 /// How many rows each group has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Rows<'a> {
-    /// So many groups of one row.
+    /// This many groups of one row each.
     Single(usize),
+    /// The rows of each group.
     Each(&'a [u64]),
 }
 

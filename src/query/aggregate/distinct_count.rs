@@ -1,5 +1,5 @@
-//! How many distinct values there are. They are told apart beside the groups (`group::sets`), and
-//! counted into these when all rows have been seen.
+//! `count(DISTINCT …)`: `group::sets` deduplicates the pairs of group and value and, when all rows
+//! have been seen, adds their number to each group here.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Variances: the sum of the distances of values from one of their own, and of the squares of
-//! these.
+//! Variances: the sums of x − a and of (x − a)², where a is one of the group's values, the first
+//! that a thread meets.
 //!
 //! Both are kept in two doubles, as sums of floats are, and squares are exact in two doubles, so
 //! that what comes out does not depend on which thread saw which rows: changing the value that

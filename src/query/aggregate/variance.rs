@@ -16,9 +16,9 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(super) struct Variance {
     moments: Moments,
-    /// Whether values are drawn from those that are asked about.
+    /// Whether this is a sample variance (divided by n − 1).
     sample: bool,
-    /// Whether the root of the variance is wanted.
+    /// Whether the answer is its root, the standard deviation.
     root: bool,
 }
 

@@ -21,7 +21,7 @@ const FEW: usize = 32;
 /// Fetching the code of one row takes as long as comparing this many bytes of unpacked codes.
 const FETCH: usize = 128;
 
-/// The marks of a slice, and room to decode codes into.
+/// Builds the selection mask of a slice: `state`, `marks` and `rows`. The rest is scratch.
 #[derive(Debug, Default)]
 pub(crate) struct MaskBuilder {
     state: State,
@@ -36,13 +36,15 @@ pub(crate) struct MaskBuilder {
     texts: StringsOut,
 }
 
-/// What of [`MaskBuilder`] counts.
+/// Which representation of the mask is current.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Nothing was tested.
+    /// All rows: nothing was tested.
     #[default]
     All,
+    /// One byte a row.
     MaskBuilder,
+    /// A list of rows.
     Rows,
 }
 

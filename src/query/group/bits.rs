@@ -22,7 +22,7 @@ const FEW_NEW: usize = 16;
 
 /// What one thread has seen.
 pub(crate) struct Bits {
-    /// Of the keys of groups, then of the value.
+    /// Numbers of the keys of the group, then of the value as the last digit.
     digits: Arc<MixedRadix>,
     seen: Vec<u64>,
     /// Nothing is left to be seen.

@@ -1,10 +1,10 @@
 //! Keys of groups in the form in which they are hashed, compared, partitioned and spilled: numbers
 //! of 64 or 128 bits, or bytes.
 //!
-//! Tables, partitions and files know no form. A new one is a `KeyColumn` (`key_column`), of which
-//! a word of another width is one as soon as it is a `KeyWord`; its name in the list below; which
-//! keys have it, in [`Keys::of_bits`]. The compiler asks for its arms in [`of_words`] and where
-//! pairs are joined and taken apart (`pair`).
+//! Tables, partitions and files do not depend on the form. To add one: implement `KeyColumn`
+//! (`key_column`; for integers of another width, `KeyWord` is enough), list it in `keys!` below,
+//! and choose it in [`Keys::of_bits`]. The compiler then asks for its arms in [`of_words`] and
+//! where pairs are joined and split (`pair`).
 
 use super::index::Index;
 use super::key_column::{Bytes, KeyColumn};

@@ -1,5 +1,4 @@
-//! Keys of a group and one of its values: what is told apart where distinct values of groups are
-//! counted.
+//! Composite keys (group, value), which `count(DISTINCT …)` deduplicates.
 
 use std::sync::Arc;
 

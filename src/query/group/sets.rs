@@ -8,10 +8,10 @@
 //!
 //! So other aggregates cost what they always do, inputs may be many, and no values of a group are
 //! carried through a table. As among keys, there is one zero, and NaN is a value. FILTER turns what
-//! it leaves out into null. Without GROUP BY and conditions, a column of dictionaries has as many
-//! values as these have together: a dictionary holds just the values that occur. Beside other
-//! segments, those with a dictionary are counted by it, and blocks whose zone map has no value that
-//! was not seen are left out (`bits`).
+//! it leaves out into null. Where nothing but distinct values of one group is asked for, some
+//! blocks are not read (`bits`): without conditions, those of segments with a dictionary, which are
+//! counted from it alone, as it holds just the values that occur; and those whose zone map has only
+//! values that were seen before.
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ use crate::query::memory::Reservation;
 use crate::query::open::Survivors;
 use crate::query::{Aggregate, Fragment};
 
-/// A direct index of so few groups is made whatever the rows.
+/// Up to this many groups, a direct index is used however few the rows.
 const FEW: u64 = 1 << 12;
 
 /// How rows become groups.

@@ -1,18 +1,18 @@
 //! One thread's groups by a hash table that stays within the caches: when it is full, its groups
-//! move to radix partitions; where it hardly joined any rows, rows go there directly; and when
-//! memory is short, the partitions go to a file.
+//! move to radix partitions; if it merged few rows, later rows bypass it; and when memory is short,
+//! the partitions go to a file.
 //!
 //! A thread's table is emptied into 256 radix partitions, by high bits of the hash, when it has
-//! outgrown the caches. Where it held hardly fewer groups than it saw rows, the rows that follow go
-//! to the partitions one by one, as groups of their own, and a table is not tried again until
-//! merging shows that groups repeat. States move in columns, so that one `merge` serves threads,
-//! partitions and files alike. When the memory pool refuses, a thread merges its partitions and
-//! writes them to a nameless temporary file (`spill`). Merged and spilled parts leave their memory
-//! to the next ones, because an allocator gives memory back in its own time and parts of 256
-//! partitions share pages. At the end the partitions of all threads are merged one by one, in
-//! parallel, as the answer is asked for; one that is too large for the memory that is left is split
-//! by eight more bits. Only a direct index of at most 65,536 slots sums doubles as scaled integers:
-//! a sum must not depend on how many groups a thread met, or on memory.
+//! outgrown the caches. Where it held hardly fewer groups than it saw rows, later rows go to the
+//! partitions one by one, as groups of their own, and a table is not tried again until merging
+//! shows that groups repeat. States move in columns, so that one `merge` serves threads, partitions
+//! and files alike. When the memory pool refuses, a thread merges its partitions and writes them to
+//! a nameless temporary file (`spill`). The buffers of merged and spilled parts are reused, because
+//! the allocator returns memory late and parts of 256 partitions share pages. At the end the
+//! partitions of all threads are merged one by one, in parallel, as the answer is asked for; one
+//! that is too large for the memory that is left is split by eight more bits. Only a direct index
+//! of at most 65,536 slots sums doubles as scaled integers: a sum must not depend on how many
+//! groups a thread met, or on memory.
 
 use std::sync::Arc;
 

@@ -15,7 +15,7 @@ use crate::query::stats::{Counters, Pruned, Statistic};
 use crate::segment;
 use crate::segment::reader::Block;
 
-/// What became arrays of a block.
+/// How much of a block was decoded to arrays: values by slice, values fetched one by one, bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Decoded {
     values: u64,

@@ -22,9 +22,9 @@ use crate::sql::run::table::StoreTable;
 #[derive(Clone, Debug)]
 pub(crate) struct StoreProvider {
     pub(crate) table: Arc<StoreTable>,
-    /// Why what stands above this scan runs in DataFusion, for EXPLAIN.
+    /// The reason EXPLAIN gives for not running the operators above natively.
     refusal: Option<Arc<str>>,
-    /// Rows that do not meet them do not come out.
+    /// Conditions that the scan applies.
     conditions: Option<Arc<Conditions>>,
 }
 

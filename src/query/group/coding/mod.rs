@@ -6,8 +6,8 @@
 //! * decimals: the distance of the scaled integers that stand for them (see `decimals`);
 //! * an expression over one such column of few values, or several: it is evaluated once for each of
 //!   them, or each combination;
-//! * an expression of which it is known between what numbers it lies (a part of a date, a
-//!   remainder, a CASE as the number of its branch): the distance from the least;
+//! * an expression whose minimum and maximum are known (a part of a date, a remainder, a CASE as
+//!   the number of its branch): the distance from the minimum;
 //! * an expression that keeps order: the distance from its value at the minimum; a block in which
 //!   it has one value (the year of a day's rows) is not decoded at all.
 //!

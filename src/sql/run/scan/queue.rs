@@ -29,14 +29,14 @@ pub(crate) struct Work {
     pub(crate) prefetch: Arc<Prefetch>,
 }
 
-/// What rows must meet as far as it is known by now.
+/// The scan's conditions and the current values of its dynamic filters.
 #[derive(Debug)]
 pub(crate) struct Now {
     /// Those of the scan, then those of its dynamic filters.
     pub(crate) conditions: Vec<Condition>,
-    /// Of blocks.
+    /// What zone maps can judge of them.
     predicate: Predicate,
-    /// Of the dynamic filters.
+    /// The generation of the dynamic filters that these are.
     generation: u64,
     /// What the manifest knows of the predicate's columns, once it was asked.
     manifest: OnceLock<ManifestBounds>,

@@ -25,18 +25,18 @@ pub(crate) struct Scan {
     pub(crate) columns: Vec<Column>,
     /// The columns of the answer.
     pub(crate) schema: SchemaRef,
-    /// Rows that do not meet them do not come out.
+    /// Conditions that the scan applies.
     pub(crate) conditions: Vec<Condition>,
     /// Of the filters above, what zone maps can judge: blocks in which no row can match need not be
     /// read.
     pub(crate) filters: Vec<Predicate>,
-    /// What operators above will have found out by the time when a block is read.
+    /// Filters that operators above fill in while the query runs.
     pub(crate) dynamic: DynamicFilters,
     /// In which order blocks are read.
     pub(crate) visit: Visit,
     /// The most rows that are needed.
     pub(crate) limit: Option<u64>,
-    /// Why what stands above runs in DataFusion.
+    /// Why the operators above do not run natively.
     pub(crate) refusal: Option<Arc<str>>,
 }
 
