@@ -25,29 +25,29 @@ impl GroupMap<'_> {
 
 /// How many rows each group has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Rows<'a> {
+pub(crate) enum RowCounts<'a> {
     /// This many groups of one row each.
     Single(usize),
     /// The rows of each group.
     Each(&'a [u64]),
 }
 
-impl Rows<'_> {
+impl RowCounts<'_> {
     /// Adds them to counts.
     pub(crate) fn add_to(self, counts: &mut [u64], map: GroupMap<'_>) {
         match (self, map) {
-            (Rows::Single(_), GroupMap::To(groups)) => {
+            (RowCounts::Single(_), GroupMap::To(groups)) => {
                 for group in groups {
                     if let Some(count) = counts.get_mut(*group as usize) {
                         *count += 1;
                     }
                 }
             }
-            (Rows::Single(groups), GroupMap::Same) => {
+            (RowCounts::Single(groups), GroupMap::Same) => {
                 counts.iter_mut().take(groups).for_each(|count| *count += 1)
             }
             // Memory without groups stays untouched.
-            (Rows::Each(rows), map) => each(counts, rows, map, |count, more| {
+            (RowCounts::Each(rows), map) => each(counts, rows, map, |count, more| {
                 if more > 0 {
                     *count += more;
                 }

@@ -17,7 +17,7 @@
 use std::sync::Arc;
 
 use super::pair::{TableKeys, TableScratch};
-use super::partitions::Partitions;
+use super::partitions::RadixPartitions;
 use super::spill::Spill;
 use super::table::{Part, Table};
 use crate::error::Result;
@@ -35,7 +35,7 @@ pub(crate) struct Hashed<'a> {
     spill: Arc<Spill>,
     limits: GroupLimits,
     pub(crate) table: Table<'a>,
-    pub(crate) partitions: Option<Partitions<'a>>,
+    pub(crate) partitions: Option<RadixPartitions<'a>>,
     /// Rows go to the partitions one by one.
     separate: bool,
     /// Rows since the table was empty.
@@ -68,7 +68,7 @@ impl<'a> Hashed<'a> {
             rows: 0,
             most: limits.unmerged,
             reservation: Reservation::new(context),
-            slice: like.none()?,
+            slice: like.empty_like()?,
             hashes: Vec::new(),
             each: Vec::new(),
             scratch: TableScratch::default(),
@@ -81,7 +81,7 @@ impl<'a> Hashed<'a> {
         self.table.part.keys.hashes(&mut self.hashes);
         let partitions = match &mut self.partitions {
             Some(partitions) => partitions,
-            none => none.insert(Partitions::new(&self.slice, 0)?),
+            none => none.insert(RadixPartitions::new(&self.slice, 0)?),
         };
         partitions.add(&self.table.part, &self.hashes)?;
         self.separate = self.rows < self.table.len() * WORTH_GROUPING;
@@ -113,7 +113,7 @@ impl<'a> Hashed<'a> {
     }
 
     /// The partitions with what is reserved, once the table is empty.
-    pub(crate) fn into_partitions(self) -> (Option<Partitions<'a>>, Reservation<'a>) {
+    pub(crate) fn into_partitions(self) -> (Option<RadixPartitions<'a>>, Reservation<'a>) {
         (self.partitions, self.reservation)
     }
 
@@ -124,7 +124,8 @@ impl<'a> Hashed<'a> {
     }
 
     fn memory(&self) -> usize {
-        let held = self.table.memory() + self.partitions.as_ref().map_or(0, Partitions::memory);
+        let held =
+            self.table.memory() + self.partitions.as_ref().map_or(0, RadixPartitions::memory);
         held.saturating_sub(self.limits.free)
     }
 }

@@ -15,7 +15,7 @@
 //! | `coalesce` | small batches, held until they make a large one |
 //! | `leaf` | what all leaf operators have in common |
 //! | `node` | a fragment as a node of logical plans |
-//! | `runs` | the executions of a leaf, each with what its partitions share |
+//! | `executions` | the executions of a leaf, each with what its partitions share |
 //! | `scan` | scans as leaf operators: blocks filtered and decoded to Arrow |
 //! | `statistics` | counters of an operator, also as metrics for `EXPLAIN ANALYZE` |
 
@@ -31,6 +31,6 @@ pub(in crate::sql) mod generate;
 pub(in crate::sql) mod coalesce;
 pub(in crate::sql) mod leaf;
 pub(in crate::sql) mod node;
-pub(in crate::sql) mod runs;
+pub(in crate::sql) mod executions;
 pub(in crate::sql) mod scan;
 pub(in crate::sql) mod statistics;
