@@ -45,7 +45,7 @@ struct Globals {
     /// No notes and summaries on stderr
     #[arg(short, long, global = true, help_heading = "Everywhere")]
     quiet: bool,
-    /// More of them; repeat for more still
+    /// More notes on stderr; repeat for more still
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
     #[arg(help_heading = "Everywhere")]
     verbose: u8,

@@ -1,4 +1,4 @@
-//! Rows out, or changed, by a condition.
+//! Deletes or updates the rows that meet a condition.
 //!
 //! Segments that the manifest rules out are not opened, segments in which no row meets the
 //! condition stay as they are, segments in which all do are taken off the list, and the others are

@@ -31,7 +31,7 @@ pub(crate) struct Slice<'b, 'a> {
     /// Rows of the block.
     pub(crate) range: Range<usize>,
     selection: Selection,
-    /// The selected rows, once somebody has asked for marked ones.
+    /// The selected rows, once somebody has asked a mask for them.
     listed: OnceCell<Vec<u32>>,
     arrays: RefCell<Vec<Option<ArrayRef>>>,
 }
@@ -42,7 +42,7 @@ enum Selection {
     /// These, rising.
     Rows(Vec<u32>),
     /// The rows whose byte is 1, and how many there are.
-    Marks(Vec<u8>, usize),
+    Mask(Vec<u8>, usize),
 }
 
 impl<'b, 'a> Slice<'b, 'a> {
@@ -56,7 +56,7 @@ impl<'b, 'a> Slice<'b, 'a> {
         match &self.selection {
             Selection::All => self.range.len(),
             Selection::Rows(rows) => rows.len(),
-            Selection::Marks(_, count) => *count,
+            Selection::Mask(_, count) => *count,
         }
     }
 
@@ -65,18 +65,18 @@ impl<'b, 'a> Slice<'b, 'a> {
         match &self.selection {
             Selection::All => None,
             Selection::Rows(rows) => Some(rows),
-            Selection::Marks(marks, _) => Some(self.listed.get_or_init(|| {
+            Selection::Mask(mask, _) => Some(self.listed.get_or_init(|| {
                 let mut rows = Vec::new();
-                list(marks, &mut rows);
+                list(mask, &mut rows);
                 rows
             })),
         }
     }
 
     /// The selected rows as a byte for each row, where many are.
-    pub(crate) fn marks(&self) -> Option<&[u8]> {
+    pub(crate) fn mask(&self) -> Option<&[u8]> {
         match &self.selection {
-            Selection::Marks(marks, _) => Some(marks),
+            Selection::Mask(mask, _) => Some(mask),
             Selection::All | Selection::Rows(_) => None,
         }
     }
@@ -90,12 +90,12 @@ impl<'b, 'a> Slice<'b, 'a> {
         });
     }
 
-    /// Selects the `count` rows that are marked by 1.
-    pub(crate) fn select_marked(&mut self, marks: &[u8], count: usize) {
+    /// Selects the `count` rows whose byte is 1.
+    pub(crate) fn select_mask(&mut self, mask: &[u8], count: usize) {
         self.set(if count == self.range.len() {
             Selection::All
         } else {
-            Selection::Marks(marks.to_vec(), count)
+            Selection::Mask(mask.to_vec(), count)
         });
     }
 
@@ -144,10 +144,10 @@ pub(crate) fn take(array: &ArrayRef, rows: &[u32]) -> Result<ArrayRef> {
     arrow_select::take::take(array, &rows, None).or_corrupt()
 }
 
-/// The places of marks that are set.
-pub(crate) fn list(marks: &[u8], rows: &mut Vec<u32>) {
+/// The rows whose byte is 1.
+pub(crate) fn list(mask: &[u8], rows: &mut Vec<u32>) {
     rows.clear();
-    let (chunks, rest) = marks.as_chunks::<64>();
+    let (chunks, rest) = mask.as_chunks::<64>();
     for (start, chunk) in (0u32..).step_by(64).zip(chunks) {
         let mut set = 0u64;
         for (at, eight) in chunk.as_chunks::<8>().0.iter().enumerate() {
@@ -160,6 +160,6 @@ pub(crate) fn list(marks: &[u8], rows: &mut Vec<u32>) {
             set &= set - 1;
         }
     }
-    let start = (marks.len() - rest.len()) as u32;
-    rows.extend((start..).zip(rest).filter(|(_, mark)| **mark != 0).map(|(row, _)| row));
+    let start = (mask.len() - rest.len()) as u32;
+    rows.extend((start..).zip(rest).filter(|(_, byte)| **byte != 0).map(|(row, _)| row));
 }

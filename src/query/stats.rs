@@ -5,8 +5,8 @@
 //! those of the run ([`Recorder`]). Counting is always on, for it costs next to nothing. Times, and
 //! the sizes of what nothing else needs to look up, are taken only where somebody asked for them.
 //!
-//! How many rows a condition lets through falls out of looking whether any is left. Times cost two
-//! clock reads for each slice and step.
+//! The number of rows that pass a condition is free: the filter counts what is left anyway. Times
+//! cost two clock reads for each slice and step.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};

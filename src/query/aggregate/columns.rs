@@ -5,12 +5,12 @@ use bytemuck::Pod;
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 
-/// Which group of one set of states each group of another is.
+/// Maps the groups of one set of states to those of another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum GroupMap<'a> {
-    /// The same one.
+    /// Each group to itself.
     Same,
-    /// The one that stands in its place.
+    /// Group `i` to the `i`-th entry.
     To(&'a [u32]),
 }
 
@@ -25,28 +25,29 @@ impl GroupMap<'_> {
 
 /// How many rows each group has.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Rows<'a> {
-    /// So many groups of one row.
+pub(crate) enum RowCounts<'a> {
+    /// This many groups of one row each.
     Single(usize),
+    /// The rows of each group.
     Each(&'a [u64]),
 }
 
-impl Rows<'_> {
+impl RowCounts<'_> {
     /// Adds them to counts.
     pub(crate) fn add_to(self, counts: &mut [u64], map: GroupMap<'_>) {
         match (self, map) {
-            (Rows::Single(_), GroupMap::To(groups)) => {
+            (RowCounts::Single(_), GroupMap::To(groups)) => {
                 for group in groups {
                     if let Some(count) = counts.get_mut(*group as usize) {
                         *count += 1;
                     }
                 }
             }
-            (Rows::Single(groups), GroupMap::Same) => {
+            (RowCounts::Single(groups), GroupMap::Same) => {
                 counts.iter_mut().take(groups).for_each(|count| *count += 1)
             }
             // Memory without groups stays untouched.
-            (Rows::Each(rows), map) => each(counts, rows, map, |count, more| {
+            (RowCounts::Each(rows), map) => each(counts, rows, map, |count, more| {
                 if more > 0 {
                     *count += more;
                 }

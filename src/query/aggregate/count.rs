@@ -1,5 +1,4 @@
-//! How many rows there are, or values that are not null. Both are counted beside all aggregates, so
-//! that nothing is kept here.
+//! `count`: rows and nulls are counted for every aggregate, so this state is empty.
 
 use std::sync::Arc;
 

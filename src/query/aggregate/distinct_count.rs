@@ -1,5 +1,5 @@
-//! How many distinct values there are. They are told apart beside the groups (`group::sets`), and
-//! counted into these when all rows have been seen.
+//! `count(DISTINCT …)`: `group::sets` deduplicates the pairs of group and value and, when all rows
+//! have been seen, adds their number to each group here.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use arrow_buffer::NullBuffer;
 use super::columns::{GroupMap, each, gather, read_words, write_words};
 use super::input::Values;
 use super::kernels::{Groups, grow};
-use super::kind::{Batch, StateKind, another_kind};
+use super::kind::{Batch, StateKind, wrong_kind_error};
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 
@@ -56,7 +56,7 @@ impl StateKind for DistinctCount {
 
     /// Rows have no values for it.
     fn update(&mut self, _: Groups<'_>, _: &Values, _: Option<&NullBuffer>) -> Result<()> {
-        Err(another_kind())
+        Err(wrong_kind_error())
     }
 
     fn merge(&mut self, others: &Self, map: GroupMap<'_>) {

@@ -9,7 +9,7 @@ use arrow_schema::DataType as ArrowType;
 use super::columns::{GroupMap, each, gather, read_words, write_words};
 use super::input::Values;
 use super::kernels::{Groups, fold, neutralised};
-use super::kind::{Batch, StateKind, another_kind};
+use super::kind::{Batch, StateKind, wrong_kind_error};
 use crate::bytes::{Cursor, Writer};
 use crate::encoding::kernels::dispatch::simd;
 use crate::error::Result;
@@ -84,7 +84,9 @@ impl StateKind for Extreme {
             Values::Floats(values) => {
                 keep_best(groups, values, valid, &mut self.best, greatest, ordered);
             }
-            Values::Wide(_) | Values::Decimals(_) | Values::Array(_) => return Err(another_kind()),
+            Values::Wide(_) | Values::Decimals(_) | Values::Array(_) => {
+                return Err(wrong_kind_error());
+            }
         }
         Ok(())
     }

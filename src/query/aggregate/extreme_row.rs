@@ -11,7 +11,7 @@ use arrow_schema::DataType as ArrowType;
 use super::columns::GroupMap;
 use super::input::Values;
 use super::kernels::Groups;
-use super::kind::{Batch, StateKind, another_kind};
+use super::kind::{Batch, StateKind, wrong_kind_error};
 use crate::bytes::{Cursor, Writer};
 use crate::error::{ArrowResult, Error, Result};
 use crate::query::open::OpenBlock;
@@ -43,7 +43,7 @@ impl StateKind for ExtremeRow {
     }
 
     fn bytes_a_group(&self) -> usize {
-        size_of::<Place>()
+        size_of::<RowRange>()
     }
 
     fn memory(&self) -> usize {
@@ -71,7 +71,7 @@ impl StateKind for ExtremeRow {
                 Arc::new(decimals.with_data_type(self.data_type.clone()))
             }
             Values::Words(_) | Values::Floats(_) | Values::Decimals(_) => {
-                return Err(another_kind());
+                return Err(wrong_kind_error());
             }
         };
         let rows = self.converter.convert_columns(&[array]).or_unsupported()?;
@@ -104,7 +104,7 @@ impl StateKind for ExtremeRow {
     }
 
     fn merge(&mut self, others: &Self, map: GroupMap<'_>) {
-        for group in 0..others.best.places.len() {
+        for group in 0..others.best.ranges.len() {
             if let Some(row) = others.best.get(group) {
                 self.best.offer(map.at(group), row, self.greatest);
             }
@@ -142,20 +142,20 @@ impl StateKind for ExtremeRow {
 
 /// Where the bytes of a group are.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct RowRange {
     start: usize,
     /// `u32::MAX` for nothing.
     len: u32,
 }
 
-const NOTHING: Place = Place { start: 0, len: u32::MAX };
+const NOTHING: RowRange = RowRange { start: 0, len: u32::MAX };
 /// Bytes that no group has any more are left lying up to this many.
 const LEFT: usize = 1 << 16;
 
 /// For each group, nothing or bytes.
 #[derive(Debug, Default)]
 struct BestRows {
-    places: Vec<Place>,
+    ranges: Vec<RowRange>,
     bytes: Vec<u8>,
     /// Bytes that no group has any more.
     unused: usize,
@@ -163,45 +163,45 @@ struct BestRows {
 
 impl BestRows {
     fn grow(&mut self, groups: usize) {
-        self.places.resize(groups, NOTHING);
+        self.ranges.resize(groups, NOTHING);
     }
 
     fn clear(&mut self) {
-        self.places.clear();
+        self.ranges.clear();
         self.bytes.clear();
         self.unused = 0;
     }
 
     fn memory(&self) -> usize {
-        self.places.capacity() * size_of::<Place>() + self.bytes.capacity()
+        self.ranges.capacity() * size_of::<RowRange>() + self.bytes.capacity()
     }
 
     /// The bytes of a group.
     fn get(&self, group: usize) -> Option<&[u8]> {
-        let place = self.places.get(group).filter(|place| place.len != u32::MAX)?;
-        self.bytes.get(place.start..place.start + place.len as usize)
+        let range = self.ranges.get(group).filter(|range| range.len != u32::MAX)?;
+        self.bytes.get(range.start..range.start + range.len as usize)
     }
 
     /// Keeps the better of what a group has and `row`.
     fn offer(&mut self, group: usize, row: &[u8], greatest: bool) {
         let better =
             self.get(group).is_none_or(|best| if greatest { row > best } else { row < best });
-        let Some(place) = self.places.get_mut(group).filter(|_| better) else { return };
+        let Some(range) = self.ranges.get_mut(group).filter(|_| better) else { return };
         let Ok(len) = u32::try_from(row.len()) else { return };
-        let had = if place.len == u32::MAX { 0 } else { place.len as usize };
-        match self.bytes.get_mut(place.start..place.start + row.len()).filter(|_| row.len() <= had)
+        let had = if range.len == u32::MAX { 0 } else { range.len as usize };
+        match self.bytes.get_mut(range.start..range.start + row.len()).filter(|_| row.len() <= had)
         {
-            Some(room) => {
-                room.copy_from_slice(row);
+            Some(old) => {
+                old.copy_from_slice(row);
                 self.unused += had - row.len();
             }
             None => {
-                place.start = self.bytes.len();
+                range.start = self.bytes.len();
                 self.bytes.extend_from_slice(row);
                 self.unused += had;
             }
         }
-        place.len = len;
+        range.len = len;
         if self.unused > LEFT.max(self.bytes.len() / 2) {
             self.tidy();
         }
@@ -210,12 +210,12 @@ impl BestRows {
     /// Moves what groups have together.
     fn tidy(&mut self) {
         let mut bytes = Vec::with_capacity(self.bytes.len() - self.unused.min(self.bytes.len()));
-        for place in self.places.iter_mut().filter(|place| place.len != u32::MAX) {
+        for range in self.ranges.iter_mut().filter(|range| range.len != u32::MAX) {
             let start = bytes.len();
             bytes.extend_from_slice(
-                self.bytes.get(place.start..place.start + place.len as usize).unwrap_or_default(),
+                self.bytes.get(range.start..range.start + range.len as usize).unwrap_or_default(),
             );
-            place.start = start;
+            range.start = start;
         }
         (self.bytes, self.unused) = (bytes, 0);
     }
@@ -223,15 +223,15 @@ impl BestRows {
     /// Appends what some groups of another have, as groups of their own.
     fn append(&mut self, from: &BestRows, at: &[u32]) {
         for group in at {
-            self.places.push(NOTHING);
+            self.ranges.push(NOTHING);
             if let Some(row) = from.get(*group as usize) {
-                self.offer(self.places.len() - 1, row, true);
+                self.offer(self.ranges.len() - 1, row, true);
             }
         }
     }
 
     fn write(&self, out: &mut Writer) {
-        for group in 0..self.places.len() {
+        for group in 0..self.ranges.len() {
             match self.get(group) {
                 None => out.u32(u32::MAX),
                 Some(row) => out.blob(row),
@@ -242,7 +242,7 @@ impl BestRows {
     fn read(groups: usize, from: &mut Cursor<'_>) -> Result<Self> {
         let mut all = BestRows::default();
         for group in 0..groups {
-            all.places.push(NOTHING);
+            all.ranges.push(NOTHING);
             let len = from.u32()?;
             if len != u32::MAX {
                 all.offer(group, from.take(len as usize)?, true);

@@ -12,7 +12,7 @@ use arrow_buffer::{NullBuffer, ScalarBuffer};
 use super::columns::{GroupMap, each, gather, read_words, write_words};
 use super::input::Values;
 use super::kernels::{Groups, fold, fold_spread, grow, neutralised};
-use super::kind::{Batch, StateKind, another_kind};
+use super::kind::{Batch, StateKind, wrong_kind_error};
 use super::overflow::{Overflows, any_large, is_large};
 use crate::bytes::{Cursor, Writer};
 use crate::encoding::kernels::two_sum;
@@ -96,7 +96,7 @@ impl StateKind for FloatSum {
         match values {
             Values::Floats(values) => self.add_floats(groups, values, valid),
             Values::Decimals(values) => self.add_decimals(groups, values, valid),
-            Values::Words(_) | Values::Wide(_) | Values::Array(_) => return Err(another_kind()),
+            Values::Words(_) | Values::Wide(_) | Values::Array(_) => return Err(wrong_kind_error()),
         }
         Ok(())
     }
@@ -369,7 +369,7 @@ mod tests {
                 most: 1 << 50,
             };
             sums.add_decimals(
-                Groups::Bytes { codes: &[0, 0, 1], places: &[0, 1] },
+                Groups::Bytes { codes: &[0, 0, 1], group_of_code: &[0, 1] },
                 &decimals,
                 None,
             );

@@ -44,18 +44,18 @@ pub(crate) enum Values {
 }
 
 impl Fetched {
-    /// Makes what is not marked null. `sums`: values are only added up and counted.
-    pub(crate) fn keep(&mut self, marks: &[u8], marked: &NullBuffer, sums: bool) {
-        let both = NullBuffer::union(self.valid.as_ref(), Some(marked));
+    /// Makes what is not selected null. `sums`: values are only added up and counted.
+    pub(crate) fn keep(&mut self, mask: &[u8], selected: &NullBuffer, sums: bool) {
+        let both = NullBuffer::union(self.valid.as_ref(), Some(selected));
         let valid = std::mem::replace(&mut self.valid, both);
         let valid = valid.as_ref().filter(|_| !self.zeroed);
         match &mut self.values {
             Values::Floats(floats) if sums => {
-                *floats = kept_of(floats, marks, valid);
+                *floats = kept_of(floats, mask, valid);
                 self.zeroed = true;
             }
             Values::Words(words) if sums => {
-                *words = kept_of(words, marks, valid);
+                *words = kept_of(words, mask, valid);
                 self.zeroed = true;
                 return;
             }
@@ -66,15 +66,15 @@ impl Fetched {
             Values::Decimals(decimals) => {
                 match &mut decimals.ints {
                     ScaledInts::Narrow(ints) => {
-                        blank_unmarked(bytemuck::cast_slice_mut::<_, u32>(ints), marks)
+                        blank_unmasked(bytemuck::cast_slice_mut::<_, u32>(ints), mask)
                     }
                     ScaledInts::Wide(ints) => {
-                        blank_unmarked(bytemuck::cast_slice_mut::<_, u64>(ints), marks)
+                        blank_unmasked(bytemuck::cast_slice_mut::<_, u64>(ints), mask)
                     }
                 }
                 decimals
                     .exceptions
-                    .retain(|(row, _)| marks.get(*row).is_some_and(|mark| *mark != 0));
+                    .retain(|(row, _)| mask.get(*row).is_some_and(|byte| *byte != 0));
             }
             Values::Floats(_) => {}
             Values::Words(_) | Values::Wide(_) | Values::Array(_) => self.zeroed = false,
@@ -82,31 +82,31 @@ impl Fetched {
     }
 }
 
-/// Rows that are marked by 1.
-pub(crate) fn marked(marks: &[u8]) -> NullBuffer {
-    NullBuffer::new(from_mask(marks))
+/// A mask of bytes as one of bits.
+pub(crate) fn mask_bits(mask: &[u8]) -> NullBuffer {
+    NullBuffer::new(from_mask(mask))
 }
 
-/// The values, 0 where there is no mark or null.
+/// The values, 0 where a row is not selected or null.
 fn kept_of<T: ArrowNativeType + bytemuck::Pod>(
     values: &[T],
-    marks: &[u8],
+    mask: &[u8],
     valid: Option<&NullBuffer>,
 ) -> ScalarBuffer<T> {
     let mut kept = values.to_vec();
     let words: &mut [u64] = bytemuck::cast_slice_mut(&mut kept);
-    blank_unmarked(words, marks);
+    blank_unmasked(words, mask);
     blank(words, valid);
     kept.into()
 }
 
-/// Makes words without a mark 0.
-fn blank_unmarked<T: Word>(words: &mut [T], marks: &[u8]) {
-    // All bits of a marked one, none of another.
-    let mask = |mark: u8| Word::sub(T::default(), T::from_u64(u64::from(mark)));
+/// Makes the words of rows that are not selected 0.
+fn blank_unmasked<T: Word>(words: &mut [T], mask: &[u8]) {
+    // All bits for a 1, none for a 0.
+    let all_bits = |byte: u8| Word::sub(T::default(), T::from_u64(u64::from(byte)));
     simd(
         #[inline(always)]
-        || words.iter_mut().zip(marks).for_each(|(word, mark)| *word = *word & mask(*mark)),
+        || words.iter_mut().zip(mask).for_each(|(word, byte)| *word = *word & all_bits(*byte)),
     );
 }
 

@@ -7,7 +7,7 @@ use arrow_schema::DataType as ArrowType;
 use super::columns::{GroupMap, each, gather, read_words, write_words};
 use super::input::Values;
 use super::kernels::{Groups, fold, grow};
-use super::kind::{Batch, StateKind, another_kind};
+use super::kind::{Batch, StateKind, wrong_kind_error};
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 use crate::query::words::from_words;
@@ -56,7 +56,7 @@ impl StateKind for IntegerSum {
         values: &Values,
         valid: Option<&NullBuffer>,
     ) -> Result<()> {
-        let Values::Words(values) = values else { return Err(another_kind()) };
+        let Values::Words(values) = values else { return Err(wrong_kind_error()) };
         fold(groups, values, valid, &mut self.sums, |sum, v| *sum = sum.wrapping_add(v));
         Ok(())
     }

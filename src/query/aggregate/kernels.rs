@@ -13,10 +13,10 @@ pub(crate) enum Groups<'a> {
         group: usize,
         rows: usize,
     },
-    /// A code for each row, below the number of `places`, which give the group of each code.
+    /// A code for each row, below the length of `group_of_code`.
     Bytes {
         codes: &'a [u8],
-        places: &'a [u32],
+        group_of_code: &'a [u32],
     },
     Shorts(&'a [u16]),
     Words(&'a [u32]),
@@ -27,8 +27,8 @@ impl Groups<'_> {
     pub(crate) fn at(&self, row: usize) -> usize {
         match self {
             Groups::Same { group, .. } => *group,
-            Groups::Bytes { codes, places } => {
-                codes.get(row).map_or(0, |code| place(places, *code))
+            Groups::Bytes { codes, group_of_code } => {
+                codes.get(row).map_or(0, |code| group_of(group_of_code, *code))
             }
             Groups::Shorts(groups) => groups.get(row).map_or(0, |group| group.at()),
             Groups::Words(groups) => groups.get(row).map_or(0, |group| group.at()),
@@ -37,8 +37,8 @@ impl Groups<'_> {
 }
 
 #[inline(always)]
-fn place(places: &[u32], code: u8) -> usize {
-    places.get(usize::from(code)).map_or(usize::MAX, |place| *place as usize)
+fn group_of(group_of_code: &[u32], code: u8) -> usize {
+    group_of_code.get(usize::from(code)).map_or(usize::MAX, |group| *group as usize)
 }
 
 /// A number of a group.
@@ -75,10 +75,10 @@ pub(crate) fn count(groups: Groups<'_>, counts: &mut [u64]) {
                 *count += rows as u64;
             }
         }
-        Groups::Bytes { codes, places } if places.len() <= FEW_CODES => {
-            count_few(codes, places, counts)
+        Groups::Bytes { codes, group_of_code } if group_of_code.len() <= FEW_CODES => {
+            count_few(codes, group_of_code, counts)
         }
-        Groups::Bytes { codes, places } => count_bytes(codes, places, counts),
+        Groups::Bytes { codes, group_of_code } => count_bytes(codes, group_of_code, counts),
         Groups::Shorts(groups) if counts.len() <= SPREAD => count_spread(groups, counts),
         Groups::Shorts(groups) => count_plain(groups, counts),
         Groups::Words(groups) => count_plain(groups, counts),
@@ -86,19 +86,22 @@ pub(crate) fn count(groups: Groups<'_>, counts: &mut [u64]) {
 }
 
 /// How many codes there are of each kind, by comparison: the last kind is what is left.
-fn count_few(codes: &[u8], places: &[u32], counts: &mut [u64]) {
+fn count_few(codes: &[u8], group_of_code: &[u32], counts: &mut [u64]) {
     let mut left = codes.len() as u64;
-    for (code, place) in (0u8..).zip(places) {
-        let found =
-            if usize::from(code) + 1 == places.len() { left } else { occurrences(codes, code) };
+    for (code, group) in (0u8..).zip(group_of_code) {
+        let found = if usize::from(code) + 1 == group_of_code.len() {
+            left
+        } else {
+            occurrences(codes, code)
+        };
         left = left.saturating_sub(found);
-        if let Some(count) = counts.get_mut(*place as usize) {
+        if let Some(count) = counts.get_mut(*group as usize) {
             *count += found;
         }
     }
 }
 
-fn count_bytes(codes: &[u8], places: &[u32], counts: &mut [u64]) {
+fn count_bytes(codes: &[u8], group_of_code: &[u32], counts: &mut [u64]) {
     let mut tables = [[0u32; 256]; 4];
     let (eights, rest) = codes.as_chunks::<8>();
     for eight in eights {
@@ -110,8 +113,8 @@ fn count_bytes(codes: &[u8], places: &[u32], counts: &mut [u64]) {
     for code in rest {
         tables[0][usize::from(*code)] += 1;
     }
-    for (i, place) in places.iter().enumerate().take(256) {
-        if let Some(count) = counts.get_mut(*place as usize) {
+    for (i, group) in group_of_code.iter().enumerate().take(256) {
+        if let Some(count) = counts.get_mut(*group as usize) {
             *count += tables.iter().map(|table| u64::from(table[i])).sum::<u64>();
         }
     }
@@ -252,8 +255,8 @@ pub(crate) fn fold<S, V: Copy>(
                     .for_each(|(value, _)| add(slot, *value)),
             }
         }
-        Groups::Bytes { codes, places } => {
-            each(codes, values, valid, slots, |code| place(places, code), add)
+        Groups::Bytes { codes, group_of_code } => {
+            each(codes, values, valid, slots, |code| group_of(group_of_code, code), add)
         }
         Groups::Shorts(groups) => each(groups, values, valid, slots, Group::at, add),
         Groups::Words(groups) => each(groups, values, valid, slots, Group::at, add),
@@ -309,11 +312,11 @@ pub(crate) fn fold_spread<S: Copy + Default, V: Copy>(
     merge: impl Fn(&mut S, S),
 ) {
     match groups {
-        Groups::Bytes { codes, places } if places.len() <= 64 => {
-            fold_codes::<S, V, 8, 64>(codes, places, values, slots, add, merge);
+        Groups::Bytes { codes, group_of_code } if group_of_code.len() <= 64 => {
+            fold_codes::<S, V, 8, 64>(codes, group_of_code, values, slots, add, merge);
         }
-        Groups::Bytes { codes, places } => {
-            fold_codes::<S, V, 4, 256>(codes, places, values, slots, add, merge)
+        Groups::Bytes { codes, group_of_code } => {
+            fold_codes::<S, V, 4, 256>(codes, group_of_code, values, slots, add, merge)
         }
         Groups::Same { group, .. } => {
             let Some(slot) = slots.get_mut(group) else { return };
@@ -342,7 +345,7 @@ fn fold_eights<S: Copy, V: Copy>(eights: &[[V; 8]], lanes: &mut [S; 8], add: imp
 #[inline(always)]
 fn fold_codes<S: Copy + Default, V: Copy, const SETS: usize, const CODES: usize>(
     codes: &[u8],
-    places: &[u32],
+    group_of_code: &[u32],
     values: &[V],
     slots: &mut [S],
     add: impl Fn(&mut S, V),
@@ -359,8 +362,8 @@ fn fold_codes<S: Copy + Default, V: Copy, const SETS: usize, const CODES: usize>
     for (code, value) in last_codes.iter().zip(last_values) {
         add(&mut sets[0][usize::from(*code) % CODES], *value);
     }
-    for (at, place) in places.iter().enumerate().take(CODES) {
-        if let Some(slot) = slots.get_mut(*place as usize) {
+    for (at, group) in group_of_code.iter().enumerate().take(CODES) {
+        if let Some(slot) = slots.get_mut(*group as usize) {
             sets.iter().for_each(|set| merge(slot, set[at]));
         }
     }
@@ -396,7 +399,7 @@ mod tests {
             add_wide(Groups::Shorts(&vec![0; values.len()]), values, None, &mut sums);
             assert_eq!(sums, [7 + 2 * sum]);
             add_wide(
-                Groups::Bytes { codes: &vec![0; values.len()], places: &[0] },
+                Groups::Bytes { codes: &vec![0; values.len()], group_of_code: &[0] },
                 values,
                 None,
                 &mut sums,
@@ -413,18 +416,18 @@ mod tests {
         ) {
             let codes: Vec<u8> = rows.iter().map(|(code, _)| code % most as u8).collect();
             let valid: NullBuffer = rows.iter().map(|(_, valid)| *valid).collect();
-            let places: Vec<u32> = (0..most as u32).map(|code| code * 3 + 1).collect();
-            let groups = Groups::Bytes { codes: &codes, places: &places };
+            let group_of_code: Vec<u32> = (0..most as u32).map(|code| code * 3 + 1).collect();
+            let groups = Groups::Bytes { codes: &codes, group_of_code: &group_of_code };
             let (mut counts, mut missing) = (vec![0; 3 * most], vec![0; 3 * most]);
             count(groups, &mut counts);
             count_missing(groups, &valid, &mut missing);
-            for (code, place) in (0u8..).zip(&places) {
+            for (code, group) in (0u8..).zip(&group_of_code) {
                 let of = |null: bool| {
                     let rows = codes.iter().zip(&valid);
                     rows.filter(|(c, v)| **c == code && (!null || !*v)).count() as u64
                 };
-                proptest::prop_assert_eq!(counts[*place as usize], of(false));
-                proptest::prop_assert_eq!(missing[*place as usize], of(true));
+                proptest::prop_assert_eq!(counts[*group as usize], of(false));
+                proptest::prop_assert_eq!(missing[*group as usize], of(true));
             }
         }
     }

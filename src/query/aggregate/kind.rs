@@ -96,6 +96,6 @@ impl Batch<'_> {
 }
 
 /// What has been planned does not fit what is there.
-pub(super) fn another_kind() -> Error {
+pub(super) fn wrong_kind_error() -> Error {
     Error::InvalidInput("values or states of another kind than declared".into())
 }

@@ -37,9 +37,9 @@ mod wide_sum;
 use arrow_array::ArrayRef;
 use arrow_buffer::NullBuffer;
 
-use self::columns::{GroupMap, Rows, gather, read_words, write_words};
+use self::columns::{GroupMap, RowCounts, gather, read_words, write_words};
 pub(crate) use self::float_sum::MAX_PENDING;
-use self::input::{Fetched, ValueUse, fetch, fetch_kept, marked};
+use self::input::{Fetched, ValueUse, fetch, fetch_kept, mask_bits};
 use self::kernels::{Groups, count, grow};
 use self::state::State;
 #[cfg(feature = "sql")]
@@ -91,7 +91,7 @@ impl<'a> Accumulators<'a> {
     }
 
     /// No groups of the same aggregates.
-    pub(crate) fn none(&self) -> Result<Self> {
+    pub(crate) fn empty_like(&self) -> Result<Self> {
         Self::new(self.aggregates)
     }
 
@@ -134,8 +134,8 @@ impl<'a> Accumulators<'a> {
         self.states.iter().any(|(state, _)| state.is_unbounded())
     }
 
-    fn counts(&self) -> Rows<'_> {
-        self.single.map_or(Rows::Each(&self.rows), Rows::Single)
+    fn counts(&self) -> RowCounts<'_> {
+        self.single.map_or(RowCounts::Each(&self.rows), RowCounts::Single)
     }
 
     /// Forgets all groups.
@@ -203,30 +203,30 @@ impl<'a> Accumulators<'a> {
         Ok(())
     }
 
-    /// Adds the marked rows of a slice, which are of one group, without a list of them: all rows
-    /// are taken, and those without a mark count as null. False if expressions must not see them,
+    /// Adds the rows of a slice by its mask, all to one group, without a list of them: all rows
+    /// are taken, and those not selected count as null. False if expressions must not see them,
     /// nobody can count them as null, or nobody looks at values anyway.
-    pub(crate) fn update_marked(&mut self, slice: &Slice<'_, '_>, group: usize) -> Result<bool> {
+    pub(crate) fn update_masked(&mut self, slice: &Slice<'_, '_>, group: usize) -> Result<bool> {
         // Arithmetic is not worth it for a minority of the rows.
         let many = slice.len() * 2 > slice.range.len();
         let sound = |input: &&Expression| {
             input.as_column().is_some() || (many && input.as_arithmetic().is_some())
         };
         let sound = !self.inputs.is_empty() && self.inputs.iter().all(sound);
-        let Some(marks) =
-            slice.marks().filter(|_| sound && self.aggregates.iter().all(|a| a.filter.is_none()))
+        let Some(mask) =
+            slice.mask().filter(|_| sound && self.aggregates.iter().all(|a| a.filter.is_none()))
         else {
             return Ok(false);
         };
         let whole = Slice::new(slice.block, slice.range.clone());
-        let groups = Groups::Same { group, rows: marks.len() };
-        let marked = marked(marks);
+        let groups = Groups::Same { group, rows: mask.len() };
+        let selected = mask_bits(mask);
         let mut all = self.fetch(&whole, groups)?;
         for (at, fetched) in all.iter_mut().enumerate() {
             let sums =
                 self.states.iter().all(|(state, input)| *input != Some(at) || state.only_adds());
             if let Some(fetched) = fetched {
-                fetched.keep(marks, &marked, sums);
+                fetched.keep(mask, &selected, sums);
             }
         }
         for ((state, input), aggregate) in self.states.iter_mut().zip(self.aggregates) {
@@ -237,7 +237,7 @@ impl<'a> Accumulators<'a> {
                 // What none of these rows can change.
                 Some(None) => continue,
                 Some(Some(fetched)) => (Some(fetched), fetched.valid.as_ref()),
-                None => (None, Some(&marked)),
+                None => (None, Some(&selected)),
             };
             state.update(groups, valid.0, valid.1, self.rows.len())?;
         }

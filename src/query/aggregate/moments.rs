@@ -1,5 +1,5 @@
-//! Variances: the sum of the distances of values from one of their own, and of the squares of
-//! these.
+//! Variances: the sums of x − a and of (x − a)², where a is one of the group's values, the first
+//! that a thread meets.
 //!
 //! Both are kept in two doubles, as sums of floats are, and squares are exact in two doubles, so
 //! that what comes out does not depend on which thread saw which rows: changing the value that
@@ -63,9 +63,11 @@ impl Moments {
             (Groups::Same { group, .. }, Some(valid)) => {
                 self.add_to_one(group, &kept(values, valid))
             }
-            (Groups::Bytes { codes, places }, None) => self.add_to_few(codes, places, values),
-            (Groups::Bytes { codes, places }, Some(valid)) => {
-                self.add_to_few(&kept(codes, valid), places, &kept(values, valid));
+            (Groups::Bytes { codes, group_of_code }, None) => {
+                self.add_to_few(codes, group_of_code, values)
+            }
+            (Groups::Bytes { codes, group_of_code }, Some(valid)) => {
+                self.add_to_few(&kept(codes, valid), group_of_code, &kept(values, valid));
             }
             (groups, valid) => fold(groups, values, valid, &mut self.0, Slot::add),
         }
@@ -81,24 +83,24 @@ impl Moments {
     }
 
     /// Adds values of groups with codes of a byte, about the mean of each.
-    fn add_to_few(&mut self, codes: &[u8], places: &[u32], values: &[f64]) {
-        match places.len() {
-            0..=16 => self.add_by_code::<8, 16>(codes, places, values),
-            17..=64 => self.add_by_code::<8, 64>(codes, places, values),
-            _ => self.add_by_code::<4, 256>(codes, places, values),
+    fn add_to_few(&mut self, codes: &[u8], group_of_code: &[u32], values: &[f64]) {
+        match group_of_code.len() {
+            0..=16 => self.add_by_code::<8, 16>(codes, group_of_code, values),
+            17..=64 => self.add_by_code::<8, 64>(codes, group_of_code, values),
+            _ => self.add_by_code::<4, 256>(codes, group_of_code, values),
         }
     }
 
     fn add_by_code<const SETS: usize, const CODES: usize>(
         &mut self,
         codes: &[u8],
-        places: &[u32],
+        group_of_code: &[u32],
         values: &[f64],
     ) {
         let (mut counts, mut from) = ([0u64; CODES], [0.0; CODES]);
         let all: [u32; CODES] = std::array::from_fn(|code| code as u32);
-        let own = all.get(..places.len()).unwrap_or(&all);
-        count(Groups::Bytes { codes, places: own }, &mut counts);
+        let own = all.get(..group_of_code.len()).unwrap_or(&all);
+        count(Groups::Bytes { codes, group_of_code: own }, &mut counts);
         for (code, value) in codes.iter().zip(values) {
             from[usize::from(*code) % CODES] = *value;
         }
@@ -107,8 +109,8 @@ impl Moments {
             *from += distances / count.max(1) as f64;
         }
         let about = sums_by_code::<SETS, CODES>(codes, values, &from);
-        for (at, place) in places.iter().enumerate().take(CODES) {
-            if let Some(slot) = self.0.get_mut(*place as usize) {
+        for (at, group) in group_of_code.iter().enumerate().take(CODES) {
+            if let Some(slot) = self.0.get_mut(*group as usize) {
                 let (distances, squares) = ((about[at].0, 0.0), (about[at].1, 0.0));
                 slot.join(Slot {
                     count: counts[at],
@@ -417,12 +419,12 @@ mod tests {
         );
         let mut few = Moments::default();
         few.grow(9);
-        few.add(Groups::Bytes { codes: &codes, places: &[5, 0, 8] }, &values, Some(&valid));
-        for (code, place) in [5, 0, 8].into_iter().enumerate() {
+        few.add(Groups::Bytes { codes: &codes, group_of_code: &[5, 0, 8] }, &values, Some(&valid));
+        for (code, group) in [5, 0, 8].into_iter().enumerate() {
             let of_code = values.iter().enumerate().filter(|(i, _)| i % 3 == code && i % 7 > 0);
             let expected =
                 of(&of_code.map(|(_, v)| *v).collect::<Vec<f64>>()).variance(0, false).unwrap();
-            assert!((few.variance(place, false).unwrap() - expected).abs() < 1e-12 * expected);
+            assert!((few.variance(group, false).unwrap() - expected).abs() < 1e-12 * expected);
         }
         let mut written = Writer::new();
         parts.write(&mut written);

@@ -1,6 +1,6 @@
-//! Numbers that sums of doubles keep apart: infinities, what is no number, and what is so large
-//! that some of them together overflow. Added as they come, they would make a sum depend on the
-//! order of the rows: `∞` or not, `NaN` or `-∞`.
+//! Numbers that sums of doubles keep apart: infinities, NaN, and values so large that a few of them
+//! overflow. Added as they come, they would make a sum depend on the order of the rows: `∞` or not,
+//! `NaN` or `-∞`.
 
 use std::collections::BTreeMap;
 

@@ -5,7 +5,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType as ArrowType;
 
-use super::columns::{GroupMap, Rows, gather, read_words, write_words};
+use super::columns::{GroupMap, RowCounts, gather, read_words, write_words};
 use super::count::Count;
 use super::distinct_count::DistinctCount;
 use super::extreme::Extreme;
@@ -14,7 +14,7 @@ use super::float_sum::FloatSum;
 use super::input::Fetched;
 use super::integer_sum::IntegerSum;
 use super::kernels::{Groups, count_missing};
-use super::kind::{Batch, StateKind, another_kind};
+use super::kind::{Batch, StateKind, wrong_kind_error};
 use super::variance::Variance;
 use super::wide_sum::WideSum;
 use crate::bytes::{Cursor, Writer};
@@ -48,7 +48,7 @@ macro_rules! kinds {
             fn merge(&mut self, others: &Kind, map: GroupMap<'_>) -> Result<()> {
                 match (self, others) {
                     $((Kind::$kind(states), Kind::$kind(others)) => states.merge(others, map),)*
-                    _ => return Err(another_kind()),
+                    _ => return Err(wrong_kind_error()),
                 }
                 Ok(())
             }
@@ -56,7 +56,7 @@ macro_rules! kinds {
             fn append(&mut self, others: &Kind, at: &[u32]) -> Result<()> {
                 match (self, others) {
                     $((Kind::$kind(states), Kind::$kind(others)) => states.append(others, at),)*
-                    _ => return Err(another_kind()),
+                    _ => return Err(wrong_kind_error()),
                 }
                 Ok(())
             }
@@ -175,18 +175,18 @@ impl State {
         self.kind.get_mut().grow(groups);
     }
 
-    /// Adds the rows of a slice to their groups, of which there are `room`. `valid` are the rows
-    /// that count.
+    /// Adds the rows of a slice to their groups, of which there are `group_count`. `valid` are the
+    /// rows that count.
     pub(crate) fn update(
         &mut self,
         groups: Groups<'_>,
         fetched: Option<&Fetched>,
         valid: Option<&NullBuffer>,
-        room: usize,
+        group_count: usize,
     ) -> Result<()> {
         let valid = valid.filter(|valid| valid.null_count() > 0);
         if let Some(valid) = valid {
-            count_missing(groups, valid, self.missing.get_or_insert_with(|| vec![0; room]));
+            count_missing(groups, valid, self.missing.get_or_insert_with(|| vec![0; group_count]));
         }
         let Some(fetched) = fetched else { return Ok(()) };
         // The rows that a filter leaves out are not those that are null.
@@ -196,7 +196,7 @@ impl State {
 
     /// Adds distinct values to groups for which there is room.
     pub(crate) fn add_distinct(&mut self, groups: &[u64], counts: &[u64]) -> Result<()> {
-        let Kind::DistinctCount(all) = &mut self.kind else { return Err(another_kind()) };
+        let Kind::DistinctCount(all) = &mut self.kind else { return Err(wrong_kind_error()) };
         all.add(groups, counts);
         Ok(())
     }
@@ -215,7 +215,7 @@ impl State {
     /// Adds the groups of another state, settled, to those of `groups` that `map` names.
     pub(crate) fn merge(&mut self, other: &State, groups: usize, map: GroupMap<'_>) -> Result<()> {
         if let Some(more) = &other.missing {
-            Rows::Each(more).add_to(self.missing.get_or_insert_with(|| vec![0; groups]), map);
+            RowCounts::Each(more).add_to(self.missing.get_or_insert_with(|| vec![0; groups]), map);
         }
         self.kind.merge(&other.kind, map)
     }

@@ -8,7 +8,7 @@ use arrow_buffer::NullBuffer;
 use super::columns::GroupMap;
 use super::input::Values;
 use super::kernels::Groups;
-use super::kind::{Batch, StateKind, another_kind};
+use super::kind::{Batch, StateKind, wrong_kind_error};
 use super::moments::Moments;
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
@@ -16,9 +16,9 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(super) struct Variance {
     moments: Moments,
-    /// Whether values are drawn from those that are asked about.
+    /// Whether this is a sample variance (divided by n − 1).
     sample: bool,
-    /// Whether the root of the variance is wanted.
+    /// Whether the answer is its root, the standard deviation.
     root: bool,
 }
 
@@ -59,7 +59,7 @@ impl StateKind for Variance {
         values: &Values,
         valid: Option<&NullBuffer>,
     ) -> Result<()> {
-        let Values::Floats(values) = values else { return Err(another_kind()) };
+        let Values::Floats(values) = values else { return Err(wrong_kind_error()) };
         self.moments.add(groups, values, valid);
         Ok(())
     }

@@ -10,7 +10,7 @@ use arrow_schema::DataType as ArrowType;
 use super::columns::{GroupMap, each, gather, read_words, write_words};
 use super::input::Values;
 use super::kernels::{Groups, add_wide, fold, grow};
-use super::kind::{Batch, StateKind, another_kind};
+use super::kind::{Batch, StateKind, wrong_kind_error};
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 
@@ -78,7 +78,7 @@ impl StateKind for WideSum {
                 fold(groups, values, valid, &mut self.sums, |sum, v| *sum = sum.wrapping_add(v))
             }
             Values::Floats(_) | Values::Decimals(_) | Values::Array(_) => {
-                return Err(another_kind());
+                return Err(wrong_kind_error());
             }
         }
         Ok(())

@@ -21,12 +21,12 @@ const FEW: usize = 32;
 /// Fetching the code of one row takes as long as comparing this many bytes of unpacked codes.
 const FETCH: usize = 128;
 
-/// The marks of a slice, and room to decode codes into.
+/// Builds the selection mask of a slice: `state`, `mask` and `rows`. The rest is scratch.
 #[derive(Debug, Default)]
 pub(crate) struct MaskBuilder {
     state: State,
     /// One byte a row, 1 while it passes.
-    marks: Vec<u8>,
+    mask: Vec<u8>,
     /// The rows that are left, rising, counted from the start of the slice.
     rows: Vec<u32>,
     bytes: Vec<u8>,
@@ -36,13 +36,15 @@ pub(crate) struct MaskBuilder {
     texts: StringsOut,
 }
 
-/// What of [`MaskBuilder`] counts.
+/// Which representation of the mask is current.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum State {
-    /// Nothing was tested.
+    /// All rows: nothing was tested.
     #[default]
     All,
-    MaskBuilder,
+    /// One byte a row.
+    Mask,
+    /// A list of rows.
     Rows,
 }
 
@@ -56,10 +58,10 @@ impl MaskBuilder {
         match self.state {
             State::All => all,
             State::Rows => self.rows.len(),
-            State::MaskBuilder => {
-                let left = occurrences(&self.marks, 1) as usize;
+            State::Mask => {
+                let left = occurrences(&self.mask, 1) as usize;
                 if left * FEW < all {
-                    list(&self.marks, &mut self.rows);
+                    list(&self.mask, &mut self.rows);
                     self.state = State::Rows;
                 }
                 left
@@ -71,7 +73,7 @@ impl MaskBuilder {
     pub(crate) fn select(&mut self, slice: &mut Slice<'_, '_>, left: usize) {
         match self.state {
             State::All => {}
-            State::MaskBuilder => slice.select_marked(&self.marks, left),
+            State::Mask => slice.select_mask(&self.mask, left),
             State::Rows => slice.select(self.rows.clone()),
         }
     }
@@ -109,13 +111,13 @@ impl MaskBuilder {
         if set.len() <= 1 << u8::BITS {
             self.bytes.clear();
             codes.decode_narrow(slice.range.clone(), 0, false, &mut self.bytes)?;
-            mark(self.state, &mut self.marks, &self.bytes, |code| holds(u32::from(code)));
+            and_mask(self.state, &mut self.mask, &self.bytes, |code| holds(u32::from(code)));
         } else {
             self.words.clear();
             codes.decode(slice.range.clone(), &mut self.words)?;
-            mark(self.state, &mut self.marks, &self.words, holds);
+            and_mask(self.state, &mut self.mask, &self.words, holds);
         }
-        self.state = State::MaskBuilder;
+        self.state = State::Mask;
         Ok(())
     }
 
@@ -197,12 +199,12 @@ impl MaskBuilder {
             failed?;
             return self.only_valid(slice, reader.validity());
         }
-        self.mark_all(slice);
-        for (start, marks) in (start..).step_by(VECTOR).zip(self.marks.chunks_mut(VECTOR)) {
+        self.ensure_mask(slice);
+        for (start, mask) in (start..).step_by(VECTOR).zip(self.mask.chunks_mut(VECTOR)) {
             self.texts.clear();
-            strings.decode(start..start + marks.len(), &mut self.texts)?;
-            for (mark, text) in marks.iter_mut().zip(self.texts.iter()) {
-                *mark &= u8::from(pattern.matches(text) != negated);
+            strings.decode(start..start + mask.len(), &mut self.texts)?;
+            for (byte, text) in mask.iter_mut().zip(self.texts.iter()) {
+                *byte &= u8::from(pattern.matches(text) != negated);
             }
         }
         self.only_valid(slice, reader.validity())
@@ -212,7 +214,7 @@ impl MaskBuilder {
     fn has(&self, row: usize) -> bool {
         match self.state {
             State::All => true,
-            State::MaskBuilder => self.marks.get(row).is_some_and(|mark| *mark != 0),
+            State::Mask => self.mask.get(row).is_some_and(|byte| *byte != 0),
             State::Rows => self.rows.binary_search(&(row as u32)).is_ok(),
         }
     }
@@ -226,8 +228,8 @@ impl MaskBuilder {
                     (Err(at), true) => self.rows.insert(at, *row),
                     _ => {}
                 }
-            } else if let Some(mark) = self.marks.get_mut(*row as usize) {
-                *mark = u8::from(*passes);
+            } else if let Some(byte) = self.mask.get_mut(*row as usize) {
+                *byte = u8::from(*passes);
             }
         }
     }
@@ -239,8 +241,8 @@ impl MaskBuilder {
                 self.rows.retain(|row| valid.value(*row as usize));
             }
             Validity::Stream(bools) => bools.each_unset(slice.range.clone(), |unset| {
-                if let Some(marks) = self.marks.get_mut(unset) {
-                    marks.fill(0);
+                if let Some(mask) = self.mask.get_mut(unset) {
+                    mask.fill(0);
                 }
             })?,
             Validity::AllNull => self.nulls(slice, false)?,
@@ -259,7 +261,7 @@ impl MaskBuilder {
         // Values of 8 to 32 bits count by their sign only where they are made wider.
         let signed = range.base < 0;
         if range.low == 0 && range.high >= range.span {
-            self.mark_all(slice);
+            self.ensure_mask(slice);
             return Ok(());
         }
         let bounds = (
@@ -271,10 +273,10 @@ impl MaskBuilder {
                 .packed_bits()
                 .map_or(usize::MAX, |bits| rows.len() * bits.div_ceil(8) as usize);
             if self.rows.len() * FETCH > all {
-                self.marks.resize(rows.len(), 0);
-                if ints.select_range(rows, bounds, signed, false, &mut self.marks)? {
-                    let marks = &self.marks;
-                    self.rows.retain(|row| marks.get(*row as usize).is_some_and(|mark| *mark != 0));
+                self.mask.resize(rows.len(), 0);
+                if ints.select_range(rows, bounds, signed, false, &mut self.mask)? {
+                    let mask = &self.mask;
+                    self.rows.retain(|row| mask.get(*row as usize).is_some_and(|byte| *byte != 0));
                     return Ok(());
                 }
             }
@@ -286,30 +288,30 @@ impl MaskBuilder {
         if range.is_of_outliers(ints, signed) {
             return self.outliers(slice, ints, range);
         }
-        let of_marked = self.state == State::MaskBuilder;
-        self.marks.resize(rows.len(), 0);
-        if ints.select_range(rows.clone(), bounds, signed, of_marked, &mut self.marks)? {
-            self.state = State::MaskBuilder;
+        let has_mask = self.state == State::Mask;
+        self.mask.resize(rows.len(), 0);
+        if ints.select_range(rows.clone(), bounds, signed, has_mask, &mut self.mask)? {
+            self.state = State::Mask;
             return Ok(());
         }
         if range.span <= u64::from(u8::MAX) {
             self.bytes.clear();
             ints.decode_narrow(rows, base, signed, &mut self.bytes)?;
-            within(self.state, &mut self.marks, &self.bytes, range.low, span);
+            within(self.state, &mut self.mask, &self.bytes, range.low, span);
         } else if range.span <= u64::from(u16::MAX) {
             self.shorts.clear();
             ints.decode_narrow(rows, base, signed, &mut self.shorts)?;
-            within(self.state, &mut self.marks, &self.shorts, range.low, span);
+            within(self.state, &mut self.mask, &self.shorts, range.low, span);
         } else if range.span <= u64::from(u32::MAX) {
             self.words.clear();
             ints.decode_narrow(rows, base, signed, &mut self.words)?;
-            within(self.state, &mut self.marks, &self.words, range.low, span);
+            within(self.state, &mut self.mask, &self.words, range.low, span);
         } else {
             self.longs.clear();
             ints.decode_narrow(rows, base, signed, &mut self.longs)?;
-            within(self.state, &mut self.marks, &self.longs, range.low, span);
+            within(self.state, &mut self.mask, &self.longs, range.low, span);
         }
-        self.state = State::MaskBuilder;
+        self.state = State::Mask;
         Ok(())
     }
 
@@ -320,7 +322,7 @@ impl MaskBuilder {
         ints: &Ints<'_, W>,
         range: &WordRange,
     ) -> Result<()> {
-        let MaskBuilder { state, marks, rows, .. } = self;
+        let MaskBuilder { state, mask, rows, .. } = self;
         let low = W::from_u64((range.base as u64).wrapping_add(range.low));
         rows.clear();
         ints.outliers_in_range(
@@ -328,7 +330,7 @@ impl MaskBuilder {
             low,
             W::from_u64(range.high - range.low),
             |row| {
-                if *state == State::All || marks.get(row).is_some_and(|mark| *mark != 0) {
+                if *state == State::All || mask.get(row).is_some_and(|byte| *byte != 0) {
                     rows.push(row as u32);
                 }
             },
@@ -360,17 +362,17 @@ impl MaskBuilder {
                 self.rows.clear();
                 self.state = State::Rows;
             }
-            (_, true) => self.mark_all(slice),
+            (_, true) => self.ensure_mask(slice),
         }
         Ok(())
     }
 
-    /// All rows pass, of those that have so far.
-    fn mark_all(&mut self, slice: &Slice<'_, '_>) {
+    /// Makes a mask, in which all rows pass, if nothing was tested.
+    fn ensure_mask(&mut self, slice: &Slice<'_, '_>) {
         if self.state == State::All {
-            self.marks.clear();
-            self.marks.resize(slice.range.len(), 1);
-            self.state = State::MaskBuilder;
+            self.mask.clear();
+            self.mask.resize(slice.range.len(), 1);
+            self.state = State::Mask;
         }
     }
 }
@@ -384,23 +386,23 @@ fn codes_of<'s>(slice: &'s Slice<'_, '_>, at: usize) -> Result<Option<&'s Ints<'
     }
 }
 
-/// Ands the marks with `low ≤ value ≤ low + span`.
-fn within<T: Word>(state: State, marks: &mut Vec<u8>, values: &[T], low: u64, span: u64) {
+/// Ands the mask with `low ≤ value ≤ low + span`.
+fn within<T: Word>(state: State, mask: &mut Vec<u8>, values: &[T], low: u64, span: u64) {
     let (low, span) = (T::from_u64(low), T::from_u64(span));
-    mark(state, marks, values, move |value| u8::from(Word::sub(value, low) <= span));
+    and_mask(state, mask, values, move |value| u8::from(Word::sub(value, low) <= span));
 }
 
-/// Ands the marks, if there are any, with what `passes` says of each value.
+/// Ands the mask, if there is one, with what `passes` says of each value.
 #[inline(always)]
-fn mark<T: Word>(state: State, marks: &mut Vec<u8>, values: &[T], passes: impl Fn(T) -> u8) {
-    if state == State::MaskBuilder {
-        for (mark, value) in marks.iter_mut().zip(values) {
-            *mark &= passes(*value);
+fn and_mask<T: Word>(state: State, mask: &mut Vec<u8>, values: &[T], passes: impl Fn(T) -> u8) {
+    if state == State::Mask {
+        for (byte, value) in mask.iter_mut().zip(values) {
+            *byte &= passes(*value);
         }
     } else {
-        marks.resize(values.len(), 0);
-        for (mark, value) in marks.iter_mut().zip(values) {
-            *mark = passes(*value);
+        mask.resize(values.len(), 0);
+        for (byte, value) in mask.iter_mut().zip(values) {
+            *byte = passes(*value);
         }
     }
 }

@@ -22,8 +22,8 @@ const FEW_NEW: usize = 16;
 
 /// What one thread has seen.
 pub(crate) struct Bits {
-    /// Of the keys of groups, then of the value.
-    digits: Arc<MixedRadix>,
+    /// Numbers of the keys of the group, then of the value as the last digit.
+    radix: Arc<MixedRadix>,
     seen: Vec<u64>,
     /// Nothing is left to be seen.
     full: bool,
@@ -33,31 +33,30 @@ pub(crate) struct Bits {
     known: Option<usize>,
     bytes: Vec<u8>,
     words: Vec<u32>,
-    places: Vec<u32>,
-    room: DigitScratch,
+    number_of_code: Vec<u32>,
+    scratch: DigitScratch,
 }
 
 impl Bits {
     /// `all`: every row of every segment will come.
-    pub(crate) fn new(digits: Arc<MixedRadix>, all: bool) -> Self {
-        let mut seen = vec![0; digits.product.div_ceil(64) as usize];
-        if digits.product <= WATCHED {
+    pub(crate) fn new(radix: Arc<MixedRadix>, all: bool) -> Self {
+        let mut seen = vec![0; radix.product.div_ceil(64) as usize];
+        if radix.product <= WATCHED {
             // Null is not counted, and not waited for.
-            let null = digits.last_null().into_iter().flat_map(|null| null..digits.product);
-            null.step_by(digits.last_domain().max(1) as usize)
-                .for_each(|null| set(&mut seen, null));
+            let null = radix.last_null().into_iter().flat_map(|null| null..radix.product);
+            null.step_by(radix.last_domain().max(1) as usize).for_each(|null| set(&mut seen, null));
         }
-        let (bytes, words, places) = (Vec::new(), Vec::new(), Vec::new());
+        let (bytes, words, number_of_code) = (Vec::new(), Vec::new(), Vec::new());
         Bits {
-            digits,
+            radix,
             seen,
             full: false,
             all,
             known: None,
             bytes,
             words,
-            places,
-            room: DigitScratch::default(),
+            number_of_code,
+            scratch: DigitScratch::default(),
         }
     }
 
@@ -76,9 +75,9 @@ impl Bits {
 
     /// How many values each group has, null not counted; groups without any are left out.
     pub(crate) fn counts(&self) -> (Vec<u64>, Vec<u64>) {
-        let (domain, null) = (self.digits.last_domain(), self.digits.last_null());
+        let (domain, null) = (self.radix.last_domain(), self.radix.last_null());
         let (mut groups, mut counts) = (Vec::new(), Vec::new());
-        for group in 0..self.digits.product / domain.max(1) {
+        for group in 0..self.radix.product / domain.max(1) {
             let start = group * domain;
             let nulls = null.map_or(0, |null| count(&self.seen, start + null..start + null + 1));
             let values = count(&self.seen, start..start + domain) - nulls;
@@ -115,10 +114,11 @@ fn are_set(bits: &[u64], range: std::ops::RangeInclusive<u64>) -> bool {
     (low / 64..=high / 64).all(|at| word(at) == high.min(at * 64 + 63) - low.max(at * 64) + 1)
 }
 
-/// Sets the bits of the places that codes of a byte stand for.
-fn mark(codes: &[u8], places: &[u32], seen: &mut [u64]) {
-    let is_new = |place: &u32| count(seen, u64::from(*place)..u64::from(*place) + 1) == 0;
-    let new: Vec<usize> = (0..places.len()).filter(|code| is_new(&places[*code])).collect();
+/// Sets the bits of the numbers that codes of a byte stand for.
+fn mark(codes: &[u8], number_of_code: &[u32], seen: &mut [u64]) {
+    let is_new = |number: &u32| count(seen, u64::from(*number)..u64::from(*number) + 1) == 0;
+    let new: Vec<usize> =
+        (0..number_of_code.len()).filter(|code| is_new(&number_of_code[*code])).collect();
     let mut found = [false; 256];
     if new.len() <= FEW_NEW {
         // To look for one code takes a register for many rows.
@@ -126,8 +126,8 @@ fn mark(codes: &[u8], places: &[u32], seen: &mut [u64]) {
     } else {
         codes.iter().for_each(|code| found[usize::from(*code)] = true);
     }
-    for (place, _) in places.iter().zip(found).filter(|(_, found)| *found) {
-        set(seen, u64::from(*place));
+    for (number, _) in number_of_code.iter().zip(found).filter(|(_, found)| *found) {
+        set(seen, u64::from(*number));
     }
 }
 
@@ -147,8 +147,8 @@ impl Worker for Bits {
             return Ok(());
         }
         self.look(slice)?;
-        self.full = self.digits.product <= WATCHED
-            && count(&self.seen, 0..self.digits.product) == self.digits.product;
+        self.full = self.radix.product <= WATCHED
+            && count(&self.seen, 0..self.radix.product) == self.radix.product;
         Ok(())
     }
 }
@@ -160,16 +160,16 @@ impl Bits {
         if self.known == Some(block.at.segment) {
             return Some(Statistic::Dictionary);
         }
-        let codes = match self.digits.possible(block).ok()?? {
+        let codes = match self.radix.possible(block).ok()?? {
             CodesOfBlock::Range(low, high) => {
-                let within = low <= high && high < self.digits.product;
+                let within = low <= high && high < self.radix.product;
                 let all = within && are_set(&self.seen, low..=high);
                 return all.then_some(Statistic::ZoneBounds);
             }
             CodesOfBlock::Dictionary(codes) => codes,
         };
         // Where statistics are wrong, `look` refuses the rows.
-        if !self.all || codes.iter().any(|code| u64::from(*code) >= self.digits.product) {
+        if !self.all || codes.iter().any(|code| u64::from(*code) >= self.radix.product) {
             return None;
         }
         // Null comes first, whether some row has it or not.
@@ -179,19 +179,19 @@ impl Bits {
     }
 
     fn look(&mut self, slice: &Slice<'_, '_>) -> Result<()> {
-        let local = self.digits.of_block(slice.block)?;
+        let local = self.radix.of_block(slice.block)?;
         if let Some(number) = local.constant() {
             set(&mut self.seen, number);
             return Ok(());
         }
-        if let Some((codes, places)) =
-            local.bytes(slice, &mut self.bytes, &mut self.places, &mut self.room)?
+        if let Some((codes, number_of_code)) =
+            local.bytes(slice, &mut self.bytes, &mut self.number_of_code, &mut self.scratch)?
         {
-            mark(codes, places, &mut self.seen);
+            mark(codes, number_of_code, &mut self.seen);
             return Ok(());
         }
         self.words.clear();
-        local.numbers(slice, &mut self.words, &mut self.room)?;
+        local.numbers(slice, &mut self.words, &mut self.scratch)?;
         self.words.iter().for_each(|number| set(&mut self.seen, u64::from(*number)));
         Ok(())
     }

@@ -34,9 +34,9 @@ pub(crate) fn groups<'a>(
     let slots = reserved(&strategy, aggregates, survivors, context)?;
     let (sets, _held) = sets(fragment, keys, aggregates, &strategy, survivors, context)?;
     match strategy {
-        Strategy::Direct(digits) => {
+        Strategy::Direct(radix) => {
             let alone = keys.is_empty();
-            direct(fragment, digits, alone, aggregates, (&sets, slots), survivors, context)
+            direct(fragment, radix, alone, aggregates, (&sets, slots), survivors, context)
         }
         Strategy::Hashed(encoder) => {
             hashed(fragment, encoder, aggregates, &sets, survivors, context)
@@ -52,10 +52,10 @@ fn reserved<'a>(
     context: &'a Context<'a>,
 ) -> Result<Vec<Reservation<'a>>> {
     let mut all = Vec::new();
-    if let (Strategy::Direct(digits), true) =
+    if let (Strategy::Direct(radix), true) =
         (strategy, aggregates.iter().any(|aggregate| aggregate.distinct))
     {
-        let bytes = Accumulators::new(aggregates)?.bytes_a_group() * digits.product as usize;
+        let bytes = Accumulators::new(aggregates)?.bytes_a_group() * radix.product as usize;
         for _ in 0..context.pool.current_num_threads().min(survivors.blocks.len().max(1)) {
             let mut one = Reservation::new(context);
             // Few groups are made even where their memory is refused.
@@ -68,7 +68,7 @@ fn reserved<'a>(
 
 fn direct<'a>(
     fragment: &'a Fragment,
-    digits: Arc<MixedRadix>,
+    radix: Arc<MixedRadix>,
     alone: bool,
     aggregates: &'a [Aggregate],
     (sets, reserved): (&[DistinctSet], Vec<Reservation<'a>>),
@@ -81,7 +81,7 @@ fn direct<'a>(
         let known = reserved.lock().unwrap_or_else(PoisonError::into_inner).pop();
         known.unwrap_or_else(|| Reservation::new(context))
     };
-    let groups = || Slots::new(Arc::clone(&digits), aggregates, reservation());
+    let groups = || Slots::new(Arc::clone(&radix), aggregates, reservation());
     let only_sets = alone
         && aggregates.iter().all(|aggregate| aggregate.distinct && aggregate.filter.is_none());
     let make = || {
@@ -100,7 +100,7 @@ fn direct<'a>(
     }
     Ok(GroupOutput::Slots(SlotOutput {
         spill,
-        digits,
+        radix,
         states,
         alone,
         done: 0,
@@ -118,7 +118,7 @@ fn hashed<'a>(
     context: &'a Context<'a>,
 ) -> Result<GroupOutput<'a>> {
     let spill = Arc::new(Spill::new(context.temp_dir));
-    let like = Part { keys: encoder.none(), states: Accumulators::new(aggregates)? };
+    let like = Part { keys: encoder.empty_keys(), states: Accumulators::new(aggregates)? };
     let table_keys = Arc::new(TableKeys::Group(Arc::clone(&encoder)));
     let groups = || Hashed::new(Arc::clone(&table_keys), Arc::clone(&spill), &like, context);
     let make =
@@ -128,7 +128,7 @@ fn hashed<'a>(
     for (set, workers) in sets.iter().zip(of_sets) {
         let Some(into) = hashed.first_mut() else { break };
         set.counts(workers, &spill, context, |keys, counts| {
-            let mut part = Part { keys, states: like.states.none()? };
+            let mut part = Part { keys, states: like.states.empty_like()? };
             part.states.grow(counts.len());
             let groups: Vec<u64> = (0..counts.len() as u64).collect();
             part.states.add_distinct(&set.aggregates, &groups, &counts)?;

@@ -11,8 +11,8 @@ pub(crate) struct Index {
     /// The low half of the hash, then the group plus one; 0 where there is none. A power of two of
     /// them, or none.
     slots: Vec<u64>,
-    /// Groups that there is room for.
-    room: usize,
+    /// How many groups fit before it grows.
+    capacity: usize,
 }
 
 /// Slots of the smallest index.
@@ -35,14 +35,14 @@ impl Index {
     /// Makes room for `groups` groups in all.
     #[inline(always)]
     pub(crate) fn reserve(&mut self, groups: usize) {
-        if groups > self.room {
+        if groups > self.capacity {
             self.grow(slots_for(groups));
         }
     }
 
     #[inline(never)]
     fn grow(&mut self, wanted: usize) {
-        self.room = wanted / 8 * 5 - 1;
+        self.capacity = wanted / 8 * 5 - 1;
         let old = std::mem::replace(&mut self.slots, vec![0; wanted]);
         let mask = wanted - 1;
         for slot in old.into_iter().filter(|slot| *slot != 0) {

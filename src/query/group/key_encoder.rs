@@ -52,7 +52,7 @@ impl KeyEncoder {
     /// The bits of each key, if keys are numbers.
     pub(crate) fn bits(&self) -> Option<u32> {
         match self {
-            KeyEncoder::Radix(digits) => Some(digits.bits()),
+            KeyEncoder::Radix(radix) => Some(radix.bits()),
             KeyEncoder::Packed(packed) => Some(packed.bits),
             KeyEncoder::Text(_) | KeyEncoder::Rows(..) => None,
         }
@@ -61,14 +61,14 @@ impl KeyEncoder {
     /// The number that stands for null, if keys are numbers, of one value each.
     pub(crate) fn null(&self) -> Option<u128> {
         match self {
-            KeyEncoder::Radix(digits) => digits.last_null().map(u128::from),
+            KeyEncoder::Radix(radix) => radix.last_null().map(u128::from),
             KeyEncoder::Packed(packed) => packed.null(),
             KeyEncoder::Text(_) | KeyEncoder::Rows(..) => None,
         }
     }
 
     /// No keys of the form.
-    pub(crate) fn none(&self) -> Keys {
+    pub(crate) fn empty_keys(&self) -> Keys {
         Keys::of_bits(self.bits())
     }
 
@@ -81,9 +81,9 @@ impl KeyEncoder {
     ) -> Result<()> {
         keys.clear();
         match self {
-            KeyEncoder::Radix(digits) => {
+            KeyEncoder::Radix(radix) => {
                 let keys: &mut Vec<u64> = keys.try_into()?;
-                digits.of_block(slice.block)?.numbers(slice, keys, &mut scratch.digits)
+                radix.of_block(slice.block)?.numbers(slice, keys, &mut scratch.digits)
             }
             KeyEncoder::Packed(packed) => {
                 of_words!(keys, keys => packed.write(slice, keys, &mut scratch.words))
@@ -110,9 +110,9 @@ impl KeyEncoder {
         range: std::ops::Range<usize>,
     ) -> Result<Vec<ArrayRef>> {
         match self {
-            KeyEncoder::Radix(digits) => {
+            KeyEncoder::Radix(radix) => {
                 let keys: &Vec<u64> = keys.try_into()?;
-                digits.keys(keys.get(range).unwrap_or_default())
+                radix.keys(keys.get(range).unwrap_or_default())
             }
             KeyEncoder::Packed(packed) => {
                 of_words!(keys, keys => packed.keys(keys.get(range).unwrap_or_default()))

@@ -1,10 +1,10 @@
 //! Keys of groups in the form in which they are hashed, compared, partitioned and spilled: numbers
 //! of 64 or 128 bits, or bytes.
 //!
-//! Tables, partitions and files know no form. A new one is a `KeyColumn` (`key_column`), of which
-//! a word of another width is one as soon as it is a `KeyWord`; its name in the list below; which
-//! keys have it, in [`Keys::of_bits`]. The compiler asks for its arms in [`of_words`] and where
-//! pairs are joined and taken apart (`pair`).
+//! Tables, partitions and files do not depend on the form. To add one: implement `KeyColumn`
+//! (`key_column`; for integers of another width, `KeyWord` is enough), list it in `keys!` below,
+//! and choose it in [`Keys::of_bits`]. The compiler then asks for its arms in [`of_words`] and
+//! where pairs are joined and split (`pair`).
 
 use super::index::Index;
 use super::key_column::{Bytes, KeyColumn};
@@ -34,7 +34,7 @@ macro_rules! keys {
             }
 
             /// None of the same form.
-            pub(crate) fn none(&self) -> Keys {
+            pub(crate) fn empty_like(&self) -> Keys {
                 match self {
                     $(Keys::$form(_) => Keys::$form(<$column>::default()),)*
                 }
@@ -44,7 +44,7 @@ macro_rules! keys {
             pub(crate) fn append(&mut self, from: &Keys, at: &[u32]) -> Result<()> {
                 match (self, from) {
                     $((Keys::$form(keys), Keys::$form(from)) => keys.gather(from, at),)*
-                    _ => return Err(another_form()),
+                    _ => return Err(wrong_form_error()),
                 }
                 Ok(())
             }
@@ -62,7 +62,7 @@ macro_rules! keys {
                     $((Keys::$form(known), Keys::$form(keys)) => {
                         known.find(index, keys, hashes, groups)
                     })*
-                    _ => Err(another_form()),
+                    _ => Err(wrong_form_error()),
                 }
             }
         }
@@ -71,7 +71,7 @@ macro_rules! keys {
             type Error = Error;
 
             fn try_from(keys: &'k Keys) -> Result<Self> {
-                let Keys::$form(keys) = keys else { return Err(another_form()) };
+                let Keys::$form(keys) = keys else { return Err(wrong_form_error()) };
                 Ok(keys)
             }
         }
@@ -80,7 +80,7 @@ macro_rules! keys {
             type Error = Error;
 
             fn try_from(keys: &'k mut Keys) -> Result<Self> {
-                let Keys::$form(keys) = keys else { return Err(another_form()) };
+                let Keys::$form(keys) = keys else { return Err(wrong_form_error()) };
                 Ok(keys)
             }
         })*
@@ -95,7 +95,7 @@ macro_rules! of_words {
         match $keys {
             Keys::Narrow($words) => $then,
             Keys::Wide($words) => $then,
-            Keys::Bytes(_) => Err(crate::query::group::keys::another_form()),
+            Keys::Bytes(_) => Err(crate::query::group::keys::wrong_form_error()),
         }
     };
 }
@@ -135,7 +135,7 @@ impl Keys {
 
     /// So many keys of this form.
     pub(crate) fn read(&self, count: usize, from: &mut Cursor<'_>) -> Result<Keys> {
-        let mut keys = self.none();
+        let mut keys = self.empty_like();
         keys.get_mut().read(count, from)?;
         Ok(keys)
     }
@@ -153,7 +153,7 @@ impl Keys {
     }
 }
 
-pub(crate) fn another_form() -> Error {
+pub(crate) fn wrong_form_error() -> Error {
     Error::InvalidInput("keys of another form than planned".into())
 }
 
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn keys_are_found_written_and_taken_apart_alike_in_every_form() {
         for keys in all() {
-            let (mut known, mut index) = (keys.none(), Index::default());
+            let (mut known, mut index) = (keys.empty_like(), Index::default());
             let (mut hashes, mut groups) = (Vec::new(), Vec::new());
             keys.hashes(&mut hashes);
             known.find(&mut index, &keys, &hashes, &mut groups).unwrap();
@@ -185,7 +185,7 @@ mod tests {
             let mut cursor = Cursor::new(out.as_slice());
             let read = keys.read(3, &mut cursor).unwrap();
             cursor.finish().unwrap();
-            let mut again = keys.none();
+            let mut again = keys.empty_like();
             for at in 0..read.len() {
                 let mut bytes = Bytes::default();
                 read.put(at, &mut bytes);

@@ -13,39 +13,38 @@ use crate::query::slice::Slice;
 /// How the keys of a query become one number.
 #[derive(Debug)]
 pub(crate) struct MixedRadix {
-    codings: Vec<(CodedKey, ArrowType)>,
+    keys: Vec<(CodedKey, ArrowType)>,
     /// The product of all domains: numbers are below it.
     pub(crate) product: u64,
 }
 
 impl MixedRadix {
-    /// The codings back if a key has none, or the numbers would not fit 64 bits.
+    /// The keys back if one has no codes, or the numbers would not fit 64 bits.
     pub(crate) fn new(
-        keys: &[Expression],
-        codings: Vec<Option<CodedKey>>,
+        expressions: &[Expression],
+        keys: Vec<Option<CodedKey>>,
     ) -> Result<Self, Vec<Option<CodedKey>>> {
-        let product = codings
-            .iter()
-            .try_fold(1u64, |product, coding| product.checked_mul(coding.as_ref()?.domain()));
-        let Some(product) = product else { return Err(codings) };
-        let types = keys.iter().map(|key| key.data_type.clone());
-        Ok(MixedRadix { codings: codings.into_iter().flatten().zip(types).collect(), product })
+        let product =
+            keys.iter().try_fold(1u64, |product, key| product.checked_mul(key.as_ref()?.domain()));
+        let Some(product) = product else { return Err(keys) };
+        let types = expressions.iter().map(|expression| expression.data_type.clone());
+        Ok(MixedRadix { keys: keys.into_iter().flatten().zip(types).collect(), product })
     }
 
     /// How many codes the last key has.
     pub(crate) fn last_domain(&self) -> u64 {
-        self.codings.last().map_or(1, |(coding, _)| coding.domain())
+        self.keys.last().map_or(1, |(key, _)| key.domain())
     }
 
     /// The last key's code of null, if it has one.
     pub(crate) fn last_null(&self) -> Option<u64> {
-        self.codings.last().and_then(|(coding, _)| coding.null())
+        self.keys.last().and_then(|(key, _)| key.null())
     }
 
     /// The only key's codes that rows of a block may have, null's aside; `None` where unknown, or
     /// there are more keys.
     pub(crate) fn possible(&self, block: &OpenBlock<'_>) -> Result<Option<CodesOfBlock>> {
-        match self.codings.as_slice() {
+        match self.keys.as_slice() {
             [(only, _)] => only.possible(block),
             _ => Ok(None),
         }
@@ -59,13 +58,13 @@ impl MixedRadix {
     /// What the numbers of a block's rows have in common.
     pub(crate) fn of_block(&self, block: &OpenBlock<'_>) -> Result<BlockRadix<'_>> {
         let (mut base, mut weight) = (0, 1);
-        let mut varying = Vec::with_capacity(self.codings.len());
-        for (coding, _) in self.codings.iter().rev() {
-            match coding.constant(block)? {
+        let mut varying = Vec::with_capacity(self.keys.len());
+        for (key, _) in self.keys.iter().rev() {
+            match key.constant(block)? {
                 Some(code) => base += code * weight,
-                None => varying.push((coding, weight)),
+                None => varying.push((key, weight)),
             }
-            weight *= coding.domain();
+            weight *= key.domain();
         }
         varying.reverse();
         Ok(BlockRadix { base, varying })
@@ -74,19 +73,19 @@ impl MixedRadix {
     /// The keys of numbers.
     pub(crate) fn keys(&self, numbers: &[u64]) -> Result<Vec<ArrayRef>> {
         let mut rest = numbers.to_vec();
-        let mut keys = Vec::with_capacity(self.codings.len());
-        for (i, (coding, data_type)) in self.codings.iter().enumerate().rev() {
+        let mut arrays = Vec::with_capacity(self.keys.len());
+        for (i, (key, data_type)) in self.keys.iter().enumerate().rev() {
             if i == 0 {
-                keys.push(coding.values(&rest, data_type)?);
+                arrays.push(key.values(&rest, data_type)?);
                 break;
             }
-            let domain = coding.domain();
+            let domain = key.domain();
             let codes: Vec<u64> = rest.iter().map(|number| number % domain).collect();
             rest.iter_mut().for_each(|number| *number /= domain);
-            keys.push(coding.values(&codes, data_type)?);
+            arrays.push(key.values(&codes, data_type)?);
         }
-        keys.reverse();
-        Ok(keys)
+        arrays.reverse();
+        Ok(arrays)
     }
 }
 
@@ -111,47 +110,45 @@ impl BlockRadix<'_> {
         &self,
         slice: &Slice<'_, '_>,
         codes: &'o mut Vec<u8>,
-        places: &'o mut Vec<u32>,
-        room: &mut DigitScratch,
+        number_of_code: &'o mut Vec<u32>,
+        scratch: &mut DigitScratch,
     ) -> Result<Option<(&'o [u8], &'o [u32])>> {
         codes.clear();
-        places.clear();
-        places.push(self.base as u32);
-        for (i, (coding, weight)) in self.varying.iter().enumerate() {
-            let table = coding.table(slice.block)?;
-            let digits = table.as_ref().map_or(coding.domain(), |table| table.len() as u64);
-            if digits.saturating_mul(places.len() as u64) > 1 << u8::BITS {
+        number_of_code.clear();
+        number_of_code.push(self.base as u32);
+        for (i, (key, weight)) in self.varying.iter().enumerate() {
+            let table = key.table(slice.block)?;
+            let digits = table.as_ref().map_or(key.domain(), |table| table.len() as u64);
+            if digits.saturating_mul(number_of_code.len() as u64) > 1 << u8::BITS {
                 return Ok(None);
             }
-            if table
-                .as_ref()
-                .is_some_and(|t| t.iter().any(|code| u64::from(*code) >= coding.domain()))
+            if table.as_ref().is_some_and(|t| t.iter().any(|code| u64::from(*code) >= key.domain()))
             {
                 // Where statistics are wrong, `numbers` refuses the rows.
                 return Ok(None);
             }
-            let place = |digit: u64| match &table {
+            let weighted = |digit: u64| match &table {
                 Some(table) => {
                     table.get(digit as usize).map_or(0, |code| (u64::from(*code) * weight) as u32)
                 }
                 None => (digit * weight) as u32,
             };
-            let befores = std::mem::take(places);
-            places.extend(befores.iter().flat_map(|before| {
-                (0..digits).map(|digit| before + place(digit)).collect::<Vec<u32>>()
+            let befores = std::mem::take(number_of_code);
+            number_of_code.extend(befores.iter().flat_map(|before| {
+                (0..digits).map(|digit| before + weighted(digit)).collect::<Vec<u32>>()
             }));
             let raw = table.is_some();
             if i == 0 {
-                coding.write_digits(raw, slice, codes)?;
+                key.write_digits(raw, slice, codes)?;
             } else {
-                room.bytes.clear();
-                coding.write_digits(raw, slice, &mut room.bytes)?;
-                for (code, digit) in codes.iter_mut().zip(&room.bytes) {
+                scratch.bytes.clear();
+                key.write_digits(raw, slice, &mut scratch.bytes)?;
+                for (code, digit) in codes.iter_mut().zip(&scratch.bytes) {
                     *code = code.wrapping_mul(digits as u8).wrapping_add(*digit);
                 }
             }
         }
-        Ok(Some((codes, places)))
+        Ok(Some((codes, number_of_code)))
     }
 
     /// Appends the number of each row of a slice to `out`, which is empty. `T` holds all numbers.
@@ -159,9 +156,9 @@ impl BlockRadix<'_> {
         &self,
         slice: &Slice<'_, '_>,
         out: &mut Vec<T>,
-        room: &mut DigitScratch,
+        scratch: &mut DigitScratch,
     ) -> Result<()> {
-        weigh(self.varying.iter().rev().copied(), self.base, slice, out, room)
+        weigh(self.varying.iter().rev().copied(), self.base, slice, out, scratch)
     }
 }
 
@@ -171,28 +168,28 @@ fn weigh<'c, T: Word>(
     base: u64,
     slice: &Slice<'_, '_>,
     out: &mut Vec<T>,
-    room: &mut DigitScratch,
+    scratch: &mut DigitScratch,
 ) -> Result<()> {
     let mut base = T::from_u64(base);
     match digits.next() {
         None => out.resize(slice.len(), T::default()),
-        Some((coding, weight)) => {
-            coding.write(slice, out)?;
+        Some((key, weight)) => {
+            key.write(slice, out)?;
             if weight != 1 {
                 let weight = T::from_u64(weight);
                 out.iter_mut().for_each(|number| *number = Word::mul(*number, weight));
             }
         }
     }
-    for (coding, weight) in digits {
+    for (key, weight) in digits {
         let weight = T::from_u64(weight);
-        match coding.domain() {
-            0..=0x100 => add(out, read(coding, slice, &mut room.bytes)?, weight, base),
-            0x101..=0x1_0000 => add(out, read(coding, slice, &mut room.shorts)?, weight, base),
+        match key.domain() {
+            0..=0x100 => add(out, read(key, slice, &mut scratch.bytes)?, weight, base),
+            0x101..=0x1_0000 => add(out, read(key, slice, &mut scratch.shorts)?, weight, base),
             0x1_0001..=0x1_0000_0000 => {
-                add(out, read(coding, slice, &mut room.words)?, weight, base)
+                add(out, read(key, slice, &mut scratch.words)?, weight, base)
             }
-            _ => add(out, read(coding, slice, &mut room.longs)?, weight, base),
+            _ => add(out, read(key, slice, &mut scratch.longs)?, weight, base),
         }
         base = T::default();
     }
@@ -212,13 +209,13 @@ pub(crate) struct DigitScratch {
 }
 
 fn read<'r, D: Word>(
-    coding: &CodedKey,
+    key: &CodedKey,
     slice: &Slice<'_, '_>,
-    room: &'r mut Vec<D>,
+    scratch: &'r mut Vec<D>,
 ) -> Result<&'r [D]> {
-    room.clear();
-    coding.write(slice, room)?;
-    Ok(room)
+    scratch.clear();
+    key.write(slice, scratch)?;
+    Ok(scratch)
 }
 
 /// Adds a weighted digit and `base` to each number.

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::index::Index;
 use super::key_encoder::KeyEncoder;
 use super::mixed_radix::MixedRadix;
-use super::partitions::{FAN, LEVELS, Partition, Partitions};
+use super::partitions::{FAN, LEVELS, RadixPartition, RadixPartitions};
 use super::spill::Spill;
 use super::table::{Part, Table, columns};
 use super::worker::Hashed;
@@ -57,7 +57,7 @@ impl GroupOutput<'_> {
 pub(crate) struct SlotOutput<'a> {
     /// Where distinct values were spilled.
     pub(crate) spill: Arc<Spill>,
-    pub(crate) digits: Arc<MixedRadix>,
+    pub(crate) radix: Arc<MixedRadix>,
     pub(crate) states: Accumulators<'a>,
     /// There is one group, even of no rows.
     pub(crate) alone: bool,
@@ -81,7 +81,7 @@ impl SlotOutput<'_> {
                 self.states.rows.get(*start..slots.min(start + STEP_SLOTS)).unwrap_or_default();
             let groups: Vec<u64> =
                 (*start as u64..).zip(rows).filter(live).map(|(at, _)| at).collect();
-            let mut columns = self.digits.keys(&groups)?;
+            let mut columns = self.radix.keys(&groups)?;
             columns.extend(self.states.finish(&groups)?);
             Ok(columns)
         };
@@ -106,7 +106,7 @@ pub(crate) struct PartitionOutput<'a> {
     context: &'a Context<'a>,
     like: Part<'a>,
     /// The next one last.
-    left: Vec<Partition<'a>>,
+    left: Vec<RadixPartition<'a>>,
     /// For what is in memory of those left.
     held: Reservation<'a>,
     /// For the tables and the answer of the step that is out.
@@ -121,11 +121,11 @@ impl<'a> PartitionOutput<'a> {
         spill: Arc<Spill>,
         context: &'a Context<'a>,
         like: Part<'a>,
-        left: Vec<Partition<'a>>,
+        left: Vec<RadixPartition<'a>>,
         mut held: Reservation<'a>,
     ) -> Self {
         // Tables were in it that are gone; more than was reserved is within what threads have free.
-        let memory: usize = left.iter().map(Partition::memory).sum();
+        let memory: usize = left.iter().map(RadixPartition::memory).sum();
         held.shrink(held.bytes().saturating_sub(memory));
         PartitionOutput {
             spill,
@@ -165,7 +165,7 @@ impl<'a> PartitionOutput<'a> {
         if (self.context.cancelled)() {
             return Err(Error::Cancelled);
         }
-        let freed: usize = step.iter().map(Partition::memory).sum();
+        let freed: usize = step.iter().map(RadixPartition::memory).sum();
         let this = &*self;
         let made: Vec<T> = match step.len() {
             1 => step.into_iter().map(|one| this.merged(one, &make)).collect::<Result<_>>()?,
@@ -181,7 +181,7 @@ impl<'a> PartitionOutput<'a> {
     }
 
     /// Takes as many partitions as are worth a step and fit into memory together.
-    fn take_step(&mut self) -> Result<Vec<Partition<'a>>> {
+    fn take_step(&mut self) -> Result<Vec<RadixPartition<'a>>> {
         let (mut step, mut groups) = (Vec::new(), 0);
         while groups < STEP_GROUPS {
             let Some(partition) = self.left.pop() else { break };
@@ -210,7 +210,7 @@ impl<'a> PartitionOutput<'a> {
     /// partitions left.
     fn make_room(&mut self, needed: usize, kept: usize) -> Result<bool> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).clear();
-        let mut held: usize = kept + self.left.iter().map(Partition::memory).sum::<usize>();
+        let mut held: usize = kept + self.left.iter().map(RadixPartition::memory).sum::<usize>();
         for partition in self.left.iter_mut().filter(|partition| !partition.parts.is_empty()) {
             held -= partition.memory();
             partition.spill(&self.spill)?;
@@ -223,8 +223,8 @@ impl<'a> PartitionOutput<'a> {
     }
 
     /// Puts the partitions of the next level in the place of one.
-    fn split(&mut self, partition: Partition<'a>) -> Result<()> {
-        let mut into = Partitions::new(&self.like, partition.level + 1)?;
+    fn split(&mut self, partition: RadixPartition<'a>) -> Result<()> {
+        let mut into = RadixPartitions::new(&self.like, partition.level + 1)?;
         let mut hashes = Vec::new();
         let mut add = |part: Part<'a>, held: &mut Reservation<'a>| -> Result<()> {
             part.keys.hashes(&mut hashes);
@@ -238,11 +238,11 @@ impl<'a> PartitionOutput<'a> {
         };
         self.held.shrink(usize::MAX);
         partition.parts.into_iter().try_for_each(|part| add(part, &mut self.held))?;
-        for place in partition.places {
+        for range in partition.spilled {
             if (self.context.cancelled)() {
                 return Err(Error::Cancelled);
             }
-            add(self.spill.read(&place, &self.like)?, &mut self.held)?;
+            add(self.spill.read(&range, &self.like)?, &mut self.held)?;
         }
         self.left.extend(into.into_all().into_iter().filter(|partition| partition.groups() > 0));
         Ok(())
@@ -251,7 +251,7 @@ impl<'a> PartitionOutput<'a> {
     /// Merges a partition, and makes something of it.
     fn merged<T>(
         &self,
-        partition: Partition<'a>,
+        partition: RadixPartition<'a>,
         make: impl Fn(&Part<'a>) -> Result<T>,
     ) -> Result<T> {
         let all = partition.groups();
@@ -259,8 +259,8 @@ impl<'a> PartitionOutput<'a> {
         let used = self.tables.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut table = used.map_or_else(|| Table::like(&self.like), Ok)?;
         let mut seen = 0;
-        let places = partition.places.iter().map(|place| self.spill.read(place, &self.like));
-        for part in parts.by_ref().map(Ok).chain(places) {
+        let spilled = partition.spilled.iter().map(|range| self.spill.read(range, &self.like));
+        for part in parts.by_ref().map(Ok).chain(spilled) {
             let part: Part<'a> = part?;
             table.merge(&part)?;
             seen += part.len();
@@ -278,7 +278,7 @@ impl<'a> PartitionOutput<'a> {
 }
 
 /// Bytes that merging a partition takes at most, and its answer.
-fn needed(partition: &Partition<'_>) -> usize {
+fn needed(partition: &RadixPartition<'_>) -> usize {
     let groups = partition.groups();
     // Counts of rows, which single rows do not have; vectors that double while they are copied;
     // columns of the answer.
@@ -289,7 +289,7 @@ fn needed(partition: &Partition<'_>) -> usize {
 pub(crate) fn gather<'a>(
     mut workers: Vec<Hashed<'a>>,
     context: &'a Context<'a>,
-) -> Result<(Reservation<'a>, Vec<Partition<'a>>)> {
+) -> Result<(Reservation<'a>, Vec<RadixPartition<'a>>)> {
     let mut held = Reservation::new(context);
     let groups: usize = workers.iter().map(|worker| worker.table.len()).sum();
     if groups <= context.limits.serial && workers.iter().all(|worker| worker.partitions.is_none()) {
@@ -307,7 +307,7 @@ pub(crate) fn gather<'a>(
 }
 
 /// The groups of all threads as one partition: merging few takes less time than partitioning them.
-fn one_by_one<'a>(workers: Vec<Hashed<'a>>, held: &mut Reservation<'a>) -> Vec<Partition<'a>> {
+fn one_by_one<'a>(workers: Vec<Hashed<'a>>, held: &mut Reservation<'a>) -> Vec<RadixPartition<'a>> {
     let mut parts = Vec::with_capacity(workers.len());
     for worker in workers {
         let (part, reservation) = worker.into_table();
@@ -318,19 +318,19 @@ fn one_by_one<'a>(workers: Vec<Hashed<'a>>, held: &mut Reservation<'a>) -> Vec<P
     if parts.is_empty() {
         Vec::new()
     } else {
-        vec![Partition { level: 0, parts, places: Vec::new() }]
+        vec![RadixPartition { level: 0, parts, spilled: Vec::new() }]
     }
 }
 
 /// The partitions of all threads, each with the parts of the one with the same number.
-fn by_partition<'a>(threads: Vec<Partitions<'a>>) -> Vec<Partition<'a>> {
-    let mut all: Vec<Partition<'a>> = Vec::with_capacity(FAN);
+fn by_partition<'a>(threads: Vec<RadixPartitions<'a>>) -> Vec<RadixPartition<'a>> {
+    let mut all: Vec<RadixPartition<'a>> = Vec::with_capacity(FAN);
     for thread in threads {
         for (at, partition) in thread.into_all().into_iter().enumerate() {
             match all.get_mut(at) {
                 Some(known) => {
                     known.parts.extend(partition.parts);
-                    known.places.extend(partition.places);
+                    known.spilled.extend(partition.spilled);
                 }
                 None => all.push(partition),
             }

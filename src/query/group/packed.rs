@@ -46,9 +46,9 @@ enum FieldKind {
 
 impl Packed {
     /// `None` if a key has no bits, or all together have too many.
-    pub(crate) fn new(keys: &[Expression], codings: Vec<Option<CodedKey>>) -> Option<Packed> {
+    pub(crate) fn new(keys: &[Expression], coded: Vec<Option<CodedKey>>) -> Option<Packed> {
         let fields: Option<Vec<Field>> =
-            keys.iter().zip(codings).map(|(key, coding)| Field::new(key, coding)).collect();
+            keys.iter().zip(coded).map(|(key, coded)| Field::new(key, coded)).collect();
         let fields = fields?;
         let bits = fields.iter().map(|field| field.bits).sum();
         (bits <= 128).then_some(Packed { fields, bits })
@@ -57,7 +57,7 @@ impl Packed {
     /// What stands for null, if this is one key.
     pub(crate) fn null(&self) -> Option<u128> {
         match &self.fields.first()?.kind {
-            FieldKind::Coded(coding) => coding.null().map(u128::from),
+            FieldKind::Coded(coded) => coded.null().map(u128::from),
             FieldKind::Word(_) => Some(0),
             FieldKind::Float(key) if key.data_type == ArrowType::Float32 => {
                 Some(u128::from(NULL_FLOAT))
@@ -71,39 +71,40 @@ impl Packed {
         &self,
         slice: &Slice<'_, '_>,
         out: &mut Vec<W>,
-        room: &mut Vec<u64>,
+        scratch: &mut Vec<u64>,
     ) -> Result<()> {
         out.resize(slice.len(), W::default());
         for field in &self.fields {
-            room.clear();
+            scratch.clear();
             match &field.kind {
-                FieldKind::Coded(coding) => match coding.constant(slice.block)? {
-                    Some(code) => room.resize(slice.len(), code),
-                    None => coding.write(slice, room)?,
+                FieldKind::Coded(coded) => match coded.constant(slice.block)? {
+                    Some(code) => scratch.resize(slice.len(), code),
+                    None => coded.write(slice, scratch)?,
                 },
                 FieldKind::Word(expression) => {
                     let array = slice.evaluate(expression)?;
-                    let words = to_words(&array).ok_or_else(|| no_words(&expression.data_type))?;
+                    let words =
+                        to_words(&array).ok_or_else(|| not_words_error(&expression.data_type))?;
                     let mask = u64::MAX >> (65 - field.bits);
                     match array.nulls().filter(|nulls| nulls.null_count() > 0) {
                         None => {
                             push(out, std::iter::repeat(1), 1);
-                            room.extend(words.iter().map(|word| *word as u64 & mask));
+                            scratch.extend(words.iter().map(|word| *word as u64 & mask));
                         }
                         Some(valid) => {
                             push(out, valid.iter().map(u64::from), 1);
                             let word = |(word, valid): (&i64, bool)| {
                                 if valid { *word as u64 & mask } else { 0 }
                             };
-                            room.extend(words.iter().zip(valid).map(word));
+                            scratch.extend(words.iter().zip(valid).map(word));
                         }
                     }
-                    push(out, room.iter().copied(), field.bits - 1);
+                    push(out, scratch.iter().copied(), field.bits - 1);
                     continue;
                 }
-                FieldKind::Float(expression) => floats(&slice.evaluate(expression)?, room),
+                FieldKind::Float(expression) => floats(&slice.evaluate(expression)?, scratch),
             }
-            push(out, room.iter().copied(), field.bits);
+            push(out, scratch.iter().copied(), field.bits);
         }
         Ok(())
     }
@@ -119,10 +120,10 @@ impl Packed {
                 if bits == 0 { 0 } else { number as u64 & (u64::MAX >> (64 - bits)) }
             };
             keys.push(match &field.kind {
-                FieldKind::Coded(coding) => {
+                FieldKind::Coded(coded) => {
                     let codes: Vec<u64> =
                         numbers.iter().map(|number| bits(number, below, field.bits)).collect();
-                    coding.values(&codes, &field.data_type)?
+                    coded.values(&codes, &field.data_type)?
                 }
                 FieldKind::Word(_) => {
                     let words = numbers
@@ -146,12 +147,12 @@ impl Packed {
 }
 
 impl Field {
-    fn new(key: &Expression, coding: Option<CodedKey>) -> Option<Field> {
+    fn new(key: &Expression, coded: Option<CodedKey>) -> Option<Field> {
         let data_type = key.data_type.clone();
-        let (kind, bits) = match (coding, &data_type) {
-            (Some(coding), _) => {
-                let bits = u64::BITS - (coding.domain().saturating_sub(1)).leading_zeros();
-                (FieldKind::Coded(coding), bits)
+        let (kind, bits) = match (coded, &data_type) {
+            (Some(coded), _) => {
+                let bits = u64::BITS - (coded.domain().saturating_sub(1)).leading_zeros();
+                (FieldKind::Coded(coded), bits)
             }
             (None, ArrowType::Float64) => (FieldKind::Float(key.clone()), 64),
             (None, ArrowType::Float32) => (FieldKind::Float(key.clone()), 32),
@@ -165,7 +166,7 @@ impl Field {
     }
 }
 
-fn no_words(data_type: &ArrowType) -> Error {
+fn not_words_error(data_type: &ArrowType) -> Error {
     Error::InvalidInput(format!("a key of {data_type} where a number was planned"))
 }
 

@@ -1,11 +1,10 @@
-//! Keys of a group and one of its values: what is told apart where distinct values of groups are
-//! counted.
+//! Composite keys (group, value), which `count(DISTINCT …)` deduplicates.
 
 use std::sync::Arc;
 
 use super::key_column::{Bytes, KeyColumn, KeyWord, number};
 use super::key_encoder::{KeyEncoder, KeyScratch};
-use super::keys::{Keys, another_form, of_words};
+use super::keys::{Keys, of_words, wrong_form_error};
 use crate::error::Result;
 use crate::query::slice::Slice;
 
@@ -28,10 +27,10 @@ pub(crate) struct TableScratch {
 
 impl TableKeys {
     /// No keys of the layout.
-    pub(crate) fn none(&self) -> Keys {
+    pub(crate) fn empty_keys(&self) -> Keys {
         match self {
-            TableKeys::Group(keys) => keys.none(),
-            TableKeys::Pair(pair) => pair.none(),
+            TableKeys::Group(keys) => keys.empty_keys(),
+            TableKeys::Pair(pair) => pair.empty_keys(),
         }
     }
 
@@ -73,7 +72,7 @@ impl Pair {
     }
 
     /// No keys of the form.
-    pub(crate) fn none(&self) -> Keys {
+    pub(crate) fn empty_keys(&self) -> Keys {
         Keys::of_bits(self.bits)
     }
 
@@ -86,7 +85,8 @@ impl Pair {
     ) -> Result<()> {
         let TableScratch { encoder, parts } = scratch;
         let Some(group) = &self.group else { return self.value.write(slice, keys, encoder) };
-        let (groups, values) = parts.get_or_insert_with(|| (group.none(), self.value.none()));
+        let (groups, values) =
+            parts.get_or_insert_with(|| (group.empty_keys(), self.value.empty_keys()));
         group.write(slice, groups, encoder)?;
         self.value.write(slice, values, encoder)?;
         keys.clear();
@@ -124,13 +124,13 @@ impl Pair {
     /// The keys of the groups of those pairs whose value is not null, none where there is one
     /// group, and how many these pairs are.
     pub(crate) fn groups(&self, keys: &Keys) -> Result<(Keys, usize)> {
-        let mut found = self.group.as_ref().map(|group| group.none());
+        let mut found = self.group.as_ref().map(|group| group.empty_keys());
         let count = match keys {
             Keys::Narrow(pairs) => self.groups_of_words(pairs, found.as_mut())?,
             Keys::Wide(pairs) => self.groups_of_words(pairs, found.as_mut())?,
             Keys::Bytes(pairs) => self.groups_of_bytes(pairs, found.as_mut())?,
         };
-        Ok((found.unwrap_or_else(|| keys.none()), count))
+        Ok((found.unwrap_or_else(|| keys.empty_like()), count))
     }
 
     fn groups_of_words<W: KeyWord>(&self, pairs: &[W], found: Option<&mut Keys>) -> Result<usize> {
@@ -152,7 +152,7 @@ impl Pair {
             return Ok(pairs.filter(|pair| self.is_valid(pair)).count());
         };
         for pair in pairs {
-            let (group, value) = split(pair, found.width()).ok_or_else(another_form)?;
+            let (group, value) = split(pair, found.width()).ok_or_else(wrong_form_error)?;
             if self.is_valid(value) {
                 found.push_bytes(group);
             }

@@ -2,7 +2,7 @@
 //! different partitions never meets, so that partitions are merged one by one, by any thread, each
 //! in a table that stays within the caches.
 
-use super::spill::{Place, Spill};
+use super::spill::{Spill, SpillRange};
 use super::table::{Part, Table};
 use crate::error::Result;
 
@@ -20,17 +20,17 @@ const WORTH_MERGING: usize = 3;
 
 /// One partition: of one thread while rows come, of all of them afterwards.
 #[derive(Debug)]
-pub(crate) struct Partition<'a> {
+pub(crate) struct RadixPartition<'a> {
     pub(crate) level: u32,
     pub(crate) parts: Vec<Part<'a>>,
-    pub(crate) places: Vec<Place>,
+    pub(crate) spilled: Vec<SpillRange>,
 }
 
-impl<'a> Partition<'a> {
+impl<'a> RadixPartition<'a> {
     /// Groups before those of the same key are merged.
     pub(crate) fn groups(&self) -> usize {
         let parts: usize = self.parts.iter().map(Part::len).sum();
-        parts + self.places.iter().map(|place| place.groups).sum::<usize>()
+        parts + self.spilled.iter().map(|range| range.groups).sum::<usize>()
     }
 
     /// Bytes that are in memory.
@@ -40,7 +40,7 @@ impl<'a> Partition<'a> {
 
     /// Bytes that are in memory or were there.
     pub(crate) fn size(&self) -> usize {
-        self.memory() + self.places.iter().map(|place| place.memory).sum::<usize>()
+        self.memory() + self.spilled.iter().map(|range| range.memory).sum::<usize>()
     }
 
     /// Writes what is in memory to the file.
@@ -52,15 +52,15 @@ impl<'a> Partition<'a> {
     fn spill_each(&mut self, spill: &Spill, mut done: impl FnMut(Part<'a>)) -> Result<()> {
         for part in self.parts.drain(..) {
             if part.memory() < MAX_RECORD {
-                self.places.push(spill.write(&part)?);
+                self.spilled.push(spill.write(&part)?);
                 done(part);
                 continue;
             }
             let all: Vec<u32> = (0..part.len() as u32).collect();
             for some in all.chunks(all.len().div_ceil(part.memory() / (MAX_RECORD / 2))) {
-                let mut piece = part.none()?;
+                let mut piece = part.empty_like()?;
                 piece.append(&part, some)?;
-                self.places.push(spill.write(&piece)?);
+                self.spilled.push(spill.write(&piece)?);
             }
         }
         Ok(())
@@ -69,10 +69,10 @@ impl<'a> Partition<'a> {
 
 /// All partitions of a thread.
 #[derive(Debug)]
-pub(crate) struct Partitions<'a> {
+pub(crate) struct RadixPartitions<'a> {
     shift: u32,
     /// The last part of each is open.
-    all: Vec<Partition<'a>>,
+    all: Vec<RadixPartition<'a>>,
     like: Part<'a>,
     /// Bytes of the parts that are closed.
     closed: usize,
@@ -101,7 +101,7 @@ impl<'a> Spare<'a> {
 
     /// A part without groups.
     fn take(&mut self, like: &Part<'a>) -> Result<Part<'a>> {
-        let Some(part) = self.parts.pop() else { return like.none() };
+        let Some(part) = self.parts.pop() else { return like.empty_like() };
         self.bytes -= part.memory();
         Ok(part)
     }
@@ -115,14 +115,14 @@ impl<'a> Spare<'a> {
     }
 }
 
-impl<'a> Partitions<'a> {
+impl<'a> RadixPartitions<'a> {
     /// Empty ones for parts of the kind of `like`.
     pub(crate) fn new(like: &Part<'a>, level: u32) -> Result<Self> {
-        let none = || Partition { level, parts: Vec::new(), places: Vec::new() };
-        Ok(Partitions {
+        let empty = || RadixPartition { level, parts: Vec::new(), spilled: Vec::new() };
+        Ok(RadixPartitions {
             shift: u64::BITS - (level + 1) * FAN.ilog2(),
-            all: (0..FAN).map(|_| none()).collect(),
-            like: like.none()?,
+            all: (0..FAN).map(|_| empty()).collect(),
+            like: like.empty_like()?,
             closed: 0,
             groups: 0,
             order: Vec::new(),
@@ -175,7 +175,7 @@ impl<'a> Partitions<'a> {
     }
 
     pub(crate) fn memory(&self) -> usize {
-        let open = |partition: &Partition<'_>| partition.parts.last().map_or(0, Part::memory);
+        let open = |partition: &RadixPartition<'_>| partition.parts.last().map_or(0, Part::memory);
         self.closed + self.spare.bytes + self.all.iter().map(open).sum::<usize>()
     }
 
@@ -183,7 +183,7 @@ impl<'a> Partitions<'a> {
     /// pays.
     pub(crate) fn merge(&mut self) -> Result<()> {
         let groups =
-            |partition: &Partition<'_>| partition.parts.iter().map(Part::len).sum::<usize>();
+            |partition: &RadixPartition<'_>| partition.parts.iter().map(Part::len).sum::<usize>();
         let Some(largest) =
             (0..self.all.len()).max_by_key(|at| self.all.get(*at).map_or(0, groups))
         else {
@@ -221,15 +221,15 @@ impl<'a> Partitions<'a> {
         Ok((before, all.len()))
     }
 
-    /// Writes everything to the file, merged where that pays, and keeps at most `room` bytes of
+    /// Writes everything to the file, merged where that pays, and keeps at most `bytes` bytes of
     /// buffers for what comes.
-    pub(crate) fn spill(&mut self, spill: &Spill, room: usize) -> Result<()> {
+    pub(crate) fn spill(&mut self, spill: &Spill, bytes: usize) -> Result<()> {
         self.merge()?;
         let spare = &mut self.spare;
         self.all
             .iter_mut()
             .try_for_each(|partition| partition.spill_each(spill, |part| spare.keep(part)))?;
-        spare.cut(room);
+        spare.cut(bytes);
         self.recount();
         Ok(())
     }
@@ -245,7 +245,7 @@ impl<'a> Partitions<'a> {
     }
 
     /// The partitions, one by one.
-    pub(crate) fn into_all(self) -> Vec<Partition<'a>> {
+    pub(crate) fn into_all(self) -> Vec<RadixPartition<'a>> {
         self.all
     }
 }

@@ -8,16 +8,16 @@
 //!
 //! So other aggregates cost what they always do, inputs may be many, and no values of a group are
 //! carried through a table. As among keys, there is one zero, and NaN is a value. FILTER turns what
-//! it leaves out into null. Without GROUP BY and conditions, a column of dictionaries has as many
-//! values as these have together: a dictionary holds just the values that occur. Beside other
-//! segments, those with a dictionary are counted by it, and blocks whose zone map has no value that
-//! was not seen are left out (`bits`).
+//! it leaves out into null. Where nothing but distinct values of one group is asked for, some
+//! blocks are not read (`bits`): without conditions, those of segments with a dictionary, which are
+//! counted from it alone, as it holds just the values that occur; and those whose zone map has only
+//! values that were seen before.
 
 use std::sync::Arc;
 
 use super::bits::{Bits, FEW_BITS};
 use super::key_encoder::KeyEncoder;
-use super::keys::{Keys, another_form};
+use super::keys::{Keys, wrong_form_error};
 use super::mixed_radix::MixedRadix;
 use super::output::{PartitionOutput, gather};
 use super::pair::{Pair, TableKeys};
@@ -117,15 +117,15 @@ fn kind(
     budget: &mut BitBudget<'_>,
 ) -> Result<SetKind> {
     let group = match strategy {
-        Strategy::Direct(digits) => {
+        Strategy::Direct(radix) => {
             let all: Vec<Expression> = keys.iter().chain([input]).cloned().collect();
             if let KeyEncoder::Radix(pairs) = key_encoder(fragment, &all, survivors)?
-                && pairs.product == digits.product.saturating_mul(pairs.last_domain())
+                && pairs.product == radix.product.saturating_mul(pairs.last_domain())
                 && budget.has(pairs.product)
             {
                 return Ok(SetKind::Bits(pairs, fragment.conditions.is_empty()));
             }
-            (digits.product > 1).then(|| Arc::new(KeyEncoder::Radix(Arc::clone(digits))))
+            (radix.product > 1).then(|| Arc::new(KeyEncoder::Radix(Arc::clone(radix))))
         }
         Strategy::Hashed(encoder) => Some(Arc::clone(encoder)),
     };
@@ -154,8 +154,8 @@ impl DistinctSet {
         context: &'a Context<'a>,
     ) -> Result<SetWorker<'a>> {
         Ok(match &self.kind {
-            SetKind::Bits(digits, all) => {
-                SetWorker::Bits(Box::new(Bits::new(Arc::clone(digits), *all)))
+            SetKind::Bits(radix, all) => {
+                SetWorker::Bits(Box::new(Bits::new(Arc::clone(radix), *all)))
             }
             SetKind::Hashed(keys) => {
                 let none = no_states(keys)?;
@@ -187,7 +187,7 @@ impl DistinctSet {
             found(Keys::Narrow(groups), counts)?;
         }
         let SetKind::Hashed(keys) = &self.kind else { return Ok(()) };
-        let TableKeys::Pair(pair) = &**keys else { return Err(another_form()) };
+        let TableKeys::Pair(pair) = &**keys else { return Err(wrong_form_error()) };
         let (held, parts) = gather(hashed, context)?;
         let mut pairs =
             PartitionOutput::new(Arc::clone(spill), context, no_states(keys)?, parts, held);
@@ -200,7 +200,7 @@ impl DistinctSet {
 
 /// No pairs; there is nothing but their keys.
 fn no_states<'a>(keys: &TableKeys) -> Result<Part<'a>> {
-    Ok(Part { keys: keys.none(), states: Accumulators::new(&[])? })
+    Ok(Part { keys: keys.empty_keys(), states: Accumulators::new(&[])? })
 }
 
 /// The groups of pairs, each once, and how many of the pairs have a value.
@@ -209,7 +209,8 @@ fn counted(pair: &Pair, part: &Part<'_>) -> Result<(Keys, Vec<u64>)> {
     if pair.is_one_group() {
         return Ok((Keys::Narrow(vec![0]), vec![values as u64]));
     }
-    let mut table = Table::like(&Part { keys: groups.none(), states: Accumulators::new(&[])? })?;
+    let mut table =
+        Table::like(&Part { keys: groups.empty_like(), states: Accumulators::new(&[])? })?;
     table.merge(&Part { keys: groups, states: Accumulators::single(values)? })?;
     Ok((table.part.keys, table.part.states.rows))
 }

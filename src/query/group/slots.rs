@@ -21,32 +21,32 @@ use crate::query::walk::Worker;
 
 /// One thread's groups.
 pub(crate) struct Slots<'a> {
-    digits: Arc<MixedRadix>,
+    radix: Arc<MixedRadix>,
     states: Accumulators<'a>,
     reservation: Reservation<'a>,
     bytes: Vec<u8>,
     shorts: Vec<u16>,
     words: Vec<u32>,
-    places: Vec<u32>,
-    room: DigitScratch,
+    group_of_code: Vec<u32>,
+    scratch: DigitScratch,
 }
 
 impl<'a> Slots<'a> {
     pub(crate) fn new(
-        digits: Arc<MixedRadix>,
+        radix: Arc<MixedRadix>,
         aggregates: &'a [Aggregate],
         reservation: Reservation<'a>,
     ) -> Result<Self> {
-        let groups = usize::try_from(digits.product).unwrap_or(usize::MAX);
+        let groups = usize::try_from(radix.product).unwrap_or(usize::MAX);
         Ok(Slots {
-            digits,
+            radix,
             states: Accumulators::fixed(aggregates, groups)?,
             reservation,
             bytes: Vec::new(),
             shorts: Vec::new(),
             words: Vec::new(),
-            places: Vec::new(),
-            room: DigitScratch::default(),
+            group_of_code: Vec::new(),
+            scratch: DigitScratch::default(),
         })
     }
 
@@ -77,33 +77,33 @@ impl Worker for Slots<'_> {
     fn account(&mut self) -> Result<()> {
         match self.reservation.resize(self.states.memory()) {
             // Few groups are made even where their memory is refused: see `strategy::is_direct`.
-            Err(_) if self.digits.product <= MAX_PENDING as u64 && self.is_small() => Ok(()),
+            Err(_) if self.radix.product <= MAX_PENDING as u64 && self.is_small() => Ok(()),
             reserved => reserved,
         }
     }
 
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
-        let local = self.digits.of_block(slice.block)?;
+        let local = self.radix.of_block(slice.block)?;
         if let Some(group) = local.constant() {
-            if self.states.update_marked(slice, group as usize)? {
+            if self.states.update_masked(slice, group as usize)? {
                 return Ok(());
             }
             return self
                 .states
                 .update(slice, Groups::Same { group: group as usize, rows: slice.len() });
         }
-        let room = &mut self.room;
-        let groups = if let Some((codes, places)) =
-            local.bytes(slice, &mut self.bytes, &mut self.places, room)?
+        let scratch = &mut self.scratch;
+        let groups = if let Some((codes, group_of_code)) =
+            local.bytes(slice, &mut self.bytes, &mut self.group_of_code, scratch)?
         {
-            Groups::Bytes { codes, places }
-        } else if self.digits.product <= 1 << 16 {
+            Groups::Bytes { codes, group_of_code }
+        } else if self.radix.product <= 1 << 16 {
             self.shorts.clear();
-            local.numbers(slice, &mut self.shorts, room)?;
+            local.numbers(slice, &mut self.shorts, scratch)?;
             Groups::Shorts(&self.shorts)
         } else {
             self.words.clear();
-            local.numbers(slice, &mut self.words, room)?;
+            local.numbers(slice, &mut self.words, scratch)?;
             Groups::Words(&self.words)
         };
         self.states.update(slice, groups)

@@ -21,7 +21,7 @@ pub(crate) struct Spill {
 
 /// Where a part is in the file.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct SpillRange {
     start: u64,
     len: usize,
     checksum: u32,
@@ -61,27 +61,33 @@ impl Spill {
     }
 
     /// Writes a part, settled, compressed.
-    pub(crate) fn write(&self, part: &Part<'_>) -> Result<Place> {
+    pub(crate) fn write(&self, part: &Part<'_>) -> Result<SpillRange> {
         let mut plain = Writer::new();
         part.write(&mut plain);
         let bytes = lz4_flex::block::compress_prepend_size(plain.as_slice());
         let start = self.file()?.append(&bytes)?;
         self.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         let checksum = crc32fast::hash(&bytes);
-        Ok(Place { start, len: bytes.len(), checksum, groups: part.len(), memory: part.memory() })
+        Ok(SpillRange {
+            start,
+            len: bytes.len(),
+            checksum,
+            groups: part.len(),
+            memory: part.memory(),
+        })
     }
 
     /// Reads a part of the kind of `like`.
-    pub(crate) fn read<'a>(&self, place: &Place, like: &Part<'a>) -> Result<Part<'a>> {
-        let damaged = |what: &str| Error::corrupt(place.start, what).in_file(&self.directory, 0);
-        let mut bytes = vec![0; place.len];
-        self.file()?.read(place.start, &mut bytes)?;
-        if !checksum_holds(crc32fast::hash(&bytes), place.checksum) {
+    pub(crate) fn read<'a>(&self, range: &SpillRange, like: &Part<'a>) -> Result<Part<'a>> {
+        let damaged = |what: &str| Error::corrupt(range.start, what).in_file(&self.directory, 0);
+        let mut bytes = vec![0; range.len];
+        self.file()?.read(range.start, &mut bytes)?;
+        if !checksum_holds(crc32fast::hash(&bytes), range.checksum) {
             return Err(damaged("a temporary file holds other bytes than were written"));
         }
         let plain = lz4_flex::block::decompress_size_prepended(&bytes)
             .map_err(|error| damaged(&error.to_string()))?;
         like.read(&mut Cursor::new(&plain))
-            .map_err(|error| error.in_file(&self.directory, place.start))
+            .map_err(|error| error.in_file(&self.directory, range.start))
     }
 }

@@ -15,7 +15,7 @@ use crate::query::memory::Reservation;
 use crate::query::open::Survivors;
 use crate::query::{Aggregate, Fragment};
 
-/// A direct index of so few groups is made whatever the rows.
+/// Up to this many groups, a direct index is used however few the rows.
 const FEW: u64 = 1 << 12;
 
 /// How rows become groups.
@@ -28,7 +28,7 @@ impl Strategy {
     /// Its name in reports.
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Strategy::Direct(digits) if digits.product == 1 => "one group",
+            Strategy::Direct(radix) if radix.product == 1 => "one group",
             Strategy::Direct(_) => "direct index",
             Strategy::Hashed(encoder) if encoder.bits().is_some() => "hash table of packed codes",
             Strategy::Hashed(_) => "hash table of rows",
@@ -45,8 +45,8 @@ pub(super) fn choose(
     context: &Context<'_>,
 ) -> Result<Strategy> {
     Ok(match key_encoder(fragment, keys, survivors)? {
-        KeyEncoder::Radix(digits) if is_direct(digits.product, aggregates, survivors, context)? => {
-            Strategy::Direct(digits)
+        KeyEncoder::Radix(radix) if is_direct(radix.product, aggregates, survivors, context)? => {
+            Strategy::Direct(radix)
         }
         encoder => Strategy::Hashed(Arc::new(encoder)),
     })
@@ -59,13 +59,13 @@ pub(super) fn key_encoder(
     survivors: &Survivors,
 ) -> Result<KeyEncoder> {
     let all = fragment.conditions.is_empty();
-    let codings = keys.iter().map(|key| CodedKey::new(key, &fragment.columns, survivors, all));
-    let codings: Vec<Option<CodedKey>> = codings.collect::<Result<_>>()?;
-    let codings = match MixedRadix::new(keys, codings) {
-        Ok(digits) => return Ok(KeyEncoder::Radix(Arc::new(digits))),
-        Err(codings) => codings,
+    let coded = keys.iter().map(|key| CodedKey::new(key, &fragment.columns, survivors, all));
+    let coded: Vec<Option<CodedKey>> = coded.collect::<Result<_>>()?;
+    let coded = match MixedRadix::new(keys, coded) {
+        Ok(radix) => return Ok(KeyEncoder::Radix(Arc::new(radix))),
+        Err(coded) => coded,
     };
-    Ok(match Packed::new(keys, codings) {
+    Ok(match Packed::new(keys, coded) {
         Some(packed) => KeyEncoder::Packed(packed),
         None => KeyEncoder::from_bytes(keys)?,
     })

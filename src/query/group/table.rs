@@ -21,8 +21,8 @@ pub(crate) struct Part<'a> {
 
 impl<'a> Part<'a> {
     /// No groups of the same kind.
-    pub(crate) fn none(&self) -> Result<Part<'a>> {
-        Ok(Part { keys: self.keys.none(), states: self.states.none()? })
+    pub(crate) fn empty_like(&self) -> Result<Part<'a>> {
+        Ok(Part { keys: self.keys.empty_like(), states: self.states.empty_like()? })
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -53,7 +53,7 @@ impl<'a> Part<'a> {
     /// What [`Part::write`] has written, as a part like this one.
     pub(crate) fn read(&self, from: &mut Cursor<'_>) -> Result<Part<'a>> {
         let groups = usize::try_from(from.u64()?).unwrap_or(usize::MAX);
-        let mut part = self.none()?;
+        let mut part = self.empty_like()?;
         part.keys = self.keys.read(groups, from)?;
         part.states.read(groups, from)?;
         from.finish()?;
@@ -75,7 +75,7 @@ impl<'a> Table<'a> {
     pub(crate) fn like(part: &Part<'a>) -> Result<Self> {
         Ok(Table {
             index: Index::default(),
-            part: part.none()?,
+            part: part.empty_like()?,
             hashes: Vec::new(),
             map: Vec::new(),
         })

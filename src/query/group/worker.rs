@@ -1,23 +1,23 @@
 //! One thread's groups by a hash table that stays within the caches: when it is full, its groups
-//! move to radix partitions; where it hardly joined any rows, rows go there directly; and when
-//! memory is short, the partitions go to a file.
+//! move to radix partitions; if it merged few rows, later rows bypass it; and when memory is short,
+//! the partitions go to a file.
 //!
 //! A thread's table is emptied into 256 radix partitions, by high bits of the hash, when it has
-//! outgrown the caches. Where it held hardly fewer groups than it saw rows, the rows that follow go
-//! to the partitions one by one, as groups of their own, and a table is not tried again until
-//! merging shows that groups repeat. States move in columns, so that one `merge` serves threads,
-//! partitions and files alike. When the memory pool refuses, a thread merges its partitions and
-//! writes them to a nameless temporary file (`spill`). Merged and spilled parts leave their memory
-//! to the next ones, because an allocator gives memory back in its own time and parts of 256
-//! partitions share pages. At the end the partitions of all threads are merged one by one, in
-//! parallel, as the answer is asked for; one that is too large for the memory that is left is split
-//! by eight more bits. Only a direct index of at most 65,536 slots sums doubles as scaled integers:
-//! a sum must not depend on how many groups a thread met, or on memory.
+//! outgrown the caches. Where it held hardly fewer groups than it saw rows, later rows go to the
+//! partitions one by one, as groups of their own, and a table is not tried again until merging
+//! shows that groups repeat. States move in columns, so that one `merge` serves threads, partitions
+//! and files alike. When the memory pool refuses, a thread merges its partitions and writes them to
+//! a nameless temporary file (`spill`). The buffers of merged and spilled parts are reused, because
+//! the allocator returns memory late and parts of 256 partitions share pages. At the end the
+//! partitions of all threads are merged one by one, in parallel, as the answer is asked for; one
+//! that is too large for the memory that is left is split by eight more bits. Only a direct index
+//! of at most 65,536 slots sums doubles as scaled integers: a sum must not depend on how many
+//! groups a thread met, or on memory.
 
 use std::sync::Arc;
 
 use super::pair::{TableKeys, TableScratch};
-use super::partitions::Partitions;
+use super::partitions::RadixPartitions;
 use super::spill::Spill;
 use super::table::{Part, Table};
 use crate::error::Result;
@@ -35,7 +35,7 @@ pub(crate) struct Hashed<'a> {
     spill: Arc<Spill>,
     limits: GroupLimits,
     pub(crate) table: Table<'a>,
-    pub(crate) partitions: Option<Partitions<'a>>,
+    pub(crate) partitions: Option<RadixPartitions<'a>>,
     /// Rows go to the partitions one by one.
     separate: bool,
     /// Rows since the table was empty.
@@ -68,7 +68,7 @@ impl<'a> Hashed<'a> {
             rows: 0,
             most: limits.unmerged,
             reservation: Reservation::new(context),
-            slice: like.none()?,
+            slice: like.empty_like()?,
             hashes: Vec::new(),
             each: Vec::new(),
             scratch: TableScratch::default(),
@@ -81,7 +81,7 @@ impl<'a> Hashed<'a> {
         self.table.part.keys.hashes(&mut self.hashes);
         let partitions = match &mut self.partitions {
             Some(partitions) => partitions,
-            none => none.insert(Partitions::new(&self.slice, 0)?),
+            none => none.insert(RadixPartitions::new(&self.slice, 0)?),
         };
         partitions.add(&self.table.part, &self.hashes)?;
         self.separate = self.rows < self.table.len() * WORTH_GROUPING;
@@ -113,7 +113,7 @@ impl<'a> Hashed<'a> {
     }
 
     /// The partitions with what is reserved, once the table is empty.
-    pub(crate) fn into_partitions(self) -> (Option<Partitions<'a>>, Reservation<'a>) {
+    pub(crate) fn into_partitions(self) -> (Option<RadixPartitions<'a>>, Reservation<'a>) {
         (self.partitions, self.reservation)
     }
 
@@ -124,7 +124,8 @@ impl<'a> Hashed<'a> {
     }
 
     fn memory(&self) -> usize {
-        let held = self.table.memory() + self.partitions.as_ref().map_or(0, Partitions::memory);
+        let held =
+            self.table.memory() + self.partitions.as_ref().map_or(0, RadixPartitions::memory);
         held.saturating_sub(self.limits.free)
     }
 }

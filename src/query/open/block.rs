@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use arrow_array::{Array, ArrayRef, new_null_array};
 
-use super::{BlockRef, OpenSegment, Survivors, no_column};
+use super::{BlockRef, OpenSegment, Survivors, no_column_error};
 use crate::error::{Error, Result};
 use crate::expr::Predicate;
 use crate::model::{Column, ColumnId};
@@ -15,7 +15,7 @@ use crate::query::stats::{Counters, Pruned, Statistic};
 use crate::segment;
 use crate::segment::reader::Block;
 
-/// What became arrays of a block.
+/// How much of a block was decoded to arrays: values by slice, values fetched one by one, bytes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Decoded {
     values: u64,
@@ -62,7 +62,7 @@ impl<'a> OpenBlock<'a> {
 
     /// The encoded values of a column; `None` where all are null.
     pub(crate) fn column(&self, at: usize) -> Result<Option<&Block<'a>>> {
-        let slot = self.columns.get(at).ok_or_else(|| no_column(at))?;
+        let slot = self.columns.get(at).ok_or_else(|| no_column_error(at))?;
         if slot.get().is_none() {
             let _ =
                 slot.set(self.stored(at).map(|column| column.block(self.at.block)).transpose()?);
@@ -91,7 +91,7 @@ impl<'a> OpenBlock<'a> {
 
     /// Some rows of a column in the table's type; `rows` starts at a multiple of 1,024.
     pub(crate) fn decode(&self, at: usize, rows: Range<usize>) -> Result<ArrayRef> {
-        let column = self.table.get(at).ok_or_else(|| no_column(at))?;
+        let column = self.table.get(at).ok_or_else(|| no_column_error(at))?;
         let Some(block) = self.column(at)? else {
             return Ok(new_null_array(&column.data_type.to_arrow(), rows.len()));
         };
@@ -107,7 +107,7 @@ impl<'a> OpenBlock<'a> {
 
     /// Single rows of a column in the table's type.
     pub(crate) fn gather(&self, at: usize, rows: &[u32]) -> Result<ArrayRef> {
-        let column = self.table.get(at).ok_or_else(|| no_column(at))?;
+        let column = self.table.get(at).ok_or_else(|| no_column_error(at))?;
         let Some(block) = self.column(at)? else {
             return Ok(new_null_array(&column.data_type.to_arrow(), rows.len()));
         };

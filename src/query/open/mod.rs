@@ -123,6 +123,6 @@ impl<T> PerBlock<T> {
     }
 }
 
-fn no_column(at: usize) -> Error {
+fn no_column_error(at: usize) -> Error {
     Error::InvalidInput(format!("the fragment has no column {at}"))
 }

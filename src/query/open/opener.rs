@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BlockRef, OpenSegment, Survivors, no_column};
+use super::{BlockRef, OpenSegment, Survivors, no_column_error};
 use crate::error::Result;
 use crate::expr::Predicate;
 use crate::model::Column;
@@ -69,7 +69,7 @@ impl<'a> Opener<'a> {
     /// What the manifest knows of one of the columns, for each segment; `None` inside where
     /// that lacks it.
     pub(crate) fn column_stats(&self, at: usize) -> Result<Vec<Option<ColumnStats>>> {
-        let column = self.columns.get(at).ok_or_else(|| no_column(at))?;
+        let column = self.columns.get(at).ok_or_else(|| no_column_error(at))?;
         self.snapshot.column_stats(column.id)
     }
 

@@ -7,10 +7,10 @@
 //!
 //! A touch of a mapping reads what the device is set to read around it, 128 KiB on one machine and
 //! 8 MiB on another, of which a query of two columns in fifty needs little. So mappings are told
-//! that they are read at random. The ends of 64 segments are asked for before the first is opened,
-//! then 16 blocks of the columns that decide, while the blocks before are worked on. Blocks of the
-//! other columns are asked for where rows pass, or together with the deciding ones while most
-//! blocks have rows that pass. What was asked for less than a second ago is not asked for again.
+//! that they are read at random. The ends of 64 segments are prefetched before the first is opened,
+//! then 16 blocks of the filter columns, while the blocks before are worked on. Blocks of the other
+//! columns are prefetched where rows pass, or together with the filter columns while most blocks
+//! have rows that pass. What was prefetched less than a second ago is not prefetched again.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

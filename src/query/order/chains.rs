@@ -1,7 +1,6 @@
 //! Sorted segments in chains: within each, one segment comes after the other, so that a chain is a
-//! sorted sequence and a merge of all chains is the sorted table. Of a table that was compacted
-//! there is one, of one to which each night adds rows that overlap with those of the night before,
-//! about as many as overlap at any one point.
+//! sorted sequence and a merge of all chains is the sorted table. A compacted table is one chain. A
+//! table whose nightly loads overlap has about as many chains as segments overlap at any one key.
 //!
 //! Each chain is a partition of the scan, and DataFusion merges them. A scan that can promise no
 //! order visits the best blocks first.

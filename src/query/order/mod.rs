@@ -1,11 +1,10 @@
 //! The first rows of an order (top-n).
 //!
 //! All threads share a threshold: the ranks, by the first two keys, of the worst row that would
-//! still be in the answer; of texts and decimals, whose words do not tell them apart, the first key
-//! itself stands beside them. Blocks are visited in the order of their best rank, so that the
-//! threshold is good early, and a block whose best is worse is not opened. Rows that pass the
-//! threshold are compared by all keys, as bytes; the other columns of the answer are fetched for
-//! its rows alone.
+//! still be in the answer. Text and decimals have no ranks, so for them the threshold keeps the
+//! first key itself. Blocks are visited in the order of their best rank, so that the threshold is
+//! good early, and a block whose best is worse is not opened. Rows that pass the threshold are
+//! compared by all keys, as bytes; the other columns of the answer are fetched for its rows alone.
 
 #[cfg(feature = "sql")]
 pub(crate) mod chains;

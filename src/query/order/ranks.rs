@@ -18,11 +18,11 @@ use crate::store::ColumnStats;
 /// those of another come after it.
 pub(super) type Ranks = (i64, i64);
 
-/// Of rows that may be anything.
+/// The rank of rows of which nothing is known.
 pub(super) const ANY: i64 = i64::MIN;
 
-/// The second key counts only where the first rank tells the first key: the extremes stand for
-/// null, too, or for anything.
+/// The ranks of a row. The second is used only if the first is not an extreme, which may also mean
+/// null or unknown.
 pub(super) fn pair(first: i64, second: i64) -> Ranks {
     if first == i64::MIN || first == i64::MAX { (first, ANY) } else { (first, second) }
 }

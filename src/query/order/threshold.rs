@@ -17,8 +17,8 @@ use crate::model::Scalar;
 pub(super) struct Threshold {
     /// Rows of higher ranks are not.
     pub(super) ranks: Ranks,
-    /// Of a first key without ranks: its value, or null, beside which the first rank of the row
-    /// itself is 0.
+    /// For a first key without ranks (text, decimals): its value, or null. First ranks are then
+    /// relative to it, its own being 0.
     pub(super) key: Option<Option<Scalar>>,
 }
 

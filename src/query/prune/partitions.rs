@@ -1,8 +1,8 @@
 //! Segments ruled out by the values of their partition's keys, which stand in its path.
 //!
-//! Statistics say most of a partition: a filter on a column, or on a function that keeps its order,
-//! needs nothing else. This is for the others: `WHERE id % 16 = 3` on a table partitioned by `id %
-//! 16`, and `WHERE id = 35`, which implies it.
+//! Statistics of columns already prune most filters on partition keys: those on a column, or on a
+//! function that keeps its order. This covers the rest: on a table partitioned by `id % 16`, `WHERE
+//! id % 16 = 3`, and `WHERE id = 35`, which implies it.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,14 +1,14 @@
 //! Filters that operators above a scan find out while they run: the keys of a join's smaller side,
 //! the worst of the first rows found so far, the results of subqueries.
 //!
-//! Where this stands on the road of a query: DataFusion's physical optimizer hands them down once
-//! the plan is made, empty as yet; a scan reads them again before each block, and what they are by
-//! then is a condition like those of a WHERE.
+//! Where this stands on the road of a query: DataFusion's physical optimizer pushes them down once
+//! the plan is made, when they are still empty. Before each block the scan reads their current
+//! value and applies it like a WHERE.
 //!
 //! They are hints, and one that might fail is left out. A comparison with the result of a subquery
-//! is handed down for good, and nobody tests it again. Where the manifest proves that rows are
-//! stored in the order that a sort asks for, or in its opposite, the scan promises that order and
-//! reads from that end.
+//! is pushed down for good: no operator above tests it again. Where the manifest proves that rows
+//! are stored in the order that a sort asks for, or in its opposite, the scan promises that order
+//! and reads from that end.
 
 use std::fmt;
 use std::sync::Arc;

@@ -170,7 +170,7 @@ impl ExecutionPlan for FragmentExec {
             MemoryLimit::Finite(bytes) => bytes,
             _ => usize::MAX,
         };
-        let run = Run {
+        let execution = Execution {
             most,
             limits: query::GroupLimits::within(most.min(pool)),
             fragment: Arc::clone(&self.fragment),
@@ -183,7 +183,7 @@ impl ExecutionPlan for FragmentExec {
                 .with_can_spill(can_spill)
                 .register(context.memory_pool()),
         };
-        Ok(generate(Arc::clone(&self.fragment.schema), move |output| run.emit(output)))
+        Ok(generate(Arc::clone(&self.fragment.schema), move |output| execution.emit(output)))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
@@ -204,7 +204,7 @@ impl ExecutionPlan for FragmentExec {
 }
 
 /// One execution.
-struct Run {
+struct Execution {
     fragment: Arc<Fragment>,
     table: Arc<StoreTable>,
     engine: Arc<Engine>,
@@ -217,7 +217,7 @@ struct Run {
     limits: query::GroupLimits,
 }
 
-impl Run {
+impl Execution {
     async fn emit(self, output: Output) -> Result<()> {
         let pool = self.engine.pool()?;
         let context = query::Context {

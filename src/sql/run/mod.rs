@@ -1,5 +1,23 @@
-//! Fragments and scans of ours as leaves of DataFusion's physical plans; the answer; what was
-//! counted.
+//! Our fragments and scans as leaf operators of DataFusion plans, result streams, run-time
+//! counters.
+//!
+//! | module | what it has |
+//! | --- | --- |
+//! | `table` | one generation of a table, as scans, fragments and planners know it |
+//! | `stream` | an answer as an iterator of batches, and how to stop it |
+//! | `settings` | the session's own settings, `SET sty.…` |
+//! | `cancel` | the threads on which a session works, and how to stop it |
+//! | `dynamic` | filters that operators above a scan fill in while the query runs |
+//! | `provider` | a table of the store as DataFusion sees it |
+//! | `report` | what a statement has done, for `--stats` |
+//! | `exec` | fragments as leaf operators |
+//! | `generate` | a stream of batches from straight-line code |
+//! | `coalesce` | small batches, held until they make a large one |
+//! | `leaf` | what all leaf operators have in common |
+//! | `node` | a fragment as a node of logical plans |
+//! | `executions` | the executions of a leaf, each with what its partitions share |
+//! | `scan` | scans as leaf operators: blocks filtered and decoded to Arrow |
+//! | `statistics` | counters of an operator, also as metrics for `EXPLAIN ANALYZE` |
 
 pub(in crate::sql) mod table;
 pub(in crate::sql) mod stream;
@@ -13,6 +31,6 @@ pub(in crate::sql) mod generate;
 pub(in crate::sql) mod coalesce;
 pub(in crate::sql) mod leaf;
 pub(in crate::sql) mod node;
-pub(in crate::sql) mod runs;
+pub(in crate::sql) mod executions;
 pub(in crate::sql) mod scan;
 pub(in crate::sql) mod statistics;

@@ -15,16 +15,16 @@ use crate::model::Column;
 use crate::query::Condition;
 use crate::sql::convert::to_predicate;
 use crate::sql::run::dynamic::DynamicFilters;
-use crate::sql::run::scan::{Scan, ScanExec, Visit};
+use crate::sql::run::scan::{Scan, ScanExec, ScanOrder};
 use crate::sql::run::table::StoreTable;
 
 /// The table as DataFusion sees it: all scans of a statement share one.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreProvider {
     pub(crate) table: Arc<StoreTable>,
-    /// Why what stands above this scan runs in DataFusion, for EXPLAIN.
+    /// The reason EXPLAIN gives for not running the operators above natively.
     refusal: Option<Arc<str>>,
-    /// Rows that do not meet them do not come out.
+    /// Conditions that the scan applies.
     conditions: Option<Arc<Conditions>>,
 }
 
@@ -139,7 +139,7 @@ impl TableProvider for StoreProvider {
             filters: self.predicates(filters).collect(),
             conditions,
             dynamic: DynamicFilters::default(),
-            visit: Visit::Stored,
+            order: ScanOrder::Stored,
             limit: limit.map(|limit| limit as u64),
             refusal: self.refusal.clone(),
         };

@@ -39,10 +39,10 @@ pub(super) fn check_domain<T: Word>(codes: &[T], domain: u64) -> Result<()> {
     if Word::to_u64(greatest) < domain || codes.is_empty() {
         return Ok(());
     }
-    Err(out_of_bounds())
+    Err(out_of_bounds_error())
 }
 
-pub(super) fn out_of_bounds() -> Error {
+pub(super) fn out_of_bounds_error() -> Error {
     Error::corrupt(0, "a value lies outside the bounds of its zone map")
 }
 
@@ -68,7 +68,7 @@ pub(super) fn words_of(array: &ArrayRef) -> Option<ScalarBuffer<i64>> {
     }
 }
 
-pub(super) fn unknown_code() -> Error {
+pub(super) fn unknown_code_error() -> Error {
     Error::corrupt(0, "a code that its dictionary does not have")
 }
 

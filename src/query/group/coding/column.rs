@@ -8,7 +8,7 @@ use arrow_array::{ArrayRef, new_null_array};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType as ArrowType;
 
-use super::codes::{CodesOfBlock, check_domain, domain, from_codes, narrow, unknown_code};
+use super::codes::{CodesOfBlock, check_domain, domain, from_codes, narrow, unknown_code_error};
 use crate::block::{Stats, Stream, Validity};
 use crate::encoding::bools::Bools;
 use crate::encoding::{Ints, Word};
@@ -25,7 +25,7 @@ const MAX_UNITED: u64 = 1 << 20;
 
 /// A stored column under codes.
 #[derive(Debug)]
-pub(crate) struct CodedColumn {
+pub(crate) struct CodedKeyColumn {
     pub(super) at: usize,
     data_type: ArrowType,
     /// Whether code 0 is null.
@@ -46,7 +46,7 @@ enum CodeValues {
     Values(ArrayRef),
 }
 
-impl CodedColumn {
+impl CodedKeyColumn {
     pub(super) fn new(at: usize, column: &Column, survivors: &Survivors) -> Result<Option<Self>> {
         let stored: Vec<Option<&segment::Column>> = survivors
             .segments
@@ -91,7 +91,15 @@ impl CodedColumn {
             });
         }
         let code_values = CodeValues::From(range.start);
-        Ok(Some(CodedColumn { at, data_type, nulls, domain, code_values, loses_sign: false, maps }))
+        Ok(Some(CodedKeyColumn {
+            at,
+            data_type,
+            nulls,
+            domain,
+            code_values,
+            loses_sign: false,
+            maps,
+        }))
     }
 
     pub(super) fn from_dictionaries(
@@ -139,7 +147,15 @@ impl CodedColumn {
         let values = union.values()?;
         let domain = values.len() as u64;
         let code_values = CodeValues::Values(values);
-        Ok(Some(CodedColumn { at, data_type, nulls: true, domain, code_values, loses_sign, maps }))
+        Ok(Some(CodedKeyColumn {
+            at,
+            data_type,
+            nulls: true,
+            domain,
+            code_values,
+            loses_sign,
+            maps,
+        }))
     }
 
     /// Whether code 0 is null.
@@ -212,7 +228,7 @@ impl CodedColumn {
     }
 
     pub(super) fn map(&self, segment: usize) -> Result<&[u32]> {
-        self.maps.get(segment).and_then(Option::as_deref).ok_or_else(unknown_code)
+        self.maps.get(segment).and_then(Option::as_deref).ok_or_else(unknown_code_error)
     }
 
     /// The code of each dictionary code of a block, if it has such.
@@ -226,7 +242,11 @@ impl CodedColumn {
     /// The code of a code of a segment's dictionary.
     pub(super) fn translated(&self, code: u64, segment: usize) -> Result<u32> {
         let map = self.map(segment)?;
-        usize::try_from(code).ok().and_then(|code| map.get(code)).copied().ok_or_else(unknown_code)
+        usize::try_from(code)
+            .ok()
+            .and_then(|code| map.get(code))
+            .copied()
+            .ok_or_else(unknown_code_error)
     }
 
     /// Appends the codes of rows of a block.

@@ -9,7 +9,7 @@ use arrow_array::types::Float64Type;
 use arrow_array::{ArrayRef, Int64Array};
 use arrow_schema::DataType as ArrowType;
 
-use super::codes::out_of_bounds;
+use super::codes::out_of_bounds_error;
 use crate::block::{Stats, Validity};
 use crate::encoding::Word;
 use crate::encoding::scaled::Scaling;
@@ -121,7 +121,7 @@ pub(super) fn write<T: Word>(
     block.reader().validity().blank(out, slice.range.clone())?;
     // Null is 0, and may hold any value.
     if unknown.iter().any(|row| out.get(*row).is_some_and(|code| *code != T::default())) {
-        return Err(out_of_bounds());
+        return Err(out_of_bounds_error());
     }
     Ok(true)
 }

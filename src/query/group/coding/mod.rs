@@ -6,8 +6,8 @@
 //! * decimals: the distance of the scaled integers that stand for them (see `decimals`);
 //! * an expression over one such column of few values, or several: it is evaluated once for each of
 //!   them, or each combination;
-//! * an expression of which it is known between what numbers it lies (a part of a date, a
-//!   remainder, a CASE as the number of its branch): the distance from the least;
+//! * an expression whose minimum and maximum are known (a part of a date, a remainder, a CASE as
+//!   the number of its branch): the distance from the minimum;
 //! * an expression that keeps order: the distance from its value at the minimum; a block in which
 //!   it has one value (the year of a day's rows) is not decoded at all.
 //!
@@ -26,8 +26,8 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType as ArrowType;
 
 pub(crate) use self::codes::CodesOfBlock;
-use self::codes::{check_domain, compact, narrow, out_of_bounds, unknown_code};
-use self::column::CodedColumn;
+use self::codes::{check_domain, compact, narrow, out_of_bounds_error, unknown_code_error};
+use self::column::CodedKeyColumn;
 use self::decimals::DecimalColumn;
 use self::ranged::RangedKey;
 use self::tabulated::{MAX_TABULATED, few_combinations, tabulated};
@@ -45,10 +45,10 @@ pub(crate) enum CodedKey {
     /// One value for all rows.
     Constant(ArrayRef),
     /// A stored column.
-    Column(CodedColumn),
+    Column(CodedKeyColumn),
     /// An expression over a coded column: its code for each code of the column.
     Mapped {
-        source: CodedColumn,
+        source: CodedKeyColumn,
         codes: Vec<u32>,
         /// The value of each code.
         values: ArrayRef,
@@ -56,7 +56,7 @@ pub(crate) enum CodedKey {
     /// An expression over several coded columns: its code for each combination of their codes, the
     /// last column's next to each other.
     Combined {
-        sources: Vec<CodedColumn>,
+        sources: Vec<CodedKeyColumn>,
         codes: Vec<u32>,
         /// The value of each code.
         values: ArrayRef,
@@ -86,7 +86,7 @@ impl CodedKey {
             return Ok(RangedKey::bounded(key, survivors).map(CodedKey::Ranged));
         };
         let Some(column) = columns.get(at) else { return Ok(None) };
-        let coded = CodedColumn::new(at, column, survivors)?;
+        let coded = CodedKeyColumn::new(at, column, survivors)?;
         if key.function.is_none() {
             if let Some(coded) = coded {
                 return Ok(Some(CodedKey::Column(coded)));
@@ -164,7 +164,7 @@ impl CodedKey {
             CodedKey::Ranged(key) => key.constant(block),
         };
         match code {
-            Some(code) if code >= self.domain() => Err(out_of_bounds()),
+            Some(code) if code >= self.domain() => Err(out_of_bounds_error()),
             code => Ok(code),
         }
     }
@@ -187,8 +187,9 @@ impl CodedKey {
             CodedKey::Mapped { source, codes, .. } => Some(match source.map_of(block)? {
                 None => Cow::Borrowed(codes.as_slice()),
                 Some(map) => {
-                    let code =
-                        |place: &u32| codes.get(*place as usize).copied().ok_or_else(unknown_code);
+                    let code = |place: &u32| {
+                        codes.get(*place as usize).copied().ok_or_else(unknown_code_error)
+                    };
                     Cow::Owned(map.iter().map(code).collect::<Result<_>>()?)
                 }
             }),

@@ -8,7 +8,9 @@ use arrow_array::{Array, ArrayRef, Float64Array};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
-use super::codes::{check_domain, compact, domain, from_codes, narrow, out_of_bounds, words_of};
+use super::codes::{
+    check_domain, compact, domain, from_codes, narrow, out_of_bounds_error, words_of,
+};
 use super::decimals::{self, DecimalColumn};
 use super::map::CodeMaps;
 use crate::block::{Bound, Stats};
@@ -181,7 +183,7 @@ impl RangedKey {
             None => words.iter().any(is_outside),
             Some(valid) => words.iter().zip(valid).any(|(w, valid)| valid && is_outside(w)),
         };
-        if bad { Err(out_of_bounds()) } else { check_domain(out, self.domain) }
+        if bad { Err(out_of_bounds_error()) } else { check_domain(out, self.domain) }
     }
 
     /// Appends the codes of all rows of a slice by what the block stores, without a look at values;

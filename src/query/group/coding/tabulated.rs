@@ -4,7 +4,7 @@
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 
-use super::column::CodedColumn;
+use super::column::CodedKeyColumn;
 use crate::error::Result;
 use crate::expr::Expression;
 use crate::model::Column;
@@ -23,11 +23,11 @@ pub(super) fn few_combinations(
     key: &Expression,
     columns: &[Column],
     survivors: &Survivors,
-) -> Result<Option<Vec<CodedColumn>>> {
+) -> Result<Option<Vec<CodedKeyColumn>>> {
     let (mut sources, mut count) = (Vec::new(), 1u64);
     for at in &key.inputs {
         let Some(column) = columns.get(*at) else { return Ok(None) };
-        let Some(source) = CodedColumn::new(*at, column, survivors)? else { return Ok(None) };
+        let Some(source) = CodedKeyColumn::new(*at, column, survivors)? else { return Ok(None) };
         count = count.saturating_mul(source.domain);
         if source.loses_sign || count > MAX_TABULATED.min(survivors.rows() / 4) {
             return Ok(None);
@@ -41,7 +41,7 @@ pub(super) fn few_combinations(
 /// each other, and the value of each code.
 pub(super) fn tabulated(
     key: &Expression,
-    sources: &[CodedColumn],
+    sources: &[CodedKeyColumn],
 ) -> Result<Option<(Vec<u32>, ArrayRef)>> {
     let count: u64 = sources.iter().map(|source| source.domain).product();
     let mut interner = Interner::new(&key.data_type)?;

@@ -22,9 +22,9 @@ use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::sources::Input;
 use crate::model::DataType;
 use crate::sql::names::lock;
+use crate::sql::run::executions::Executions;
 use crate::sql::run::generate::generate;
 use crate::sql::run::leaf::{leaf_methods, leaf_properties};
-use crate::sql::run::runs::Runs;
 
 /// Rows in a batch.
 const BATCH_ROWS: usize = 8192;
@@ -35,7 +35,7 @@ pub(super) struct TextExec {
     columns: Arc<[usize]>,
     /// Whether these are all columns of the table, so that an input may not have others.
     complete: bool,
-    runs: Runs<Mutex<Queue>>,
+    executions: Executions<Mutex<Queue>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -59,7 +59,7 @@ impl TextExec {
             inputs,
             columns: columns.into(),
             complete,
-            runs: Runs::new(partitions),
+            executions: Executions::new(partitions),
             properties: leaf_properties(rows, partitions, EmissionType::Incremental),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -160,7 +160,7 @@ impl ExecutionPlan for TextExec {
     ) -> DataFusionResult<SendableRecordBatchStream> {
         let make =
             || Mutex::new(Queue { inputs: self.inputs.iter().cloned().collect(), open: None });
-        let queue = self.runs.start(partition, make);
+        let queue = self.executions.start(partition, make);
         let (columns, complete, schema) = (Arc::clone(&self.columns), self.complete, self.schema());
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let bytes = MetricBuilder::new(&self.metrics).counter("bytes_read", partition);

@@ -43,12 +43,12 @@ use crate::query::order::chains::{Chains, chains};
 use crate::query::{OrderBy, Recorder};
 use crate::sql::convert::to_statistics;
 use crate::sql::run::dynamic::Duty;
+use crate::sql::run::executions::Executions;
 use crate::sql::run::generate::generate;
 use crate::sql::run::leaf::{leaf_methods, leaf_properties};
-use crate::sql::run::runs::Runs;
 use crate::sql::run::statistics::{StoreOperator, Timed, with_counters};
-pub(in crate::sql) use request::{Scan, Visit};
-use worker::{Run, Worker};
+pub(in crate::sql) use request::{Scan, ScanOrder};
+use worker::{SharedScan, Worker};
 
 /// The share of rows that a filter is expected to leave: DataFusion's guess, too.
 const SELECTIVITY: f64 = 0.2;
@@ -67,7 +67,7 @@ fn filtered(mut known: Statistics, scan: &Scan) -> Statistics {
 #[derive(Debug)]
 pub(crate) struct ScanExec {
     scan: Arc<Scan>,
-    runs: Runs<Run>,
+    executions: Executions<SharedScan>,
     statistics: OnceLock<Arc<Statistics>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
@@ -88,7 +88,7 @@ impl ScanExec {
         let rows = EquivalenceProperties::new_with_orderings(Arc::clone(&scan.schema), order);
         let metrics = ExecutionPlanMetricsSet::new();
         ScanExec {
-            runs: Runs::new(partitions),
+            executions: Executions::new(partitions),
             scan,
             statistics: OnceLock::new(),
             properties: leaf_properties(rows, partitions, EmissionType::Incremental),
@@ -173,11 +173,11 @@ impl DisplayAs for ScanExec {
         if !self.scan.dynamic.is_empty() {
             write!(f, ", dynamic={}", self.scan.dynamic)?;
         }
-        match &self.scan.visit {
-            Visit::Stored => {}
-            Visit::Backwards => f.write_str(", backwards")?,
-            Visit::BestFirst(by) => write!(f, ", best_first={by}")?,
-            Visit::Merged(sorted) => {
+        match &self.scan.order {
+            ScanOrder::Stored => {}
+            ScanOrder::Backwards => f.write_str(", backwards")?,
+            ScanOrder::BestFirst(by) => write!(f, ", best_first={by}")?,
+            ScanOrder::Merged(sorted) => {
                 let backwards = if sorted.backwards { ", backwards" } else { "" };
                 write!(f, ", merged={}{backwards}", sorted.chains.len())?;
             }
@@ -262,24 +262,24 @@ impl ExecutionPlan for ScanExec {
             false => (stored.ascending, stored.descending),
             true => (stored.descending, stored.ascending),
         };
-        let scan = |visit| Scan { visit, ..Scan::clone(&self.scan) };
+        let scan = |order| Scan { order, ..Scan::clone(&self.scan) };
         // What comes after the first key decides nothing where no two rows have the same.
         let alone = order.len() == 1 || stored.strict;
-        let visit = match (with && alone, against && alone) {
-            (true, _) => Visit::Stored,
-            (_, true) => Visit::Backwards,
+        let chosen = match (with && alone, against && alone) {
+            (true, _) => ScanOrder::Stored,
+            (_, true) => ScanOrder::Backwards,
             _ => match self.chains(order)? {
-                Some(sorted) => Visit::Merged(Arc::new(sorted)),
+                Some(sorted) => ScanOrder::Merged(Arc::new(sorted)),
                 None => {
-                    let inner = Arc::new(self.again(scan(Visit::BestFirst(by)), None));
+                    let inner = Arc::new(self.again(scan(ScanOrder::BestFirst(by)), None));
                     return Ok(SortOrderPushdownResult::Inexact { inner });
                 }
             },
         };
         let ordering = LexOrdering::new(order.to_vec());
-        let (lanes, before) = (visit.lanes(), self.properties.partitioning.partition_count());
+        let (lanes, before) = (chosen.lanes(), self.properties.partitioning.partition_count());
         let partitions = lanes * (before / lanes).max(1);
-        let inner = ScanExec::with_order(Arc::new(scan(visit)), partitions, ordering.clone());
+        let inner = ScanExec::with_order(Arc::new(scan(chosen)), partitions, ordering.clone());
         // Where there was one partition, nobody above expects more.
         let inner: Arc<dyn ExecutionPlan> = match ordering.filter(|_| before == 1 && partitions > 1)
         {
@@ -296,8 +296,8 @@ impl ExecutionPlan for ScanExec {
     ) -> DataFusionResult<SendableRecordBatchStream> {
         let worker = Worker {
             scan: Arc::clone(&self.scan),
-            run: self.runs.start(partition, Run::default),
-            lane: partition % self.scan.visit.lanes(),
+            shared: self.executions.start(partition, SharedScan::default),
+            lane: partition % self.scan.order.lanes(),
             baseline: BaselineMetrics::new(&self.metrics, partition),
             recorder: Arc::clone(&self.recorder),
             timed: context.session_config().get_extension::<Timed>().is_some(),

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use super::request::{Scan, Visit};
+use super::request::{Scan, ScanOrder};
 use crate::error::Result;
 use crate::expr::Predicate;
 use crate::limits::BLOCK_ROWS;
@@ -24,30 +24,30 @@ use crate::store::{SegmentEntry, Snapshot};
 pub(crate) struct Work {
     pub(crate) segment: Arc<OpenSegment>,
     pub(crate) block: usize,
-    pub(crate) now: Arc<Now>,
+    pub(crate) current: Arc<CurrentFilters>,
     pub(crate) on_dictionaries: OnDictionaries,
     pub(crate) prefetch: Arc<Prefetch>,
 }
 
-/// What rows must meet as far as it is known by now.
+/// The scan's conditions and the current values of its dynamic filters.
 #[derive(Debug)]
-pub(crate) struct Now {
+pub(crate) struct CurrentFilters {
     /// Those of the scan, then those of its dynamic filters.
     pub(crate) conditions: Vec<Condition>,
-    /// Of blocks.
+    /// What zone maps can judge of them.
     predicate: Predicate,
-    /// Of the dynamic filters.
+    /// The generation of the dynamic filters that these are.
     generation: u64,
     /// What the manifest knows of the predicate's columns, once it was asked.
     manifest: OnceLock<ManifestBounds>,
 }
 
-impl Now {
+impl CurrentFilters {
     fn of(scan: &Scan) -> Result<Self> {
         let generation = scan.dynamic.generation();
         let later = scan.dynamic.conditions(&scan.table, &scan.schema)?;
         let conditions = [scan.conditions.clone(), later].concat();
-        Ok(Now {
+        Ok(CurrentFilters {
             predicate: scan.predicate(&conditions),
             conditions,
             generation,
@@ -78,7 +78,7 @@ impl Now {
 /// by whoever finds the last one used up.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    now: Option<Arc<Now>>,
+    current: Option<Arc<CurrentFilters>>,
     /// In each lane, the segments that may match, the next one last; listed when the first block is
     /// asked for.
     segments: Option<Vec<Vec<usize>>>,
@@ -97,8 +97,8 @@ struct Open {
 }
 
 impl Queue {
-    /// The next block of a lane ([`Visit::lanes`]); `None` when there are no more. `recorder` is
-    /// told of what was pruned, and with `timed` of how long it took.
+    /// The next block of a lane ([`ScanOrder::lanes`]); `None` when there are no more. `recorder`
+    /// is told of what was pruned, and with `timed` of how long it took.
     pub(crate) fn next(
         &mut self,
         scan: &Scan,
@@ -107,7 +107,7 @@ impl Queue {
         timed: bool,
     ) -> Result<Option<Work>> {
         loop {
-            let now = self.now(scan)?;
+            let current = self.current(scan)?;
             if let Some(Open { segment, blocks, prefetched, on_dictionaries }) =
                 self.open.get_mut(&lane)
             {
@@ -125,7 +125,7 @@ impl Queue {
                     return Ok(Some(Work {
                         segment: Arc::clone(segment),
                         block,
-                        now,
+                        current,
                         on_dictionaries: on_dictionaries.clone(),
                         prefetch: Arc::clone(&self.prefetch),
                     }));
@@ -133,8 +133,8 @@ impl Queue {
                 self.open.remove(&lane);
             }
             let (mut clock, mut counters) =
-                (Clock::start(timed), Counters::new(now.conditions.len()));
-            let more = self.open_next(scan, lane, &now, timed, &mut counters)?;
+                (Clock::start(timed), Counters::new(current.conditions.len()));
+            let more = self.open_next(scan, lane, &current, timed, &mut counters)?;
             counters.prune = clock.lap();
             counters.fold_conditions(scan.conditions.len());
             recorder.update(|sum| sum.add(&counters));
@@ -144,18 +144,18 @@ impl Queue {
         }
     }
 
-    /// What is known by now. What was found out on dictionaries holds for the conditions of then.
-    fn now(&mut self, scan: &Scan) -> Result<Arc<Now>> {
-        if let Some(now) =
-            self.now.as_ref().filter(|now| now.generation == scan.dynamic.generation())
+    /// The filters as they are now. What was found out on dictionaries holds for those of then.
+    fn current(&mut self, scan: &Scan) -> Result<Arc<CurrentFilters>> {
+        if let Some(current) =
+            self.current.as_ref().filter(|current| current.generation == scan.dynamic.generation())
         {
-            return Ok(Arc::clone(now));
+            return Ok(Arc::clone(current));
         }
-        let now = Arc::new(Now::of(scan)?);
+        let current = Arc::new(CurrentFilters::of(scan)?);
         for open in self.open.values_mut() {
-            open.on_dictionaries = open.on_dictionaries.with_passing(passing(scan, &now));
+            open.on_dictionaries = open.on_dictionaries.with_passing(passing(scan, &current));
         }
-        Ok(Arc::clone(self.now.insert(now)))
+        Ok(Arc::clone(self.current.insert(current)))
     }
 
     /// Opens the next segment of a lane that may match, of which no block may be left; false where
@@ -164,7 +164,7 @@ impl Queue {
         &mut self,
         scan: &Scan,
         lane: usize,
-        now: &Arc<Now>,
+        current: &Arc<CurrentFilters>,
         timed: bool,
         counters: &mut Counters,
     ) -> Result<bool> {
@@ -176,26 +176,26 @@ impl Queue {
             None => {
                 self.prefetch = Arc::new(Prefetch::new(&scan.conditions, 0..scan.columns.len()));
                 let mut kept = matching_segments(
-                    &now.predicate,
-                    &partitions(&now.conditions),
+                    &current.predicate,
+                    &partitions(&current.conditions),
                     snapshot,
                     &entries,
                     counters,
                 )?;
-                let lanes = match &scan.visit {
-                    Visit::Stored => {
+                let lanes = match &scan.order {
+                    ScanOrder::Stored => {
                         kept.reverse();
                         vec![kept]
                     }
-                    Visit::Backwards => vec![kept],
-                    Visit::Merged(sorted) => {
+                    ScanOrder::Backwards => vec![kept],
+                    ScanOrder::Merged(sorted) => {
                         let is_kept = |number: &&usize| kept.binary_search(number).is_ok();
                         let lane = |chain: &Vec<usize>| {
                             chain.iter().rev().filter(is_kept).copied().collect()
                         };
                         sorted.chains.iter().map(lane).collect()
                     }
-                    Visit::BestFirst(by) => {
+                    ScanOrder::BestFirst(by) => {
                         let column = by.expression.as_column().and_then(|at| scan.columns.get(at));
                         let known = column
                             .map_or(Ok(Vec::new()), |column| snapshot.column_stats(column.id))?;
@@ -212,20 +212,24 @@ impl Queue {
         let Some(number) = segments.pop() else { return Ok(false) };
         let Some(entry) = entries.get(number) else { return Ok(true) };
         // Filters may have found out more since the segments were listed.
-        if listed && !scan.dynamic.is_empty() && !now.keeps(number, entry, snapshot, counters)? {
+        if listed
+            && !scan.dynamic.is_empty()
+            && !current.keeps(number, entry, snapshot, counters)?
+        {
             return Ok(true);
         }
         let segment = snapshot.open_segment(entry)?;
-        let mut blocks = matching_blocks(&now.predicate, &segment, &scan.columns, timed, counters)?;
+        let mut blocks =
+            matching_blocks(&current.predicate, &segment, &scan.columns, timed, counters)?;
         let segment = OpenSegment::open(segment, number, &scan.columns)?;
-        match &scan.visit {
-            visit if visit.is_backwards() => blocks.reverse(),
-            Visit::Stored | Visit::Backwards | Visit::Merged(_) => {}
-            Visit::BestFirst(by) => {
+        match &scan.order {
+            order if order.is_backwards() => blocks.reverse(),
+            ScanOrder::Stored | ScanOrder::Backwards | ScanOrder::Merged(_) => {}
+            ScanOrder::BestFirst(by) => {
                 blocks.sort_by_cached_key(|block| best_of_block(by, &segment.columns, *block))
             }
         }
-        let on_dictionaries = OnDictionaries::new(scan.conditions.len(), passing(scan, now));
+        let on_dictionaries = OnDictionaries::new(scan.conditions.len(), passing(scan, current));
         let (segment, blocks) = (Arc::new(segment), blocks.into_iter());
         let open = Open { segment, blocks, prefetched: 0, on_dictionaries };
         self.open.insert(lane, open);
@@ -237,6 +241,6 @@ impl Queue {
 }
 
 /// How many conditions may soon be others.
-fn passing(scan: &Scan, now: &Now) -> usize {
-    now.conditions.len() - scan.conditions.len()
+fn passing(scan: &Scan, current: &CurrentFilters) -> usize {
+    current.conditions.len() - scan.conditions.len()
 }

@@ -25,18 +25,18 @@ pub(crate) struct Scan {
     pub(crate) columns: Vec<Column>,
     /// The columns of the answer.
     pub(crate) schema: SchemaRef,
-    /// Rows that do not meet them do not come out.
+    /// Conditions that the scan applies.
     pub(crate) conditions: Vec<Condition>,
     /// Of the filters above, what zone maps can judge: blocks in which no row can match need not be
     /// read.
     pub(crate) filters: Vec<Predicate>,
-    /// What operators above will have found out by the time when a block is read.
+    /// Filters that operators above fill in while the query runs.
     pub(crate) dynamic: DynamicFilters,
     /// In which order blocks are read.
-    pub(crate) visit: Visit,
+    pub(crate) order: ScanOrder,
     /// The most rows that are needed.
     pub(crate) limit: Option<u64>,
-    /// Why what stands above runs in DataFusion.
+    /// Why the operators above do not run natively.
     pub(crate) refusal: Option<Arc<str>>,
 }
 
@@ -59,7 +59,7 @@ impl Scan {
 
 /// In which order a scan reads blocks, and so gives their rows.
 #[derive(Clone, Debug)]
-pub(crate) enum Visit {
+pub(crate) enum ScanOrder {
     /// As they are stored.
     Stored,
     /// From the last row to the first.
@@ -70,21 +70,21 @@ pub(crate) enum Visit {
     Merged(Arc<Chains>),
 }
 
-impl Visit {
+impl ScanOrder {
     /// How many sequences of blocks there are.
     pub(crate) fn lanes(&self) -> usize {
         match self {
-            Visit::Stored | Visit::Backwards | Visit::BestFirst(_) => 1,
-            Visit::Merged(sorted) => sorted.chains.len().max(1),
+            ScanOrder::Stored | ScanOrder::Backwards | ScanOrder::BestFirst(_) => 1,
+            ScanOrder::Merged(sorted) => sorted.chains.len().max(1),
         }
     }
 
     /// Whether rows of a segment come out from the last to the first.
     pub(crate) fn is_backwards(&self) -> bool {
         match self {
-            Visit::Backwards => true,
-            Visit::Merged(sorted) => sorted.backwards,
-            Visit::Stored | Visit::BestFirst(_) => false,
+            ScanOrder::Backwards => true,
+            ScanOrder::Merged(sorted) => sorted.backwards,
+            ScanOrder::Stored | ScanOrder::BestFirst(_) => false,
         }
     }
 

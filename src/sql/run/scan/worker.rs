@@ -22,7 +22,7 @@ use crate::sql::run::generate::Output;
 
 /// What the partitions share.
 #[derive(Debug, Default)]
-pub(super) struct Run {
+pub(super) struct SharedScan {
     queue: Mutex<Queue>,
     produced: AtomicU64,
 }
@@ -30,7 +30,7 @@ pub(super) struct Run {
 /// One partition at work.
 pub(super) struct Worker {
     pub(super) scan: Arc<Scan>,
-    pub(super) run: Arc<Run>,
+    pub(super) shared: Arc<SharedScan>,
     /// The sequence of blocks that it takes from.
     pub(super) lane: usize,
     pub(super) baseline: BaselineMetrics,
@@ -57,7 +57,7 @@ impl Worker {
     pub(super) async fn run(self, output: Output) -> Result<()> {
         while !self.is_satisfied() {
             let work = {
-                let mut queue = self.run.queue.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut queue = self.shared.queue.lock().unwrap_or_else(PoisonError::into_inner);
                 queue.next(&self.scan, self.lane, &self.recorder, self.timed)?
             };
             let Some(work) = work else { break };
@@ -67,14 +67,14 @@ impl Worker {
     }
 
     fn is_satisfied(&self) -> bool {
-        self.scan.limit.is_some_and(|limit| self.run.produced.load(Ordering::Relaxed) >= limit)
+        self.scan.limit.is_some_and(|limit| self.shared.produced.load(Ordering::Relaxed) >= limit)
     }
 
     /// Filters one block and decodes what is left of every column, slice by slice.
     async fn block(&self, work: &Work, output: &Output) -> Result<()> {
         let place = BlockRef { segment: 0, block: work.block };
         let block = OpenBlock::new(&work.segment, &self.scan.columns, place);
-        let conditions = &work.now.conditions;
+        let conditions = &work.current.conditions;
         let (columns, on_dictionaries) = (&self.scan.columns, &work.on_dictionaries);
         let filter = Filter { conditions, columns, on_dictionaries };
         let tally = Tally::new(conditions.len(), self.timed);
@@ -88,7 +88,7 @@ impl Worker {
         let mut coalescer = coalesce::coalescer(&self.scan.schema);
         let mut mask = MaskBuilder::default();
         while !left.is_empty() && !self.is_satisfied() {
-            let (rows, others) = self.scan.visit.cut(&left, step);
+            let (rows, others) = self.scan.order.cut(&left, step);
             let tested = counted.tally.counters.conditions.clone();
             let batch = {
                 let _timer = self.baseline.elapsed_compute().timer();
@@ -141,7 +141,7 @@ impl Worker {
         let claimed = self.claim(&mut slice);
         let batch = self.decoded(&slice);
         if batch.is_err() {
-            self.run.produced.fetch_sub(claimed, Ordering::Relaxed);
+            self.shared.produced.fetch_sub(claimed, Ordering::Relaxed);
         }
         batch.map(Some)
     }
@@ -150,7 +150,7 @@ impl Worker {
     /// asks for: what comes after might fail for rows that nobody wants.
     fn claim(&self, slice: &mut Slice<'_, '_>) -> u64 {
         let rows = slice.len() as u64;
-        let before = self.run.produced.fetch_add(rows, Ordering::Relaxed);
+        let before = self.shared.produced.fetch_add(rows, Ordering::Relaxed);
         let wanted = self.scan.limit.map_or(rows, |limit| limit.saturating_sub(before));
         if wanted < rows {
             let first = match slice.selected() {
@@ -180,6 +180,6 @@ impl Worker {
                 .map_err(|error| {
                     Error::corrupt(0, format!("decoded columns do not fit together: {error}"))
                 })?;
-        self.scan.visit.turned(batch)
+        self.scan.order.turned(batch)
     }
 }
