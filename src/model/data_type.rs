@@ -1,5 +1,5 @@
-//! Data types (one value a row: none is nested), their physical types, their Arrow counterparts, and
-//! the lattice along which a column may widen.
+//! Data types (one value a row: none is nested), their physical types, their Arrow counterparts,
+//! and the lattice along which a column may widen.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,8 +1,8 @@
 //! A fragment: the part of a query over one table that runs in our own code.
 //!
-//! Where this stands on the road of a query: `sql/plan/lower` makes fragments of logical plans; `query`
-//! runs them over a snapshot and gives Arrow batches back. Nothing here knows where a fragment came
-//! from.
+//! Where this stands on the road of a query: `sql/plan/lower` makes fragments of logical plans;
+//! `query` runs them over a snapshot and gives Arrow batches back. Nothing here knows where a
+//! fragment came from.
 
 use std::fmt;
 

@@ -61,11 +61,15 @@ pub(super) fn shared(original: &Aggregate) -> Option<Shared> {
     if original.schema.fields().len() != keys + sums.len() {
         return None;
     }
+    // Casts do not show in names, so a shared call may have that of another one: its own name says
+    // where it stands.
     let mut calls: Vec<Expr> = Vec::new();
-    let mut place = |call: Expr| {
-        keys + calls.iter().position(|known| *known == call).unwrap_or_else(|| {
-            calls.push(call);
-            calls.len() - 1
+    let mut place = |call: Expr, is_shared: bool| {
+        let known = calls.iter().position(|known| is_shared && *without_alias(known) == call);
+        keys + known.unwrap_or_else(|| {
+            let at = calls.len();
+            calls.push(if is_shared { call.alias(format!("\0shared {at}")) } else { call });
+            at
         })
     };
     let places: Vec<Place<'_>> = original
@@ -75,11 +79,11 @@ pub(super) fn shared(original: &Aggregate) -> Option<Shared> {
         .map(|(call, sum)| match sum.as_ref().filter(|sum| is_shared(sum)) {
             Some(shared) => {
                 let [sum, count] = shared.calls(call)?;
-                let sum = place(sum);
-                let count = if shared.offset == 0 { sum } else { place(count) };
+                let sum = place(sum, true);
+                let count = if shared.offset == 0 { sum } else { place(count, true) };
                 Some(Place { at: sum, shared: Some((shared, count)) })
             }
-            None => Some(Place { at: place(call.clone()), shared: None }),
+            None => Some(Place { at: place(call.clone(), false), shared: None }),
         })
         .collect::<Option<_>>()?;
     let aggregate =
