@@ -37,7 +37,7 @@ use super::partition::Partitions;
 use super::partitioned::{PartitionedRows, PendingSegments};
 use super::resume::CommitEvery;
 use super::sort::sorted;
-pub(crate) use super::task::Task;
+pub(crate) use super::task::{Parsed, Task};
 use crate::error::{Error, Result};
 use crate::model::{Arrangement, ColumnId, Schema, SortKey};
 use crate::segment::writer::{self, EncodedSegment, SegmentInput};
@@ -144,6 +144,7 @@ impl Coordinator<'_, '_> {
         }
         let mut rows = parsed.rejects.total();
         self.accounting.reject(oldest.input, parsed.rejects)?;
+        let stored = parsed.stored;
         for batch in parsed.batches {
             let ids = match_columns(schema, &batch)?;
             if self.arrangement.is_none() {
@@ -151,8 +152,9 @@ impl Coordinator<'_, '_> {
             }
             rows += batch.num_rows() as u64;
             self.accounting.store(oldest.input, batch.num_rows() as u64);
-            let keep_codes =
-                self.sort_by.is_empty() && matches!(self.buffer, RowBuffer::OneSegment(_));
+            let keep_codes = stored
+                && self.sort_by.is_empty()
+                && matches!(self.buffer, RowBuffer::OneSegment(_));
             self.collect(to_stored_layouts(batch, keep_codes)?, &ids, schema)?;
         }
         Ok(rows)

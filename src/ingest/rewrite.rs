@@ -11,7 +11,7 @@ use arrow_schema::{Field, Schema as ArrowSchema};
 
 use super::columns::value_bytes;
 use super::sort;
-use super::task::Task;
+use super::task::{Parsed, Task};
 use crate::error::{ArrowResult, Result};
 use crate::limits::VECTOR;
 use crate::model::{Column, Schema};
@@ -37,7 +37,9 @@ pub(crate) fn decode_tasks(
             let (segment, columns, part) =
                 (Arc::clone(&segment), Arc::clone(&columns), start..rows.min(start + step));
             let weight = part.len().saturating_mul(row_bytes);
-            Ok(Task::new(weight, move || Ok(decode_coded(&segment, block, part, &columns)?.into())))
+            Ok(Task::new(weight, move || {
+                decode_coded(&segment, block, part, &columns).map(Parsed::from_stored)
+            }))
         })
     }))
 }

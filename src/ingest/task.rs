@@ -41,10 +41,20 @@ pub(crate) struct Parsed {
     /// table: then single rows are rejected rather than all of them. `None` where a mismatch of
     /// types is an error.
     pub reparse: Option<Reparse>,
+    /// Whether the rows are those of stored segments, whose codes may stay codes: their dictionaries
+    /// are bounded, and their values are canonical.
+    pub stored: bool,
 }
 
 /// Parses a piece again for a table of this schema.
 pub(crate) type Reparse = Box<dyn FnOnce(&Schema) -> Result<Parsed> + Send>;
+
+impl Parsed {
+    /// Rows of a stored segment.
+    pub(crate) fn from_stored(batch: RecordBatch) -> Self {
+        Parsed { stored: true, ..Parsed::from(batch) }
+    }
+}
 
 impl From<Vec<RecordBatch>> for Parsed {
     fn from(batches: Vec<RecordBatch>) -> Self {

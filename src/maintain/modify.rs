@@ -21,7 +21,7 @@ use crate::ingest::arrange::Arrange;
 use crate::ingest::assign::assign;
 use crate::ingest::load::{LoadOptions, pipeline_options, store_segment, thread_pool};
 use crate::ingest::partition::Compile;
-use crate::ingest::pipeline::{self, Task};
+use crate::ingest::pipeline::{self, Parsed, Task};
 use crate::ingest::rewrite;
 use crate::model::{Arrangement, Column, Schema};
 use crate::query::open::{BlockRef, OpenBlock, OpenSegment};
@@ -197,7 +197,7 @@ fn tasks(rewrite: Rewrite) -> Result<impl Iterator<Item = Result<Task>>> {
         let rows = rewrite::block_rows(&shared.0.segment.segment, block);
         Ok(Task::new(rows.saturating_mul(2 * row_bytes), move || {
             let (rewrite, stored) = &*shared;
-            Ok(rewrite.block(block, rows, stored)?.into())
+            rewrite.block(block, rows, stored).map(Parsed::from_stored)
         }))
     }))
 }

@@ -149,11 +149,12 @@ pub(crate) fn blank<T: Word>(words: &mut [T], valid: Option<&NullBuffer>) {
 /// Nulls among 64 rows up to which each is sought.
 const FEW_NULLS: u32 = 16;
 
-/// The rows for which a boolean is true; none of an array of anything else.
+/// The rows for which a boolean is true; none where all are null.
 pub(crate) fn truth(condition: &ArrayRef) -> NullBuffer {
-    let Some(booleans) = condition.as_boolean_opt() else {
+    if *condition.data_type() == ArrowType::Null {
         return NullBuffer::new_null(condition.len());
-    };
+    }
+    let booleans = condition.as_boolean();
     NullBuffer::new(match booleans.nulls() {
         Some(nulls) => booleans.values() & nulls.inner(),
         None => booleans.values().clone(),

@@ -103,6 +103,11 @@ fn bytes(
     Ok(keep.then_some(coded))
 }
 
+/// Whether two arrays are the same values in memory; Arrow's kernels make new arrays of them.
+fn is_same(a: &ArrayRef, b: &ArrayRef) -> bool {
+    Arc::ptr_eq(a, b) || a.to_data().ptr_eq(&b.to_data())
+}
+
 /// The provisional ids of values. They start at 1, so that 0 stays null when ids are remapped.
 fn insert_bytes(builder: &mut DictionaryBuilder, gathered: &Gathered<'_>) -> Option<Vec<u32>> {
     let Values::Bytes(values) = &gathered.values else { return None };
@@ -141,7 +146,7 @@ impl KnownIds {
                 ids.extend(new);
                 continue;
             };
-            if self.values.as_ref().is_none_or(|known| !Arc::ptr_eq(known, coded.values())) {
+            if self.values.as_ref().is_none_or(|known| !is_same(known, coded.values())) {
                 self.ids = vec![None; coded.values().len()];
                 self.values = Some(Arc::clone(coded.values()));
             }

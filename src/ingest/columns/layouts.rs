@@ -21,15 +21,13 @@ const LONG_TEXT: usize = 64;
 const MIN_SLACK: usize = 4 << 20;
 
 /// The batch in layouts that a segment can be written from. Codes stay codes with `keep_codes`: the
-/// rows are neither sorted nor partitioned.
+/// rows come from stored segments, and are neither sorted nor partitioned.
 pub(crate) fn to_stored_layouts(batch: RecordBatch, keep_codes: bool) -> Result<RecordBatch> {
     let (mut fields, mut columns, mut changed) = (Vec::new(), Vec::new(), false);
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         let stored = stored_type(field.name(), array)?;
         let to = match coded(array) {
-            Some(coded) if !keep_codes || canonical_nans(coded.values()).is_some() => {
-                Some(stored.to_arrow())
-            }
+            Some(_) if !keep_codes => Some(stored.to_arrow()),
             _ => canonical(array.data_type(), &stored),
         };
         changed |= to.is_some();
@@ -132,7 +130,13 @@ pub(in crate::ingest) fn widened(
         return Ok(null_array(array.len(), data_type));
     }
     match canonical(array.data_type(), data_type) {
-        Some(readable) => widen(name, array, data_type, &readable),
+        Some(readable) => {
+            let array = match coded(array) {
+                Some(coded) => cast(name, array, coded.values().data_type())?,
+                None => Arc::clone(array),
+            };
+            widen(name, &array, data_type, &readable)
+        }
         None => Ok(Arc::clone(array)),
     }
 }

@@ -19,9 +19,11 @@ use crate::expr::{Expression, Predicate};
 use crate::maintain::{Modification, ModifyOptions, modify};
 use crate::model::Schema;
 use crate::query::Condition;
+use crate::sql::convert::to_predicate;
 use crate::sql::keys::expressions::{SqlExpressions, compile};
 use crate::sql::plan::lower::scan_conditions;
 use crate::sql::run::provider::{Conditions, StoreProvider};
+use crate::sql::run::table::StoreTable;
 use crate::sql::write::assignments::{as_exact_literal, without_cast};
 use crate::sql::write::row_count_answer;
 use crate::sql::write::subqueries;
@@ -84,7 +86,7 @@ impl Modify {
             None => None,
         };
         let Conditions { columns, conditions } = match condition {
-            Some(condition) => conditions(condition, scan, schema, state)?,
+            Some(condition) => conditions(condition, scan, &provider.table, state)?,
             None => Conditions::default(),
         };
         let set = match (is_update, new) {
@@ -141,13 +143,13 @@ fn check_expression(expr: &Expr) -> Result<()> {
 fn conditions(
     condition: Expr,
     scan: &Arc<LogicalPlan>,
-    schema: &Schema,
+    table: &StoreTable,
     state: &SessionState,
 ) -> Result<Conditions> {
     let rows = Filter::try_new(condition.clone(), Arc::clone(scan)).map(LogicalPlan::Filter);
     let optimised = rows.and_then(|rows| state.optimize(&rows)).ok();
     let props = state.execution_props();
-    if let Some(conditions) = optimised.and_then(|rows| scan_conditions(&rows, props)) {
+    if let Some(conditions) = optimised.as_ref().and_then(|rows| scan_conditions(rows, props)) {
         return Ok(conditions);
     }
     let condition = match condition.get_type(scan.schema())? {
@@ -157,8 +159,34 @@ fn conditions(
             return Err(Error::InvalidInput(format!("a condition is true or false, not {other}")));
         }
     };
-    let written = Condition::new(compile(condition, scan.schema(), state)?, Predicate::Unknown);
-    Ok(Conditions { columns: schema.columns().to_vec(), conditions: vec![written] })
+    let expression = compile(condition, scan.schema(), state)?;
+    let (predicate, partitions) = optimised
+        .and_then(|rows| predicates(&rows, table))
+        .unwrap_or((Predicate::Unknown, Predicate::Unknown));
+    let written = Condition { expression, predicate, partitions };
+    let columns = table.snapshot().schema().columns().to_vec();
+    Ok(Conditions { columns, conditions: vec![written] })
+}
+
+/// What statistics and partition keys can tell of an optimised filter that is too large for a scan:
+/// they rule blocks out, but do not stand for the condition.
+fn predicates(rows: &LogicalPlan, table: &StoreTable) -> Option<(Predicate, Predicate)> {
+    let (mut parts, mut partitions) = (vec![Predicate::Unknown], Vec::new());
+    let mut node = rows;
+    loop {
+        node = match node {
+            LogicalPlan::Filter(filter) => {
+                parts.push(to_predicate(&filter.predicate, table.snapshot().schema()));
+                partitions.push(table.partition_keys().predicate(&filter.predicate));
+                &filter.input
+            }
+            LogicalPlan::SubqueryAlias(alias) => &alias.input,
+            LogicalPlan::TableScan(_) => {
+                return Some((Predicate::And(parts), Predicate::And(partitions)));
+            }
+            _ => return None,
+        };
+    }
 }
 
 /// The columns that get new values, by position, with these values.
