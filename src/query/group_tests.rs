@@ -153,7 +153,6 @@ fn groups_are_the_same_in_any_memory() {
     let mut all = aggregates();
     all.push(aggregate(AggregateFunction::Sum, Some(2)));
     all.push(aggregate(AggregateFunction::Average, Some(2)));
-    all.push(aggregate(AggregateFunction::Variance { sample: true }, Some(2)));
     all.push(aggregate(AggregateFunction::Max, Some(3)));
     for of in ["slots", "digits", "narrow", "double", "wide", "text", "rows"] {
         let output = Output::Aggregate { keys: keys(of), aggregates: all.clone() };

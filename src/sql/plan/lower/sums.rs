@@ -68,7 +68,7 @@ pub(super) fn shared(original: &Aggregate) -> Option<Shared> {
         let known = calls.iter().position(|known| is_shared && *without_alias(known) == call);
         keys + known.unwrap_or_else(|| {
             let at = calls.len();
-            calls.push(if is_shared { call.alias(format!("\0shared {at}")) } else { call });
+            calls.push(if is_shared { call.alias(format!("#shared {at}")) } else { call });
             at
         })
     };
