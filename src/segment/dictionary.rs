@@ -83,7 +83,12 @@ fn bytes(
     let mut ids = Vec::with_capacity(rows);
     let mut known = KnownIds::default();
     for pieces in blocks {
-        if !known.add(data_type, pieces, &mut |new| insert_bytes(&mut builder, new), &mut ids)? {
+        if !known.add(
+            data_type,
+            pieces,
+            &mut |new, ids| insert_bytes(&mut builder, new, ids),
+            &mut ids,
+        )? {
             return Ok(None);
         }
         // If half of the rows are distinct, a dictionary would only add a second copy.
@@ -109,13 +114,16 @@ fn is_same(a: &ArrayRef, b: &ArrayRef) -> bool {
 }
 
 /// The provisional ids of values. They start at 1, so that 0 stays null when ids are remapped.
-fn insert_bytes(builder: &mut DictionaryBuilder, gathered: &Gathered<'_>) -> Option<Vec<u32>> {
+fn insert_bytes(
+    builder: &mut DictionaryBuilder,
+    gathered: &Gathered<'_>,
+    ids: &mut Vec<u32>,
+) -> Option<()> {
     let Values::Bytes(values) = &gathered.values else { return None };
-    let id = |(i, value): (usize, &&[u8])| match gathered.is_valid(i) {
-        true => builder.insert(value).map(|id| id + 1),
-        false => Some(0),
-    };
-    values.iter().enumerate().map(id).collect()
+    for (i, value) in values.iter().enumerate() {
+        ids.push(if gathered.is_valid(i) { builder.insert(value)? + 1 } else { 0 });
+    }
+    Some(())
 }
 
 /// The provisional ids of the values of a dictionary array. Rows that come as codes are not looked
@@ -129,21 +137,20 @@ struct KnownIds {
 }
 
 impl KnownIds {
-    /// Appends the ids of some rows. `insert` gives the ids of values, 0 for null, and `None` if
-    /// there are too many; then so does this, by false.
+    /// Appends the ids of some rows. `insert` appends the ids of values, 0 for null, and is `None`
+    /// if there are too many; then so does this, by false.
     fn add(
         &mut self,
         data_type: &DataType,
         pieces: &[Piece<'_>],
-        insert: &mut impl FnMut(&Gathered<'_>) -> Option<Vec<u32>>,
+        insert: &mut impl FnMut(&Gathered<'_>, &mut Vec<u32>) -> Option<()>,
         ids: &mut Vec<u32>,
     ) -> Result<bool> {
         for piece in pieces {
             let Some(coded) = block::coded(piece.array) else {
-                let Some(new) = insert(&block::gather(data_type, &[*piece])?) else {
+                if insert(&block::gather(data_type, &[*piece])?, ids).is_none() {
                     return Ok(false);
-                };
-                ids.extend(new);
+                }
                 continue;
             };
             if self.values.as_ref().is_none_or(|known| !is_same(known, coded.values())) {
@@ -155,19 +162,16 @@ impl KnownIds {
                     ids.push(0);
                     continue;
                 };
-                let id = match (*slot, key) {
-                    (Some(id), _) => id,
-                    (None, key) => {
-                        let start = key.unwrap_or_default() as usize;
-                        let value = Piece { array: coded.values(), start, len: 1 };
-                        let new = insert(&block::gather(data_type, &[value])?);
-                        let Some(id) = new.and_then(|new| new.first().copied()) else {
-                            return Ok(false);
-                        };
-                        *slot.insert(id)
-                    }
-                };
-                ids.push(id);
+                if let Some(id) = *slot {
+                    ids.push(id);
+                    continue;
+                }
+                let start = key.unwrap_or_default() as usize;
+                let value = Piece { array: coded.values(), start, len: 1 };
+                if insert(&block::gather(data_type, &[value])?, ids).is_none() {
+                    return Ok(false);
+                }
+                *slot = ids.last().copied();
             }
         }
         Ok(true)
@@ -193,16 +197,14 @@ fn words(
     }
     let mut builder = WordDictionaryBuilder::new(if forced { rows } else { MAX_WORDS });
     let mut ids = Vec::with_capacity(rows);
-    let mut insert = |gathered: &Gathered<'_>| {
-        let mut new = Vec::with_capacity(gathered.rows);
-        let full = each_word(gathered, order, |word| match word {
+    let mut insert = |gathered: &Gathered<'_>, ids: &mut Vec<u32>| {
+        each_word(gathered, order, |word| match word {
             None => {
-                new.push(0);
+                ids.push(0);
                 Some(())
             }
-            Some(word) => builder.insert(word).map(|id| new.push(id + 1)),
-        });
-        full.map(|()| new)
+            Some(word) => builder.insert(word).map(|id| ids.push(id + 1)),
+        })
     };
     let mut known = KnownIds::default();
     for pieces in blocks {
