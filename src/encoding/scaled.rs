@@ -80,7 +80,8 @@ impl Scaling {
         Scaling(Kind::Quotients(exponent))
     }
 
-    /// The fewest decimals, but at least `from`, of which a value is one and nearest to it.
+    /// The smallest number of decimals, at least `from`, that writes the value exactly: the decimal
+    /// reads back as the same double.
     pub(crate) fn decimals_of(value: f64, from: u8) -> Option<u8> {
         (from..=MAX_DECIMALS).find(|exponent| Scaling::quotients(*exponent).int(value).is_some())
     }
@@ -144,7 +145,8 @@ impl Scaling {
         (below, self.first(bounds, |v| v.total_cmp(&value).is_gt()))
     }
 
-    /// The first integer within bounds of which `holds` is true, as it is of all after it.
+    /// The first integer within the bounds for which `holds` is true. It is true for all integers
+    /// after it, too.
     fn first(self, bounds: &RangeInclusive<i64>, holds: impl Fn(f64) -> bool) -> i128 {
         let (mut low, mut high) = (i128::from(*bounds.start()), i128::from(*bounds.end()) + 1);
         while low < high {

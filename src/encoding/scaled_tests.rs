@@ -61,7 +61,7 @@ fn check(values: &[f64], force: Option<Encoding>) -> bool {
     true
 }
 
-/// Amounts, rates, widened f32, and what is no decimal.
+/// Generates amounts, rates, widened f32 values, and doubles that are not decimals.
 fn value() -> impl Strategy<Value = f64> {
     prop_oneof![
         8 => (-20_000i64..20_000).prop_map(|cents| cents as f64 / 100.0),

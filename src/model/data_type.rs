@@ -1,4 +1,4 @@
-//! Data types (one value a row: none is nested), their physical types, their Arrow counterparts,
+//! Data types (flat: a row has one value), their physical types, their Arrow counterparts,
 //! and the lattice along which a column may widen.
 
 use std::fmt;

@@ -182,7 +182,7 @@ impl BestRows {
         self.bytes.get(range.start..range.start + range.len as usize)
     }
 
-    /// Keeps the better of what a group has and `row`.
+    /// Replaces the value of a group by `row` if `row` is better.
     fn offer(&mut self, group: usize, row: &[u8], greatest: bool) {
         let better =
             self.get(group).is_none_or(|best| if greatest { row > best } else { row < best });

@@ -22,8 +22,8 @@ use crate::error::{ArrowResult, Error, Result};
 use crate::query::open::OpenBlock;
 use crate::query::{Aggregate, AggregateFunction};
 
-/// Makes the enum of all kinds of states, whose variants have the names of what they hold, and
-/// everything that asks which one it is.
+/// Generates the enum of all kinds of states, with a variant for each struct in the list, and the
+/// functions that match on it.
 macro_rules! kinds {
     ($($kind:ident),*) => {
         /// The states of an aggregate.

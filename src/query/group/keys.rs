@@ -11,7 +11,7 @@ use super::key_column::{Bytes, KeyColumn};
 use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 
-/// Makes the enum of all forms of keys, and everything that asks which one it is.
+/// Generates the enum of all forms of keys, and the functions that match on it.
 macro_rules! keys {
     ($($form:ident($column:ty)),*) => {
         /// One key a group or a row.
