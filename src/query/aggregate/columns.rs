@@ -2,8 +2,81 @@
 
 use bytemuck::Pod;
 
+use super::kernels::grow;
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
+
+/// What a state keeps of all groups: how it grows, is forgotten, and goes through files.
+pub(super) trait GroupStorage {
+    /// Bytes that a group takes at least.
+    fn bytes_a_group(&self) -> usize;
+
+    /// Bytes that all groups take.
+    fn memory(&self) -> usize;
+
+    /// Makes room for `groups` groups in all.
+    fn grow(&mut self, groups: usize);
+
+    /// Forgets all groups.
+    fn clear(&mut self);
+
+    /// Writes all groups, settled, for [`GroupStorage::read`].
+    fn write(&self, out: &mut Writer);
+
+    /// Reads `groups` groups in place of the old ones.
+    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()>;
+}
+
+/// One word for each group.
+#[derive(Debug)]
+pub(super) struct SlotColumn<T> {
+    pub(super) slots: Vec<T>,
+    /// What a group has before its first value.
+    pub(super) empty: T,
+}
+
+impl<T: Pod + Default> SlotColumn<T> {
+    pub(super) fn new(empty: T) -> Self {
+        SlotColumn { slots: Vec::new(), empty }
+    }
+
+    /// Merges others' groups into those that `map` names.
+    pub(super) fn merge(&mut self, others: &Self, map: GroupMap<'_>, merge: impl Fn(&mut T, T)) {
+        each(&mut self.slots, &others.slots, map, merge);
+    }
+
+    /// Appends some groups of others as groups of their own.
+    pub(super) fn append(&mut self, others: &Self, at: &[u32]) {
+        gather(&mut self.slots, &others.slots, at);
+    }
+}
+
+impl<T: Pod> GroupStorage for SlotColumn<T> {
+    fn bytes_a_group(&self) -> usize {
+        size_of::<T>()
+    }
+
+    fn memory(&self) -> usize {
+        self.slots.capacity() * size_of::<T>()
+    }
+
+    fn grow(&mut self, groups: usize) {
+        grow(&mut self.slots, groups, self.empty);
+    }
+
+    fn clear(&mut self) {
+        self.slots.clear();
+    }
+
+    fn write(&self, out: &mut Writer) {
+        write_words(&self.slots, out);
+    }
+
+    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
+        self.slots = read_words(groups, from)?;
+        Ok(())
+    }
+}
 
 /// Maps the groups of one set of states to those of another.
 #[derive(Clone, Copy, Debug)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array};
 use arrow_buffer::NullBuffer;
 
-use super::columns::GroupMap;
+use super::columns::{GroupMap, GroupStorage};
 use super::input::Values;
 use super::kernels::Groups;
 use super::kind::{Batch, StateKind};
@@ -24,6 +24,28 @@ impl StateKind for Count {
         false
     }
 
+    fn storage(&self) -> &dyn GroupStorage {
+        self
+    }
+
+    fn storage_mut(&mut self) -> &mut dyn GroupStorage {
+        self
+    }
+
+    fn update(&mut self, _: Groups<'_>, _: &Values, _: Option<&NullBuffer>) -> Result<()> {
+        Ok(())
+    }
+
+    fn merge(&mut self, _: &Self, _: GroupMap<'_>) {}
+
+    fn append(&mut self, _: &Self, _: &[u32]) {}
+
+    fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
+        Ok(Arc::new(batch.counts.iter().map(|count| *count as i64).collect::<Int64Array>()))
+    }
+}
+
+impl GroupStorage for Count {
     fn bytes_a_group(&self) -> usize {
         0
     }
@@ -36,21 +58,9 @@ impl StateKind for Count {
 
     fn clear(&mut self) {}
 
-    fn update(&mut self, _: Groups<'_>, _: &Values, _: Option<&NullBuffer>) -> Result<()> {
-        Ok(())
-    }
-
-    fn merge(&mut self, _: &Self, _: GroupMap<'_>) {}
-
-    fn append(&mut self, _: &Self, _: &[u32]) {}
-
     fn write(&self, _: &mut Writer) {}
 
     fn read(&mut self, _: usize, _: &mut Cursor<'_>) -> Result<()> {
         Ok(())
-    }
-
-    fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
-        Ok(Arc::new(batch.counts.iter().map(|count| *count as i64).collect::<Int64Array>()))
     }
 }

@@ -6,23 +6,26 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Int64Array};
 use arrow_buffer::NullBuffer;
 
-use super::columns::{GroupMap, each, gather, read_words, write_words};
+use super::columns::{GroupMap, GroupStorage, SlotColumn};
 use super::input::Values;
-use super::kernels::{Groups, grow};
+use super::kernels::Groups;
 use super::kind::{Batch, StateKind, wrong_kind_error};
-use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct DistinctCount {
-    counts: Vec<u64>,
+    counts: SlotColumn<u64>,
 }
 
 impl DistinctCount {
+    pub(super) fn new() -> Self {
+        DistinctCount { counts: SlotColumn::new(0) }
+    }
+
     /// Adds distinct values to groups for which there is room.
     pub(super) fn add(&mut self, groups: &[u64], counts: &[u64]) {
         for (group, count) in groups.iter().zip(counts) {
-            if let Some(slot) = self.counts.get_mut(*group as usize) {
+            if let Some(slot) = self.counts.slots.get_mut(*group as usize) {
                 *slot += count;
             }
         }
@@ -38,20 +41,12 @@ impl StateKind for DistinctCount {
         false
     }
 
-    fn bytes_a_group(&self) -> usize {
-        size_of::<u64>()
+    fn storage(&self) -> &dyn GroupStorage {
+        &self.counts
     }
 
-    fn memory(&self) -> usize {
-        self.counts.capacity() * size_of::<u64>()
-    }
-
-    fn grow(&mut self, groups: usize) {
-        grow(&mut self.counts, groups, 0);
-    }
-
-    fn clear(&mut self) {
-        self.counts.clear();
+    fn storage_mut(&mut self) -> &mut dyn GroupStorage {
+        &mut self.counts
     }
 
     /// Rows have no values for it.
@@ -60,24 +55,15 @@ impl StateKind for DistinctCount {
     }
 
     fn merge(&mut self, others: &Self, map: GroupMap<'_>) {
-        each(&mut self.counts, &others.counts, map, |count, more| *count += more);
+        self.counts.merge(&others.counts, map, |count, more| *count += more);
     }
 
     fn append(&mut self, others: &Self, at: &[u32]) {
-        gather(&mut self.counts, &others.counts, at);
-    }
-
-    fn write(&self, out: &mut Writer) {
-        write_words(&self.counts, out);
-    }
-
-    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
-        self.counts = read_words(groups, from)?;
-        Ok(())
+        self.counts.append(&others.counts, at);
     }
 
     fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
-        let counts = batch.pick(&self.counts).into_iter();
+        let counts = batch.pick(&self.counts.slots).into_iter();
         Ok(Arc::new(counts.map(|count| count as i64).collect::<Int64Array>()))
     }
 }

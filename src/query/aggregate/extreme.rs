@@ -6,11 +6,10 @@ use arrow_array::{ArrayRef, Float64Array};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
-use super::columns::{GroupMap, each, gather, read_words, write_words};
+use super::columns::{GroupMap, GroupStorage, SlotColumn};
 use super::input::Values;
 use super::kernels::{Groups, fold, neutralised};
 use super::kind::{Batch, StateKind, wrong_kind_error};
-use crate::bytes::{Cursor, Writer};
 use crate::encoding::kernels::dispatch::simd;
 use crate::error::Result;
 use crate::model::Scalar;
@@ -19,7 +18,7 @@ use crate::query::words::{from_words, is_words, ordered, unordered};
 
 #[derive(Debug)]
 pub(super) struct Extreme {
-    best: Vec<i64>,
+    best: SlotColumn<i64>,
     greatest: bool,
     input: ArrowType,
 }
@@ -31,12 +30,8 @@ impl Extreme {
     }
 
     pub(super) fn new(greatest: bool, input: ArrowType) -> Self {
-        Extreme { best: Vec::new(), greatest, input }
-    }
-
-    /// What a group has before its first value.
-    fn none(&self) -> i64 {
-        if self.greatest { i64::MIN } else { i64::MAX }
+        let none = if greatest { i64::MIN } else { i64::MAX };
+        Extreme { best: SlotColumn::new(none), greatest, input }
     }
 
     /// The bits in which an integer and its word differ: unsigned ones sort as signed words.
@@ -54,20 +49,12 @@ impl StateKind for Extreme {
         false
     }
 
-    fn bytes_a_group(&self) -> usize {
-        size_of::<i64>()
+    fn storage(&self) -> &dyn GroupStorage {
+        &self.best
     }
 
-    fn memory(&self) -> usize {
-        self.best.capacity() * size_of::<i64>()
-    }
-
-    fn grow(&mut self, groups: usize) {
-        self.best.resize(groups, self.none());
-    }
-
-    fn clear(&mut self) {
-        self.best.clear();
+    fn storage_mut(&mut self) -> &mut dyn GroupStorage {
+        &mut self.best
     }
 
     fn update(
@@ -79,10 +66,10 @@ impl StateKind for Extreme {
         let (greatest, flip) = (self.greatest, self.flip());
         match values {
             Values::Words(values) => {
-                keep_best(groups, values, valid, &mut self.best, greatest, |v| v ^ flip);
+                keep_best(groups, values, valid, &mut self.best.slots, greatest, |v| v ^ flip);
             }
             Values::Floats(values) => {
-                keep_best(groups, values, valid, &mut self.best, greatest, ordered);
+                keep_best(groups, values, valid, &mut self.best.slots, greatest, ordered);
             }
             Values::Wide(_) | Values::Decimals(_) | Values::Array(_) => {
                 return Err(wrong_kind_error());
@@ -96,7 +83,7 @@ impl StateKind for Extreme {
         let stored =
             block.stored(column).filter(|stored| stored.data_type().to_arrow() == self.input);
         let (Some(best), Some(stats)) =
-            (self.best.get(group), stored.and_then(|s| s.block_stats(block.at.block)))
+            (self.best.slots.get(group), stored.and_then(|s| s.block_stats(block.at.block)))
         else {
             return true;
         };
@@ -108,31 +95,22 @@ impl StateKind for Extreme {
         };
         let is_better = |word| if self.greatest { word > *best } else { word < *best };
         // Without a value yet, whether there are any has to be seen.
-        *best == self.none() || word.is_none_or(is_better)
+        *best == self.best.empty || word.is_none_or(is_better)
     }
 
     fn merge(&mut self, others: &Self, map: GroupMap<'_>) {
         match self.greatest {
-            true => each(&mut self.best, &others.best, map, |a, b| *a = (*a).max(b)),
-            false => each(&mut self.best, &others.best, map, |a, b| *a = (*a).min(b)),
+            true => self.best.merge(&others.best, map, |a, b| *a = (*a).max(b)),
+            false => self.best.merge(&others.best, map, |a, b| *a = (*a).min(b)),
         }
     }
 
     fn append(&mut self, others: &Self, at: &[u32]) {
-        gather(&mut self.best, &others.best, at);
-    }
-
-    fn write(&self, out: &mut Writer) {
-        write_words(&self.best, out);
-    }
-
-    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
-        self.best = read_words(groups, from)?;
-        Ok(())
+        self.best.append(&others.best, at);
     }
 
     fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
-        let (words, nulls) = (batch.pick(&self.best).into_iter(), batch.nulls());
+        let (words, nulls) = (batch.pick(&self.best.slots).into_iter(), batch.nulls());
         if self.input == ArrowType::Float64 {
             let values: ScalarBuffer<f64> = words.map(unordered).collect();
             return Ok(Arc::new(Float64Array::new(values, nulls)));

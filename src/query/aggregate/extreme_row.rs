@@ -8,7 +8,7 @@ use arrow_buffer::NullBuffer;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
-use super::columns::GroupMap;
+use super::columns::{GroupMap, GroupStorage};
 use super::input::Values;
 use super::kernels::Groups;
 use super::kind::{Batch, StateKind, wrong_kind_error};
@@ -42,20 +42,12 @@ impl StateKind for ExtremeRow {
         true
     }
 
-    fn bytes_a_group(&self) -> usize {
-        size_of::<RowRange>()
+    fn storage(&self) -> &dyn GroupStorage {
+        &self.best
     }
 
-    fn memory(&self) -> usize {
-        self.best.memory()
-    }
-
-    fn grow(&mut self, groups: usize) {
-        self.best.grow(groups);
-    }
-
-    fn clear(&mut self) {
-        self.best.clear();
+    fn storage_mut(&mut self) -> &mut dyn GroupStorage {
+        &mut self.best
     }
 
     fn update(
@@ -115,15 +107,6 @@ impl StateKind for ExtremeRow {
         self.best.append(&others.best, at);
     }
 
-    fn write(&self, out: &mut Writer) {
-        self.best.write(out);
-    }
-
-    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
-        self.best = BestRows::read(groups, from)?;
-        Ok(())
-    }
-
     fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
         let parser = self.converter.parser();
         let mut rows = Vec::with_capacity(batch.groups.len());
@@ -162,20 +145,6 @@ struct BestRows {
 }
 
 impl BestRows {
-    fn grow(&mut self, groups: usize) {
-        self.ranges.resize(groups, NOTHING);
-    }
-
-    fn clear(&mut self) {
-        self.ranges.clear();
-        self.bytes.clear();
-        self.unused = 0;
-    }
-
-    fn memory(&self) -> usize {
-        self.ranges.capacity() * size_of::<RowRange>() + self.bytes.capacity()
-    }
-
     /// The bytes of a group.
     fn get(&self, group: usize) -> Option<&[u8]> {
         let range = self.ranges.get(group).filter(|range| range.len != u32::MAX)?;
@@ -229,6 +198,26 @@ impl BestRows {
             }
         }
     }
+}
+
+impl GroupStorage for BestRows {
+    fn bytes_a_group(&self) -> usize {
+        size_of::<RowRange>()
+    }
+
+    fn grow(&mut self, groups: usize) {
+        self.ranges.resize(groups, NOTHING);
+    }
+
+    fn clear(&mut self) {
+        self.ranges.clear();
+        self.bytes.clear();
+        self.unused = 0;
+    }
+
+    fn memory(&self) -> usize {
+        self.ranges.capacity() * size_of::<RowRange>() + self.bytes.capacity()
+    }
 
     fn write(&self, out: &mut Writer) {
         for group in 0..self.ranges.len() {
@@ -239,16 +228,16 @@ impl BestRows {
         }
     }
 
-    fn read(groups: usize, from: &mut Cursor<'_>) -> Result<Self> {
-        let mut all = BestRows::default();
+    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
+        self.clear();
         for group in 0..groups {
-            all.ranges.push(NOTHING);
+            self.ranges.push(NOTHING);
             let len = from.u32()?;
             if len != u32::MAX {
-                all.offer(group, from.take(len as usize)?, true);
+                self.offer(group, from.take(len as usize)?, true);
             }
         }
-        Ok(all)
+        Ok(())
     }
 }
 
@@ -272,10 +261,11 @@ mod tests {
         more.write(&mut written);
         let bytes = written.into_vec();
         let mut cursor = Cursor::new(&bytes);
-        let read = BestRows::read(4, &mut cursor).unwrap();
+        let mut read = BestRows::default();
+        read.read(4, &mut cursor).unwrap();
         cursor.finish().unwrap();
         let found: Vec<_> = (0..4).map(|group| read.get(group)).collect();
         assert_eq!(found, [None, Some(b"00499990049999".as_slice()), Some(b"9"), Some(b"9")]);
-        assert!(BestRows::read(5, &mut Cursor::new(&bytes)).is_err());
+        assert!(read.read(5, &mut Cursor::new(&bytes)).is_err());
     }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 
-use super::columns::{GroupMap, each, gather, read_words, write_words};
+use super::columns::{GroupMap, GroupStorage, each, gather, read_words, write_words};
 use super::input::Values;
 use super::kernels::{Groups, fold, fold_spread, grow, neutralised};
 use super::kind::{Batch, StateKind, wrong_kind_error};
@@ -63,28 +63,12 @@ impl StateKind for FloatSum {
         false
     }
 
-    fn bytes_a_group(&self) -> usize {
-        size_of::<(f64, f64)>()
+    fn storage(&self) -> &dyn GroupStorage {
+        self
     }
 
-    fn memory(&self) -> usize {
-        self.overflow.memory()
-            + self.sums.capacity() * size_of::<(f64, f64)>()
-            + self.pending.capacity() * size_of::<i64>()
-    }
-
-    fn grow(&mut self, groups: usize) {
-        grow(&mut self.sums, groups, (0.0, 0.0));
-        if !self.pending.is_empty() {
-            self.pending.resize(groups, 0);
-        }
-    }
-
-    fn clear(&mut self) {
-        self.sums.clear();
-        self.pending.clear();
-        self.used = 0;
-        self.overflow.clear();
+    fn storage_mut(&mut self) -> &mut dyn GroupStorage {
+        self
     }
 
     fn update(
@@ -134,6 +118,43 @@ impl StateKind for FloatSum {
         gather(&mut self.sums, &others.sums, at);
     }
 
+    fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
+        let value = |(group, count): (&u64, &u64)| match self.sum(*group as usize) {
+            // Which NaN comes out depends on the order in which they met.
+            sum if sum.is_nan() => f64::NAN,
+            sum if self.mean => sum / *count as f64,
+            sum => sum,
+        };
+        let values: ScalarBuffer<f64> = batch.groups.iter().zip(batch.counts).map(value).collect();
+        Ok(Arc::new(Float64Array::new(values, batch.nulls())))
+    }
+}
+
+impl GroupStorage for FloatSum {
+    fn bytes_a_group(&self) -> usize {
+        size_of::<(f64, f64)>()
+    }
+
+    fn memory(&self) -> usize {
+        self.overflow.memory()
+            + self.sums.capacity() * size_of::<(f64, f64)>()
+            + self.pending.capacity() * size_of::<i64>()
+    }
+
+    fn grow(&mut self, groups: usize) {
+        grow(&mut self.sums, groups, (0.0, 0.0));
+        if !self.pending.is_empty() {
+            self.pending.resize(groups, 0);
+        }
+    }
+
+    fn clear(&mut self) {
+        self.sums.clear();
+        self.pending.clear();
+        self.used = 0;
+        self.overflow.clear();
+    }
+
     fn write(&self, out: &mut Writer) {
         let part = |part: fn(&(f64, f64)) -> f64| {
             self.sums.iter().map(part).map(f64::to_bits).collect::<Vec<u64>>()
@@ -156,17 +177,6 @@ impl StateKind for FloatSum {
             ..FloatSum::new(self.mean)
         };
         Ok(())
-    }
-
-    fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
-        let value = |(group, count): (&u64, &u64)| match self.sum(*group as usize) {
-            // Which NaN comes out depends on the order in which they met.
-            sum if sum.is_nan() => f64::NAN,
-            sum if self.mean => sum / *count as f64,
-            sum => sum,
-        };
-        let values: ScalarBuffer<f64> = batch.groups.iter().zip(batch.counts).map(value).collect();
-        Ok(Arc::new(Float64Array::new(values, batch.nulls())))
     }
 }
 

@@ -4,24 +4,23 @@ use arrow_array::ArrayRef;
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType as ArrowType;
 
-use super::columns::{GroupMap, each, gather, read_words, write_words};
+use super::columns::{GroupMap, GroupStorage, SlotColumn};
 use super::input::Values;
-use super::kernels::{Groups, fold, grow};
+use super::kernels::{Groups, fold};
 use super::kind::{Batch, StateKind, wrong_kind_error};
-use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 use crate::query::words::from_words;
 
 #[derive(Debug)]
 pub(super) struct IntegerSum {
-    sums: Vec<i64>,
+    sums: SlotColumn<i64>,
     /// Of the values and of the sum.
     data_type: ArrowType,
 }
 
 impl IntegerSum {
     pub(super) fn new(data_type: ArrowType) -> Self {
-        IntegerSum { sums: Vec::new(), data_type }
+        IntegerSum { sums: SlotColumn::new(0), data_type }
     }
 }
 
@@ -34,20 +33,12 @@ impl StateKind for IntegerSum {
         false
     }
 
-    fn bytes_a_group(&self) -> usize {
-        size_of::<i64>()
+    fn storage(&self) -> &dyn GroupStorage {
+        &self.sums
     }
 
-    fn memory(&self) -> usize {
-        self.sums.capacity() * size_of::<i64>()
-    }
-
-    fn grow(&mut self, groups: usize) {
-        grow(&mut self.sums, groups, 0);
-    }
-
-    fn clear(&mut self) {
-        self.sums.clear();
+    fn storage_mut(&mut self) -> &mut dyn GroupStorage {
+        &mut self.sums
     }
 
     fn update(
@@ -57,28 +48,19 @@ impl StateKind for IntegerSum {
         valid: Option<&NullBuffer>,
     ) -> Result<()> {
         let Values::Words(values) = values else { return Err(wrong_kind_error()) };
-        fold(groups, values, valid, &mut self.sums, |sum, v| *sum = sum.wrapping_add(v));
+        fold(groups, values, valid, &mut self.sums.slots, |sum, v| *sum = sum.wrapping_add(v));
         Ok(())
     }
 
     fn merge(&mut self, others: &Self, map: GroupMap<'_>) {
-        each(&mut self.sums, &others.sums, map, |sum, more| *sum = sum.wrapping_add(more));
+        self.sums.merge(&others.sums, map, |sum, more| *sum = sum.wrapping_add(more));
     }
 
     fn append(&mut self, others: &Self, at: &[u32]) {
-        gather(&mut self.sums, &others.sums, at);
-    }
-
-    fn write(&self, out: &mut Writer) {
-        write_words(&self.sums, out);
-    }
-
-    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
-        self.sums = read_words(groups, from)?;
-        Ok(())
+        self.sums.append(&others.sums, at);
     }
 
     fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
-        from_words(batch.pick(&self.sums), batch.nulls(), &self.data_type)
+        from_words(batch.pick(&self.sums.slots), batch.nulls(), &self.data_type)
     }
 }

@@ -7,10 +7,9 @@ use std::fmt;
 use arrow_array::ArrayRef;
 use arrow_buffer::NullBuffer;
 
-use super::columns::GroupMap;
+use super::columns::{GroupMap, GroupStorage};
 use super::input::Values;
 use super::kernels::Groups;
-use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::query::open::OpenBlock;
 
@@ -19,22 +18,15 @@ pub(super) trait StateKind: fmt::Debug {
     /// Whether values are only added up and counted, so that null may come as 0.
     fn only_adds(&self) -> bool;
 
-    /// Whether values add to the bytes of their group, beyond [`StateKind::bytes_a_group`]. Up to
+    /// Whether values add to the bytes of their group, beyond [`GroupStorage::bytes_a_group`]. Up to
     /// 65,536 slots of a direct index never spill: `group::strategy` decides whether it may have
     /// such states.
     fn is_unbounded(&self) -> bool;
 
-    /// Bytes that a group takes at least.
-    fn bytes_a_group(&self) -> usize;
+    /// What it keeps of the groups.
+    fn storage(&self) -> &dyn GroupStorage;
 
-    /// Bytes that all groups take.
-    fn memory(&self) -> usize;
-
-    /// Makes room for `groups` groups in all.
-    fn grow(&mut self, groups: usize);
-
-    /// Forgets all groups.
-    fn clear(&mut self);
+    fn storage_mut(&mut self) -> &mut dyn GroupStorage;
 
     /// Adds the rows of a slice to their groups. `valid` are the rows that count.
     fn update(
@@ -62,12 +54,6 @@ pub(super) trait StateKind: fmt::Debug {
     fn append(&mut self, others: &Self, at: &[u32])
     where
         Self: Sized;
-
-    /// Writes all groups, settled, for [`StateKind::read`].
-    fn write(&self, out: &mut Writer);
-
-    /// Reads `groups` groups in place of the old ones.
-    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()>;
 
     /// The answers of some groups, once settled.
     fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef>;

@@ -9,7 +9,7 @@
 //! Distances from the first value that a thread meets in a group are summed exactly to a hundred
 //! bits: no division for each row, no cancellation far from zero.
 
-use super::columns::{GroupMap, each, gather, read_words, write_words};
+use super::columns::{GroupMap, GroupStorage, each, gather, read_words, write_words};
 use super::float_sum::MAX_PENDING;
 use super::kernels::{Groups, count, fold, grow};
 use crate::bytes::{Cursor, Writer};
@@ -37,21 +37,6 @@ struct Slot {
 pub(crate) struct Moments(Vec<Slot>);
 
 impl Moments {
-    pub(crate) fn grow(&mut self, groups: usize) {
-        grow(&mut self.0, groups, Slot::default());
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.0.clear();
-    }
-
-    pub(crate) fn memory(&self) -> usize {
-        self.0.capacity() * size_of::<Slot>()
-    }
-
-    /// Bytes of a group.
-    pub(crate) const BYTES: usize = size_of::<Slot>();
-
     pub(crate) fn add(&mut self, groups: Groups<'_>, values: &[f64], valid: Option<&NullBuffer>) {
         match (groups, valid.filter(|valid| valid.null_count() > 0)) {
             // Whether groups have codes of a byte depends on memory where they are many, and the
@@ -134,34 +119,6 @@ impl Moments {
 
     pub(crate) fn append(&mut self, other: &Moments, at: &[u32]) {
         gather(&mut self.0, &other.0, at);
-    }
-
-    pub(crate) fn write(&self, out: &mut Writer) {
-        let part = |part: fn(&Slot) -> u64| self.0.iter().map(part).collect::<Vec<u64>>();
-        write_words(&part(|slot| slot.count), out);
-        write_words(&part(|slot| slot.from.to_bits()), out);
-        write_words(&part(|slot| slot.distances.0.to_bits()), out);
-        write_words(&part(|slot| slot.distances.1.to_bits()), out);
-        write_words(&part(|slot| slot.squares.0.to_bits()), out);
-        write_words(&part(|slot| slot.squares.1.to_bits()), out);
-        write_words(&part(|slot| u64::from(slot.wild)), out);
-    }
-
-    pub(crate) fn read(groups: usize, from: &mut Cursor<'_>) -> Result<Self> {
-        let mut slots = vec![Slot::default(); groups];
-        let mut part = |set: fn(&mut Slot, u64)| -> Result<()> {
-            let words: Vec<u64> = read_words(groups, from)?;
-            slots.iter_mut().zip(words).for_each(|(slot, word)| set(slot, word));
-            Ok(())
-        };
-        part(|slot, word| slot.count = word)?;
-        part(|slot, word| slot.from = f64::from_bits(word))?;
-        part(|slot, word| slot.distances.0 = f64::from_bits(word))?;
-        part(|slot, word| slot.distances.1 = f64::from_bits(word))?;
-        part(|slot, word| slot.squares.0 = f64::from_bits(word))?;
-        part(|slot, word| slot.squares.1 = f64::from_bits(word))?;
-        part(|slot, word| slot.wild = word > 0)?;
-        Ok(Moments(slots))
     }
 
     /// The variance of a group.
@@ -356,6 +313,53 @@ fn grow_by(to: &mut Two, value: f64, rest: f64) {
     *to = (new, to.1 + (lost + rest));
 }
 
+impl GroupStorage for Moments {
+    fn bytes_a_group(&self) -> usize {
+        size_of::<Slot>()
+    }
+
+    fn grow(&mut self, groups: usize) {
+        grow(&mut self.0, groups, Slot::default());
+    }
+
+    fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    fn memory(&self) -> usize {
+        self.0.capacity() * size_of::<Slot>()
+    }
+
+    fn write(&self, out: &mut Writer) {
+        let part = |part: fn(&Slot) -> u64| self.0.iter().map(part).collect::<Vec<u64>>();
+        write_words(&part(|slot| slot.count), out);
+        write_words(&part(|slot| slot.from.to_bits()), out);
+        write_words(&part(|slot| slot.distances.0.to_bits()), out);
+        write_words(&part(|slot| slot.distances.1.to_bits()), out);
+        write_words(&part(|slot| slot.squares.0.to_bits()), out);
+        write_words(&part(|slot| slot.squares.1.to_bits()), out);
+        write_words(&part(|slot| u64::from(slot.wild)), out);
+    }
+
+    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
+        let mut slots = vec![Slot::default(); groups];
+        let mut part = |set: fn(&mut Slot, u64)| -> Result<()> {
+            let words: Vec<u64> = read_words(groups, from)?;
+            slots.iter_mut().zip(words).for_each(|(slot, word)| set(slot, word));
+            Ok(())
+        };
+        part(|slot, word| slot.count = word)?;
+        part(|slot, word| slot.from = f64::from_bits(word))?;
+        part(|slot, word| slot.distances.0 = f64::from_bits(word))?;
+        part(|slot, word| slot.distances.1 = f64::from_bits(word))?;
+        part(|slot, word| slot.squares.0 = f64::from_bits(word))?;
+        part(|slot, word| slot.squares.1 = f64::from_bits(word))?;
+        part(|slot, word| slot.wild = word > 0)?;
+        self.0 = slots;
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -430,7 +434,8 @@ mod tests {
         parts.write(&mut written);
         let bytes = written.into_vec();
         let mut cursor = Cursor::new(&bytes);
-        let read = Moments::read(3, &mut cursor).unwrap();
+        let mut read = Moments::default();
+        read.read(3, &mut cursor).unwrap();
         cursor.finish().unwrap();
         let mut one = Moments::default();
         one.append(&read, &[2, 0]);

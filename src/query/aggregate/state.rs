@@ -80,7 +80,7 @@ impl Kind {
         if aggregate.distinct {
             let counts = aggregate.function == AggregateFunction::Count && input.is_some();
             let taken = counts && aggregate.filter.is_none();
-            return Ok(taken.then(|| DistinctCount::default().into()));
+            return Ok(taken.then(|| DistinctCount::new().into()));
         }
         Ok(match (aggregate.function, input) {
             (AggregateFunction::Count, _) => Some(Count.into()),
@@ -158,13 +158,13 @@ impl State {
     pub(crate) fn memory(&self) -> usize {
         let missing =
             self.missing.as_ref().map_or(0, |missing| missing.capacity() * size_of::<u64>());
-        missing + self.kind.get().memory()
+        missing + self.kind.get().storage().memory()
     }
 
     /// Bytes that a group takes at least.
     pub(crate) fn bytes_a_group(&self) -> usize {
         // What counts values beside rows is there when the first of them is null.
-        size_of::<u64>() + self.kind.get().bytes_a_group()
+        size_of::<u64>() + self.kind.get().storage().bytes_a_group()
     }
 
     /// Makes room for `groups` groups in all.
@@ -172,7 +172,7 @@ impl State {
         if let Some(missing) = &mut self.missing {
             missing.resize(groups, 0);
         }
-        self.kind.get_mut().grow(groups);
+        self.kind.get_mut().storage_mut().grow(groups);
     }
 
     /// Adds the rows of a slice to their groups, of which there are `group_count`. `valid` are the
@@ -209,7 +209,7 @@ impl State {
     /// Forgets all groups.
     pub(crate) fn clear(&mut self) {
         self.missing = None;
-        self.kind.get_mut().clear();
+        self.kind.get_mut().storage_mut().clear();
     }
 
     /// Adds the groups of another state, settled, to those of `groups` that `map` names.
@@ -239,13 +239,13 @@ impl State {
         if let Some(missing) = &self.missing {
             write_words(missing, out);
         }
-        self.kind.get().write(out);
+        self.kind.get().storage().write(out);
     }
 
     /// Reads `groups` groups into an empty state.
     pub(crate) fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
         self.missing = if from.u8()? > 0 { Some(read_words(groups, from)?) } else { None };
-        self.kind.get_mut().read(groups, from)
+        self.kind.get_mut().storage_mut().read(groups, from)
     }
 
     /// The answers of some groups, once settled; `rows` are the rows of each.

@@ -5,12 +5,11 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, Float64Array};
 use arrow_buffer::NullBuffer;
 
-use super::columns::GroupMap;
+use super::columns::{GroupMap, GroupStorage};
 use super::input::Values;
 use super::kernels::Groups;
 use super::kind::{Batch, StateKind, wrong_kind_error};
 use super::moments::Moments;
-use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 
 #[derive(Debug)]
@@ -37,20 +36,12 @@ impl StateKind for Variance {
         false
     }
 
-    fn bytes_a_group(&self) -> usize {
-        Moments::BYTES
+    fn storage(&self) -> &dyn GroupStorage {
+        &self.moments
     }
 
-    fn memory(&self) -> usize {
-        self.moments.memory()
-    }
-
-    fn grow(&mut self, groups: usize) {
-        self.moments.grow(groups);
-    }
-
-    fn clear(&mut self) {
-        self.moments.clear();
+    fn storage_mut(&mut self) -> &mut dyn GroupStorage {
+        &mut self.moments
     }
 
     fn update(
@@ -70,15 +61,6 @@ impl StateKind for Variance {
 
     fn append(&mut self, others: &Self, at: &[u32]) {
         self.moments.append(&others.moments, at);
-    }
-
-    fn write(&self, out: &mut Writer) {
-        self.moments.write(out);
-    }
-
-    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
-        self.moments = Moments::read(groups, from)?;
-        Ok(())
     }
 
     fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {

@@ -7,16 +7,15 @@ use arrow_array::{ArrayRef, Decimal128Array, Float64Array};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
-use super::columns::{GroupMap, each, gather, read_words, write_words};
+use super::columns::{GroupMap, GroupStorage, SlotColumn};
 use super::input::Values;
-use super::kernels::{Groups, add_wide, fold, grow};
+use super::kernels::{Groups, add_wide, fold};
 use super::kind::{Batch, StateKind, wrong_kind_error};
-use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 
 #[derive(Debug)]
 pub(super) struct WideSum {
-    sums: Vec<i128>,
+    sums: SlotColumn<i128>,
     answer: Answer,
 }
 
@@ -32,12 +31,12 @@ enum Answer {
 impl WideSum {
     /// The sum of decimals, of a type.
     pub(super) fn sum(data_type: ArrowType) -> Self {
-        WideSum { sums: Vec::new(), answer: Answer::Sum(data_type) }
+        WideSum { sums: SlotColumn::new(0), answer: Answer::Sum(data_type) }
     }
 
     /// The mean of integers.
     pub(super) fn mean() -> Self {
-        WideSum { sums: Vec::new(), answer: Answer::Mean }
+        WideSum { sums: SlotColumn::new(0), answer: Answer::Mean }
     }
 }
 
@@ -50,20 +49,12 @@ impl StateKind for WideSum {
         false
     }
 
-    fn bytes_a_group(&self) -> usize {
-        size_of::<i128>()
+    fn storage(&self) -> &dyn GroupStorage {
+        &self.sums
     }
 
-    fn memory(&self) -> usize {
-        self.sums.capacity() * size_of::<i128>()
-    }
-
-    fn grow(&mut self, groups: usize) {
-        grow(&mut self.sums, groups, 0);
-    }
-
-    fn clear(&mut self) {
-        self.sums.clear();
+    fn storage_mut(&mut self) -> &mut dyn GroupStorage {
+        &mut self.sums
     }
 
     fn update(
@@ -73,10 +64,10 @@ impl StateKind for WideSum {
         valid: Option<&NullBuffer>,
     ) -> Result<()> {
         match values {
-            Values::Words(values) => add_wide(groups, values, valid, &mut self.sums),
-            Values::Wide(values) => {
-                fold(groups, values, valid, &mut self.sums, |sum, v| *sum = sum.wrapping_add(v))
-            }
+            Values::Words(values) => add_wide(groups, values, valid, &mut self.sums.slots),
+            Values::Wide(values) => fold(groups, values, valid, &mut self.sums.slots, |sum, v| {
+                *sum = sum.wrapping_add(v)
+            }),
             Values::Floats(_) | Values::Decimals(_) | Values::Array(_) => {
                 return Err(wrong_kind_error());
             }
@@ -85,24 +76,15 @@ impl StateKind for WideSum {
     }
 
     fn merge(&mut self, others: &Self, map: GroupMap<'_>) {
-        each(&mut self.sums, &others.sums, map, |sum, more| *sum = sum.wrapping_add(more));
+        self.sums.merge(&others.sums, map, |sum, more| *sum = sum.wrapping_add(more));
     }
 
     fn append(&mut self, others: &Self, at: &[u32]) {
-        gather(&mut self.sums, &others.sums, at);
-    }
-
-    fn write(&self, out: &mut Writer) {
-        write_words(&self.sums, out);
-    }
-
-    fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
-        self.sums = read_words(groups, from)?;
-        Ok(())
+        self.sums.append(&others.sums, at);
     }
 
     fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
-        let sums = batch.pick(&self.sums);
+        let sums = batch.pick(&self.sums.slots);
         Ok(match &self.answer {
             Answer::Sum(data_type) => {
                 let array = Decimal128Array::new(sums.into(), batch.nulls());
