@@ -2,10 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type};
+
 use super::group_tests::{cases, keys, run_within};
 use super::run::refusal;
-use super::tests::{aggregate, column, fragment, rows, store};
+use super::tests::{aggregate, answer, column, fragment, rows, store, store_as};
 use super::*;
+use crate::encoding::Encoding;
 use crate::expr::Expression;
 
 fn distinct(input: Expression) -> Aggregate {
@@ -77,6 +81,52 @@ fn distinct_values_are_counted_in_any_memory() {
         }
     }
     assert!(spilled > 0);
+}
+
+/// Segments may hold coordinates as decimals, and as decimals and widened f32 values; they may also
+/// hold values that are neither.
+#[test]
+fn doubles_are_keys_however_segments_store_them() {
+    let decimal = |v: f64| (v * 1e6).round() / 1e6 + 0.0;
+    let degrees = |v: f64| v / 7.0 + 40.5;
+    let forms: [fn(usize) -> u8; 4] = [|_| 0, |_| 1, |at| u8::from(at % 3 > 0), |at| at as u8 % 5];
+    let codecs = [None, Some(Encoding::Alp), Some(Encoding::Dyadic), Some(Encoding::Bits)];
+    for (one, other) in (0..16).map(|at| (at / 4, at % 4)) {
+        let dir = tempfile::tempdir().unwrap();
+        let part = |seed: u64, form: fn(usize) -> u8, codec: Option<Encoding>| {
+            let mut rows = rows(2_000, seed);
+            for (at, row) in rows.iter_mut().enumerate() {
+                row.decimal = row.decimal.map(|v| match form(at) {
+                    0 => decimal(degrees(v)),
+                    1 => f64::from(degrees(v) as f32),
+                    2 => -0.0,
+                    3 => decimal(degrees(v)) * 10.0,
+                    _ => degrees(v),
+                });
+            }
+            (rows, codec)
+        };
+        // Forms go with encodings in four ways.
+        let parts = [part(1, forms[one], codecs[other]), part(2, forms[other], codecs[one])];
+        let snapshot = store_as(dir.path(), &parts);
+        let mut expected: BTreeMap<Option<u64>, i64> = BTreeMap::new();
+        for row in parts.iter().flat_map(|(rows, _)| rows) {
+            *expected.entry(row.decimal.map(|v| (v + 0.0).to_bits())).or_default() += 1;
+        }
+        let count = vec![aggregate(AggregateFunction::Count, None)];
+        let groups = Output::Aggregate { keys: vec![column(2)], aggregates: count };
+        let groups = answer(&snapshot, vec![], groups);
+        let keys = groups.column(0).as_primitive::<Float64Type>();
+        let counts = groups.column(1).as_primitive::<Int64Type>();
+        let found: BTreeMap<Option<u64>, i64> =
+            keys.iter().zip(counts.values()).map(|(k, n)| (k.map(f64::to_bits), *n)).collect();
+        assert_eq!(keys.len(), expected.len());
+        assert_eq!(found, expected);
+        let values = Output::Aggregate { keys: Vec::new(), aggregates: vec![distinct(column(2))] };
+        let values = answer(&snapshot, vec![], values);
+        let values = values.column(0).as_primitive::<Int64Type>().value(0);
+        assert_eq!(values, expected.keys().flatten().count() as i64);
+    }
 }
 
 #[test]

@@ -24,7 +24,7 @@ use crate::store::{Snapshot, Store, TableOptions};
 pub(super) struct Row {
     few: Option<i64>,
     text: Option<&'static str>,
-    decimal: Option<f64>,
+    pub(super) decimal: Option<f64>,
     rising: i64,
     many: i64,
 }
@@ -49,13 +49,15 @@ pub(super) fn rows(n: usize, seed: u64) -> Vec<Row> {
 }
 
 pub(super) fn store(dir: &Path, parts: &[Vec<Row>]) -> Snapshot {
-    store_as(dir, parts, None)
+    let parts: Vec<(Vec<Row>, Option<Encoding>)> =
+        parts.iter().map(|part| (part.clone(), None)).collect();
+    store_as(dir, &parts)
 }
 
 #[expect(clippy::disallowed_methods, reason = "inputs of a test")]
-fn store_as(dir: &Path, parts: &[Vec<Row>], force: Option<Encoding>) -> Snapshot {
+pub(super) fn store_as(dir: &Path, parts: &[(Vec<Row>, Option<Encoding>)]) -> Snapshot {
     let table = Store::open(dir.join("db")).table("t").unwrap();
-    for (i, part) in parts.iter().enumerate() {
+    for (i, (part, force)) in parts.iter().enumerate() {
         let mut text = String::from("few,text,decimal,rising,many\n");
         for row in part {
             let few = row.few.map_or(String::new(), |v| v.to_string());
@@ -66,7 +68,7 @@ fn store_as(dir: &Path, parts: &[Vec<Row>], force: Option<Encoding>) -> Snapshot
         let path = dir.join(format!("{i}.csv"));
         std::fs::write(&path, text).unwrap();
         let writer = table.writer(Some((Schema::default(), TableOptions::default()))).unwrap();
-        let options = LoadOptions { force, threads: 2, ..LoadOptions::default() };
+        let options = LoadOptions { force: *force, threads: 2, ..LoadOptions::default() };
         load(writer, expand(&[path.to_string_lossy().into_owned()]).unwrap(), &options).unwrap();
     }
     table.snapshot().unwrap()
@@ -125,7 +127,11 @@ pub(super) fn aggregate(function: AggregateFunction, input: Option<usize>) -> Ag
     }
 }
 
-fn answer(snapshot: &Snapshot, conditions: Vec<Condition>, output: Output) -> RecordBatch {
+pub(super) fn answer(
+    snapshot: &Snapshot,
+    conditions: Vec<Condition>,
+    output: Output,
+) -> RecordBatch {
     let fragment = fragment(snapshot, conditions, output);
     let directory = std::env::temp_dir();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
@@ -346,7 +352,7 @@ fn comparisons_of_stored_doubles() {
                 _ => (v + 7.0) / 3.0,
             });
         }
-        let snapshot = store_as(dir.path(), &[all.clone()], Some(force));
+        let snapshot = store_as(dir.path(), &[(all.clone(), Some(force))]);
         let single = all.iter().skip(2).step_by(5).find_map(|row| row.decimal).unwrap();
         let near = [single.next_down(), single, single.next_up()];
         for limit in [-1.0, 0.0, 0.01, 1.0 / 3.0, 8.25, 49.99, 1e9].into_iter().chain(near) {
@@ -385,7 +391,7 @@ fn patterns_of_stored_texts() {
     for force in [None, Some(Encoding::Plain)] {
         let dir = tempfile::tempdir().unwrap();
         let all = rows(20_000, 8);
-        let snapshot = store_as(dir.path(), std::slice::from_ref(&all), force);
+        let snapshot = store_as(dir.path(), &[(all.clone(), force)]);
         let column_of = |at: usize| snapshot.schema().columns()[at].clone();
         let holds: fn(&[ArrayRef]) -> ArrayRef = |inputs| {
             let texts = inputs[0].as_string_view();
