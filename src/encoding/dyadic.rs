@@ -53,18 +53,6 @@ impl Grid {
         self.scale.exponent()
     }
 
-    /// Whether both have decimals and multiples of the same steps. How decimals are computed may
-    /// differ.
-    pub(super) fn has_places_of(&self, other: &Grid) -> bool {
-        (self.exponent(), self.fraction) == (other.exponent(), other.fraction)
-    }
-
-    /// The word of a double that has one.
-    pub(super) fn int(&self, value: f64) -> Option<i64> {
-        let (word, round_trips) = self.encode(value);
-        round_trips.then_some(word as i64)
-    }
-
     /// The value of a word.
     #[inline(always)]
     pub(super) fn decode<F: Float>(&self, word: F::Bits) -> F {

@@ -80,37 +80,10 @@ impl Scaling {
         Scaling(Kind::Quotients(exponent))
     }
 
-    /// A scaling under which all integers of two scalings are integers; where they differ, of those
-    /// whose decimals are the nearest doubles ([`Scaling::is_nearest`]). There is none of bits.
-    pub(crate) fn common(self, other: Scaling) -> Option<Scaling> {
-        match (self.0, other.0) {
-            (Kind::Bits, _) | (_, Kind::Bits) => None,
-            (a, b) if a == b => Some(self),
-            (Kind::Grid(a), Kind::Grid(b)) => a.has_places_of(&b).then_some(self),
-            (Kind::Grid(grid), _) => (other.exponent()? <= grid.exponent()).then_some(self),
-            (_, Kind::Grid(_)) => other.common(self),
-            _ => Some(Scaling::quotients(self.exponent()?.max(other.exponent()?))),
-        }
-    }
-
-    /// What makes an integer of `other` one of this scaling, a common one, by multiplication.
-    pub(crate) fn factor(self, other: Scaling) -> Option<u64> {
-        let (exponent, steps) = match (self.0, other.0) {
-            (Kind::Grid(a), Kind::Grid(b)) => return a.has_places_of(&b).then_some(1),
-            (Kind::Grid(grid), _) => (grid.exponent(), 2),
-            _ => (self.exponent()?, 1),
-        };
-        let more = exponent.checked_sub(other.exponent()?)?;
-        10u64.checked_pow(more.into())?.checked_mul(steps)
-    }
-
-    /// This scaling, or one of as few decimals more as the value needs to be an integer.
-    pub(crate) fn with(self, value: f64) -> Option<Scaling> {
-        if self.int(value).is_some() {
-            return Some(self);
-        }
-        let more = (self.exponent()?..=MAX_DECIMALS).map(Scaling::quotients);
-        more.into_iter().find(|scaling| scaling.int(value).is_some())
+    /// The smallest number of decimals, at least `from`, that writes the value exactly: the decimal
+    /// reads back as the same double.
+    pub(crate) fn decimals_of(value: f64, from: u8) -> Option<u8> {
+        (from..=MAX_DECIMALS).find(|exponent| Scaling::quotients(*exponent).int(value).is_some())
     }
 
     /// The exponent, if the integers are decimals: `int · 10^-exponent`.
@@ -138,11 +111,8 @@ impl Scaling {
         }
     }
 
-    /// The integer that has exactly this value, unless the scaling is of bits.
+    /// The integer that has exactly this value, of decimals.
     pub(crate) fn int(self, value: f64) -> Option<i64> {
-        if let Kind::Grid(grid) = self.0 {
-            return grid.int(value);
-        }
         let int = nearest(value, self.exponent()?)?;
         (self.value(int).to_bits() == value.to_bits()).then_some(int)
     }
@@ -199,24 +169,11 @@ impl Scaling {
         }
     }
 
-    /// Whether the decimals of all integers of a range are the doubles nearest to them. Scalings of
-    /// the same decimals (and multiples) then agree on what these integers stand for.
-    pub(crate) fn is_nearest(self, ints: RangeInclusive<i64>) -> bool {
-        let same = |value: f64, int: i64, exponent: u8| {
-            value.to_bits() == Scaling::quotients(exponent).value(int).to_bits()
-        };
-        let (low, high) = ints.into_inner();
-        match self.0 {
-            Kind::Quotients(_) => true,
-            Kind::Decimals(scale) => {
-                (low..=high).all(|int| same(self.value(int), int, scale.exponent()))
-            }
-            Kind::Grid(grid) => {
-                let decimals = low >> 1..=(high >> 1) + 1;
-                decimals.into_iter().all(|int| same(self.value(int << 1), int, grid.exponent()))
-            }
-            Kind::Bits => false,
-        }
+    /// Whether all integers of a range stand for the doubles nearest to their decimals.
+    pub(crate) fn is_nearest(self, mut ints: RangeInclusive<i64>) -> bool {
+        let Some(exponent) = self.exponent() else { return false };
+        let nearest = Scaling::quotients(exponent);
+        self == nearest || ints.all(|int| self.value(int).to_bits() == nearest.value(int).to_bits())
     }
 }
 

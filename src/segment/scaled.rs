@@ -31,8 +31,8 @@ impl ScaledDictionary {
     pub(super) fn new(dictionary: &ArrayRef) -> Option<Self> {
         let values = dictionary.as_primitive_opt::<Float64Type>()?;
         let values = values.values().get(1..)?;
-        let scaling = values.iter().try_fold(Scaling::quotients(0), |all, v| all.with(*v))?;
-        let exponent = scaling.exponent()?;
+        let exponent = values.iter().try_fold(0, |most, v| Scaling::decimals_of(*v, most))?;
+        let scaling = Scaling::quotients(exponent);
         let ints = std::iter::once(Some(0)).chain(values.iter().map(|v| scaling.int(*v)));
         let ints: Vec<i64> = ints.collect::<Option<_>>()?;
         let most = ints.iter().map(|int| int.unsigned_abs()).max().unwrap_or(0);

@@ -3,7 +3,7 @@
 //!
 //! * a column with a dictionary: the place in the union of the dictionaries;
 //! * whole numbers, dates, times, booleans: the distance from the minimum that zone maps give;
-//! * doubles that are stored as scaled integers: the distance of these (see `scaled`);
+//! * decimals: the distance of the scaled integers that stand for them (see `decimals`);
 //! * an expression over one such column of few values, or several: it is evaluated once for each of
 //!   them, or each combination;
 //! * an expression whose minimum and maximum are known (a part of a date, a remainder, a CASE as
@@ -15,9 +15,9 @@
 
 mod codes;
 mod column;
+mod decimals;
 mod map;
 mod ranged;
-mod scaled;
 mod tabulated;
 
 use std::borrow::Cow;
@@ -28,8 +28,8 @@ use arrow_schema::DataType as ArrowType;
 pub(crate) use self::codes::CodesOfBlock;
 use self::codes::{check_domain, compact, narrow, out_of_bounds_error, unknown_code_error};
 use self::column::CodedKeyColumn;
+use self::decimals::DecimalColumn;
 use self::ranged::RangedKey;
-use self::scaled::ScaledColumn;
 use self::tabulated::{MAX_TABULATED, few_combinations, tabulated};
 use crate::encoding::Word;
 use crate::error::Result;
@@ -91,8 +91,8 @@ impl CodedKey {
             if let Some(coded) = coded {
                 return Ok(Some(CodedKey::Column(coded)));
             }
-            let scaled = if all { ScaledColumn::new(at, column, survivors)? } else { None };
-            let ranged = scaled.map(|scaled| RangedKey::scaled(at, scaled, survivors));
+            let decimals = if all { DecimalColumn::new(at, column, survivors)? } else { None };
+            let ranged = decimals.map(|decimals| RangedKey::decimals(at, decimals, survivors));
             return Ok(ranged.map(CodedKey::Ranged));
         }
         if let Some(source) = coded

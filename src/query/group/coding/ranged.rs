@@ -1,6 +1,6 @@
 //! Keys that are numbers within known bounds: an expression that keeps the order of its column, a
-//! part of a date, a remainder, a column of scaled integers, the number of the branch of a CASE.
-//! The code is the distance from the least number.
+//! part of a date, a remainder, a column of decimals, the number of the branch of a CASE. The code
+//! is the distance from the least number.
 
 use std::sync::Arc;
 
@@ -11,8 +11,8 @@ use arrow_schema::DataType as ArrowType;
 use super::codes::{
     check_domain, compact, domain, from_codes, narrow, out_of_bounds_error, words_of,
 };
+use super::decimals::{self, DecimalColumn};
 use super::map::CodeMaps;
-use super::scaled::{self, ScaledColumn};
 use crate::block::{Bound, Stats};
 use crate::encoding::Word;
 use crate::encoding::scaled::Scaling;
@@ -63,8 +63,8 @@ impl RangedKey {
         RangedKey { expression, input, low, nulls, domain, stands_for, folded, maps }
     }
 
-    pub(super) fn scaled(at: usize, column: ScaledColumn, survivors: &Survivors) -> Self {
-        let ScaledColumn { int, scaling, low, domain } = column;
+    pub(super) fn decimals(at: usize, column: DecimalColumn, survivors: &Survivors) -> Self {
+        let DecimalColumn { int, scaling, low, domain } = column;
         let stands_for = KeyValues::Doubles(scaling);
         RangedKey::new(int, Some(at), (low, true, domain), stands_for, survivors)
     }
@@ -191,7 +191,7 @@ impl RangedKey {
     fn write_stored<T: Word>(&self, slice: &Slice<'_, '_>, out: &mut Vec<T>) -> Result<bool> {
         let Some(at) = self.input else { return Ok(false) };
         if let KeyValues::Doubles(scaling) = self.stands_for
-            && scaled::write(scaling, at, self.bias(), slice, out)?
+            && decimals::write(scaling, at, self.bias(), slice, out)?
         {
             return Ok(true);
         }

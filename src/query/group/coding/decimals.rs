@@ -1,6 +1,6 @@
-//! Columns of doubles as keys that are stored as integers: amounts, distances, rates, coordinates.
-//! What a block stores as a scaled integer, or a dictionary holds as one, needs no hash: its
-//! distance from the least is a small number.
+//! Columns of decimal doubles as keys: amounts, distances, rates. What a block stores as a scaled
+//! integer, or a dictionary holds as one, needs no hash: its distance from the least is a small
+//! number.
 
 use std::ops::RangeInclusive;
 
@@ -27,9 +27,9 @@ const MOST: u64 = 1 << 24;
 /// A column with a block that has more exceptions is left to hash tables.
 const ROWS_AN_EXCEPTION: usize = 16;
 
-/// A column whose values are all integers under one scaling.
+/// A column whose values are all nearest to decimals.
 #[derive(Debug)]
-pub(super) struct ScaledColumn {
+pub(super) struct DecimalColumn {
     /// The integer of a value.
     pub(super) int: Expression,
     pub(super) scaling: Scaling,
@@ -39,13 +39,12 @@ pub(super) struct ScaledColumn {
 }
 
 #[derive(Debug)]
-struct ToInt(Scaling);
+struct ToInt(f64);
 
 impl Function for ToInt {
     fn evaluate(&self, inputs: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
-        // What has no integer lies outside of all bounds, and is refused.
         let int = |values: &ArrayRef| -> Int64Array {
-            values.as_primitive::<Float64Type>().unary(|v| self.0.int(v).unwrap_or(i64::MAX))
+            values.as_primitive::<Float64Type>().unary(|value| (value * self.0).round() as i64)
         };
         Ok(std::sync::Arc::new(
             inputs.iter().map(int).next().unwrap_or_else(|| Int64Array::from(Vec::<i64>::new())),
@@ -53,42 +52,44 @@ impl Function for ToInt {
     }
 }
 
-impl ScaledColumn {
+impl DecimalColumn {
     /// `None` if some block may hold anything else. All blocks of the column are looked at, which
     /// is worth it where their rows are needed anyway.
     pub(super) fn new(at: usize, column: &Column, survivors: &Survivors) -> Result<Option<Self>> {
         if column.data_type != DataType::Float64 {
             return Ok(None);
         }
-        let mut scalings = Scalings::default();
+        let mut exponent = 0;
+        let mut known = Vec::new();
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
         let prefetch = Prefetch::new(&[], std::iter::once(at));
         let queue = BlockQueue::new(&survivors.blocks, survivors, prefetch);
         while let Some(block) = queue.take() {
             let Some(segment) = survivors.segments.get(block.segment) else { return Ok(None) };
             let Some(stored) = segment.columns.get(at).and_then(Option::as_deref) else { continue };
-            if !scalings.add_block(stored, block.block)? {
+            let Some(decimals) = exponent_of(stored, block.block, &mut known)? else {
                 return Ok(None);
-            }
+            };
+            exponent = exponent.max(decimals);
             if let Some((min, max)) = bounds(stored.stats()) {
                 (low, high) = (low.min(min), high.max(max));
             }
         }
-        let Some(scaling) = scalings.common else { return Ok(None) };
+        let scaling = Scaling::quotients(exponent);
         let few = scaling.bounds(low, high).filter(is_few);
-        let same = few.filter(|ints| scalings.agree_over(ints));
-        let Some((low, high)) = same.map(RangeInclusive::into_inner) else { return Ok(None) };
+        let Some((low, high)) = few.map(RangeInclusive::into_inner) else { return Ok(None) };
         let traits = Traits { monotone: true, ..Traits::default() };
-        let function: std::sync::Arc<dyn Function> = std::sync::Arc::new(ToInt(scaling));
+        let function: std::sync::Arc<dyn Function> =
+            std::sync::Arc::new(ToInt(10f64.powi(exponent.into())));
         let text = column.name.as_ref().into();
         let (function, data_type) = (Some(function), ArrowType::Int64);
         let int = Expression { inputs: vec![at], function, data_type, traits, choice: None, text };
-        Ok(Some(ScaledColumn { int, scaling, low, domain: (high - low) as u64 + 2 }))
+        Ok(Some(DecimalColumn { int, scaling, low, domain: (high - low) as u64 + 2 }))
     }
 }
 
 /// Appends the codes (integers less `bias`) of all rows of a slice to `out`; false, with nothing
-/// appended, where the block does not store integers.
+/// appended, where the block does not store decimals.
 pub(super) fn write<T: Word>(
     scaling: Scaling,
     at: usize,
@@ -98,12 +99,16 @@ pub(super) fn write<T: Word>(
 ) -> Result<bool> {
     let Some(block) = slice.block.column(at)? else { return Ok(false) };
     let Some(stored) = block.reader().scaled() else { return Ok(false) };
-    let Some(factor) = scaling.factor(stored.scaling) else { return Ok(false) };
-    if factor == 1 {
+    let (Some(most), Some(exponent)) = (scaling.exponent(), stored.scaling.exponent()) else {
+        return Ok(false);
+    };
+    let Some(more) = most.checked_sub(exponent) else { return Ok(false) };
+    if more == 0 {
         stored.decode(slice.range.clone(), bias, out)?;
     } else {
         stored.decode(slice.range.clone(), 0, out)?;
-        let (factor, bias) = (T::from_u64(factor), T::from_u64(bias as u64));
+        let (factor, bias) = (10u64.wrapping_pow(more.into()), T::from_u64(bias as u64));
+        let factor = T::from_u64(factor);
         out.iter_mut().for_each(|code| *code = Word::sub(Word::mul(*code, factor), bias));
     }
     let mut unknown = Vec::new();
@@ -121,65 +126,60 @@ pub(super) fn write<T: Word>(
     Ok(true)
 }
 
-/// The scalings of the blocks of a column.
-#[derive(Default)]
-struct Scalings {
-    /// One for all; `None` as long as there is no value.
-    common: Option<Scaling>,
-    /// Each, with the integers that blocks may have under it.
-    each: Vec<(Scaling, RangeInclusive<i64>)>,
-}
-
-impl Scalings {
-    /// Adds that of a block; false if it has none that goes with the others.
-    fn add_block(&mut self, stored: &segment::Column, block: usize) -> Result<bool> {
-        if *stored.data_type() != DataType::Float64 {
-            return Ok(false);
-        }
-        if stored.record().dictionary.is_some() {
-            let all = stored.scaled_dictionary()?.map(|all| Scaling::quotients(all.exponent));
-            return Ok(all.is_some_and(|all| self.add(all, 0..=0)));
-        }
-        let block = stored.block(block)?;
-        let reader = block.reader();
-        if matches!(reader.validity(), Validity::AllNull) {
-            return Ok(true);
-        }
-        let scaled =
-            reader.scaled().filter(|all| all.exceptions() * ROWS_AN_EXCEPTION <= reader.rows());
-        let (Some(scaled), Some((min, max))) = (scaled, bounds(stored.stats())) else {
-            return Ok(false);
-        };
-        let few = scaled.scaling.bounds(min, max).filter(is_few);
-        let mut exact = few.is_some_and(|ints| self.add(scaled.scaling, ints));
-        scaled.each_exception(&(0..reader.rows()), |_, value| {
-            let with = scaled.scaling.with(value).filter(|_| exact);
-            exact = with.is_some_and(|with| with == scaled.scaling || self.add(with, 0..=0));
-        })?;
-        Ok(exact)
+/// As many decimals as all values of a block have; `None` if some may have more.
+fn exponent_of(
+    stored: &segment::Column,
+    block: usize,
+    known: &mut Vec<(Scaling, RangeInclusive<i64>)>,
+) -> Result<Option<u8>> {
+    if *stored.data_type() != DataType::Float64 {
+        return Ok(None);
     }
-
-    fn add(&mut self, scaling: Scaling, ints: RangeInclusive<i64>) -> bool {
-        match self.each.iter_mut().find(|(known, _)| *known == scaling) {
-            Some((_, all)) => *all = *all.start().min(ints.start())..=*all.end().max(ints.end()),
-            None => self.each.push((scaling, ints)),
-        }
-        self.common = self.common.unwrap_or(scaling).common(scaling);
-        self.common.is_some()
+    if stored.record().dictionary.is_some() {
+        return Ok(stored.scaled_dictionary()?.map(|all| all.exponent));
     }
-
-    /// Whether an integer, one of `ints` under the common scaling, is the same value in all blocks.
-    fn agree_over(&self, ints: &RangeInclusive<i64>) -> bool {
-        let nearest =
-            |scaling: Scaling, ints: &RangeInclusive<i64>| scaling.is_nearest(ints.clone());
-        let common = self.common.is_some_and(|common| nearest(common, ints));
-        self.each.len() == 1 || (common && self.each.iter().all(|(one, ints)| nearest(*one, ints)))
+    let block = stored.block(block)?;
+    let reader = block.reader();
+    if matches!(reader.validity(), Validity::AllNull) {
+        return Ok(Some(0));
     }
+    let scaled =
+        reader.scaled().filter(|all| all.exceptions() * ROWS_AN_EXCEPTION <= reader.rows());
+    let (Some(scaled), Some((min, max))) = (scaled, bounds(stored.stats())) else {
+        return Ok(None);
+    };
+    let few = scaled.scaling.bounds(min, max).filter(is_few);
+    if !few.is_some_and(|ints| is_nearest(scaled.scaling, &ints, known)) {
+        return Ok(None);
+    }
+    let mut exponent = scaled.scaling.exponent();
+    scaled.each_exception(&(0..reader.rows()), |_, value| {
+        exponent = exponent.and_then(|exponent| Scaling::decimals_of(value, exponent));
+    })?;
+    Ok(exponent)
 }
 
 /// Whether there are few integers in a range.
 fn is_few(ints: &RangeInclusive<i64>) -> bool {
     ints.end().abs_diff(*ints.start()) < MOST
+}
+
+/// Whether all integers of a range stand for the doubles nearest to their decimals; `known` are
+/// ranges that do.
+fn is_nearest(
+    scaling: Scaling,
+    ints: &RangeInclusive<i64>,
+    known: &mut Vec<(Scaling, RangeInclusive<i64>)>,
+) -> bool {
+    let covers = |(other, all): &(Scaling, RangeInclusive<i64>)| {
+        *other == scaling && all.start() <= ints.start() && all.end() >= ints.end()
+    };
+    if known.iter().any(covers) {
+        return true;
+    }
+    let nearest = scaling.is_nearest(ints.clone());
+    known.extend(nearest.then(|| (scaling, ints.clone())));
+    nearest
 }
 
 fn bounds(stats: &Stats) -> Option<(f64, f64)> {
