@@ -43,7 +43,9 @@ fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(exit) => return exit.into(),
     };
-    match cli::run(command, &context) {
+    let result = cli::run(command, &context);
+    watch::end_command();
+    match result {
         Ok(()) => exit::Exit::Done.into(),
         Err(failure) => {
             if let Some(command) = failure.needs_help_of {

@@ -5,10 +5,14 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::NamedTempFile;
 
 use crate::errors::{Failure, IoResult};
+
+/// Files under temporary names, for a process that ends before they are complete.
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
 /// An open destination of results.
 #[derive(Debug)]
@@ -67,6 +71,7 @@ impl Output {
             .permissions(std::fs::Permissions::from_mode(0o666))
             .tempfile_in(directory)
             .with_path(directory)?;
+        unfinished().push(temporary.path().to_path_buf());
         Ok(Output::File { temporary, target, force })
     }
 
@@ -120,6 +125,19 @@ impl Write for Output {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
+    UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the files that are not complete, where nothing else will.
+#[expect(clippy::disallowed_methods, reason = "an output of the command, not a file of a store")]
+pub(crate) fn remove_unfinished() {
+    for path in unfinished().drain(..) {
+        // A complete one has another name by now.
+        let _ = std::fs::remove_file(path);
     }
 }
 

@@ -5,7 +5,7 @@
 //!
 //! - `convert`: conversions between DataFusion's errors, values, expressions, filters and
 //!   statistics, and ours.
-//! - `walks`: walks over statements, plans and expressions.
+//! - `walks`: walks over statements, plans and expressions; `stack`: what deep ones need.
 //! - `types`: the meaning of types in statements: decimals, times, intervals, zeros.
 //! - `functions`: functions and aggregates that replace DataFusion's, or that it lacks.
 //! - `syntax`: corrections to a statement between the parser and the planner.
@@ -38,6 +38,7 @@ mod plan;
 mod rules;
 mod run;
 mod session;
+mod stack;
 mod syntax;
 mod types;
 mod walks;

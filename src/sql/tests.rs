@@ -170,6 +170,37 @@ fn a_cancelled_session_stops() {
     assert!(stream.next().unwrap().unwrap().num_rows() > 0);
 }
 
+/// Also on a thread with a small stack, which has to plan, run and drop them.
+#[test]
+fn long_chains_and_deep_expressions_are_answered() {
+    let chain = |word: &str, test: &str, terms: usize| {
+        let terms: Vec<String> = (0..terms).map(|at| format!("n {test} {at}")).collect();
+        terms.join(word)
+    };
+    let conditions = [
+        (chain(" OR ", "=", 3_000), "3000"),
+        (chain(" AND ", "<>", 3_000), "2000"),
+        (chain(" OR ", "= 1 AND n * 2 =", 3_000), "1"),
+        (chain(" AND ", "% 7 <>", 10_000), "0"),
+        (format!("n = 1{} - 900", " + 1".repeat(900)), "1"),
+    ];
+    let check = move || {
+        let session = session();
+        for (condition, count) in &conditions {
+            let sql = format!(
+                "SELECT count(*) FROM (SELECT value AS n FROM generate_series(0, 4999)) \
+                 WHERE {condition}"
+            );
+            assert_eq!(rows(&session, &sql, &[]).unwrap(), [*count], "{condition:.60}");
+        }
+        for sql in [chain(" OR ", "=", 10_001), format!("1{}", " + 1".repeat(50_000))] {
+            let error = rows(&session, &format!("SELECT {sql}"), &[]).unwrap_err();
+            assert!(matches!(error, Error::LimitExceeded(_)), "{error}");
+        }
+    };
+    std::thread::Builder::new().stack_size(1 << 20).spawn(check).unwrap().join().unwrap();
+}
+
 #[test]
 fn files_by_name() {
     let directory = tempfile::tempdir().unwrap();

@@ -14,8 +14,9 @@ const FOLDERS: [&str; 16] = [
 ];
 
 /// The folders and files of `src/sql/`, from the bottom.
-const SQL_FOLDERS: [&str; 12] = [
+const SQL_FOLDERS: [&str; 13] = [
     "convert",
+    "stack",
     "walks",
     "types",
     "functions",

@@ -97,7 +97,7 @@ pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
     };
     let session = Session::open(&Store::open(&args.store), &options)?;
     let statements = session.parse(&text)?;
-    let watch = QueryWatch::start(&session, None);
+    let watch = QueryWatch::start(&session, None, context);
     let bench = Bench { session, watch, memory_before: anonymous_bytes() };
     let mut measured = Vec::new();
     for (number, statement) in (1..).zip(&statements) {

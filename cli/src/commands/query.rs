@@ -99,6 +99,7 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     };
     let store = Store::open(&args.store);
     let session = Session::open(&store, &options)?;
+    let watch = QueryWatch::start(&session, args.timeout, context);
     let statements = session.parse(&sql)?;
     if statements.is_empty() && !store.exists()? {
         let what =
@@ -111,7 +112,7 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     let mut runner = Runner {
         args,
         context,
-        watch: QueryWatch::start(&session, args.timeout),
+        watch,
         session,
         parameters,
         format,

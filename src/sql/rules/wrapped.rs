@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
@@ -13,6 +14,8 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::optimizer::{ApplyOrder, OptimizerConfig, OptimizerRule};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
+
+use crate::error::Error;
 
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -73,6 +76,15 @@ where
         + 'static,
 {
     Arc::new(Wrapped { rule, run })
+}
+
+/// Wraps a logical rule so that planning ends before it once a flag is set.
+pub(in crate::sql) fn stoppable(rule: LogicalRule, stopped: &Arc<AtomicBool>) -> LogicalRule {
+    let stopped = Arc::clone(stopped);
+    logical(rule, move |rule, plan, config| match stopped.load(Ordering::Relaxed) {
+        true => Err(Error::Cancelled.into()),
+        false => rule.rewrite(plan, config),
+    })
 }
 
 /// Wraps a physical rule: `run` gets the rule with each plan that the rule would get.

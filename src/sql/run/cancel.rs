@@ -1,46 +1,63 @@
 //! The threads on which a session works, and how to stop it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use futures::future::{Either, select};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
 use crate::error::{Error, IoResult, Result};
+use crate::sql::stack::{WORKER_BYTES, with_levels};
 
 /// The worker threads. Dropping them waits for nothing: a task in the middle of a block ends by
 /// itself.
 #[derive(Debug)]
-pub(crate) struct Workers(Option<Runtime>);
+pub(crate) struct Workers {
+    runtime: Option<Runtime>,
+    /// Levels of the deepest expression so far.
+    levels: AtomicUsize,
+}
 
 impl Workers {
     pub(crate) fn new(threads: usize) -> Result<Self> {
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads.max(1))
             .thread_name("sty-worker")
+            .thread_stack_size(WORKER_BYTES)
             .build()
-            .map(|runtime| Workers(Some(runtime)))
+            .map(|runtime| Workers { runtime: Some(runtime), levels: AtomicUsize::new(0) })
             .with_path("worker threads")
+    }
+
+    /// Tells how many levels deep an expression of what will run may be.
+    pub(crate) fn expect_levels(&self, levels: usize) {
+        self.levels.fetch_max(levels, Ordering::Relaxed);
+    }
+
+    /// Runs `work` on this thread, with the stack that statements need.
+    pub(crate) fn on_stack<T>(&self, work: impl FnOnce() -> T) -> T {
+        with_levels(self.levels.load(Ordering::Relaxed), work)
     }
 
     /// Runs `work` on this thread, and what it spawns on the workers, unless the session is
     /// cancelled first.
     pub(crate) fn run<T>(&self, canceller: &Canceller, work: impl Future<Output = T>) -> Result<T> {
-        let Some(runtime) = &self.0 else { return Err(Error::Cancelled) };
-        runtime.block_on(async {
+        let Some(runtime) = &self.runtime else { return Err(Error::Cancelled) };
+        let work = async {
             let (work, stop) = (std::pin::pin!(work), std::pin::pin!(canceller.cancelled()));
             match select(stop, work).await {
                 Either::Left(_) => Err(Error::Cancelled),
                 Either::Right((done, _)) => Ok(done),
             }
-        })
+        };
+        self.on_stack(|| runtime.block_on(work))
     }
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
     }

@@ -33,6 +33,7 @@ use crate::sql::run::leaf::{leaf_methods, leaf_properties};
 use crate::sql::run::settings::Settings;
 use crate::sql::run::statistics::{StoreOperator, Timed, with_counters};
 use crate::sql::run::table::StoreTable;
+use crate::sql::stack::WORKER_BYTES;
 
 /// What all fragments of a session run with.
 #[derive(Debug)]
@@ -59,6 +60,7 @@ impl Engine {
         let made = ThreadPoolBuilder::new()
             .num_threads(self.threads.max(1))
             .thread_name(|number| format!("sty-query-{number}"))
+            .stack_size(WORKER_BYTES)
             .build()
             .map_err(|error| Error::io("query threads", std::io::Error::other(error)))?;
         Ok(Arc::clone(pool.insert(Arc::new(made))))

@@ -8,6 +8,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
 use futures::StreamExt;
 
 use crate::error::Result;
@@ -92,6 +93,15 @@ impl Iterator for BatchStream {
         };
         self.stream = None;
         item
+    }
+}
+
+impl Drop for BatchStream {
+    /// Deep expressions are dropped by recursion.
+    fn drop(&mut self) {
+        let nothing = Arc::new(EmptyExec::new(Arc::clone(&self.schema)));
+        let (stream, plan) = (self.stream.take(), std::mem::replace(&mut self.plan, nothing));
+        self.workers.on_stack(|| drop((stream, plan)));
     }
 }
 

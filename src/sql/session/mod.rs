@@ -43,7 +43,8 @@ use crate::sql::run::statistics::Timed;
 use crate::sql::run::stream::BatchStream;
 use crate::sql::session::prepared::Prepared;
 use crate::sql::session::statement::{Planned, StatementPlanner};
-use crate::sql::syntax::{dialect, marks, parse, similar};
+use crate::sql::syntax::parse::{self, Parsed};
+use crate::sql::syntax::{dialect, marks, similar};
 use crate::sql::types::decimals::DecimalArithmetic;
 use crate::sql::types::intervals::IntervalArithmetic;
 use crate::sql::types::names::SqlTypes;
@@ -70,7 +71,7 @@ pub struct SessionOptions {
 /// One statement, parsed but not yet planned: statements before it may change what its names mean.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    parsed: datafusion::sql::parser::Statement,
+    parsed: Parsed,
 }
 
 impl Statement {
@@ -79,13 +80,13 @@ impl Statement {
         let sets = |statement: &SqlStatement| {
             matches!(statement, SqlStatement::CreateTable(_) | SqlStatement::Set(_))
         };
-        matches!(&self.parsed, parser::Statement::Statement(statement) if sets(statement))
+        matches!(&self.parsed.statement, parser::Statement::Statement(statement) if sets(statement))
     }
 }
 
 impl std::fmt::Display for Statement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.parsed.fmt(f)
+        self.parsed.statement.fmt(f)
     }
 }
 
@@ -132,7 +133,7 @@ impl Session {
             .with_runtime_env(environment(options, memory)?)
             .with_catalog_list(Arc::new(catalogs))
             .with_analyzer_rules(rules::analyzer_rules())
-            .with_optimizer_rules(rules::logical_rules())
+            .with_optimizer_rules(rules::logical_rules(&canceller.flag()))
             .with_physical_optimizer_rules(rules::physical_rules())
             .with_query_planner(Arc::new(Planner(engine)))
             .with_type_planner(Arc::new(SqlTypes))
@@ -201,13 +202,17 @@ impl Session {
             check_store_exists(store)?;
         }
         self.tables.begin_statement();
+        self.workers.expect_levels(statement.parsed.levels);
         let started = Instant::now();
         let planner = StatementPlanner {
             context: &self.context,
             tables: &self.tables,
             prepared: &self.prepared,
         };
-        match self.workers.run(&self.canceller, planner.plan(&statement.parsed, parameters))?? {
+        match self
+            .workers
+            .run(&self.canceller, planner.plan(&statement.parsed.statement, parameters))??
+        {
             Planned::Answer(plan) => self.start(plan, timed, started),
             Planned::Write(write) => self.write(*write, timed, started),
             Planned::Modify(modify) => self.modify(*modify, timed, started),
@@ -290,6 +295,14 @@ impl Session {
     #[doc(hidden)]
     pub fn take_notes(&self) -> Vec<String> {
         self.tables.take_notes()
+    }
+
+    /// Tells in which directories operators have spilled so far, for a process that ends in the
+    /// middle of a statement.
+    #[doc(hidden)]
+    pub fn spill_directories(&self) -> impl Fn() -> Vec<PathBuf> + Send + 'static {
+        let environment = self.context.runtime_env();
+        move || environment.disk_manager.temp_dir_paths()
     }
 
     /// A handle that stops this session's work from another thread.

@@ -4,6 +4,7 @@
 //! inserted among DataFusion's, or replace the one of a given name.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use crate::sql::plan::semi_joins::each_key_once;
 use crate::sql::rules::decorrelate::Decorrelate;
@@ -24,7 +25,7 @@ use crate::sql::rules::set_operations::CountEqualRows;
 use crate::sql::rules::skipped::skip_idle;
 use crate::sql::rules::top_keys::limit_exact_keys;
 use crate::sql::rules::using::UsingBoth;
-use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, whole_plan};
+use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, stoppable, whole_plan};
 use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, UserCasts};
 use crate::sql::types::integer_means::ExactMeans;
 use crate::sql::types::intervals::Intervals;
@@ -63,8 +64,9 @@ pub(in crate::sql) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync
 }
 
 /// DataFusion's logical rules and ours, without the one that hides count(DISTINCT …) from `lower`,
-/// which applies that rule itself to what it leaves.
-pub(in crate::sql) fn logical_rules() -> Vec<LogicalRule> {
+/// which applies that rule itself to what it leaves. Planning ends before the next one once
+/// `stopped` is set.
+pub(in crate::sql) fn logical_rules(stopped: &Arc<AtomicBool>) -> Vec<LogicalRule> {
     let rules = Optimizer::new().rules.into_iter();
     let rules = rules.map(keep_null_equal_joins).map(keep_above_empty_groups).map(skip_idle);
     let mut rules: Vec<_> = rules.collect();
@@ -83,7 +85,7 @@ pub(in crate::sql) fn logical_rules() -> Vec<LogicalRule> {
     rules.push(each_node("each_key_once", each_key_once));
     // The last one: by now, literals have the type of their column.
     rules.push(each_node("both_zeros", both_zeros));
-    rules
+    rules.into_iter().map(|rule| stoppable(rule, stopped)).collect()
 }
 
 /// DataFusion's physical rules and ours, with filters pushed down by position instead of by name.

@@ -4,13 +4,18 @@
 //! the parser and the planner is listed here, in order.
 
 use datafusion::common::config::Dialect;
+use datafusion::error::DataFusionError;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::dialect::Dialect as Syntax;
+use datafusion::sql::sqlparser::parser::ParserError;
+use datafusion::sql::sqlparser::tokenizer::{TokenWithSpan, Tokenizer};
 
 use crate::error::Result;
+use crate::sql::stack::with_syntax_levels;
 use crate::sql::syntax::placeholders::allow_names;
 use crate::sql::syntax::{
-    dialect, frames, from_first, function_aliases, nesting, order_names, precedence, quantified,
-    repeated, row_values, similar, sql_of, standard, underscores, values,
+    chains, dialect, frames, from_first, function_aliases, nesting, order_names, precedence,
+    quantified, repeated, row_values, similar, sql_of, standard, underscores, values,
 };
 use crate::sql::types::decimals;
 use crate::sql::types::times;
@@ -20,16 +25,35 @@ use crate::sql::types::zones;
 /// the heap.
 const MAX_NESTING: usize = 400;
 
+/// A statement, and how many levels deep an expression of it may become when it is planned.
+#[derive(Clone, Debug)]
+pub(in crate::sql) struct Parsed {
+    pub(in crate::sql) statement: Statement,
+    pub(in crate::sql) levels: usize,
+}
+
 /// Splits a text into statements at `;`.
-pub(in crate::sql) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Statement>> {
+pub(in crate::sql) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Parsed>> {
     let dialect = dialect::from_name(dialect)?;
-    let mut statements = DFParserBuilder::new(sql)
-        .with_dialect(dialect.as_ref())
+    let tokens = Tokenizer::new(dialect.as_ref(), sql).tokenize_with_location();
+    let tokens = tokens.map_err(|error| {
+        DataFusionError::SQL(Box::new(ParserError::TokenizerError(error.to_string())), None)
+    })?;
+    let levels = chains::most_levels(&tokens)?;
+    with_syntax_levels(levels, || corrected(tokens, dialect.as_ref()))
+}
+
+fn corrected(tokens: Vec<TokenWithSpan>, dialect: &dyn Syntax) -> Result<Vec<Parsed>> {
+    let statements = DFParserBuilder::new(tokens)
+        .with_dialect(dialect)
         .with_recursion_limit(MAX_NESTING)
         .build()
         .and_then(|mut parser| parser.parse_statements())?;
-    for statement in &mut statements {
-        if let Some(sql) = sql_of(statement) {
+    let mut parsed = Vec::with_capacity(statements.len());
+    for mut statement in statements {
+        let mut levels = 0;
+        if let Some(sql) = sql_of(&mut statement) {
+            levels = chains::limit(sql)?;
             nesting::check(sql)?;
             from_first::complete(sql);
             values::as_selects(sql);
@@ -48,6 +72,7 @@ pub(in crate::sql) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Stat
             allow_names(sql);
             underscores::check(sql)?;
         }
+        parsed.push(Parsed { statement, levels });
     }
-    Ok(statements.into())
+    Ok(parsed)
 }

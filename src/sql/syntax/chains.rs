@@ -1,0 +1,241 @@
+//! Limits how deep expressions are, and joins the terms of long chains of AND and OR in pairs.
+//!
+//! Where this stands on the road of a query: after parsing, before anything else looks at the
+//! statement. The parser makes a tree of `a OR b OR c …` that is as deep as it has terms, and so is
+//! what DataFusion makes of AND and OR: it compares, copies and drops expressions by recursion, and
+//! asks each level for its type, which takes time that grows with the square of the depth. Here `n`
+//! terms become a tree of log `n` levels with the same order, since both operators are associative
+//! under nulls, too. Whatever else is deep is refused beyond a limit, as in DuckDB.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, Statement, Value, Visitor, VisitorMut,
+};
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use crate::error::{Error, Result};
+use crate::sql::walks::{visit, visit_mut};
+
+/// How deeply expressions may be nested.
+const MAX_DEPTH: usize = 1000;
+
+/// The most terms that AND or OR may join.
+pub(in crate::sql) const MAX_TERMS: usize = 10_000;
+
+/// Shorter chains stay as they are.
+const LONG: usize = 16;
+
+/// The most tokens between two that end an expression. The parser makes trees that are at most as
+/// deep.
+const MAX_TOKENS: usize = 250_000;
+
+/// At most how many levels deep the tree of some tokens is, as the parser makes it.
+pub(in crate::sql) fn most_levels(tokens: &[TokenWithSpan]) -> Result<usize> {
+    let (mut most, mut queries) = (0, 0);
+    // Tokens since an expression began: now, and in each bracket or CASE around.
+    let (mut count, mut around) = (0_usize, Vec::new());
+    for token in tokens {
+        let word = match &token.token {
+            Token::Whitespace(_) => continue,
+            Token::Word(word) => word.keyword,
+            _ => Keyword::NoKeyword,
+        };
+        count += 1;
+        match (&token.token, word) {
+            (Token::LParen | Token::LBracket | Token::LBrace, _) => around.push((count, false)),
+            (_, Keyword::CASE) => around.push((count, true)),
+            (Token::RParen | Token::RBracket | Token::RBrace, _) => {
+                around.truncate(around.iter().rposition(|(_, case)| !case).map_or(0, |at| at + 1));
+                count = around.pop().map_or(count, |(outer, _)| outer);
+                continue;
+            }
+            (_, Keyword::END) => {
+                count = around.pop_if(|(_, case)| *case).map_or(count, |(outer, _)| outer);
+                continue;
+            }
+            (Token::Comma | Token::SemiColon, _)
+            | (_, Keyword::WHEN | Keyword::THEN | Keyword::ELSE) => {}
+            (_, Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT) => {
+                queries += 1;
+                continue;
+            }
+            _ => {
+                most = most.max(count);
+                continue;
+            }
+        }
+        count = 0;
+    }
+    if most.max(queries) > MAX_TOKENS {
+        return Err(Error::LimitExceeded(format!(
+            "a statement has an expression of more than {MAX_TOKENS} words"
+        )));
+    }
+    Ok(most + queries)
+}
+
+/// Joins the terms of long chains in pairs, and refuses what is too deep. Returns how many levels
+/// deep an expression of the statement may become when it is planned.
+pub(in crate::sql) fn limit(statement: &mut Statement) -> Result<usize> {
+    let mut chains = Chains { longest: 0 };
+    let _ = visit_mut(statement, &mut chains);
+    if chains.longest > MAX_TERMS {
+        return Err(Error::LimitExceeded(format!(
+            "{} terms are joined by AND or OR, and at most {MAX_TERMS} may be; \
+             values to compare with can be a list (IN) or rows of a table",
+            chains.longest
+        )));
+    }
+    let mut depth = Depth { now: 0, most: 0 };
+    match visit(statement, &mut depth) {
+        ControlFlow::Continue(()) => Ok(depth.most.max(chains.longest)),
+        ControlFlow::Break(()) => Err(Error::LimitExceeded(format!(
+            "an expression is nested more than {MAX_DEPTH} levels deep; \
+             parts of it can be columns of a subquery"
+        ))),
+    }
+}
+
+struct Chains {
+    /// Terms of the longest chain.
+    longest: usize,
+}
+
+impl VisitorMut for Chains {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::BinaryOp { op: op @ (BinaryOperator::And | BinaryOperator::Or), .. } = expr {
+            let op = op.clone();
+            let count = count_terms(expr, &op);
+            self.longest = self.longest.max(count);
+            if count > LONG {
+                let null = Expr::value(Value::Null);
+                let mut terms = terms(std::mem::replace(expr, null), &op).into_iter();
+                if let Some(joined) = joined(&mut terms, count, &op) {
+                    *expr = joined;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// How many terms a chain has. The parser nests them to the left.
+fn count_terms(mut expr: &Expr, chained: &BinaryOperator) -> usize {
+    let mut count = 1;
+    while let Expr::BinaryOp { left, op, .. } = expr
+        && op == chained
+    {
+        count += 1;
+        expr = left;
+    }
+    count
+}
+
+/// The terms of a chain, in order.
+fn terms(mut expr: Expr, chained: &BinaryOperator) -> Vec<Expr> {
+    let mut terms = Vec::new();
+    loop {
+        match expr {
+            Expr::BinaryOp { left, op, right } if op == *chained => {
+                terms.push(*right);
+                expr = *left;
+            }
+            first => {
+                terms.push(first);
+                terms.reverse();
+                return terms;
+            }
+        }
+    }
+}
+
+/// The next `count` terms as a tree that is as flat as it can be.
+fn joined(
+    terms: &mut impl Iterator<Item = Expr>,
+    count: usize,
+    op: &BinaryOperator,
+) -> Option<Expr> {
+    if count <= 1 {
+        return terms.next();
+    }
+    let left = Box::new(joined(terms, count / 2, op)?);
+    let right = Box::new(joined(terms, count - count / 2, op)?);
+    Some(Expr::BinaryOp { left, op: op.clone(), right })
+}
+
+struct Depth {
+    now: usize,
+    most: usize,
+}
+
+impl Visitor for Depth {
+    type Break = ();
+
+    fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
+        self.now += 1;
+        self.most = self.most.max(self.now);
+        if self.now > MAX_DEPTH { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn post_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
+        self.now -= 1;
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::common::config::Dialect;
+
+    use super::*;
+    use crate::sql::syntax::{parse, sql_of};
+
+    fn limited(sql: &str) -> Result<(String, usize)> {
+        let mut statements = parse::statements(sql, Dialect::Generic)?;
+        let parsed = statements.first_mut().unwrap();
+        Ok((sql_of(&mut parsed.statement).unwrap().to_string(), parsed.levels))
+    }
+
+    fn chain(word: &str, terms: usize) -> String {
+        let terms: Vec<String> = (0..terms).map(|at| format!("a = {at}")).collect();
+        format!("SELECT {}", terms.join(word))
+    }
+
+    #[test]
+    fn chains_keep_their_terms_in_order() {
+        for word in [" AND ", " OR "] {
+            for terms in [2, 16, 17, 100, 1000] {
+                let sql = chain(word, terms);
+                assert_eq!(limited(&sql).unwrap(), (sql, terms.max(2)));
+            }
+        }
+        let mixed = format!("{} AND ({})", chain(" AND ", 40), &chain(" OR ", 50)[7..]);
+        assert_eq!(limited(&mixed).unwrap(), (mixed, 50));
+    }
+
+    #[test]
+    fn what_is_too_deep_is_refused() {
+        let plus = |levels: usize| format!("SELECT 1{}", " + 1".repeat(levels));
+        assert_eq!(limited(&plus(900)).unwrap(), (plus(900), 901));
+        for sql in [
+            plus(1000),
+            plus(20_000),
+            format!("SELECT x{}", "::int".repeat(10_000)),
+            format!("SELECT x{}", " IS NULL".repeat(10_000)),
+            chain(" OR ", 10_001),
+            // A text that is too long for any stack.
+            plus(1_000_000),
+        ] {
+            let error = limited(&sql).unwrap_err();
+            assert!(matches!(error, Error::LimitExceeded(_)), "{error}");
+        }
+        // Long, but not deep.
+        let rows = vec!["(1, -2.5, 'a' || 'b')"; 20_000].join(", ");
+        let insert = format!("INSERT INTO t VALUES {rows}");
+        assert_eq!(limited(&insert).unwrap().1, 3);
+    }
+}
