@@ -2,8 +2,12 @@
 //! what a partition of groups has. Operators above pay for each batch, and for each buffer of its
 //! texts.
 
-use arrow_array::{Array, RecordBatch, RecordBatchOptions};
-use arrow_schema::{ArrowError, SchemaRef};
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::ByteViewType;
+use arrow_array::{Array, ArrayRef, GenericByteViewArray, RecordBatch, RecordBatchOptions};
+use arrow_schema::{ArrowError, DataType, SchemaRef};
 use arrow_select::coalesce::BatchCoalescer;
 
 use crate::error::{Error, Result};
@@ -12,29 +16,87 @@ use crate::query::slice::SLICE_ROWS;
 /// Batches of more rows than this are passed on without being copied.
 const MAX_COPIED: usize = SLICE_ROWS / 2 - 1;
 
-/// Collects small batches into batches of the size of a slice.
-pub(in crate::sql) fn coalescer(schema: &SchemaRef) -> BatchCoalescer {
-    BatchCoalescer::new(schema.clone(), SLICE_ROWS)
-        .with_biggest_coalesce_batch_size(Some(MAX_COPIED))
+/// Texts of a batch that was put together have at most this many buffers.
+const MAX_BUFFERS: usize = 8;
+
+/// Collects small batches into batches of the size of a slice. The buffers of these are not much
+/// larger than their rows: operators above count them by their capacity.
+pub(in crate::sql) struct Coalescer {
+    held: BatchCoalescer,
+    /// What can go.
+    ready: Vec<RecordBatch>,
 }
 
-/// Adds a batch. What was held comes out before a large batch, which is not copied then.
-pub(in crate::sql) fn push(coalescer: &mut BatchCoalescer, batch: RecordBatch) -> Result<()> {
-    if batch.num_rows() > MAX_COPIED {
-        coalescer.finish_buffered_batch().map_err(too_large)?;
+impl Coalescer {
+    pub(in crate::sql) fn new(schema: &SchemaRef) -> Self {
+        Coalescer { held: BatchCoalescer::new(schema.clone(), SLICE_ROWS), ready: Vec::new() }
     }
-    coalescer.push_batch(batch).map_err(too_large)
+
+    /// Adds a batch, and gives out what can go. What was held comes out before a large batch.
+    pub(in crate::sql) fn push(&mut self, batch: RecordBatch) -> Result<Vec<RecordBatch>> {
+        if batch.num_rows() > MAX_COPIED {
+            self.flush()?;
+            self.ready.push(batch);
+        } else {
+            // The coalescer copies sparse texts into buffers of up to a megabyte, and begins a new
+            // one after each batch with dense texts.
+            self.held.push_batch(compact(batch, usize::MAX)?).map_err(too_large)?;
+            self.take_completed()?;
+        }
+        Ok(std::mem::take(&mut self.ready))
+    }
+
+    /// Gives out what is still held.
+    pub(in crate::sql) fn finish(&mut self) -> Result<Vec<RecordBatch>> {
+        self.flush()?;
+        Ok(std::mem::take(&mut self.ready))
+    }
+
+    fn flush(&mut self) -> Result<()> {
+        self.held.finish_buffered_batch().map_err(too_large)?;
+        self.take_completed()
+    }
+
+    fn take_completed(&mut self) -> Result<()> {
+        while let Some(batch) = self.held.next_completed_batch() {
+            let mut batch = compact(batch, MAX_BUFFERS)?;
+            if batch.num_rows() < SLICE_ROWS {
+                let (schema, mut columns, rows) = batch.into_parts();
+                columns.iter_mut().for_each(Array::shrink_to_fit);
+                batch = of_columns(schema, columns, rows)?;
+            }
+            self.ready.push(batch);
+        }
+        Ok(())
+    }
 }
 
-/// What is still held. Its buffers are no larger than its rows: operators above count them by their
-/// capacity, and a selective filter leaves a few rows of each block.
-pub(in crate::sql) fn finish(coalescer: &mut BatchCoalescer) -> Result<Option<RecordBatch>> {
-    coalescer.finish_buffered_batch().map_err(too_large)?;
-    let Some(batch) = coalescer.next_completed_batch() else { return Ok(None) };
+/// The same rows in buffers of which texts use at least half, at most `most` for a column.
+fn compact(batch: RecordBatch, most: usize) -> Result<RecordBatch> {
     let (schema, mut columns, rows) = batch.into_parts();
-    columns.iter_mut().for_each(Array::shrink_to_fit);
+    for column in &mut columns {
+        let copied = match column.data_type() {
+            DataType::Utf8View => copied(column.as_string_view(), most),
+            DataType::BinaryView => copied(column.as_binary_view(), most),
+            _ => None,
+        };
+        if let Some(copied) = copied {
+            *column = copied;
+        }
+    }
+    of_columns(schema, columns, rows)
+}
+
+fn of_columns(schema: SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(schema, columns, &options).map(Some).map_err(too_large)
+    RecordBatch::try_new_with_options(schema, columns, &options).map_err(too_large)
+}
+
+/// The texts in buffers of their own, if those that they have are too large or too many.
+fn copied<T: ByteViewType>(texts: &GenericByteViewArray<T>, most: usize) -> Option<ArrayRef> {
+    let held: usize = texts.data_buffers().iter().map(|buffer| buffer.capacity()).sum();
+    let wasteful = held > 2 * texts.total_buffer_bytes_used();
+    (wasteful || texts.data_buffers().len() > most).then(|| Arc::new(texts.gc()) as ArrayRef)
 }
 
 /// The error of a batch whose texts do not fit together.
@@ -44,11 +106,8 @@ fn too_large(error: ArrowError) -> Error {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use arrow_array::cast::AsArray;
     use arrow_array::types::Int64Type;
-    use arrow_array::{ArrayRef, Int64Array};
+    use arrow_array::{Int64Array, StringViewArray};
 
     use super::*;
 
@@ -59,24 +118,50 @@ mod tests {
             let values: ArrayRef = Arc::new(values.collect::<Int64Array>());
             RecordBatch::try_from_iter([("x", values)]).unwrap()
         };
-        let (mut coalescer, mut next) = (coalescer(&batch(0..0).schema()), 0);
+        let (mut coalescer, mut next) = (Coalescer::new(&batch(0..0).schema()), 0);
         let (mut all, mut out) = (Vec::new(), Vec::new());
         for rows in sizes {
-            push(&mut coalescer, batch(next..next + rows as i64)).unwrap();
+            out.extend(coalescer.push(batch(next..next + rows as i64)).unwrap());
             next += rows as i64;
-            while let Some(full) = coalescer.next_completed_batch() {
-                out.push(full);
-            }
         }
-        let last = finish(&mut coalescer).unwrap().unwrap();
-        assert!(last.get_array_memory_size() < 1024);
-        out.push(last);
+        let last = coalescer.finish().unwrap();
+        assert!(last[0].get_array_memory_size() < 1024);
+        out.extend(last);
         for batch in &out {
             all.extend_from_slice(batch.column(0).as_primitive::<Int64Type>().values());
         }
         let sizes: Vec<usize> = out.iter().map(RecordBatch::num_rows).collect();
         assert_eq!(sizes, [6, MAX_COPIED + 1, 7, SLICE_ROWS - 8, 4]);
         assert_eq!(all, (0..next).collect::<Vec<_>>());
-        assert!(finish(&mut coalescer).unwrap().is_none());
+        assert!(coalescer.finish().unwrap().is_empty());
+    }
+
+    /// Of all batches, some have texts that use their buffers and some have few of many.
+    #[test]
+    fn texts_take_the_memory_that_they_need() {
+        let texts = |rows: usize| -> StringViewArray {
+            (0..rows).map(|at| Some(format!("a text of row {at} that is not short"))).collect()
+        };
+        let (dense, all) = (texts(50), texts(100_000));
+        let mut coalescer = {
+            let one: ArrayRef = Arc::new(dense.clone());
+            Coalescer::new(&RecordBatch::try_from_iter([("x", one)]).unwrap().schema())
+        };
+        let (mut out, mut rows) = (Vec::new(), 0);
+        for at in 0..1000 {
+            let sparse: ArrayRef = Arc::new(all.slice(at * 60, 10));
+            for column in [Arc::new(dense.clone()) as ArrayRef, sparse] {
+                rows += column.len();
+                let batch = RecordBatch::try_from_iter([("x", column)]).unwrap();
+                out.extend(coalescer.push(batch).unwrap());
+            }
+        }
+        out.extend(coalescer.finish().unwrap());
+        assert_eq!(out.iter().map(RecordBatch::num_rows).sum::<usize>(), rows);
+        let memory: usize = out.iter().map(RecordBatch::get_array_memory_size).sum();
+        assert!(memory < rows * 100, "{memory} bytes for {rows} rows");
+        let first = out[0].column(0).as_string_view();
+        assert_eq!(first.value(0), "a text of row 0 that is not short");
+        assert_eq!(first.value(120), "a text of row 60 that is not short");
     }
 }

@@ -27,7 +27,7 @@ use crate::expr::Expression;
 use crate::query::slice::SLICE_ROWS;
 use crate::query::{self, Condition, Fragment, OrderBy, Recorder, run};
 use crate::sql::run::cancel::Canceller;
-use crate::sql::run::coalesce;
+use crate::sql::run::coalesce::Coalescer;
 use crate::sql::run::generate::{Output, generate};
 use crate::sql::run::leaf::{leaf_methods, leaf_properties};
 use crate::sql::run::settings::Settings;
@@ -236,11 +236,10 @@ impl Execution {
             let _timer = self.baseline.elapsed_compute().timer();
             run::run(&self.fragment, self.table.snapshot(), &context)?
         };
-        let mut coalescer = coalesce::coalescer(&self.fragment.schema);
+        let mut coalescer = Coalescer::new(&self.fragment.schema);
         loop {
             for batch in std::mem::take(&mut answer.batches) {
-                coalesce::push(&mut coalescer, self.checked(batch)?)?;
-                while let Some(full) = coalescer.next_completed_batch() {
+                for full in coalescer.push(self.checked(batch)?)? {
                     self.out(&full, &output).await;
                 }
             }
@@ -250,7 +249,7 @@ impl Execution {
             }
             drop(timer);
         }
-        if let Some(last) = coalesce::finish(&mut coalescer)? {
+        for last in coalescer.finish()? {
             self.out(&last, &output).await;
         }
         Ok(())

@@ -17,7 +17,7 @@ use crate::query::open::{BlockRef, OpenBlock};
 use crate::query::slice::{SLICE_ROWS, Slice};
 use crate::query::stats::Tally;
 use crate::query::walk::FilteredBlock;
-use crate::sql::run::coalesce;
+use crate::sql::run::coalesce::Coalescer;
 use crate::sql::run::generate::Output;
 
 /// What the partitions share.
@@ -85,7 +85,7 @@ impl Worker {
         filtered.block.count_read(&mut counted.tally.counters);
         counted.tally.counters.scan.time = counted.tally.clock.lap();
         let (mut left, mut step) = (0..filtered.block.rows, SLICE_ROWS);
-        let mut coalescer = coalesce::coalescer(&self.scan.schema);
+        let mut coalescer = Coalescer::new(&self.scan.schema);
         let mut mask = MaskBuilder::default();
         while !left.is_empty() && !self.is_satisfied() {
             let (rows, others) = self.scan.order.cut(&left, step);
@@ -111,13 +111,12 @@ impl Worker {
             counted.tally.counters.output.rows_in += passed;
             counted.tally.counters.output.rows_out += passed;
             counted.tally.counters.output.time += counted.tally.clock.lap();
-            coalesce::push(&mut coalescer, batch)?;
-            while let Some(full) = coalescer.next_completed_batch() {
+            for full in coalescer.push(batch)? {
                 self.emit(full, output).await;
             }
         }
         filtered.note_passed();
-        if let Some(last) = coalesce::finish(&mut coalescer)? {
+        for last in coalescer.finish()? {
             self.emit(last, output).await;
         }
         Ok(())
