@@ -59,7 +59,7 @@
 //! - **Read without SQL**: [`blocks`] lists the blocks of a snapshot, [`read_block`] decodes one,
 //!   on any thread.
 //! - **Maintain**: [`compact`] merges segments and sorts them anew, [`alter`] changes columns,
-//!   [`drop_partitions`] removes partitions, [`verify`] checks every checksum.
+//!   [`drop_partitions`] removes partitions, [`verify`] checks every byte and every claim.
 //!
 //! Everything fails with [`Error`], whose kinds tell damaged files from wrong input.
 //!
@@ -144,9 +144,11 @@ pub use sql::{
 // Rows out without SQL, and maintenance.
 pub use maintain::{Alteration, CompactOptions, CompactReport, Partition};
 pub use maintain::{BlockPlace, blocks, read_block};
+pub use maintain::{Damage, VerifyOptions, VerifyReport, skip_damaged, verify, verify_with};
+pub use maintain::{Lost, RepairOptions, RepairReport, repair};
 pub use maintain::{alter, compact, drop_partitions, partitions};
 pub use manifest::WriteVolume;
-pub use store::{Commit, VerifyReport, verify::verify};
+pub use store::Commit;
 
 #[cfg(target_endian = "big")]
 compile_error!(

@@ -8,7 +8,7 @@ use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::commands::{
     alter, bench, compact, completions, drop_partition, export, gc, ingest, inspect, manifest,
-    partitions, query, schema, tables, verify,
+    partitions, query, repair, schema, tables, verify,
 };
 #[cfg(feature = "gen")]
 use crate::commands::{demo, r#gen};
@@ -68,6 +68,7 @@ pub(crate) enum Command {
     Bench(bench::BenchArgs),
     Inspect(inspect::InspectArgs),
     Verify(verify::VerifyArgs),
+    Repair(repair::RepairArgs),
     #[cfg(feature = "gen")]
     Demo(demo::DemoArgs),
     #[cfg(feature = "gen")]
@@ -92,6 +93,7 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Bench(args) => bench::run(&args, context),
         Command::Inspect(args) => inspect::run(&args, context),
         Command::Verify(args) => verify::run(&args, context),
+        Command::Repair(args) => repair::run(&args, context),
         #[cfg(feature = "gen")]
         Command::Demo(args) => demo::run(&args, context),
         #[cfg(feature = "gen")]

@@ -11,7 +11,7 @@ use std::ops::Range;
 
 use arrow_buffer::BooleanBuffer;
 
-use super::{Buffer, Compression, Cuts, Encoding, Ints, Options, Sink, Source, ints};
+use super::{Buffer, Compression, Cuts, Encoding, Ints, Options, Sink, Source, ints, run_length};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
@@ -152,10 +152,10 @@ impl<'a> Bools<'a> {
         match self {
             Bools::Constant { value: true, .. } => Ok(BooleanBuffer::new_set(rows.len())),
             Bools::Constant { value: false, .. } => Ok(BooleanBuffer::new_unset(rows.len())),
-            Bools::Runs { first, ends, decoded, .. } => {
+            Bools::Runs { rows: all, first, ends, decoded } => {
                 let len = rows.len();
                 let mut words = vec![u64::MAX; len.div_ceil(64)];
-                each_run(*first, decoded_ends(ends, decoded)?, rows, |run, value| {
+                each_run(*first, decoded_ends(*all, ends, decoded)?, rows, |run, value| {
                     if !value {
                         clear(&mut words, run);
                     }
@@ -180,8 +180,8 @@ impl<'a> Bools<'a> {
         match self {
             Bools::Constant { value: true, .. } => {}
             Bools::Constant { value: false, .. } => found(0..rows.len()),
-            Bools::Runs { first, ends, decoded, .. } => {
-                each_run(*first, decoded_ends(ends, decoded)?, rows, |run, value| {
+            Bools::Runs { rows: all, first, ends, decoded } => {
+                each_run(*first, decoded_ends(*all, ends, decoded)?, rows, |run, value| {
                     if !value {
                         found(run);
                     }
@@ -209,9 +209,9 @@ impl<'a> Bools<'a> {
         ints::check_range(&(row..row.saturating_add(1)), self.rows())?;
         match self {
             Bools::Constant { value, .. } => Ok(*value),
-            Bools::Runs { first, ends, decoded, .. } => {
+            Bools::Runs { rows: all, first, ends, decoded } => {
                 let before =
-                    decoded_ends(ends, decoded)?.partition_point(|end| *end as usize <= row);
+                    decoded_ends(*all, ends, decoded)?.partition_point(|end| *end as usize <= row);
                 Ok(*first ^ (before % 2 == 1))
             }
             Bools::Bitmap { bits, .. } => {
@@ -240,10 +240,15 @@ fn flag(source: &mut Source<'_>) -> Result<bool> {
     }
 }
 
-fn decoded_ends<'c>(ends: &Ints<'_, u32>, decoded: &'c OnceCell<Vec<u32>>) -> Result<&'c [u32]> {
+fn decoded_ends<'c>(
+    rows: usize,
+    ends: &Ints<'_, u32>,
+    decoded: &'c OnceCell<Vec<u32>>,
+) -> Result<&'c [u32]> {
     if decoded.get().is_none() {
         let mut all = Vec::new();
         ends.decode(0..ends.rows(), &mut all)?;
+        run_length::check_ends(&all, rows)?;
         let _ = decoded.set(all);
     }
     Ok(decoded.get().map_or(&[], Vec::as_slice))

@@ -186,6 +186,12 @@ impl<'a, W: Word> Exceptions<'a, W> {
             let (mut at, mut value) = (Vec::new(), Vec::new());
             positions.decode(0..positions.rows(), &mut at)?;
             values.decode(0..values.rows(), &mut value)?;
+            let rises =
+                at.iter().zip(at.iter().skip(1)).fold(true, |rises, (a, b)| rises & (a < b));
+            if !rises || at.last().is_some_and(|last| *last as usize >= self.rows) {
+                let what = "positions of exceptions are not ascending rows of their block";
+                return Err(Error::corrupt(0, what));
+            }
             let _ = self.decoded.set((at, value));
         }
         Ok(self.decoded.get().map_or((&[], &[]), |(positions, values)| (positions, values)))

@@ -54,6 +54,16 @@ fn check(lengths: &[u32], total: u64, bytes: &Range<usize>) -> Result<()> {
     Ok(())
 }
 
+/// Refuses bytes before those of the first vector.
+fn check_first(start: Option<u32>) -> Result<()> {
+    match start {
+        None | Some(0) => Ok(()),
+        Some(start) => {
+            Err(Error::corrupt(0, format!("the first vector of strings starts at byte {start}")))
+        }
+    }
+}
+
 /// Appends the lengths of `values`, and `data`, in which vector `i` starts at `starts[i]`.
 pub(super) fn encode(
     values: &[&[u8]],
@@ -94,6 +104,7 @@ impl<'a> Ragged<'a> {
         self.lengths.decode(rows.clone(), &mut lengths)?;
         let mut starts = Vec::with_capacity(self.starts.rows());
         self.starts.decode(0..self.starts.rows(), &mut starts)?;
+        check_first(starts.first().copied())?;
         for (lengths, vector) in lengths.chunks(VECTOR).zip(rows.start / VECTOR..) {
             let last_row = vector * VECTOR + lengths.len();
             let start = starts.get(vector).map_or(0, |&s| s as usize);
@@ -119,6 +130,9 @@ impl<'a> Ragged<'a> {
         let end: u64 = lengths.iter().map(|&l| u64::from(l)).sum();
         let start = end - lengths.last().map_or(0, |&l| u64::from(l));
         let first = self.starts.get(vector)? as usize;
+        if vector == 0 {
+            check_first(Some(first as u32))?;
+        }
         let behind = if vector + 1 < self.starts.rows() {
             self.starts.get(vector + 1)? as usize
         } else {

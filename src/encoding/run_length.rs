@@ -31,6 +31,15 @@ pub(super) fn encode<W: Word>(values: &[W], signed: bool, scope: Scope, sink: &m
     choose::encode(&runs, signed, scope, sink);
 }
 
+/// Refuses an empty first run, and runs that do not end with the rows.
+pub(super) fn check_ends(ends: &[u32], rows: usize) -> Result<()> {
+    let last = ends.last().map_or(0, |end| *end as usize);
+    match ends.first() != Some(&0) && last == rows {
+        true => Ok(()),
+        false => Err(Error::corrupt(0, format!("runs end at row {last} of {rows}, or are empty"))),
+    }
+}
+
 /// A stream of runs.
 #[derive(Debug)]
 pub struct RunLength<'a, W: Word> {
@@ -62,13 +71,14 @@ impl<'a, W: Word> RunLength<'a, W> {
         (&self.ends, &self.values)
     }
 
-    /// All run ends and run values. The ends are not validated: callers must check that they are
-    /// ascending.
+    /// All run ends and run values. Of the ends, only the first and the last were checked: callers
+    /// must check that they are ascending.
     pub fn runs(&self) -> Result<(&[u32], &[W])> {
         if self.decoded.get().is_none() {
             let (mut ends, mut values) = (Vec::new(), Vec::new());
             self.ends.decode(0..self.ends.rows(), &mut ends)?;
             self.values.decode(0..self.values.rows(), &mut values)?;
+            check_ends(&ends, self.rows)?;
             let _ = self.decoded.set((ends, values));
         }
         Ok(self.decoded.get().map_or((&[], &[]), |(ends, values)| (ends, values)))

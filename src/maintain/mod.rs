@@ -1,5 +1,5 @@
-//! Operations on a stored table: compaction, deletion, update, changes of columns, partitions; and
-//! reading a whole table for exports.
+//! Operations on a stored table: compaction, deletion, update, changes of columns, partitions;
+//! reading a whole table for exports; verification, and repair.
 //!
 //! These stand beside the two roads. Each operation that changes something takes the writer's lock
 //! and commits. Compaction and changes of rows write new segments beside the old ones and commit
@@ -11,12 +11,16 @@ pub(crate) mod compact; // merges small and overlapping segments
 pub(crate) mod modify; // deletes or updates rows by a condition
 pub(crate) mod read; // reads a whole table, block by block
 pub(crate) mod partitions; // lists and drops partitions
+pub(crate) mod repair; // restores what can be restored of a damaged table
+pub(crate) mod verify; // compares everything stored with the values
 
 pub use alter::{Alteration, alter};
 pub use compact::{CompactOptions, CompactReport, compact};
 pub(crate) use modify::{Modification, ModifyOptions, modify};
 pub use partitions::{Partition, drop_partitions, partitions};
 pub use read::{BlockPlace, blocks, read_block};
+pub use repair::{Lost, RepairOptions, RepairReport, repair};
+pub use verify::{Damage, VerifyOptions, VerifyReport, skip_damaged, verify, verify_with};
 
 #[cfg(test)]
 mod tests;

@@ -17,7 +17,7 @@ use crate::ingest::rewrite::decode;
 use crate::ingest::sources::Input;
 use crate::model::{ColumnId, Schema};
 use crate::query::Condition;
-use crate::store::{Snapshot, Store, Table, TableOptions, verify};
+use crate::store::{Snapshot, Store, Table, TableOptions};
 
 /// Rows of a full segment.
 const FULL: usize = 4096;
@@ -83,7 +83,7 @@ fn read(snapshot: &Snapshot) -> Vec<Row> {
             );
         }
     }
-    assert!(verify::verify(snapshot).problems.is_empty());
+    assert!(super::verify(snapshot).problems.is_empty());
     rows
 }
 

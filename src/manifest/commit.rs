@@ -348,7 +348,7 @@ pub(crate) fn sources(disk: &dyn Disk, dir: &TableDir, root: &Root) -> Result<Ve
 }
 
 /// The entries of a file of the ledger.
-fn read_ledger(
+pub(crate) fn read_ledger(
     disk: &dyn Disk,
     dir: &TableDir,
     reference: &LedgerRef,

@@ -24,7 +24,7 @@ pub struct TableDir {
 
 /// The kind of a file, by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FileKind {
+pub(crate) enum FileKind {
     Root(u64),
     Chunk(Id),
     Ledger(Id),
@@ -105,6 +105,11 @@ impl TableDir {
         if partition.is_empty() { self.data() } else { self.data().join(partition) }
     }
 
+    /// The directory of what a repair took out of the table.
+    pub fn damaged(&self) -> PathBuf {
+        self.path.join("damaged")
+    }
+
     /// A segment file.
     pub fn data_file(&self, partition: &str, id: &Id) -> PathBuf {
         self.partition(partition).join(format!("{}{DATA}", Uuid::from_bytes(*id)))
@@ -116,7 +121,7 @@ pub(crate) fn new_id() -> Id {
     Uuid::now_v7().into_bytes()
 }
 
-pub(super) fn file_kind(name: &str) -> FileKind {
+pub(crate) fn file_kind(name: &str) -> FileKind {
     let id = |stem: &str| {
         Uuid::try_parse(stem).ok().filter(|id| id.to_string() == stem).map(Uuid::into_bytes)
     };

@@ -22,13 +22,15 @@ pub(crate) mod footer;
 pub(crate) mod reader;
 pub(crate) mod record;
 pub(crate) mod scaled;
+mod tally;
 #[cfg(test)]
 mod tests;
-mod verify;
+pub(crate) mod verify;
 pub(crate) mod writer;
 
 pub use footer::Footer;
 pub use reader::{Column, Segment};
 pub use record::{BlockPlace, ColumnRecord};
+pub(crate) use tally::contradictions;
 pub use writer::EncodedSegment;
 pub(crate) use writer::SegmentInput;

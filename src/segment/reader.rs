@@ -23,7 +23,7 @@ use crate::limits;
 use crate::model::{ColumnId, DataType};
 
 /// The block number in the identity of a column record; see [`placed_crc`].
-pub(super) const RECORD: u32 = u32::MAX;
+pub(crate) const RECORD: u32 = u32::MAX;
 /// The block number in the identity of a dictionary's block; see [`placed_crc`].
 pub(super) const DICTIONARY: u32 = u32::MAX - 1;
 
@@ -131,7 +131,7 @@ impl Segment {
     }
 
     /// Prefetches the whole segment, without waiting.
-    pub(super) fn prefetch_all(&self) {
+    pub(crate) fn prefetch_all(&self) {
         self.bytes.prefetch(0..self.bytes.len);
     }
 
@@ -174,11 +174,21 @@ impl Segment {
         if let Some(column) = slot.get() {
             return Ok(Some(column.clone()));
         }
-        let column = Arc::new(self.load(entry).map_err(|e| self.bytes.locate(e, entry.offset))?);
+        let column = Arc::new(self.load(entry)?);
         Ok(Some(slot.get_or_init(|| column).clone()))
     }
 
+    /// A column that is not kept, and nor is its dictionary once it is dropped.
+    pub(super) fn load_column(&self, id: ColumnId) -> Result<Option<Column>> {
+        let found = self.footer.columns.iter().find(|entry| entry.column == id);
+        found.map(|entry| self.load(entry)).transpose()
+    }
+
     fn load(&self, entry: &DirectoryEntry) -> Result<Column> {
+        self.parse_record(entry).map_err(|error| self.bytes.locate(error, entry.offset))
+    }
+
+    fn parse_record(&self, entry: &DirectoryEntry) -> Result<Column> {
         let all = self.bytes.as_slice()?;
         if (entry.offset as usize).saturating_add(END_BYTES) < all.len() {
             self.bytes.prefetch(

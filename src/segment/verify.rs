@@ -1,38 +1,300 @@
-//! Verifies a segment: its checksums, and properties of its values that checksums do not cover, in
-//! case a writer was faulty or malicious.
+//! Verifies a segment: its checksums, and what is said of its values, which checksums do not cover,
+//! in case a writer was faulty or malicious.
+//!
+//! A column is read block by block and a few vectors at a time, and nothing of it is kept, so that
+//! as many columns are checked at once as there are threads. A check goes on after what it finds.
+
+use std::ops::Range;
 
 use arrow_array::{Array, ArrayRef};
 
 use super::Segment;
 use super::dictionary;
 use super::reader::Column;
-use crate::block::{self, Piece, Stream, Values};
+use super::tally::{CodeTally, Tally, contradictions};
+use crate::block::{Stats, Stream};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
-use crate::model::DataType;
+use crate::model::{ColumnId, DataType, Scalar};
 
 /// Rows decoded at a time; repetitive text is much larger decoded than stored.
 const SLICE_ROWS: usize = 8 * VECTOR;
 
+/// Something wrong with a column of a segment.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// The rows concerned, counted from the segment's first.
+    pub(crate) rows: Range<u64>,
+    /// Whether values of these rows cannot be read. Otherwise they can, and something that is said
+    /// of them is false.
+    pub(crate) unreadable: bool,
+    /// What is wrong, with the file and the byte in it.
+    pub(crate) error: Error,
+}
+
+/// A column that was checked.
+#[derive(Debug, Default)]
+pub(crate) struct CheckedColumn {
+    /// The type that its record says; `None` without a readable record.
+    pub(crate) data_type: Option<DataType>,
+    /// What its values are, unless some cannot be read.
+    pub(crate) truth: Option<Stats>,
+    /// Everything that is wrong.
+    pub(crate) faults: Vec<Fault>,
+}
+
 impl Segment {
     /// Verifies every checksum, decodes every value, and checks that values are in the range of
-    /// their type and that dictionaries have the properties that readers rely on. Returns the bytes
-    /// read.
+    /// their type, that statistics are true, and that dictionaries have the properties that readers
+    /// rely on. Returns the bytes read, or the first thing that is wrong.
     pub fn verify(&self) -> Result<u64> {
         self.prefetch_all();
         for entry in &self.footer().columns {
-            let Some(column) = self.column(entry.column)? else { continue };
-            check_dictionary(&column)?;
-            for b in 0..column.blocks() {
-                check_block(&column, b)?;
+            if let Some(fault) = self.check_column(entry.column, None).faults.into_iter().next() {
+                return Err(fault.error);
             }
-            check_all_used(&column)?;
         }
         Ok(self.stored_bytes())
     }
+
+    /// Checks a column. `also` is what a manifest says of it: distinct values are counted if their
+    /// number there does not follow from what the segment says.
+    pub(crate) fn check_column(&self, id: ColumnId, also: Option<&Stats>) -> CheckedColumn {
+        let mut checked = CheckedColumn::default();
+        let column = match self.load_column(id) {
+            Ok(Some(column)) => column,
+            Ok(None) => return checked,
+            Err(error) => {
+                checked.faults.push(Fault { rows: 0..self.rows(), unreadable: true, error });
+                return checked;
+            }
+        };
+        checked.data_type = Some(column.data_type().clone());
+        let check = ColumnCheck { segment: self, column: &column, id, faults: Vec::new() };
+        (checked.truth, checked.faults) = check.run(also);
+        checked
+    }
 }
 
-fn check_block(column: &Column, b: usize) -> Result<()> {
+/// A column that is being checked.
+struct ColumnCheck<'a> {
+    segment: &'a Segment,
+    column: &'a Column,
+    id: ColumnId,
+    faults: Vec<Fault>,
+}
+
+impl ColumnCheck<'_> {
+    fn run(mut self, also: Option<&Stats>) -> (Option<Stats>, Vec<Fault>) {
+        let truth = match self.column.record().dictionary {
+            Some(_) => self.coded(),
+            None => self.plain(also),
+        };
+        if let Some(truth) = &truth {
+            self.compare(self.column.stats(), truth, None);
+        }
+        (truth, self.faults)
+    }
+
+    fn all_rows(&self) -> Range<u64> {
+        0..self.segment.rows()
+    }
+
+    fn fault(&mut self, rows: Range<u64>, unreadable: bool, error: Error) {
+        self.faults.push(Fault { rows, unreadable, error });
+    }
+
+    /// Something false that stands at `offset` of the segment.
+    fn lie(&mut self, rows: Range<u64>, offset: u64, what: impl Into<String>) {
+        let error = self.column.locate(Error::corrupt(0, what), offset);
+        self.fault(rows, false, error);
+    }
+
+    /// Names what statistics of a block, or of the segment, say that is not so.
+    fn compare(&mut self, claimed: &Stats, truth: &Stats, block: Option<usize>) {
+        let wrong = contradictions(claimed, truth, self.column.data_type());
+        let footer = self.segment.footer().columns.iter().find(|entry| entry.column == self.id);
+        let offset = footer.map_or(0, |entry| entry.offset);
+        let (rows, of) = match block {
+            Some(b) => (self.segment.block_range(b), format!("block {b}")),
+            None => (self.all_rows(), "the segment".to_owned()),
+        };
+        for what in wrong {
+            self.lie(rows.clone(), offset, format!("statistics of {of} are false: {what}"));
+        }
+    }
+
+    /// Checks a column without a dictionary; returns what its values are if all can be read.
+    fn plain(&mut self, also: Option<&Stats>) -> Option<Stats> {
+        let mut whole = Some(Tally::new(to_count(self.column, also)));
+        for b in 0..self.column.blocks() {
+            let claimed = self.column.block_stats(b)?;
+            let mut tally = Tally::new(claims_fewer(claimed).then_some(claimed.distinct).flatten());
+            let mut slices = |values: &ArrayRef| {
+                if let Some(whole) = &mut whole {
+                    whole.add(values, self.column.data_type())?;
+                }
+                tally.add(values, self.column.data_type())
+            };
+            if let Err(error) = each_slice(self.column, b, &mut slices) {
+                whole = None;
+                self.fault(self.segment.block_range(b), true, error);
+                continue;
+            }
+            let truth = tally.finish();
+            self.check_range(&truth, b);
+            if self.column.blocks() > 1 {
+                self.compare(&claimed.clone(), &truth, Some(b));
+            }
+        }
+        whole.map(Tally::finish)
+    }
+
+    /// Names values outside the bounds of their type.
+    fn check_range(&mut self, truth: &Stats, b: usize) {
+        let Some((least, greatest)) = self.column.data_type().bounds() else { return };
+        let bounds = [&truth.min, &truth.max].into_iter().flatten();
+        let outside = bounds.filter_map(|bound| match bound.value {
+            Scalar::Int(value) if !(least..=greatest).contains(&value) => Some(value),
+            _ => None,
+        });
+        if let Some(value) = outside.max() {
+            let what = format!("{value} is not a value of type {}", self.column.data_type());
+            let offset = self.column.record().blocks.get(b).map_or(0, |place| place.offset);
+            self.lie(self.segment.block_range(b), offset, what);
+        }
+    }
+
+    /// Checks a column with a dictionary by its codes; returns what its values are if all can be
+    /// read.
+    fn coded(&mut self) -> Option<Stats> {
+        let described = self.column.record().dictionary?;
+        let values = match self.column.dictionary() {
+            Ok(values) => values.map(|all| all.slice(1, described.values as usize)),
+            Err(error) => {
+                self.fault(self.all_rows(), true, error);
+                None
+            }
+        };
+        let sound = values.as_ref().is_some_and(|values| self.check_dictionary(values));
+        let mut whole = Some(CodeTally::new(described.values as usize));
+        for b in 0..self.column.blocks() {
+            let mut tally = CodeTally::new(described.values as usize);
+            let mut first = None;
+            let mut codes = |codes: &[u32]| {
+                first = first.or(codes.first().copied());
+                match tally.add(codes) {
+                    None => Ok(()),
+                    Some(code) => Err(Error::corrupt(0, format!("code {code} has no value"))),
+                }
+            };
+            if let Err(error) = each_codes(self.column, b, &mut codes) {
+                whole = None;
+                self.fault(self.segment.block_range(b), true, error);
+                continue;
+            }
+            if let Some(whole) = &mut whole {
+                whole.merge(&tally, first);
+            }
+            // What is measured by codes is right only if these are in the order of the values.
+            let (Some(values), Some(claimed)) =
+                (values.as_ref().filter(|_| sound), self.column.block_stats(b))
+            else {
+                continue;
+            };
+            match tally.stats(values, self.column.data_type()) {
+                Ok(truth) if self.column.blocks() > 1 => {
+                    self.compare(&claimed.clone(), &truth, Some(b));
+                }
+                Ok(_) => {}
+                Err(error) => self.fault(self.segment.block_range(b), true, error),
+            }
+        }
+        let whole = whole?;
+        if !whole.all_used() {
+            let what = "a dictionary has a value that does not occur in any row";
+            self.lie(self.all_rows(), described.place.offset, what);
+        }
+        let values = values.filter(|_| sound)?;
+        let truth = whole.stats(&values, self.column.data_type()).ok()?;
+        if self.column.stats().distinct.is_some_and(|says| Some(says) != truth.distinct) {
+            let what = "the number of distinct values is not that of the dictionary";
+            self.lie(self.all_rows(), described.place.offset, what);
+        }
+        Some(truth)
+    }
+
+    /// Readers rely on two properties: codes sort in the order of values, and equal hashes mean
+    /// equal dictionaries. Returns whether values are sorted.
+    fn check_dictionary(&mut self, values: &ArrayRef) -> bool {
+        let Some(described) = self.column.record().dictionary else { return false };
+        let (offset, data_type) = (described.place.offset, self.column.data_type().clone());
+        let sorted = dictionary::is_sorted(values, &data_type);
+        let hash = dictionary::hash(values, &data_type);
+        match (&sorted, hash) {
+            (Ok(false), _) => {
+                self.lie(self.all_rows(), offset, "values of a dictionary are not ascending");
+            }
+            (Ok(true), Ok(Some(hash))) if hash != described.hash => {
+                let what = "the hash of a dictionary does not match its values";
+                self.lie(self.all_rows(), offset, what);
+            }
+            (Err(error), _) => self.lie(self.all_rows(), offset, error.to_string()),
+            (_, Err(error)) => self.lie(self.all_rows(), offset, error.to_string()),
+            _ => {}
+        }
+        let mut tally = Tally::new(None);
+        if tally.add(values, &data_type).is_ok() {
+            let Some((least, greatest)) = data_type.bounds() else {
+                return sorted.unwrap_or(false);
+            };
+            let truth = tally.finish();
+            for bound in [&truth.min, &truth.max].into_iter().flatten() {
+                if let Scalar::Int(value) = bound.value
+                    && !(least..=greatest).contains(&value)
+                {
+                    let what = format!("{value} is not a value of type {data_type}");
+                    self.lie(self.all_rows(), offset, what);
+                }
+            }
+        }
+        sorted.unwrap_or(false)
+    }
+}
+
+/// Whether a claimed number of distinct values is less than what follows from the other numbers.
+fn claims_fewer(claimed: &Stats) -> bool {
+    let Some(distinct) = claimed.distinct else { return false };
+    let range = match (&claimed.min, &claimed.max) {
+        (Some(min), Some(max)) => match (&min.value, &max.value) {
+            (Scalar::Int(min), Scalar::Int(max)) => max.checked_sub(*min),
+            _ => None,
+        },
+        _ => None,
+    };
+    let implied = range.and_then(|range| u64::try_from(range).ok()?.checked_add(1));
+    distinct < claimed.rows.saturating_sub(claimed.nulls).min(implied.unwrap_or(u64::MAX))
+}
+
+/// Up to how many distinct values of a segment are counted, where a claim does not follow from
+/// those of its blocks.
+fn to_count(column: &Column, also: Option<&Stats>) -> Option<u64> {
+    let blocks = (0..column.blocks()).map(|b| column.block_stats(b)?.distinct);
+    let summed = blocks.sum::<Option<u64>>().filter(|_| column.blocks() > 1);
+    let claims = [Some(column.stats()), also].into_iter().flatten();
+    let open = claims.filter(|claimed| {
+        let follows = summed.is_some_and(|sum| claimed.distinct.is_some_and(|says| says >= sum));
+        claims_fewer(claimed) && !follows
+    });
+    open.filter_map(|claimed| claimed.distinct).min()
+}
+
+/// Calls `each` with all values of a block, a few vectors at a time.
+fn each_slice(
+    column: &Column,
+    b: usize,
+    each: &mut dyn FnMut(&ArrayRef) -> Result<()>,
+) -> Result<()> {
     let (block, rows) = (column.block(b)?, column.rows_of_block(b));
     let (mut start, mut step) = (0, SLICE_ROWS);
     while start < rows {
@@ -44,81 +306,24 @@ fn check_block(column: &Column, b: usize) -> Result<()> {
             }
             decoded => decoded?,
         };
-        check_values(&values, column.data_type()).map_err(|e| column.locate(e, block.offset()))?;
+        each(&values).map_err(|error| column.locate(error, block.offset()))?;
         start = slice.end;
     }
     Ok(())
 }
 
-/// Refuses values outside the bounds of their type.
-fn check_values(values: &ArrayRef, data_type: &DataType) -> Result<()> {
-    let Some((least, greatest)) = data_type.bounds() else { return Ok(()) };
-    let gathered =
-        block::gather(data_type, &[Piece { array: values, start: 0, len: values.len() }])?;
-    if gathered.nulls() == gathered.rows {
-        return Ok(());
-    }
-    let outside = |value: &i128| !(least..=greatest).contains(value);
-    let found = match &gathered.values {
-        Values::W32(v) => v.iter().map(|&v| i128::from(v as i32)).find(outside),
-        Values::W64(v) => v.iter().map(|&v| i128::from(v as i64)).find(outside),
-        Values::Wide(v) => v.iter().copied().find(outside),
-        _ => None,
-    };
-    match found {
-        Some(value) => {
-            Err(Error::corrupt(0, format!("{value} is not a value of type {data_type}")))
-        }
-        None => Ok(()),
-    }
-}
-
-/// Readers rely on two properties: codes sort in the order of values, and equal hashes mean equal
-/// dictionaries.
-fn check_dictionary(column: &Column) -> Result<()> {
-    let Some((described, values)) = column.record().dictionary.zip(column.dictionary()?) else {
-        return Ok(());
-    };
-    let values: ArrayRef = values.slice(1, described.values as usize);
-    let sorted = dictionary::is_sorted(&values, column.data_type())?;
-    let what = match dictionary::hash(&values, column.data_type())? {
-        _ if !sorted => "values of a dictionary are not ascending",
-        Some(hash) if hash != described.hash => {
-            "the hash of a dictionary does not match its values"
-        }
-        _ => {
-            return check_values(&values, column.data_type())
-                .map_err(|e| column.locate(e, described.place.offset));
-        }
-    };
-    Err(column.locate(Error::corrupt(0, what), described.place.offset))
-}
-
-/// Readers count distinct values in the dictionary, so every value must occur in some row.
-fn check_all_used(column: &Column) -> Result<()> {
-    let Some(described) = column.record().dictionary else { return Ok(()) };
-    let mut used = vec![false; described.values as usize + 1];
-    // Null need not occur.
-    used[0] = true;
+/// Calls `each` with all codes of a block, a few vectors at a time.
+fn each_codes(column: &Column, b: usize, each: &mut dyn FnMut(&[u32]) -> Result<()>) -> Result<()> {
+    let (block, rows) = (column.block(b)?, column.rows_of_block(b));
+    let Stream::Codes(ints) = block.reader().stream() else { return Ok(()) };
     let mut codes: Vec<u32> = Vec::new();
-    for b in 0..column.blocks() {
-        let (block, rows) = (column.block(b)?, column.rows_of_block(b));
-        let Stream::Codes(ints) = block.reader().stream() else { continue };
-        for start in (0..rows).step_by(SLICE_ROWS) {
-            codes.clear();
-            ints.decode(start..rows.min(start + SLICE_ROWS), &mut codes)?;
-            for code in &codes {
-                if let Some(used) = used.get_mut(*code as usize) {
-                    *used = true;
-                }
-            }
-        }
+    for start in (0..rows).step_by(SLICE_ROWS) {
+        codes.clear();
+        let decoded = ints.decode(start..rows.min(start + SLICE_ROWS), &mut codes);
+        let checked = decoded.and_then(|()| each(&codes));
+        checked.map_err(|error| column.locate(error, block.offset()))?;
     }
-    if used.iter().all(|used| *used) {
-        return Ok(());
-    }
-    let what = "a dictionary has a value that does not occur in any row";
-    Err(column.locate(Error::corrupt(0, what), described.place.offset))
+    Ok(())
 }
 
 #[cfg(test)]
@@ -133,7 +338,7 @@ mod tests {
     use super::super::reader::{DICTIONARY, RECORD};
     use super::super::record::{BlockPlace, ColumnRecord, DictionaryPlace};
     use super::*;
-    use crate::block::{EncodedBlock, Stats, placed_crc};
+    use crate::block::{self, EncodedBlock, Piece, placed_crc};
     use crate::disk::Mapped;
     use crate::encoding::{Options, Profile, buffer::ALIGN};
     use crate::model::ColumnId;
@@ -176,7 +381,11 @@ mod tests {
             }
             None => (None, values),
         };
-        let stats = Stats { rows: rows as u64, ..Stats::default() };
+        let nulls = match hash {
+            Some(_) => codes.iter().filter(|code| **code == 0).count(),
+            None => gathered.nulls(),
+        };
+        let stats = Stats { rows: rows as u64, nulls: nulls as u64, ..Stats::default() };
         let blocks = vec![place(block, 0)];
         let record = ColumnRecord {
             data_type,

@@ -10,7 +10,6 @@ pub(crate) mod store;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
-pub(crate) mod verify;
 pub(crate) mod writer;
 
 pub(crate) use crate::manifest::LoadedSource;
@@ -19,7 +18,6 @@ pub use crate::manifest::{ColumnStats, SegmentEntry, TableOptions};
 pub use snapshot::Snapshot;
 pub use store::{Store, check_name};
 pub use table::Table;
-pub use verify::VerifyReport;
 pub use writer::{Changes, Commit, DataFile, DataFiles, NewSegment, TableWriter};
 
 use crate::disk::{Lru, MappingCache};

@@ -1,5 +1,6 @@
 //! One generation of a table, protected from garbage collection while it is in use.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
@@ -7,7 +8,7 @@ use super::{Caches, ColumnStats, LoadedSource, SegmentEntry, TableOptions};
 use crate::block::Order;
 use crate::disk::{Disk, Lock, LockMode, Mapped, is_missing};
 use crate::error::{Error, Result};
-use crate::manifest::{Chunk, ChunkRef, Root, TableDir, commit, recover};
+use crate::manifest::{Chunk, ChunkBuilder, ChunkRef, Root, TableDir, commit, layout, recover};
 use crate::model::{ColumnId, Schema};
 use crate::segment::{Footer, Segment};
 
@@ -32,7 +33,7 @@ struct Inner {
     chunks: Vec<OnceLock<Arc<Chunk>>>,
     segments: OnceLock<Arc<Vec<SegmentEntry>>>,
     /// A shared lock on the root, which the system releases if the process dies.
-    _lock: Lock,
+    lock: Arc<Lock>,
 }
 
 impl Snapshot {
@@ -82,9 +83,67 @@ impl Snapshot {
             root,
             chunks,
             segments: OnceLock::new(),
-            _lock: lock,
+            lock: Arc::new(lock),
         };
         Snapshot { inner: Arc::new(inner) }
+    }
+
+    /// The generation of a root that was read by other means, such as `CURRENT`, which may be lost;
+    /// chunks may have been taken out of its list.
+    pub(super) fn of_root(
+        dir: &TableDir,
+        disk: &Arc<dyn Disk>,
+        caches: &Arc<Caches>,
+        root: Root,
+    ) -> Result<Snapshot> {
+        let path = dir.root(root.generation);
+        let lock = disk.try_lock(&path, LockMode::Shared)?.ok_or_else(|| {
+            Error::InvalidInput(format!("{} is in use; try again", path.display()))
+        })?;
+        Ok(Snapshot::new(dir, disk, caches, (root, lock)))
+    }
+
+    /// The same generation as if it did not have the segments with some numbers, nor those of chunks
+    /// that cannot be read.
+    pub(crate) fn without(&self, left_out: &BTreeSet<u64>) -> Result<Snapshot> {
+        let (mut root, mut chunks) = (self.inner.root.clone(), Vec::new());
+        let (mut references, mut first) = (Vec::new(), 0);
+        for (at, reference) in self.inner.root.chunks.iter().enumerate() {
+            let numbers = first..first + u64::from(reference.segments);
+            first = numbers.end;
+            let Ok(Some(chunk)) = self.chunk(at) else { continue };
+            if left_out.range(numbers.clone()).next().is_none() {
+                references.push(reference.clone());
+                chunks.push(OnceLock::from(chunk));
+                continue;
+            }
+            let Ok(segments) = chunk.segments_with_stats() else { continue };
+            let mut builder = ChunkBuilder::default();
+            for ((entry, stats), number) in segments.into_iter().zip(numbers) {
+                if !left_out.contains(&number) {
+                    builder.push(entry, stats);
+                }
+            }
+            if builder.is_empty() {
+                continue;
+            }
+            let (bytes, reference) = builder.encode(layout::new_id());
+            let chunk = Chunk::open(Arc::new(Mapped::from_bytes(&bytes)), &reference)?;
+            references.push(reference);
+            chunks.push(OnceLock::from(Arc::new(chunk)));
+        }
+        root.rows = references.iter().map(|reference| reference.rows).sum();
+        root.chunks = references;
+        let inner = Inner {
+            dir: self.inner.dir.clone(),
+            disk: Arc::clone(&self.inner.disk),
+            caches: Arc::clone(&self.inner.caches),
+            root,
+            chunks,
+            segments: OnceLock::new(),
+            lock: Arc::clone(&self.inner.lock),
+        };
+        Ok(Snapshot { inner: Arc::new(inner) })
     }
 
     /// The table's name.
@@ -292,7 +351,7 @@ impl Snapshot {
 }
 
 /// Opens a segment, and checks that it is the one in the manifest.
-pub(super) fn open_segment(
+pub(crate) fn open_segment(
     entry: &SegmentEntry,
     mapped: Arc<Mapped>,
     path: PathBuf,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Caches, Snapshot, TableOptions, TableWriter};
 use crate::disk::Disk;
 use crate::error::Result;
-use crate::manifest::{TableDir, recover};
+use crate::manifest::{Root, TableDir, recover};
 use crate::model::Schema;
 
 /// A table of a store; it may not exist yet.
@@ -41,6 +41,21 @@ impl Table {
     /// The generation in force, held until the snapshot is dropped.
     pub fn snapshot(&self) -> Result<Snapshot> {
         Snapshot::open(&self.dir, &self.disk, &self.caches)
+    }
+
+    /// A snapshot of a root that was read by other means than `CURRENT`.
+    pub(crate) fn snapshot_of(&self, root: Root) -> Result<Snapshot> {
+        Snapshot::of_root(&self.dir, &self.disk, &self.caches, root)
+    }
+
+    /// Its directory, with the names of its files.
+    pub(crate) fn dir(&self) -> &TableDir {
+        &self.dir
+    }
+
+    /// The disk that it is on.
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        &*self.disk
     }
 
     /// A snapshot of a given generation, if it is still kept.

@@ -17,6 +17,7 @@ pub(crate) mod inspect;
 pub(crate) mod manifest;
 pub(crate) mod partitions;
 pub(crate) mod query;
+pub(crate) mod repair;
 pub(crate) mod schema;
 pub(crate) mod tables;
 pub(crate) mod verify;

@@ -79,6 +79,12 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     #[arg(env = "STY_TIMEOUT", hide_env = true)]
     timeout: Option<Duration>,
+    /// Read around damage: verify each table first, and leave out segments with any damage
+    ///
+    /// What is damaged, and how many rows and segments are left out, is said on stderr. All bytes of
+    /// each table that a statement names are read for it.
+    #[arg(long)]
+    skip_damaged: bool,
     /// Where sorts and groups spill [default: the system's directory for temporary files]
     #[arg(long, value_name = "DIR", env = "STY_TEMP_DIR", hide_env = true)]
     temp_dir: Option<PathBuf>,
@@ -96,6 +102,7 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
         memory_limit: args.resources.memory_limit,
         temp_dir: args.temp_dir.clone(),
         create: true,
+        skip_damaged: args.skip_damaged,
     };
     let store = Store::open(&args.store);
     let session = Session::open(&store, &options)?;

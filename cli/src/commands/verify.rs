@@ -1,40 +1,69 @@
-//! `sty verify`: checks every byte of a store.
+//! `sty verify`: checks every byte of a store, and everything that is said of its values.
 
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
-use stylobate::verify;
+use stylobate::{Damage, Error, SqlExpressions, VerifyOptions, verify_with};
 
+use crate::args::resources::ThreadsArg;
 use crate::args::table::ScopeArg;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::exit::Exit;
+use crate::printers::Format;
 use crate::signals;
 use crate::units::{show_counted, show_size};
 
 /// Read every byte of a store or a table and check it
 ///
-/// Every checksum is computed again and every block decoded. Exit code 3 if anything is damaged;
-/// each damage is named with its file and offset.
+/// Every checksum is computed again and every value decoded, and everything that is said of them is
+/// compared with the values: statistics of blocks, segments and manifest, dictionaries, sort order,
+/// NOT NULL, partitions, the ledger. Goes on after damage; exit code 3 if there is any. Each is named
+/// on stderr with its table, file and byte, segment, column and rows; --format prints them as a list
+/// on stdout instead.
 ///
 /// Examples:
 ///   sty verify db
 ///   sty verify db/trips && echo sound
+///   sty verify db --format json
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     scope: ScopeArg,
+    /// Print what is damaged as a list on stdout, in this format
+    #[arg(long, value_enum)]
+    format: Option<Format>,
+    #[command(flatten)]
+    threads: ThreadsArg,
 }
 
 /// Runs `sty verify`.
 pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
     let (store, tables) = args.scope.tables()?;
-    let mut damaged = 0;
+    let options = VerifyOptions {
+        threads: args.threads.count(),
+        compile: Arc::new(SqlExpressions::default()),
+        cancelled: signals::cancellation(),
+    };
+    let mut found: Vec<(String, Damage)> = Vec::new();
     for name in &tables {
         signals::check()?;
-        let snapshot = store.table(name)?.snapshot()?;
-        let report = verify(&snapshot);
-        for problem in report.problems {
-            damaged += 1;
-            Failure::from(problem).report(context.error_format, context.color_stderr());
+        let snapshot = match store.table(name).and_then(|table| table.snapshot()) {
+            Ok(snapshot) => snapshot,
+            // One damaged table does not hide the others.
+            Err(error @ Error::Corrupt { .. }) => {
+                found.push((name.clone(), Damage::from(error)));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let report = verify_with(&snapshot, &options);
+        signals::check()?;
+        found.extend(report.problems.into_iter().map(|damage| (name.clone(), damage)));
+        for unchecked in report.unchecked {
+            context.note(&format!("{name}: not checked: {unchecked}"));
         }
         context.note(&format!(
             "{name}: {} in {}, {} checked",
@@ -43,11 +72,64 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
             show_size(report.bytes)
         ));
     }
-    match damaged {
-        0 => Ok(()),
-        n => Err(Failure::corrupt(format!(
-            "{} found, named above",
-            show_counted(n, "damaged place")
-        ))),
+    let places = show_counted(found.len() as u64, "damaged place");
+    if args.format.is_some() {
+        context.print_batch(&list(&found)?, args.format)?;
     }
+    let mut exit = None;
+    for (table, damage) in found {
+        let place = damage.place();
+        let mut failure = Failure::from(damage.error);
+        exit = Some(exit.map_or(failure.exit, |exit| match failure.exit {
+            Exit::Corrupt => Exit::Corrupt,
+            _ => exit,
+        }));
+        let place = if place.is_empty() { String::new() } else { format!(", {place}") };
+        failure.message = format!("{} (table '{table}'{place})", failure.message).into();
+        failure.hint = None;
+        if args.format.is_none() {
+            failure.report(context.error_format, context.color_stderr());
+        }
+    }
+    match exit {
+        None => Ok(()),
+        Some(exit) => {
+            let failure = Failure::corrupt(format!("{places} found, named above"));
+            Err(Failure { exit, ..failure }.hint("sty repair restores what can be restored"))
+        }
+    }
+}
+
+/// One row for each damage.
+fn list(found: &[(String, Damage)]) -> Result<RecordBatch, Failure> {
+    let at = |damage: &Damage| match &damage.error {
+        Error::Corrupt { file, offset, what } => {
+            (Some(file.display().to_string()), Some(*offset), what.clone())
+        }
+        Error::Io { path, source } => (Some(path.display().to_string()), None, source.to_string()),
+        other => (None, None, other.to_string()),
+    };
+    let texts = |text: &dyn Fn(&(String, Damage)) -> Option<String>| -> ArrayRef {
+        Arc::new(found.iter().map(text).collect::<StringArray>())
+    };
+    let numbers = |number: &dyn Fn(&Damage) -> Option<u64>| -> ArrayRef {
+        Arc::new(found.iter().map(|(_, damage)| number(damage)).collect::<UInt64Array>())
+    };
+    let kind = |damage: &Damage| if damage.unreadable { "unreadable" } else { "false" };
+    let first = |damage: &Damage| damage.rows.as_ref().map(|rows| rows.start);
+    let count = |damage: &Damage| damage.rows.as_ref().map(|rows| rows.end - rows.start);
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("table", texts(&|(table, _)| Some(table.clone()))),
+        ("file", texts(&|(_, damage)| at(damage).0)),
+        ("offset", numbers(&|damage| at(damage).1)),
+        ("segment", numbers(&|damage| damage.segment)),
+        ("column", texts(&|(_, damage)| damage.column.as_deref().map(str::to_owned))),
+        ("first_row", numbers(&first)),
+        ("rows", numbers(&count)),
+        ("kind", texts(&|(_, damage)| Some(kind(damage).to_owned()))),
+        ("what", texts(&|(_, damage)| Some(at(damage).2))),
+    ];
+    Ok(RecordBatch::try_from_iter_with_nullable(
+        columns.into_iter().map(|(name, array)| (name, array, true)),
+    )?)
 }

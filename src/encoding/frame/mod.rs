@@ -235,6 +235,8 @@ pub struct Frame<'a, W: Word> {
 
 #[derive(Debug)]
 struct Patches<'a, W: Word> {
+    /// Rows of the stream.
+    rows: usize,
     positions: Ints<'a, u32>,
     highs: Ints<'a, W>,
     decoded: OnceCell<(Vec<u32>, Vec<W>)>,
@@ -257,7 +259,7 @@ impl<'a, W: Word> Frame<'a, W> {
         if n > rows || (n > 0 && width == W::BITS) {
             return Err(source.cursor.corrupt(format!("{n} patches for {rows} rows")));
         }
-        let patches = if n == 0 { None } else { Some(Patches::parse(source, n)?) };
+        let patches = if n == 0 { None } else { Some(Patches::parse(source, n, rows)?) };
         Ok(Frame { rows, base, factor, width, codes, patches })
     }
 
@@ -404,12 +406,12 @@ impl<W: Word> PatchCursor<'_, W> {
 }
 
 impl<'a, W: Word> Patches<'a, W> {
-    fn parse(source: &mut Source<'a>, n: usize) -> Result<Self> {
+    fn parse(source: &mut Source<'a>, n: usize, rows: usize) -> Result<Self> {
         // Kept once decoded, as run-length keeps its runs.
         source.count_words(n, size_of::<u32>() + W::BYTES)?;
         let positions = source.child(|source| Ints::parse(source, n))?;
         let highs = source.child(|source| Ints::parse(source, n))?;
-        Ok(Patches { positions, highs, decoded: OnceCell::new() })
+        Ok(Patches { rows, positions, highs, decoded: OnceCell::new() })
     }
 
     /// All positions and high parts, decoded once.
@@ -427,8 +429,9 @@ impl<'a, W: Word> Patches<'a, W> {
                         .fold(true, |rises, (a, b)| rises & (a < b))
                 },
             );
-            if !rises {
-                return Err(Error::corrupt(0, "positions of patches are not ascending"));
+            if !rises || positions.last().is_some_and(|last| *last as usize >= self.rows) {
+                let what = "positions of patches are not ascending rows of their block";
+                return Err(Error::corrupt(0, what));
             }
             let _ = self.decoded.set((positions, highs));
         }

@@ -124,6 +124,12 @@ impl Chunk {
         parse_column(payload, &self.rows()?).map(Some).map_err(|error| error.in_file("", base))
     }
 
+    /// The offset in the file of the section of a column, if there is one.
+    pub(crate) fn column_place(&self, column: ColumnId) -> Option<u64> {
+        let found = self.sections.iter().find(|s| s.kind == COLUMN && s.column == column);
+        found.map(|section| section.offset)
+    }
+
     /// Every segment with the statistics of its columns.
     pub fn segments_with_stats(&self) -> Result<Vec<SegmentWithStats>> {
         let mut all: Vec<SegmentWithStats> =

@@ -5,7 +5,7 @@
 //! generation.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
@@ -16,14 +16,16 @@ use datafusion::logical_expr::TableType;
 use datafusion::sql::parser::Statement;
 
 use crate::error::{Error, Result};
+use crate::maintain::{VerifyOptions, skip_damaged};
 use crate::sql::convert::{listed, suggestion};
+use crate::sql::keys::expressions::SqlExpressions;
 use crate::sql::names::files;
 use crate::sql::names::lock;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::names::views::{Definition, scans_newest, without_plan};
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::table::StoreTable;
-use crate::store::Store;
+use crate::store::{Snapshot, Store};
 
 /// The name of the standard input.
 const STDIN: &str = "-";
@@ -50,6 +52,8 @@ pub(crate) struct Tables {
     stdin: Mutex<Option<Arc<dyn TableProvider>>>,
     /// Notes for the user.
     notes: Mutex<Vec<String>>,
+    /// How to verify tables before they are read, if damaged segments are left out.
+    skipping: OnceLock<VerifyOptions>,
 }
 
 type StateOf = Box<dyn Fn() -> Option<SessionState> + Send + Sync>;
@@ -67,6 +71,32 @@ impl Tables {
     ) {
         // Set once, when the session is made; a second time changes nothing.
         let _ = self.state.set(Box::new(state));
+    }
+
+    /// Leaves damaged segments out of all tables from now on, which are verified on so many threads.
+    pub(crate) fn skip_damaged(&self, threads: usize, cancelled: Arc<AtomicBool>) {
+        let compile = Arc::new(SqlExpressions::default());
+        // Set once, when the session is made.
+        let _ = self.skipping.set(VerifyOptions { threads, compile, cancelled });
+    }
+
+    /// The rows of a generation that statements see: all, or those of sound segments.
+    fn seen(&self, snapshot: Snapshot) -> Result<Snapshot> {
+        let Some(options) = self.skipping.get() else { return Ok(snapshot) };
+        let (seen, problems) = skip_damaged(&snapshot, options)?;
+        problems.iter().for_each(|damage| self.note(format!("damaged: {damage}")));
+        let rows = snapshot.rows().saturating_sub(seen.rows());
+        if rows > 0 {
+            let segments = |snapshot: &Snapshot| {
+                snapshot.chunks().iter().map(|chunk| u64::from(chunk.segments)).sum::<u64>()
+            };
+            self.note(format!(
+                "{}: {rows} rows in {} damaged segments are left out",
+                snapshot.table_name(),
+                segments(&snapshot).saturating_sub(segments(&seen))
+            ));
+        }
+        Ok(seen)
     }
 
     /// The store, if the session has one.
@@ -250,7 +280,7 @@ impl Tables {
         let table = match known {
             Some((_, table)) => table,
             None => {
-                let snapshot = table.snapshot()?;
+                let snapshot = self.seen(table.snapshot()?)?;
                 let generation = snapshot.generation();
                 let table = Arc::new(StoreTable::new(snapshot));
                 lock(&self.tables).insert(name.clone(), (generation, Arc::clone(&table)));
@@ -274,7 +304,7 @@ impl Tables {
         let Some(table) = self.store.as_ref().map(|store| store.table(&table)).transpose()? else {
             return Ok(None);
         };
-        let table = Arc::new(StoreTable::new(table.snapshot_at(generation)?));
+        let table = Arc::new(StoreTable::new(self.seen(table.snapshot_at(generation)?)?));
         lock(&self.pinned).insert(name.to_owned(), Arc::clone(&table));
         Ok(Some(table))
     }

@@ -66,6 +66,9 @@ pub struct SessionOptions {
     pub temp_dir: Option<PathBuf>,
     /// Whether a CREATE TABLE creates a store that does not exist. Until then, only settings work.
     pub create: bool,
+    /// Whether statements read around damage: each table is verified when a statement first names a
+    /// generation of it, and segments in which anything is damaged are left out, which a note says.
+    pub skip_damaged: bool,
 }
 
 /// One statement, parsed but not yet planned: statements before it may change what its names mean.
@@ -126,6 +129,9 @@ impl Session {
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
         let canceller = Canceller::default();
+        if options.skip_damaged {
+            tables.skip_damaged(threads, canceller.flag());
+        }
         let memory = options.memory_limit.unwrap_or_else(default_memory);
         let engine = Arc::new(Engine::new(threads, options.temp_dir.clone(), canceller.clone()));
         let state = SessionStateBuilder::new_with_default_features()

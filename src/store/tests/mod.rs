@@ -10,10 +10,8 @@ use super::*;
 use crate::block::{Bound, Stats};
 use crate::disk::simulated::SimulatedDisk;
 use crate::disk::{Disk, RealDisk};
-use crate::encoding::{Options, Profile};
 use crate::error::{Error, Result};
 use crate::model::{ColumnId, DataType, Scalar, Schema};
-use crate::segment::writer::{self as segments, InputColumn, SegmentInput};
 
 fn schema() -> Schema {
     Schema::from_names([("id", DataType::Int64), ("name", DataType::Utf8)]).unwrap()
@@ -88,7 +86,6 @@ fn tables_are_created_appended_and_listed() {
     assert_eq!(seeds(&snapshot), (1..40).collect::<Vec<_>>());
     assert!(snapshot.chunks().len() < 10);
     assert_eq!(store.tables().unwrap(), ["trips"]);
-    assert!(verify::verify_with(&snapshot, &mut |_, _| Ok(())).problems.is_empty());
     for bad in ["", ".hidden", "a/b", "..", "a\0"] {
         assert!(store.table(bad).is_err(), "{bad:?}");
     }
@@ -240,52 +237,6 @@ fn dropped_column_ids_do_not_come_back() {
     let narrow = Schema::from_parts(columns, 2).unwrap();
     table.writer(None).unwrap().commit(narrow, vec![]).unwrap();
     assert!(table.writer(None).unwrap().commit(schema(), vec![]).is_err());
-}
-
-#[test]
-fn verify_finds_damage_in_segments() {
-    let dir = tempfile::tempdir().unwrap();
-    let table = Store::open(dir.path()).table("t").unwrap();
-    let schema = Schema::from_names([("id", DataType::Int64)]).unwrap();
-    let mut writer = table.writer(Some((schema.clone(), TableOptions::default()))).unwrap();
-    let array = arrow_array::Int64Array::from_iter_values((0..3000).map(|i| i * i % 977));
-    let column =
-        InputColumn { id: ColumnId(0), data_type: DataType::Int64, arrays: vec![Arc::new(array)] };
-    let input = SegmentInput { rows: 3000, block_rows: 1024, columns: vec![column] };
-    let encoded = segments::encode(&input, &Options::new(Profile::Balanced)).unwrap();
-    let mut file = writer.new_data_file().unwrap();
-    let bytes = encoded.parts.concat();
-    file.write_all(&bytes).unwrap();
-    let new = NewSegment {
-        file: file.uuid(),
-        offset: 0,
-        length: encoded.len,
-        uuid: encoded.uuid,
-        footer_crc: encoded.footer_crc,
-        rows: encoded.rows,
-        stats: encoded.stats,
-    };
-    writer.commit(schema, vec![new]).unwrap();
-    let path = file.path().to_path_buf();
-    let problems = |bytes: &[u8]| {
-        RealDisk.remove(&path).unwrap();
-        RealDisk.create(&path).unwrap().write_all(bytes).unwrap();
-        // A new store, because a cache would still have the old mapping.
-        let snapshot = Store::open(dir.path()).table("t").unwrap().snapshot().unwrap();
-        let segments = snapshot.segments().unwrap();
-        let report = verify::verify(&snapshot);
-        assert_eq!((report.chunks, report.segments, report.rows), (1, 1, 3000));
-        let opened = snapshot.open_segment(&segments[0]).is_ok();
-        (report.problems, opened)
-    };
-    let (sound, opened) = problems(&bytes);
-    assert!(sound.is_empty() && opened, "{sound:?}");
-    assert!(!problems(&bytes[..bytes.len() - 1]).1);
-    let mut flipped = bytes.clone();
-    flipped[40] ^= 1;
-    let (found, opened) = problems(&flipped);
-    assert!(opened, "blocks are checked when they are touched");
-    assert!(matches!(&found[..], [Error::Corrupt { file, .. }] if *file == path), "{found:?}");
 }
 
 #[test]

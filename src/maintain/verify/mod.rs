@@ -1,0 +1,301 @@
+//! Verifies a whole generation: every byte of the manifest and of every segment, and everything that
+//! is said of the values, which are all decoded: statistics of blocks, segments and manifest,
+//! dictionaries, sort order, NOT NULL, and what partitions are named.
+//!
+//! A checksum shows that bytes are those that were written, not that their writer was right. What
+//! readers take from statistics without a look at the values would be a wrong answer if they lied,
+//! and nothing else would ever find it.
+//!
+//! This file reads the manifest; `segments.rs` has the checks of a segment's columns against it, and
+//! `rows.rs` those that need several columns of a row. Columns of a segment and segments of a chunk
+//! are checked in parallel, each thread with a few vectors of one column at a time. Verification
+//! goes on after whatever it finds.
+
+mod rows;
+mod segments;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::ingest::options::thread_pool;
+use crate::ingest::partition::{ColumnsOnly, Compile};
+use crate::manifest::{Chunk, ChunkRef, LoadedSource, commit, recover};
+use crate::store::Snapshot;
+
+/// How to verify.
+#[derive(Clone, Debug)]
+pub struct VerifyOptions {
+    /// The number of threads.
+    pub threads: usize,
+    /// Compiles partition keys; by default one that knows columns only. A key that it cannot compile
+    /// is not checked.
+    pub compile: Arc<dyn Compile>,
+    /// Set to stop: what was not checked by then is left out of the report.
+    pub cancelled: Arc<AtomicBool>,
+}
+
+impl Default for VerifyOptions {
+    fn default() -> Self {
+        VerifyOptions {
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            compile: Arc::new(ColumnsOnly),
+            cancelled: Arc::default(),
+        }
+    }
+}
+
+/// One thing that is wrong in a table.
+#[derive(Debug)]
+pub struct Damage {
+    /// The number of the segment in table order, if it is in one.
+    pub segment: Option<u64>,
+    /// The column's name, if it is in one.
+    pub column: Option<Arc<str>>,
+    /// The rows of the segment concerned, counted from its first.
+    pub rows: Option<Range<u64>>,
+    /// Whether values cannot be read for it. Otherwise something false is said of readable values.
+    pub unreadable: bool,
+    /// What is wrong, with the file and the byte in it.
+    pub error: Error,
+}
+
+impl Damage {
+    /// Damage outside of segments.
+    fn of_table(error: Error) -> Damage {
+        Damage { segment: None, column: None, rows: None, unreadable: true, error }
+    }
+
+    /// Where in the table it is, such as `segment 3, column 'v', rows 0 to 65535`; empty outside of
+    /// segments.
+    pub fn place(&self) -> String {
+        let mut parts = Vec::new();
+        parts.extend(self.segment.map(|segment| format!("segment {segment}")));
+        parts.extend(self.column.as_ref().map(|column| format!("column '{column}'")));
+        let last = |rows: &Range<u64>| rows.end.saturating_sub(1).max(rows.start);
+        parts.extend(self.rows.as_ref().map(|rows| match last(rows) {
+            last if last == rows.start => format!("row {last}"),
+            last => format!("rows {} to {last}", rows.start),
+        }));
+        parts.join(", ")
+    }
+}
+
+impl From<Error> for Damage {
+    fn from(error: Error) -> Self {
+        Damage::of_table(error)
+    }
+}
+
+impl fmt::Display for Damage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.place() {
+            place if place.is_empty() => self.error.fmt(f),
+            place => write!(f, "{} ({place})", self.error),
+        }
+    }
+}
+
+/// The result of a verification.
+#[derive(Debug, Default)]
+pub struct VerifyReport {
+    /// Chunks checked.
+    pub chunks: u64,
+    /// Segments checked.
+    pub segments: u64,
+    /// Rows that the manifest lists.
+    pub rows: u64,
+    /// Bytes of the manifest and of the segments.
+    pub bytes: u64,
+    /// All that is wrong, in order; empty for a sound table.
+    pub problems: Vec<Damage>,
+    /// What could not be checked, and why.
+    pub unchecked: Vec<String>,
+}
+
+/// Verifies a generation with the default options; see [`verify_with`].
+pub fn verify(snapshot: &Snapshot) -> VerifyReport {
+    verify_with(snapshot, &VerifyOptions::default())
+}
+
+/// The generation as if it did not have the segments that are damaged, and what is damaged.
+pub fn skip_damaged(
+    snapshot: &Snapshot,
+    options: &VerifyOptions,
+) -> Result<(Snapshot, Vec<Damage>)> {
+    let problems = verify_with(snapshot, options).problems;
+    if options.cancelled.load(Ordering::Relaxed) {
+        return Err(Error::Cancelled);
+    }
+    let damaged: BTreeSet<u64> = problems.iter().filter_map(|damage| damage.segment).collect();
+    let chunks = (0..snapshot.chunks().len()).any(|at| snapshot.segments_of_chunk(at).is_err());
+    match damaged.is_empty() && !chunks {
+        true => Ok((snapshot.clone(), problems)),
+        false => Ok((snapshot.without(&damaged)?, problems)),
+    }
+}
+
+/// Verifies every byte of a generation, and everything that is said of its values. It continues
+/// after damage, to find all.
+pub fn verify_with(snapshot: &Snapshot, options: &VerifyOptions) -> VerifyReport {
+    let mut report = VerifyReport::default();
+    let problems = &mut report.problems;
+    // The root is read again, because the snapshot's copy was verified when it was opened.
+    match recover::read_root(snapshot.disk(), snapshot.dir(), snapshot.generation()) {
+        Ok(root) if root != *snapshot.root() => {
+            let error = Error::corrupt(0, "the root has changed since it was opened");
+            let path = snapshot.dir().root(snapshot.generation());
+            problems.push(Damage::of_table(error.in_file(path, 0)));
+        }
+        Ok(_) => {}
+        Err(error) => problems.push(Damage::of_table(error)),
+    }
+    problems.extend(ledger(snapshot).into_iter().map(Damage::of_table));
+    match thread_pool(options.threads.max(1)) {
+        Ok(pool) => pool.install(|| chunks(snapshot, options, &mut report)),
+        Err(error) => report.problems.push(Damage::of_table(error)),
+    }
+    report
+}
+
+/// What is wrong with the ledger.
+fn ledger(snapshot: &Snapshot) -> Vec<Error> {
+    let (root, mut wrong) = (snapshot.root(), Vec::new());
+    let mut check = |sources: &[LoadedSource], path: &std::path::Path, is_file: bool| {
+        for source in sources {
+            let what = if source.generation > root.generation {
+                "is of a generation that does not exist yet"
+            } else if source.rejected > source.rows {
+                "has more rows rejected than read"
+            } else if is_file && !source.done {
+                "is not done, but is in a file"
+            } else {
+                continue;
+            };
+            let what = format!("the ledger's entry of '{}' {what}", source.path);
+            wrong.push(Error::corrupt(0, what).in_file(path, 0));
+        }
+    };
+    check(&root.ledger.recent, &snapshot.dir().root(root.generation), false);
+    let mut unreadable = Vec::new();
+    for file in &root.ledger.files {
+        match commit::read_ledger(snapshot.disk(), snapshot.dir(), file) {
+            Ok(sources) => check(&sources, &snapshot.dir().ledger(&file.id), true),
+            Err(error) => unreadable.push(missing_is_damage(error)),
+        }
+    }
+    wrong.extend(unreadable);
+    wrong
+}
+
+/// A file that is missing although the manifest names it is damage, not a wrong request.
+fn missing_is_damage(error: Error) -> Error {
+    match error {
+        Error::Io { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
+            Error::corrupt(0, "it is missing, but the manifest names it").in_file(path, 0)
+        }
+        other => other,
+    }
+}
+
+fn chunks(snapshot: &Snapshot, options: &VerifyOptions, report: &mut VerifyReport) {
+    let mut seen = Seen::default();
+    let mut first = 0;
+    for (at, reference) in snapshot.chunks().iter().enumerate() {
+        if options.cancelled.load(Ordering::Relaxed) {
+            return;
+        }
+        let path = snapshot.dir().chunk(&reference.id);
+        if !seen.chunks.insert(reference.id) {
+            let error = Error::corrupt(0, "the root lists this chunk twice").in_file(&path, 0);
+            report.problems.push(Damage::of_table(error));
+            first += u64::from(reference.segments);
+            continue;
+        }
+        report.chunks += 1;
+        report.bytes += reference.length;
+        let checked = match snapshot.chunk(at) {
+            Ok(Some(chunk)) => check_chunk(snapshot, &chunk, reference),
+            Ok(None) => Ok(()),
+            Err(error) => Err(missing_is_damage(error)),
+        };
+        if let Err(error) = checked {
+            report.problems.push(Damage::of_table(error.in_file(&path, 0)));
+        }
+        segments_of(snapshot, at, first, options, &mut seen, report);
+        first += u64::from(reference.segments);
+    }
+}
+
+/// Checks a chunk's bytes, and what the root says of it.
+fn check_chunk(snapshot: &Snapshot, chunk: &Chunk, reference: &ChunkRef) -> Result<()> {
+    chunk.verify(reference)?;
+    let segments = chunk.segments()?;
+    let paths = || segments.iter().map(|segment| &segment.partition);
+    let ends =
+        [(paths().min(), &reference.first_partition), (paths().max(), &reference.last_partition)];
+    for (found, says) in ends {
+        if found.is_some_and(|found| found != says) {
+            let what = format!("the root says that chunk has partition '{says}' at an end");
+            let root = snapshot.dir().root(snapshot.generation());
+            return Err(Error::corrupt(0, what).in_file(root, 0));
+        }
+    }
+    Ok(())
+}
+
+/// What was seen before: listed twice, its rows would count twice.
+#[derive(Default)]
+struct Seen {
+    chunks: HashSet<[u8; 16]>,
+    segments: HashSet<([u8; 16], u64)>,
+}
+
+/// Checks the segments of a chunk, which are numbered from `first`, in parallel.
+fn segments_of(
+    snapshot: &Snapshot,
+    at: usize,
+    first: u64,
+    options: &VerifyOptions,
+    seen: &mut Seen,
+    report: &mut VerifyReport,
+) {
+    let Ok(Some(chunk)) = snapshot.chunk(at) else { return };
+    let Some(reference) = snapshot.chunks().get(at) else { return };
+    // Why they cannot be read has been reported.
+    let Ok(entries) = chunk.segments() else { return };
+    let path = snapshot.dir().chunk(&reference.id);
+    for (entry, number) in entries.iter().zip(first..) {
+        report.segments += 1;
+        report.rows += entry.rows;
+        report.bytes += entry.length;
+        if !seen.segments.insert((entry.file, entry.offset)) {
+            let error = Error::corrupt(0, "a segment is listed twice").in_file(&path, 0);
+            report.problems.push(Damage { segment: Some(number), ..Damage::of_table(error) });
+        }
+    }
+    let claims = segments::Claims::read(snapshot, &chunk, &path);
+    let checked: Vec<segments::CheckedSegment> = entries
+        .par_iter()
+        .enumerate()
+        .map(|(place, entry)| {
+            let check = segments::SegmentCheck { snapshot, options, entry, claims: &claims, place };
+            check.run(first + place as u64)
+        })
+        .collect();
+    for segment in checked {
+        report.problems.extend(segment.problems);
+        for unchecked in segment.unchecked {
+            if !report.unchecked.contains(&unchecked) {
+                report.unchecked.push(unchecked);
+            }
+        }
+    }
+}
