@@ -28,7 +28,7 @@ pub(crate) mod arrow;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
 pub(in crate::ingest) mod texts;
-pub(in crate::ingest) mod whole;
+pub(crate) mod whole;
 
 pub use csv::CsvOptions;
 pub(crate) use csv::{CsvChunk, CsvChunks, CsvSchema, infer, parse_chunk, parse_columns};

@@ -34,4 +34,4 @@ pub fn count_rows(input: Input, memory: u64) -> Result<u64> {
 
 #[cfg(all(test, feature = "parquet"))]
 #[path = "whole_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -94,7 +94,7 @@ fn arrow(file: bool, compression: Option<CompressionType>) -> Vec<u8> {
 }
 
 /// Files in all ways of writing.
-fn files() -> Vec<(&'static str, Vec<u8>)> {
+pub(crate) fn files() -> Vec<(&'static str, Vec<u8>)> {
     let codecs = [
         Compression::UNCOMPRESSED,
         Compression::SNAPPY,
