@@ -41,28 +41,33 @@ pub(crate) fn check_file(path: &Path, file: &File, memory: u64, page_index: bool
     if magic != *b"PAR1" || length > size - TAIL_BYTES {
         return Ok(());
     }
-    let footer = read_at(path, file, size - TAIL_BYTES - length, length, size)?;
+    let footer = read_at(path, file, size - TAIL_BYTES - length, length)?;
     let damaged = |error: Error| damaged(path, error);
-    let indexes = check_footer(path, &footer, size, memory).map_err(damaged)?;
-    for (start, length) in indexes.into_iter().filter(|_| page_index) {
-        let index = read_at(path, file, start, length, size)?;
+    let indexes = check_footer(path, &footer, memory).map_err(damaged)?;
+    // Indexes do not overlap. Those that do would be read many times over.
+    let lengths = indexes.iter().map(|(_, length)| *length);
+    if page_index && lengths.fold(0, u64::saturating_add) > size {
+        return Err(damaged(Error::corrupt(0, "its page indexes are larger than the file")));
+    }
+    let is_within = |(start, length): &(u64, u64)| {
+        page_index && start.checked_add(*length).is_some_and(|end| end <= size)
+    };
+    for (start, length) in indexes.into_iter().filter(is_within) {
+        let index = read_at(path, file, start, length)?;
         walk(&index, &mut |_, _| Ok(())).map_err(damaged)?;
     }
     Ok(())
 }
 
 /// Reads a place that lies within the file.
-fn read_at(path: &Path, file: &File, start: u64, length: u64, size: u64) -> Result<Vec<u8>> {
-    if start.checked_add(length).is_none_or(|end| end > size) {
-        return Err(beyond(path));
-    }
+fn read_at(path: &Path, file: &File, start: u64, length: u64) -> Result<Vec<u8>> {
     let mut bytes = vec![0; usize::try_from(length).unwrap_or(usize::MAX)];
     file.read_exact_at(&mut bytes, start).with_path(path)?;
     Ok(bytes)
 }
 
 /// Checks a footer, and returns the places of page indexes.
-fn check_footer(path: &Path, footer: &[u8], size: u64, memory: u64) -> Result<Vec<(u64, u64)>> {
+fn check_footer(path: &Path, footer: &[u8], memory: u64) -> Result<Vec<(u64, u64)>> {
     let mut indexes = Vec::new();
     let mut index = [0_i64; 4];
     let mut element = Element::default();
@@ -88,19 +93,13 @@ fn check_footer(path: &Path, footer: &[u8], size: u64, memory: u64) -> Result<Ve
                     [(offset_start, offset_length), (column_start, column_length)]
                 {
                     let place = u64::try_from(start).ok().zip(u64::try_from(length).ok());
-                    let (start, length) = place.ok_or_else(|| beyond(path))?;
-                    if length > 0 {
-                        indexes.push((start, length));
-                    }
+                    indexes.extend(place.filter(|(_, length)| *length > 0));
                 }
             }
             _ => {}
         }
         Ok(())
     })?;
-    if indexes.iter().any(|(start, length)| start.saturating_add(*length) > size) {
-        return Err(beyond(path));
-    }
     Ok(indexes)
 }
 
@@ -138,15 +137,15 @@ impl Element {
     }
 }
 
-/// The place of a column in a row group, if it lies within the file.
+/// The place of a column in a row group, as far as it lies within the file.
 pub(crate) fn column_place(column: &ColumnChunkMetaData, size: u64) -> Option<(u64, u64)> {
     let start = column.dictionary_page_offset().unwrap_or_else(|| column.data_page_offset());
     let (start, length) =
         (u64::try_from(start).ok()?, u64::try_from(column.compressed_size()).ok()?);
-    start.checked_add(length).filter(|end| *end <= size).map(|_| (start, length))
+    (start <= size).then(|| (start, length.min(size - start)))
 }
 
-/// Checks the columns of a row group: they lie within the file, and their pages fit into memory.
+/// Checks the columns of a row group: their pages fit into memory.
 pub(crate) fn check_row_group(
     path: &Path,
     file: &File,
@@ -157,7 +156,7 @@ pub(crate) fn check_row_group(
     let size = file.metadata().with_path(path)?.len();
     let mut pages = Pages::new(path, memory);
     for (_, column) in group.columns().iter().enumerate().filter(|(leaf, _)| wanted(*leaf)) {
-        let (mut at, length) = column_place(column, size).ok_or_else(|| beyond(path))?;
+        let Some((mut at, length)) = column_place(column, size) else { continue };
         let end = at + length;
         pages.start_column(column.column_descr().max_rep_level() > 0);
         while at < end {
@@ -267,15 +266,6 @@ impl<'a> Pages<'a> {
         }
         Ok(())
     }
-}
-
-#[cold]
-fn beyond(path: &Path) -> Error {
-    Error::InvalidInput(format!(
-        "{}: cannot be read as Parquet: a column or its index lies beyond the end of the file; \
-         is the file truncated?",
-        path.display()
-    ))
 }
 
 /// An error of a walk as one about the file; others name the file already.
