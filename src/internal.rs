@@ -6,6 +6,11 @@ pub mod block {
     pub use crate::block::{Bound, Reader, Stats};
 }
 
+/// The parser of integers, and its twin.
+pub mod bytes {
+    pub use crate::bytes::{Cursor, Writer};
+}
+
 /// Mapped bytes.
 pub mod disk {
     pub use crate::disk::Mapped;
@@ -47,6 +52,7 @@ pub mod ingest {
     pub use crate::ingest::columns::{SegmentBuilder, SegmentLimits, match_columns};
     pub use crate::ingest::load::rejected_before;
     pub use crate::ingest::partition::{Partitions, partition_keys};
+    pub use crate::ingest::sources::count_rows;
 
     /// CSV, chunk by chunk.
     pub mod csv {

@@ -99,9 +99,10 @@ impl Stats {
             _ => empty_or(&self).zip(empty_or(next)).and_then(|(a, b)| a.checked_add(b)),
         };
         Stats {
-            rows: self.rows + next.rows,
-            nulls: self.nulls + next.nulls,
-            nans: self.nans + next.nans,
+            // Stored counts may be anything.
+            rows: self.rows.saturating_add(next.rows),
+            nulls: self.nulls.saturating_add(next.nulls),
+            nans: self.nans.saturating_add(next.nans),
             min: bound(&self.min, &next.min, Ordering::Less),
             max: bound(&self.max, &next.max, Ordering::Greater),
             sum,
@@ -161,7 +162,7 @@ impl Stats {
 
 /// The order of the rows of `a` followed by those of `b`.
 fn joined_order(a: &Stats, b: &Stats) -> Order {
-    if a.nulls + b.nulls > 0 {
+    if a.nulls > 0 || b.nulls > 0 {
         return Order::default();
     }
     let compare = |a: &Option<Bound>, b: &Option<Bound>| {

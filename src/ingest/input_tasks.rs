@@ -259,13 +259,16 @@ impl<'a> InputTasks<'a> {
     #[cfg(feature = "parquet")]
     fn open_parquet(&mut self, opened: Opened) -> Result<CurrentInput> {
         let checks = self.checks(&opened.name);
+        let (skip_unsupported, memory) = (self.options.skip_unsupported, self.options.memory());
         let (source, skipped) =
-            ParquetSource::open(Spooled::new(opened)?, self.options.skip_unsupported)?;
+            ParquetSource::open(Spooled::new(opened)?, skip_unsupported, memory)?;
         self.warnings.skipped.extend(skipped);
         let in_place = source.bytes_in_place()?;
         if let Some(size) = in_place {
             // The bytes between row groups are counted at once.
-            let groups: u64 = (0..source.groups()).map(|group| source.stored_bytes(group)).sum();
+            let groups = (0..source.groups())
+                .map(|group| source.stored_bytes(group))
+                .fold(0, u64::saturating_add);
             self.consumed.store(size.saturating_sub(groups), Ordering::Relaxed);
         }
         if source.rows() == 0 {
@@ -359,8 +362,9 @@ impl<'a> InputTasks<'a> {
     /// Decodes batches on the caller's thread while workers encode.
     fn open_arrow(&mut self, opened: Opened) -> Result<CurrentInput> {
         let checks = self.checks(&opened.name);
+        let (skip_unsupported, memory) = (self.options.skip_unsupported, self.options.memory());
         let (batches, skipped) =
-            ArrowBatches::open(&opened.name, opened.bytes, self.options.skip_unsupported)?;
+            ArrowBatches::open(&opened.name, opened.bytes, skip_unsupported, memory)?;
         self.warnings.skipped.extend(skipped);
         let schema = batches.columns()?;
         let mut batches = batches.peekable();

@@ -31,3 +31,5 @@ mod input_tasks; // turns inputs into tasks
 pub(crate) mod report; // the report of a load
 pub(crate) mod load; // a whole load, up to its commit
 pub(crate) mod widening; // refuses wider types that would lose values
+#[cfg(test)]
+pub(crate) mod mutants; // mutants of a file

@@ -87,6 +87,13 @@ impl Default for LoadOptions {
     }
 }
 
+impl LoadOptions {
+    /// The memory limit, or most of the available memory.
+    pub(crate) fn memory(&self) -> u64 {
+        self.memory_limit.unwrap_or_else(|| memory::available() / 10 * 7)
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PipelineOptions {
     /// When a segment is full.
@@ -116,7 +123,7 @@ pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
 /// Divides the memory limit (or most of the available memory) among the stages of the pipeline.
 pub(crate) fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> PipelineOptions {
     let table = writer.options();
-    let limit = options.memory_limit.unwrap_or_else(|| memory::available() / 10 * 7);
+    let limit = options.memory();
     let part = usize::try_from(limit.saturating_sub(PROCESS_BYTES) / PARTS).unwrap_or(usize::MAX);
     let bytes = part.clamp(MIN_SEGMENT_BYTES, SEGMENT_BYTES);
     PipelineOptions {

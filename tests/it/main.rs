@@ -10,6 +10,7 @@ mod damage;
 #[cfg(feature = "sql")]
 mod differential;
 mod example;
+mod fuzz;
 mod golden;
 mod ingest;
 mod inputs;
@@ -24,4 +25,5 @@ mod real_data;
 mod slt;
 #[cfg(feature = "sql")]
 mod sqlite;
+mod supply;
 mod table;

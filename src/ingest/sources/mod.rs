@@ -19,10 +19,16 @@ mod path_columns;
 pub(crate) mod csv;
 pub(crate) mod json;
 mod supported;
+pub(crate) mod foreign;
+#[cfg(feature = "parquet")]
+mod thrift;
+#[cfg(feature = "parquet")]
+pub(crate) mod parquet_checks;
 pub(crate) mod arrow;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
 pub(in crate::ingest) mod texts;
+pub(crate) mod whole;
 
 pub use csv::CsvOptions;
 pub(crate) use csv::{CsvChunk, CsvChunks, CsvSchema, infer, parse_chunk, parse_columns};
@@ -33,3 +39,4 @@ pub use input::Input;
 pub(crate) use input::Opened;
 pub(crate) use inputs::Inputs;
 pub(crate) use path_columns::{PathColumns, path_columns};
+pub use whole::count_rows;

@@ -30,11 +30,15 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use rayon::iter::{IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 
+use super::foreign::guarded_read;
 use super::input::Opened;
+use super::parquet_checks::{check_file, check_row_group};
 use super::stream::read_error;
 use super::supported::supported_columns;
 use crate::error::{Error, IoResult, Result};
 
+/// The name of the format in messages.
+const FORMAT: &str = "Parquet";
 /// The most rows of a batch.
 const BATCH_ROWS: usize = 65_536;
 /// Approximate bytes of a batch.
@@ -121,7 +125,7 @@ impl ChunkReader for SharedFile {
     }
 }
 
-/// An open Parquet file.
+/// An open Parquet file. What its library does for it runs guarded: see `foreign`.
 #[derive(Clone, Debug)]
 pub(crate) struct ParquetSource {
     /// Keeps a temporary copy alive while any task reads it.
@@ -130,19 +134,28 @@ pub(crate) struct ParquetSource {
     metadata: ArrowReaderMetadata,
     /// Positions of the columns to read.
     columns: Arc<Vec<usize>>,
+    /// The memory limit of the load.
+    memory: u64,
 }
 
 impl ParquetSource {
     /// Opens a file. A column of a type that a table cannot hold is an error that names it or, with
     /// `skip_unsupported`, is skipped and named in the second result.
-    pub(crate) fn open(spooled: Spooled, skip_unsupported: bool) -> Result<(Self, Vec<String>)> {
-        let (file, path) = (SharedFile(Arc::new(spooled.open()?)), spooled.name.as_path());
-        let metadata = ArrowReaderMetadata::load(&file, ArrowReaderOptions::new())
-            .map_err(|e| invalid(path, &e.to_string()))?;
-        let metadata = with_views(metadata);
+    pub(crate) fn open(
+        spooled: Spooled,
+        skip_unsupported: bool,
+        memory: u64,
+    ) -> Result<(Self, Vec<String>)> {
+        let (opened, path) = (SharedFile(Arc::new(spooled.open()?)), spooled.name.as_path());
+        check_file(path, &opened.0, memory, false)?;
+        let metadata = guarded_read(path, FORMAT, || {
+            ArrowReaderMetadata::load(&opened, ArrowReaderOptions::new())
+                .map(with_views)
+                .map_err(|e| invalid(path, &e.to_string()))
+        })?;
         let (columns, skipped) = supported_columns(path, metadata.schema(), skip_unsupported)?;
-        let columns = Arc::new(columns);
-        Ok((ParquetSource { file: Arc::new(spooled), opened: file, metadata, columns }, skipped))
+        let (file, columns) = (Arc::new(spooled), Arc::new(columns));
+        Ok((ParquetSource { file, opened, metadata, columns, memory }, skipped))
     }
 
     /// Size of the file, if it is read in place; a copy was counted while it was made.
@@ -182,30 +195,30 @@ impl ParquetSource {
     fn row_bytes(&self, group: usize) -> usize {
         let metadata = self.metadata.metadata();
         let group = metadata.row_group(group);
-        let (mut fixed, mut texts, mut unknown) = (0, 0, false);
+        let (mut fixed, mut texts, mut unknown) = (0_usize, 0_i64, false);
         for (leaf, column) in group.columns().iter().enumerate() {
             let root = metadata.file_metadata().schema_descr().get_column_root_idx(leaf);
             if self.columns.binary_search(&root).is_err() {
                 continue;
             }
             if let Some(width) = width(self.metadata.schema().field(root).data_type()) {
-                fixed += width;
+                fixed = fixed.saturating_add(width);
                 continue;
             }
-            fixed += VIEW_BYTES;
-            texts += column.uncompressed_size();
+            fixed = fixed.saturating_add(VIEW_BYTES);
+            texts = texts.saturating_add(column.uncompressed_size());
             // Only this encoding, besides dictionaries, which stay shared, stores less than the
             // values.
             if column.encodings().any(|encoding| encoding == Encoding::DELTA_BYTE_ARRAY) {
                 // Some writers count only the stored part of a value here.
                 let stored = column.uncompressed_size();
                 let told = column.unencoded_byte_array_data_bytes().filter(|bytes| *bytes > stored);
-                texts += told.unwrap_or(0);
+                texts = texts.saturating_add(told.unwrap_or(0));
                 unknown |= told.is_none();
             }
         }
         let rows = usize::try_from(group.num_rows()).unwrap_or(0).max(1);
-        let bytes = fixed + usize::try_from(texts).unwrap_or(0).div_ceil(rows);
+        let bytes = fixed.saturating_add(usize::try_from(texts).unwrap_or(0).div_ceil(rows));
         if unknown { bytes.max(BATCH_BYTES / UNKNOWN_ROWS) } else { bytes }
     }
 
@@ -226,22 +239,28 @@ impl ParquetSource {
 
     /// A reader for a row group, which can use this many threads.
     pub(crate) fn read(&self, group: usize, threads: usize) -> Result<RowGroup> {
+        let (metadata, name) = (self.metadata.metadata(), &self.file.name);
+        let schema = metadata.file_metadata().schema_descr();
+        let wanted =
+            |leaf: usize| self.columns.binary_search(&schema.get_column_root_idx(leaf)).is_ok();
+        check_row_group(name, &self.opened.0, metadata.row_group(group), wanted, self.memory)?;
         let mut parts = Vec::new();
         for columns in self.column_groups(group, threads.saturating_mul(GROUPS_PER_THREAD)) {
-            let mask =
-                ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied());
-            let reader = ParquetRecordBatchReaderBuilder::new_with_metadata(
-                self.opened.clone(),
-                self.metadata.clone(),
-            )
+            let reader = guarded_read(name, FORMAT, || self.reader(group, &columns))?;
+            parts.push(ColumnGroup { columns, reader });
+        }
+        Ok(RowGroup { parts, schema: self.schema()?, source: self.clone(), group })
+    }
+
+    fn reader(&self, group: usize, columns: &[usize]) -> Result<ParquetRecordBatchReader> {
+        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied());
+        let (file, metadata) = (self.opened.clone(), self.metadata.clone());
+        ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
             .with_row_groups(vec![group])
             .with_projection(mask)
             .with_batch_size(self.batch_rows(group))
             .build()
-            .map_err(|e| invalid(&self.file.name, &e.to_string()))?;
-            parts.push(ColumnGroup { columns, reader });
-        }
-        Ok(RowGroup { parts, schema: self.schema()?, source: self.clone(), group })
+            .map_err(|e| self.invalid(group, e))
     }
 
     /// Divides the columns into at most `max_groups` groups of similar size in bytes.
@@ -299,7 +318,11 @@ impl RowGroup {
         let RowGroup { parts, schema, source, group } = self;
         let decode = |part: ColumnGroup| -> Result<_> {
             let failed = |error: ArrowError| source.invalid(group, error);
-            Ok((part.columns, part.reader.collect::<Result<Vec<_>, _>>().map_err(failed)?))
+            let ColumnGroup { columns, reader } = part;
+            let batches = guarded_read(&source.file.name, FORMAT, || {
+                reader.collect::<Result<Vec<_>, _>>().map_err(failed)
+            })?;
+            Ok((columns, batches))
         };
         let parts: Vec<(Vec<usize>, Vec<RecordBatch>)> =
             parts.into_par_iter().map(decode).collect::<Result<_>>()?;
@@ -318,7 +341,10 @@ impl RowGroup {
         let RowGroup { parts, schema, source, group } = self;
         let decode = |part: &mut ColumnGroup| -> Result<_> {
             let failed = |error: ArrowError| source.invalid(*group, error);
-            Ok((part.columns.clone(), part.reader.next().transpose().map_err(failed)?))
+            let batch = guarded_read(&source.file.name, FORMAT, || {
+                part.reader.next().transpose().map_err(failed)
+            })?;
+            Ok((part.columns.clone(), batch))
         };
         let parts: Vec<(Vec<usize>, Option<RecordBatch>)> =
             parts.par_iter_mut().map(decode).collect::<Result<_>>()?;
@@ -396,7 +422,7 @@ fn width(arrow: &ArrowType) -> Option<usize> {
 
 fn invalid(path: &Path, what: &str) -> Error {
     let what = what.trim_start_matches("Parquet error: ");
-    Error::InvalidInput(format!("{}: cannot be read as Parquet: {what}", path.display()))
+    Error::InvalidInput(format!("{}: cannot be read as {FORMAT}: {what}", path.display()))
 }
 
 #[cfg(test)]

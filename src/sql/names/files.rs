@@ -2,7 +2,7 @@
 //!
 //! A name is taken for a file if it has a known extension (or is `-`, the standard input); only
 //! then is the file looked for. CSV, TSV and JSON, also compressed, are read by ingest's reader
-//! (`text`), Parquet and Arrow by DataFusion.
+//! (`text`), Parquet and Arrow by DataFusion, guarded (`foreign`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,9 +12,6 @@ use datafusion::catalog::TableProvider;
 use datafusion::common::Column;
 use datafusion::datasource::ViewTable;
 use datafusion::datasource::default_table_source::provider_as_source;
-use datafusion::datasource::file_format::FileFormat;
-use datafusion::datasource::file_format::arrow::ArrowFormat;
-use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{
     ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl,
 };
@@ -24,6 +21,7 @@ use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::error::{Error, IoResult, Result};
+use crate::sql::names::foreign::{self, ForeignFormat};
 use crate::sql::names::text::TextTable;
 
 /// The bytes of a path that are written as `%XX` in its address.
@@ -68,10 +66,10 @@ pub(crate) async fn open(
     }
     let Some(kind) = kind_of(name) else { return Ok(None) };
     let paths = expand(name)?;
-    let format: Arc<dyn FileFormat> = match kind {
+    let format = match kind {
         Kind::Text => return Ok(Some(Arc::new(TextTable::open(Some(&paths), threads, note)?))),
-        Kind::Parquet => Arc::new(ParquetFormat::default()),
-        Kind::Arrow => Arc::new(ArrowFormat),
+        Kind::Parquet => Arc::new(ForeignFormat::new(foreign::Kind::Parquet)),
+        Kind::Arrow => Arc::new(ForeignFormat::new(foreign::Kind::Arrow)),
         Kind::Compressed => {
             let what = "a query cannot read this format inside another compression; ingest it \
                 into a table first";
@@ -155,7 +153,10 @@ fn url(path: &Path) -> String {
 
 fn with_file_name(name: &str, error: Error) -> Error {
     match error {
-        Error::InvalidInput(what) => Error::InvalidInput(format!("{name}: {what}")),
+        // The guard has named the one file among those of a pattern.
+        Error::InvalidInput(what) if !what.contains(": cannot be read as ") => {
+            Error::InvalidInput(format!("{name}: {what}"))
+        }
         other => other,
     }
 }

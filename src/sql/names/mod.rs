@@ -5,6 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(in crate::sql) mod parameters;
 pub(in crate::sql) mod catalog;
+mod foreign;
 pub(in crate::sql) mod files;
 pub(in crate::sql) mod text;
 pub(in crate::sql) mod views;

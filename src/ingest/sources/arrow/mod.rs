@@ -7,33 +7,38 @@
 //! which checks offsets and texts. Each message is decoded on its own: a batch without a body, of
 //! null columns or no rows, is an ordinary batch.
 
+mod checks;
+mod source;
+
 use std::collections::HashMap;
 use std::fmt::Display;
+use std::fs::File;
 use std::io::Read;
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_buffer::Buffer;
 use arrow_ipc::reader::{read_dictionary, read_record_batch};
-use arrow_ipc::{Message, MessageHeader, RecordBatch as Layout, root_as_message};
+use arrow_ipc::{MessageHeader, root_as_message};
 use arrow_schema::{ArrowError, Schema, SchemaRef};
 
-use super::stream::{Bytes, read_error, read_full};
+use self::checks::{Refused, check};
+use self::source::Source;
+use super::foreign::{guarded, most_bytes, too_large};
+use super::stream::{Bytes, read_error};
 use super::supported::supported_columns;
 use crate::error::{Error, Result};
 
+/// The name of the format in messages.
+const FORMAT: &str = "Arrow IPC";
 /// The file format starts and ends with this.
 pub(super) const FILE_MAGIC: &[u8] = b"ARROW1";
 /// Precedes each message since version 0.15.
 pub(super) const CONTINUATION: [u8; 4] = [0xff; 4];
 /// The largest metadata of a message.
 const MAX_METADATA: usize = 256 << 20;
-/// The most bytes of a batch, stored or decompressed.
-const MAX_BODY: u64 = 8 << 30;
-/// How many rows a batch may have beyond those for which it has bytes: null columns need none.
-const ROWS_WITHOUT_BYTES: u64 = 1 << 32;
 /// Rows of null columns are returned in slices of this size, because later stages need memory for
 /// them.
 const SLICE_ROWS: usize = 1 << 20;
@@ -41,13 +46,19 @@ const SLICE_ROWS: usize = 1 << 20;
 /// The batches of one input, in order.
 pub(crate) struct ArrowBatches {
     name: PathBuf,
-    bytes: Bytes,
+    source: Source,
     is_file: bool,
     schema: SchemaRef,
     /// The dictionaries so far, by their ids in the fields.
     dictionaries: HashMap<i64, ArrayRef>,
+    /// Bytes of the dictionaries.
+    dictionary_bytes: u64,
     /// Positions of the columns to read; `None` for all.
     columns: Option<Vec<usize>>,
+    /// Only batches that start within this part of the input are read.
+    part: Range<u64>,
+    /// The most bytes of a batch and the dictionaries, stored or decompressed.
+    most_bytes: u64,
     /// Rows of the last batch that are still to be returned.
     rest: Option<RecordBatch>,
     done: bool,
@@ -60,20 +71,42 @@ impl std::fmt::Debug for ArrowBatches {
 }
 
 impl ArrowBatches {
-    /// Reads the schema. A column of a type that a table cannot hold is an error that names it or,
-    /// with `skip_unsupported`, is skipped and named in the second result.
+    /// Reads the schema of an input for a table. A column of a type that a table cannot hold is an
+    /// error that names it or, with `skip_unsupported`, is skipped and named in the second result.
     pub(crate) fn open(
         name: &Path,
         bytes: Bytes,
         skip_unsupported: bool,
+        memory: u64,
     ) -> Result<(Self, Vec<String>)> {
+        let mut batches = Self::start(name, Source::pipe(bytes), memory)?;
+        let (columns, skipped) = supported_columns(name, &batches.schema, skip_unsupported)?;
+        batches.columns = (!skipped.is_empty()).then_some(columns);
+        Ok((batches, skipped))
+    }
+
+    /// Reads the schema of a file, whose columns may have any types.
+    pub(crate) fn open_file(name: &Path, file: File, memory: u64) -> Result<Self> {
+        Self::start(name, Source::file(file), memory)
+    }
+
+    /// Reads only these columns, and of a file only the batches that start within a part of it.
+    pub(crate) fn select(self, columns: Vec<usize>, part: Option<Range<u64>>) -> Self {
+        let part = part.filter(|_| self.is_file).unwrap_or_else(|| self.part.clone());
+        ArrowBatches { columns: Some(columns), part, ..self }
+    }
+
+    fn start(name: &Path, source: Source, memory: u64) -> Result<Self> {
         let mut batches = ArrowBatches {
             name: name.to_path_buf(),
-            bytes,
+            source,
             is_file: false,
             schema: Arc::new(Schema::empty()),
             dictionaries: HashMap::new(),
+            dictionary_bytes: 0,
             columns: None,
+            part: 0..u64::MAX,
+            most_bytes: most_bytes(memory),
             rest: None,
             done: false,
         };
@@ -91,17 +124,12 @@ impl ArrowBatches {
                 }
             }
         }
-        let rest = std::mem::replace(&mut batches.bytes, Box::new(std::io::empty()));
-        let start = start.get(..n).unwrap_or_default().to_vec();
-        batches.bytes = Box::new(std::io::Cursor::new(start).chain(rest));
+        batches.source.unread(start.get(..n).unwrap_or_default());
         let Some(first) = batches.message()? else {
             return Err(batches.invalid("there is no schema"));
         };
-        let schema = batches.schema(&first.metadata)?;
-        let (columns, skipped) = supported_columns(name, &schema, skip_unsupported)?;
-        batches.columns = (!skipped.is_empty()).then_some(columns);
-        batches.schema = Arc::new(schema);
-        Ok((batches, skipped))
+        batches.schema = Arc::new(batches.schema(&first.metadata)?);
+        Ok(batches)
     }
 
     /// The columns that are read.
@@ -125,15 +153,14 @@ impl ArrowBatches {
                 "its numbers are big-endian, which is not read; write it on another machine",
             ));
         }
-        self.catch_panics(|| Ok(arrow_ipc::convert::fb_to_schema(schema)))
+        self.guarded(|| Ok(arrow_ipc::convert::fb_to_schema(schema)))
     }
 
     /// Runs code that may panic on damaged input.
-    fn catch_panics<T>(&self, f: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
-        match catch_unwind(AssertUnwindSafe(f)) {
-            Ok(result) => result.map_err(|e| self.invalid(e)),
-            Err(_) => Err(self.invalid("it is damaged")),
-        }
+    fn guarded<T>(&self, f: impl FnOnce() -> Result<T, ArrowError>) -> Result<T> {
+        guarded(f)
+            .map_err(|panicked| panicked.into_error(self.name.display(), FORMAT))?
+            .map_err(|e| self.invalid(e))
     }
 
     /// The next batch, or slice of a batch.
@@ -167,20 +194,15 @@ impl ArrowBatches {
     /// Decodes a record batch, or stores a dictionary batch and returns `None`.
     fn decode(&mut self, message: Framed) -> Result<Option<RecordBatch>> {
         let mut dictionaries = std::mem::take(&mut self.dictionaries);
-        let decoded = self.catch_panics(|| {
+        let decoded = self.guarded(|| {
             let Framed { metadata, body } = message;
             let message =
                 root_as_message(&metadata).map_err(|e| ArrowError::IpcError(e.to_string()))?;
             let (body, version) = (Buffer::from_vec(body), message.version());
             if let Some(dictionary) = message.header_as_dictionary_batch() {
-                return read_dictionary(
-                    &body,
-                    dictionary,
-                    &self.schema,
-                    &mut dictionaries,
-                    &version,
-                )
-                .map(|()| None);
+                let schema = &self.schema;
+                read_dictionary(&body, dictionary, schema, &mut dictionaries, &version)?;
+                return Ok(None);
             }
             let Some(batch) = message.header_as_record_batch() else {
                 return Err(ArrowError::IpcError("a second schema".to_owned()));
@@ -189,11 +211,44 @@ impl ArrowBatches {
             read_record_batch(&body, batch, schema, &dictionaries, columns, &version).map(Some)
         });
         self.dictionaries = dictionaries;
+        let sizes = self.dictionaries.values().map(|array| array.get_array_memory_size() as u64);
+        self.dictionary_bytes = sizes.fold(0, u64::saturating_add);
         decoded
     }
 
-    /// The next message and its body; `None` at the end.
+    /// The next message and its body; `None` at the end, also of the part.
     fn message(&mut self) -> Result<Option<Framed>> {
+        loop {
+            let start = self.source.position();
+            let Some(metadata) = self.metadata()? else { return Ok(None) };
+            let message = root_as_message(&metadata).map_err(|e| self.invalid(e))?;
+            let length = u64::try_from(message.bodyLength())
+                .map_err(|_| self.invalid("a batch has a negative length"))?;
+            if message.header_type() == MessageHeader::RecordBatch {
+                if start >= self.part.end {
+                    return Ok(None);
+                }
+                if start < self.part.start {
+                    self.source.skip(length).map_err(|e| read_error(&self.name, e))?;
+                    continue;
+                }
+            }
+            let most = self.most_bytes.saturating_sub(self.dictionary_bytes);
+            if length > most {
+                return Err(self.too_large(length));
+            }
+            let mut body = Vec::new();
+            self.read_exactly(length, &mut body)?;
+            check(message, &body, most).map_err(|refused| match refused {
+                Refused::Damaged(what) => self.invalid(what),
+                Refused::TooLarge(bytes) => self.too_large(bytes),
+            })?;
+            return Ok(Some(Framed { metadata, body }));
+        }
+    }
+
+    /// The metadata of the next message; `None` at the end.
+    fn metadata(&mut self) -> Result<Option<Vec<u8>>> {
         let mut head = [0; 4];
         match self.read(&mut head)? {
             0 if !self.is_file => return Ok(None),
@@ -212,28 +267,16 @@ impl ArrowBatches {
         }
         let mut metadata = Vec::new();
         self.read_exactly(size as u64, &mut metadata)?;
-        let message = root_as_message(&metadata).map_err(|e| self.invalid(e))?;
-        let body_length =
-            u64::try_from(message.bodyLength()).ok().filter(|length| *length <= MAX_BODY);
-        let Some(body_length) = body_length else {
-            return Err(self.invalid(format_args!(
-                "a batch has {} bytes; write smaller ones",
-                message.bodyLength()
-            )));
-        };
-        let mut body = Vec::new();
-        self.read_exactly(body_length, &mut body)?;
-        check(message, &body).map_err(|what| self.invalid(what))?;
-        Ok(Some(Framed { metadata, body }))
+        Ok(Some(metadata))
     }
 
     fn read(&mut self, buffer: &mut [u8]) -> Result<usize> {
-        read_full(&mut *self.bytes, buffer).map_err(|e| read_error(&self.name, e))
+        self.source.read_full(buffer).map_err(|e| read_error(&self.name, e))
     }
 
     /// Appends `length` bytes as they arrive: the input may have fewer.
     fn read_exactly(&mut self, length: u64, to: &mut Vec<u8>) -> Result<()> {
-        let read = (&mut self.bytes)
+        let read = (&mut self.source)
             .take(length)
             .read_to_end(to)
             .map_err(|e| read_error(&self.name, e))?;
@@ -246,7 +289,7 @@ impl ArrowBatches {
             return Ok(());
         }
         let mut footer = Vec::new();
-        (&mut self.bytes)
+        (&mut self.source)
             .take(MAX_METADATA as u64)
             .read_to_end(&mut footer)
             .map_err(|e| read_error(&self.name, e))?;
@@ -255,7 +298,12 @@ impl ArrowBatches {
 
     #[cold]
     fn invalid(&self, what: impl Display) -> Error {
-        Error::InvalidInput(format!("{}: cannot be read as Arrow IPC: {what}", self.name.display()))
+        Error::InvalidInput(format!("{}: cannot be read as {FORMAT}: {what}", self.name.display()))
+    }
+
+    #[cold]
+    fn too_large(&self, bytes: u64) -> Error {
+        too_large(self.name.display(), "a batch", bytes, self.most_bytes)
     }
 
     #[cold]
@@ -283,58 +331,5 @@ struct Framed {
     body: Vec<u8>,
 }
 
-/// Refuses claims that the decoder would trust.
-fn check(message: Message<'_>, body: &[u8]) -> Result<(), String> {
-    let (layout, what) = match message.header_type() {
-        MessageHeader::RecordBatch => (message.header_as_record_batch(), "a batch"),
-        MessageHeader::DictionaryBatch => {
-            (message.header_as_dictionary_batch().and_then(|batch| batch.data()), "a dictionary")
-        }
-        MessageHeader::Schema if message.header_as_schema().is_some() => return Ok(()),
-        other => return Err(format!("a message of an unknown kind ({})", other.0)),
-    };
-    let layout = layout.ok_or_else(|| format!("{what} without a description"))?;
-    let bytes = checked_bytes(&layout, body)?;
-    let most = bytes.saturating_mul(8).saturating_add(ROWS_WITHOUT_BYTES);
-    let fits = |length: i64| u64::try_from(length).is_ok_and(|length| length <= most);
-    let nodes = layout.nodes();
-    let mut counts = nodes
-        .iter()
-        .flat_map(|nodes| nodes.iter())
-        .flat_map(|node| [node.length(), node.null_count()]);
-    if !fits(layout.length()) || !counts.all(fits) {
-        return Err(format!("{what} claims more rows than it has bytes for"));
-    }
-    Ok(())
-}
-
-/// Decompressed bytes of all buffers. Checks that each lies within the body.
-fn checked_bytes(layout: &Layout<'_>, body: &[u8]) -> Result<u64, String> {
-    let compressed = layout.compression().is_some();
-    let mut bytes = 0_u64;
-    for buffer in layout.buffers().iter().flat_map(|buffers| buffers.iter()) {
-        let range =
-            usize::try_from(buffer.offset()).ok().zip(usize::try_from(buffer.length()).ok());
-        let part = range.and_then(|(offset, length)| body.get(offset..offset.checked_add(length)?));
-        let part = part.ok_or("a buffer is not within its batch")?;
-        let length = match part.first_chunk::<8>().filter(|_| compressed) {
-            // -1 marks an uncompressed buffer.
-            Some(length) => u64::try_from(i64::from_le_bytes(*length)).unwrap_or(part.len() as u64),
-            None if compressed && !part.is_empty() => {
-                return Err("a compressed buffer has no length".to_owned());
-            }
-            None => part.len() as u64,
-        };
-        bytes = bytes.saturating_add(length);
-    }
-    if bytes > MAX_BODY {
-        return Err(format!(
-            "a batch of {bytes} bytes without its compression; write smaller ones"
-        ));
-    }
-    Ok(bytes)
-}
-
 #[cfg(test)]
-#[path = "arrow_tests.rs"]
 mod tests;

@@ -16,6 +16,9 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// The memory limit.
+const MEMORY: u64 = 1 << 30;
+
 fn batch() -> RecordBatch {
     let keyed: DictionaryArray<Int32Type> =
         [Some("x"), None, Some("a longer text"), Some("x")].into_iter().collect();
@@ -54,8 +57,12 @@ fn written_with(file: bool, options: IpcWriteOptions, batches: &[RecordBatch]) -
 }
 
 fn read(bytes: &[u8], skip: bool) -> Result<(Vec<RecordBatch>, Vec<String>)> {
-    let (batches, skipped) =
-        ArrowBatches::open(Path::new("t.arrow"), Box::new(Cursor::new(bytes.to_vec())), skip)?;
+    let (batches, skipped) = ArrowBatches::open(
+        Path::new("t.arrow"),
+        Box::new(Cursor::new(bytes.to_vec())),
+        skip,
+        MEMORY,
+    )?;
     Ok((batches.collect::<Result<_>>()?, skipped))
 }
 

@@ -1,0 +1,131 @@
+//! The guard around readers of formats that are not ours: Parquet and Arrow IPC.
+//!
+//! Arrow's and Parquet's libraries trust some of what they read: damaged bytes make them index
+//! beyond an array, add up to more than a number holds, or allocate what a length claims. Ingest and
+//! SQL call them here and nowhere else. [`guarded`] turns a panic into an error, without a text on
+//! stderr. What would end the process instead, the allocation of a length that nothing backs, is
+//! ruled out before: `thrift` and `parquet_checks` compare the claims of a Parquet file, and
+//! `arrow` those of a message, with the file and with [`most_bytes`].
+//!
+//! The readers' values live on after a panic only to be dropped: whoever is told of a panic stops
+//! reading that input.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Once;
+
+use crate::error::{Error, Result};
+
+/// What one batch, page or dictionary may take at least, whatever the memory limit.
+const LEAST_BYTES: u64 = 256 << 20;
+
+thread_local! {
+    /// How many guarded sections this thread is in.
+    static GUARDED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// A guarded section of this thread, until it is dropped.
+struct Section;
+
+impl Section {
+    fn enter() -> Self {
+        GUARDED.set(GUARDED.get() + 1);
+        Section
+    }
+}
+
+impl Drop for Section {
+    fn drop(&mut self) {
+        GUARDED.set(GUARDED.get().saturating_sub(1));
+    }
+}
+
+/// What a reader said when it panicked.
+#[derive(Debug)]
+pub(crate) struct Panicked(String);
+
+impl Panicked {
+    /// The error for an input.
+    pub(crate) fn into_error(self, name: impl Display, format: &str) -> Error {
+        Error::InvalidInput(format!(
+            "{name}: cannot be read as {format}: it is damaged ({})",
+            self.0
+        ))
+    }
+}
+
+/// Runs code that may panic on damaged input.
+pub(crate) fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, Panicked> {
+    silence();
+    let section = Section::enter();
+    let outcome = catch_unwind(AssertUnwindSafe(read));
+    drop(section);
+    outcome.map_err(|payload| Panicked(message(&*payload)))
+}
+
+/// Like [`guarded`], for code that may fail otherwise, too.
+pub(crate) fn guarded_read<T>(
+    name: &Path,
+    format: &str,
+    read: impl FnOnce() -> Result<T>,
+) -> Result<T> {
+    guarded(read).map_err(|panicked| panicked.into_error(name.display(), format))?
+}
+
+/// The first line of a panic's message.
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.and_then(|text| text.lines().next()).unwrap_or("its reader gave up").to_owned()
+}
+
+/// Puts a panic hook before the process's own, once, that is silent within guarded sections.
+fn silence() {
+    static HOOK: Once = Once::new();
+    // The hook cannot be changed by a thread that is panicking already.
+    if std::thread::panicking() {
+        return;
+    }
+    HOOK.call_once(|| {
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if GUARDED.get() == 0 {
+                before(info);
+            }
+        }));
+    });
+}
+
+/// The most bytes that one batch, page or dictionary of an input may take under a memory limit.
+pub(crate) fn most_bytes(memory_limit: u64) -> u64 {
+    memory_limit.max(LEAST_BYTES)
+}
+
+/// The error for claims beyond [`most_bytes`].
+#[cold]
+pub(crate) fn too_large(name: impl Display, what: &str, bytes: u64, most: u64) -> Error {
+    Error::LimitExceeded(format!(
+        "{name}: {what} of {bytes} bytes does not fit into memory ({most} bytes); raise \
+         --memory-limit, or write the file with smaller ones"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn panics_become_errors() {
+        let error = guarded_read::<()>(Path::new("x.arrow"), "Arrow IPC", || panic!("at {}", 7));
+        let expected = "x.arrow: cannot be read as Arrow IPC: it is damaged (at 7)";
+        assert_eq!(error.unwrap_err().to_string(), expected);
+        assert_eq!(GUARDED.get(), 0);
+        let within = guarded(|| guarded(|| panic!("within")).map_err(|p| (p.0, GUARDED.get())));
+        assert_eq!(within.unwrap(), Err::<(), _>(("within".to_owned(), 1)));
+    }
+}

@@ -1,0 +1,272 @@
+//! Parquet and Arrow files as tables, read by DataFusion's sources under the guard of
+//! `ingest/sources/foreign`: what they would panic at, and what damaged claims would make them
+//! allocate, becomes an error that names the file.
+//!
+//! [`ForeignFormat`] stands before DataFusion's format and guards what reads metadata: schemas and
+//! statistics. The plans that it makes read through a [`ForeignSource`](source::ForeignSource),
+//! which guards every step of a scan. The pages of Parquet pass `parquet`, which compares their
+//! headers with the memory limit. Arrow files are decoded by ingest's reader, whose checks come
+//! before every allocation; DataFusion's only plans how to divide them.
+
+mod arrow;
+mod morsels;
+mod parquet;
+mod source;
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use arrow_schema::{ArrowError, Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::Session;
+use datafusion::common::Statistics;
+use datafusion::datasource::file_format::arrow::ArrowFormat;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::file_format::{FileFormat, FileMeta};
+use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder, FileSource};
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::execution::memory_pool::MemoryLimit;
+use datafusion::object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore};
+use datafusion::parquet::errors::ParquetError;
+use datafusion::physical_expr::LexOrdering;
+use datafusion::physical_plan::ExecutionPlan;
+
+use self::source::ForeignSource;
+use crate::error::Error;
+use crate::ingest::sources::arrow::ArrowBatches;
+use crate::ingest::sources::foreign::{Panicked, guarded};
+use crate::ingest::sources::parquet_checks::check_file;
+
+/// A format whose reader is not ours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Parquet,
+    Arrow,
+}
+
+/// The file that is being read, for messages.
+#[derive(Clone, Debug)]
+struct Place {
+    name: Arc<str>,
+    kind: Kind,
+}
+
+impl Place {
+    fn new(location: &datafusion::object_store::path::Path, kind: Kind) -> Self {
+        Place { name: format!("/{location}").into(), kind }
+    }
+
+    fn format(&self) -> &'static str {
+        match self.kind {
+            Kind::Parquet => "Parquet",
+            Kind::Arrow => "Arrow IPC",
+        }
+    }
+
+    fn panicked(&self, panicked: Panicked) -> DataFusionError {
+        panicked.into_error(&self.name, self.format()).into()
+    }
+
+    /// Adds the file to an error of the reader.
+    fn named(&self, error: DataFusionError) -> DataFusionError {
+        let what = match error {
+            DataFusionError::ParquetError(inner) => match *inner {
+                ParquetError::External(inner) => match inner.downcast::<Error>() {
+                    Ok(ours) => return (*ours).into(),
+                    Err(other) => other.to_string(),
+                },
+                other => other.to_string(),
+            },
+            DataFusionError::ArrowError(inner, _)
+                if matches!(*inner, ArrowError::ParquetError(_) | ArrowError::IpcError(_)) =>
+            {
+                inner.to_string()
+            }
+            other => return other,
+        };
+        let what = what.trim_start_matches("Parquet error: ");
+        let (name, format) = (&self.name, self.format());
+        Error::InvalidInput(format!("{name}: cannot be read as {format}: {what}")).into()
+    }
+
+    /// Runs a step of a reader that may panic.
+    fn guard<T>(&self, read: impl FnOnce() -> DataFusionResult<T>) -> DataFusionResult<T> {
+        guarded(read).map_err(|p| self.panicked(p))?.map_err(|error| self.named(error))
+    }
+
+    /// Polls a future of a reader that may panic.
+    async fn guard_future<T>(
+        &self,
+        mut future: Pin<Box<dyn Future<Output = DataFusionResult<T>> + Send + '_>>,
+    ) -> DataFusionResult<T> {
+        std::future::poll_fn(|context| match guarded(|| future.as_mut().poll(context)) {
+            Ok(poll) => poll.map_err(|error| self.named(error)),
+            Err(panicked) => Poll::Ready(Err(self.panicked(panicked))),
+        })
+        .await
+    }
+}
+
+/// DataFusion's format with a guard before it.
+#[derive(Debug)]
+pub(super) struct ForeignFormat {
+    inner: Arc<dyn FileFormat>,
+    kind: Kind,
+}
+
+impl ForeignFormat {
+    pub(super) fn new(kind: Kind) -> Self {
+        let inner: Arc<dyn FileFormat> = match kind {
+            Kind::Parquet => Arc::new(ParquetFormat::default()),
+            Kind::Arrow => Arc::new(ArrowFormat),
+        };
+        ForeignFormat { inner, kind }
+    }
+
+    fn place(&self, object: &ObjectMeta) -> Place {
+        Place::new(&object.location, self.kind)
+    }
+
+    /// Checks what a Parquet file claims; returns the columns of an Arrow file.
+    async fn open(
+        &self,
+        state: &dyn Session,
+        store: &dyn ObjectStore,
+        object: &ObjectMeta,
+    ) -> DataFusionResult<Option<Schema>> {
+        let Some((path, file)) = local_file(store, &object.location).await? else {
+            return Ok(None);
+        };
+        let memory = memory_limit(state);
+        match self.kind {
+            Kind::Parquet => check_file(&path, &file, memory, true)?,
+            Kind::Arrow => {
+                let batches = ArrowBatches::open_file(&path, file, memory)?;
+                return Ok(Some(batches.columns()?.as_ref().clone()));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// The local file at a location; `None` if the store is of another kind.
+async fn local_file(
+    store: &dyn ObjectStore,
+    location: &datafusion::object_store::path::Path,
+) -> DataFusionResult<Option<(PathBuf, File)>> {
+    match store.get_opts(location, GetOptions::default()).await?.payload {
+        GetResultPayload::File(file, path) => Ok(Some((path, file))),
+        GetResultPayload::Stream(_) => Ok(None),
+    }
+}
+
+/// The session's memory limit in bytes.
+fn memory_limit(state: &dyn Session) -> u64 {
+    match state.runtime_env().memory_pool.memory_limit() {
+        MemoryLimit::Finite(bytes) => bytes as u64,
+        MemoryLimit::Infinite | MemoryLimit::Unknown => u64::MAX,
+    }
+}
+
+#[async_trait]
+impl FileFormat for ForeignFormat {
+    fn get_ext(&self) -> String {
+        self.inner.get_ext()
+    }
+
+    fn get_ext_with_compression(
+        &self,
+        compression: &FileCompressionType,
+    ) -> DataFusionResult<String> {
+        self.inner.get_ext_with_compression(compression)
+    }
+
+    fn compression_type(&self) -> Option<FileCompressionType> {
+        self.inner.compression_type()
+    }
+
+    async fn infer_schema(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        objects: &[ObjectMeta],
+    ) -> DataFusionResult<SchemaRef> {
+        let mut schemas = Vec::with_capacity(objects.len());
+        for object in objects {
+            let schema = match self.open(state, store.as_ref(), object).await? {
+                Some(schema) => schema,
+                None => {
+                    let object = std::slice::from_ref(object);
+                    let inferred = self.inner.infer_schema(state, store, object);
+                    let place = self.place(&object[0]);
+                    place.guard_future(inferred).await?.as_ref().clone()
+                }
+            };
+            schemas.push(schema);
+        }
+        Ok(Arc::new(Schema::try_merge(schemas)?))
+    }
+
+    async fn infer_stats(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> DataFusionResult<Statistics> {
+        let inferred = self.inner.infer_stats(state, store, table_schema, object);
+        self.place(object).guard_future(inferred).await
+    }
+
+    async fn infer_ordering(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> DataFusionResult<Option<LexOrdering>> {
+        let inferred = self.inner.infer_ordering(state, store, table_schema, object);
+        self.place(object).guard_future(inferred).await
+    }
+
+    async fn infer_stats_and_ordering(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        table_schema: SchemaRef,
+        object: &ObjectMeta,
+    ) -> DataFusionResult<FileMeta> {
+        let inferred = self.inner.infer_stats_and_ordering(state, store, table_schema, object);
+        self.place(object).guard_future(inferred).await
+    }
+
+    async fn create_physical_plan(
+        &self,
+        state: &dyn Session,
+        config: FileScanConfig,
+    ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        let plan = self.inner.create_physical_plan(state, config).await?;
+        let config = plan
+            .downcast_ref::<DataSourceExec>()
+            .and_then(|exec| exec.data_source().downcast_ref::<FileScanConfig>());
+        let Some(config) = config else { return Ok(plan) };
+        let memory = memory_limit(state);
+        let source = ForeignSource::new(Arc::clone(config.file_source()), self.kind, memory);
+        let config =
+            FileScanConfigBuilder::from(config.clone()).with_source(Arc::new(source)).build();
+        Ok(DataSourceExec::from_data_source(config))
+    }
+
+    fn file_source(&self, table_schema: TableSchema) -> Arc<dyn FileSource> {
+        self.inner.file_source(table_schema)
+    }
+}
+
+#[cfg(test)]
+mod tests;
