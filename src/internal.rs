@@ -8,6 +8,7 @@ pub mod block {
 
 /// Mapped bytes.
 pub mod disk {
+    pub use crate::budget::{Budget, Charge};
     pub use crate::disk::Mapped;
 }
 

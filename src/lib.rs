@@ -103,6 +103,7 @@
 mod error; // the eight kinds of failure
 mod limits; // every maximum that a reader believes
 mod bytes; // checked little-endian cursor and writer
+mod budget; // memory that stored bytes unfold to, counted before it is allocated
 mod disk; // the only folder that touches the operating system
 mod model; // data types, schema, scalars
 mod encoding; // values <-> bytes
@@ -123,6 +124,7 @@ pub mod internal; // what `sty`, tests, fuzz targets and benchmarks use beside t
 pub use error::{Error, Result};
 
 // Stores, tables, and their columns.
+pub use disk::Io;
 pub use encoding::Profile;
 pub use model::{Column, ColumnId, DataType, Schema, TimeUnit};
 pub use store::{Snapshot, Store, Table, TableOptions, TableWriter};

@@ -19,9 +19,12 @@
 
 mod dictionary;
 pub(crate) mod footer;
+pub(crate) mod open_block;
 pub(crate) mod reader;
 pub(crate) mod record;
 pub(crate) mod scaled;
+#[cfg(test)]
+mod bomb_tests;
 #[cfg(test)]
 mod tests;
 mod verify;

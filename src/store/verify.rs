@@ -32,7 +32,8 @@ pub fn verify(snapshot: &Snapshot) -> VerifyReport {
 
 /// Bypasses the cache of open segments, which remember what was verified before.
 fn verify_segment(snapshot: &Snapshot, entry: &SegmentEntry, mapped: &Arc<Mapped>) -> Result<()> {
-    let segment = open_segment(entry, Arc::clone(mapped), snapshot.path(entry))?;
+    let segment =
+        open_segment(entry, Arc::clone(mapped), snapshot.path(entry), snapshot.budget().clone())?;
     segment.verify().map(|_| ())
 }
 
@@ -80,11 +81,12 @@ fn verify_chunk(
         report.bytes += segment.length;
         let checked = snapshot.map(segment).and_then(|mapped| {
             let end = segment.offset.saturating_add(segment.length);
-            if end > mapped.as_slice().len() as u64 {
+            if end > mapped.len() as u64 {
                 let what = format!("the file ends here, but a segment in it ends at byte {end}");
-                return Err(Error::corrupt(mapped.as_slice().len() as u64, what));
+                return Err(Error::corrupt(mapped.len() as u64, what));
             }
-            check(segment, &mapped)
+            check(segment, &mapped)?;
+            mapped.check_length()
         });
         if let Err(error) = checked {
             report.problems.push(error.in_file(snapshot.path(segment), 0));
