@@ -42,9 +42,14 @@ impl Store {
     /// The same store, whose data files are read in another way from now on.
     #[must_use]
     pub fn with_io(self, io: Io) -> Store {
+        self.set_io(io);
+        self
+    }
+
+    /// Reads data files in another way from now on.
+    pub(crate) fn set_io(&self, io: Io) {
         self.caches.segments.clear();
         self.caches.mappings.set_io(io);
-        self
     }
 
     /// What decoding is charged to.

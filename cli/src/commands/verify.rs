@@ -3,6 +3,7 @@
 use clap::Args;
 use stylobate::verify;
 
+use crate::args::resources::ReadArgs;
 use crate::args::table::ScopeArg;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -22,11 +23,14 @@ use crate::units::{show_counted, show_size};
 pub(crate) struct VerifyArgs {
     #[command(flatten)]
     scope: ScopeArg,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 /// Runs `sty verify`.
 pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
     let (store, tables) = args.scope.tables()?;
+    let store = args.read.of(store);
     let mut damaged = 0;
     for name in &tables {
         signals::check()?;

@@ -29,17 +29,98 @@ const MAX_DEPTH: usize = 128;
 /// Functions whose results are no longer than their arguments together, but for a constant, and
 /// that take no longer than to read them.
 const FUNCTIONS: [&str; 92] = [
-    "abs", "acos", "arrow_cast", "ascii", "asin", "at_time_zone", "atan", "atan2", "bit_length",
-    "btrim", "cbrt", "ceil", "char_length", "character_length", "chr", "coalesce", "concat",
-    "concat_ws", "contains", "cos", "cot", "date_bin", "date_part", "date_trunc", "day",
-    "dayofweek", "dayofyear", "degrees", "digest", "ends_with", "exp", "find_in_set", "floor",
-    "from_unixtime", "gcd", "greatest", "hour", "initcap", "isnan", "iszero", "lcm", "least",
-    "left", "length", "levenshtein", "ln", "log", "log10", "log2", "lower", "ltrim", "make_date",
-    "md5", "minute", "month", "nanvl", "nullif", "nvl", "nvl2", "octet_length", "pow", "power",
-    "quarter", "radians", "reverse", "right", "round", "rtrim", "second", "sha224", "sha256",
-    "sha384", "sha512", "signum", "sin", "split_part", "sqrt", "starts_with", "strpos", "substr",
-    "substr_index", "substring", "tan", "to_char", "to_date", "to_hex", "to_timestamp",
-    "to_timestamp_seconds", "trunc", "upper", "week", "year",
+    "abs",
+    "acos",
+    "arrow_cast",
+    "ascii",
+    "asin",
+    "at_time_zone",
+    "atan",
+    "atan2",
+    "bit_length",
+    "btrim",
+    "cbrt",
+    "ceil",
+    "char_length",
+    "character_length",
+    "chr",
+    "coalesce",
+    "concat",
+    "concat_ws",
+    "contains",
+    "cos",
+    "cot",
+    "date_bin",
+    "date_part",
+    "date_trunc",
+    "day",
+    "dayofweek",
+    "dayofyear",
+    "degrees",
+    "digest",
+    "ends_with",
+    "exp",
+    "find_in_set",
+    "floor",
+    "from_unixtime",
+    "gcd",
+    "greatest",
+    "hour",
+    "initcap",
+    "isnan",
+    "iszero",
+    "lcm",
+    "least",
+    "left",
+    "length",
+    "levenshtein",
+    "ln",
+    "log",
+    "log10",
+    "log2",
+    "lower",
+    "ltrim",
+    "make_date",
+    "md5",
+    "minute",
+    "month",
+    "nanvl",
+    "nullif",
+    "nvl",
+    "nvl2",
+    "octet_length",
+    "pow",
+    "power",
+    "quarter",
+    "radians",
+    "reverse",
+    "right",
+    "round",
+    "rtrim",
+    "second",
+    "sha224",
+    "sha256",
+    "sha384",
+    "sha512",
+    "signum",
+    "sin",
+    "split_part",
+    "sqrt",
+    "starts_with",
+    "strpos",
+    "substr",
+    "substr_index",
+    "substring",
+    "tan",
+    "to_char",
+    "to_date",
+    "to_hex",
+    "to_timestamp",
+    "to_timestamp_seconds",
+    "trunc",
+    "upper",
+    "week",
+    "year",
 ];
 
 /// Refuses a text that has too many words to be parsed.
@@ -180,7 +261,8 @@ mod tests {
     use crate::sql::keys::expressions::SqlExpressions;
 
     fn compile(expression: &str) -> Result<()> {
-        let columns = [("t", "timestamp(us)"), ("n", "int64"), ("s", "utf8"), ("d", "decimal(9,2)")];
+        let columns =
+            [("t", "timestamp(us)"), ("n", "int64"), ("s", "utf8"), ("d", "decimal(9,2)")];
         let columns = columns.map(|(name, data_type)| (name, data_type.parse().unwrap()));
         let schema = Schema::from_names(columns).unwrap();
         SqlExpressions::default().compile(expression, schema.columns()).map(drop)
@@ -246,7 +328,9 @@ mod tests {
             let error = compile(expression).unwrap_err().to_string();
             assert!(error.contains(why), "{expression}: {error}");
         }
-        assert!(compile("random() * n").unwrap_err().to_string().contains("not the same each time"));
+        assert!(
+            compile("random() * n").unwrap_err().to_string().contains("not the same each time")
+        );
     }
 
     #[test]
