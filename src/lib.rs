@@ -63,6 +63,15 @@
 //!
 //! Everything fails with [`Error`], whose kinds tell damaged files from wrong input.
 //!
+//! # Signals and memory
+//!
+//! Data files are mapped. With the first mapping, the library installs a handler of SIGBUS for the
+//! process: a file that another program cuts, or whose disk fails, while it is mapped becomes
+//! `Error::Corrupt` instead of the end of the process. Signals for other addresses go to the
+//! handler that was there before. [`Store::with_io`] with [`Io::Read`] maps nothing and installs
+//! nothing. What is decoded of stored data counts against a limit before it is allocated: that of
+//! [`Store::with_memory_limit`], or the session's.
+//!
 //! # The bytes
 //!
 //! ```text

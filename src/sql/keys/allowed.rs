@@ -28,13 +28,12 @@ const MAX_DEPTH: usize = 128;
 
 /// Functions whose results are no longer than their arguments together, but for a constant, and
 /// that take no longer than to read them.
-const FUNCTIONS: [&str; 92] = [
+const FUNCTIONS: [&str; 97] = [
     "abs",
     "acos",
     "arrow_cast",
     "ascii",
     "asin",
-    "at_time_zone",
     "atan",
     "atan2",
     "bit_length",
@@ -73,7 +72,6 @@ const FUNCTIONS: [&str; 92] = [
     "least",
     "left",
     "length",
-    "levenshtein",
     "ln",
     "log",
     "log10",
@@ -112,11 +110,18 @@ const FUNCTIONS: [&str; 92] = [
     "substr_index",
     "substring",
     "tan",
+    "timezone",
     "to_char",
     "to_date",
     "to_hex",
+    "to_local_time",
     "to_timestamp",
+    "to_timestamp_micros",
+    "to_timestamp_millis",
+    "to_timestamp_nanos",
     "to_timestamp_seconds",
+    "to_unixtime",
+    "trim",
     "trunc",
     "upper",
     "week",
