@@ -13,6 +13,7 @@ pub mod bytes {
 
 /// Mapped bytes.
 pub mod disk {
+    pub use crate::budget::{Budget, Charge};
     pub use crate::disk::Mapped;
 }
 

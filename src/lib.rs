@@ -63,6 +63,15 @@
 //!
 //! Everything fails with [`Error`], whose kinds tell damaged files from wrong input.
 //!
+//! # Signals and memory
+//!
+//! Data files are mapped. With the first mapping, the library installs a handler of SIGBUS for the
+//! process: a file that another program cuts, or whose disk fails, while it is mapped becomes
+//! `Error::Corrupt` instead of the end of the process. Signals for other addresses go to the
+//! handler that was there before. [`Store::with_io`] with [`Io::Read`] maps nothing and installs
+//! nothing. What is decoded of stored data counts against a limit before it is allocated: that of
+//! [`Store::with_memory_limit`], or the session's.
+//!
 //! # The bytes
 //!
 //! ```text
@@ -103,6 +112,7 @@
 mod error; // the eight kinds of failure
 mod limits; // every maximum that a reader believes
 mod bytes; // checked little-endian cursor and writer
+mod budget; // memory that stored bytes unfold to, counted before it is allocated
 mod disk; // the only folder that touches the operating system
 mod model; // data types, schema, scalars
 mod encoding; // values <-> bytes
@@ -123,6 +133,7 @@ pub mod internal; // what `sty`, tests, fuzz targets and benchmarks use beside t
 pub use error::{Error, Result};
 
 // Stores, tables, and their columns.
+pub use disk::Io;
 pub use encoding::Profile;
 pub use model::{Column, ColumnId, DataType, Schema, TimeUnit};
 pub use store::{Snapshot, Store, Table, TableOptions, TableWriter};

@@ -47,6 +47,8 @@ pub(crate) const MAX_PARTITION_KEYS: usize = 16;
 pub(crate) const MAX_SORT_KEYS: usize = 64;
 /// The longest text of an expression in a manifest.
 pub(crate) const MAX_EXPRESSION_BYTES: usize = 16 << 10;
+/// The most columns that the expression of a partition key reads.
+pub(crate) const MAX_EXPRESSION_COLUMNS: usize = 256;
 /// The longest text or binary value that names a partition, in bytes: it names a directory.
 pub(crate) const MAX_PARTITION_VALUE_BYTES: usize = 200;
 /// The longest path of a source in a ledger.

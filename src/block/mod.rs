@@ -11,7 +11,7 @@ mod writer;
 
 pub(crate) use measure::measure;
 pub use reader::Reader;
-pub(crate) use reader::{Dictionary, Stream, Validity, null_array};
+pub(crate) use reader::{CHARGED_BUFFER, Dictionary, Stream, Validity, null_array};
 pub(crate) use stats::Order;
 pub use stats::{Bound, Stats};
 pub(crate) use values::{Gathered, Piece, Values, canonical, coded, gather};

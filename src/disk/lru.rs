@@ -64,6 +64,11 @@ impl<K: Hash + Eq, V> Lru<K, V> {
         self.lock().values.contains_key(key)
     }
 
+    /// Drops all values; those in use live on.
+    pub(crate) fn clear(&self) {
+        self.lock().values.clear();
+    }
+
     /// The number of values.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {

@@ -31,8 +31,8 @@ use std::path::Path;
 
 pub(crate) use lock::WriterLock;
 pub(crate) use lru::Lru;
-pub use mapped::Mapped;
 pub(crate) use mapped::MappingCache;
+pub use mapped::{Io, Mapped};
 pub(crate) use real::RealDisk;
 pub(crate) use temporary::TemporaryFile;
 
@@ -48,8 +48,8 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn create(&self, path: &Path) -> Result<Box<dyn DiskFile>>;
     /// Reads a whole file of small metadata; refuses more than `limit` bytes.
     fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>>;
-    /// Maps the whole file for reading.
-    fn map(&self, path: &Path) -> Result<Mapped>;
+    /// Maps the whole file for reading, or has it read range by range.
+    fn map(&self, path: &Path, io: Io) -> Result<Mapped>;
     /// The entries of a directory, sorted by name. Names that are not UTF-8 are not ours and are
     /// omitted.
     fn list(&self, dir: &Path) -> Result<Vec<Entry>>;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::{Disk, DiskFile, Entry, Lock, LockMode, LockedFile, Mapped};
+use super::{Disk, DiskFile, Entry, Io, Lock, LockMode, LockedFile, Mapped};
 use crate::error::{Error, IoResult, Result};
 
 /// The local file system.
@@ -54,8 +54,8 @@ impl Disk for RealDisk {
         Ok(bytes)
     }
 
-    fn map(&self, path: &Path) -> Result<Mapped> {
-        Mapped::from_file(path, &File::open(path).with_path(path)?)
+    fn map(&self, path: &Path, io: Io) -> Result<Mapped> {
+        Mapped::from_file(path, File::open(path).with_path(path)?, io)
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<Entry>> {
@@ -184,6 +184,7 @@ pub(super) fn too_long(path: &Path, length: u64, limit: u64) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::budget::Budget;
 
     #[test]
     fn files_locks_and_directories() {
@@ -195,7 +196,8 @@ mod tests {
         assert!(disk.create(&a).is_err(), "create never opens an existing file");
         assert_eq!(disk.read(&a, 5).unwrap(), b"hello");
         assert!(disk.read(&a, 4).is_err());
-        assert_eq!(disk.map(&a).unwrap().as_slice(), b"hello");
+        let mapped = disk.map(&a, Io::Mmap).unwrap();
+        assert_eq!(mapped.bytes(0..5, Budget::UNLIMITED).unwrap(), b"hello");
         let shared = disk.try_lock(&a, LockMode::Shared).unwrap().unwrap();
         let other = disk.try_lock(&a, LockMode::Shared).unwrap();
         assert!(other.is_some());

@@ -12,6 +12,7 @@ use std::ops::Range;
 use arrow_buffer::BooleanBuffer;
 
 use super::{Buffer, Compression, Cuts, Encoding, Ints, Options, Sink, Source, ints, run_length};
+use crate::budget::{Budget, Charge};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
@@ -34,7 +35,9 @@ pub enum Bools<'a> {
         /// Where runs end (exclusive), ascending up to the number of rows.
         ends: Ints<'a, u32>,
         /// The ends, once decoded.
-        decoded: OnceCell<Vec<u32>>,
+        decoded: OnceCell<(Vec<u32>, Charge)>,
+        /// What they are charged to.
+        budget: &'a Budget,
     },
     /// One bit per row.
     Bitmap {
@@ -115,7 +118,8 @@ impl<'a> Bools<'a> {
                 // The decoded ends are kept in addition to what the stream itself keeps.
                 source.count_words(runs, size_of::<u32>())?;
                 let ends = source.child(|source| Ints::parse(source, runs))?;
-                Ok(Bools::Runs { rows, first, ends, decoded: OnceCell::new() })
+                let budget = source.budget();
+                Ok(Bools::Runs { rows, first, ends, decoded: OnceCell::new(), budget })
             }
             Encoding::Bitmap => {
                 let bits = source.buffer()?;
@@ -152,10 +156,11 @@ impl<'a> Bools<'a> {
         match self {
             Bools::Constant { value: true, .. } => Ok(BooleanBuffer::new_set(rows.len())),
             Bools::Constant { value: false, .. } => Ok(BooleanBuffer::new_unset(rows.len())),
-            Bools::Runs { rows: all, first, ends, decoded } => {
+            Bools::Runs { rows: all, first, ends, decoded, budget } => {
                 let len = rows.len();
                 let mut words = vec![u64::MAX; len.div_ceil(64)];
-                each_run(*first, decoded_ends(*all, ends, decoded)?, rows, |run, value| {
+                let ends = decoded_ends(*all, ends, decoded, budget)?;
+                each_run(*first, ends, rows, |run, value| {
                     if !value {
                         clear(&mut words, run);
                     }
@@ -180,8 +185,9 @@ impl<'a> Bools<'a> {
         match self {
             Bools::Constant { value: true, .. } => {}
             Bools::Constant { value: false, .. } => found(0..rows.len()),
-            Bools::Runs { rows: all, first, ends, decoded } => {
-                each_run(*first, decoded_ends(*all, ends, decoded)?, rows, |run, value| {
+            Bools::Runs { rows: all, first, ends, decoded, budget } => {
+                let ends = decoded_ends(*all, ends, decoded, budget)?;
+                each_run(*first, ends, rows, |run, value| {
                     if !value {
                         found(run);
                     }
@@ -209,9 +215,9 @@ impl<'a> Bools<'a> {
         ints::check_range(&(row..row.saturating_add(1)), self.rows())?;
         match self {
             Bools::Constant { value, .. } => Ok(*value),
-            Bools::Runs { rows: all, first, ends, decoded } => {
-                let before =
-                    decoded_ends(*all, ends, decoded)?.partition_point(|end| *end as usize <= row);
+            Bools::Runs { rows: all, first, ends, decoded, budget } => {
+                let before = decoded_ends(*all, ends, decoded, budget)?
+                    .partition_point(|end| *end as usize <= row);
                 Ok(*first ^ (before % 2 == 1))
             }
             Bools::Bitmap { bits, .. } => {
@@ -243,15 +249,17 @@ fn flag(source: &mut Source<'_>) -> Result<bool> {
 fn decoded_ends<'c>(
     rows: usize,
     ends: &Ints<'_, u32>,
-    decoded: &'c OnceCell<Vec<u32>>,
+    decoded: &'c OnceCell<(Vec<u32>, Charge)>,
+    budget: &Budget,
 ) -> Result<&'c [u32]> {
     if decoded.get().is_none() {
+        let charge = budget.charge(ends.rows() * size_of::<u32>())?;
         let mut all = Vec::new();
         ends.decode(0..ends.rows(), &mut all)?;
         run_length::check_ends(&all, rows)?;
-        let _ = decoded.set(all);
+        let _ = decoded.set((all, charge));
     }
-    Ok(decoded.get().map_or(&[], Vec::as_slice))
+    Ok(decoded.get().map_or(&[], |(all, _)| all))
 }
 
 /// Packs a mask of bytes that are 0 or 1 into bits.

@@ -12,6 +12,7 @@ use super::float::Float;
 use super::ints::{self, Ints};
 use super::kernels::dispatch::simd;
 use super::{Options, Sink, Source, Word, bits};
+use crate::budget::{Budget, Charge};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
@@ -93,7 +94,8 @@ pub(crate) struct Exceptions<'a, W: Word> {
     rows: usize,
     list: Option<(Ints<'a, u32>, Ints<'a, W>)>,
     /// All positions and values, once decoded.
-    decoded: OnceCell<(Vec<u32>, Vec<W>)>,
+    decoded: OnceCell<(Vec<u32>, Vec<W>, Charge)>,
+    budget: &'a Budget,
 }
 
 /// Appends the exceptions at `positions`, in ascending order, to the sink.
@@ -120,7 +122,7 @@ impl<'a, W: Word> Exceptions<'a, W> {
                 Some((source.child(|s| Ints::parse(s, n))?, source.child(|s| Ints::parse(s, n))?))
             }
         };
-        Ok(Exceptions { rows, list, decoded: OnceCell::new() })
+        Ok(Exceptions { rows, list, decoded: OnceCell::new(), budget: source.budget() })
     }
 
     /// The number of exceptions.
@@ -183,6 +185,7 @@ impl<'a, W: Word> Exceptions<'a, W> {
     fn decoded(&self) -> Result<(&[u32], &[W])> {
         let Some((positions, values)) = &self.list else { return Ok((&[], &[])) };
         if self.decoded.get().is_none() {
+            let charge = self.budget.charge(positions.rows() * (size_of::<u32>() + W::BYTES))?;
             let (mut at, mut value) = (Vec::new(), Vec::new());
             positions.decode(0..positions.rows(), &mut at)?;
             values.decode(0..values.rows(), &mut value)?;
@@ -192,9 +195,9 @@ impl<'a, W: Word> Exceptions<'a, W> {
                 let what = "positions of exceptions are not ascending rows of their block";
                 return Err(Error::corrupt(0, what));
             }
-            let _ = self.decoded.set((at, value));
+            let _ = self.decoded.set((at, value, charge));
         }
-        Ok(self.decoded.get().map_or((&[], &[]), |(positions, values)| (positions, values)))
+        Ok(self.decoded.get().map_or((&[], &[]), |(positions, values, _)| (positions, values)))
     }
 
     /// The number of exceptions before `row`.

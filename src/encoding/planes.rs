@@ -23,6 +23,7 @@ use std::ops::Range;
 use super::choose::Facts;
 use super::factor::Factor;
 use super::{Buffer, Compression, Cuts, Encoding, Options, Sink, Source, Word};
+use crate::budget::{Budget, Charge};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
@@ -185,8 +186,15 @@ pub struct Planes<'a, W: Word> {
 #[derive(Debug)]
 enum Plane<'a> {
     Raw(Buffer<'a>),
-    Few { symbols: &'a [u8], packed: Option<Buffer<'a>> },
-    Grouped { groups: Vec<Buffer<'a>>, in_row_order: OnceCell<Vec<u8>> },
+    Few {
+        symbols: &'a [u8],
+        packed: Option<Buffer<'a>>,
+    },
+    Grouped {
+        groups: Vec<Buffer<'a>>,
+        in_row_order: OnceCell<(Vec<u8>, Charge)>,
+        budget: &'a Budget,
+    },
 }
 
 impl<'a, W: Word> Planes<'a, W> {
@@ -260,18 +268,21 @@ impl<'a, W: Word> Planes<'a, W> {
             Plane::Few { symbols, packed: Some(packed) } => {
                 unpack_digits(symbols, packed, rows, out)?
             }
-            Plane::Grouped { groups, in_row_order } => {
+            Plane::Grouped { groups, in_row_order, budget } => {
                 if in_row_order.get().is_none() {
+                    // The plane above lives as long as this call, the result as the block.
+                    let _above = budget.charge(self.rows)?;
+                    let charge = budget.charge(self.rows)?;
                     let mut high = Vec::with_capacity(self.rows);
                     if let Some((above, plane)) =
                         i.checked_sub(1).and_then(|i| Some((i, self.planes.get(i)?)))
                     {
                         self.decode_plane(above, plane, 0..self.rows, &mut high)?;
                     }
-                    let _ = in_row_order.set(ungroup(&high, groups)?);
+                    let _ = in_row_order.set((ungroup(&high, groups)?, charge));
                 }
                 out.extend_from_slice(
-                    in_row_order.get().and_then(|bytes| bytes.get(rows)).unwrap_or_default(),
+                    in_row_order.get().and_then(|(bytes, _)| bytes.get(rows)).unwrap_or_default(),
                 );
             }
         }
@@ -293,7 +304,8 @@ impl<'a> Plane<'a> {
                     return Err(source.cursor.corrupt("groups do not add up to the rows"));
                 }
                 source.count_words(rows, 1)?;
-                Ok(Plane::Grouped { groups, in_row_order: OnceCell::new() })
+                let (in_row_order, budget) = (OnceCell::new(), source.budget());
+                Ok(Plane::Grouped { groups, in_row_order, budget })
             }
             n if usize::from(n) <= FEW => {
                 let symbols = source.cursor.take(usize::from(n))?;

@@ -9,6 +9,7 @@ use std::ops::Range;
 
 use super::ints::{self, Ints};
 use super::{Buffer, Compression, Cuts, Options, Sink, Source};
+use crate::budget::Budget;
 use crate::error::{Error, Result};
 use crate::limits::{MAX_CHUNK_BYTES, MAX_VALUE_BYTES, VECTOR};
 
@@ -85,6 +86,11 @@ impl<'a> Ragged<'a> {
         let starts = source.child(|s| Ints::parse(s, rows.div_ceil(VECTOR)))?;
         let data = source.buffer()?;
         Ok(Ragged { rows, lengths, starts, data })
+    }
+
+    /// What decoding is charged to.
+    pub(super) fn budget(&self) -> &'a Budget {
+        self.data.budget()
     }
 
     pub(super) fn rows(&self) -> usize {

@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::choose::{self, Scope};
 use super::{Encoding, Ints, Sink, Source, Word};
+use crate::budget::{Budget, Charge};
 use crate::error::{Error, Result};
 
 /// Runs of up to this many rows are decoded by one store of fixed size.
@@ -46,7 +47,8 @@ pub struct RunLength<'a, W: Word> {
     rows: usize,
     ends: Ints<'a, u32>,
     values: Ints<'a, W>,
-    decoded: OnceCell<(Vec<u32>, Vec<W>)>,
+    decoded: OnceCell<(Vec<u32>, Vec<W>, Charge)>,
+    budget: &'a Budget,
 }
 
 impl<'a, W: Word> RunLength<'a, W> {
@@ -59,7 +61,8 @@ impl<'a, W: Word> RunLength<'a, W> {
         source.count_words(runs, size_of::<u32>() + W::BYTES)?;
         let ends = source.child(|source| Ints::parse(source, runs))?;
         let values = source.child(|source| Ints::parse(source, runs))?;
-        Ok(RunLength { rows, ends, values, decoded: OnceCell::new() })
+        let budget = source.budget();
+        Ok(RunLength { rows, ends, values, decoded: OnceCell::new(), budget })
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -75,13 +78,14 @@ impl<'a, W: Word> RunLength<'a, W> {
     /// must check that they are ascending.
     pub fn runs(&self) -> Result<(&[u32], &[W])> {
         if self.decoded.get().is_none() {
+            let charge = self.budget.charge(self.ends.rows() * (size_of::<u32>() + W::BYTES))?;
             let (mut ends, mut values) = (Vec::new(), Vec::new());
             self.ends.decode(0..self.ends.rows(), &mut ends)?;
             self.values.decode(0..self.values.rows(), &mut values)?;
             check_ends(&ends, self.rows)?;
-            let _ = self.decoded.set((ends, values));
+            let _ = self.decoded.set((ends, values, charge));
         }
-        Ok(self.decoded.get().map_or((&[], &[]), |(ends, values)| (ends, values)))
+        Ok(self.decoded.get().map_or((&[], &[]), |(ends, values, _)| (ends, values)))
     }
 
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<W>) -> Result<()> {

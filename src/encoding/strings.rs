@@ -20,6 +20,7 @@ use super::packed::Packed;
 use super::plain_strings::Plain;
 use super::strings_choice::{StringEncoder, choose};
 use super::{Encoding, Options, Sink, Source};
+use crate::budget::{Budget, Charge};
 use crate::error::{Error, Result};
 use crate::limits::{MAX_BATCH_BYTES, MAX_CHUNK_BYTES, MAX_VALUE_BYTES, VECTOR};
 
@@ -44,7 +45,7 @@ pub enum Strings<'a> {
 }
 
 /// Decoded byte strings: their bytes back to back, and where each ends.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub struct StringsOut {
     /// The bytes of all values.
     pub data: Vec<u8>,
@@ -53,6 +54,14 @@ pub struct StringsOut {
     pub ends: Vec<u32>,
     /// The most bytes that `data` may hold.
     limit: usize,
+    /// Covers `data`.
+    charge: Charge,
+}
+
+impl PartialEq for StringsOut {
+    fn eq(&self, other: &Self) -> bool {
+        self.data == other.data && self.ends == other.ends
+    }
 }
 
 impl Default for StringsOut {
@@ -69,7 +78,19 @@ impl StringsOut {
 
     /// An empty output that refuses more than `limit` bytes.
     pub fn with_limit(limit: usize) -> Self {
-        StringsOut { data: Vec::new(), ends: Vec::new(), limit: limit.min(MAX_BATCH_BYTES) }
+        let limit = limit.min(MAX_BATCH_BYTES);
+        StringsOut { data: Vec::new(), ends: Vec::new(), limit, charge: Charge::default() }
+    }
+
+    /// From now on, bytes are charged to a budget before there is memory for them.
+    pub(crate) fn charge_to(&mut self, budget: &Budget) -> Result<()> {
+        self.charge = budget.charge(self.data.capacity())?;
+        Ok(())
+    }
+
+    /// The charge of the bytes, for who takes them.
+    pub(crate) fn take_charge(&mut self) -> Charge {
+        std::mem::take(&mut self.charge)
     }
 
     /// Values decoded so far.
@@ -100,7 +121,7 @@ impl StringsOut {
     }
 
     /// Refuses `bytes` more bytes if the batch could not hold them.
-    pub(super) fn check_space(&self, bytes: u64) -> Result<()> {
+    pub(crate) fn check_space(&mut self, bytes: u64) -> Result<()> {
         let all = (self.data.len() as u64).saturating_add(bytes);
         if all > self.limit as u64 {
             return Err(Error::LimitExceeded(format!(
@@ -108,7 +129,7 @@ impl StringsOut {
                 self.limit
             )));
         }
-        Ok(())
+        self.charge.grow((all as usize).saturating_sub(self.charge.bytes()))
     }
 
     /// Appends the ends of values of these lengths, whose bytes come next. The caller has checked

@@ -56,8 +56,9 @@ pub(crate) fn all_tasks(
 
 /// The columns of the table that a segment has.
 pub(crate) fn stored_columns(segment: &Segment, schema: &Schema) -> Vec<Column> {
+    let ids = &segment.footer().columns;
     let known =
-        |column: &&Column| segment.footer().columns.iter().any(|entry| entry.column == column.id);
+        |column: &&Column| ids.binary_search_by_key(&column.id, |entry| entry.column).is_ok();
     schema.columns().iter().filter(known).cloned().collect()
 }
 

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 
+use crate::block::CHARGED_BUFFER;
 use crate::error::{ArrowResult, Result};
 use crate::query::open::{BlockRef, OpenBlock, OpenSegment};
 use crate::store::{SegmentEntry, Snapshot};
@@ -36,8 +37,16 @@ pub fn read_block(snapshot: &Snapshot, place: &BlockPlace) -> Result<RecordBatch
     let segment = snapshot.open_segment(&place.entry)?;
     let segment = OpenSegment::open(segment, place.segment, columns)?;
     let block = OpenBlock::new(&segment, columns, BlockRef { segment: 0, block: place.block });
-    let arrays = (0..columns.len()).map(|at| block.decode(at, 0..block.rows));
-    let arrays = arrays.collect::<Result<Vec<ArrayRef>>>()?;
+    // The batch is counted while it is made; large texts are for as long as it lives.
+    let mut charge = snapshot.budget().charge(0)?;
+    let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
+    for at in 0..columns.len() {
+        let array = block.decode(at, 0..block.rows)?;
+        let bytes = array.get_buffer_memory_size();
+        charge.grow(if block.is_view(at, &array) { 0 } else { bytes.min(CHARGED_BUFFER) })?;
+        arrays.push(array);
+    }
+    segment.segment.check_length()?;
     let options = RecordBatchOptions::new().with_row_count(Some(block.rows));
     RecordBatch::try_new_with_options(Arc::clone(&snapshot.schema().to_arrow()), arrays, &options)
         .or_invalid()

@@ -5,6 +5,7 @@
 //! sort keys u32 · { column id u32 · flags u8: 1 descending, 2 nulls first }…
 //! ```
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::bytes::{Cursor, Writer};
@@ -41,8 +42,9 @@ pub(super) fn encode(arrangement: &Arrangement) -> Writer {
 /// Reads the stored form; refuses columns that are not in the schema.
 pub(super) fn parse(payload: &[u8], schema: &Schema) -> Result<Arrangement> {
     let mut cursor = Cursor::new(payload);
+    let ids: HashSet<ColumnId> = schema.columns().iter().map(|column| column.id).collect();
     let known = |id: u32, cursor: &Cursor<'_>| {
-        if schema.columns().iter().any(|column| column.id.0 == id) {
+        if ids.contains(&ColumnId(id)) {
             return Ok(ColumnId(id));
         }
         Err(cursor
@@ -54,7 +56,7 @@ pub(super) fn parse(payload: &[u8], schema: &Schema) -> Result<Arrangement> {
         let expression = Arc::from(cursor.text(limits::MAX_EXPRESSION_BYTES)?);
         let data_type = read_type(&mut cursor)?;
         let mut columns = Vec::new();
-        for _ in 0..cursor.count(8, limits::MAX_COLUMNS)? {
+        for _ in 0..cursor.count(8, limits::MAX_EXPRESSION_COLUMNS)? {
             let name = Arc::from(cursor.text(limits::MAX_NAME_BYTES)?);
             columns.push((name, known(cursor.u32()?, &cursor)?));
         }

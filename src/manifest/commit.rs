@@ -15,7 +15,7 @@ use super::{
     Chunk, ChunkBuilder, ChunkRef, ColumnStats, History, LoadedSource, Root, SegmentEntry,
     TableDir, TableOptions, WriteVolume, codec, layout,
 };
-use crate::disk::{Disk, durable};
+use crate::disk::{Disk, Io, durable};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::{Arrangement, ColumnId, Schema};
@@ -365,7 +365,7 @@ fn segment_bytes(columns: usize) -> u64 {
 
 pub(crate) fn open(disk: &dyn Disk, dir: &TableDir, reference: &ChunkRef) -> Result<Chunk> {
     let path = dir.chunk(&reference.id);
-    let bytes = Arc::new(disk.map(&path)?);
+    let bytes = Arc::new(disk.map(&path, Io::Mmap)?);
     Chunk::open(bytes, reference).map_err(|error| error.in_file(path, 0))
 }
 

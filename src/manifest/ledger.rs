@@ -12,6 +12,7 @@
 //!                rejected u64 · pieces u64 · generation u64 · flags u8: 1 done, 2 hashed }…
 //! ```
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::codec::{read_envelope, seal, unseal, write_envelope};
@@ -87,10 +88,8 @@ pub struct Ledger {
 impl Ledger {
     /// Adds the sources of a commit. They replace unfinished entries of the same source.
     pub(super) fn add(&mut self, new: Vec<LoadedSource>) {
-        let continued = |known: &LoadedSource| {
-            !known.done && new.iter().any(|source| source.path == known.path)
-        };
-        self.recent.retain(|known| !continued(known));
+        let paths: HashSet<&str> = new.iter().map(|source| &*source.path).collect();
+        self.recent.retain(|known| known.done || !paths.contains(&*known.path));
         self.recent.extend(new);
     }
 
@@ -122,9 +121,12 @@ impl Ledger {
     /// Reads the stored form in the root.
     pub(super) fn parse(payload: &[u8]) -> Result<Ledger> {
         let mut cursor = Cursor::new(payload);
-        let mut files = Vec::new();
+        let (mut files, mut ids) = (Vec::new(), HashSet::new());
         for _ in 0..cursor.count(REF_BYTES, MAX_COUNT)? {
             let id = cursor.uuid()?;
+            if !ids.insert(id) {
+                return Err(cursor.corrupt("a file of the ledger is listed twice"));
+            }
             files.push(LedgerRef {
                 id,
                 length: cursor.u64()?,

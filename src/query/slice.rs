@@ -16,9 +16,11 @@ use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, UInt32Array};
+use arrow_array::{Array, ArrayRef, UInt32Array};
 
 use super::open::OpenBlock;
+use crate::block::CHARGED_BUFFER;
+use crate::budget::Charge;
 use crate::error::{ArrowResult, Result};
 use crate::expr::Expression;
 
@@ -34,6 +36,8 @@ pub(crate) struct Slice<'b, 'a> {
     /// The selected rows, once somebody has asked a mask for them.
     listed: OnceCell<Vec<u32>>,
     arrays: RefCell<Vec<Option<ArrayRef>>>,
+    /// Of the arrays, as long as they are kept here.
+    charge: RefCell<Charge>,
 }
 
 /// The rows that count, from the start of the range.
@@ -48,7 +52,8 @@ enum Selection {
 impl<'b, 'a> Slice<'b, 'a> {
     pub(crate) fn new(block: &'b OpenBlock<'a>, range: Range<usize>) -> Self {
         let arrays = RefCell::new(vec![None; block.columns()]);
-        Slice { block, range, selection: Selection::All, listed: OnceCell::new(), arrays }
+        let (selection, listed) = (Selection::All, OnceCell::new());
+        Slice { block, range, selection, listed, arrays, charge: RefCell::default() }
     }
 
     /// How many rows are selected.
@@ -101,6 +106,7 @@ impl<'b, 'a> Slice<'b, 'a> {
 
     fn set(&mut self, selection: Selection) {
         self.arrays.borrow_mut().fill(None);
+        self.charge.borrow_mut().clear();
         self.listed = OnceCell::new();
         self.selection = selection;
     }
@@ -121,10 +127,27 @@ impl<'b, 'a> Slice<'b, 'a> {
                 take(&all, rows)?
             }
         };
+        self.count(at, &array)?;
         if let Some(slot) = self.arrays.borrow_mut().get_mut(at) {
             *slot = Some(Arc::clone(&array));
         }
         Ok(array)
+    }
+
+    /// Charges a decoded column; larger ones have charges of their own.
+    fn count(&self, at: usize, array: &ArrayRef) -> Result<()> {
+        let bytes = match self.block.is_view(at, array) {
+            true => array.len() * size_of::<u128>(),
+            false => array.get_buffer_memory_size(),
+        };
+        let mut charge = self.charge.borrow_mut();
+        if bytes >= CHARGED_BUFFER {
+            return Ok(());
+        }
+        if charge.bytes() == 0 {
+            *charge = self.block.segment.segment.budget().charge(0)?;
+        }
+        charge.grow(bytes)
     }
 
     /// The values of an expression for the selected rows.

@@ -124,6 +124,8 @@ pub(crate) fn each_slice<W: Worker>(
                 worker.take(&mut slice)?;
                 tally.counters.output.time += tally.clock.lap();
             }
+            // What it took is worth nothing if the file was cut.
+            filtered.block.segment.segment.check()?;
             filtered.note_passed();
             filtered.block.count_read(&mut tally.counters);
         }
@@ -144,6 +146,9 @@ pub(crate) fn each_slice<W: Worker>(
             });
         }
     });
+    for open in &survivors.segments {
+        open.segment.check_length()?;
+    }
     context.recorder.update(|sum| {
         sum.threads = sum.threads.max(threads as u64);
         sum.work += watch.lap();

@@ -1,5 +1,7 @@
 //! The footer of a segment: bytes ↔ column directory. No I/O.
 
+use std::ops::Range;
+
 use crate::bytes::{Cursor, Writer, checksum_holds};
 use crate::error::{Error, Result};
 use crate::limits;
@@ -80,18 +82,28 @@ impl Footer {
     }
 
     /// The footer's checksum as stored in the tail of a segment. Manifest entries name it.
-    pub fn stored_crc(segment: &[u8]) -> Option<u32> {
-        let tail = segment.last_chunk::<TAIL_BYTES>()?;
+    pub(crate) fn stored_crc(tail: &[u8]) -> Option<u32> {
+        let tail = tail.last_chunk::<TAIL_BYTES>()?;
         Some(u32::from_le_bytes([tail[4], tail[5], tail[6], tail[7]]))
     }
 
     /// Finds and parses the footer at the end of a segment's bytes.
     pub fn parse(segment: &[u8]) -> Result<Footer> {
-        let at = segment.len().saturating_sub(TAIL_BYTES);
-        let mut tail = Cursor::new(&segment[at..]);
+        Footer::read(segment.len(), |range| {
+            segment.get(range).ok_or_else(|| Error::corrupt(0, "the segment is too short"))
+        })
+    }
+
+    /// [`Footer::parse`] of a segment of `length` bytes, of which `bytes` gives ranges.
+    pub(super) fn read<'b>(
+        length: usize,
+        bytes: impl Fn(Range<usize>) -> Result<&'b [u8]>,
+    ) -> Result<Footer> {
+        let at = length.saturating_sub(TAIL_BYTES);
+        let mut tail = Cursor::new(bytes(at..length)?);
         let in_tail = |e: Error| e.in_file("", at as u64);
         let (len, crc) = (tail.u32().map_err(in_tail)? as usize, tail.u32().map_err(in_tail)?);
-        if tail.take(8).map_err(in_tail)? != MAGIC || segment.get(..8) != Some(&MAGIC) {
+        if tail.take(8).map_err(in_tail)? != MAGIC || bytes(0..8.min(length))? != MAGIC {
             return Err(Error::corrupt(
                 at as u64,
                 "this is not a segment of version 1 (magic bytes differ)",
@@ -100,7 +112,7 @@ impl Footer {
         let start = at
             .checked_sub(len)
             .ok_or_else(|| Error::corrupt(at as u64, "footer is longer than its segment"))?;
-        let footer = &segment[start..at];
+        let footer = bytes(start..at)?;
         if !checksum_holds(crc32fast::hash(footer), crc) {
             return Err(Error::corrupt(start as u64, "checksum of the footer does not match"));
         }

@@ -19,10 +19,13 @@
 
 mod dictionary;
 pub(crate) mod footer;
+pub(crate) mod open_block;
 pub(crate) mod reader;
 pub(crate) mod record;
 pub(crate) mod scaled;
 mod tally;
+#[cfg(test)]
+mod bomb_tests;
 #[cfg(test)]
 mod tests;
 pub(crate) mod verify;

@@ -6,16 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock};
 use std::time::Instant;
 
-use arrow_array::ArrayRef;
-use arrow_buffer::NullBuffer;
-use arrow_cast::CastOptions;
-use arrow_schema::DataType as ArrowType;
+use arrow_array::Array;
 
 use super::dictionary;
 use super::footer::{DirectoryEntry, Footer};
+use super::open_block::Block;
 use super::record::{BlockPlace, ColumnRecord};
-use super::scaled::{self, Decimals, ScaledDictionary};
+use super::scaled::ScaledDictionary;
 use crate::block::{self, Dictionary, Stats, Validity, placed_crc};
+use crate::budget::{Budget, Charge};
 use crate::bytes::checksum_holds;
 use crate::disk::Mapped;
 use crate::error::{Error, Result};
@@ -48,14 +47,29 @@ struct Bytes {
     offset: usize,
     len: usize,
     uuid: [u8; 16],
+    /// What is decoded is charged to it.
+    budget: Budget,
 }
 
 impl Bytes {
-    fn as_slice(&self) -> Result<&[u8]> {
-        self.mapped.as_slice().get(self.offset..self.offset + self.len).ok_or_else(|| {
-            Error::corrupt(self.offset as u64, "the file is shorter than its manifest says")
-                .in_file(&self.path, 0)
-        })
+    /// A range of the segment; `what` is the name of its bytes.
+    fn range(&self, range: Range<usize>, what: &str) -> Result<&[u8]> {
+        if range.start > range.end || range.end > self.len {
+            let what = format!("{what} lies outside its segment");
+            return Err(self.locate(Error::corrupt(0, what), range.start as u64));
+        }
+        let range = self.offset + range.start..self.offset + range.end;
+        self.mapped.bytes(range, &self.budget).map_err(|error| error.in_file(&self.path, 0))
+    }
+
+    /// Refuses what was read if the file was cut or could not be read in the meantime.
+    fn check(&self) -> Result<()> {
+        self.mapped.check().map_err(|error| error.in_file(&self.path, 0))
+    }
+
+    /// What was made of the bytes, unless they were not all there.
+    fn checked<T>(&self, made: Result<T>) -> Result<T> {
+        self.check().and(made)
     }
 
     /// Adds the file to the error of a structure that starts at `offset` of the segment.
@@ -89,8 +103,8 @@ pub struct Column {
     verified: Vec<AtomicBool>,
     /// When each block was last prefetched, by [`clock_seconds`].
     prefetched: Vec<AtomicU32>,
-    dictionary: OnceLock<Dictionary>,
-    scaled_dictionary: OnceLock<Option<ScaledDictionary>>,
+    dictionary: OnceLock<(Dictionary, Charge)>,
+    scaled_dictionary: OnceLock<(Option<ScaledDictionary>, Charge)>,
 }
 
 impl Segment {
@@ -112,22 +126,49 @@ impl Segment {
         offset: u64,
         length: u64,
     ) -> Result<Segment> {
+        Segment::open_within(mapped, path, offset, length, Budget::default())
+    }
+
+    /// [`Segment::open`], but what is decoded is charged to a budget.
+    pub(crate) fn open_within(
+        mapped: Arc<Mapped>,
+        path: impl Into<PathBuf>,
+        offset: u64,
+        length: u64,
+        budget: Budget,
+    ) -> Result<Segment> {
         let path = path.into();
         let range = usize::try_from(offset).ok().zip(usize::try_from(length).ok());
         let (offset, len) = range
-            .filter(|(offset, len)| {
-                offset.checked_add(*len).is_some_and(|end| end <= mapped.as_slice().len())
-            })
+            .filter(|(offset, len)| offset.checked_add(*len).is_some_and(|end| end <= mapped.len()))
             .ok_or_else(|| {
                 Error::corrupt(offset, format!("a segment of {length} bytes ends behind the file"))
                     .in_file(&path, 0)
             })?;
         Segment::prefetch(&mapped, offset as u64, length);
-        let mut bytes = Bytes { mapped, path, offset, len, uuid: [0; 16] };
-        let footer = Footer::parse(bytes.as_slice()?).map_err(|e| bytes.locate(e, 0))?;
+        let mut bytes = Bytes { mapped, path, offset, len, uuid: [0; 16], budget };
+        let footer = Footer::read(bytes.len, |range| bytes.range(range, "the footer"))
+            .map_err(|e| bytes.locate(e, 0));
+        let footer = bytes.checked(footer)?;
         bytes.uuid = footer.uuid;
         let columns = footer.columns.iter().map(|_| OnceLock::new()).collect();
         Ok(Segment { bytes: Arc::new(bytes), footer, columns })
+    }
+
+    /// Refuses what was made of the segment's bytes if the file was cut in the meantime, or could
+    /// not be read: an atomic load, for who works on encoded values.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.bytes.check()
+    }
+
+    /// [`Segment::check`], and refuses a file that has become shorter.
+    pub(crate) fn check_length(&self) -> Result<()> {
+        self.bytes.mapped.check_length().map_err(|error| error.in_file(&self.bytes.path, 0))
+    }
+
+    /// What decoding is charged to.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.bytes.budget
     }
 
     /// Prefetches the whole segment, without waiting.
@@ -174,7 +215,7 @@ impl Segment {
         if let Some(column) = slot.get() {
             return Ok(Some(column.clone()));
         }
-        let column = Arc::new(self.load(entry)?);
+        let column = Arc::new(self.bytes.checked(self.load(entry))?);
         Ok(Some(slot.get_or_init(|| column).clone()))
     }
 
@@ -189,16 +230,12 @@ impl Segment {
     }
 
     fn parse_record(&self, entry: &DirectoryEntry) -> Result<Column> {
-        let all = self.bytes.as_slice()?;
-        if (entry.offset as usize).saturating_add(END_BYTES) < all.len() {
-            self.bytes.prefetch(
-                entry.offset as usize..(entry.offset as usize).saturating_add(entry.len as usize),
-            );
+        let start = usize::try_from(entry.offset).unwrap_or(usize::MAX);
+        let range = start..start.saturating_add(entry.len as usize);
+        if start.saturating_add(END_BYTES) < self.bytes.len {
+            self.bytes.prefetch(range.clone());
         }
-        let record = all
-            .get(entry.offset as usize..)
-            .and_then(|rest| rest.get(..entry.len as usize))
-            .ok_or_else(|| Error::corrupt(0, "a column record lies outside its segment"))?;
+        let record = self.bytes.range(range, "a column record")?;
         let crc = placed_crc(crc32fast::hash(record), &self.footer.uuid, entry.column.0, RECORD);
         if !checksum_holds(crc, entry.crc) {
             return Err(Error::corrupt(
@@ -207,7 +244,7 @@ impl Segment {
             ));
         }
         let record =
-            ColumnRecord::decode(record, all.len() as u64, self.rows(), self.footer.block_rows)?;
+            ColumnRecord::decode(record, self.stored_bytes(), self.rows(), self.footer.block_rows)?;
         Ok(Column {
             bytes: self.bytes.clone(),
             id: entry.column,
@@ -276,6 +313,11 @@ impl Column {
         (range.end - range.start) as usize
     }
 
+    /// What was made of the segment's bytes, unless they were not all there.
+    pub(super) fn checked<T>(&self, made: Result<T>) -> Result<T> {
+        self.bytes.checked(made)
+    }
+
     /// Adds the file to the error of a structure that starts at `offset` of the segment.
     pub(super) fn locate(&self, error: Error, offset: u64) -> Error {
         self.bytes.locate(error, offset)
@@ -322,9 +364,14 @@ impl Column {
             ))
         })?;
         let verify = !self.verified[b].load(Ordering::Relaxed);
-        let reader = self.parse(place, b as u32, self.rows_of_block(b), verify)?;
+        let reader = self.parse(place, b as u32, self.rows_of_block(b), verify);
+        let reader = self.bytes.checked(reader)?;
         self.verified[b].store(true, Ordering::Relaxed);
         Ok(Block { column: self, number: b, place: *place, reader })
+    }
+
+    fn charge(&self, bytes: usize) -> Result<Charge> {
+        self.bytes.budget.charge(bytes)
     }
 
     fn parse(
@@ -335,11 +382,7 @@ impl Column {
         verify: bool,
     ) -> Result<block::Reader<'_>> {
         let locate = |e: Error| self.bytes.locate(e, place.offset);
-        let bytes = self
-            .bytes
-            .as_slice()?
-            .get(place.range())
-            .ok_or_else(|| locate(Error::corrupt(0, "a block lies outside its segment")))?;
+        let bytes = self.bytes.range(place.range(), "a block")?;
         if verify {
             let head = &bytes[..(place.head_len as usize).min(bytes.len())];
             let crc = placed_crc(crc32fast::hash(head), &self.bytes.uuid, self.id.0, number);
@@ -349,8 +392,14 @@ impl Column {
                 return Err(locate(Error::corrupt(0, what)));
             }
         }
-        let reader =
-            block::Reader::parse(bytes, place.head_len as usize, rows, self.data_type(), verify);
+        let reader = block::Reader::parse_within(
+            bytes,
+            place.head_len as usize,
+            rows,
+            self.data_type(),
+            verify,
+            &self.bytes.budget,
+        );
         reader.and_then(|reader| self.check_kind(number, reader)).map_err(locate)
     }
 
@@ -375,117 +424,34 @@ impl Column {
     /// one.
     pub fn dictionary(&self) -> Result<Option<&Dictionary>> {
         let Some(described) = self.record.dictionary else { return Ok(None) };
-        if let Some(dictionary) = self.dictionary.get() {
+        if let Some((dictionary, _)) = self.dictionary.get() {
             return Ok(Some(dictionary));
         }
         let place = described.place;
+        // Texts are charged as they are decoded; views and words, before.
+        let mut charge = self.charge((described.values as usize + 1) * size_of::<u128>())?;
         let values = self
             .parse(&place, DICTIONARY, described.values as usize, true)?
             .with_max_bytes(limits::MAX_DICTIONARY_BYTES)
             .decode(0..described.values as usize, self.data_type(), None)
             .and_then(|values| dictionary::with_null(&values))
-            .map_err(|e| self.bytes.locate(e, place.offset))?;
-        Ok(Some(self.dictionary.get_or_init(|| values)))
+            .map_err(|e| self.bytes.locate(e, place.offset));
+        let values = self.bytes.checked(values)?;
+        if charge.bytes() < values.get_buffer_memory_size() {
+            charge.grow(values.get_buffer_memory_size() - charge.bytes())?;
+        }
+        let (dictionary, _) = self.dictionary.get_or_init(|| (values, charge));
+        Ok(Some(dictionary))
     }
 
     /// The dictionary as scaled integers, made once; `None` for a column without a dictionary, or
     /// one with values that are no decimals.
     pub fn scaled_dictionary(&self) -> Result<Option<&ScaledDictionary>> {
         let Some(dictionary) = self.dictionary()? else { return Ok(None) };
-        Ok(self.scaled_dictionary.get_or_init(|| ScaledDictionary::new(dictionary)).as_ref())
-    }
-}
-
-/// An open block of a column.
-#[derive(Debug)]
-pub struct Block<'a> {
-    column: &'a Column,
-    number: usize,
-    place: BlockPlace,
-    reader: block::Reader<'a>,
-}
-
-impl Block<'_> {
-    /// The offset of the block in its segment.
-    pub(super) fn offset(&self) -> u64 {
-        self.place.offset
-    }
-
-    /// The encoded block, for operators on encoded data and for `sty inspect`.
-    pub fn reader(&self) -> &block::Reader<'_> {
-        &self.reader
-    }
-
-    /// The rows `rows` (starting at a multiple of 1,024) in the stored type.
-    pub fn decode(&self, rows: Range<usize>) -> Result<ArrayRef> {
-        let dictionary = self.column.dictionary()?;
-        self.reader
-            .decode(rows, self.column.data_type(), dictionary)
-            .map_err(|e| self.column.bytes.locate(e, self.place.offset))
-    }
-
-    /// [`Block::decode`], but codes stay codes, with the segment's dictionary as their values.
-    pub fn decode_coded(&self, rows: Range<usize>) -> Result<ArrayRef> {
-        let dictionary = self.column.dictionary()?;
-        self.reader
-            .decode_coded(rows, self.column.data_type(), dictionary)
-            .map_err(|e| self.column.bytes.locate(e, self.place.offset))
-    }
-
-    /// [`Block::decode`], widened to the table's type.
-    pub fn decode_as(&self, rows: Range<usize>, target: &DataType) -> Result<ArrayRef> {
-        widen(&self.decode(rows)?, &target.to_arrow())
-    }
-
-    /// Single rows, in the table's type.
-    pub fn gather(&self, rows: &[u32], target: &DataType) -> Result<ArrayRef> {
-        let dictionary = self.column.dictionary()?;
-        let gathered = self
-            .reader
-            .gather(rows, self.column.data_type(), dictionary)
-            .map_err(|e| self.column.bytes.locate(e, self.place.offset))?;
-        widen(&gathered, &target.to_arrow())
-    }
-
-    /// The column that the block belongs to.
-    pub fn column(&self) -> &Column {
-        self.column
-    }
-
-    /// The decimals of some rows, whose start is a multiple of 1,024, as scaled integers, and which
-    /// rows are not null, if not all are; `None` if the block has no such integers.
-    pub(crate) fn decimals(
-        &self,
-        rows: Range<usize>,
-    ) -> Result<Option<(Decimals, Option<NullBuffer>)>> {
-        let dictionary = self.column.scaled_dictionary()?;
-        scaled::decimals(&self.reader, self.column.block_stats(self.number), dictionary, rows)
-    }
-}
-
-/// Casts a stored array to the table's wider type; the lattice makes this lossless.
-fn widen(array: &ArrayRef, target: &ArrowType) -> Result<ArrayRef> {
-    if array.data_type() == target {
-        return Ok(array.clone());
-    }
-    // A "safe" cast would turn values that do not fit into nulls.
-    let strict = CastOptions { safe: false, ..CastOptions::default() };
-    arrow_cast::cast_with_options(array, target, &strict)
-        .map_err(|e| Error::corrupt(0, format!("stored values do not widen: {e}")))
-}
-
-#[cfg(test)]
-mod tests {
-    use arrow_array::Date32Array;
-    use arrow_schema::TimeUnit;
-
-    use super::*;
-
-    #[test]
-    fn values_that_do_not_widen_are_errors_not_nulls() {
-        let nanoseconds = ArrowType::Timestamp(TimeUnit::Nanosecond, None);
-        let dates = |day: i32| -> ArrayRef { Arc::new(Date32Array::from(vec![day])) };
-        assert!(widen(&dates(17_000), &nanoseconds).is_ok());
-        assert!(widen(&dates(i32::MAX), &nanoseconds).is_err());
+        if self.scaled_dictionary.get().is_none() {
+            let charge = self.charge(dictionary.len() * size_of::<i64>())?;
+            let _ = self.scaled_dictionary.set((ScaledDictionary::new(dictionary), charge));
+        }
+        Ok(self.scaled_dictionary.get().and_then(|(dictionary, _)| dictionary.as_ref()))
     }
 }

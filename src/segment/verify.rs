@@ -54,6 +54,7 @@ impl Segment {
                 return Err(fault.error);
             }
         }
+        self.check_length()?;
         Ok(self.stored_bytes())
     }
 
@@ -295,13 +296,19 @@ fn each_slice(
     b: usize,
     each: &mut dyn FnMut(&ArrayRef) -> Result<()>,
 ) -> Result<()> {
-    let (block, rows) = (column.block(b)?, column.rows_of_block(b));
-    let (mut start, mut step) = (0, SLICE_ROWS);
+    let (mut block, rows) = (column.block(b)?, column.rows_of_block(b));
+    let (mut start, mut step, mut opened) = (0, SLICE_ROWS, 0);
     while start < rows {
         let slice = start..rows.min(start + step);
         let values = match block.decode(slice.clone()) {
             Err(Error::LimitExceeded(_)) if slice.len() > VECTOR => {
                 step = (slice.len() / 2).next_multiple_of(VECTOR);
+                continue;
+            }
+            // The block keeps what it has unpacked for the slices before.
+            Err(Error::LimitExceeded(_)) if start > opened => {
+                drop(block);
+                (block, opened, step) = (column.block(b)?, start, SLICE_ROWS);
                 continue;
             }
             decoded => decoded?,

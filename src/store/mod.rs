@@ -20,7 +20,8 @@ pub use store::{Store, check_name};
 pub use table::Table;
 pub use writer::{Changes, Commit, DataFile, DataFiles, NewSegment, TableWriter};
 
-use crate::disk::{Lru, MappingCache};
+use crate::budget::Budget;
+use crate::disk::{Lru, MappingCache, memory};
 use crate::manifest::Id;
 use crate::segment::Segment;
 
@@ -31,6 +32,13 @@ struct Caches {
     mappings: MappingCache,
     /// Open segments by file, offset and identity.
     segments: Lru<(Id, u64, Id), Segment>,
+    /// What is decoded of segments, and their entries in manifests, is charged to it.
+    budget: Budget,
+}
+
+/// 70 % of the memory of the machine, or of the cgroup where that is less.
+fn default_memory() -> usize {
+    usize::try_from(memory::available() / 10 * 7).unwrap_or(usize::MAX)
 }
 
 impl Default for Caches {
@@ -38,6 +46,7 @@ impl Default for Caches {
         Caches {
             mappings: MappingCache::default(),
             segments: Lru::new(MappingCache::DEFAULT_LIMIT),
+            budget: Budget::new(default_memory()),
         }
     }
 }

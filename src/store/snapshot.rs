@@ -6,10 +6,12 @@ use std::sync::{Arc, OnceLock};
 
 use super::{Caches, ColumnStats, LoadedSource, SegmentEntry, TableOptions};
 use crate::block::Order;
+use crate::budget::{Budget, Charge};
 use crate::disk::{Disk, Lock, LockMode, Mapped, is_missing};
 use crate::error::{Error, Result};
 use crate::manifest::{Chunk, ChunkBuilder, ChunkRef, Root, TableDir, commit, layout, recover};
 use crate::model::{ColumnId, Schema};
+use crate::segment::footer::TAIL_BYTES;
 use crate::segment::{Footer, Segment};
 
 /// How often a reader starts again because a writer freed the generation that it was about to open.
@@ -31,7 +33,7 @@ struct Inner {
     caches: Arc<Caches>,
     root: Root,
     chunks: Vec<OnceLock<Arc<Chunk>>>,
-    segments: OnceLock<Arc<Vec<SegmentEntry>>>,
+    segments: OnceLock<(Arc<Vec<SegmentEntry>>, Charge)>,
     /// A shared lock on the root, which the system releases if the process dies.
     lock: Arc<Lock>,
 }
@@ -182,6 +184,11 @@ impl Snapshot {
         &self.inner.dir
     }
 
+    /// What decoding is charged to.
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.inner.caches.budget
+    }
+
     /// The disk that the table is on.
     pub(crate) fn disk(&self) -> &dyn Disk {
         &*self.inner.disk
@@ -209,7 +216,7 @@ impl Snapshot {
     /// All segments, in the order of their rows.
     #[doc(hidden)]
     pub fn segments(&self) -> Result<Arc<Vec<SegmentEntry>>> {
-        if let Some(segments) = self.inner.segments.get() {
+        if let Some((segments, _)) = self.inner.segments.get() {
             return Ok(Arc::clone(segments));
         }
         let mut count = 0;
@@ -217,9 +224,11 @@ impl Snapshot {
             count += chunk.count();
             Ok(())
         })?;
+        let charge = self.budget().charge(count.saturating_mul(size_of::<SegmentEntry>()))?;
         let mut all = Vec::with_capacity(count);
         self.each_chunk(|chunk| chunk.append_segments(&mut all))?;
-        Ok(Arc::clone(self.inner.segments.get_or_init(|| all.into())))
+        let (segments, _) = self.inner.segments.get_or_init(|| (all.into(), charge));
+        Ok(Arc::clone(segments))
     }
 
     /// Statistics of a column in the manifest, one entry for each of [`Snapshot::segments`]; `None`
@@ -228,7 +237,10 @@ impl Snapshot {
     #[doc(hidden)]
     pub fn column_stats(&self, column: ColumnId) -> Result<Vec<Option<ColumnStats>>> {
         let mut all = Vec::new();
+        let mut charge = self.budget().charge(0)?;
         for at in 0..self.inner.root.chunks.len() {
+            let more = self.segments_of_chunk(at)? * size_of::<Option<ColumnStats>>();
+            charge.grow(more)?;
             all.extend(self.column_stats_of_chunk(column, at)?);
         }
         Ok(all)
@@ -316,8 +328,13 @@ impl Snapshot {
     #[doc(hidden)]
     pub fn open_segment(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
         let key = (entry.file, entry.offset, entry.uuid);
-        let open = || open_segment(entry, self.map(entry)?, self.path(entry));
-        self.inner.caches.segments.get_or_open(&key, open)
+        let Caches { budget, segments, .. } = &*self.inner.caches;
+        if budget.is_tight() {
+            // Dictionaries that only the cache holds are decoded again when they are needed.
+            segments.clear();
+        }
+        let open = || open_segment(entry, self.map(entry)?, self.path(entry), budget.clone());
+        segments.get_or_open(&key, open)
     }
 
     /// Opens segments one after the other, and prefetches the ends of the next ones.
@@ -355,11 +372,15 @@ pub(crate) fn open_segment(
     entry: &SegmentEntry,
     mapped: Arc<Mapped>,
     path: PathBuf,
+    budget: Budget,
 ) -> Result<Segment> {
-    let segment = Segment::open(Arc::clone(&mapped), &path, entry.offset, entry.length)?;
+    let (offset, length) = (entry.offset, entry.length);
+    let segment = Segment::open_within(Arc::clone(&mapped), &path, offset, length, budget)?;
     // Opening has checked that the range is in the file, and the footer's stored checksum.
     let end = entry.offset.saturating_add(entry.length);
-    let footer_crc = mapped.as_slice().get(..end as usize).and_then(Footer::stored_crc);
+    let tail = (end as usize).saturating_sub(TAIL_BYTES)..end as usize;
+    let tail = mapped.bytes(tail, Budget::UNLIMITED).map_err(|error| error.in_file(&path, 0))?;
+    let footer_crc = Footer::stored_crc(tail);
     let same = segment.footer().uuid == entry.uuid && segment.rows() == entry.rows;
     if !same || footer_crc != Some(entry.footer_crc) {
         return Err(Error::corrupt(

@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Caches, Table};
-use crate::disk::{Disk, RealDisk, is_missing};
+#[cfg(feature = "sql")]
+use crate::budget::Budget;
+use crate::disk::{Disk, Io, RealDisk, is_missing};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::manifest::TableDir;
@@ -26,6 +28,34 @@ impl Store {
     /// The store in a directory of `disk`.
     pub(crate) fn open_with(disk: Arc<dyn Disk>, path: impl Into<PathBuf>) -> Store {
         Store { path: path.into(), disk, caches: Arc::default() }
+    }
+
+    /// The same store; decoding refuses to hold more than `bytes` of memory at a time, which is
+    /// 70 % of the machine's or of the cgroup's unless this is called. A session over the store
+    /// replaces it by its own limit.
+    #[must_use]
+    pub fn with_memory_limit(self, bytes: u64) -> Store {
+        self.caches.budget.connect(usize::try_from(bytes).unwrap_or(usize::MAX), None);
+        self
+    }
+
+    /// The same store, whose data files are read in another way from now on.
+    #[must_use]
+    pub fn with_io(self, io: Io) -> Store {
+        self.set_io(io);
+        self
+    }
+
+    /// Reads data files in another way from now on.
+    pub(crate) fn set_io(&self, io: Io) {
+        self.caches.segments.clear();
+        self.caches.mappings.set_io(io);
+    }
+
+    /// What decoding is charged to.
+    #[cfg(feature = "sql")]
+    pub(crate) fn budget(&self) -> &Budget {
+        &self.caches.budget
     }
 
     /// Its directory.

@@ -71,6 +71,6 @@ impl Table {
     /// Opens the table for writing. If it does not exist, it is created with `create`; without
     /// `create` that is an error. A second writer is refused.
     pub fn writer(&self, create: Option<(Schema, TableOptions)>) -> Result<TableWriter> {
-        TableWriter::open(&self.dir, &self.disk, create)
+        TableWriter::open(&self.dir, &self.disk, &self.caches.budget, create)
     }
 }

@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The folders and files of `src/`, from the bottom.
-const FOLDERS: [&str; 16] = [
-    "error", "limits", "bytes", "disk", "model", "encoding", "block", "segment", "manifest",
-    "store", "expr", "ingest", "query", "maintain", "sql", "internal",
+const FOLDERS: [&str; 17] = [
+    "error", "limits", "bytes", "budget", "disk", "model", "encoding", "block", "segment",
+    "manifest", "store", "expr", "ingest", "query", "maintain", "sql", "internal",
 ];
 
 /// The folders and files of `src/sql/`, from the bottom.

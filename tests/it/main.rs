@@ -6,6 +6,8 @@
 #[cfg(feature = "sql")]
 mod both;
 mod columns;
+#[cfg(feature = "sql")]
+mod cut;
 mod damage;
 #[cfg(feature = "sql")]
 mod differential;

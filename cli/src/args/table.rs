@@ -38,7 +38,16 @@ impl TablePath {
 
     /// A generation of the table that is kept, or the current one.
     pub(crate) fn snapshot(&self, generation: Option<u64>) -> Result<Snapshot, Failure> {
-        let table = self.open()?;
+        self.snapshot_in(&Store::open(&self.store), generation)
+    }
+
+    /// The same, by the store as it is open.
+    pub(crate) fn snapshot_in(
+        &self,
+        store: &Store,
+        generation: Option<u64>,
+    ) -> Result<Snapshot, Failure> {
+        let table = store.table(&self.table)?;
         Ok(match generation {
             Some(generation) => table.snapshot_at(generation)?,
             None => table.snapshot()?,

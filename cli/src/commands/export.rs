@@ -13,10 +13,10 @@ use arrow_schema::SchemaRef;
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use stylobate::internal::ingest::{Partitions, partition_keys};
-use stylobate::{BlockPlace, ColumnId, Snapshot, SqlExpressions, blocks, read_block};
+use stylobate::{BlockPlace, ColumnId, Snapshot, SqlExpressions, Store, blocks, read_block};
 
 use crate::args::arrange::{Expressions, parse_expressions};
-use crate::args::resources::ThreadsArg;
+use crate::args::resources::{ReadArgs, ThreadsArg};
 use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::{Failure, IoResult};
@@ -61,6 +61,8 @@ pub(crate) struct ExportArgs {
     force: bool,
     #[command(flatten)]
     threads: ThreadsArg,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 /// `--format`.
@@ -103,7 +105,8 @@ impl ExportFormat {
 /// Runs `sty export`.
 pub(crate) fn run(args: &ExportArgs, context: &Context) -> Result<(), Failure> {
     let started = Instant::now();
-    let snapshot = args.table.path.snapshot(args.generation)?;
+    let store = args.read.of(Store::open(&args.table.path.store));
+    let snapshot = args.table.path.snapshot_in(&store, args.generation)?;
     let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.count()).build();
     let pool = pool.map_err(|error| Failure::failed(format!("no threads: {error}")))?;
     let output = args.output.to_string_lossy();

@@ -7,7 +7,7 @@ use clap::Args;
 use stylobate::{Parameters, Session, SessionOptions, Statement, Store};
 
 use crate::args::output::OutputArgs;
-use crate::args::resources::ResourceArgs;
+use crate::args::resources::{IoArg, ResourceArgs};
 use crate::args::statements::StatementArgs;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -75,6 +75,8 @@ pub(crate) struct QueryArgs {
     stats: Option<StatsFormat>,
     #[command(flatten)]
     resources: ResourceArgs,
+    #[command(flatten)]
+    io: IoArg,
     /// Give up after this long, such as 30s or 5m; exit code 5
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     #[arg(env = "STY_TIMEOUT", hide_env = true)]
@@ -101,6 +103,7 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
         threads: args.resources.threads.threads,
         memory_limit: args.resources.memory_limit,
         temp_dir: args.temp_dir.clone(),
+        io: Some(args.io.io()),
         create: true,
         skip_damaged: args.skip_damaged,
     };

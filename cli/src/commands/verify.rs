@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
 use stylobate::{Damage, Error, SqlExpressions, VerifyOptions, verify_with};
 
-use crate::args::resources::ThreadsArg;
+use crate::args::resources::{ReadArgs, ThreadsArg};
 use crate::args::table::ScopeArg;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -37,11 +37,14 @@ pub(crate) struct VerifyArgs {
     format: Option<Format>,
     #[command(flatten)]
     threads: ThreadsArg,
+    #[command(flatten)]
+    read: ReadArgs,
 }
 
 /// Runs `sty verify`.
 pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
     let (store, tables) = args.scope.tables()?;
+    let store = args.read.of(store);
     let options = VerifyOptions {
         threads: args.threads.count(),
         compile: Arc::new(SqlExpressions::default()),

@@ -250,3 +250,23 @@ fn partitions_prune_by_the_values_of_any_function() {
     assert_eq!(shell.sh("sty query db 'DELETE FROM t WHERE number % 7 = 3'").1, "count\n98\n");
     assert!(shell.stdout("partitions db/t --format csv").lines().count() == 14);
 }
+
+#[test]
+fn readers_have_a_limit_and_two_ways_to_read() {
+    let shell = Shell::new();
+    shell.file("a.csv", days(0, 20_000));
+    shell.stdout("ingest -q db/t a.csv --sort-by number");
+    let answer = shell.sh("sty query db 'SELECT sum(number % 7), max(kind) FROM t'").1;
+    for how in ["mmap", "read"] {
+        let sql = "'SELECT sum(number % 7), max(kind) FROM t'";
+        assert_eq!(shell.sh(&format!("sty query db --io {how} {sql}")).1, answer);
+        shell.stdout(&format!("verify -q db --io {how} --memory-limit 64MiB"));
+        shell.stdout(&format!("export -q db/t -o {how}.csv --io {how} --memory-limit 64MiB"));
+    }
+    assert_eq!(
+        std::fs::read(shell.path("mmap.csv")).unwrap(),
+        std::fs::read(shell.path("read.csv")).unwrap()
+    );
+    let (code, _, stderr) = shell.run("ingest db/u a.csv --partition-by repeat(kind,1000000000)");
+    assert!(code == 1 && stderr.contains("it calls repeat()"), "{stderr}");
+}

@@ -7,8 +7,10 @@ use arrow_array::{
 };
 use arrow_buffer::{Buffer as ArrowBuffer, NullBuffer, ScalarBuffer};
 use arrow_data::{ArrayData, ByteView};
+use bytes::Bytes;
 
 use super::Dictionary;
+use crate::budget::Charge;
 use crate::encoding::bools::from_mask;
 use crate::encoding::kernels::dispatch::simd;
 use crate::error::{ArrowResult, Error, Result};
@@ -35,11 +37,36 @@ pub(super) fn fixed(
     Ok(make_array(data.or_corrupt()?))
 }
 
+/// Buffers of so many bytes keep their charge for as long as somebody holds them. Smaller ones
+/// are bounded by the rows of a slice, and counted by who keeps them.
+pub(crate) const CHARGED_BUFFER: usize = 4 << 20;
+
+/// Decoded bytes with their charge.
+pub(super) struct Charged {
+    pub(super) data: Vec<u8>,
+    pub(super) charge: Charge,
+}
+
+impl AsRef<[u8]> for Charged {
+    fn as_ref(&self) -> &[u8] {
+        &self.data
+    }
+}
+
+impl From<Charged> for ArrowBuffer {
+    fn from(bytes: Charged) -> ArrowBuffer {
+        match bytes.charge.bytes() >= CHARGED_BUFFER {
+            true => ArrowBuffer::from(Bytes::from_owner(bytes)),
+            false => ArrowBuffer::from_vec(bytes.data),
+        }
+    }
+}
+
 /// Text or binary views over concatenated values with the given ends. Text is checked to be UTF-8,
 /// because mapped bytes are not trusted.
 pub(super) fn views(
     ends: &[u32],
-    data: Vec<u8>,
+    data: Charged,
     data_type: &DataType,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
@@ -47,12 +74,14 @@ pub(super) fn views(
     let mut views: Vec<u128> = Vec::with_capacity(ends.len());
     let mut start = 0usize;
     for &end in ends {
-        let value =
-            data.get(start..end as usize).ok_or_else(|| bad("string ends outside its data"))?;
+        let value = data
+            .data
+            .get(start..end as usize)
+            .ok_or_else(|| bad("string ends outside its data"))?;
         views.push(view(value, start as u32));
         start = end as usize;
     }
-    let buffers = vec![ArrowBuffer::from_vec(data)];
+    let buffers = vec![data.into()];
     let views = views.into();
     Ok(match data_type {
         DataType::Utf8 => {

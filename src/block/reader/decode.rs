@@ -7,7 +7,7 @@ use arrow_array::types::UInt32Type;
 use arrow_array::{ArrayRef, BooleanArray, DictionaryArray, UInt32Array};
 use arrow_buffer::{ArrowNativeType, Buffer as ArrowBuffer, NullBuffer};
 
-use super::arrays::{fixed, look_up, null_array, take, views};
+use super::arrays::{Charged, fixed, look_up, null_array, take, views};
 use super::{Dictionary, Reader, Stream, Validity};
 use crate::encoding::Word;
 use crate::encoding::bools::from_mask;
@@ -56,13 +56,17 @@ impl Reader<'_> {
             }
             Stream::Bytes(Strings::Constant { value, .. }) => {
                 // All rows share one copy of the value.
-                let value = views(&[value.len() as u32], value.to_vec(), data_type, None)?;
+                let data =
+                    Charged { charge: self.budget.charge(value.len())?, data: value.to_vec() };
+                let value = views(&[data.data.len() as u32], data, data_type, None)?;
                 take(&value, UInt32Array::new(vec![0; rows.len()].into(), nulls))
             }
             Stream::Bytes(s) => {
                 let mut out = StringsOut::with_limit(self.max_bytes);
+                out.charge_to(self.budget)?;
                 s.decode(rows, &mut out)?;
-                views(&out.ends, out.data, data_type, nulls)
+                let charge = out.take_charge();
+                views(&out.ends, Charged { data: out.data, charge }, data_type, nulls)
             }
             Stream::Codes(s) => look_up(codes(s, rows)?, known(dictionary)?),
         }

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, BooleanArray, UInt32Array};
 use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer as ArrowBuffer, NullBuffer};
 
-use super::arrays::{fixed, look_up, null_array, views};
+use super::arrays::{Charged, fixed, look_up, null_array, views};
 use super::{Dictionary, Reader, Stream, Validity};
+use crate::encoding::strings::StringsOut;
 use crate::error::{ArrowResult, Error, Result};
 use crate::limits::VECTOR;
 use crate::model::DataType;
@@ -66,15 +67,16 @@ impl Reader<'_> {
                 fixed(ArrowBuffer::from_vec(get_each(rows, |row| s.get(row))?), data_type, nulls)
             }
             Stream::Bytes(s) => {
-                let (mut data, mut ends) = (Vec::new(), Vec::with_capacity(rows.len()));
+                let mut out = StringsOut::with_limit(self.max_bytes);
+                out.charge_to(self.budget)?;
                 for row in rows {
-                    data.extend_from_slice(&s.get(*row as usize)?);
-                    let end = u32::try_from(data.len());
-                    ends.push(end.map_err(|_| {
-                        Error::LimitExceeded("more than 4 GiB of text at once".into())
-                    })?);
+                    let value = s.get(*row as usize)?;
+                    out.check_space(value.len() as u64)?;
+                    out.data.extend_from_slice(&value);
+                    out.ends.push(out.data.len() as u32);
                 }
-                views(&ends, data, data_type, nulls)
+                let charge = out.take_charge();
+                views(&out.ends, Charged { data: out.data, charge }, data_type, nulls)
             }
             Stream::Codes(s) => {
                 let dictionary = dictionary.ok_or_else(|| {

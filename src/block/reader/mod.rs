@@ -11,8 +11,9 @@ use std::ops::Range;
 
 use arrow_array::ArrayRef;
 
-pub(crate) use self::arrays::null_array;
+pub(crate) use self::arrays::{CHARGED_BUFFER, null_array};
 use super::writer::{ALL_NULL, ALL_VALID, BY_CODE, STREAM};
+use crate::budget::Budget;
 use crate::encoding::bools::Bools;
 use crate::encoding::floats::Floats;
 use crate::encoding::ints::Ints;
@@ -83,6 +84,7 @@ pub struct Reader<'a> {
     validity: Validity<'a>,
     stream: Stream<'a>,
     max_bytes: usize,
+    budget: &'a Budget,
 }
 
 /// The decoded values of a column's dictionary in a segment; entry 0 is null.
@@ -98,10 +100,22 @@ impl<'a> Reader<'a> {
         data_type: &DataType,
         verify: bool,
     ) -> Result<Self> {
+        Reader::parse_within(bytes, head_len, rows, data_type, verify, Budget::UNLIMITED)
+    }
+
+    /// [`Reader::parse`], but what is decoded is charged to `budget`.
+    pub(crate) fn parse_within(
+        bytes: &'a [u8],
+        head_len: usize,
+        rows: usize,
+        data_type: &DataType,
+        verify: bool,
+        budget: &'a Budget,
+    ) -> Result<Self> {
         let outside = || Error::corrupt(0, "head is longer than its block");
         let head = bytes.get(..head_len).ok_or_else(outside)?;
         let payload = bytes.get(head_len.next_multiple_of(ALIGN)..).unwrap_or(&[]);
-        let mut source = Source::new(head, payload).verifying(verify);
+        let mut source = Source::new(head, payload).verifying(verify).within(budget);
         let (validity, by_code) = match source.cursor.u8()? {
             ALL_VALID => (Validity::AllValid, false),
             ALL_NULL => (Validity::AllNull, false),
@@ -117,13 +131,18 @@ impl<'a> Reader<'a> {
             parse_stream(&mut source, rows, data_type.physical())?
         };
         source.cursor.finish()?;
-        Ok(Reader { rows, validity, stream, max_bytes: MAX_BATCH_BYTES })
+        Ok(Reader { rows, validity, stream, max_bytes: MAX_BATCH_BYTES, budget })
     }
 
     /// The same block, refusing to decode more than `max_bytes` bytes of text at once.
     #[must_use]
     pub fn with_max_bytes(self, max_bytes: usize) -> Self {
         Reader { max_bytes, ..self }
+    }
+
+    /// What decoding is charged to.
+    pub(crate) fn budget(&self) -> &'a Budget {
+        self.budget
     }
 
     /// Rows of the block.

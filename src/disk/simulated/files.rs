@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::SimulatedDisk;
 use super::image::{Change, Node, State, missing};
-use crate::disk::{Disk, DiskFile, Entry, Lock, LockMode, LockedFile, Mapped, real};
+use crate::disk::{Disk, DiskFile, Entry, Io, Lock, LockMode, LockedFile, Mapped, real};
 use crate::error::Result;
 
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Disk for SimulatedDisk {
         Ok(bytes)
     }
 
-    fn map(&self, path: &Path) -> Result<Mapped> {
+    fn map(&self, path: &Path, _: Io) -> Result<Mapped> {
         Ok(Mapped::from_bytes(&self.read(path, u64::MAX)?))
     }
 

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use std::ops::Range;
 
 use super::codec::{CODEC_LZ4, CODEC_NONE, unzstd};
+use crate::budget::{Budget, Charge};
 use crate::bytes::checksum_holds;
 use crate::error::{Error, Result};
 
@@ -13,7 +14,7 @@ pub(super) struct Chunk {
     pub(super) raw: Range<usize>,
     pub(super) stored: Range<usize>,
     pub(super) crc: u32,
-    pub(super) unpacked: OnceCell<Vec<u8>>,
+    pub(super) unpacked: OnceCell<(Vec<u8>, Charge)>,
 }
 
 /// A buffer of a block, whose chunks are decompressed on demand.
@@ -24,6 +25,8 @@ pub struct Buffer<'a> {
     pub(super) payload: &'a [u8],
     pub(super) offset: usize,
     pub(super) chunks: Vec<Chunk>,
+    /// Unpacked chunks are charged to it for as long as they are kept.
+    pub(super) budget: &'a Budget,
 }
 
 impl<'a> Buffer<'a> {
@@ -40,6 +43,11 @@ impl<'a> Buffer<'a> {
     /// Bytes in the file.
     pub fn stored_len(&self) -> usize {
         self.chunks.iter().map(|c| c.stored.len()).sum()
+    }
+
+    /// What unpacking is charged to.
+    pub(crate) fn budget(&self) -> &'a Budget {
+        self.budget
     }
 
     /// `none`, `lz4` or `zstd`.
@@ -105,6 +113,8 @@ impl<'a> Buffer<'a> {
         if let [chunk] = chunks {
             return Ok(Cow::Borrowed(&self.unpacked(chunk)?[part(chunk)]));
         }
+        // The copy lives no longer than the call that asks for it, but there must be room for it.
+        let _room = self.budget.charge(range.len())?;
         let mut out = Vec::with_capacity(range.len());
         for chunk in chunks {
             out.extend_from_slice(&self.unpacked(chunk)?[part(chunk)]);
@@ -122,6 +132,7 @@ impl<'a> Buffer<'a> {
         if chunk.unpacked.get().is_none() {
             let stored = self.stored(chunk)?;
             let raw_len = chunk.raw.len();
+            let charge = self.budget.charge(raw_len)?;
             let unpacked = match self.codec {
                 CODEC_NONE => Ok(stored.to_vec()),
                 CODEC_LZ4 => {
@@ -134,8 +145,8 @@ impl<'a> Buffer<'a> {
             .ok_or_else(|| {
                 Error::corrupt(chunk.stored.start as u64, "chunk does not unpack to its length")
             })?;
-            let _ = chunk.unpacked.set(unpacked);
+            let _ = chunk.unpacked.set((unpacked, charge));
         }
-        Ok(chunk.unpacked.get().map_or(&[], Vec::as_slice))
+        Ok(chunk.unpacked.get().map_or(&[], |(unpacked, _)| unpacked))
     }
 }

@@ -5,6 +5,7 @@ use std::cell::OnceCell;
 use super::ALIGN;
 use super::chunked::{Buffer, Chunk};
 use super::codec::{CODEC_ZSTD, ratio_is_possible};
+use crate::budget::Budget;
 use crate::bytes::Cursor;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -22,6 +23,8 @@ pub struct Source<'a> {
     /// Bytes of decoded words in the streams so far.
     words: usize,
     verify: bool,
+    /// What the streams allocate later is charged to it.
+    budget: &'a Budget,
 }
 
 impl<'a> Source<'a> {
@@ -35,7 +38,19 @@ impl<'a> Source<'a> {
             buffers: 0,
             words: 0,
             verify: false,
+            budget: Budget::UNLIMITED,
         }
+    }
+
+    /// The same source, whose streams charge to `budget` what they unpack and keep.
+    #[must_use]
+    pub(crate) fn within(self, budget: &'a Budget) -> Self {
+        Source { budget, ..self }
+    }
+
+    /// What streams charge to.
+    pub(in crate::encoding) fn budget(&self) -> &'a Budget {
+        self.budget
     }
 
     /// The same source, which verifies the checksums of every buffer as it is parsed if `verify` is
@@ -123,6 +138,7 @@ impl<'a> Source<'a> {
             payload: self.payload,
             offset: offset as usize,
             chunks,
+            budget: self.budget,
         };
         if self.verify {
             buffer.verify()?;

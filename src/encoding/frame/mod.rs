@@ -22,6 +22,7 @@ use super::factor::{self, Factor};
 use super::kernels::bitpack;
 use super::kernels::dispatch::simd;
 use super::{Buffer, Compression, Cuts, Encoding, Ints, Sink, Source, Word};
+use crate::budget::{Budget, Charge};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
@@ -239,7 +240,8 @@ struct Patches<'a, W: Word> {
     rows: usize,
     positions: Ints<'a, u32>,
     highs: Ints<'a, W>,
-    decoded: OnceCell<(Vec<u32>, Vec<W>)>,
+    decoded: OnceCell<(Vec<u32>, Vec<W>, Charge)>,
+    budget: &'a Budget,
 }
 
 impl<'a, W: Word> Frame<'a, W> {
@@ -411,14 +413,17 @@ impl<'a, W: Word> Patches<'a, W> {
         source.count_words(n, size_of::<u32>() + W::BYTES)?;
         let positions = source.child(|source| Ints::parse(source, n))?;
         let highs = source.child(|source| Ints::parse(source, n))?;
-        Ok(Patches { rows, positions, highs, decoded: OnceCell::new() })
+        let budget = source.budget();
+        Ok(Patches { rows, positions, highs, decoded: OnceCell::new(), budget })
     }
 
     /// All positions and high parts, decoded once.
     fn decoded(&self) -> Result<(&[u32], &[W])> {
         if self.decoded.get().is_none() {
+            let rows = self.positions.rows();
+            let charge = self.budget.charge(rows * (size_of::<u32>() + W::BYTES))?;
             let (mut positions, mut highs) = (Vec::new(), Vec::new());
-            self.positions.decode(0..self.positions.rows(), &mut positions)?;
+            self.positions.decode(0..rows, &mut positions)?;
             self.highs.decode(0..self.highs.rows(), &mut highs)?;
             let rises = simd(
                 #[inline(always)]
@@ -433,9 +438,9 @@ impl<'a, W: Word> Patches<'a, W> {
                 let what = "positions of patches are not ascending rows of their block";
                 return Err(Error::corrupt(0, what));
             }
-            let _ = self.decoded.set((positions, highs));
+            let _ = self.decoded.set((positions, highs, charge));
         }
-        Ok(self.decoded.get().map_or((&[], &[]), |(positions, highs)| (positions, highs)))
+        Ok(self.decoded.get().map_or((&[], &[]), |(positions, highs, _)| (positions, highs)))
     }
 
     /// A cursor before the first patch.

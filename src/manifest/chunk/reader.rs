@@ -6,6 +6,7 @@ use super::{
     COLUMN, DELETIONS, MAGIC, PARTITIONS, ROWS_AT, SECTION_BYTES, SEGMENT_BYTES, SEGMENTS,
     SegmentEntry, section_crc,
 };
+use crate::budget::Budget;
 use crate::bytes::{Cursor, checksum_holds};
 use crate::disk::Mapped;
 use crate::error::{Error, Result};
@@ -37,7 +38,7 @@ pub struct Chunk {
 impl Chunk {
     /// Opens the chunk that a root refers to.
     pub fn open(bytes: Arc<Mapped>, expected: &ChunkRef) -> Result<Chunk> {
-        let all = bytes.as_slice();
+        let all = whole(&bytes)?;
         let mut cursor = Cursor::new(all);
         read_envelope(MAGIC, "manifest chunk", &mut cursor)?;
         let id = cursor.uuid()?;
@@ -70,6 +71,8 @@ impl Chunk {
         if !sections.is_sorted_by(|a, b| (a.kind, a.column) < (b.kind, b.column)) {
             return Err(Error::corrupt(0, "sections are not in order"));
         }
+        check_disjoint(&sections)?;
+        bytes.check()?;
         Ok(Chunk { bytes, id, segments, sections })
     }
 
@@ -98,6 +101,7 @@ impl Chunk {
         for _ in 0..self.segments {
             to.push(parse_segment(&mut cursor, &partitions)?);
         }
+        self.bytes.check()?;
         cursor.finish()
     }
 
@@ -121,7 +125,9 @@ impl Chunk {
     /// Statistics of a column, segment by segment; `None` for segments that lack it, or if all do.
     pub fn column_stats(&self, column: ColumnId) -> Result<Option<Vec<Option<ColumnStats>>>> {
         let Some((payload, base)) = self.section(COLUMN, column)? else { return Ok(None) };
-        parse_column(payload, &self.rows()?).map(Some).map_err(|error| error.in_file("", base))
+        let known = parse_column(payload, &self.rows()?).map_err(|error| error.in_file("", base));
+        // Zeros in place of pages that are gone may have been refused, or believed.
+        self.bytes.check().and(known.map(Some))
     }
 
     /// The offset in the file of the section of a column, if there is one.
@@ -146,7 +152,7 @@ impl Chunk {
 
     /// Verifies the whole file against the root, and parses every section.
     pub fn verify(&self, expected: &ChunkRef) -> Result<()> {
-        if !checksum_holds(crc32fast::hash(self.bytes.as_slice()), expected.crc) {
+        if !checksum_holds(crc32fast::hash(whole(&self.bytes)?), expected.crc) {
             return Err(Error::corrupt(0, "checksum of the chunk does not match the root"));
         }
         let rows =
@@ -169,11 +175,10 @@ impl Chunk {
             return Ok(None);
         };
         let section = self.sections[at];
+        let all = whole(&self.bytes)?;
         let range = usize::try_from(section.offset).ok().zip(usize::try_from(section.length).ok());
         let payload = range
-            .and_then(|(offset, length)| {
-                self.bytes.as_slice().get(offset..offset.checked_add(length)?)
-            })
+            .and_then(|(offset, length)| all.get(offset..offset.checked_add(length)?))
             .ok_or_else(|| Error::corrupt(section.offset, "a section extends beyond the file"))?;
         if !checksum_holds(section_crc(payload, &self.id, kind, column), section.crc) {
             return Err(Error::corrupt(
@@ -189,6 +194,24 @@ impl Chunk {
         section
             .map(|(payload, _)| payload)
             .ok_or_else(|| Error::corrupt(0, format!("section {kind} is missing")))
+    }
+}
+
+fn whole(bytes: &Mapped) -> Result<&[u8]> {
+    bytes.bytes(0..bytes.len(), Budget::UNLIMITED)
+}
+
+/// Refuses sections that share bytes: a short file would unfold to any number of statistics.
+fn check_disjoint(sections: &[Section]) -> Result<()> {
+    let mut places: Vec<(u64, u64)> = sections
+        .iter()
+        .filter(|section| section.length > 0)
+        .map(|section| (section.offset, section.offset.saturating_add(section.length)))
+        .collect();
+    places.sort_unstable();
+    match places.iter().zip(places.iter().skip(1)).find(|(before, next)| before.1 > next.0) {
+        Some((_, next)) => Err(Error::corrupt(next.0, "two sections share bytes")),
+        None => Ok(()),
     }
 }
 

@@ -1,6 +1,9 @@
 //! The stored form of a root: reading.
 
+use std::collections::HashSet;
 use std::sync::Arc;
+
+use uuid::Uuid;
 
 use super::{
     ARRANGED, CHUNK_REF_BYTES, ChunkRef, History, MAGIC, MAX_BYTES, Root, SECTIONS, TABLE,
@@ -148,8 +151,13 @@ fn parse_chunks(payload: &[u8]) -> Result<Vec<ChunkRef>> {
     let mut cursor = Cursor::new(payload);
     let count = cursor.count(CHUNK_REF_BYTES, limits::MAX_ROOT_CHUNKS)?;
     let mut chunks = Vec::with_capacity(count);
+    let mut ids = HashSet::with_capacity(count);
     for _ in 0..count {
         let id = cursor.uuid()?;
+        if !ids.insert(id) {
+            // Its segments would be rows of the table once more for each time.
+            return Err(cursor.corrupt(format!("chunk {} is listed twice", Uuid::from_bytes(id))));
+        }
         let (length, crc, segments, rows) =
             (cursor.u64()?, cursor.u32()?, cursor.u32()?, cursor.u64()?);
         let mut partition = || -> Result<Arc<str>> {

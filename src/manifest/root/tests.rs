@@ -45,6 +45,25 @@ fn sample() -> Root {
 }
 
 #[test]
+fn a_chunk_occurs_once() {
+    let mut root = sample();
+    root.chunks.push(ChunkRef { rows: 0, ..root.chunks[0].clone() });
+    let refused = Root::parse(&root.encode(), 3).unwrap_err().to_string();
+    assert!(refused.contains("is listed twice"), "{refused}");
+}
+
+#[test]
+fn a_key_reads_no_more_columns_than_an_expression_names() {
+    let mut root = sample();
+    let names = &mut root.arrangement.partition_by[0].columns;
+    *names = vec![names[0].clone(); limits::MAX_EXPRESSION_COLUMNS];
+    assert!(Root::parse(&root.encode(), 3).is_ok());
+    let names = &mut root.arrangement.partition_by[0].columns;
+    names.push(names[0].clone());
+    assert!(Root::parse(&root.encode(), 3).is_err());
+}
+
+#[test]
 fn round_trips_and_refuses_damage() {
     let root = sample();
     let bytes = root.encode();

@@ -200,6 +200,7 @@ impl MaskBuilder {
             return self.only_valid(slice, reader.validity());
         }
         self.ensure_mask(slice);
+        self.texts.charge_to(reader.budget())?;
         for (start, mask) in (start..).step_by(VECTOR).zip(self.mask.chunks_mut(VECTOR)) {
             self.texts.clear();
             strings.decode(start..start + mask.len(), &mut self.texts)?;

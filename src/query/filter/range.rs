@@ -10,7 +10,7 @@ use crate::expr::{Comparison, Predicate};
 use crate::model::{Column, DataType, Physical, Scalar};
 use crate::query::open::OpenBlock;
 use crate::query::words::{is_words, ordered, to_words};
-use crate::segment::reader::Block;
+use crate::segment::open_block::Block;
 
 /// Values from `low` to `high`, in a block whose values lie from `base` to `base + span`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

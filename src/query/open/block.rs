@@ -13,7 +13,7 @@ use crate::query::prune::Verdict;
 use crate::query::prune::blocks::judge;
 use crate::query::stats::{Counters, Pruned, Statistic};
 use crate::segment;
-use crate::segment::reader::Block;
+use crate::segment::open_block::Block;
 
 /// How much of a block was decoded to arrays: values by slice, values fetched one by one, bytes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -120,13 +120,19 @@ impl<'a> OpenBlock<'a> {
 /// What was read and decoded is counted once a block: the first rows of an order come back for
 /// their other columns.
 impl OpenBlock<'_> {
+    /// Whether the array of a column holds views of its dictionary.
+    pub(crate) fn is_view(&self, at: usize, array: &ArrayRef) -> bool {
+        array.data_type().primitive_width().is_none()
+            && self.stored(at).is_some_and(|column| column.record().dictionary.is_some())
+    }
+
     /// Counts an array made of a column, of `values` decoded by slice or `fetched` one by one.
     fn count_decoded(&self, at: usize, array: &ArrayRef, values: usize, fetched: usize) {
-        // Texts of a dictionary are views of it.
-        let is_view = array.data_type().primitive_width().is_none()
-            && self.stored(at).is_some_and(|column| column.record().dictionary.is_some());
-        let bytes =
-            if is_view { array.len() * size_of::<u128>() } else { array.get_buffer_memory_size() };
+        let bytes = if self.is_view(at, array) {
+            array.len() * size_of::<u128>()
+        } else {
+            array.get_buffer_memory_size()
+        };
         let mut decoded = self.decoded.get();
         decoded.values += values as u64;
         decoded.fetched += fetched as u64;

@@ -17,6 +17,7 @@ use crate::ingest::partition::Compile;
 use crate::model::Column;
 use crate::sql::convert::{PhysicalFunction, from_arrow};
 use crate::sql::functions::dates;
+use crate::sql::keys::allowed;
 use crate::sql::rules::lists;
 use crate::sql::rules::opaque;
 use crate::sql::syntax::{dialect, function_aliases, precedence, quantified};
@@ -74,6 +75,7 @@ impl SqlExpressions {
         schema: &DFSchema,
     ) -> Result<(Expr, Expression)> {
         let dialect = self.state.config_options().sql_parser.dialect;
+        allowed::check_text(expression, dialect)?;
         let mut parsed = dialect::parse_expression(expression, dialect)?;
         function_aliases::translate(&mut parsed.expr);
         precedence::correct(&mut parsed.expr);
@@ -86,6 +88,7 @@ impl SqlExpressions {
                  a row belongs"
             )));
         }
+        allowed::check(expression, &logical)?;
         let simplified = simplify(logical, schema, &self.state)?;
         Ok((simplified.clone(), compile_simplified(simplified, schema, &self.state)?))
     }

@@ -1,5 +1,6 @@
 //! Expressions that tables are partitioned by, compiled as queries understand them, and filters
 //! over them.
 
+mod allowed;
 pub(in crate::sql) mod expressions;
 pub(in crate::sql) mod partition_keys;

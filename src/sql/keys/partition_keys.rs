@@ -4,9 +4,10 @@
 //! The result is a predicate over key numbers of its own, beside the predicate over columns, and is
 //! judged once for each partition by the values in its path (`query::prune::partitions`).
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::ArrayRef;
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::{Field, Schema as ArrowSchema};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{Column as Name, DFSchema};
@@ -16,13 +17,16 @@ use datafusion::scalar::ScalarValue;
 
 use crate::block::Bound;
 use crate::expr::{Function, Operand, Predicate};
-use crate::model::{Column, DataType, PartitionKey, Scalar, Schema};
+use crate::model::{Column, ColumnId, DataType, PartitionKey, Scalar, Schema};
 use crate::query::prune::partitions::{key_column, one};
 use crate::sql::convert::{KeyOperand, to_key_predicate};
 use crate::sql::keys::expressions::SqlExpressions;
 
 /// The greatest depth to which filters are searched.
 const MAX_DEPTH: usize = 64;
+/// Values of a filter of more bytes are not put into expressions, which a manifest could make
+/// hundreds of times as long.
+const MAX_VALUE_BYTES: usize = 256 << 10;
 
 /// The partition keys of a table whose expressions can be compiled.
 #[derive(Debug, Default)]
@@ -73,7 +77,11 @@ impl Key {
         schema: &Schema,
         expressions: &SqlExpressions,
     ) -> Option<Key> {
-        let find = |id| schema.columns().iter().find(|column| column.id == id);
+        let known: HashMap<ColumnId, &Column> = match key.columns.len() {
+            0 => HashMap::new(),
+            _ => schema.columns().iter().map(|column| (column.id, column)).collect(),
+        };
+        let find = |id| known.get(&id).copied();
         let columns: Vec<(&Arc<str>, &Column)> =
             key.columns.iter().map(|(name, id)| Some((name, find(*id)?))).collect::<Option<_>>()?;
         let field = |(name, column): &(&Arc<str>, &Column)| {
@@ -164,6 +172,9 @@ impl Key {
             }
             let rows = values.len();
             let array: ArrayRef = ScalarValue::iter_to_array(values).ok()?;
+            if array.get_array_memory_size() > MAX_VALUE_BYTES {
+                return None;
+            }
             let array = arrow_cast::cast(&array, &column.data_type.to_arrow()).ok()?;
             // A value that does not convert to the column's type would become null.
             if array.logical_null_count() > 0 {

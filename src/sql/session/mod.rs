@@ -1,5 +1,6 @@
 //! A session: configures DataFusion, once and quickly; parses, plans and starts statements.
 
+mod decoded;
 pub(in crate::sql) mod prepared;
 pub(in crate::sql) mod rules;
 pub(in crate::sql) mod statement;
@@ -23,6 +24,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
+use crate::disk::Io;
 use crate::error::{Error, Result};
 use crate::ingest::arrange::Arrange;
 use crate::ingest::load::LoadOptions;
@@ -59,11 +61,14 @@ use crate::store::Store;
 pub struct SessionOptions {
     /// The number of worker threads; as many as the machine allows if `None`.
     pub threads: Option<usize>,
-    /// Bytes of memory for sorts, joins and groups before they spill or fail; 70 % of the memory of
-    /// the machine or the cgroup if `None`.
+    /// Bytes of memory for sorts, joins and groups before they spill or fail, and for what is
+    /// decoded of stored data, beyond a quarter of the limit (16 to 128 MiB) that is free for it;
+    /// 70 % of the memory of the machine or the cgroup if `None`.
     pub memory_limit: Option<u64>,
     /// The directory for spilled data; the system's directory for temporary files if `None`.
     pub temp_dir: Option<PathBuf>,
+    /// How the store's data files are read; as the store says if `None`.
+    pub io: Option<Io>,
     /// Whether a CREATE TABLE creates a store that does not exist. Until then, only settings work.
     pub create: bool,
     /// Whether statements read around damage: each table is verified when a statement first names a
@@ -161,6 +166,12 @@ impl Session {
         series.into_iter().for_each(|(name, function)| context.register_udtf(name, function));
         let weak = context.state_weak_ref();
         tables.set_state(move || Some(weak.upgrade()?.read().clone()));
+        if let Some(store) = tables.store() {
+            if let Some(io) = options.io {
+                store.set_io(io);
+            }
+            decoded::count(store, memory, &context.runtime_env().memory_pool);
+        }
         let workers = Arc::new(Workers::new(threads)?);
         Ok(Session {
             context,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::block::{Bound, Stats};
+use crate::budget::Budget;
 use crate::disk::simulated::SimulatedDisk;
 use crate::disk::{Disk, RealDisk};
 use crate::error::{Error, Result};
@@ -60,7 +61,10 @@ fn seeds(snapshot: &Snapshot) -> Vec<u8> {
     assert_eq!(known.len(), segments.len());
     let check = |(segment, known): (&SegmentEntry, &Option<ColumnStats>)| {
         let seed = segment.uuid[0];
-        assert_eq!(snapshot.map(segment).unwrap().as_slice(), [seed; 100]);
+        assert_eq!(
+            snapshot.map(segment).unwrap().bytes(0..100, Budget::UNLIMITED).unwrap(),
+            [seed; 100]
+        );
         let min = known.as_ref().unwrap().stats.min.as_ref().unwrap();
         assert_eq!(min.value, Scalar::Int(seed.into()));
         seed

@@ -20,7 +20,8 @@ pub use self::data_files::{DataFile, DataFiles};
 use super::snapshot::open_segment;
 use super::{ColumnStats, SegmentEntry, TableOptions};
 use crate::block::Stats;
-use crate::disk::{Disk, WriterLock, durable};
+use crate::budget::Budget;
+use crate::disk::{Disk, Io, WriterLock, durable};
 use crate::error::{Error, Result};
 use crate::manifest::commit::{self as manifest_commit, Edit};
 use crate::manifest::recover::{self, Retention, Scope};
@@ -37,6 +38,8 @@ pub struct TableWriter {
     schema: Schema,
     options: TableOptions,
     files: DataFiles,
+    /// What is decoded of segments is charged to it.
+    budget: Budget,
     state: CommitState,
     /// Whether there may be data files that are neither needed by the generation in force nor in
     /// `retired`.
@@ -108,6 +111,7 @@ impl TableWriter {
     pub(super) fn open(
         dir: &TableDir,
         disk: &Arc<dyn Disk>,
+        budget: &Budget,
         create: Option<(Schema, TableOptions)>,
     ) -> Result<TableWriter> {
         let what = format!("table '{}'", dir.name());
@@ -161,6 +165,7 @@ impl TableWriter {
             schema,
             options,
             files,
+            budget: budget.clone(),
             state: CommitState::Known,
             retired: Vec::new(),
             _lock: lock,
@@ -243,8 +248,8 @@ impl TableWriter {
     /// Opens a segment in force.
     pub(crate) fn open_segment(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
         let path = self.dir.data_file(&entry.partition, &entry.file);
-        let mapped = Arc::new(self.disk.map(&path)?);
-        Ok(Arc::new(open_segment(entry, mapped, path)?))
+        let mapped = Arc::new(self.disk.map(&path, Io::Mmap)?);
+        Ok(Arc::new(open_segment(entry, mapped, path, self.budget.clone())?))
     }
 
     /// Opens a segment that was written but not committed.
@@ -255,8 +260,9 @@ impl TableWriter {
             ));
         };
         let path = self.dir.data_file(&partition, &segment.file);
-        let mapped = Arc::new(self.disk.map(&path)?);
-        Ok(Arc::new(Segment::open(mapped, path, segment.offset, segment.length)?))
+        let mapped = Arc::new(self.disk.map(&path, Io::Mmap)?);
+        let (offset, length) = (segment.offset, segment.length);
+        Ok(Arc::new(Segment::open_within(mapped, path, offset, length, self.budget.clone())?))
     }
 
     /// Opens a file that holds one segment of `length` bytes and unlinks it, so that nothing is
@@ -264,8 +270,8 @@ impl TableWriter {
     pub(crate) fn open_unlinked(&self, file: DataFile, length: u64) -> Result<Arc<Segment>> {
         let (uuid, path) = (file.uuid, file.path.clone());
         drop(file);
-        let mapped = Arc::new(self.disk.map(&path)?);
-        let segment = Segment::open(mapped, path.clone(), 0, length)?;
+        let mapped = Arc::new(self.disk.map(&path, Io::Mmap)?);
+        let segment = Segment::open_within(mapped, path.clone(), 0, length, self.budget.clone())?;
         self.disk.remove(&path)?;
         let mut written = self.files.lock();
         written.made.remove(&uuid);

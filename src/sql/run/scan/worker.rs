@@ -106,6 +106,7 @@ impl Worker {
                 batch => batch?,
             };
             left = others;
+            self.check(work, left.is_empty())?;
             let Some(batch) = batch else { continue };
             let passed = batch.num_rows() as u64;
             counted.tally.counters.output.rows_in += passed;
@@ -120,6 +121,15 @@ impl Worker {
             self.emit(last, output).await;
         }
         Ok(())
+    }
+
+    /// Refuses what was decoded of a block if the file was cut in the meantime.
+    fn check(&self, work: &Work, done: bool) -> Result<()> {
+        let segment = &work.segment.segment;
+        match done && work.block + 1 == segment.blocks() {
+            true => segment.check_length(),
+            false => segment.check(),
+        }
     }
 
     async fn emit(&self, batch: RecordBatch, output: &Output) {

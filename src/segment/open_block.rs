@@ -1,0 +1,111 @@
+//! An open block of a column: its values as they are encoded, or as Arrow arrays.
+
+use std::ops::Range;
+
+use arrow_array::ArrayRef;
+use arrow_buffer::NullBuffer;
+use arrow_cast::CastOptions;
+use arrow_schema::DataType as ArrowType;
+
+use super::reader::Column;
+use super::record::BlockPlace;
+use super::scaled::{self, Decimals};
+use crate::block;
+use crate::error::{Error, Result};
+use crate::model::DataType;
+
+/// An open block of a column.
+#[derive(Debug)]
+pub struct Block<'a> {
+    pub(super) column: &'a Column,
+    pub(super) number: usize,
+    pub(super) place: BlockPlace,
+    pub(super) reader: block::Reader<'a>,
+}
+
+impl Block<'_> {
+    /// The offset of the block in its segment.
+    pub(super) fn offset(&self) -> u64 {
+        self.place.offset
+    }
+
+    /// The encoded block, for operators on encoded data and for `sty inspect`.
+    pub fn reader(&self) -> &block::Reader<'_> {
+        &self.reader
+    }
+
+    /// The rows `rows` (starting at a multiple of 1,024) in the stored type.
+    pub fn decode(&self, rows: Range<usize>) -> Result<ArrayRef> {
+        let dictionary = self.column.dictionary()?;
+        self.checked(self.reader.decode(rows, self.column.data_type(), dictionary))
+    }
+
+    /// What was decoded, unless the file was cut in the meantime.
+    fn checked<T>(&self, decoded: Result<T>) -> Result<T> {
+        let decoded = decoded.map_err(|e| self.column.locate(e, self.place.offset));
+        self.column.checked(decoded)
+    }
+
+    /// [`Block::decode`], but codes stay codes, with the segment's dictionary as their values.
+    pub fn decode_coded(&self, rows: Range<usize>) -> Result<ArrayRef> {
+        let dictionary = self.column.dictionary()?;
+        self.checked(self.reader.decode_coded(rows, self.column.data_type(), dictionary))
+    }
+
+    /// [`Block::decode`], widened to the table's type.
+    pub fn decode_as(&self, rows: Range<usize>, target: &DataType) -> Result<ArrayRef> {
+        widen(&self.decode(rows)?, &target.to_arrow())
+    }
+
+    /// Single rows, in the table's type.
+    pub fn gather(&self, rows: &[u32], target: &DataType) -> Result<ArrayRef> {
+        let dictionary = self.column.dictionary()?;
+        let gathered =
+            self.checked(self.reader.gather(rows, self.column.data_type(), dictionary))?;
+        widen(&gathered, &target.to_arrow())
+    }
+
+    /// The column that the block belongs to.
+    pub fn column(&self) -> &Column {
+        self.column
+    }
+
+    /// The decimals of some rows, whose start is a multiple of 1,024, as scaled integers, and which
+    /// rows are not null, if not all are; `None` if the block has no such integers.
+    pub(crate) fn decimals(
+        &self,
+        rows: Range<usize>,
+    ) -> Result<Option<(Decimals, Option<NullBuffer>)>> {
+        let dictionary = self.column.scaled_dictionary()?;
+        scaled::decimals(&self.reader, self.column.block_stats(self.number), dictionary, rows)
+    }
+}
+
+/// Casts a stored array to the table's wider type; the lattice makes this lossless.
+fn widen(array: &ArrayRef, target: &ArrowType) -> Result<ArrayRef> {
+    if array.data_type() == target {
+        return Ok(array.clone());
+    }
+    // A "safe" cast would turn values that do not fit into nulls.
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    arrow_cast::cast_with_options(array, target, &strict)
+        .map_err(|e| Error::corrupt(0, format!("stored values do not widen: {e}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::Date32Array;
+    use arrow_schema::TimeUnit;
+
+    use super::*;
+
+    #[test]
+    fn values_that_do_not_widen_are_errors_not_nulls() {
+        let nanoseconds = ArrowType::Timestamp(TimeUnit::Nanosecond, None);
+        let dates = |day: i32| -> ArrayRef { Arc::new(Date32Array::from(vec![day])) };
+        assert!(widen(&dates(17_000), &nanoseconds).is_ok());
+        assert!(widen(&dates(i32::MAX), &nanoseconds).is_err());
+    }
+}
