@@ -85,6 +85,9 @@ impl SegmentCheck<'_> {
             || rows::check(self.snapshot, self.options, self.entry, &segment),
         );
         checked.problems = columns.into_iter().flatten().collect();
+        if let Err(error) = segment.check_length() {
+            checked.problems.push(self.damage(number, None, 0..self.entry.rows, error));
+        }
         let readable = !checked.problems.iter().any(|damage| damage.unreadable);
         checked.unchecked = rows.unchecked;
         for wrong in rows.wrong {
@@ -100,12 +103,13 @@ impl SegmentCheck<'_> {
     fn open(&self) -> Result<Segment> {
         let mapped = self.snapshot.map(self.entry)?;
         let end = self.entry.offset.saturating_add(self.entry.length);
-        let length = mapped.as_slice().len() as u64;
+        let length = mapped.len() as u64;
         if end > length {
             let what = format!("the file ends here, but a segment in it ends at byte {end}");
             return Err(Error::corrupt(length, what));
         }
-        open_segment(self.entry, Arc::clone(&mapped), self.snapshot.path(self.entry))
+        let budget = self.snapshot.budget().clone();
+        open_segment(self.entry, Arc::clone(&mapped), self.snapshot.path(self.entry), budget)
     }
 
     fn damage(&self, number: u64, id: Option<ColumnId>, rows: Range<u64>, error: Error) -> Damage {
