@@ -6,6 +6,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use stylobate::internal::store::check_outside_tables;
 use tempfile::NamedTempFile;
 
 use crate::errors::{Failure, IoResult};
@@ -42,6 +43,7 @@ impl Output {
         let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
             return Output::stdout();
         };
+        check_outside_tables(path)?;
         let target = match path.metadata() {
             Ok(found) if found.is_dir() => {
                 return Err(Failure::usage(format!(

@@ -19,4 +19,6 @@ pub use partitions::{Partition, drop_partitions, partitions};
 pub use read::{BlockPlace, blocks, read_block};
 
 #[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
 mod tests;

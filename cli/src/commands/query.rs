@@ -7,6 +7,7 @@ use clap::Args;
 use stylobate::{Parameters, Session, SessionOptions, Statement, Store};
 
 use crate::args::output::OutputArgs;
+use crate::args::permissions::PermissionArgs;
 use crate::args::resources::ResourceArgs;
 use crate::args::statements::StatementArgs;
 use crate::context::Context;
@@ -79,6 +80,8 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     #[arg(env = "STY_TIMEOUT", hide_env = true)]
     timeout: Option<Duration>,
+    #[command(flatten)]
+    permissions: PermissionArgs,
     /// Where sorts and groups spill [default: the system's directory for temporary files]
     #[arg(long, value_name = "DIR", env = "STY_TEMP_DIR", hide_env = true)]
     temp_dir: Option<PathBuf>,
@@ -96,6 +99,8 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
         memory_limit: args.resources.memory_limit,
         temp_dir: args.temp_dir.clone(),
         create: true,
+        read_only: args.permissions.read_only,
+        no_files: args.permissions.no_files,
     };
     let store = Store::open(&args.store);
     let session = Session::open(&store, &options)?;

@@ -4,7 +4,7 @@ use clap::Args;
 use stylobate::verify;
 
 use crate::args::table::ScopeArg;
-use crate::context::Context;
+use crate::context::{Context, Failures};
 use crate::errors::Failure;
 use crate::signals;
 use crate::units::{show_counted, show_size};
@@ -27,14 +27,19 @@ pub(crate) struct VerifyArgs {
 /// Runs `sty verify`.
 pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
     let (store, tables) = args.scope.tables()?;
-    let mut damaged = 0;
+    let mut failures = Failures::default();
     for name in &tables {
         signals::check()?;
-        let snapshot = store.table(name)?.snapshot()?;
+        let snapshot = match store.table(name).and_then(|table| table.snapshot()) {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                failures.add(error.into(), context)?;
+                continue;
+            }
+        };
         let report = verify(&snapshot);
         for problem in report.problems {
-            damaged += 1;
-            Failure::from(problem).report(context.error_format, context.color_stderr());
+            failures.add(problem.into(), context)?;
         }
         context.note(&format!(
             "{name}: {} in {}, {} checked",
@@ -43,11 +48,5 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
             show_size(report.bytes)
         ));
     }
-    match damaged {
-        0 => Ok(()),
-        n => Err(Failure::corrupt(format!(
-            "{} found, named above",
-            show_counted(n, "damaged place")
-        ))),
-    }
+    failures.finish()
 }

@@ -56,6 +56,11 @@ fn kind_of(name: &str) -> Option<Kind> {
     })
 }
 
+/// Whether a name means a file (or the standard input), which may not exist.
+pub(crate) fn is_file(name: &str) -> bool {
+    name == "-" || kind_of(name).is_some()
+}
+
 /// Opens `name` as a table if it is the name of a file, or a pattern for such names.
 pub(crate) async fn open(
     name: &str,

@@ -65,6 +65,12 @@ pub struct SessionOptions {
     pub temp_dir: Option<PathBuf>,
     /// Whether a CREATE TABLE creates a store that does not exist. Until then, only settings work.
     pub create: bool,
+    /// Whether statements that would write to the store are refused. Views and settings still
+    /// work: they are the session's own.
+    pub read_only: bool,
+    /// Whether statements are kept from files outside the store: as tables, as external tables, as
+    /// the standard input, and from choosing where to spill.
+    pub no_files: bool,
 }
 
 /// One statement, parsed but not yet planned: statements before it may change what its names mean.
@@ -99,24 +105,28 @@ pub struct Session {
     threads: usize,
     /// Bytes of memory that statements may use.
     memory: u64,
+    /// Whether statements that write are refused.
+    read_only: bool,
 }
 
 impl Session {
     /// A session over the tables of a store, which must exist unless the options allow creating it.
     /// A table is opened when a statement first names it.
     pub fn open(store: &Store, options: &SessionOptions) -> Result<Session> {
-        if !options.create {
+        if !options.create || options.read_only {
             check_store_exists(store)?;
         }
-        Session::with_tables(Arc::new(Tables::new(store)), options)
+        Session::with_tables(Tables::new(store), options)
     }
 
     /// A session without a store: constants, and files by name.
     pub fn new(options: &SessionOptions) -> Result<Session> {
-        Session::with_tables(Arc::new(Tables::default()), options)
+        Session::with_tables(Tables::default(), options)
     }
 
-    fn with_tables(tables: Arc<Tables>, options: &SessionOptions) -> Result<Session> {
+    fn with_tables(mut tables: Tables, options: &SessionOptions) -> Result<Session> {
+        tables.no_files = options.no_files;
+        let tables = Arc::new(tables);
         let threads = options
             .threads
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
@@ -163,6 +173,7 @@ impl Session {
             canceller,
             threads,
             memory,
+            read_only: options.read_only,
         })
     }
 
@@ -209,6 +220,9 @@ impl Session {
         };
         match self.workers.run(&self.canceller, planner.plan(&statement.parsed, parameters))?? {
             Planned::Answer(plan) => self.start(plan, timed, started),
+            Planned::Write(_) | Planned::Modify(_) if self.read_only => {
+                Err(Error::InvalidInput("this session is read-only: no statement writes".into()))
+            }
             Planned::Write(write) => self.write(*write, timed, started),
             Planned::Modify(modify) => self.modify(*modify, timed, started),
         }
