@@ -172,6 +172,15 @@ impl LockedFile for RealLock {
     }
 }
 
+/// What is at a path, through symbolic links: `None` if nothing is, and an error if the system does
+/// not tell.
+pub(crate) fn look_up(path: &Path) -> Result<Option<fs::Metadata>> {
+    match fs::metadata(path) {
+        Err(error) if says_missing(&error) => Ok(None),
+        found => found.map(Some).with_path(path),
+    }
+}
+
 /// Where a path that may not exist yet leads to: the nearest of its ancestors that exists, without
 /// symbolic links.
 pub(crate) fn nearest_existing(path: &Path) -> Result<PathBuf> {

@@ -10,6 +10,7 @@ mod maintain;
 mod resume;
 mod shell;
 mod stats;
+mod trust;
 mod write;
 
 use assert_cmd::Command;

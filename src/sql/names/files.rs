@@ -23,6 +23,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
+use crate::disk::real::look_up;
 use crate::error::{Error, IoResult, Result};
 use crate::sql::names::text::TextTable;
 
@@ -127,7 +128,7 @@ fn without_dictionaries(
 
 /// The files that a name or pattern stands for, sorted by name; at least one.
 fn expand(name: &str) -> Result<Vec<PathBuf>> {
-    if Path::new(name).is_file() {
+    if look_up(Path::new(name))?.is_some_and(|found| found.is_file()) {
         return Ok(vec![absolute(Path::new(name))?]);
     }
     let missing = |what: &str| Err(Error::NotFound(format!("no file {name}{what}")));
