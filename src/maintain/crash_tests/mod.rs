@@ -3,6 +3,7 @@
 //!
 //! | file | holds |
 //! | --- | --- |
+//! | `model.rs` | what a table should hold |
 //! | `operations.rs` | the operations, and what each does to the model |
 //! | `matrix.rs` | each operation, with one failure or crash at each call that it makes |
 //! | `sequences.rs` | random sequences of them, with random failures, and readers beside them |
@@ -12,31 +13,23 @@
 //! append, and then no file is left that the table does not need.
 
 mod matrix;
+mod model;
 mod operations;
 mod sequences;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 
+use self::model::{Model, State};
 use self::operations::Operation;
 use crate::disk::simulated::{PowerLoss, SimulatedDisk};
 use crate::error::{Error, Result};
 use crate::maintain::{blocks, read_block};
 use crate::store::{Snapshot, Store, Table, verify};
-
-/// The rows of a table by their id, and its columns.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Model {
-    rows: BTreeMap<i64, (String, i64)>,
-    columns: Vec<String>,
-}
-
-/// A model, or no table.
-type State = Option<Model>;
 
 /// The table, as a process sees it that has just started.
 fn table(disk: &SimulatedDisk) -> Table {

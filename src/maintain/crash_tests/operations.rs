@@ -10,7 +10,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{ArrayRef, BooleanArray, Int64Array, RecordBatch, StringArray};
 use arrow_schema::DataType as ArrowType;
 
-use super::{Model, State};
+use super::model::{Model, State};
 use crate::error::{Error, Result};
 use crate::expr::{Expression, Function, Predicate, Traits};
 use crate::ingest::arrange::{Arrange, SortBy};
