@@ -1,6 +1,8 @@
 //! Damaged tables beside sound ones, outputs in the wrong place, sessions with fewer rights, and
 //! names that would control a terminal.
 
+#![expect(clippy::disallowed_methods, reason = "the tests damage stores")]
+
 use std::fs;
 
 use crate::shell::Shell;
