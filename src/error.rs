@@ -52,6 +52,22 @@ pub enum Error {
         /// What became of the other rows, and where and why the first rows were rejected.
         details: String,
     },
+    /// A commit is in force, but the disk did not confirm that it survives a loss of power. What it
+    /// stored is stored: doing it once more would store it twice.
+    #[error(
+        "{current}: generation {generation} is in force and holds the change, but the disk did not \
+         confirm that it would survive a loss of power: {source}; do not repeat the change, look \
+         after the disk; the next command that writes to the table confirms it first",
+        current = .current.display()
+    )]
+    Unconfirmed {
+        /// The generation that is in force.
+        generation: u64,
+        /// The file that names it.
+        current: PathBuf,
+        /// What failed after it was in force.
+        source: Box<Error>,
+    },
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,

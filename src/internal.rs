@@ -105,6 +105,7 @@ pub mod sql {
 
 /// Commits, segment by segment.
 pub mod store {
+    pub use crate::store::outside::check_outside_tables;
     pub use crate::store::{
         Changes, ColumnStats, DataFile, DataFiles, Edit, NewSegment, SegmentEntry, check_name,
     };

@@ -109,7 +109,7 @@
 )]
 // The modules, in the order in which a byte travels from a file of rows to a segment and back to
 // an answer; each imports only from those before it.
-mod error; // the eight kinds of failure
+mod error; // the nine kinds of failure
 mod limits; // every maximum that a reader believes
 mod bytes; // checked little-endian cursor and writer
 mod budget; // memory that stored bytes unfold to, counted before it is allocated

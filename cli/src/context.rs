@@ -2,13 +2,17 @@
 
 use std::io::{self, IsTerminal, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, RecordBatch, StringArray};
 
 use crate::errors::{ErrorFormat, Failure};
+use crate::exit::Exit;
 use crate::output::Output;
 use crate::printers::{Format, PrintOptions, Printer};
 use crate::terminal::{Look, When};
+use crate::units::{show_counted, show_name, show_text};
 
 /// The options that all commands share.
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,7 +37,7 @@ impl Context {
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
             // If stderr is closed, nobody is left to tell.
-            let _ = writeln!(io::stderr().lock(), "{text}");
+            let _ = writeln!(io::stderr().lock(), "{}", show_text(text));
         }
     }
 
@@ -57,15 +61,63 @@ impl Context {
         Ok((output, format, PrintOptions { header: true, max_rows: None, look }))
     }
 
-    /// Prints one batch to stdout as a whole result.
+    /// Prints a list to stdout as a whole result. Names in it have their control characters
+    /// escaped, except in formats that only programs read, or that escape them by themselves.
     pub(crate) fn print_batch(
         &self,
         batch: &RecordBatch,
         format: Option<Format>,
     ) -> Result<(), Failure> {
         let (output, format, options) = self.open_result(format, None, false)?;
-        let mut printer = Printer::new(format, &batch.schema(), &options, output)?;
-        let _ = printer.write(batch)?;
+        let shown = match format {
+            Format::Csv | Format::Tsv | Format::Markdown => &with_shown_names(batch)?,
+            _ => batch,
+        };
+        let mut printer = Printer::new(format, &shown.schema(), &options, output)?;
+        let _ = printer.write(shown)?;
         printer.finish()?.output.commit()
+    }
+}
+
+/// A list with the control characters of its texts escaped.
+fn with_shown_names(batch: &RecordBatch) -> Result<RecordBatch, Failure> {
+    let shown = |column: &ArrayRef| match column.as_string_opt::<i32>() {
+        Some(texts) => {
+            let texts = texts.iter().map(|text| text.map(show_name));
+            Arc::new(texts.collect::<StringArray>()) as ArrayRef
+        }
+        None => Arc::clone(column),
+    };
+    let columns = batch.columns().iter().map(shown).collect();
+    Ok(RecordBatch::try_new(batch.schema(), columns)?)
+}
+
+/// The failures of a command that goes on with the next table after each.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    count: u64,
+    /// The exit code to leave with: damage above all else.
+    worst: Option<(Exit, &'static str)>,
+}
+
+impl Failures {
+    /// Reports a failure at once, and goes on; what ends the whole command is returned.
+    pub(crate) fn add(&mut self, failure: Failure, context: &Context) -> Result<(), Failure> {
+        if matches!(failure.exit, Exit::Interrupted | Exit::Done) {
+            return Err(failure);
+        }
+        self.count += 1;
+        if self.worst.is_none() || failure.exit == Exit::Corrupt {
+            self.worst = Some((failure.exit, failure.code));
+        }
+        failure.report(context.error_format, context.color_stderr());
+        Ok(())
+    }
+
+    /// The failure of the whole command, if there was any.
+    pub(crate) fn finish(self) -> Result<(), Failure> {
+        let Some((exit, code)) = self.worst else { return Ok(()) };
+        let places = show_counted(self.count, "problem");
+        Err(Failure::new(exit, code, format!("{places} found, named above")))
     }
 }

@@ -3,12 +3,14 @@
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
+use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::units::show_text;
 
 /// The look of an error on stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -16,7 +18,7 @@ pub(crate) enum ErrorFormat {
     /// `error: …`, and a hint where there is one.
     #[default]
     Human,
-    /// One object: code, message, file, offset, hint.
+    /// One object: code, message, file, offset, generation, hint.
     Json,
 }
 
@@ -33,6 +35,8 @@ pub(crate) struct Failure {
     pub(crate) file: Option<PathBuf>,
     /// The offset in that file, in bytes.
     pub(crate) offset: Option<u64>,
+    /// The generation that is in force nevertheless.
+    pub(crate) generation: Option<NonZeroU64>,
     /// What to do about it.
     pub(crate) hint: Option<Box<str>>,
     /// The command whose help is printed before the message.
@@ -40,13 +44,15 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
+    /// A failure with this exit code, and a name for scripts.
+    pub(crate) fn new(exit: Exit, code: &'static str, message: impl Into<String>) -> Self {
         Failure {
             exit,
             code,
             message: message.into().into_boxed_str(),
             file: None,
             offset: None,
+            generation: None,
             hint: None,
             needs_help_of: None,
         }
@@ -120,9 +126,9 @@ impl Failure {
     fn human(&self, color: bool) -> String {
         let (red, cyan, reset) =
             if color { ("\x1b[1;31m", "\x1b[36m", "\x1b[0m") } else { ("", "", "") };
-        let mut text = format!("{red}error:{reset} {}\n", self.message);
+        let mut text = format!("{red}error:{reset} {}\n", show_text(&self.message));
         if let Some(hint) = &self.hint {
-            let _ = writeln!(text, "{cyan}hint:{reset} {hint}");
+            let _ = writeln!(text, "{cyan}hint:{reset} {}", show_text(hint));
         }
         text
     }
@@ -133,6 +139,7 @@ impl Failure {
             "message": self.message,
             "file": self.file.as_ref().map(|file| file.to_string_lossy()),
             "offset": self.offset,
+            "generation": self.generation,
             "hint": self.hint,
         });
         format!("{object}\n")
@@ -171,6 +178,11 @@ impl From<stylobate::Error> for Failure {
                 "--max-errors allows more; with --rejects FILE and no bound, all of them are kept \
                      in a file",
             ),
+            Error::Unconfirmed { generation, current, .. } => {
+                let mut failure = Failure::new(Exit::Unconfirmed, "unconfirmed", message);
+                (failure.generation, failure.file) = (NonZeroU64::new(generation), Some(current));
+                failure
+            }
             Error::Cancelled => Failure::interrupted(),
             _ => Failure::failed(message),
         }
@@ -219,6 +231,11 @@ mod tests {
         let rejected = Error::Rejected { rejected: 2, allowed: 1, details: String::new() };
         assert_eq!(exit(rejected), Exit::Rejected);
         assert_eq!(exit(Error::Cancelled), Exit::Interrupted);
+        let source = Box::new(Error::io("db/t", io::Error::other("no")));
+        let unconfirmed = Error::Unconfirmed { generation: 7, current: "CURRENT".into(), source };
+        let failure = Failure::from(unconfirmed);
+        assert_eq!((failure.exit, failure.generation), (Exit::Unconfirmed, NonZeroU64::new(7)));
+        assert!(failure.message.contains("generation 7"), "{}", failure.message);
         assert_eq!(exit(Error::io("x", io::ErrorKind::NotFound.into())), Exit::NotFound);
         assert_eq!(exit(Error::io("x", io::ErrorKind::PermissionDenied.into())), Exit::Failed);
         assert_eq!(exit(Error::io("x", io::ErrorKind::BrokenPipe.into())), Exit::Done);

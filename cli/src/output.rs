@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use stylobate::internal::store::check_outside_tables;
 use tempfile::NamedTempFile;
 
 use crate::errors::{Failure, IoResult};
@@ -46,6 +47,7 @@ impl Output {
         let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
             return Output::stdout();
         };
+        check_outside_tables(path)?;
         let target = match path.metadata() {
             Ok(found) if found.is_dir() => {
                 return Err(Failure::usage(format!(

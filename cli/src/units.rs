@@ -1,5 +1,6 @@
 //! Sizes, durations and counts as people write and read them: `512M`, `2GiB`, `1.5h`, `1,234`.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use indicatif::HumanCount;
@@ -102,6 +103,29 @@ pub(crate) fn show_counted(count: u64, noun: &str) -> String {
     format!("{} {noun}{plural}", show_count(count))
 }
 
+/// A text without control characters, for lines that a terminal may show: a name in it must not
+/// move the cursor or change the title. Line breaks and tabs stay.
+pub(crate) fn show_text(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| matches!(c, '\n' | '\t'))
+}
+
+/// A name without control characters, for one cell of a list.
+pub(crate) fn show_name(name: &str) -> Cow<'_, str> {
+    escaped(name, |_| false)
+}
+
+fn escaped(text: &str, stays: impl Fn(char) -> bool) -> Cow<'_, str> {
+    let is_shown = |c: char| !c.is_control() || stays(c);
+    if text.chars().all(&is_shown) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
+        if is_shown(c) { shown.push(c) } else { shown.extend(c.escape_default()) }
+    }
+    Cow::Owned(shown)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,5 +185,12 @@ mod tests {
         assert_eq!(show_count(1_234_567), "1,234,567");
         assert_eq!(show_count(12), "12");
         assert_eq!([0, 1, 2000].map(|n| show_counted(n, "row")), ["0 rows", "1 row", "2,000 rows"]);
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(show_text("a\x1b[2J\u{9b}b\r\nc"), "a\\u{1b}[2J\\u{9b}b\\r\nc");
+        assert_eq!(show_name("a\nb\tc"), "a\\nb\\tc");
+        assert!(matches!(show_name("naïve ☃"), Cow::Borrowed(_)));
     }
 }

@@ -16,8 +16,10 @@ pub(crate) fn write_new(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()
     file.sync()
 }
 
-/// Replaces a file, atomically and durably: after a crash it has its old or its new contents.
-pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
+/// Replaces a file, atomically: after a crash it has its old or its new contents. It is the new
+/// ones for certain once the directory is synced, which is left to the caller: if that fails, the
+/// file is replaced all the same.
+pub(crate) fn swap(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
     let temporary = temporary_name(path);
     let written = write_new(disk, &temporary, bytes).and_then(|()| disk.rename(&temporary, path));
     if let Err(error) = written {
@@ -25,6 +27,13 @@ pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> 
         let _ = disk.remove(&temporary);
         return Err(error);
     }
+    Ok(())
+}
+
+/// Replaces a file, atomically and durably.
+#[cfg(test)]
+pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> {
+    swap(disk, path, bytes)?;
     disk.sync_dir(parent(path))
 }
 

@@ -27,6 +27,7 @@ pub(crate) mod simulated;
 pub(crate) mod temporary;
 
 use std::fmt::Debug;
+use std::io::ErrorKind;
 use std::path::Path;
 
 pub(crate) use lock::WriterLock;
@@ -51,11 +52,12 @@ pub(crate) trait Disk: Debug + Send + Sync {
     /// Maps the whole file for reading, or has it read range by range.
     fn map(&self, path: &Path, io: Io) -> Result<Mapped>;
     /// The entries of a directory, sorted by name. Names that are not UTF-8 are not ours and are
-    /// omitted.
+    /// omitted. What a symbolic link leads to may be out of reach: it is taken for a directory, so
+    /// that whoever looks into it is told why.
     fn list(&self, dir: &Path) -> Result<Vec<Entry>>;
     /// Length of a file in bytes.
     fn len(&self, path: &Path) -> Result<u64>;
-    /// Whether a file or directory exists.
+    /// Whether a file or directory exists; an error if the system does not tell.
     fn exists(&self, path: &Path) -> Result<bool>;
     /// Atomically renames a file within its directory, replacing any file of the new name.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
@@ -117,7 +119,23 @@ pub(crate) struct Entry {
     pub is_dir: bool,
 }
 
-/// Whether an error says that a file does not exist.
+/// Whether an error says that a file does not exist. Without permission to look, or with an error
+/// of the device, nobody knows.
 pub(crate) fn is_missing(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. } if source.kind() == std::io::ErrorKind::NotFound)
+    matches!(error, Error::Io { source, .. } if says_missing(source))
+}
+
+/// Whether the operating system says that there is no such file: neither the name, nor, where a
+/// part of its path is a file, a directory that could hold it.
+fn says_missing(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// The error for a file of a table: if it does not exist, the table is damaged, because its
+/// manifest names the file.
+pub(crate) fn missing_is_damage(error: Error, path: &Path) -> Error {
+    match is_missing(&error) {
+        true => Error::corrupt(0, "it is missing, but the manifest names it").in_file(path, 0),
+        false => error,
+    }
 }

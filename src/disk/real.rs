@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
-use super::{Disk, DiskFile, Entry, Io, Lock, LockMode, LockedFile, Mapped};
+use super::{Disk, DiskFile, Entry, Io, Lock, LockMode, LockedFile, Mapped, says_missing};
 use crate::error::{Error, IoResult, Result};
 
 /// The local file system.
@@ -63,11 +63,15 @@ impl Disk for RealDisk {
         for entry in fs::read_dir(dir).with_path(dir)? {
             let entry = entry.with_path(dir)?;
             if let Ok(name) = entry.file_name().into_string() {
+                let kind = entry.file_type().with_path(entry.path())?;
                 // A table or a data directory may be a symbolic link.
-                let is_dir = entry.file_type().is_ok_and(|kind| match kind.is_symlink() {
-                    true => entry.path().is_dir(),
+                let is_dir = match kind.is_symlink() {
+                    true => match fs::metadata(entry.path()) {
+                        Ok(target) => target.is_dir(),
+                        Err(error) => !says_missing(&error),
+                    },
                     false => kind.is_dir(),
-                });
+                };
                 entries.push(Entry { name, is_dir });
             }
         }
@@ -80,7 +84,10 @@ impl Disk for RealDisk {
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
-        path.try_exists().with_path(path)
+        match path.try_exists() {
+            Err(error) if says_missing(&error) => Ok(false),
+            told => told.with_path(path),
+        }
     }
 
     #[expect(clippy::disallowed_methods, reason = "the implementation of Disk::rename")]
@@ -165,6 +172,28 @@ impl LockedFile for RealLock {
     }
 }
 
+/// What is at a path, through symbolic links: `None` if nothing is, and an error if the system does
+/// not tell.
+pub(crate) fn look_up(path: &Path) -> Result<Option<fs::Metadata>> {
+    match fs::metadata(path) {
+        Err(error) if says_missing(&error) => Ok(None),
+        found => found.map(Some).with_path(path),
+    }
+}
+
+/// Where a path that may not exist yet leads to: the nearest of its ancestors that exists, without
+/// symbolic links.
+pub(crate) fn nearest_existing(path: &Path) -> Result<PathBuf> {
+    let absolute = std::path::absolute(path).with_path(path)?;
+    for ancestor in absolute.ancestors() {
+        match ancestor.canonicalize() {
+            Err(error) if says_missing(&error) => {}
+            found => return found.with_path(ancestor),
+        }
+    }
+    Ok(absolute)
+}
+
 /// Repeats a call that a signal interrupted.
 fn retry(mut call: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Result<()> {
     loop {
@@ -215,5 +244,10 @@ mod tests {
         assert_eq!(disk.read(&b, 9).unwrap(), b"x");
         let entries = disk.list(dir.path()).unwrap();
         assert_eq!(entries, [Entry { name: "b".into(), is_dir: false }]);
+        assert!(!disk.exists(&b.join("below")).unwrap(), "a file has no files");
+        std::os::unix::fs::symlink("nowhere", dir.path().join("c")).unwrap();
+        std::os::unix::fs::symlink("d", dir.path().join("d")).unwrap();
+        let is_dir = disk.list(dir.path()).unwrap().into_iter().map(|entry| entry.is_dir);
+        assert_eq!(is_dir.collect::<Vec<_>>(), [false, false, true], "the last leads to itself");
     }
 }

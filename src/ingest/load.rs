@@ -214,7 +214,14 @@ impl<'a> Loading<'a> {
         changes.edits =
             tiers::append(&self.writer, segments, schema, arrangement, &self.pool, &self.pipeline)?;
         self.accounting.seal()?;
-        let commit = self.writer.commit_changes(changes)?;
+        let commit = match self.writer.commit_changes(changes) {
+            // The rows are stored, so those that were rejected beside them are kept too.
+            Err(error @ Error::Unconfirmed { .. }) => {
+                let _ = self.accounting.publish();
+                return Err(error);
+            }
+            done => done?,
+        };
         self.report.generation = commit.generation;
         self.report.bytes_metadata += commit.metadata_bytes;
         self.report.bytes_written += commit.written_bytes;

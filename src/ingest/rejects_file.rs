@@ -17,6 +17,7 @@ use tempfile::TempPath;
 use super::rejects::{PriorRejects, Reject};
 use crate::disk::{Disk, RealDisk, durable};
 use crate::error::{Error, IoResult, Result};
+use crate::store::outside::check_outside_tables;
 
 /// The first line of a rejects file.
 pub(super) const HEADER: &str = "file,line,column,reason,raw\n";
@@ -41,6 +42,7 @@ pub(super) struct RejectsFile {
 impl RejectsFile {
     /// Creates the file, starting with the rows that this load rejected earlier, wherever they are.
     pub(super) fn create(path: &Path, replace: bool, before: &PriorRejects) -> Result<Self> {
+        check_outside_tables(path)?;
         let refused = |what: &str| Err(Error::InvalidInput(format!("{}: {what}", path.display())));
         let taken = "the file for rejected rows exists already; --force replaces it";
         let resumes = before.total() > 0;

@@ -23,4 +23,6 @@ pub use repair::{Lost, RepairOptions, RepairReport, repair};
 pub use verify::{Damage, VerifyOptions, VerifyReport, skip_damaged, verify, verify_with};
 
 #[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
 mod tests;

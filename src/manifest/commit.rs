@@ -2,7 +2,9 @@
 //!
 //! The caller has made the data files durable. A crash before the rename of `CURRENT` leaves the
 //! old generation in force, a crash after it the new one; there is no state in between. A new
-//! generation is reported only once [`commit`] has returned.
+//! generation is reported only once [`commit`] has returned, or as [`Error::Unconfirmed`] if it is
+//! in force and the disk failed to make that durable. Any other error says that the old one is in
+//! force, unless the disk cannot even be read any more.
 //!
 //! A change is a list of edits of the table's list of segments. Chunks that no edit touches are
 //! shared with the previous generation; the others are rewritten, together with small neighbours.
@@ -13,9 +15,9 @@ use super::ledger::{self, Ledger, LedgerRef};
 use super::tiers::TierPolicy;
 use super::{
     Chunk, ChunkBuilder, ChunkRef, ColumnStats, History, LoadedSource, Root, SegmentEntry,
-    TableDir, TableOptions, WriteVolume, codec, layout,
+    TableDir, TableOptions, WriteVolume, codec, layout, presence,
 };
-use crate::disk::{Disk, Io, durable};
+use crate::disk::{Disk, Io, durable, missing_is_damage};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::{Arrangement, ColumnId, Schema};
@@ -136,8 +138,25 @@ pub(crate) fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Res
     let encoded = root.encode();
     durable::write_new(disk, &dir.root(generation), &encoded)?;
     disk.sync_dir(&dir.manifest())?;
-    durable::replace(disk, &dir.current(), &current)?;
+    put_in_force(disk, dir, generation, &current)?;
     Ok(Committed { root, bytes, removed })
+}
+
+/// Swaps `CURRENT`, and makes that durable. Where the disk fails, what is in force is looked up and
+/// not guessed: a rename may fail and have happened nevertheless.
+fn put_in_force(disk: &dyn Disk, dir: &TableDir, generation: u64, line: &[u8]) -> Result<()> {
+    let current = dir.current();
+    let failed = match durable::swap(disk, &current, line) {
+        Ok(()) => match disk.sync_dir(dir.path()) {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        },
+        Err(error) => match presence::current(disk, dir) {
+            Ok(Some(in_force)) if in_force == generation => error,
+            _ => return Err(error),
+        },
+    };
+    Err(Error::Unconfirmed { generation, current, source: Box::new(failed) })
 }
 
 /// A chunk of the next generation.
@@ -354,7 +373,8 @@ pub(crate) fn read_ledger(
     reference: &LedgerRef,
 ) -> Result<Vec<LoadedSource>> {
     let path = dir.ledger(&reference.id);
-    let bytes = disk.read(&path, ledger::MAX_BYTES)?;
+    let bytes = disk.read(&path, ledger::MAX_BYTES);
+    let bytes = bytes.map_err(|error| missing_is_damage(error, &path))?;
     ledger::parse_file(&bytes, reference).map_err(|error| error.in_file(path, 0))
 }
 
@@ -365,8 +385,8 @@ fn segment_bytes(columns: usize) -> u64 {
 
 pub(crate) fn open(disk: &dyn Disk, dir: &TableDir, reference: &ChunkRef) -> Result<Chunk> {
     let path = dir.chunk(&reference.id);
-    let bytes = Arc::new(disk.map(&path, Io::Mmap)?);
-    Chunk::open(bytes, reference).map_err(|error| error.in_file(path, 0))
+    let bytes = disk.map(&path, Io::Mmap).map_err(|error| missing_is_damage(error, &path))?;
+    Chunk::open(Arc::new(bytes), reference).map_err(|error| error.in_file(path, 0))
 }
 
 #[cfg(test)]

@@ -11,8 +11,8 @@
 //! Writing it is the last step of an ingest ([`commit`]), reading it the first step of a query.
 //! Roots and chunks are immutable; generations share chunks, so that an append writes one chunk
 //! (merged with small ones before it, see [`tiers`]) and a root, never the whole
-//! list. Each structure has its reader and writer side by side and does no I/O; only `commit` and
-//! `recover` touch the disk.
+//! list. Each structure has its reader and writer side by side and does no I/O; only `commit`,
+//! `presence` and `recover` touch the disk.
 
 mod arrangement;
 pub(crate) mod chunk;
@@ -22,6 +22,7 @@ pub(crate) mod commit;
 mod fixed;
 pub(crate) mod layout;
 pub(crate) mod ledger;
+pub(crate) mod presence;
 pub(crate) mod recover;
 pub(crate) mod root;
 pub(crate) mod tiers;

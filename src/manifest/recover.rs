@@ -14,24 +14,10 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::layout::{FileKind, file_kind};
-use super::{Id, Root, TableDir, codec, commit, root};
-use crate::disk::{Disk, Entry, LockMode, durable, is_missing};
+use super::presence::{self, MAX_DEPTH, list};
+use super::{Id, Root, TableDir, commit, root};
+use crate::disk::{Disk, LockMode, durable, is_missing};
 use crate::error::{Error, Result};
-
-/// `CURRENT` is one short line.
-const CURRENT_BYTES: u64 = 256;
-/// How deep partition directories nest.
-const MAX_DEPTH: usize = 16;
-
-/// The generation in force; `None` if the directory holds no table.
-pub(crate) fn current(disk: &dyn Disk, dir: &TableDir) -> Result<Option<u64>> {
-    let path = dir.current();
-    match disk.read(&path, CURRENT_BYTES) {
-        Ok(bytes) => codec::read_current(&bytes).map(Some).map_err(|error| error.in_file(path, 0)),
-        Err(error) if is_missing(&error) => Ok(None),
-        Err(error) => Err(error),
-    }
-}
 
 pub(crate) fn read_root(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<Root> {
     let path = dir.root(generation);
@@ -41,7 +27,7 @@ pub(crate) fn read_root(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Res
 
 /// Generations whose roots exist, oldest first, up to the one in force.
 pub(crate) fn generations(disk: &dyn Disk, dir: &TableDir) -> Result<Vec<u64>> {
-    let Some(newest) = current(disk, dir)? else { return Ok(Vec::new()) };
+    let Some(newest) = presence::current(disk, dir)? else { return Ok(Vec::new()) };
     let roots =
         list(disk, &dir.manifest())?.into_iter().filter_map(|entry| match file_kind(&entry.name) {
             FileKind::Root(generation) if generation <= newest => Some(generation),
@@ -56,9 +42,7 @@ pub(crate) fn generations(disk: &dyn Disk, dir: &TableDir) -> Result<Vec<u64>> {
 /// an earlier writer may have stopped between the rename of `CURRENT` and the sync of its
 /// directory.
 pub(crate) fn recover(disk: &dyn Disk, dir: &TableDir) -> Result<Option<Root>> {
-    let Some(generation) = current(disk, dir)? else {
-        return no_generation(disk, dir).map(|()| None);
-    };
+    let Some(generation) = presence::current(disk, dir)? else { return Ok(None) };
     let root = read_root(disk, dir, generation);
     // A table that this build must not write is not marked either.
     if root.as_ref().is_ok_and(|root| root.unknown == 0) {
@@ -72,32 +56,6 @@ pub(crate) fn recover(disk: &dyn Disk, dir: &TableDir) -> Result<Option<Root>> {
         }
         error => error,
     })
-}
-
-/// Without `CURRENT`, the table is new or its first commit was not finished; in the latter case
-/// there is a `CREATING` file, which was durable before any root was written. Otherwise `CURRENT`
-/// was lost, and nothing may be swept.
-fn no_generation(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
-    let roots =
-        list(disk, &dir.manifest())?.into_iter().filter_map(|entry| match file_kind(&entry.name) {
-            FileKind::Root(generation) => Some(generation),
-            _ => None,
-        });
-    // A first commit writes generation 1; the marker may outlive it, because its removal is not
-    // synced.
-    match roots.max() {
-        Some(generation) if generation > 1 || !disk.exists(&dir.creating())? => {
-            let line =
-                String::from_utf8_lossy(&codec::write_current(generation)).trim_end().to_owned();
-            let what = format!(
-                "it is missing, and manifest/ has generation {generation}: it was lost, and \
-                 nothing was changed; restore it, or write the line '{line}' to it to use that \
-                 generation"
-            );
-            Err(Error::corrupt(0, what).in_file(dir.current(), 0))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Marks the table as one that may need a sweep; the caller makes the marker durable before it
@@ -303,12 +261,4 @@ fn sweep_data(
         empty &= dead;
     }
     Ok(empty)
-}
-
-/// The entries of a directory, which may not exist yet.
-fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<Entry>> {
-    match disk.list(dir) {
-        Err(error) if is_missing(&error) => Ok(Vec::new()),
-        listed => listed,
-    }
 }

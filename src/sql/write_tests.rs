@@ -197,3 +197,45 @@ fn a_store_that_is_not_there_is_said_so() {
     )
     .unwrap();
 }
+
+#[test]
+fn sessions_may_be_kept_from_writing_and_from_files() {
+    let disk = fresh();
+    rows(&session_on(&disk), CREATE, &[]).unwrap();
+    let store = Store::open_with(Arc::new(disk.clone()), ROOT);
+    let before = disk.files();
+    let reader = SessionOptions { read_only: true, no_files: true, ..options() };
+    let session = Session::open(&store, &reader).unwrap();
+    for (sql, part) in [
+        (INSERT, "read-only"),
+        ("CREATE TABLE u AS SELECT 1 AS a", "read-only"),
+        ("DELETE FROM t WHERE a = 1", "read-only"),
+        ("UPDATE t SET b = 'y'", "read-only"),
+        ("SELECT * FROM 'x.csv'", "no files"),
+        ("CREATE EXTERNAL TABLE e (a INT) STORED AS CSV LOCATION '/tmp/x.csv'", "no files"),
+    ] {
+        let error = rows(&session, sql, &[]).unwrap_err().to_string();
+        assert!(error.contains(part), "{sql}: {error}");
+    }
+    assert_eq!(rows(&session, "SELECT count(*), sum(a) FROM t", &[]).unwrap().concat(), "9|45");
+    assert_eq!(disk.files(), before);
+    let elsewhere = Store::open_with(Arc::new(disk.clone()), "/stores/nosuch");
+    assert!(matches!(Session::open(&elsewhere, &reader), Err(Error::NotFound(_))));
+}
+
+#[test]
+fn a_damaged_table_and_one_out_of_reach_are_not_missing() {
+    let disk = fresh();
+    rows(&session_on(&disk), CREATE, &[]).unwrap();
+    disk.deny(Some(Path::new("/stores/db/t")));
+    for sql in ["SELECT * FROM t", INSERT, "CREATE TABLE t (a INT)", "DELETE FROM t"] {
+        let error = rows(&session_on(&disk), sql, &[]).unwrap_err();
+        assert!(matches!(error, Error::Io { .. }), "{sql}: {error}");
+    }
+    disk.deny(None);
+    crate::disk::Disk::remove(&disk, Path::new("/stores/db/t/CURRENT")).unwrap();
+    for sql in ["SELECT * FROM t", INSERT, "CREATE TABLE t (a INT)", "DELETE FROM t"] {
+        let error = rows(&session_on(&disk), sql, &[]).unwrap_err();
+        assert!(matches!(error, Error::Corrupt { .. }), "{sql}: {error}");
+    }
+}

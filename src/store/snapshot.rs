@@ -7,9 +7,11 @@ use std::sync::{Arc, OnceLock};
 use super::{Caches, ColumnStats, LoadedSource, SegmentEntry, TableOptions};
 use crate::block::Order;
 use crate::budget::{Budget, Charge};
-use crate::disk::{Disk, Lock, LockMode, Mapped, is_missing};
+use crate::disk::{Disk, Lock, LockMode, Mapped, is_missing, missing_is_damage};
 use crate::error::{Error, Result};
-use crate::manifest::{Chunk, ChunkBuilder, ChunkRef, Root, TableDir, commit, layout, recover};
+use crate::manifest::{
+    Chunk, ChunkBuilder, ChunkRef, Root, TableDir, commit, layout, presence, recover,
+};
 use crate::model::{ColumnId, Schema};
 use crate::segment::footer::TAIL_BYTES;
 use crate::segment::{Footer, Segment};
@@ -53,13 +55,19 @@ impl Snapshot {
         caches: &Arc<Caches>,
         generation: u64,
     ) -> Result<Snapshot> {
-        let newest = recover::current(&**disk, dir)?;
+        let newest = presence::current(&**disk, dir)?;
         // A generation above the one in force is an unfinished commit.
         let held = if newest.is_some_and(|newest| generation <= newest) {
             lock_generation(&**disk, dir, generation)?
         } else {
             None
         };
+        if held.is_none() && newest == Some(generation) {
+            // If it is still in force, its root is lost; otherwise a writer has freed it.
+            if presence::current(&**disk, dir)? == newest {
+                return Err(root_is_missing(dir, generation));
+            }
+        }
         let held = held.ok_or_else(|| {
             let kept = recover::generations(&**disk, dir).unwrap_or_default();
             let kept = kept.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
@@ -313,14 +321,8 @@ impl Snapshot {
     #[doc(hidden)]
     pub fn map(&self, segment: &SegmentEntry) -> Result<Arc<Mapped>> {
         let path = self.path(segment);
-        self.inner.caches.mappings.get(&*self.inner.disk, &path).map_err(|error| {
-            match is_missing(&error) {
-                true => {
-                    Error::corrupt(0, "it is missing, but the manifest names it").in_file(path, 0)
-                }
-                false => error,
-            }
-        })
+        let mapped = self.inner.caches.mappings.get(&*self.inner.disk, &path);
+        mapped.map_err(|error| missing_is_damage(error, &path))
     }
 
     /// An open segment, from the store's cache: its parts are parsed and verified only once while
@@ -397,7 +399,7 @@ pub(crate) fn open_segment(
 fn lock_current(disk: &dyn Disk, dir: &TableDir) -> Result<(Root, Lock)> {
     let mut generation = 0;
     for _ in 0..RETRIES {
-        generation = recover::current(disk, dir)?.ok_or_else(|| {
+        generation = presence::current(disk, dir)?.ok_or_else(|| {
             Error::NotFound(format!(
                 "there is no table '{}' ({})",
                 dir.name(),
@@ -408,8 +410,13 @@ fn lock_current(disk: &dyn Disk, dir: &TableDir) -> Result<(Root, Lock)> {
             return Ok(held);
         }
     }
-    Err(Error::corrupt(0, format!("it names generation {generation}, whose root is missing"))
-        .in_file(dir.current(), 0))
+    Err(root_is_missing(dir, generation))
+}
+
+/// The error that `CURRENT` names a generation that is not there.
+fn root_is_missing(dir: &TableDir, generation: u64) -> Error {
+    Error::corrupt(0, format!("it names generation {generation}, whose root is missing"))
+        .in_file(dir.current(), 0)
 }
 
 /// The root of a generation under a shared lock; `None` if it does not exist, or a writer is about

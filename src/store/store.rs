@@ -9,7 +9,7 @@ use crate::budget::Budget;
 use crate::disk::{Disk, Io, RealDisk, is_missing};
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::manifest::TableDir;
+use crate::manifest::{TableDir, presence};
 
 /// A store; clones share its caches.
 #[derive(Clone, Debug)]
@@ -68,7 +68,8 @@ impl Store {
         self.disk.exists(&self.path)
     }
 
-    /// The names of the tables that have a generation, sorted.
+    /// The names of the tables, sorted. A damaged one is among them, as is a directory of which the
+    /// system does not tell whether it is a table: opening it says what is wrong.
     pub fn tables(&self) -> Result<Vec<String>> {
         let entries = self.disk.list(&self.path).map_err(|error| match error {
             error if is_missing(&error) => {
@@ -79,7 +80,8 @@ impl Store {
         let mut tables = Vec::new();
         for entry in entries {
             let named = entry.is_dir && check_name(&entry.name).is_ok();
-            if named && self.disk.exists(&self.dir(&entry.name).current())? {
+            if named && !matches!(presence::current(&*self.disk, &self.dir(&entry.name)), Ok(None))
+            {
                 tables.push(entry.name);
             }
         }
@@ -92,10 +94,10 @@ impl Store {
         Ok(Table::new(self.dir(name), Arc::clone(&self.disk), Arc::clone(&self.caches)))
     }
 
-    /// Whether there is a table of this name.
+    /// Whether there is a table of this name; an error if it is damaged.
     pub fn has_table(&self, name: &str) -> Result<bool> {
         check_name(name)?;
-        self.disk.exists(&self.dir(name).current())
+        Ok(presence::current(&*self.disk, &self.dir(name))?.is_some())
     }
 
     /// Removes the directory if nothing is in it, best effort.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Caches, Snapshot, TableOptions, TableWriter};
 use crate::disk::Disk;
 use crate::error::Result;
-use crate::manifest::{Root, TableDir, recover};
+use crate::manifest::{Root, TableDir, presence, recover};
 use crate::model::Schema;
 
 /// A table of a store; it may not exist yet.
@@ -32,10 +32,11 @@ impl Table {
         self.dir.path()
     }
 
-    /// The generation in force, `None` if there is no table. This is cheap enough to check before
-    /// every query whether a snapshot is still the newest.
+    /// The generation in force, `None` if there is no table. A table that lost its `CURRENT` is
+    /// damaged: that is an error. This is cheap enough to check before every query whether a
+    /// snapshot is still the newest.
     pub fn generation(&self) -> Result<Option<u64>> {
-        recover::current(&*self.disk, &self.dir)
+        presence::current(&*self.disk, &self.dir)
     }
 
     /// The generation in force, held until the snapshot is dropped.

@@ -93,18 +93,18 @@ enum Scope {
 }
 
 impl Scope {
-    /// Tells a store from a table by what is on disk: a table has a file `CURRENT`. A path that
-    /// does not exist is taken for a table if its parent is a directory, so that the error names
-    /// the missing table.
+    /// Tells a store from a table by what is on disk: a table has a file `CURRENT`, or lost it and
+    /// is damaged. What the system does not let us look into is taken for a table, and so is a path
+    /// that does not exist if its parent is a directory, so that the error names the table.
     fn detect(path: &Path) -> Scope {
         let table = path.to_str().and_then(|text| text.parse::<TablePath>().ok());
-        match table {
-            Some(table)
-                if path.join("CURRENT").is_file() || (!path.exists() && table.store.is_dir()) =>
-            {
-                Scope::Table(table)
-            }
-            _ => Scope::Store(path.to_path_buf()),
+        let is_table = |table: &TablePath| match Store::open(&table.store).has_table(&table.table) {
+            Ok(false) => !path.exists() && table.store.is_dir(),
+            Ok(true) | Err(_) => true,
+        };
+        match table.filter(is_table) {
+            Some(table) => Scope::Table(table),
+            None => Scope::Store(path.to_path_buf()),
         }
     }
 }
@@ -135,6 +135,11 @@ mod tests {
         std::fs::create_dir_all(db.join("trips")).unwrap();
         assert_eq!(Scope::detect(&db), Scope::Store(db.clone()));
         assert!(matches!(Scope::detect(&db.join("trips")), Scope::Store(_)));
+        // A table that lost CURRENT is one all the same.
+        std::fs::create_dir_all(db.join("lost/data/day=1")).unwrap();
+        let name = "0190163d-8694-739b-aea5-966c26f8ad90.sty";
+        std::fs::File::create_new(db.join("lost/data/day=1").join(name)).unwrap();
+        assert!(matches!(Scope::detect(&db.join("lost")), Scope::Table(_)));
         std::fs::File::create_new(db.join("trips/CURRENT")).unwrap();
         assert!(matches!(Scope::detect(&db.join("trips")), Scope::Table(_)));
         assert!(matches!(Scope::detect(&db.join("missing")), Scope::Table(_)));

@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 use serde_json::json;
 use stylobate::{Parameters, Session, SessionOptions, Store};
 
+use crate::args::permissions::PermissionArgs;
 use crate::args::resources::ResourceArgs;
 use crate::args::statements::StatementArgs;
 use crate::context::Context;
@@ -61,6 +62,8 @@ pub(crate) struct BenchArgs {
     warm_up: u32,
     #[command(flatten)]
     resources: ResourceArgs,
+    #[command(flatten)]
+    permissions: PermissionArgs,
     /// Format of the report [default: table on a terminal, else json]
     #[arg(long, value_enum)]
     format: Option<ReportFormat>,
@@ -93,6 +96,8 @@ pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
     let options = SessionOptions {
         threads: args.resources.threads.threads,
         memory_limit: args.resources.memory_limit,
+        read_only: args.permissions.read_only,
+        no_files: args.permissions.no_files,
         ..SessionOptions::default()
     };
     let session = Session::open(&Store::open(&args.store), &options)?;

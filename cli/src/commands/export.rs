@@ -13,6 +13,7 @@ use arrow_schema::SchemaRef;
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use stylobate::internal::ingest::{Partitions, partition_keys};
+use stylobate::internal::store::check_outside_tables;
 use stylobate::{BlockPlace, ColumnId, Snapshot, SqlExpressions, Store, blocks, read_block};
 
 use crate::args::arrange::{Expressions, parse_expressions};
@@ -179,6 +180,7 @@ struct DirectoryExport<'a> {
 impl<'a> DirectoryExport<'a> {
     fn new(args: &'a ExportArgs, snapshot: &'a Snapshot) -> Result<Self, Failure> {
         let format = args.format.unwrap_or(ExportFormat::Parquet);
+        check_outside_tables(&args.output)?;
         std::fs::create_dir_all(&args.output).with_path(&args.output)?;
         Ok(DirectoryExport {
             args,

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use clap::Args;
+use stylobate::Store;
 
 use crate::args::table::ScopeArg;
-use crate::context::Context;
+use crate::context::{Context, Failures};
 use crate::errors::Failure;
 use crate::signals;
 use crate::units::{parse_duration, show_counted};
@@ -33,20 +34,29 @@ pub(crate) struct GcArgs {
 /// Runs `sty gc`.
 pub(crate) fn run(args: &GcArgs, context: &Context) -> Result<(), Failure> {
     let (store, tables) = args.scope.tables()?;
+    let mut failures = Failures::default();
     for name in tables {
         signals::check()?;
-        let table = store.table(&name)?;
-        let before = table.generations()?.len();
-        let mut writer = table.writer(None)?;
-        let keep = args.keep.map_or_else(|| writer.changes().keep, |keep| keep.as_millis() as u64);
-        let swept = writer.free(keep)?;
-        let after = table.generations()?.len();
-        context.note(&format!(
-            "{name}: {} freed, {} removed, {} left",
-            show_counted((before - after.min(before)) as u64, "generation"),
-            show_counted(swept.files, "file"),
-            show_counted(after as u64, "generation")
-        ));
+        match free(&store, &name, args.keep) {
+            Ok(note) => context.note(&note),
+            Err(error) => failures.add(error.into(), context)?,
+        }
     }
-    Ok(())
+    failures.finish()
+}
+
+/// Frees the generations of a table, and says what was done.
+fn free(store: &Store, name: &str, keep: Option<Duration>) -> Result<String, stylobate::Error> {
+    let table = store.table(name)?;
+    let before = table.generations()?.len();
+    let mut writer = table.writer(None)?;
+    let keep = keep.map_or_else(|| writer.changes().keep, |keep| keep.as_millis() as u64);
+    let swept = writer.free(keep)?;
+    let after = table.generations()?.len();
+    Ok(format!(
+        "{name}: {} freed, {} removed, {} left",
+        show_counted((before - after.min(before)) as u64, "generation"),
+        show_counted(swept.files, "file"),
+        show_counted(after as u64, "generation")
+    ))
 }

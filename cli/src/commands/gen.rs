@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use clap::{Args, Subcommand, ValueEnum};
 use stylobate::Error;
+use stylobate::internal::store::check_outside_tables;
 use stylobate_gen::Generator;
 
 use crate::context::Context;
@@ -93,6 +94,7 @@ fn run_trips(args: &TripsArgs, context: &Context) -> Result<(), Failure> {
             written => written.with_path("<stdout>"),
         };
     }
+    check_outside_tables(&args.output)?;
     let (paths, bytes) =
         stylobate_gen::write(&generator, args.format.into(), args.header, &args.output)?;
     let seconds = started.elapsed().as_secs_f64();

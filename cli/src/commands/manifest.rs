@@ -15,7 +15,7 @@ use crate::args::table::TableArg;
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::reports::show_amplification;
-use crate::units::{show_count, show_counted, show_size};
+use crate::units::{show_count, show_counted, show_name, show_size};
 
 /// Show the manifest of a table: columns, arrangement, generations, segments, loaded sources
 ///
@@ -126,7 +126,7 @@ fn summary(snapshot: &Snapshot, generations: &[u64]) -> Result<String, Failure> 
         lines
             .push(format!("  {} {}{required} (id {})", column.name, column.data_type, column.id.0));
     }
-    Ok(lines.join("\n") + "\n")
+    Ok(lines.iter().map(|line| format!("{}\n", show_name(line))).collect())
 }
 
 fn sort_by(root: &Root) -> Vec<String> {

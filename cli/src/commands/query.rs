@@ -7,6 +7,7 @@ use clap::Args;
 use stylobate::{Parameters, Session, SessionOptions, Statement, Store};
 
 use crate::args::output::OutputArgs;
+use crate::args::permissions::PermissionArgs;
 use crate::args::resources::{IoArg, ResourceArgs};
 use crate::args::statements::StatementArgs;
 use crate::context::Context;
@@ -87,6 +88,8 @@ pub(crate) struct QueryArgs {
     /// each table that a statement names are read for it.
     #[arg(long)]
     skip_damaged: bool,
+    #[command(flatten)]
+    permissions: PermissionArgs,
     /// Where sorts and groups spill [default: the system's directory for temporary files]
     #[arg(long, value_name = "DIR", env = "STY_TEMP_DIR", hide_env = true)]
     temp_dir: Option<PathBuf>,
@@ -106,6 +109,8 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
         io: Some(args.io.io()),
         create: true,
         skip_damaged: args.skip_damaged,
+        read_only: args.permissions.read_only,
+        no_files: args.permissions.no_files,
     };
     let store = Store::open(&args.store);
     let session = Session::open(&store, &options)?;

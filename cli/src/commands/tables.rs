@@ -8,10 +8,14 @@ use clap::Args;
 use stylobate::Store;
 
 use crate::args::choices::ListFormat;
-use crate::context::Context;
+use crate::context::{Context, Failures};
 use crate::errors::Failure;
+use crate::exit::Exit;
 
-/// List the tables of a store: rows, columns, segments, bytes
+/// List the tables of a store: rows, columns, segments, bytes, state
+///
+/// The state is sound, damaged (exit code 3) or unreadable (for example without permission, 1); the
+/// reason goes to stderr. Only the manifest is looked at: `sty verify` reads every byte.
 ///
 /// Examples:
 ///   sty tables db
@@ -29,23 +33,40 @@ pub(crate) struct TablesArgs {
 pub(crate) fn run(args: &TablesArgs, context: &Context) -> Result<(), Failure> {
     let store = Store::open(&args.store);
     let names = store.tables()?;
-    let mut counts: [Vec<u64>; 4] = Default::default();
+    let mut counts: [Vec<Option<u64>>; 4] = Default::default();
+    let (mut states, mut failures) = (Vec::new(), Failures::default());
     for name in &names {
-        let snapshot = store.table(name)?.snapshot()?;
-        let segments = snapshot.segments()?;
-        let row = [
-            snapshot.rows(),
-            snapshot.schema().columns().len() as u64,
-            segments.len() as u64,
-            segments.iter().map(|segment| segment.length).sum(),
-        ];
+        let (row, state) = match count(&store, name) {
+            Ok(row) => (row.map(Some), "sound"),
+            Err(error) => {
+                let failure = Failure::from(error);
+                let state = if failure.exit == Exit::Corrupt { "damaged" } else { "unreadable" };
+                failures.add(failure, context)?;
+                ([None; 4], state)
+            }
+        };
         for (column, value) in counts.iter_mut().zip(row) {
             column.push(value);
         }
+        states.push(state);
     }
     let mut columns: Vec<(&str, ArrayRef)> = vec![("table", Arc::new(StringArray::from(names)))];
     for (name, values) in ["rows", "columns", "segments", "bytes"].into_iter().zip(counts) {
         columns.push((name, Arc::new(UInt64Array::from(values))));
     }
-    context.print_batch(&RecordBatch::try_from_iter(columns)?, args.list.format)
+    columns.push(("state", Arc::new(StringArray::from(states))));
+    context.print_batch(&RecordBatch::try_from_iter(columns)?, args.list.format)?;
+    failures.finish()
+}
+
+/// Rows, columns, segments and bytes of a table.
+fn count(store: &Store, name: &str) -> Result<[u64; 4], stylobate::Error> {
+    let snapshot = store.table(name)?.snapshot()?;
+    let segments = snapshot.segments()?;
+    Ok([
+        snapshot.rows(),
+        snapshot.schema().columns().len() as u64,
+        segments.len() as u64,
+        segments.iter().map(|segment| segment.length).sum(),
+    ])
 }

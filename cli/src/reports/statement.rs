@@ -10,7 +10,7 @@ use stylobate::internal::query::{Counters, Form, Statistic, Step};
 use stylobate::internal::sql::{Operator, Statistics, StoreOperator};
 
 use crate::memory::PeakSampler;
-use crate::units::{show_count, show_counted, show_duration, show_size};
+use crate::units::{show_count, show_counted, show_duration, show_size, show_text};
 
 /// The formats of the report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -49,7 +49,7 @@ impl StatementReport {
             .zip(self.memory_before)
             .map(|(peak, before)| peak.saturating_sub(before));
         let text = match self.format {
-            StatsFormat::Table => text(statistics, total, memory),
+            StatsFormat::Table => show_text(&text(statistics, total, memory)).into_owned(),
             StatsFormat::Json => format!("{}\n", object(&self.sql, statistics, total, memory)),
         };
         // If stderr is closed, nobody is left to tell.

@@ -26,7 +26,10 @@ fn rows_come_from_files_patterns_and_stdin_and_the_summary_goes_to_stderr() {
         (0, String::new(), String::new())
     );
     let tables = shell.stdout("tables db");
-    assert!(tables.starts_with("table,rows,columns,segments,bytes\ntrips,11,3,5,"), "{tables}");
+    assert!(
+        tables.starts_with("table,rows,columns,segments,bytes,state\ntrips,11,3,5,"),
+        "{tables}"
+    );
 }
 
 #[test]

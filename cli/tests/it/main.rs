@@ -11,6 +11,7 @@ mod resume;
 mod shell;
 mod stats;
 mod stops;
+mod trust;
 mod write;
 
 use assert_cmd::Command;

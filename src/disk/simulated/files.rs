@@ -4,7 +4,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use super::SimulatedDisk;
-use super::image::{Change, Node, State, missing};
+use super::image::{Change, Inode, Node, State, missing};
 use crate::disk::{Disk, DiskFile, Entry, Io, Lock, LockMode, LockedFile, Mapped, real};
 use crate::error::Result;
 
@@ -119,12 +119,18 @@ impl Disk for SimulatedDisk {
     }
 
     fn sync_file(&self, path: &Path) -> Result<()> {
-        self.call(path, |state| {
+        let synced = self.call(path, |state| {
             let number = state.file(path)?;
-            let inode = state.inode(number)?;
-            inode.durable.clone_from(&inode.live);
+            state.inode(number)?.sync();
             Ok(())
-        })
+        });
+        if synced.is_err() {
+            let mut state = self.lock();
+            if let Ok(number) = state.file(path) {
+                state.inodes.entry(number).and_modify(Inode::fail_sync);
+            }
+        }
+        synced
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
@@ -141,7 +147,7 @@ impl Disk for SimulatedDisk {
         self.call(dir, |state| {
             state.sync_names(|_| true);
             for inode in state.inodes.values_mut() {
-                inode.durable.clone_from(&inode.live);
+                inode.sync();
             }
             Ok(true)
         })
@@ -204,12 +210,15 @@ impl DiskFile for SimulatedFile {
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.disk.call(&self.path, |state| {
+        let synced = self.disk.call(&self.path, |state| {
             self.append(state, &[])?;
-            let inode = state.inode(self.inode)?;
-            inode.durable.clone_from(&inode.live);
+            state.inode(self.inode)?.sync();
             Ok(())
-        })
+        });
+        if synced.is_err() {
+            self.disk.lock().inodes.entry(self.inode).and_modify(Inode::fail_sync);
+        }
+        synced
     }
 }
 

@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use super::{Fault, PowerLoss};
 use crate::disk::durable;
 
+/// The unit in which a disk writes, in bytes.
+const SECTOR: usize = 512;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Node {
     Dir,
@@ -17,6 +20,9 @@ pub(super) enum Node {
 pub(super) struct Inode {
     pub(super) live: Vec<u8>,
     pub(super) durable: Vec<u8>,
+    /// Whether a sync of its bytes has failed. As on Linux, they then count as written, and a later
+    /// sync succeeds without making them durable.
+    pub(super) is_doomed: bool,
     pub(super) shared: usize,
     pub(super) exclusive: bool,
 }
@@ -30,7 +36,7 @@ pub(super) enum Change {
 
 pub(super) type Names = BTreeMap<PathBuf, Node>;
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct State {
     pub(super) inodes: HashMap<u64, Inode>,
     next_inode: u64,
@@ -40,6 +46,8 @@ pub(super) struct State {
     pending: Vec<(PathBuf, Change)>,
     pub(super) calls: u64,
     pub(super) fault: Option<Fault>,
+    /// What must not be looked at.
+    pub(super) denied: Option<PathBuf>,
     /// Counts power losses, which invalidate all open handles.
     pub(super) epoch: u64,
 }
@@ -140,12 +148,24 @@ impl State {
 }
 
 impl Inode {
+    /// Makes the bytes durable, unless an earlier attempt failed.
+    pub(super) fn sync(&mut self) {
+        if !self.is_doomed {
+            self.durable.clone_from(&self.live);
+        }
+    }
+
+    /// A sync that fails.
+    pub(super) fn fail_sync(&mut self) {
+        self.is_doomed |= self.durable != self.live;
+    }
+
     fn lose_power(&mut self, outcome: PowerLoss, random: &mut u64) {
         let left = match outcome {
             PowerLoss::Nothing => self.durable.clone(),
             PowerLoss::Everything => self.live.clone(),
             PowerLoss::Some(_) if self.live == self.durable => self.live.clone(),
-            PowerLoss::Some(_) => match next_random(random) % 4 {
+            PowerLoss::Some(_) => match next_random(random) % 6 {
                 0 => self.durable.clone(),
                 1 => self.live.clone(),
                 2 => {
@@ -153,10 +173,28 @@ impl Inode {
                     let cut = (next_random(random) % longest) as usize;
                     self.live[..cut].to_vec()
                 }
-                _ => vec![0; self.live.len()],
+                3 => vec![0; self.live.len()],
+                kind => self.torn(kind == 5, random),
             },
         };
-        *self = Inode { live: left.clone(), durable: left, shared: 0, exclusive: false };
+        *self = Inode { live: left.clone(), durable: left, ..Inode::default() };
+    }
+
+    /// Each sector by itself is as it was written or as it was before, which is zeros beyond the
+    /// old end, or with `garbage` what another file had left there: writes reach the medium in any
+    /// order.
+    fn torn(&self, garbage: bool, random: &mut u64) -> Vec<u8> {
+        let mut left = Vec::with_capacity(self.live.len());
+        for (at, sector) in (0..).step_by(SECTOR).zip(self.live.chunks(SECTOR)) {
+            if next_random(random).is_multiple_of(2) {
+                left.extend_from_slice(sector);
+                continue;
+            }
+            let fill = if garbage { next_random(random) as u8 } else { 0 };
+            let old = self.durable.get(at..).unwrap_or_default().iter().copied();
+            left.extend(old.chain(std::iter::repeat(fill)).take(sector.len()));
+        }
+        left
     }
 }
 

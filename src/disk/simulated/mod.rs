@@ -1,7 +1,8 @@
 //! A file system in memory that fails or loses power at a call that a test chooses.
 //!
 //! It keeps two images. Running code sees the *live* one. The *durable* one has what certainly
-//! survives a power loss: synced bytes, under names whose directory was synced. Everything else
+//! survives a power loss: synced bytes, under names whose directory was synced. Bytes whose sync
+//! failed once are never made durable by another. Everything else
 //! (unsynced bytes, names created, renamed or removed since) may survive or not, independently and
 //! in any order: [`PowerLoss`] decides. This is deliberately harsher than any real file system.
 //!
@@ -45,8 +46,9 @@ pub(crate) enum PowerLoss {
     Nothing,
     /// All of it survives.
     Everything,
-    /// This seed decides whether each name and each file's bytes survive; bytes may also survive in
-    /// part, or as zeros.
+    /// This seed decides whether each name and each file's bytes survive. Bytes may also survive in
+    /// part: up to some place, as zeros, or torn, with any of the sectors that were written, as
+    /// they reach the medium in any order.
     Some(u64),
 }
 
@@ -79,6 +81,16 @@ impl SimulatedDisk {
         self.lock().lose_power(outcome);
     }
 
+    /// A copy that changes by itself.
+    pub(crate) fn fork(&self) -> Self {
+        SimulatedDisk { state: Arc::new(Mutex::new(self.lock().clone())) }
+    }
+
+    /// Denies every look at a path and what is below it, as missing permissions do.
+    pub(crate) fn deny(&self, path: Option<&Path>) {
+        self.lock().denied = path.map(Path::to_path_buf);
+    }
+
     /// Every file's path and bytes in the live image.
     pub(crate) fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let state = self.lock();
@@ -96,6 +108,9 @@ impl SimulatedDisk {
     /// Executes one call, which fails if the fault says so.
     fn call<T>(&self, path: &Path, act: impl FnOnce(&mut State) -> io::Result<T>) -> Result<T> {
         let mut state = self.lock();
+        if state.denied.as_ref().is_some_and(|denied| path.starts_with(denied)) {
+            return Err(Error::io(path, io::ErrorKind::PermissionDenied.into()));
+        }
         state.calls += 1;
         let calls = state.calls;
         let hit = state.fault.filter(|f| calls == f.at || (f.forever && calls > f.at));

@@ -23,6 +23,38 @@ fn only_synced_bytes_and_names_certainly_survive() {
 }
 
 #[test]
+fn a_sync_that_failed_is_not_made_good_by_another() {
+    let disk = SimulatedDisk::new(Path::new("/s"));
+    let path = Path::new("/s/a");
+    let mut file = disk.create(path).unwrap();
+    disk.sync_dir(Path::new("/s")).unwrap();
+    file.write_all(b"bytes").unwrap();
+    disk.set_fault(Some(Fault { at: 1, forever: false, after_effect: false }));
+    assert!(file.sync().is_err() && file.sync().is_ok());
+    disk.lose_power(PowerLoss::Nothing);
+    assert_eq!(disk.read(path, 99).unwrap(), b"");
+}
+
+#[test]
+fn unsynced_bytes_may_be_torn_in_any_order() {
+    let mut seen = [false; 2];
+    for seed in 0..100 {
+        let disk = SimulatedDisk::new(Path::new("/s"));
+        let path = Path::new("/s/a");
+        let mut file = disk.create(path).unwrap();
+        disk.sync_dir(Path::new("/s")).unwrap();
+        file.write_all(&[7; 4096]).unwrap();
+        disk.lose_power(PowerLoss::Some(seed));
+        let left = disk.read(path, 9999).unwrap();
+        let sectors: Vec<bool> = left.chunks(512).map(|sector| sector == [7; 512]).collect();
+        // A later sector without an earlier one, and the other way round.
+        seen[0] |= sectors.windows(2).any(|pair| pair == [false, true]);
+        seen[1] |= sectors.windows(2).any(|pair| pair == [true, false]);
+    }
+    assert_eq!(seen, [true; 2]);
+}
+
+#[test]
 fn replace_is_atomic_at_every_call() {
     for at in 1..10 {
         for seed in 0..20 {

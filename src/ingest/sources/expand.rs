@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::input::Input;
+use crate::disk::real::look_up;
 use crate::error::{Error, IoResult, Result};
 
 /// The inputs that the arguments name: files, `-` for standard input, directories (all files
@@ -13,12 +14,12 @@ pub fn expand(arguments: &[String]) -> Result<Vec<Input>> {
         let path = Path::new(argument);
         if argument == "-" {
             inputs.push(Input::stdin());
-        } else if path.is_dir() {
-            push_directory(path, &mut inputs)?;
-        } else if path.exists() {
-            inputs.push(Input::path(path));
-        } else {
-            push_pattern(argument, &mut inputs)?;
+            continue;
+        }
+        match look_up(path)? {
+            Some(found) if found.is_dir() => push_directory(path, &mut inputs)?,
+            Some(_) => inputs.push(Input::path(path)),
+            None => push_pattern(argument, &mut inputs)?,
         }
     }
     Ok(inputs)

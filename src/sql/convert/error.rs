@@ -99,6 +99,11 @@ fn copied(error: &Error) -> Error {
         Error::Rejected { rejected, allowed, details } => {
             Error::Rejected { rejected: *rejected, allowed: *allowed, details: details.clone() }
         }
+        Error::Unconfirmed { generation, current, source } => Error::Unconfirmed {
+            generation: *generation,
+            current: current.clone(),
+            source: Box::new(copied(source)),
+        },
         Error::Cancelled => Error::Cancelled,
     }
 }

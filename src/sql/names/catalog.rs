@@ -25,7 +25,7 @@ use crate::sql::names::parameters::Parameters;
 use crate::sql::names::views::{Definition, scans_newest, without_plan};
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::table::StoreTable;
-use crate::store::{Snapshot, Store};
+use crate::store::{Snapshot, Store, check_name};
 
 /// The name of the standard input.
 const STDIN: &str = "-";
@@ -36,6 +36,8 @@ pub(crate) struct Tables {
     /// The session's state, which is needed to open files, and which itself holds these names.
     state: OnceLock<StateOf>,
     store: Option<Store>,
+    /// Whether files outside the store are refused.
+    pub(crate) no_files: bool,
     /// Tables of the store that statements have used, by name, with their generation.
     tables: Mutex<HashMap<String, (u64, Arc<StoreTable>)>>,
     /// The tables of the store that the statement in progress has looked up.
@@ -159,6 +161,9 @@ impl Tables {
 
     /// The file that `name` means.
     async fn file(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        if self.no_files && files::is_file(name) {
+            return Err(files_refused(name));
+        }
         let Some(state) = self.state() else { return Ok(None) };
         let mut note = |text| self.note(text);
         if name != STDIN {
@@ -313,11 +318,13 @@ impl Tables {
     /// just in case, since SQL folds unquoted names.
     pub(crate) fn stored_name(&self, name: &str) -> Result<Option<String>> {
         let Some(store) = &self.store else { return Ok(None) };
-        match store.has_table(name) {
-            Ok(true) => return Ok(Some(name.to_owned())),
-            Ok(false) => {}
-            // Not a possible name of a table; it may be that of a file.
-            Err(_) => return Ok(None),
+        // What is no possible name of a table may be that of a file.
+        if check_name(name).is_err() {
+            return Ok(None);
+        }
+        // A damaged table is an error, and not a name that means nothing.
+        if store.has_table(name)? {
+            return Ok(Some(name.to_owned()));
         }
         if !store.exists()? {
             return Ok(None);
@@ -328,7 +335,15 @@ impl Tables {
 
     /// All names but those of files.
     fn names(&self) -> Vec<String> {
-        let stored = self.store.as_ref().and_then(|store| store.tables().ok()).unwrap_or_default();
+        let stored = self.store.iter().filter(|store| !matches!(store.exists(), Ok(false)));
+        let stored: Vec<String> = stored
+            .flat_map(|store| {
+                store.tables().unwrap_or_else(|error| {
+                    self.note(error.to_string());
+                    Vec::new()
+                })
+            })
+            .collect();
         let mut names: Vec<String> =
             stored.into_iter().chain(lock(&self.session).keys().cloned()).collect();
         names.sort();
@@ -353,6 +368,11 @@ impl Tables {
         };
         Error::NotFound(format!("no table {name}; {hint}"))
     }
+}
+
+/// The error for what is outside the store, in a session without files.
+pub(in crate::sql) fn files_refused(what: &str) -> Error {
+    Error::InvalidInput(format!("{what}: this session reads and writes no files outside its store"))
 }
 
 impl std::fmt::Debug for Tables {

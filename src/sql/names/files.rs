@@ -20,6 +20,7 @@ use datafusion::execution::SessionState;
 use datafusion::logical_expr::{Expr, LogicalPlanBuilder, cast};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
+use crate::disk::real::look_up;
 use crate::error::{Error, IoResult, Result};
 use crate::sql::names::foreign::{self, ForeignFormat};
 use crate::sql::names::text::TextTable;
@@ -52,6 +53,11 @@ fn kind_of(name: &str) -> Option<Kind> {
         "arrow" | "feather" | "ipc" => Kind::Arrow,
         _ => return None,
     })
+}
+
+/// Whether a name means a file (or the standard input), which may not exist.
+pub(crate) fn is_file(name: &str) -> bool {
+    name == "-" || kind_of(name).is_some()
 }
 
 /// Opens `name` as a table if it is the name of a file, or a pattern for such names.
@@ -120,7 +126,7 @@ fn without_dictionaries(
 
 /// The files that a name or pattern stands for, sorted by name; at least one.
 fn expand(name: &str) -> Result<Vec<PathBuf>> {
-    if Path::new(name).is_file() {
+    if look_up(Path::new(name))?.is_some_and(|found| found.is_file()) {
         return Ok(vec![absolute(Path::new(name))?]);
     }
     let missing = |what: &str| Err(Error::NotFound(format!("no file {name}{what}")));

@@ -74,6 +74,12 @@ pub struct SessionOptions {
     /// Whether statements read around damage: each table is verified when a statement first names a
     /// generation of it, and segments in which anything is damaged are left out, which a note says.
     pub skip_damaged: bool,
+    /// Whether statements that would write to the store are refused. Views and settings still
+    /// work: they are the session's own.
+    pub read_only: bool,
+    /// Whether statements are kept from files outside the store: as tables, as external tables, as
+    /// the standard input, and from choosing where to spill.
+    pub no_files: bool,
 }
 
 /// One statement, parsed but not yet planned: statements before it may change what its names mean.
@@ -108,24 +114,28 @@ pub struct Session {
     threads: usize,
     /// Bytes of memory that statements may use.
     memory: u64,
+    /// Whether statements that write are refused.
+    read_only: bool,
 }
 
 impl Session {
     /// A session over the tables of a store, which must exist unless the options allow creating it.
     /// A table is opened when a statement first names it.
     pub fn open(store: &Store, options: &SessionOptions) -> Result<Session> {
-        if !options.create {
+        if !options.create || options.read_only {
             check_store_exists(store)?;
         }
-        Session::with_tables(Arc::new(Tables::new(store)), options)
+        Session::with_tables(Tables::new(store), options)
     }
 
     /// A session without a store: constants, and files by name.
     pub fn new(options: &SessionOptions) -> Result<Session> {
-        Session::with_tables(Arc::new(Tables::default()), options)
+        Session::with_tables(Tables::default(), options)
     }
 
-    fn with_tables(tables: Arc<Tables>, options: &SessionOptions) -> Result<Session> {
+    fn with_tables(mut tables: Tables, options: &SessionOptions) -> Result<Session> {
+        tables.no_files = options.no_files;
+        let tables = Arc::new(tables);
         let threads = options
             .threads
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
@@ -181,6 +191,7 @@ impl Session {
             canceller,
             threads,
             memory,
+            read_only: options.read_only,
         })
     }
 
@@ -231,6 +242,9 @@ impl Session {
             .run(&self.canceller, planner.plan(&statement.parsed.statement, parameters))??
         {
             Planned::Answer(plan) => self.start(plan, timed, started),
+            Planned::Write(_) | Planned::Modify(_) if self.read_only => {
+                Err(Error::InvalidInput("this session is read-only: no statement writes".into()))
+            }
             Planned::Write(write) => self.write(*write, timed, started),
             Planned::Modify(modify) => self.modify(*modify, timed, started),
         }

@@ -8,14 +8,14 @@ use std::sync::Arc;
 
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlannedStatement};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 
 use crate::error::{Error, Result};
 use crate::sql::names::SCHEMA;
-use crate::sql::names::catalog::Tables;
+use crate::sql::names::catalog::{Tables, files_refused};
 use crate::sql::names::parameters::Parameters;
 use crate::sql::session::prepared::{Prepared, Step};
 use crate::sql::syntax::wildcards::WildcardExpander;
@@ -203,6 +203,9 @@ impl StatementPlanner<'_> {
         state: &SessionState,
     ) -> Result<Planned, Failure> {
         let plan = check_supported(plan)?;
+        if self.tables.no_files {
+            refuse_files(&plan)?;
+        }
         let plan = match has_placeholders(&plan)? {
             true => plan.with_param_values(parameters.to_datafusion())?,
             false => plan,
@@ -311,6 +314,21 @@ fn check_supported(plan: LogicalPlan) -> Result<LogicalPlan> {
             refuse("EXPLAIN ANALYZE does not write", "use it on the query alone")
         }
         other => Ok(other),
+    }
+}
+
+/// Refuses what reaches files outside the store by other ways than the name of a table.
+fn refuse_files(plan: &LogicalPlan) -> Result<()> {
+    match plan {
+        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => {
+            Err(files_refused(&format!("CREATE EXTERNAL TABLE {}", create.name)))
+        }
+        LogicalPlan::Statement(PlannedStatement::SetVariable(set))
+            if set.variable == "datafusion.runtime.temp_directory" =>
+        {
+            Err(files_refused(&format!("SET {}", set.variable)))
+        }
+        _ => Ok(()),
     }
 }
 

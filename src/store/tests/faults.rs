@@ -54,15 +54,21 @@ fn expected(commits: usize) -> Vec<u8> {
     }
 }
 
+/// What the table has.
+fn stored(disk: &SimulatedDisk) -> Vec<u8> {
+    let table = Store::open_with(Arc::new(disk.clone()), ROOT).table("t").unwrap();
+    match table.snapshot() {
+        Ok(snapshot) => seeds(&snapshot),
+        Err(Error::NotFound(_)) => vec![],
+        Err(error) => panic!("{error}"),
+    }
+}
+
 /// Whatever happened before: the table is complete, at the last reported generation or the one in
 /// flight; the next writer can append, and leaves no file that the table does not need.
 fn check(disk: &SimulatedDisk, reported: usize, what: &str) {
     let table = Store::open_with(Arc::new(disk.clone()), ROOT).table("t").unwrap();
-    let before = match table.snapshot() {
-        Ok(snapshot) => seeds(&snapshot),
-        Err(Error::NotFound(_)) => vec![],
-        Err(error) => panic!("{what}: {error}"),
-    };
+    let before = stored(disk);
     let in_flight = expected((reported + 1).min(COMMITS));
     assert!(
         before == expected(reported) || before == in_flight,
@@ -111,6 +117,12 @@ fn every_call_may_fail() {
             let done = scenario(&disk, &mut reported);
             disk.set_fault(None);
             assert!(done.is_err() || reported == COMMITS);
+            // As long as the disk can be read, the error says which generation is in force.
+            if !forever && done.is_err() {
+                let in_force = matches!(done, Err(Error::Unconfirmed { .. }));
+                let commits = reported + usize::from(in_force);
+                assert_eq!(stored(&disk), expected(commits), "call {at}: {done:?}");
+            }
             check(
                 &disk,
                 reported,

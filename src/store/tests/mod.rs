@@ -1,5 +1,6 @@
 //! Tables on the real disk; `faults.rs` has those on a simulated disk that fails at every call.
 
+mod damage;
 mod faults;
 
 use std::collections::BTreeSet;

@@ -58,6 +58,21 @@ impl TableWriter {
         }
     }
 
+    /// Removes a table that was never committed. The marker that says so goes last, and only once
+    /// everything else has durably gone: a segment file without it would look like a table that
+    /// lost `CURRENT`.
+    fn abandon(&self) -> Result<()> {
+        let now = Retention { now: unix_millis(), keep: 0 };
+        recover::sweep(&*self.disk, &self.dir, None, Scope::Everything, now)?;
+        self.disk.remove_dir(&self.dir.data())?;
+        self.disk.remove_dir(&self.dir.manifest())?;
+        self.disk.sync_dir(self.dir.path())?;
+        self.disk.remove(&self.dir.creating())?;
+        self.disk.remove(&self.dir.unswept())?;
+        self.disk.remove(&self.dir.lock())?;
+        self.disk.remove_dir(self.dir.path())
+    }
+
     /// Removes uncommitted files that are not in `named`, best effort.
     pub(super) fn remove_new_files_except(&mut self, named: &HashSet<Id>) {
         let mut failed = false;
@@ -89,13 +104,7 @@ impl Drop for TableWriter {
             let _ = self.disk.remove(&self.dir.unswept());
         }
         if self.base.is_none() {
-            let _ = self.disk.remove_dir(&self.dir.data());
-            let _ = self.disk.remove_dir(&self.dir.manifest());
-            // Removed after all roots: a root without it would look like a lost CURRENT.
-            let _ = self.disk.remove(&self.dir.creating());
-            let _ = self.disk.remove(&self.dir.unswept());
-            let _ = self.disk.remove(&self.dir.lock());
-            let _ = self.disk.remove_dir(self.dir.path());
+            let _ = self.abandon();
         }
     }
 }

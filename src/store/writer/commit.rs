@@ -24,8 +24,9 @@ impl TableWriter {
     /// Puts changes in force, all or nothing. When it returns, they survive a loss of power. New
     /// files that no edit names are removed.
     ///
-    /// After an error the old generation is in force or, if the disk failed at the very end, the
-    /// new one. The next writer finds out; this one cannot write any more.
+    /// After an error the old generation is in force, except after [`Error::Unconfirmed`]: then the
+    /// new one is. Either way this writer cannot write any more; the next one finds out what is in
+    /// force, and makes it durable before anything else.
     #[doc(hidden)]
     pub fn commit_changes(&mut self, changes: Changes) -> Result<Commit> {
         if self.state == CommitState::Unknown {

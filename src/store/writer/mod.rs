@@ -21,11 +21,11 @@ use super::snapshot::open_segment;
 use super::{ColumnStats, SegmentEntry, TableOptions};
 use crate::block::Stats;
 use crate::budget::Budget;
-use crate::disk::{Disk, Io, WriterLock, durable};
+use crate::disk::{Disk, Io, WriterLock, durable, missing_is_damage};
 use crate::error::{Error, Result};
 use crate::manifest::commit::{self as manifest_commit, Edit};
 use crate::manifest::recover::{self, Retention, Scope};
-use crate::manifest::{Id, LoadedSource, Root, TableDir, WriteVolume};
+use crate::manifest::{Id, LoadedSource, Root, TableDir, WriteVolume, presence};
 use crate::model::{Arrangement, ColumnId, DataType, Schema};
 use crate::segment::Segment;
 
@@ -115,7 +115,7 @@ impl TableWriter {
         create: Option<(Schema, TableOptions)>,
     ) -> Result<TableWriter> {
         let what = format!("table '{}'", dir.name());
-        if create.is_none() && recover::current(&**disk, dir)?.is_none() {
+        if create.is_none() && presence::current(&**disk, dir)?.is_none() {
             return Err(Error::NotFound(format!("there is no {what} ({})", dir.path().display())));
         }
         if let Some((_, options)) = &create {
@@ -248,8 +248,9 @@ impl TableWriter {
     /// Opens a segment in force.
     pub(crate) fn open_segment(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
         let path = self.dir.data_file(&entry.partition, &entry.file);
-        let mapped = Arc::new(self.disk.map(&path, Io::Mmap)?);
-        Ok(Arc::new(open_segment(entry, mapped, path, self.budget.clone())?))
+        let mapped =
+            self.disk.map(&path, Io::Mmap).map_err(|error| missing_is_damage(error, &path))?;
+        Ok(Arc::new(open_segment(entry, Arc::new(mapped), path, self.budget.clone())?))
     }
 
     /// Opens a segment that was written but not committed.

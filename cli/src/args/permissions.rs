@@ -1,0 +1,15 @@
+//! What statements may do beside reading the store.
+
+use clap::Args;
+
+/// `--read-only` and `--no-files`.
+#[derive(Debug, Args)]
+pub(crate) struct PermissionArgs {
+    /// Refuse statements that write to the store; views and SET still work, for this command
+    #[arg(long)]
+    pub(crate) read_only: bool,
+    /// Refuse statements that name files outside the store: FROM 'x.csv', FROM '-', CREATE EXTERNAL
+    /// TABLE
+    #[arg(long)]
+    pub(crate) no_files: bool,
+}

@@ -1,0 +1,168 @@
+//! Damaged tables beside sound ones, outputs in the wrong place, sessions with fewer rights, and
+//! names that would control a terminal.
+
+#![expect(clippy::disallowed_methods, reason = "the tests damage stores")]
+
+use std::fs;
+
+use crate::shell::Shell;
+
+/// A store with a sound table and one in partitions.
+fn two_tables() -> Shell {
+    let shell = Shell::new();
+    shell.file("a.csv", "id,kind\n1,x\n2,y\n").file("b.csv", "id,kind\n3,x\n");
+    shell.stdout("ingest -q db/sound a.csv");
+    shell.stdout("ingest -q db/t a.csv --partition-by kind");
+    shell
+}
+
+#[test]
+fn a_table_that_lost_current_is_damage_for_every_command_and_hides_no_other() {
+    for also_manifest in [false, true] {
+        let shell = two_tables();
+        fs::remove_file(shell.path("db/t/CURRENT")).unwrap();
+        if also_manifest {
+            fs::remove_dir_all(shell.path("db/t/manifest")).unwrap();
+        }
+        let before = shell.files("db/t/data/kind=x", "sty");
+        for line in [
+            "verify db",
+            "verify db/t",
+            "tables db",
+            "gc db",
+            "gc db/t",
+            "schema db/t",
+            "partitions db/t",
+            "export db/t -o -",
+            "compact db/t",
+            "ingest db/t b.csv",
+            "ingest db/t b.csv --if-loaded again",
+        ] {
+            let (code, _, stderr) = shell.run(line);
+            assert_eq!(code, 3, "{line}: {stderr}");
+            assert!(stderr.contains("CURRENT: corrupt at byte 0: it is missing"), "{stderr}");
+        }
+        for sql in ["SELECT * FROM t", "INSERT INTO t VALUES (9, 'z')", "CREATE TABLE t (a INT)"] {
+            let (code, _, stderr) = shell.pipe("query db", sql);
+            assert_eq!(code, 3, "{sql}: {stderr}");
+        }
+        assert_eq!(shell.files("db/t/data/kind=x", "sty"), before);
+        let (_, listed, _) = shell.run("tables db --format csv");
+        assert!(listed.contains("\nsound,2,2,1,"), "{listed}");
+        assert!(listed.ends_with(",sound\nt,,,,,damaged\n"), "{listed}");
+        let (_, _, stderr) = shell.run("verify db");
+        assert!(stderr.contains("sound: 2 rows"), "{stderr}");
+        assert_eq!(shell.pipe("query db", "SELECT count(*) FROM sound").0, 0);
+        assert_eq!(shell.run("verify db/sound").0, 0);
+    }
+}
+
+#[test]
+fn missing_files_of_the_manifest_are_damage() {
+    for suffix in ["chunk", "root"] {
+        let shell = two_tables();
+        shell.files("db/t/manifest", suffix).iter().for_each(|file| fs::remove_file(file).unwrap());
+        for line in ["verify db", "tables db", "export db/t -o -"] {
+            let (code, _, stderr) = shell.run(line);
+            assert_eq!(code, 3, "{suffix}: {line}: {stderr}");
+        }
+        assert_eq!(shell.pipe("query db", "SELECT id FROM t").0, 3);
+    }
+}
+
+#[test]
+fn outputs_in_the_directory_of_a_table_are_refused() {
+    let shell = two_tables();
+    shell.file("bad.csv", "id,kind\n4,x,1\n");
+    std::os::unix::fs::symlink("db/t/data", shell.path("link")).unwrap();
+    let refused = |line: &str| {
+        let (code, _, stderr) = shell.run(line);
+        assert!(code == 1 && stderr.contains("is in the directory of a table"), "{line}: {stderr}");
+    };
+    refused("export db/sound -o db/t/x.csv");
+    refused("export db/sound -o db/t/CURRENT --force");
+    refused("export db/sound -o db/t/data/out/");
+    refused("export db/sound -o link/x.csv");
+    refused("ingest db/sound bad.csv --rejects db/t/bad.csv");
+    refused("ingest db/new bad.csv --rejects db/new/bad.csv");
+    let (code, _, stderr) = shell.pipe("query db -o db/t/manifest/x.csv", "SELECT 1 AS one");
+    assert!(code == 1 && stderr.contains("is in the directory of a table"), "{stderr}");
+    shell.stdout("export -q db/sound -o db/x.csv");
+    shell.stdout("verify -q db");
+    assert!(!shell.path("db/t/data/out").exists());
+}
+
+#[test]
+fn sessions_that_only_read_and_sessions_without_files() {
+    let shell = two_tables();
+    let run = |options: &str, sql: &str| shell.pipe(&format!("query db {options}"), sql);
+    for sql in [
+        "INSERT INTO t VALUES (9, 'z')",
+        "CREATE TABLE u (a INT)",
+        "CREATE TABLE u AS SELECT 1 AS a",
+        "SELECT 1 AS a INTO u",
+        "DELETE FROM t",
+        "UPDATE t SET id = 0",
+        "PREPARE p AS INSERT INTO t VALUES (9, 'z'); EXECUTE p",
+    ] {
+        let (code, _, stderr) = run("--read-only", sql);
+        assert!(code == 1 && stderr.contains("read-only"), "{sql}: {code} {stderr}");
+    }
+    let (code, _, stderr) = run("--read-only", "COPY t TO 'out.csv'");
+    assert!(code == 1 && !shell.path("out.csv").exists(), "{stderr}");
+    let read = "CREATE VIEW v AS SELECT id FROM t; SELECT count(*) FROM v";
+    assert_eq!(run("--read-only", read).1, "count(*)\n2\n");
+    assert_eq!(run("--read-only --no-files", read).1, "count(*)\n2\n");
+    assert_eq!(shell.pipe("query nosuch --read-only", "CREATE TABLE u (a INT)").0, 6);
+    assert!(!shell.path("nosuch").exists() && !shell.path("db/u").exists());
+
+    for sql in [
+        "SELECT * FROM 'a.csv'",
+        "SELECT * FROM 'nosuch.parquet'",
+        "SELECT * FROM '*.csv'",
+        "SELECT * FROM '-'",
+        "INSERT INTO t SELECT * FROM 'b.csv'",
+        "CREATE VIEW v AS SELECT * FROM 'b.csv'",
+        "CREATE EXTERNAL TABLE e STORED AS CSV LOCATION 'a.csv'",
+        "SET datafusion.runtime.temp_directory = '/tmp'",
+    ] {
+        let (code, _, stderr) = run("--no-files", sql);
+        assert!(code == 1 && stderr.contains("no files outside its store"), "{sql}: {stderr}");
+    }
+    assert_eq!(run("--no-files", "COPY t TO 'out.csv'").0, 1);
+    assert_eq!(run("--no-files", "INSERT INTO t VALUES (9, 'z')").0, 0);
+    assert_eq!(run("", "SELECT count(*) FROM 'a.csv'").1, "count(*)\n2\n");
+    for (option, sql) in [("--read-only", "DELETE FROM t"), ("--no-files", "SELECT * FROM 'a.csv'")]
+    {
+        let (code, _, stderr) = shell.pipe(&format!("bench db --runs 1 {option}"), sql);
+        assert!(code == 1 && stderr.contains("this session"), "{stderr}");
+    }
+}
+
+#[test]
+fn control_characters_in_names_are_printed_escaped() {
+    let shell = two_tables();
+    let (table, escaped) = ("t\u{1b}]0;x\u{7}", "t\\u{1b}]0;x\\u{7}");
+    fs::rename(shell.path("db/t"), shell.path(&format!("db/{table}"))).unwrap();
+    let is_plain = |text: &str| !text.chars().any(|c| c.is_control() && c != '\n');
+    let (code, stdout, stderr) = shell.run(&format!("manifest db/{table}"));
+    assert!(code == 0 && is_plain(&stdout) && stdout.contains(escaped), "{stdout}{stderr}");
+    for line in ["tables db", "tables db --format tsv", "tables db --format table", "verify db"] {
+        let (code, stdout, stderr) = shell.run(line);
+        assert!(code == 0 && is_plain(&stdout) && is_plain(&stderr), "{line}: {stdout}{stderr}");
+        assert!((stdout + &stderr).contains(escaped), "{line}");
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(&shell.stdout("tables db --format json")).unwrap();
+    assert_eq!(json[1]["table"], table);
+    fs::remove_file(shell.path(&format!("db/{table}/CURRENT"))).unwrap();
+    for line in ["tables db", "verify db", "gc db", "verify db --error-format json"] {
+        let (code, stdout, stderr) = shell.run(line);
+        assert!(code == 3 && is_plain(&stdout) && is_plain(&stderr), "{line}: {stdout}{stderr}");
+    }
+    let (code, _, stderr) = shell.pipe("query db", "SELECT \"a\u{1b}[2J\" FROM sound");
+    assert!(code == 1 && is_plain(&stderr), "{stderr}");
+    let (code, stdout, _) =
+        shell.pipe("query db --format table", "SELECT 1 AS \"a\u{1b}[2J\", 'x\u{7}' AS b");
+    assert!(code == 0 && is_plain(&stdout), "{stdout}");
+}
