@@ -68,7 +68,8 @@ fn mutants_with_repaired_checksums_pass() {
             for _ in 0..=next(3) {
                 // A segment's footer is at its end.
                 let near = bytes.len().min(512);
-                let at = bytes.len() - 1 - next([near, bytes.len()][next(2)]);
+                let below = [near, bytes.len()][next(2)];
+                let at = bytes.len() - 1 - next(below);
                 bytes[at] = [0, 1, 0x7f, 0x80, 0xff, bytes[at] ^ 1 << next(8)][next(6)];
             }
             targets::repair::repair(&mut bytes);

@@ -32,6 +32,7 @@ pub fn count_rows(input: Input, memory: u64) -> Result<u64> {
     }
 }
 
-#[cfg(all(test, feature = "parquet"))]
+#[cfg(test)]
+#[cfg(feature = "parquet")]
 #[path = "whole_tests.rs"]
 pub(crate) mod tests;
