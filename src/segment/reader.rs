@@ -428,8 +428,10 @@ impl Column {
             .and_then(|values| dictionary::with_null(&values))
             .map_err(|e| self.bytes.locate(e, place.offset));
         let values = self.bytes.checked(values)?;
-        if charge.bytes() < values.get_buffer_memory_size() {
-            charge.grow(values.get_buffer_memory_size() - charge.bytes())?;
+        // Large buffers of texts have charges of their own.
+        let more = values.get_buffer_memory_size().saturating_sub(charge.bytes());
+        if more < block::CHARGED_BUFFER || values.data_type().is_primitive() {
+            charge.grow(more)?;
         }
         let (dictionary, _) = self.dictionary.get_or_init(|| (values, charge));
         Ok(Some(dictionary))
