@@ -82,6 +82,7 @@ impl Budget {
     }
 
     /// Bytes that are charged.
+    #[cfg(test)]
     pub(crate) fn held(&self) -> usize {
         self.0.as_ref().map_or(0, |shared| shared.held.load(Ordering::Relaxed))
     }

@@ -101,7 +101,7 @@ fn dictionaries_are_charged_for_as_long_as_their_segment_is_open() {
 
 #[test]
 fn a_text_that_all_rows_share_is_there_once() {
-    let (segment, budget) = texts(&distinct(1, 100_000), 65_536, Encoding::Constant);
+    let (segment, budget) = texts(&distinct(1, 60_000), 65_536, Encoding::Constant);
     let column = segment.column(ColumnId(0)).unwrap().unwrap();
     let array = column.block(0).unwrap().decode(0..65_536).unwrap();
     assert!(array.get_buffer_memory_size() < 4 << 20);

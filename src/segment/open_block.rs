@@ -17,10 +17,18 @@ use crate::model::DataType;
 /// An open block of a column.
 #[derive(Debug)]
 pub struct Block<'a> {
-    pub(super) column: &'a Column,
-    pub(super) number: usize,
-    pub(super) place: BlockPlace,
-    pub(super) reader: block::Reader<'a>,
+    column: &'a Column,
+    number: usize,
+    place: BlockPlace,
+    reader: block::Reader<'a>,
+}
+
+impl Column {
+    /// Opens block `b` and prefetches all of it; its checksums are verified at the first use.
+    pub fn block(&self, b: usize) -> Result<Block<'_>> {
+        let (place, reader) = self.open(b)?;
+        Ok(Block { column: self, number: b, place, reader })
+    }
 }
 
 impl Block<'_> {

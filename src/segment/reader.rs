@@ -10,7 +10,6 @@ use arrow_array::Array;
 
 use super::dictionary;
 use super::footer::{DirectoryEntry, Footer};
-use super::open_block::Block;
 use super::record::{BlockPlace, ColumnRecord};
 use super::scaled::ScaledDictionary;
 use crate::block::{self, Dictionary, Stats, Validity, placed_crc};
@@ -355,7 +354,7 @@ impl Column {
     }
 
     /// Opens block `b` and prefetches all of it; its checksums are verified at the first use.
-    pub fn block(&self, b: usize) -> Result<Block<'_>> {
+    pub(super) fn open(&self, b: usize) -> Result<(BlockPlace, block::Reader<'_>)> {
         self.prefetch(std::iter::once(b));
         let place = self.record.blocks.get(b).ok_or_else(|| {
             Error::InvalidInput(format!(
@@ -367,7 +366,7 @@ impl Column {
         let reader = self.parse(place, b as u32, self.rows_of_block(b), verify);
         let reader = self.bytes.checked(reader)?;
         self.verified[b].store(true, Ordering::Relaxed);
-        Ok(Block { column: self, number: b, place: *place, reader })
+        Ok((*place, reader))
     }
 
     fn charge(&self, bytes: usize) -> Result<Charge> {
@@ -437,8 +436,10 @@ impl Column {
             .and_then(|values| dictionary::with_null(&values))
             .map_err(|e| self.bytes.locate(e, place.offset));
         let values = self.bytes.checked(values)?;
-        if charge.bytes() < values.get_buffer_memory_size() {
-            charge.grow(values.get_buffer_memory_size() - charge.bytes())?;
+        // Large buffers of texts have charges of their own.
+        let more = values.get_buffer_memory_size().saturating_sub(charge.bytes());
+        if more < block::CHARGED_BUFFER || values.data_type().is_primitive() {
+            charge.grow(more)?;
         }
         let (dictionary, _) = self.dictionary.get_or_init(|| (values, charge));
         Ok(Some(dictionary))
