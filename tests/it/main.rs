@@ -25,3 +25,4 @@ mod slt;
 #[cfg(feature = "sql")]
 mod sqlite;
 mod table;
+mod values;

@@ -81,8 +81,8 @@ pub(crate) struct QueryArgs {
     timeout: Option<Duration>,
     /// Read around damage: verify each table first, and leave out segments with any damage
     ///
-    /// What is damaged, and how many rows and segments are left out, is said on stderr. All bytes of
-    /// each table that a statement names are read for it.
+    /// What is damaged, and how many rows and segments are left out, is said on stderr. All bytes
+    /// of each table that a statement names are read for it.
     #[arg(long)]
     skip_damaged: bool,
     /// Where sorts and groups spill [default: the system's directory for temporary files]

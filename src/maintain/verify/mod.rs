@@ -1,12 +1,12 @@
-//! Verifies a whole generation: every byte of the manifest and of every segment, and everything that
-//! is said of the values, which are all decoded: statistics of blocks, segments and manifest,
+//! Verifies a whole generation: every byte of the manifest and of every segment, and everything
+//! that is said of the values, which are all decoded: statistics of blocks, segments and manifest,
 //! dictionaries, sort order, NOT NULL, and what partitions are named.
 //!
 //! A checksum shows that bytes are those that were written, not that their writer was right. What
 //! readers take from statistics without a look at the values would be a wrong answer if they lied,
 //! and nothing else would ever find it.
 //!
-//! This file reads the manifest; `segments.rs` has the checks of a segment's columns against it, and
+//! This file reads the manifest; `segments.rs` has the checks of a segment's columns against it,
 //! `rows.rs` those that need several columns of a row. Columns of a segment and segments of a chunk
 //! are checked in parallel, each thread with a few vectors of one column at a time. Verification
 //! goes on after whatever it finds.
@@ -35,8 +35,8 @@ use crate::store::Snapshot;
 pub struct VerifyOptions {
     /// The number of threads.
     pub threads: usize,
-    /// Compiles partition keys; by default one that knows columns only. A key that it cannot compile
-    /// is not checked.
+    /// Compiles partition keys; by default one that knows columns only. A key that it cannot
+    /// compile is not checked.
     pub compile: Arc<dyn Compile>,
     /// Set to stop: what was not checked by then is left out of the report.
     pub cancelled: Arc<AtomicBool>,

@@ -91,8 +91,8 @@ fn offset_of(column: &Column, segment: &Segment, row: u64) -> u64 {
     column.record().blocks.get(block).map_or(0, |place| place.offset)
 }
 
-/// Calls `each` with the first row and the values of some columns, a few vectors at a time, until it
-/// finds something.
+/// Calls `each` with the first row and the values of some columns, a few vectors at a time, until
+/// it finds something.
 fn find<T>(
     segment: &Segment,
     columns: &[Arc<Column>],
