@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_row::{OwnedRow, RowConverter, SortField};
 use arrow_schema::{Field, Schema as ArrowSchema, SortOptions};
 
-use super::{Damage, VerifyOptions};
+use super::report::{Damage, VerifyOptions};
 use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::partition::Partitions;
 use crate::limits::VECTOR;
