@@ -3,10 +3,10 @@
 //! A repair falls back to the newest generation whose root and chunks can be read, leaves out the
 //! segments that have bytes which cannot be read, and commits the rest as a new generation: new
 //! chunks and a new root beside the old ones, then `CURRENT`, each durable before the next, as
-//! every writer does. It deletes nothing. What is damaged, and segment files that no generation names any
-//! more because the root or chunk that named them is lost, is moved to the folder `damaged/` of the
-//! table. That is done before the commit: a crash in between leaves a table that lacks no more than
-//! what could not be read, and the next repair goes on.
+//! every writer does. It deletes nothing. What is damaged, and segment files that no generation
+//! names any more because the root or chunk that named them is lost, is moved to the folder
+//! `damaged/` of the table. That is done before the commit: a crash in between leaves a table that
+//! lacks no more than what could not be read, and the next repair goes on.
 //!
 //! This file finds out what to do (`Plan`), which is all that a dry run does; `generations.rs`
 //! tells what can be read, `quarantine.rs` moves files.
