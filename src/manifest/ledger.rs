@@ -25,7 +25,7 @@ const MAGIC: &[u8; 8] = b"STYLEDG\0";
 const DONE: u8 = 1;
 const HASHED: u8 = 2;
 /// Bytes of an entry without its path.
-const SOURCE_BYTES: usize = 93;
+const SOURCE_BYTES: usize = 85;
 /// Bytes of a reference to a file.
 const REF_BYTES: usize = 32;
 /// If the root has more entries than this, the next commit moves them to a file.

@@ -113,8 +113,8 @@ impl Snapshot {
         Ok(Snapshot::new(dir, disk, caches, (root, lock)))
     }
 
-    /// The same generation as if it did not have the segments with some numbers, nor those of chunks
-    /// that cannot be read.
+    /// The same generation as if it did not have the segments with some numbers, nor those of
+    /// chunks that cannot be read.
     pub(crate) fn without(&self, left_out: &BTreeSet<u64>) -> Result<Snapshot> {
         let (mut root, mut chunks) = (self.inner.root.clone(), Vec::new());
         let (mut references, mut first) = (Vec::new(), 0);

@@ -11,6 +11,7 @@ use stylobate::internal::segment::{SegmentInput, encode};
 use stylobate::{DataType, Profile};
 
 use crate::columns::{LONG, SHAPES, TYPES, assert_same, bytes_of, expected, input, open, read_all};
+use crate::values::{self, NamedColumn};
 
 /// One golden segment.
 pub(crate) struct Golden {
@@ -112,7 +113,16 @@ fn golden_segments_read_as_they_were_written() {
         let bytes = golden.bytes();
         assert!(bytes.len() <= 24 << 10, "{}: {} bytes", golden.name, bytes.len());
         let right = expected(&golden.input);
-        assert_same(&read_all(&bytes, &golden.input).unwrap(), &right, &golden.name);
+        let read = read_all(&bytes, &golden.input).unwrap();
+        assert_same(&read, &right, &golden.name);
+        let blocks = golden.input.rows.div_ceil(golden.input.block_rows);
+        let columns = golden.input.columns.iter().zip(read.chunks(blocks));
+        let columns = columns.map(|(column, arrays)| NamedColumn {
+            name: column.id.0.to_string(),
+            data_type: column.data_type.to_string(),
+            arrays: arrays.to_vec(),
+        });
+        values::check(&golden.path().with_extension("json"), &columns.collect::<Vec<_>>());
         let segment = open(&bytes).unwrap();
         assert_eq!(segment.verify().unwrap(), bytes.len() as u64);
         for column in &golden.input.columns {

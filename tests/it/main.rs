@@ -29,3 +29,4 @@ mod slt;
 mod sqlite;
 mod supply;
 mod table;
+mod values;

@@ -4,10 +4,13 @@
 //! written. To write one of them again, delete it in `tests/golden/v1/store` and run with
 //! `STY_WRITE_GOLDEN=1`; its identifiers, and so its bytes, will differ.
 
+use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Once};
 
-use arrow_array::{ArrayRef, new_null_array};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int16Type;
+use arrow_array::{ArrayRef, UInt32Array, new_null_array};
 use stylobate::internal::encoding::Options;
 use stylobate::internal::manifest::LoadedSource;
 use stylobate::internal::model::{Arrangement, PartitionKey, Scalar, SortKey};
@@ -16,6 +19,7 @@ use stylobate::internal::store::{Changes, DataFile, Edit, NewSegment};
 use stylobate::{ColumnId, DataType, Profile, Schema, Snapshot, Store, TableOptions, verify};
 
 use crate::columns::{array, assert_same, bytes_of};
+use crate::values::{self, NamedColumn};
 
 const ROWS: usize = 40;
 const NAME: ColumnId = ColumnId(1);
@@ -55,7 +59,11 @@ fn rows(i: usize) -> SegmentInput {
 }
 
 fn put(file: &mut DataFile, at: &mut u64, i: usize) -> NewSegment {
-    let encoded = encode(&rows(i), &Options::new(Profile::Balanced)).unwrap();
+    put_rows(file, at, &rows(i))
+}
+
+fn put_rows(file: &mut DataFile, at: &mut u64, rows: &SegmentInput) -> NewSegment {
+    let encoded = encode(rows, &Options::new(Profile::Balanced)).unwrap();
     let padding = at.next_multiple_of(16) - *at;
     file.write_all(&vec![0; padding as usize]).unwrap();
     file.write_all(&bytes_of(&encoded)).unwrap();
@@ -121,6 +129,23 @@ fn sources() -> Vec<LoadedSource> {
     (0..140).map(source).collect()
 }
 
+/// The rows of the partition `kind=i` of `nights`, as they are arranged: even or odd numbers, by
+/// falling names and then rising numbers.
+fn nights(i: usize) -> SegmentInput {
+    let input = rows(0);
+    let numbers = input.columns[0].arrays[0].as_primitive::<Int16Type>().clone();
+    let names = input.columns[1].arrays[0].as_string_view().clone();
+    let mut order: Vec<usize> =
+        (0..ROWS).filter(|row| numbers.value(*row) % 2 == i as i16).collect();
+    order.sort_by_key(|row| (Reverse(names.value(*row)), numbers.value(*row)));
+    let order: UInt32Array = order.into_iter().map(|row| row as u32).collect();
+    let columns = input.columns.into_iter().map(|column| InputColumn {
+        arrays: vec![arrow_select::take::take(&column.arrays[0], &order, None).unwrap()],
+        ..column
+    });
+    SegmentInput { rows: order.len(), block_rows: 1024, columns: columns.collect() }
+}
+
 fn write_nights(store: &Path) {
     let schema =
         Schema::from_names([("number", DataType::Int16), ("name", DataType::Utf8)]).unwrap();
@@ -129,7 +154,7 @@ fn write_nights(store: &Path) {
     let mut writer = table.writer(Some((schema.clone(), options))).unwrap();
     let segment = |i: usize| {
         let mut file = writer.data_files().create_in(&format!("kind={i}")).unwrap();
-        put(&mut file, &mut 0, i)
+        put_rows(&mut file, &mut 0, &nights(i))
     };
     let segments = vec![segment(0), segment(1)];
     let changes = Changes {
@@ -160,10 +185,22 @@ fn read(snapshot: &Snapshot) -> stylobate::Result<Vec<ArrayRef>> {
     Ok(arrays)
 }
 
+/// Compares the values of all columns, segment after segment, with `store-<table>.json`.
+fn check_values(table: &str, snapshot: &Snapshot) {
+    let (schema, arrays) = (snapshot.schema().columns(), read(snapshot).unwrap());
+    let columns = schema.iter().enumerate().map(|(at, column)| NamedColumn {
+        name: column.name.to_string(),
+        data_type: column.data_type.to_string(),
+        arrays: arrays.iter().skip(at).step_by(schema.len()).cloned().collect(),
+    });
+    let path = golden().with_file_name(format!("store-{table}.json"));
+    values::check(&path, &columns.collect::<Vec<_>>());
+}
+
 fn expected(table: &str) -> Vec<ArrayRef> {
     if table == "nights" {
         return (0..2)
-            .flat_map(|i| rows(i).columns)
+            .flat_map(|i| nights(i).columns)
             .map(|column| column.arrays[0].clone())
             .collect();
     }
@@ -199,6 +236,7 @@ fn a_golden_table_keeps_its_arrangement_and_ledger() {
     let current = std::fs::metadata(golden().join("nights/CURRENT")).unwrap().len();
     assert_eq!(root.write_volume.written, stored + manifest + current);
     assert_same(&read(&snapshot).unwrap(), &expected("nights"), "golden table");
+    check_values("nights", &snapshot);
     assert!(verify(&snapshot).problems.is_empty());
 }
 
@@ -210,6 +248,7 @@ fn the_golden_table_reads_as_it_was_written() {
     let names: Vec<&str> = snapshot.schema().columns().iter().map(|c| &*c.name).collect();
     assert_eq!(names, ["number", "name", "extra"]);
     assert_same(&read(&snapshot).unwrap(), &expected("trees"), "golden table");
+    check_values("trees", &snapshot);
     let report = verify(&snapshot);
     assert_eq!(
         (report.segments, report.rows, report.problems.len()),

@@ -84,8 +84,8 @@ pub(crate) struct QueryArgs {
     timeout: Option<Duration>,
     /// Read around damage: verify each table first, and leave out segments with any damage
     ///
-    /// What is damaged, and how many rows and segments are left out, is said on stderr. All bytes of
-    /// each table that a statement names are read for it.
+    /// What is damaged, and how many rows and segments are left out, is said on stderr. All bytes
+    /// of each table that a statement names are read for it.
     #[arg(long)]
     skip_damaged: bool,
     #[command(flatten)]

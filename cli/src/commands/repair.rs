@@ -112,7 +112,7 @@ fn tell(name: &str, report: &RepairReport, args: &RepairArgs, context: &Context)
     for lost in report.lost.iter().filter(|_| args.format.is_none()) {
         let segment = lost.segment.map_or_else(|| "a chunk".into(), |n| format!("segment {n}"));
         let mut line = format!("{name}: lost: {segment}, {}", show_counted(lost.rows, "row"));
-        for (what, text) in [("partition", &*lost.partition), ("with", &lost.bounds)] {
+        for (what, text) in [("partition", &*lost.partition), ("with", lost.bounds.as_str())] {
             if !text.is_empty() {
                 line += &format!(", {what} {text}");
             }

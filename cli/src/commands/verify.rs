@@ -19,9 +19,9 @@ use crate::units::{show_counted, show_size};
 ///
 /// Every checksum is computed again and every value decoded, and everything that is said of them is
 /// compared with the values: statistics of blocks, segments and manifest, dictionaries, sort order,
-/// NOT NULL, partitions, the ledger. Goes on after damage; exit code 3 if there is any. Each is named
-/// on stderr with its table, file and byte, segment, column and rows; --format prints them as a list
-/// on stdout instead.
+/// NOT NULL, partitions, the ledger. Goes on after damage; exit code 3 if there is any. Each is
+/// named on stderr with its table, file and byte, segment, column and rows; --format prints them as
+/// a list on stdout instead.
 ///
 /// Examples:
 ///   sty verify db

@@ -4,6 +4,7 @@
 
 mod bench;
 mod conventions;
+mod damage;
 mod files;
 mod ingest;
 mod maintain;

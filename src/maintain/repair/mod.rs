@@ -2,15 +2,16 @@
 //!
 //! A repair falls back to the newest generation whose root and chunks can be read, leaves out the
 //! segments that have bytes which cannot be read, and commits the rest as a new generation: new
-//! chunks and a new root beside the old ones, then `CURRENT`, each durable before the next, as every
-//! writer does. It deletes nothing. What is damaged, and segment files that no generation names any
-//! more because the root or chunk that named them is lost, is moved to the folder `damaged/` of the
-//! table. That is done before the commit: a crash in between leaves a table that lacks no more than
-//! what could not be read, and the next repair goes on.
+//! chunks and a new root beside the old ones, then `CURRENT`, each durable before the next, as
+//! every writer does. It deletes nothing. What is damaged, and segment files that no generation
+//! names any more because the root or chunk that named them is lost, is moved to the folder
+//! `damaged/` of the table. That is done before the commit: a crash in between leaves a table that
+//! lacks no more than what could not be read, and the next repair goes on.
 //!
-//! This file finds out what to do (`Plan`), which is all that a dry run does; `quarantine.rs` moves
-//! files.
+//! This file finds out what to do (`Plan`), which is all that a dry run does; `generations.rs`
+//! tells what can be read, `quarantine.rs` moves files.
 
+mod generations;
 mod quarantine;
 #[cfg(test)]
 mod tests;
@@ -19,18 +20,16 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use self::generations::{broken_chunks, is_damage, roots};
 use super::verify::{Damage, VerifyOptions, verify_with};
-use crate::disk::{Disk, WriterLock, is_missing};
+use crate::disk::{Disk, WriterLock};
 use crate::error::{Error, Result};
 use crate::manifest::commit::{self, Change, Edit};
-use crate::manifest::layout::{FileKind, file_kind};
 use crate::manifest::{ChunkRef, History, Id, Root, TableDir, WriteVolume, recover};
 use crate::store::{SegmentEntry, Snapshot, Table};
 
 /// Columns whose bounds are named for a lost segment.
 const NAMED_BOUNDS: usize = 8;
-/// The errno of a device that cannot read a sector.
-const EIO: i32 = 5;
 
 /// How to repair.
 #[derive(Clone, Debug, Default)]
@@ -339,45 +338,6 @@ impl Plan {
         self.report.rows = done.root.rows;
         Ok(())
     }
-}
-
-/// Whether an error says that bytes are damaged or gone, and not that they may not be read.
-fn is_damage(error: &Error) -> bool {
-    let unreadable =
-        matches!(error, Error::Io { source, .. } if source.raw_os_error() == Some(EIO));
-    matches!(error, Error::Corrupt { .. }) || unreadable || is_missing(error)
-}
-
-/// The generations that have a root, newest first.
-fn roots(disk: &dyn Disk, dir: &TableDir) -> Result<Vec<u64>> {
-    let entries = match disk.list(&dir.manifest()) {
-        Err(error) if is_missing(&error) => Vec::new(),
-        listed => listed?,
-    };
-    let mut generations: Vec<u64> = entries
-        .iter()
-        .filter_map(|entry| match file_kind(&entry.name) {
-            FileKind::Root(generation) => Some(generation),
-            _ => None,
-        })
-        .collect();
-    generations.sort_unstable_by(|a, b| b.cmp(a));
-    Ok(generations)
-}
-
-/// The chunks of a root that cannot be read.
-fn broken_chunks(disk: &dyn Disk, dir: &TableDir, root: &Root) -> Result<Vec<(ChunkRef, Error)>> {
-    let mut broken = Vec::new();
-    for reference in &root.chunks {
-        let path = dir.chunk(&reference.id);
-        let read = commit::open(disk, dir, reference).and_then(|chunk| chunk.verify(reference));
-        match read.map_err(|error| error.in_file(&path, 0)) {
-            Ok(()) => {}
-            Err(error) if is_damage(&error) => broken.push((reference.clone(), error)),
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(broken)
 }
 
 /// What the manifest knows of the values of a segment.

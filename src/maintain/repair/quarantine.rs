@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
-use super::{broken_chunks, roots};
+use super::generations::{broken_chunks, roots};
 use crate::disk::{Disk, durable, is_missing};
 use crate::error::Result;
 use crate::manifest::layout::{FileKind, file_kind};

@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_row::{OwnedRow, RowConverter, SortField};
 use arrow_schema::{Field, Schema as ArrowSchema, SortOptions};
 
-use super::{Damage, VerifyOptions};
+use super::report::{Damage, VerifyOptions};
 use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::partition::Partitions;
 use crate::limits::VECTOR;
@@ -91,8 +91,8 @@ fn offset_of(column: &Column, segment: &Segment, row: u64) -> u64 {
     column.record().blocks.get(block).map_or(0, |place| place.offset)
 }
 
-/// Calls `each` with the first row and the values of some columns, a few vectors at a time, until it
-/// finds something.
+/// Calls `each` with the first row and the values of some columns, a few vectors at a time, until
+/// it finds something.
 fn find<T>(
     segment: &Segment,
     columns: &[Arc<Column>],

@@ -8,7 +8,8 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
-use super::{Damage, VerifyOptions, rows};
+use super::report::{Damage, VerifyOptions};
+use super::rows;
 use crate::error::{Error, Result};
 use crate::manifest::Chunk;
 use crate::model::{Column, ColumnId, DataType};

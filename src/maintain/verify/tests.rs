@@ -1,6 +1,7 @@
 //! A writer that lies: segments and manifests with right checksums that say what is not so. Each
 //! lie is found and named.
 
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 

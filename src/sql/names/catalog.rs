@@ -75,7 +75,7 @@ impl Tables {
         let _ = self.state.set(Box::new(state));
     }
 
-    /// Leaves damaged segments out of all tables from now on, which are verified on so many threads.
+    /// Leaves damaged segments out of all tables from now on; they are verified on so many threads.
     pub(crate) fn skip_damaged(&self, threads: usize, cancelled: Arc<AtomicBool>) {
         let compile = Arc::new(SqlExpressions::default());
         // Set once, when the session is made.

@@ -1,0 +1,85 @@
+//! Damaged stores: what `verify` names, what `query` reads around, what `repair` restores.
+
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::Path;
+
+use crate::shell::Shell;
+
+/// A table of three segments of a thousand rows each, a file each.
+fn three() -> Shell {
+    let shell = Shell::new();
+    for part in 0..3 {
+        let rows = (part * 1000..(part + 1) * 1000).map(|i| format!("{i},{}\n", i % 7));
+        shell.file(&format!("{part}.csv"), "id,v\n".to_owned() + &rows.collect::<String>());
+        shell.stdout(&format!("ingest -q db/t {part}.csv"));
+    }
+    shell
+}
+
+fn flip(path: &Path, at: usize) {
+    let mut bytes = std::fs::read(path).unwrap();
+    bytes[at] ^= 0x10;
+    let mut file = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file.write_all(&bytes).unwrap();
+}
+
+/// Damages the first block of the second file.
+fn damaged() -> Shell {
+    let shell = three();
+    let mut files = shell.files("db/t/data", "sty");
+    files.sort();
+    flip(&files[1], 17);
+    shell
+}
+
+#[test]
+fn verify_lists_what_is_damaged() {
+    let shell = damaged();
+    let (code, stdout, _) = shell.run("verify db --format json");
+    let found: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let first = &found[0];
+    assert_eq!((code, found.as_array().unwrap().len()), (3, 1), "{stdout}");
+    assert_eq!((&first["table"], &first["segment"]), (&"t".into(), &1.into()), "{stdout}");
+    assert_eq!((&first["first_row"], &first["rows"]), (&0.into(), &1000.into()), "{stdout}");
+    assert!(first["offset"].is_u64() && first["kind"] == "unreadable", "{stdout}");
+    let (code, stdout, stderr) = shell.run("verify db/t");
+    assert_eq!((code, stdout.as_str()), (3, ""));
+    assert!(stderr.contains("(table 't', segment 1, column '"), "{stderr}");
+}
+
+#[test]
+fn queries_read_around_damage() {
+    let shell = damaged();
+    let sql = "SELECT count(*) AS n, max(id) AS m, sum(id) AS s FROM t";
+    assert_eq!(shell.sh("sty query db 'SELECT sum(id + v) FROM t'").0, 3);
+    let (code, stdout, stderr) = shell.sh(&format!("sty query db '{sql}' --skip-damaged"));
+    assert_eq!((code, stdout.as_str()), (0, "n,m,s\n2000,2999,2999000\n"), "{stderr}");
+    assert!(stderr.contains("t: 1000 rows in 1 damaged segments are left out"), "{stderr}");
+    assert!(stderr.contains("damaged: ") && stderr.contains("segment 1"), "{stderr}");
+}
+
+#[test]
+fn repair_restores_the_rest_and_names_the_loss() {
+    let shell = damaged();
+    let (code, stdout, stderr) = shell.run("repair db --dry-run --format json");
+    let lost: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, &lost[0]["rows"], &lost[0]["segment"]), (0, &1000.into(), &1.into()));
+    assert!(lost[0]["bounds"].as_str().unwrap().contains("id 1000 to 1999"), "{stdout}");
+    assert!(stderr.contains("would be generation new, of 2,000 rows; 1,000 rows lost"), "{stderr}");
+    assert_eq!(shell.run("verify -q db").0, 3);
+    let (code, stdout, stderr) = shell.run("repair db/t");
+    assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
+    assert!(stderr.contains("t: lost: segment 1, 1,000 rows, with id 1000 to 1999"), "{stderr}");
+    shell.stdout("verify -q db");
+    assert!(shell.run("repair db").2.contains("t: sound, nothing to repair"));
+    let count = "sty query db 'SELECT count(*) AS n FROM t'";
+    assert_eq!(shell.sh(count).1, "n\n2000\n");
+    // A lost CURRENT.
+    shell.sh("rm db/t/CURRENT");
+    let (code, _, stderr) = shell.run("repair db/t");
+    assert!(code == 0 && stderr.contains("CURRENT is missing"), "{stderr}");
+    assert_eq!(shell.sh(count).1, "n\n2000\n");
+    shell.stdout("ingest -q db/t 0.csv --if-loaded again");
+    assert_eq!(shell.sh(count).1, "n\n3000\n");
+}
