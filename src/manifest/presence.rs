@@ -62,7 +62,7 @@ pub(crate) fn looks_like_table(disk: &dyn Disk, dir: &TableDir) -> bool {
 }
 
 /// The generation that `CURRENT` names, `None` if there is no such file.
-fn read_current(disk: &dyn Disk, dir: &TableDir) -> Result<Option<u64>> {
+pub(crate) fn read_current(disk: &dyn Disk, dir: &TableDir) -> Result<Option<u64>> {
     use std::io::ErrorKind;
     let path = dir.current();
     match disk.read(&path, CURRENT_BYTES) {

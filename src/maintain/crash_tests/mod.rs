@@ -28,8 +28,9 @@ use self::model::{Model, State};
 use self::operations::Operation;
 use crate::disk::simulated::{PowerLoss, SimulatedDisk};
 use crate::error::{Error, Result};
+use crate::maintain::verify;
 use crate::maintain::{blocks, read_block};
-use crate::store::{Snapshot, Store, Table, verify};
+use crate::store::{Snapshot, Store, Table};
 
 /// The table, as a process sees it that has just started.
 fn table(disk: &SimulatedDisk) -> Table {
@@ -81,7 +82,7 @@ fn check(disk: &SimulatedDisk, allowed: &[State], what: &str) -> State {
     let found = read(&table(disk)).unwrap_or_else(|error| panic!("{what}: {error}"));
     assert!(allowed.contains(&found), "{what}: found {found:?}\nallowed {allowed:?}");
     if found.is_some() {
-        let problems = verify::verify(&table(disk).snapshot().unwrap()).problems;
+        let problems = verify(&table(disk).snapshot().unwrap()).problems;
         assert!(problems.is_empty(), "{what}: {problems:?}");
     }
     found

@@ -25,7 +25,7 @@ use super::verify::{Damage, VerifyOptions, verify_with};
 use crate::disk::{Disk, WriterLock};
 use crate::error::{Error, Result};
 use crate::manifest::commit::{self, Change, Edit};
-use crate::manifest::{ChunkRef, History, Id, Root, TableDir, WriteVolume, recover};
+use crate::manifest::{ChunkRef, History, Id, Root, TableDir, WriteVolume, presence, recover};
 use crate::store::{SegmentEntry, Snapshot, Table};
 
 /// Columns whose bounds are named for a lost segment.
@@ -136,7 +136,7 @@ impl Plan {
     fn new(disk: &dyn Disk, dir: &TableDir) -> Result<Plan> {
         let mut report = RepairReport::default();
         let mut files = Vec::new();
-        match recover::current(disk, dir) {
+        match presence::read_current(disk, dir) {
             Ok(Some(generation)) => report.current = Some(generation),
             Ok(None) => report.notes.push("CURRENT is missing".to_owned()),
             Err(error) if is_damage(&error) => {

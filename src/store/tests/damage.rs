@@ -7,7 +7,7 @@ use super::{append, created, schema, seeds, segment_in};
 use crate::disk::Disk;
 use crate::disk::simulated::{Fault, SimulatedDisk};
 use crate::error::{Error, Result};
-use crate::store::{Changes, Edit, LoadedSource, Store, Table, verify};
+use crate::store::{Changes, Edit, LoadedSource, Store, Table};
 
 fn store(disk: &SimulatedDisk) -> Store {
     Store::open_with(Arc::new(disk.clone()), "/store")
@@ -99,9 +99,6 @@ fn files_that_the_manifest_names_and_that_are_missing_are_damage() {
             continue;
         }
         let snapshot = table.snapshot().unwrap();
-        let problems = verify::verify(&snapshot).problems;
-        let is_damage = |error: &Error| matches!(error, Error::Corrupt { .. });
-        assert!(!problems.is_empty() && problems.iter().all(is_damage), "{problems:?}");
         match part {
             ".chunk" => assert!(is_corrupt(snapshot.segments())),
             ".ledger" => assert!(is_corrupt(snapshot.sources())),
