@@ -11,9 +11,10 @@
 //! (see [`Budget::free`]): operators that spill may fill the pool, and the blocks that they read
 //! must still be decoded.
 
+use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::error::{Error, Result};
 
@@ -30,6 +31,12 @@ pub(crate) trait Pool: Debug + Send + Sync {
     fn give_back(&self, bytes: usize);
 }
 
+/// What can be let go, because it can be made again.
+pub(crate) trait Reclaim: Debug + Send + Sync {
+    /// Lets it go. Who uses it at the moment keeps it until then.
+    fn reclaim(&self);
+}
+
 /// Counts the bytes that decoding holds, and refuses more than the limit; clones share it. The
 /// default counts nothing.
 #[derive(Clone, Debug, Default)]
@@ -42,6 +49,8 @@ struct Shared {
     /// What the pool has given, and the free bytes: nobody asks it for less.
     covered: AtomicUsize,
     source: Mutex<Source>,
+    /// What can be let go, the oldest first.
+    kept: Mutex<VecDeque<Weak<dyn Reclaim>>>,
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +70,7 @@ impl Budget {
             held: AtomicUsize::new(0),
             covered: AtomicUsize::new(Budget::free(limit)),
             source: Mutex::default(),
+            kept: Mutex::default(),
         })))
     }
 
@@ -94,6 +104,14 @@ impl Budget {
         })
     }
 
+    /// Notes something that can be let go. More than a quarter of the limit is not kept so.
+    pub(crate) fn keep(&self, kept: Weak<dyn Reclaim>) {
+        let Some(shared) = &self.0 else { return };
+        shared.kept().push_back(kept);
+        let most = shared.limit.load(Ordering::Relaxed) / 4;
+        while shared.held.load(Ordering::Relaxed) > most && shared.reclaim_but(1) {}
+    }
+
     /// Charges bytes that are about to be allocated, until the charge is dropped.
     pub(crate) fn charge(&self, bytes: usize) -> Result<Charge> {
         let mut charge = Charge { budget: self.clone(), bytes: 0 };
@@ -107,7 +125,35 @@ impl Shared {
         self.source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn kept(&self) -> MutexGuard<'_, VecDeque<Weak<dyn Reclaim>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets the oldest thing go that can be, but for the last `others`; false if there is none.
+    fn reclaim_but(&self, others: usize) -> bool {
+        let mut kept = self.kept();
+        if kept.len() <= others {
+            return false;
+        }
+        let oldest = kept.pop_front();
+        drop(kept);
+        if let Some(oldest) = oldest.and_then(|oldest| oldest.upgrade()) {
+            oldest.reclaim();
+        }
+        true
+    }
+
+    /// Charges bytes, for which things are let go if that helps.
     fn grow(&self, bytes: usize) -> Result<()> {
+        loop {
+            match self.try_grow(bytes) {
+                Err(_) if self.reclaim_but(0) => {}
+                granted => return granted,
+            }
+        }
+    }
+
+    fn try_grow(&self, bytes: usize) -> Result<()> {
         let before = self.held.fetch_add(bytes, Ordering::Relaxed);
         let held = before.saturating_add(bytes);
         let granted = self.check(bytes, held);
@@ -232,6 +278,41 @@ mod tests {
         assert_eq!(budget.held(), 0);
         assert!(budget.charge(100 << 20).is_ok());
         assert!(Budget::UNLIMITED.charge(usize::MAX).is_ok());
+    }
+
+    #[derive(Debug)]
+    struct Cache(Mutex<Option<Charge>>);
+
+    impl Reclaim for Cache {
+        fn reclaim(&self) {
+            *self.0.lock().unwrap() = None;
+        }
+    }
+
+    #[test]
+    fn what_can_be_made_again_makes_room() {
+        let budget = Budget::new(100 << 20);
+        let cached = |bytes: usize| {
+            let cache = Arc::new(Cache(Mutex::new(Some(budget.charge(bytes).unwrap()))));
+            let weak: Weak<dyn Reclaim> = Arc::downgrade(&cache) as _;
+            budget.keep(weak);
+            cache
+        };
+        let is_there = |cache: &Cache| cache.0.lock().unwrap().is_some();
+        let all: Vec<_> = (0..5).map(|_| cached(10 << 20)).collect();
+        // Together a quarter, and the newest whatever its size.
+        assert_eq!(
+            all.iter().map(|c| is_there(c)).collect::<Vec<_>>(),
+            [false, false, false, true, true]
+        );
+        let large = cached(60 << 20);
+        assert!(is_there(&large) && !is_there(&all[4]));
+        // Others' needs come before.
+        let charge = budget.charge(90 << 20).unwrap();
+        assert!(!is_there(&large));
+        assert!(budget.charge(20 << 20).is_err());
+        drop(charge);
+        assert_eq!(budget.held(), 0);
     }
 
     #[test]

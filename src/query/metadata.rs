@@ -132,7 +132,7 @@ fn distinct(stats: &Stats, column: &Column, snapshot: &Snapshot) -> Result<Optio
     union.intern(&new_null_array(&arrow, 1))?;
     for stored in coded {
         let Some(values) = stored.dictionary()? else { continue };
-        let values = arrow_cast::cast(values, &arrow).or_corrupt()?;
+        let values = arrow_cast::cast(&values, &arrow).or_corrupt()?;
         union.intern(&values)?;
     }
     Ok(Some(union.len() as u64 - 1))

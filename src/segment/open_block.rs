@@ -45,7 +45,7 @@ impl Block<'_> {
     /// The rows `rows` (starting at a multiple of 1,024) in the stored type.
     pub fn decode(&self, rows: Range<usize>) -> Result<ArrayRef> {
         let dictionary = self.column.dictionary()?;
-        self.checked(self.reader.decode(rows, self.column.data_type(), dictionary))
+        self.checked(self.reader.decode(rows, self.column.data_type(), dictionary.as_ref()))
     }
 
     /// What was decoded, unless the file was cut in the meantime.
@@ -57,7 +57,7 @@ impl Block<'_> {
     /// [`Block::decode`], but codes stay codes, with the segment's dictionary as their values.
     pub fn decode_coded(&self, rows: Range<usize>) -> Result<ArrayRef> {
         let dictionary = self.column.dictionary()?;
-        self.checked(self.reader.decode_coded(rows, self.column.data_type(), dictionary))
+        self.checked(self.reader.decode_coded(rows, self.column.data_type(), dictionary.as_ref()))
     }
 
     /// [`Block::decode`], widened to the table's type.
@@ -69,7 +69,7 @@ impl Block<'_> {
     pub fn gather(&self, rows: &[u32], target: &DataType) -> Result<ArrayRef> {
         let dictionary = self.column.dictionary()?;
         let gathered =
-            self.checked(self.reader.gather(rows, self.column.data_type(), dictionary))?;
+            self.checked(self.reader.gather(rows, self.column.data_type(), dictionary.as_ref()))?;
         widen(&gathered, &target.to_arrow())
     }
 

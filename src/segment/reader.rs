@@ -3,17 +3,17 @@
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Instant;
 
 use arrow_array::Array;
 
 use super::dictionary;
 use super::footer::{DirectoryEntry, Footer};
-use super::record::{BlockPlace, ColumnRecord};
+use super::record::{BlockPlace, ColumnRecord, DictionaryPlace};
 use super::scaled::ScaledDictionary;
 use crate::block::{self, Dictionary, Stats, Validity, placed_crc};
-use crate::budget::{Budget, Charge};
+use crate::budget::{Budget, Charge, Reclaim};
 use crate::bytes::checksum_holds;
 use crate::disk::Mapped;
 use crate::error::{Error, Result};
@@ -102,8 +102,25 @@ pub struct Column {
     verified: Vec<AtomicBool>,
     /// When each block was last prefetched, by [`clock_seconds`].
     prefetched: Vec<AtomicU32>,
-    dictionary: OnceLock<(Dictionary, Charge)>,
+    dictionary: Arc<KeptDictionary>,
     scaled_dictionary: OnceLock<(Option<ScaledDictionary>, Charge)>,
+}
+
+/// A decoded dictionary, as long as the budget has room for it.
+#[derive(Debug, Default)]
+struct KeptDictionary(Mutex<Option<(Dictionary, Charge)>>);
+
+impl KeptDictionary {
+    fn lock(&self) -> MutexGuard<'_, Option<(Dictionary, Charge)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reclaim for KeptDictionary {
+    fn reclaim(&self) {
+        let taken = self.lock().take();
+        drop(taken);
+    }
 }
 
 impl Segment {
@@ -252,7 +269,7 @@ impl Segment {
             prefetched: record.blocks.iter().map(|_| AtomicU32::new(0)).collect(),
             verified: record.blocks.iter().map(|_| AtomicBool::new(false)).collect(),
             record,
-            dictionary: OnceLock::new(),
+            dictionary: Arc::default(),
             scaled_dictionary: OnceLock::new(),
         })
     }
@@ -302,7 +319,7 @@ impl Column {
 
     /// Stored bytes of the dictionary if it has been decoded, else 0.
     pub fn decoded_dictionary_bytes(&self) -> u64 {
-        let dictionary = self.record.dictionary.filter(|_| self.dictionary.get().is_some());
+        let dictionary = self.record.dictionary.filter(|_| self.dictionary.lock().is_some());
         dictionary.map_or(0, |dictionary| dictionary.place.len)
     }
 
@@ -347,8 +364,8 @@ impl Column {
 
     /// Prefetches the dictionary unless it is decoded already, without waiting.
     pub fn prefetch_dictionary(&self) {
-        if let Some(described) = self.record.dictionary.filter(|_| self.dictionary.get().is_none())
-        {
+        let described = self.record.dictionary.filter(|_| self.dictionary.lock().is_none());
+        if let Some(described) = described {
             self.bytes.prefetch(described.place.range());
         }
     }
@@ -419,13 +436,24 @@ impl Column {
         }
     }
 
-    /// The dictionary as an array with null at index 0, decoded once; `None` for a column without
-    /// one.
-    pub fn dictionary(&self) -> Result<Option<&Dictionary>> {
+    /// The dictionary as an array with null at index 0; `None` for a column without one. It is kept
+    /// as long as the budget has room, and decoded again after that.
+    pub fn dictionary(&self) -> Result<Option<Dictionary>> {
         let Some(described) = self.record.dictionary else { return Ok(None) };
-        if let Some((dictionary, _)) = self.dictionary.get() {
-            return Ok(Some(dictionary));
+        // Others wait instead of decoding it, too.
+        let mut kept = self.dictionary.lock();
+        if let Some((dictionary, _)) = &*kept {
+            return Ok(Some(Arc::clone(dictionary)));
         }
+        let (values, charge) = self.decode_dictionary(&described)?;
+        *kept = Some((Arc::clone(&values), charge));
+        drop(kept);
+        let weak: Weak<KeptDictionary> = Arc::downgrade(&self.dictionary);
+        self.bytes.budget.keep(weak);
+        Ok(Some(values))
+    }
+
+    fn decode_dictionary(&self, described: &DictionaryPlace) -> Result<(Dictionary, Charge)> {
         let place = described.place;
         // Texts are charged as they are decoded; views and words, before.
         let mut charge = self.charge((described.values as usize + 1) * size_of::<u128>())?;
@@ -441,8 +469,7 @@ impl Column {
         if more < block::CHARGED_BUFFER || values.data_type().is_primitive() {
             charge.grow(more)?;
         }
-        let (dictionary, _) = self.dictionary.get_or_init(|| (values, charge));
-        Ok(Some(dictionary))
+        Ok((values, charge))
     }
 
     /// The dictionary as scaled integers, made once; `None` for a column without a dictionary, or
@@ -451,7 +478,7 @@ impl Column {
         let Some(dictionary) = self.dictionary()? else { return Ok(None) };
         if self.scaled_dictionary.get().is_none() {
             let charge = self.charge(dictionary.len() * size_of::<i64>())?;
-            let _ = self.scaled_dictionary.set((ScaledDictionary::new(dictionary), charge));
+            let _ = self.scaled_dictionary.set((ScaledDictionary::new(&dictionary), charge));
         }
         Ok(self.scaled_dictionary.get().and_then(|(dictionary, _)| dictionary.as_ref()))
     }

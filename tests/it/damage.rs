@@ -127,7 +127,7 @@ fn decoders_stand_any_bytes() {
                 let mut block = bytes[place.range()].to_vec();
                 for change in changes(place.head_len as usize, block.len()) {
                     change.iter().for_each(|&(at, mask)| block[at] ^= mask);
-                    decode(&block, &place, rows, &record.data_type, dictionary);
+                    decode(&block, &place, rows, &record.data_type, dictionary.as_ref());
                     change.iter().rev().for_each(|&(at, mask)| block[at] ^= mask);
                 }
             }

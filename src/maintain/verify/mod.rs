@@ -96,21 +96,11 @@ fn ledger(snapshot: &Snapshot) -> Vec<Error> {
     for file in &root.ledger.files {
         match commit::read_ledger(snapshot.disk(), snapshot.dir(), file) {
             Ok(sources) => check(&sources, &snapshot.dir().ledger(&file.id), true),
-            Err(error) => unreadable.push(missing_is_damage(error)),
+            Err(error) => unreadable.push(error),
         }
     }
     wrong.extend(unreadable);
     wrong
-}
-
-/// A file that is missing although the manifest names it is damage, not a wrong request.
-fn missing_is_damage(error: Error) -> Error {
-    match error {
-        Error::Io { path, source } if source.kind() == std::io::ErrorKind::NotFound => {
-            Error::corrupt(0, "it is missing, but the manifest names it").in_file(path, 0)
-        }
-        other => other,
-    }
 }
 
 fn chunks(snapshot: &Snapshot, options: &VerifyOptions, report: &mut VerifyReport) {
@@ -121,18 +111,12 @@ fn chunks(snapshot: &Snapshot, options: &VerifyOptions, report: &mut VerifyRepor
             return;
         }
         let path = snapshot.dir().chunk(&reference.id);
-        if !seen.chunks.insert(reference.id) {
-            let error = Error::corrupt(0, "the root lists this chunk twice").in_file(&path, 0);
-            report.problems.push(Damage::of_table(error));
-            first += u64::from(reference.segments);
-            continue;
-        }
         report.chunks += 1;
         report.bytes += reference.length;
         let checked = match snapshot.chunk(at) {
             Ok(Some(chunk)) => check_chunk(snapshot, &chunk, reference),
             Ok(None) => Ok(()),
-            Err(error) => Err(missing_is_damage(error)),
+            Err(error) => Err(error),
         };
         if let Err(error) = checked {
             report.problems.push(Damage::of_table(error.in_file(&path, 0)));
@@ -159,12 +143,8 @@ fn check_chunk(snapshot: &Snapshot, chunk: &Chunk, reference: &ChunkRef) -> Resu
     Ok(())
 }
 
-/// What was seen before: listed twice, its rows would count twice.
-#[derive(Default)]
-struct Seen {
-    chunks: HashSet<[u8; 16]>,
-    segments: HashSet<([u8; 16], u64)>,
-}
+/// The segments that were seen before, by file and offset: listed twice, rows would count twice.
+type Seen = HashSet<([u8; 16], u64)>;
 
 /// Checks the segments of a chunk, which are numbered from `first`, in parallel.
 fn segments_of(
@@ -184,7 +164,7 @@ fn segments_of(
         report.segments += 1;
         report.rows += entry.rows;
         report.bytes += entry.length;
-        if !seen.segments.insert((entry.file, entry.offset)) {
+        if !seen.insert((entry.file, entry.offset)) {
             let error = Error::corrupt(0, "a segment is listed twice").in_file(&path, 0);
             report.problems.push(Damage { segment: Some(number), ..Damage::of_table(error) });
         }

@@ -201,7 +201,7 @@ impl<'f> Filter<'f> {
         if dictionary.len() as u64 > most {
             return Ok(OnCodes::No);
         }
-        let Ok(values) = arrow_cast::cast(dictionary, &column.data_type.to_arrow()) else {
+        let Ok(values) = arrow_cast::cast(&dictionary, &column.data_type.to_arrow()) else {
             return Ok(OnCodes::No);
         };
         // An error may be due to a value that no row has, or none of those that the other

@@ -130,7 +130,7 @@ pub(super) fn codes(
             )
         }
         Scalar::Int(value) if is_words(dictionary.data_type()) => {
-            let words = to_words(dictionary)?;
+            let words = to_words(&dictionary)?;
             let words = words.get(1..)?;
             let value = i64::try_from(*value).ok()?;
             (words.partition_point(|v| *v < value), words.partition_point(|v| *v <= value))

@@ -82,7 +82,7 @@ impl CodedKeyColumn {
             maps.push(match dictionary {
                 None => None,
                 Some(dictionary) => {
-                    let Some(words) = to_words(dictionary) else { return Ok(None) };
+                    let Some(words) = to_words(&dictionary) else { return Ok(None) };
                     let bias = range.start.wrapping_sub(i64::from(nulls));
                     let code = |w: &i64| u32::try_from(w.wrapping_sub(bias)).unwrap_or(u32::MAX);
                     // Entry 0 is null.
@@ -137,7 +137,7 @@ impl CodedKeyColumn {
                 continue;
             }
             let Some(values) = column.dictionary()? else { return Ok(None) };
-            let values = arrow_cast::cast(values, &data_type)
+            let values = arrow_cast::cast(&values, &data_type)
                 .map_err(|e| Error::corrupt(0, e.to_string()))?;
             loses_sign |= has_negative_zero(&values);
             let map: Arc<[u32]> = union.intern(&values)?.into();

@@ -206,7 +206,7 @@ fn of_dictionary(key: &Expression, at: usize, bias: i64, block: &OpenBlock<'_>) 
     if dictionary.len() as u64 > block.segment.segment.rows() / 2 {
         return None;
     }
-    let values = arrow_cast::cast(dictionary, &block.table_type(at)?).ok()?;
+    let values = arrow_cast::cast(&dictionary, &block.table_type(at)?).ok()?;
     let mut words = evaluate(key, values, bias).ok()?;
     // Null is code 0 on both sides.
     *words.first_mut()? = bias;
