@@ -2,8 +2,8 @@
 //!
 //! Arrow's and Parquet's libraries trust some of what they read: damaged bytes make them index
 //! beyond an array, add up to more than a number holds, or allocate what a length claims. Ingest
-//! and SQL call them here and nowhere else. [`guarded`] turns a panic into an error, without a text on
-//! stderr. What would end the process instead, the allocation of a length that nothing backs, is
+//! and SQL call them here and nowhere else. [`guarded`] turns a panic into an error, without a text
+//! on stderr. What would end the process instead, the allocation of a length that nothing backs, is
 //! ruled out before: `thrift` and `parquet_checks` compare the claims of a Parquet file, and
 //! `arrow` those of a message, with the file and with [`most_bytes`].
 //!
