@@ -45,7 +45,7 @@ fn store() -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let db = dir.path().join("db");
     let create = "CREATE TABLE t AS SELECT value * value % 1000003 AS n, \
-                  'text ' || value * 7919 % 99991 AS s FROM generate_series(1, 200000)";
+                  'text ' || (value * 7919 % 99991) AS s FROM generate_series(1, 200000)";
     run(&open(&db, Io::Mmap), create).unwrap();
     (dir, db)
 }

@@ -277,7 +277,8 @@ fn a_flipped_byte_is_found_by_verify() {
         assert!(stderr.contains(name) && stderr.contains("corrupt at byte "), "{stderr}");
     }
     let (code, _, stderr) = shell.run("verify db --error-format json");
-    let first: serde_json::Value = serde_json::from_str(stderr.lines().next().unwrap()).unwrap();
+    let json = stderr.lines().find(|line| line.starts_with('{'));
+    let first: serde_json::Value = serde_json::from_str(json.unwrap()).unwrap();
     assert_eq!((code, first["code"].as_str()), (3, Some("corrupt")));
     assert!(
         first["offset"].is_u64() && first["file"].as_str().unwrap().ends_with(".sty"),

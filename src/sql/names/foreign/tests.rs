@@ -20,7 +20,9 @@ fn session(folder: &std::path::Path) -> Session {
         create: true,
         ..SessionOptions::default()
     };
-    Session::open(&Store::open(folder.join("db")), &options).unwrap()
+    let session = Session::open(&Store::open(folder.join("db")), &options).unwrap();
+    rows(&session, "CREATE TABLE made AS SELECT 1 AS a").unwrap();
+    session
 }
 
 fn rows(session: &Session, sql: &str) -> Result<usize> {
