@@ -64,7 +64,8 @@ impl<'a> FilteredBlock<'a> {
     ) -> Result<Option<Slice<'b, 'a>>> {
         let mut slice = Slice::new(&self.block, rows);
         if !self.tests.is_empty() {
-            self.tests.apply(&mut slice, mask, tally)?;
+            let tested = self.tests.apply(&mut slice, mask, tally);
+            tested.map_err(|error| self.block.in_file(error))?;
         }
         if slice.len() == 0 {
             return Ok(None);
@@ -121,7 +122,7 @@ pub(crate) fn each_slice<W: Worker>(
                 let range = start..rows.min(start + SLICE_ROWS);
                 let Some(mut slice) = filtered.slice(range, &mut mask, tally)? else { continue };
                 tally.counters.output.rows_in += slice.len() as u64;
-                worker.take(&mut slice)?;
+                worker.take(&mut slice).map_err(|error| filtered.block.in_file(error))?;
                 tally.counters.output.time += tally.clock.lap();
             }
             // What it took is worth nothing if the file was cut.

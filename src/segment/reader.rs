@@ -182,6 +182,11 @@ impl Segment {
         self.bytes.mapped.check_length().map_err(|error| error.in_file(&self.bytes.path, 0))
     }
 
+    /// Adds the file to an error that names none.
+    pub(crate) fn in_file(&self, error: Error) -> Error {
+        self.bytes.locate(error, 0)
+    }
+
     /// What decoding is charged to.
     pub(crate) fn budget(&self) -> &Budget {
         &self.bytes.budget

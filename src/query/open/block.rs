@@ -43,6 +43,11 @@ impl<'a> OpenBlock<'a> {
         OpenBlock { at, segment, rows, table, columns, decoded: Cell::default() }
     }
 
+    /// Adds the file to an error of who works on encoded values, if it names none.
+    pub(crate) fn in_file(&self, error: Error) -> Error {
+        self.segment.segment.in_file(error)
+    }
+
     /// How many columns the fragment has.
     pub(crate) fn columns(&self) -> usize {
         self.table.len()
