@@ -158,8 +158,8 @@ impl Mapped {
         })
     }
 
-    /// Refuses a mapping of which a page was gone when it was touched: what has been read of it may
-    /// be zeros. To be called after mapped bytes were used, and before their result is.
+    /// Fails if a page of the mapping no longer had a file behind it when it was read: the bytes may
+    /// have been zeros. Call it after reading mapped bytes and before using what was computed.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             Mapped::Real(mapping) => mapping.watch.check(),
@@ -367,9 +367,9 @@ fn put_zeros(address: usize) -> bool {
     let page = PAGE.load(Ordering::Relaxed).max(1);
     let from = address / page * page;
     watch.damaged.fetch_min(from.saturating_sub(range.start), Ordering::SeqCst);
-    // SAFETY: the addresses from the page to the end are part of a mapping of ours, which nobody
-    // unmaps: the thread that touched it still has a reference to it. It stays readable, and the
-    // bytes that change are bytes of which nobody expects that they stay the same.
+    // SAFETY: the addresses from the page to the end belong to a mapping of ours. It cannot be
+    // unmapped now, because the thread that faulted still holds a reference to it. It stays
+    // readable. Its bytes may change, as those of any mapped file may when the file changes.
     let zeros = unsafe {
         libc::mmap(
             from as *mut c_void,

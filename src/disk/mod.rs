@@ -52,14 +52,14 @@ pub(crate) trait Disk: Debug + Send + Sync {
     /// Maps the whole file for reading, or has it read range by range.
     fn map(&self, path: &Path, io: Io) -> Result<Mapped>;
     /// The entries of a directory, sorted by name. Names that are not UTF-8 are not ours and are
-    /// omitted. What a symbolic link leads to may be out of reach: it is taken for a directory, so
-    /// that whoever looks into it is told why.
+    /// omitted. A symbolic link whose target cannot be reached counts as a directory, so that the
+    /// attempt to list it returns the error.
     fn list(&self, dir: &Path) -> Result<Vec<Entry>>;
     /// Length of a file in bytes.
     fn len(&self, path: &Path) -> Result<u64>;
     /// Whether a file or directory exists; an error if the system does not tell.
     fn exists(&self, path: &Path) -> Result<bool>;
-    /// Atomically renames a file within its directory, replacing any file of the new name.
+    /// Atomically renames a file within its file system, replacing any file of the new name.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> Result<()>;

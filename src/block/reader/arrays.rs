@@ -37,8 +37,8 @@ pub(super) fn fixed(
     Ok(make_array(data.or_corrupt()?))
 }
 
-/// Buffers of so many bytes keep their charge for as long as somebody holds them. Smaller ones
-/// are bounded by the rows of a slice, and counted by who keeps them.
+/// The size in bytes from which a decoded buffer keeps its charge until it is dropped. Smaller
+/// buffers are bounded by the rows of a slice, and the operator that keeps them counts them.
 pub(crate) const CHARGED_BUFFER: usize = 4 << 20;
 
 /// Decoded bytes with their charge.

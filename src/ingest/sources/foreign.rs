@@ -1,14 +1,13 @@
 //! The guard around readers of formats that are not ours: Parquet and Arrow IPC.
 //!
-//! Arrow's and Parquet's libraries trust some of what they read: damaged bytes make them index
-//! beyond an array, add up to more than a number holds, or allocate what a length claims. Ingest
-//! and SQL call them here and nowhere else. [`guarded`] turns a panic into an error, without a text
-//! on stderr. What would end the process instead, the allocation of a length that nothing backs, is
-//! ruled out before: `thrift` and `parquet_checks` compare the claims of a Parquet file, and
-//! `arrow` those of a message, with the file and with [`most_bytes`].
+//! The libraries for Arrow and Parquet trust part of their input: damaged bytes make them index
+//! outside an array, overflow a sum, or allocate whatever a length field says. Ingest and SQL call
+//! them only through this module. [`guarded`] turns a panic into an error and prints nothing on
+//! stderr. An allocation that is too large would end the process, so lengths are checked first:
+//! `thrift` and `parquet_checks` compare those of a Parquet file, and `arrow` those of a message,
+//! with the size of the file and with [`most_bytes`].
 //!
-//! The readers' values live on after a panic only to be dropped: whoever is told of a panic stops
-//! reading that input.
+//! After a panic a reader is only dropped: the caller reads no more of that input.
 
 use std::any::Any;
 use std::cell::Cell;

@@ -1,6 +1,6 @@
 //! Tables that lost `CURRENT`, roots, chunks and segments.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::Int64Array;
@@ -45,6 +45,12 @@ fn append(table: &Table, number: i64, keep: u64) {
     let at = writer.count();
     let edits = vec![StoreEdit { at, remove: 0, insert: vec![new] }];
     writer.commit_changes(Changes { edits, keep, ..writer.changes() }).unwrap();
+}
+
+/// The path of each segment's file.
+fn segment_paths(table: &Table) -> Vec<PathBuf> {
+    let snapshot = table.snapshot().unwrap();
+    snapshot.segments().unwrap().iter().map(|entry| snapshot.path(entry)).collect()
 }
 
 #[expect(clippy::disallowed_methods, reason = "damages a file, and need not be durable")]
@@ -100,9 +106,7 @@ fn a_lost_or_damaged_current_is_written_again() {
 fn a_damaged_root_falls_back_and_nothing_is_deleted() {
     let dir = tempfile::tempdir().unwrap();
     let table = three(dir.path(), 3_600_000);
-    let snapshot = table.snapshot().unwrap();
-    let last = snapshot.path(&snapshot.segments().unwrap()[2]);
-    drop(snapshot);
+    let last = segment_paths(&table).remove(2);
     flip(&table.dir().root(3), 60);
     let report = fix(dir.path(), false);
     assert_eq!((report.base, report.generation, report.rows), (2, Some(4), 200));
@@ -118,9 +122,7 @@ fn a_damaged_root_falls_back_and_nothing_is_deleted() {
 fn damaged_segments_are_moved_and_named() {
     let dir = tempfile::tempdir().unwrap();
     let table = three(dir.path(), 0);
-    let snapshot = table.snapshot().unwrap();
-    let path = snapshot.path(&snapshot.segments().unwrap()[1]);
-    drop(snapshot);
+    let path = segment_paths(&table).remove(1);
     flip(&path, 17);
     let plan = fix(dir.path(), true);
     assert_eq!((plan.lost.len(), plan.rows, path.exists()), (1, 200, true));
@@ -135,9 +137,7 @@ fn damaged_segments_are_moved_and_named() {
     table.writer(None).unwrap().free(0).unwrap();
     assert!(moved.exists() && sound_rows(dir.path()) == 300);
     // A file that is gone is damage, too, and there is nothing to move.
-    let snapshot = table.snapshot().unwrap();
-    RealDisk.remove(&snapshot.path(&snapshot.segments().unwrap()[0])).unwrap();
-    drop(snapshot);
+    RealDisk.remove(&segment_paths(&table)[0]).unwrap();
     let report = fix(dir.path(), false);
     assert!(report.lost[0].why.contains("it is missing") && report.moved.is_empty());
     assert_eq!(sound_rows(dir.path()), 200);
@@ -147,11 +147,8 @@ fn damaged_segments_are_moved_and_named() {
 fn a_lost_chunk_takes_its_rows_but_not_their_files() {
     let dir = tempfile::tempdir().unwrap();
     let table = three(dir.path(), 0);
-    let snapshot = table.snapshot().unwrap();
-    let chunk = snapshot.chunks()[0].clone();
-    let data: Vec<_> =
-        snapshot.segments().unwrap().iter().map(|entry| snapshot.path(entry)).collect();
-    drop(snapshot);
+    let chunk = table.snapshot().unwrap().chunks()[0].clone();
+    let data = segment_paths(&table);
     RealDisk.remove(&table.dir().chunk(&chunk.id)).unwrap();
     let report = fix(dir.path(), false);
     assert_eq!((report.lost[0].segment, report.lost[0].rows), (None, chunk.rows));

@@ -125,8 +125,19 @@ fn from_leaf(error: &DataFusionError) -> Error {
         D::Internal(_) | D::ExecutionJoin(_) => {
             Error::Unsupported(format!("the query engine failed on this statement: {}", message()))
         }
+        D::Plan(what) => Error::InvalidInput(condition_message(what).unwrap_or_else(message)),
         _ => Error::InvalidInput(message()),
     }
+}
+
+/// Advice for a condition that is not a boolean, as in `WHERE 1`.
+fn condition_message(what: &str) -> Option<String> {
+    let rest = what.strip_prefix("Cannot create filter with non-boolean predicate '")?;
+    let (condition, data_type) = rest.rsplit_once("' returning ")?;
+    Some(format!(
+        "a condition must be true or false, but {condition} has type {data_type}; \
+         compare it with a value, as in `x <> 0`"
+    ))
 }
 
 fn prefix(error: &DataFusionError) -> String {
