@@ -8,6 +8,8 @@
 //! list can have equal values. Here, members that are not constants become comparisons of their
 //! own, and lists of constants over one expression are united correctly.
 
+use std::collections::HashMap;
+
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
@@ -17,6 +19,7 @@ use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::rules::literal_sides::with_one_zero;
+use crate::sql::syntax::chains::joined;
 use crate::sql::walks::{any_expression, rewrite_down, rewrite_plan, rewrite_where};
 
 #[derive(Debug)]
@@ -100,9 +103,12 @@ fn unite_lists(op: Operator, parts: Vec<Expr>) -> Vec<Expr> {
     let subject_of =
         |part| list_subject(part).filter(|_| op == Operator::And || is_negated_list(part));
     let exprs: Vec<Option<&Expr>> = parts.iter().map(subject_of).collect();
-    let meets = |expr: &Expr| exprs.iter().flatten().filter(|known| **known == expr).count() > 1;
+    let mut counts: HashMap<&Expr, usize> = HashMap::new();
+    exprs.iter().flatten().for_each(|expr| *counts.entry(expr).or_default() += 1);
     let list = |(part, expr): (&Expr, &Option<&Expr>)| {
-        expr.filter(|expr| meets(expr)).and_then(|_| as_list(part)).filter(has_comparable_members)
+        expr.filter(|expr| counts.get(expr).is_some_and(|count| *count > 1))
+            .and_then(|_| as_list(part))
+            .filter(has_comparable_members)
     };
     let lists: Vec<Option<InList>> = parts.iter().zip(&exprs).map(list).collect();
     let mut all: Vec<ExprLists> = Vec::new();
@@ -246,8 +252,9 @@ fn flattened(chain: BinaryExpr) -> Vec<Expr> {
     parts
 }
 
+/// The parts as one condition, in order. Long chains are joined in pairs, as in `syntax::chains`.
 fn combined(op: Operator, parts: Vec<Expr>) -> Option<Expr> {
     let join =
         |left: Expr, right: Expr| Expr::BinaryExpr(BinaryExpr::new(left.into(), op, right.into()));
-    parts.into_iter().reduce(join)
+    joined(parts, &join)
 }

@@ -113,8 +113,11 @@ impl VisitorMut for Chains {
             self.longest = self.longest.max(count);
             if count > LONG {
                 let null = Expr::value(Value::Null);
-                let mut terms = terms(std::mem::replace(expr, null), &op).into_iter();
-                if let Some(joined) = joined(&mut terms, count, &op) {
+                let join = |left: Expr, right: Expr| {
+                    let (left, right) = (left.into(), right.into());
+                    Expr::BinaryOp { left, op: op.clone(), right }
+                };
+                if let Some(joined) = joined(terms(std::mem::replace(expr, null), &op), &join) {
                     *expr = joined;
                 }
             }
@@ -153,18 +156,26 @@ fn terms(mut expr: Expr, chained: &BinaryOperator) -> Vec<Expr> {
     }
 }
 
-/// The next `count` terms as a tree that is as flat as it can be.
-fn joined(
-    terms: &mut impl Iterator<Item = Expr>,
+/// The terms as one tree, in order: a short chain nests to the left, as the parser makes it, and a
+/// long one is as flat as it can be.
+pub(in crate::sql) fn joined<T>(terms: Vec<T>, join: &impl Fn(T, T) -> T) -> Option<T> {
+    let count = terms.len();
+    let mut terms = terms.into_iter();
+    if count <= LONG { terms.reduce(join) } else { in_pairs(&mut terms, count, join) }
+}
+
+/// The next `count` terms, joined in pairs.
+fn in_pairs<T>(
+    terms: &mut impl Iterator<Item = T>,
     count: usize,
-    op: &BinaryOperator,
-) -> Option<Expr> {
+    join: &impl Fn(T, T) -> T,
+) -> Option<T> {
     if count <= 1 {
         return terms.next();
     }
-    let left = Box::new(joined(terms, count / 2, op)?);
-    let right = Box::new(joined(terms, count - count / 2, op)?);
-    Some(Expr::BinaryOp { left, op: op.clone(), right })
+    let left = in_pairs(terms, count / 2, join)?;
+    let right = in_pairs(terms, count - count / 2, join)?;
+    Some(join(left, right))
 }
 
 struct Depth {

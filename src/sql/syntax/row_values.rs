@@ -141,7 +141,11 @@ fn in_list(values: &[Expr], list: &[Expr], negated: bool) -> Option<Expr> {
         Some(Expr::Nested(Box::new(compare(values, &BinaryOperator::Eq, &member)?)))
     };
     let each = list.iter().map(equal).collect::<Option<Vec<Expr>>>()?;
-    let any = each.into_iter().reduce(|any, next| binary(&any, &BinaryOperator::Or, &next))?;
+    let any = joined(each, &|left: Expr, right: Expr| Expr::BinaryOp {
+        left: left.into(),
+        op: BinaryOperator::Or,
+        right: right.into(),
+    })?;
     Some(if negated { not(any) } else { any })
 }
 
