@@ -6,8 +6,8 @@
 //! unpacked chunks, decoded texts, dictionaries, runs, patches, the columns of a slice, the entries
 //! of a manifest. What decodes to a fixed number of bytes a row is bounded by the rows of a slice.
 //!
-//! A budget has a limit of its own and, while a session is open over the store, takes its bytes
-//! from the session's pool, in steps, so that one limit holds for both. The first bytes are free
+//! A budget has a limit of its own and, once a session has been opened over the store, takes its
+//! bytes from the pool of the last one, in steps, so that one limit holds for both. The first bytes are free
 //! (see [`Budget::free`]): operators that spill may fill the pool, and the blocks that they read
 //! must still be decoded.
 
@@ -49,9 +49,11 @@ struct Shared {
     /// What the pool has given, and the free bytes: nobody asks it for less.
     covered: AtomicUsize,
     source: Mutex<Source>,
-    /// What can be let go, the oldest first.
-    kept: Mutex<VecDeque<Weak<dyn Reclaim>>>,
+    /// What can be let go and how many bytes each is, the oldest first.
+    kept: Mutex<VecDeque<Kept>>,
 }
+
+type Kept = (Weak<dyn Reclaim>, usize);
 
 #[derive(Debug, Default)]
 struct Source {
@@ -104,12 +106,21 @@ impl Budget {
         })
     }
 
-    /// Notes something that can be let go. More than a quarter of the limit is not kept so.
-    pub(crate) fn keep(&self, kept: Weak<dyn Reclaim>) {
+    /// Notes something of `bytes` bytes that can be let go. Of such things, those that are more
+    /// than a quarter of the limit together are let go, the oldest first and the newest never.
+    pub(crate) fn keep(&self, kept: Weak<dyn Reclaim>, bytes: usize) {
         let Some(shared) = &self.0 else { return };
-        shared.kept().push_back(kept);
+        let mut all = shared.kept();
+        all.retain(|(other, _)| other.strong_count() > 0);
+        all.push_back((kept, bytes));
+        let mut sum: usize = all.iter().map(|(_, bytes)| bytes).sum();
+        drop(all);
         let most = shared.limit.load(Ordering::Relaxed) / 4;
-        while shared.held.load(Ordering::Relaxed) > most && shared.reclaim_but(1) {}
+        while sum > most
+            && let Some(freed) = shared.reclaim_but(1)
+        {
+            sum = sum.saturating_sub(freed);
+        }
     }
 
     /// Charges bytes that are about to be allocated, until the charge is dropped.
@@ -125,53 +136,56 @@ impl Shared {
         self.source.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn kept(&self) -> MutexGuard<'_, VecDeque<Weak<dyn Reclaim>>> {
+    fn kept(&self) -> MutexGuard<'_, VecDeque<Kept>> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets the oldest thing go that can be, but for the last `others`; false if there is none.
-    fn reclaim_but(&self, others: usize) -> bool {
+    /// Lets the oldest thing go that can be, but for the last `others`, and returns its bytes;
+    /// `None` if there is none.
+    fn reclaim_but(&self, others: usize) -> Option<usize> {
         let mut kept = self.kept();
         if kept.len() <= others {
-            return false;
+            return None;
         }
-        let oldest = kept.pop_front();
+        let (oldest, bytes) = kept.pop_front()?;
         drop(kept);
-        if let Some(oldest) = oldest.and_then(|oldest| oldest.upgrade()) {
+        if let Some(oldest) = oldest.upgrade() {
             oldest.reclaim();
         }
-        true
+        Some(bytes)
     }
 
     /// Charges bytes, for which things are let go if that helps.
     fn grow(&self, bytes: usize) -> Result<()> {
         loop {
             match self.try_grow(bytes) {
-                Err(_) if self.reclaim_but(0) => {}
+                Err(_) if self.reclaim_but(0).is_some() => {}
                 granted => return granted,
             }
         }
     }
 
     fn try_grow(&self, bytes: usize) -> Result<()> {
-        let before = self.held.fetch_add(bytes, Ordering::Relaxed);
-        let held = before.saturating_add(bytes);
-        let granted = self.check(bytes, held);
-        if granted.is_err() {
+        let limit = self.limit.load(Ordering::Relaxed);
+        // What is refused must not be counted for a moment, or smaller charges would be refused.
+        let within =
+            |held: usize| held.checked_add(bytes).filter(|held| *held <= limit.max(FREE.0));
+        let before = self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, within);
+        let before = before.map_err(|held| {
+            Error::LimitExceeded(format!(
+                "stored data unfolds to {bytes} more bytes than the {held} that are decoded \
+                 already, and the memory limit is {limit} bytes"
+            ))
+        })?;
+        let covered = self.cover(before + bytes);
+        if covered.is_err() {
             self.held.fetch_sub(bytes, Ordering::Relaxed);
         }
-        granted
+        covered
     }
 
-    fn check(&self, bytes: usize, held: usize) -> Result<()> {
-        let limit = self.limit.load(Ordering::Relaxed);
-        if held > limit.max(FREE.0) {
-            return Err(Error::LimitExceeded(format!(
-                "stored data unfolds to {bytes} more bytes than the {} that are decoded already, \
-                 and the memory limit is {limit} bytes",
-                held - bytes
-            )));
-        }
+    /// Takes what is missing from the pool.
+    fn cover(&self, held: usize) -> Result<()> {
         if held <= self.covered.load(Ordering::Relaxed) {
             return Ok(());
         }
@@ -295,7 +309,7 @@ mod tests {
         let cached = |bytes: usize| {
             let cache = Arc::new(Cache(Mutex::new(Some(budget.charge(bytes).unwrap()))));
             let weak: Weak<dyn Reclaim> = Arc::downgrade(&cache) as _;
-            budget.keep(weak);
+            budget.keep(weak, bytes);
             cache
         };
         let is_there = |cache: &Cache| cache.0.lock().unwrap().is_some();
@@ -307,8 +321,16 @@ mod tests {
         );
         let large = cached(60 << 20);
         assert!(is_there(&large) && !is_there(&all[4]));
+        // What is held otherwise does not count.
+        let charge = budget.charge(30 << 20).unwrap();
+        let (small, other) = (cached(1 << 20), cached(1 << 20));
+        assert!(!is_there(&large) && is_there(&small) && is_there(&other));
+        drop(charge);
         // Others' needs come before.
-        let charge = budget.charge(90 << 20).unwrap();
+        let charge = budget.charge(99 << 20).unwrap();
+        assert!(!is_there(&small) || !is_there(&other));
+        drop(charge);
+        let charge = budget.charge(100 << 20).unwrap();
         assert!(!is_there(&large));
         assert!(budget.charge(20 << 20).is_err());
         drop(charge);

@@ -68,8 +68,9 @@
 //! Data files are mapped. With the first mapping, the library installs a handler of SIGBUS for the
 //! process: a file that another program cuts, or whose disk fails, while it is mapped becomes
 //! `Error::Corrupt` instead of the end of the process. Signals for other addresses go to the
-//! handler that was there before. [`Store::with_io`] with [`Io::Read`] maps nothing and installs
-//! nothing. What is decoded of stored data counts against a limit before it is allocated: that of
+//! handler that was there before. Queries of a store opened [`Store::with_io`] and [`Io::Read`] map
+//! nothing and install nothing; what rewrites segments (`compact`, DELETE, UPDATE, sorted ingest)
+//! maps them. What is decoded of stored data counts against a limit before it is allocated: that of
 //! [`Store::with_memory_limit`], or the session's.
 //!
 //! # The bytes

@@ -2,8 +2,8 @@
 //!
 //! A query that is asked to stop does so between two blocks, and then its command reports why. Not
 //! all of it asks often enough: planning, an operator in the middle of a batch, a machine that
-//! thrashes. So the watch waits a moment, and then ends the process itself. Nothing is lost by
-//! that: tables are as after a crash, which is as they were or as they are committed, and unnamed
+//! thrashes. So the watch waits a moment, and then ends the process itself, but not while a commit
+//! runs. Nothing is lost by that: tables are as they were before the statement, and unnamed
 //! temporary files go with the process.
 
 use std::path::PathBuf;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use stylobate::internal::store::is_committing;
 use stylobate::{Error, Session};
 
 use crate::context::Context;
@@ -60,6 +61,11 @@ impl QueryWatch {
             }
             canceller.cancel();
             std::thread::sleep(GRACE);
+            // A statement whose commit has begun ends by itself, so that its exit code tells
+            // whether its rows are in force.
+            while is_committing() {
+                std::thread::sleep(GRACE);
+            }
             if let Err(failure) = reasons.check()
                 && begin_end()
             {

@@ -21,14 +21,15 @@
 //! handlers are. A signal for any other address goes to the handler that was installed before, or
 //! has the default effect. A program that installs its own after the first query and does not call
 //! the previous one ends with SIGBUS when a file is cut, as without us. A program that wants no
-//! handler opens its stores with [`Io::Read`], which maps nothing.
+//! handler opens its stores with [`Io::Read`] and only queries them: what rewrites segments maps
+//! them.
 //!
 //! **Reading instead of mapping** ([`Io::Read`], and by itself where the file system has no
 //! mappings): each range is read with `pread` when it is first asked for, and kept until the file
-//! is let go; its bytes count against the memory limit.
+//! is let go, which the cache does when half of the memory limit is taken; its bytes count against
+//! the limit.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::fs::File;
@@ -36,7 +37,7 @@ use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, Once, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use arrow_buffer::{Buffer, MutableBuffer};
 use memmap2::Mmap;
@@ -215,27 +216,40 @@ impl fmt::Debug for Mapped {
 impl Parts {
     fn bytes(&self, range: Range<usize>, budget: &Budget) -> Result<&[u8]> {
         let key = (range.start, range.end);
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = || -> Result<(Buffer, Charge)> {
-            let charge = budget.charge(range.len())?;
-            let opened;
-            let file = match &self.file {
-                Some(file) => file,
-                None => {
-                    opened = File::open(&self.path).with_path(&self.path)?;
-                    &opened
-                }
-            };
-            Ok((read_range(&self.path, file, range.start, range.len())?, charge))
-        };
-        let (bytes, _) = match known.entry(key) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => unknown.insert(read()?),
+        let known = self.known().get(&key).map(as_slice);
+        let bytes = match known {
+            Some(known) => known,
+            // Not under the lock: threads read different ranges at the same time.
+            None => {
+                let read = self.read(range, budget)?;
+                as_slice(self.known().entry(key).or_insert(read))
+            }
         };
         // SAFETY: the bytes are on the heap and do not move with their entry; entries are never
         // changed or removed before `self` is dropped, whose lifetime the slice has.
-        Ok(unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) })
+        Ok(unsafe { &*bytes })
     }
+
+    fn known(&self) -> MutexGuard<'_, HashMap<(usize, usize), (Buffer, Charge)>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn read(&self, range: Range<usize>, budget: &Budget) -> Result<(Buffer, Charge)> {
+        let charge = budget.charge(range.len())?;
+        let opened;
+        let file = match &self.file {
+            Some(file) => file,
+            None => {
+                opened = File::open(&self.path).with_path(&self.path)?;
+                &opened
+            }
+        };
+        Ok((read_range(&self.path, file, range.start, range.len())?, charge))
+    }
+}
+
+fn as_slice((bytes, _): &(Buffer, Charge)) -> *const [u8] {
+    bytes.as_slice()
 }
 
 /// Reads bytes of a file into memory aligned to at least 64 bytes.
@@ -292,6 +306,8 @@ impl Watch {
         let watch = unused.0.pop()?;
         let start = map.as_ptr() as usize;
         watch.damaged.store(INTACT, Ordering::Relaxed);
+        // Who sees this end finds that the mapping before it is gone.
+        fence(Ordering::Release);
         watch.end.store(start + map.len(), Ordering::Relaxed);
         watch.start.store(start, Ordering::Release);
         Some(watch)
@@ -318,7 +334,10 @@ impl Watch {
         chunks.flat_map(|chunk| chunk.iter()).find_map(|watch| {
             let start = watch.start.load(Ordering::Acquire);
             let range = start..watch.end.load(Ordering::Relaxed);
-            (start > 0 && range.contains(&address)).then_some((watch, range))
+            // If the watch was given to another mapping in between, its end is of that one.
+            fence(Ordering::Acquire);
+            let same = watch.start.load(Ordering::Relaxed) == start;
+            (start > 0 && same && range.contains(&address)).then_some((watch, range))
         })
     }
 }
@@ -357,7 +376,7 @@ extern "C" fn on_bus_error(signal: c_int, info: *mut libc::siginfo_t, context: *
     // and then there is an address.
     let fault = unsafe { ((*info).si_code > 0).then(|| (*info).si_addr() as usize) };
     if !fault.is_some_and(put_zeros) {
-        forward(signal, info, context);
+        forward(signal, info, context, fault.is_some());
     }
 }
 
@@ -383,16 +402,21 @@ fn put_zeros(address: usize) -> bool {
     zeros != libc::MAP_FAILED
 }
 
-/// Does what SIGBUS did before.
-fn forward(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
+/// Does what SIGBUS did before, for a fault or for a signal that was sent.
+fn forward(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void, fault: bool) {
     let before = PREVIOUS.get().map(|action| (action.sa_sigaction, action.sa_flags));
     // SAFETY: a handler that was installed before has the form that its flags say, and gets what
     // the system passed to us. Without one, the default takes effect when the instruction that
-    // faulted is run again.
+    // faulted is run again, or when this handler returns and the signal is raised again. `signal`
+    // and `raise` are safe in a signal handler.
     unsafe {
         match before {
+            Some((libc::SIG_IGN, _)) if !fault => {}
             None | Some((libc::SIG_DFL | libc::SIG_IGN, _)) => {
                 libc::signal(signal, libc::SIG_DFL);
+                if !fault {
+                    libc::raise(signal);
+                }
             }
             Some((handler, flags)) if flags & libc::SA_SIGINFO != 0 => {
                 let call: extern "C" fn(c_int, *mut libc::siginfo_t, *mut c_void) =
@@ -415,6 +439,8 @@ fn forward(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void) {
 pub(crate) struct MappingCache {
     maps: Lru<PathBuf, Mapped>,
     reads: AtomicBool,
+    /// Whether files have been read into memory, part by part, since the cache was last cleared.
+    holds_parts: AtomicBool,
 }
 
 impl MappingCache {
@@ -423,7 +449,11 @@ impl MappingCache {
 
     /// A cache of at most `limit` mappings (at least one).
     pub(crate) fn new(limit: usize) -> Self {
-        MappingCache { maps: Lru::new(limit), reads: AtomicBool::new(false) }
+        MappingCache {
+            maps: Lru::new(limit),
+            reads: AtomicBool::new(false),
+            holds_parts: AtomicBool::new(false),
+        }
     }
 
     /// From now on, files are read in another way.
@@ -436,7 +466,20 @@ impl MappingCache {
     /// need.
     pub(crate) fn get(&self, disk: &dyn Disk, path: &Path) -> Result<Arc<Mapped>> {
         let io = if self.reads.load(Ordering::Relaxed) { Io::Read } else { Io::Mmap };
-        self.maps.get_or_open(path, || disk.map(path, io).inspect(Mapped::disable_read_ahead))
+        self.maps.get_or_open(path, || {
+            let mapped = disk.map(path, io)?;
+            mapped.disable_read_ahead();
+            self.holds_parts.fetch_or(matches!(mapped, Mapped::Read(_)), Ordering::Relaxed);
+            Ok(mapped)
+        })
+    }
+
+    /// Drops what was read of files into memory, except what is in use. Mappings stay if no file
+    /// was read so.
+    pub(crate) fn release_memory(&self) {
+        if self.holds_parts.swap(false, Ordering::Relaxed) {
+            self.maps.clear();
+        }
     }
 
     /// The number of cached mappings.

@@ -385,7 +385,8 @@ fn segment_bytes(columns: usize) -> u64 {
 
 pub(crate) fn open(disk: &dyn Disk, dir: &TableDir, reference: &ChunkRef) -> Result<Chunk> {
     let path = dir.chunk(&reference.id);
-    let bytes = disk.map(&path, Io::Mmap).map_err(|error| missing_is_damage(error, &path))?;
+    // All of it is read anyway, once, for its checksums.
+    let bytes = disk.map(&path, Io::Read).map_err(|error| missing_is_damage(error, &path))?;
     Chunk::open(Arc::new(bytes), reference).map_err(|error| error.in_file(path, 0))
 }
 

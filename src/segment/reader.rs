@@ -454,7 +454,7 @@ impl Column {
         *kept = Some((Arc::clone(&values), charge));
         drop(kept);
         let weak: Weak<KeptDictionary> = Arc::downgrade(&self.dictionary);
-        self.bytes.budget.keep(weak);
+        self.bytes.budget.keep(weak, values.get_buffer_memory_size());
         Ok(Some(values))
     }
 

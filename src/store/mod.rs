@@ -19,7 +19,7 @@ pub use crate::manifest::{ColumnStats, SegmentEntry, TableOptions};
 pub use snapshot::Snapshot;
 pub use store::{Store, check_name};
 pub use table::Table;
-pub use writer::{Changes, Commit, DataFile, DataFiles, NewSegment, TableWriter};
+pub use writer::{Changes, Commit, DataFile, DataFiles, NewSegment, TableWriter, is_committing};
 
 use crate::budget::Budget;
 use crate::disk::{Lru, MappingCache, memory};

@@ -330,10 +330,12 @@ impl Snapshot {
     #[doc(hidden)]
     pub fn open_segment(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
         let key = (entry.file, entry.offset, entry.uuid);
-        let Caches { budget, segments, .. } = &*self.inner.caches;
+        let Caches { budget, segments, mappings, .. } = &*self.inner.caches;
         if budget.is_tight() {
-            // Dictionaries that only the cache holds are decoded again when they are needed.
+            // Dictionaries that only the cache holds are decoded again when they are needed, and
+            // parts of files that only it holds are read again.
             segments.clear();
+            mappings.release_memory();
         }
         let open = || open_segment(entry, self.map(entry)?, self.path(entry), budget.clone());
         segments.get_or_open(&key, open)

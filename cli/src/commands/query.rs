@@ -181,7 +181,6 @@ impl Runner<'_> {
         let mut printer = Printer::new(self.format, &stream.schema(), &self.options, output)?;
         let mut rows = 0;
         for batch in &mut stream {
-            self.watch.check()?;
             let batch = batch.map_err(|error| self.watch.failure(error))?;
             rows += batch.num_rows() as u64;
             if printer.write(&batch)?.is_break() {

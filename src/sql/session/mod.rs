@@ -241,7 +241,7 @@ impl Session {
             .workers
             .run(&self.canceller, planner.plan(&statement.parsed.statement, parameters))??
         {
-            Planned::Answer(plan) => self.start(plan, timed, started),
+            Planned::Answer(plan) => self.start(plan, &self.canceller, timed, started),
             Planned::Write(_) | Planned::Modify(_) if self.read_only => {
                 Err(Error::InvalidInput("this session is read-only: no statement writes".into()))
             }
@@ -250,17 +250,18 @@ impl Session {
         }
     }
 
-    /// Starts a plan. Planning began at `begun`.
+    /// Starts a plan. Planning began at `started`.
     fn start(
         &self,
         plan: Arc<dyn ExecutionPlan>,
+        canceller: &Canceller,
         timed: bool,
         started: Instant,
     ) -> Result<BatchStream> {
         let context = self.task_context(timed || plan.is::<AnalyzeExec>());
         let starting = async { execute_stream(Arc::clone(&plan), context) };
-        let stream = self.workers.run(&self.canceller, starting)??;
-        let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
+        let stream = self.workers.run(canceller, starting)??;
+        let (workers, canceller) = (Arc::clone(&self.workers), canceller.clone());
         Ok(BatchStream::new(stream, plan, workers, canceller, started.elapsed()))
     }
 
@@ -294,9 +295,11 @@ impl Session {
             memory_limit: limit,
             ..LoadOptions::default()
         };
-        let answer = write.run(store, &options, |plan| self.start(plan, timed, started))?;
+        let rows = |plan| self.start(plan, &self.canceller, timed, started);
+        let answer = write.run(store, &options, rows)?;
         drop(reservation);
-        self.start(answer, timed, started)
+        // What has been committed is told even if the session is cancelled now.
+        self.start(answer, &Canceller::default(), timed, started)
     }
 
     fn modify(&self, modify: Modify, timed: bool, started: Instant) -> Result<BatchStream> {
@@ -308,7 +311,7 @@ impl Session {
         self.tables.release(&modify.table);
         let options =
             ModifyOptions { threads: self.threads, memory_limit, cancelled: cancelled.flag() };
-        self.start(modify.run(store, &options)?, timed, started)
+        self.start(modify.run(store, &options)?, &Canceller::default(), timed, started)
     }
 
     /// Parses a text and runs its statements in order, each to its end before the next; stops at

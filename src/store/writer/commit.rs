@@ -1,6 +1,7 @@
 //! Commits: checks changes, makes data files durable, and puts the changes in force.
 
 use std::collections::HashSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{Changes, Commit, CommitState, NewSegment, TableWriter, unix_millis};
 use crate::error::{Error, Result};
@@ -8,6 +9,30 @@ use crate::manifest::commit::{self, Change, Edit};
 use crate::manifest::recover::Scope;
 use crate::manifest::{ColumnStats, History, Id, Root, SegmentEntry, WriteVolume};
 use crate::model::{Column, ColumnId, Schema};
+
+/// How many commits of this process have begun and not ended.
+static RUNNING: AtomicUsize = AtomicUsize::new(0);
+
+/// Whether a commit of this process has begun and not ended. A process that ends itself then leaves
+/// behind what is in force, but nobody is told which of both that is.
+pub fn is_committing() -> bool {
+    RUNNING.load(Ordering::Acquire) > 0
+}
+
+struct RunningCommit;
+
+impl RunningCommit {
+    fn begin() -> Self {
+        RUNNING.fetch_add(1, Ordering::AcqRel);
+        RunningCommit
+    }
+}
+
+impl Drop for RunningCommit {
+    fn drop(&mut self) {
+        RUNNING.fetch_sub(1, Ordering::AcqRel);
+    }
+}
 
 impl TableWriter {
     /// Adds segments and puts `schema` in force, all or nothing; see
@@ -60,6 +85,7 @@ impl TableWriter {
             Ok(Edit { at: edit.at, remove: edit.remove, insert })
         };
         let edits = edits.into_iter().map(to_entries).collect::<Result<Vec<_>>>()?;
+        let _running = RunningCommit::begin();
         self.state = CommitState::Unknown;
         self.files.sync()?;
         let written = std::mem::take(&mut self.files.lock().bytes);

@@ -14,6 +14,7 @@ mod data_files;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+pub use self::commit::is_committing;
 #[cfg(feature = "sql")]
 pub(crate) use self::commit::missing_value;
 pub use self::data_files::{DataFile, DataFiles};
