@@ -1,6 +1,7 @@
 //! Why a command failed, and how that looks on stderr: as text for people, or as one JSON object
 //! (`--error-format json`).
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::num::NonZeroU64;
@@ -21,6 +22,9 @@ pub(crate) enum ErrorFormat {
     /// One object: code, message, file, offset, generation, hint.
     Json,
 }
+
+/// The most bytes of a message that are shown.
+const MOST_SHOWN: usize = 4096;
 
 /// The reason why a command stopped before its end.
 #[derive(Debug)]
@@ -126,7 +130,7 @@ impl Failure {
     fn human(&self, color: bool) -> String {
         let (red, cyan, reset) =
             if color { ("\x1b[1;31m", "\x1b[36m", "\x1b[0m") } else { ("", "", "") };
-        let mut text = format!("{red}error:{reset} {}\n", show_text(&self.message));
+        let mut text = format!("{red}error:{reset} {}\n", show_text(&shortened(&self.message)));
         if let Some(hint) = &self.hint {
             let _ = writeln!(text, "{cyan}hint:{reset} {}", show_text(hint));
         }
@@ -136,7 +140,7 @@ impl Failure {
     fn json(&self) -> String {
         let object = json!({
             "code": self.code,
-            "message": self.message,
+            "message": shortened(&self.message),
             "file": self.file.as_ref().map(|file| file.to_string_lossy()),
             "offset": self.offset,
             "generation": self.generation,
@@ -144,6 +148,17 @@ impl Failure {
         });
         format!("{object}\n")
     }
+}
+
+/// A message without its middle if it is long: some repeat a value of any length.
+fn shortened(message: &str) -> Cow<'_, str> {
+    if message.len() <= MOST_SHOWN {
+        return Cow::Borrowed(message);
+    }
+    let head = message.floor_char_boundary(MOST_SHOWN / 2);
+    let tail = message.ceil_char_boundary(message.len() - MOST_SHOWN / 2);
+    let (before, after) = (&message[..head], &message[tail..]);
+    Cow::Owned(format!("{before} … ({} bytes more) … {after}", tail - head))
 }
 
 /// Adds the path to an error of the operating system.
@@ -208,6 +223,7 @@ impl From<stylobate_gen::Error> for Failure {
     fn from(error: stylobate_gen::Error) -> Self {
         match error {
             stylobate_gen::Error::Io { path, source } => Failure::io(&path, &source),
+            stylobate_gen::Error::Cancelled => Failure::interrupted(),
             stylobate_gen::Error::Exists(_) => {
                 Failure::new(Exit::Failed, "invalid-input", error.to_string())
             }

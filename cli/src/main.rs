@@ -43,6 +43,7 @@ fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(exit) => return exit.into(),
     };
+    watch::start(&context);
     let result = cli::run(command, &context);
     watch::end_command();
     match result {

@@ -1,14 +1,14 @@
-//! Ends a query on Ctrl-C and at its timeout.
+//! Ends a command on Ctrl-C and SIGTERM, and a query at its timeout; removes temporary files.
 //!
-//! A query that is asked to stop does so between two blocks, and then its command reports why. Not
-//! all of it asks often enough: planning, an operator in the middle of a batch, a machine that
-//! thrashes. So the watch waits a moment, and then ends the process itself, but not while a commit
-//! runs. Nothing is lost by that: tables are as they were before the statement, and unnamed
-//! temporary files go with the process.
+//! Work that is asked to stop does so between two blocks, and then its command reports why. Not all
+//! of it asks often enough: planning, an operator in the middle of a batch, input that does not
+//! come, a machine that thrashes. So the watch waits a moment, and then ends the process itself, but
+//! not while a commit runs. Nothing is lost by that: tables are as they were before the statement or
+//! the load, and temporary files are removed.
 
-use std::path::PathBuf;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use stylobate::internal::store::is_committing;
@@ -23,11 +23,52 @@ use crate::units::show_duration;
 /// How often the watch looks.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// How long a query has to stop by itself.
+/// How long a command has to stop by itself.
 const GRACE: Duration = Duration::from_millis(140);
 
 /// Whether some thread has begun to report how the command ended.
 static ENDED: AtomicBool = AtomicBool::new(false);
+
+/// Tells which directories of temporary files there are.
+type Directories = Box<dyn Fn() -> Vec<PathBuf> + Send>;
+
+/// What goes when the command ends.
+static TEMPORARY: Mutex<Vec<Directories>> = Mutex::new(Vec::new());
+
+/// Watches for signals from now on.
+pub(crate) fn start(context: &Context) {
+    let (interrupted, context) = (signals::cancellation(), *context);
+    std::thread::spawn(move || {
+        while !interrupted.load(Ordering::Relaxed) {
+            std::thread::sleep(INTERVAL);
+        }
+        end_process(&context, &Failure::interrupted());
+    });
+}
+
+/// Removes directories of temporary files when the command ends, however it ends.
+pub(crate) fn remove_at_end(directories: impl Fn() -> Vec<PathBuf> + Send + 'static) {
+    temporary().push(Box::new(directories));
+}
+
+fn temporary() -> MutexGuard<'static, Vec<Directories>> {
+    TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Waits until the command ends by itself, or ends the process.
+fn end_process(context: &Context, failure: &Failure) {
+    std::thread::sleep(GRACE);
+    // A statement whose commit has begun ends by itself, so that its exit code tells whether its
+    // rows are in force.
+    while is_committing() {
+        std::thread::sleep(GRACE);
+    }
+    if begin_end() {
+        remove_temporary();
+        failure.report(context.error_format, context.color_stderr());
+        std::process::exit(failure.exit as i32);
+    }
+}
 
 /// Why a query has to stop.
 #[derive(Clone, Debug)]
@@ -50,7 +91,8 @@ impl QueryWatch {
         let interrupted = signals::cancellation();
         let reasons = Reasons { interrupted, timed_out: Arc::default(), timeout };
         let (watch, context) = (QueryWatch(reasons.clone()), *context);
-        let (canceller, spill_directories) = (session.canceller(), session.spill_directories());
+        remove_at_end(session.spill_directories());
+        let canceller = session.canceller();
         let started = Instant::now();
         std::thread::spawn(move || {
             while reasons.check().is_ok() {
@@ -60,19 +102,8 @@ impl QueryWatch {
                 }
             }
             canceller.cancel();
-            std::thread::sleep(GRACE);
-            // A statement whose commit has begun ends by itself, so that its exit code tells
-            // whether its rows are in force.
-            while is_committing() {
-                std::thread::sleep(GRACE);
-            }
-            if let Err(failure) = reasons.check()
-                && begin_end()
-            {
-                remove_unfinished();
-                spill_directories().into_iter().for_each(remove_directory);
-                failure.report(context.error_format, context.color_stderr());
-                std::process::exit(failure.exit as i32);
+            if let Err(failure) = reasons.check() {
+                end_process(&context, &failure);
             }
         });
         watch
@@ -104,10 +135,25 @@ impl Reasons {
     }
 }
 
-/// Removes a directory of temporary files. If that fails, it is one among them.
+/// Removes what is left of files and directories that only this command uses.
+fn remove_temporary() {
+    remove_unfinished();
+    let directories = temporary().drain(..).flat_map(|paths| paths()).collect::<Vec<_>>();
+    directories.iter().for_each(|path| remove_directory(path));
+}
+
+/// Removes a directory of temporary files, to which threads may still add some. If that fails, it
+/// is one among others.
 #[expect(clippy::disallowed_methods, reason = "a temporary directory, not one of a store")]
-fn remove_directory(path: PathBuf) {
-    let _ = std::fs::remove_dir_all(path);
+fn remove_directory(path: &Path) {
+    for _ in 0..5 {
+        match std::fs::remove_dir_all(path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+            _ => return,
+        }
+    }
 }
 
 /// Whether this thread is the one that reports how the command ended, and ends the process.
@@ -115,10 +161,11 @@ fn begin_end() -> bool {
     !ENDED.swap(true, Ordering::AcqRel)
 }
 
-/// Waits for the end of the process if the watch is about to end it; else the watch leaves it to
-/// the caller.
+/// Waits for the end of the process if the watch is about to end it; else removes temporary files
+/// and leaves the end to the caller.
 pub(crate) fn end_command() {
     while !begin_end() {
         std::thread::sleep(INTERVAL);
     }
+    remove_temporary();
 }

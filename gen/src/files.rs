@@ -5,6 +5,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -39,6 +40,9 @@ pub enum Error {
     /// A file of that name is there already.
     #[error("{} exists: remove it or name another directory", .0.display())]
     Exists(PathBuf),
+    /// The caller wanted no more rows.
+    #[error("cancelled")]
+    Cancelled,
     /// The operating system refused.
     #[error("{path}: {source}", path = .path.display())]
     Io {
@@ -51,7 +55,10 @@ pub enum Error {
 
 impl Error {
     fn io(path: &Path, source: io::Error) -> Self {
-        Error::Io { path: path.to_path_buf(), source }
+        match source.kind() {
+            io::ErrorKind::Interrupted => Error::Cancelled,
+            _ => Error::Io { path: path.to_path_buf(), source },
+        }
     }
 }
 
@@ -65,12 +72,14 @@ impl Format {
     }
 }
 
-/// Writes all files into `directory`, and returns their paths and the number of bytes.
+/// Writes all files into `directory`, and returns their paths and the number of bytes. Stops within
+/// a batch of rows, and leaves no part of a file, once `cancelled` is set.
 pub fn write(
     generator: &Generator,
     format: Format,
     header: bool,
     directory: &Path,
+    cancelled: &AtomicBool,
 ) -> Result<(Vec<PathBuf>, u64), Error> {
     std::fs::create_dir_all(directory).map_err(|error| Error::io(directory, error))?;
     let path = |file: u64| directory.join(format!("trips-{:04}.{}", file + 1, format.extension()));
@@ -81,9 +90,9 @@ pub fn write(
     let write_one = |(file, path): (usize, &PathBuf)| {
         let rows = generator.file_rows(file as u64);
         write_file(directory, path, |out| match format {
-            Format::Csv => write_csv(generator, rows, header, out),
-            Format::CsvGz => write_gzip(generator, rows, header, out),
-            Format::Parquet => write_parquet(generator, rows, out),
+            Format::Csv => write_csv(generator, rows, header, out, cancelled),
+            Format::CsvGz => write_gzip(generator, rows, header, out, cancelled),
+            Format::Parquet => write_parquet(generator, rows, out, cancelled),
         })
     };
     // All cores make the plain text of one file at a time; compressed files take one core each.
@@ -96,7 +105,8 @@ pub fn write(
 
 /// Writes the trips of all files as one CSV text.
 pub fn write_stream(generator: &Generator, header: bool, out: &mut impl Write) -> io::Result<()> {
-    write_csv(generator, 0..generator.file_rows(generator.files() - 1).end, header, out)
+    let rows = 0..generator.file_rows(generator.files() - 1).end;
+    write_csv(generator, rows, header, out, &AtomicBool::new(false))
 }
 
 /// Writes a file under a temporary name and renames it when it is complete, but never over a file
@@ -130,6 +140,14 @@ fn make_readable(_file: &File) -> io::Result<()> {
     Ok(())
 }
 
+/// Fails once the caller wants no more rows.
+fn check(cancelled: &AtomicBool) -> io::Result<()> {
+    match cancelled.load(Ordering::Relaxed) {
+        true => Err(io::ErrorKind::Interrupted.into()),
+        false => Ok(()),
+    }
+}
+
 /// Cuts rows into batches.
 fn batches(rows: Range<u64>) -> Vec<Range<u64>> {
     let end = rows.end;
@@ -141,6 +159,7 @@ fn write_csv(
     rows: Range<u64>,
     header: bool,
     out: &mut impl Write,
+    cancelled: &AtomicBool,
 ) -> io::Result<()> {
     let mut line = Vec::new();
     if header {
@@ -150,10 +169,12 @@ fn write_csv(
     let at_a_time = rayon::current_num_threads() * 4;
     let mut texts: Vec<Vec<u8>> = vec![Vec::new(); at_a_time];
     for wave in batches(rows).chunks(at_a_time) {
-        wave.par_iter().zip(texts.par_iter_mut()).for_each(|(rows, text)| {
+        wave.par_iter().zip(texts.par_iter_mut()).try_for_each(|(rows, text)| {
+            check(cancelled)?;
             text.clear();
             text::write_csv(generator, rows.clone(), text);
-        });
+            io::Result::Ok(())
+        })?;
         for text in texts.iter().take(wave.len()) {
             out.write_all(text)?;
         }
@@ -166,6 +187,7 @@ fn write_gzip(
     rows: Range<u64>,
     header: bool,
     out: &mut impl Write,
+    cancelled: &AtomicBool,
 ) -> io::Result<()> {
     let mut encoder = GzEncoder::new(out, Compression::new(6));
     let mut text = Vec::new();
@@ -173,6 +195,7 @@ fn write_gzip(
         text::write_header(&mut text);
     }
     for rows in batches(rows) {
+        check(cancelled)?;
         text::write_csv(generator, rows, &mut text);
         encoder.write_all(&text)?;
         text.clear();
@@ -186,6 +209,7 @@ fn write_parquet<W: Write + Send>(
     generator: &Generator,
     rows: Range<u64>,
     out: &mut W,
+    cancelled: &AtomicBool,
 ) -> io::Result<()> {
     let level = ZstdLevel::try_new(3).map_err(io::Error::other)?;
     let properties = WriterProperties::builder()
@@ -195,6 +219,7 @@ fn write_parquet<W: Write + Send>(
     let mut writer =
         ArrowWriter::try_new(out, arrays::schema(), Some(properties)).map_err(io::Error::other)?;
     for rows in batches(rows) {
+        check(cancelled)?;
         let batch = arrays::batch(generator, rows).map_err(io::Error::other)?;
         writer.write(&batch).map_err(io::Error::other)?;
     }

@@ -1,5 +1,7 @@
 //! What the generator promises of its trips.
 
+use std::sync::atomic::AtomicBool;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, TimestampMicrosecondType};
 use arrow_array::{Array, RecordBatch};
@@ -125,11 +127,18 @@ fn ids_rise_and_files_follow_one_another() {
 fn files_hold_the_stream_and_are_never_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let generator = Generator::new(5, 40_000, 3);
-    let (paths, bytes) = write(&generator, Format::Csv, false, directory.path()).unwrap();
+    let go_on = AtomicBool::new(false);
+    let (paths, bytes) = write(&generator, Format::Csv, false, directory.path(), &go_on).unwrap();
     let files: Vec<u8> = paths.iter().flat_map(|path| std::fs::read(path).unwrap()).collect();
     let mut stream = Vec::new();
     write_stream(&generator, false, &mut stream).unwrap();
     assert!(files == stream && bytes == stream.len() as u64 && paths.len() == 3);
-    let again = write(&generator, Format::Csv, false, directory.path());
+    let stopped = AtomicBool::new(true);
+    for (number, format) in [Format::Csv, Format::CsvGz, Format::Parquet].into_iter().enumerate() {
+        let other = directory.path().join(number.to_string());
+        let ended = write(&generator, format, false, &other, &stopped);
+        assert!(matches!(ended, Err(Error::Cancelled)) && other.read_dir().unwrap().count() == 0);
+    }
+    let again = write(&generator, Format::Csv, false, directory.path(), &go_on);
     assert!(matches!(again, Err(Error::Exists(path)) if path == paths[0]));
 }

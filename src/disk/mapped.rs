@@ -33,16 +33,16 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
-use std::sync::{Arc, Mutex, MutexGuard, Once, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::{Mutex, MutexGuard, Once, OnceLock, PoisonError};
 
 use arrow_buffer::{Buffer, MutableBuffer};
 use memmap2::Mmap;
 
-use super::{Disk, Lru};
 use crate::budget::{Budget, Charge};
 use crate::error::{Error, IoResult, Result};
 
@@ -240,7 +240,12 @@ impl Parts {
         let file = match &self.file {
             Some(file) => file,
             None => {
-                opened = File::open(&self.path).with_path(&self.path)?;
+                opened = File::open(&self.path).map_err(|error| match error.kind() {
+                    ErrorKind::NotFound => {
+                        Error::corrupt(0, "it was removed while it was read").in_file(&self.path, 0)
+                    }
+                    _ => Error::Io { path: self.path.clone(), source: error },
+                })?;
                 &opened
             }
         };
@@ -256,7 +261,7 @@ fn as_slice((bytes, _): &(Buffer, Charge)) -> *const [u8] {
 fn read_range(path: &Path, file: &File, start: usize, length: usize) -> Result<Buffer> {
     let mut bytes = MutableBuffer::from_len_zeroed(length);
     match file.read_exact_at(&mut bytes, start as u64) {
-        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => {
             let now = file.metadata().map_or(start as u64, |metadata| metadata.len());
             Err(cut_error(now as usize).in_file(path, 0))
         }
@@ -428,70 +433,6 @@ fn forward(signal: c_int, info: *mut libc::siginfo_t, context: *mut c_void, faul
                 call(signal);
             }
         }
-    }
-}
-
-/// A cache that keeps mappings open and evicts the least recently used. A mapping in use stays
-/// valid after its eviction, which only drops the cache's own reference.
-///
-/// Names of data files are never reused, so a path identifies its bytes.
-#[derive(Debug)]
-pub(crate) struct MappingCache {
-    maps: Lru<PathBuf, Mapped>,
-    reads: AtomicBool,
-    /// Whether files have been read into memory, part by part, since the cache was last cleared.
-    holds_parts: AtomicBool,
-}
-
-impl MappingCache {
-    /// The default number of mappings, far below the 65,530 that Linux allows a process.
-    pub(crate) const DEFAULT_LIMIT: usize = 4096;
-
-    /// A cache of at most `limit` mappings (at least one).
-    pub(crate) fn new(limit: usize) -> Self {
-        MappingCache {
-            maps: Lru::new(limit),
-            reads: AtomicBool::new(false),
-            holds_parts: AtomicBool::new(false),
-        }
-    }
-
-    /// From now on, files are read in another way.
-    pub(crate) fn set_io(&self, io: Io) {
-        self.reads.store(io == Io::Read, Ordering::Relaxed);
-        self.maps.clear();
-    }
-
-    /// The mapping of a file, opened if it is not in the cache. Readers must prefetch what they
-    /// need.
-    pub(crate) fn get(&self, disk: &dyn Disk, path: &Path) -> Result<Arc<Mapped>> {
-        let io = if self.reads.load(Ordering::Relaxed) { Io::Read } else { Io::Mmap };
-        self.maps.get_or_open(path, || {
-            let mapped = disk.map(path, io)?;
-            mapped.disable_read_ahead();
-            self.holds_parts.fetch_or(matches!(mapped, Mapped::Read(_)), Ordering::Relaxed);
-            Ok(mapped)
-        })
-    }
-
-    /// Drops what was read of files into memory, except what is in use. Mappings stay if no file
-    /// was read so.
-    pub(crate) fn release_memory(&self) {
-        if self.holds_parts.swap(false, Ordering::Relaxed) {
-            self.maps.clear();
-        }
-    }
-
-    /// The number of cached mappings.
-    #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
-        self.maps.len()
-    }
-}
-
-impl Default for MappingCache {
-    fn default() -> Self {
-        MappingCache::new(Self::DEFAULT_LIMIT)
     }
 }
 

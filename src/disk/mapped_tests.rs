@@ -1,27 +1,8 @@
 use super::*;
-use crate::disk::RealDisk;
+use crate::disk::{Disk, RealDisk};
 
 fn all(mapped: &Mapped) -> &[u8] {
     mapped.bytes(0..mapped.len(), Budget::UNLIMITED).unwrap()
-}
-
-#[test]
-fn the_cache_is_bounded_and_keeps_the_recent() {
-    let dir = tempfile::tempdir().unwrap();
-    let path = |i: usize| dir.path().join(i.to_string());
-    for i in 0..40 {
-        let mut file = RealDisk.create(&path(i)).unwrap();
-        file.write_all(&[i as u8; 3]).unwrap();
-    }
-    let cache = MappingCache::new(8);
-    let first = cache.get(&RealDisk, &path(0)).unwrap();
-    for i in 0..40 {
-        assert_eq!(all(&cache.get(&RealDisk, &path(i)).unwrap()), [i as u8; 3]);
-        assert!(cache.len() <= 8);
-    }
-    assert_eq!(all(&first), [0; 3], "mappings in use outlive the cache");
-    let recent = cache.get(&RealDisk, &path(39)).unwrap();
-    assert!(Arc::ptr_eq(&recent, &cache.get(&RealDisk, &path(39)).unwrap()));
 }
 
 #[test]

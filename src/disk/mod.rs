@@ -20,6 +20,7 @@ pub(crate) mod durable;
 pub(crate) mod lock;
 pub(crate) mod lru;
 pub(crate) mod mapped;
+mod mapping_cache;
 pub(crate) mod memory;
 pub(crate) mod real;
 #[cfg(test)]
@@ -32,8 +33,8 @@ use std::path::Path;
 
 pub(crate) use lock::WriterLock;
 pub(crate) use lru::Lru;
-pub(crate) use mapped::MappingCache;
 pub use mapped::{Io, Mapped};
+pub(crate) use mapping_cache::MappingCache;
 pub(crate) use real::RealDisk;
 pub(crate) use temporary::TemporaryFile;
 

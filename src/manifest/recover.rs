@@ -130,6 +130,9 @@ pub(crate) fn sweep(
     scope: Scope,
     retention: Retention,
 ) -> Result<Swept> {
+    if let Some(current) = current.filter(|_| scope == Scope::Everything) {
+        check_present(disk, dir, current)?;
+    }
     let entries = list(disk, &dir.manifest())?;
     let mut removed = 0;
     let mut live = Live::default();
@@ -198,6 +201,41 @@ pub(crate) fn sweep(
         sweep_data(disk, &dir.data(), &live, MAX_DEPTH, &mut removed)?;
     }
     Ok(Swept { files: removed, ..swept })
+}
+
+/// Refuses to sweep a table in which a data file of the generation in force is missing: its manifest
+/// may be that of another table, and then the files that it does not name are all that is left.
+fn check_present(disk: &dyn Disk, dir: &TableDir, current: &Root) -> Result<()> {
+    let mut present = HashSet::new();
+    data_files(disk, &dir.data(), MAX_DEPTH, &mut present)?;
+    for reference in &current.chunks {
+        let chunk = commit::open(disk, dir, reference)?;
+        let segments =
+            chunk.segments().map_err(|error| error.in_file(dir.chunk(&reference.id), 0))?;
+        if let Some(missing) = segments.iter().find(|segment| !present.contains(&segment.file)) {
+            let path = dir.data_file(&missing.partition, &missing.file);
+            let what = "it is missing, but the manifest names it; no file is removed from a table \
+                        that is damaged, which `sty repair` mends";
+            return Err(Error::corrupt(0, what).in_file(path, 0));
+        }
+    }
+    Ok(())
+}
+
+/// Adds the identifiers of the data files in a directory.
+fn data_files(disk: &dyn Disk, dir: &Path, depth: usize, found: &mut HashSet<Id>) -> Result<()> {
+    for entry in list(disk, dir)? {
+        match file_kind(&entry.name) {
+            _ if entry.is_dir && depth > 0 => {
+                data_files(disk, &dir.join(&entry.name), depth - 1, found)?;
+            }
+            FileKind::Data(id) => {
+                found.insert(id);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Removes a root unless a reader holds it. The exclusive lock is kept until the file is unlinked:

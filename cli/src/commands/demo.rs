@@ -17,6 +17,7 @@ use crate::printers::{Format, Printer};
 use crate::reports::load::summary;
 use crate::signals;
 use crate::units::{show_counted, show_duration, show_size};
+use crate::watch;
 
 /// The nine queries, shared with benches/versus.
 const QUERIES: &str = include_str!("../../../benches/versus/queries/nine.sql");
@@ -46,6 +47,10 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Failure> {
         Some(_) => None,
         None => Some(tempfile::tempdir().with_path(std::env::temp_dir())?),
     };
+    if let Some(temporary) = &temporary {
+        let path = temporary.path().to_path_buf();
+        watch::remove_at_end(move || vec![path.clone()]);
+    }
     let kept = args.output.as_deref().or(temporary.as_ref().map(tempfile::TempDir::path));
     let directory = kept.unwrap_or(Path::new("."));
     let store = Store::open(directory.join("db"));
@@ -53,21 +58,23 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Failure> {
     context
         .note(&format!("Making {} of 51 columns as CSV …", show_counted(args.rows, "taxi trip")));
     let generator = Generator::new(1, args.rows, 1);
+    let (csv, cancelled) = (directory.join("csv"), signals::cancellation());
     let (paths, bytes) =
-        stylobate_gen::write(&generator, stylobate_gen::Format::Csv, true, &directory.join("csv"))?;
-    context.note(&format!("  {} in {}", show_size(bytes), directory.join("csv").display()));
+        stylobate_gen::write(&generator, stylobate_gen::Format::Csv, true, &csv, &cancelled)?;
+    context.note(&format!("  {} in {}", show_size(bytes), csv.display()));
 
     context.note("Ingesting them: sty ingest db/trips csv/*.csv");
     let table = store.table("trips")?.writer(Some((Schema::default(), TableOptions::default())))?;
     let inputs = paths.into_iter().map(Input::path).collect();
     let options = LoadOptions {
         csv: CsvOptions { header: Some(true), ..CsvOptions::default() },
-        cancelled: signals::cancellation(),
+        cancelled,
         ..LoadOptions::default()
     };
     context.note(&format!("  {}", summary(&load(table, inputs, &options)?)));
 
     let session = Session::open(&store, &SessionOptions::default())?;
+    watch::remove_at_end(session.spill_directories());
     for statement in session.parse(QUERIES)? {
         let started = Instant::now();
         let stream = session.execute(&statement, &Parameters::default())?;

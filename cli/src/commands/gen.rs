@@ -11,6 +11,7 @@ use stylobate_gen::Generator;
 
 use crate::context::Context;
 use crate::errors::{Failure, IoResult};
+use crate::signals;
 use crate::units::show_counted;
 
 /// Make test data of any size.
@@ -95,8 +96,14 @@ fn run_trips(args: &TripsArgs, context: &Context) -> Result<(), Failure> {
         };
     }
     check_outside_tables(&args.output)?;
-    let (paths, bytes) =
-        stylobate_gen::write(&generator, args.format.into(), args.header, &args.output)?;
+    let cancelled = signals::cancellation();
+    let (paths, bytes) = stylobate_gen::write(
+        &generator,
+        args.format.into(),
+        args.header,
+        &args.output,
+        &cancelled,
+    )?;
     let seconds = started.elapsed().as_secs_f64();
     context.note(&format!(
         "{} in {}, {bytes} bytes, in {seconds:.2} s ({:.0} rows/s)",

@@ -62,7 +62,7 @@ pub(crate) fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, Panicked> {
     let section = Section::enter();
     let outcome = catch_unwind(AssertUnwindSafe(read));
     drop(section);
-    outcome.map_err(|payload| Panicked(message(&*payload)))
+    outcome.map_err(|payload| Panicked(panic_message(&*payload)))
 }
 
 /// Like [`guarded`], for code that may fail otherwise, too.
@@ -75,12 +75,12 @@ pub(crate) fn guarded_read<T>(
 }
 
 /// The first line of a panic's message.
-fn message(payload: &(dyn Any + Send)) -> String {
+pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     let text = payload
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str));
-    text.and_then(|text| text.lines().next()).unwrap_or("its reader gave up").to_owned()
+    text.and_then(|text| text.lines().next()).unwrap_or("it gave up").to_owned()
 }
 
 /// Puts a panic hook before the process's own, once, that is silent within guarded sections.

@@ -113,6 +113,9 @@ fn from_leaf(error: &DataFusionError) -> Error {
     use DataFusionError as D;
     let message = || error.strip_backtrace().trim_start_matches(&prefix(error)).to_owned();
     match error {
+        D::SQL(parser, _) if **parser == ParserError::RecursionLimitExceeded => {
+            Error::LimitExceeded("the statement is nested too deeply".into())
+        }
         D::SQL(parser, _) => Error::InvalidInput(parser_message(parser)),
         D::SchemaError(schema, _) => schema_error(schema),
         D::NotImplemented(_) => Error::Unsupported(message()),

@@ -13,6 +13,7 @@ macro_rules! delegate {
 pub(in crate::sql) mod aggregates;
 pub(in crate::sql) mod dates;
 pub(in crate::sql) mod extremes;
+pub(in crate::sql) mod growing;
 pub(in crate::sql) mod lead;
 pub(in crate::sql) mod percentiles;
 pub(in crate::sql) mod sliding;

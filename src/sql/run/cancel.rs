@@ -1,5 +1,6 @@
 //! The threads on which a session works, and how to stop it.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -8,6 +9,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
 use crate::error::{Error, IoResult, Result};
+use crate::ingest::sources::foreign::panic_message;
 use crate::sql::stack::{WORKER_BYTES, with_levels};
 
 /// The worker threads. Dropping them waits for nothing: a task in the middle of a block ends by
@@ -51,7 +53,12 @@ impl Workers {
                 Either::Right((done, _)) => Ok(done),
             }
         };
-        self.on_stack(|| runtime.block_on(work))
+        // An operator that panics ends its statement, not the program.
+        let done = catch_unwind(AssertUnwindSafe(|| self.on_stack(|| runtime.block_on(work))));
+        done.unwrap_or_else(|payload| {
+            let what = panic_message(&*payload);
+            Err(Error::Unsupported(format!("the query engine failed on this statement: {what}")))
+        })
     }
 }
 

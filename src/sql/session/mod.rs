@@ -31,6 +31,7 @@ use crate::ingest::load::LoadOptions;
 use crate::maintain::ModifyOptions;
 use crate::sql::functions::aggregates;
 use crate::sql::functions::dates;
+use crate::sql::functions::growing;
 use crate::sql::functions::lead;
 use crate::sql::functions::text;
 use crate::sql::keys::expressions::SqlExpressions;
@@ -170,6 +171,8 @@ impl Session {
         context.register_udf(zones::function());
         context.register_udf(similar::function());
         text::functions().for_each(|function| context.register_udf(function));
+        let growing = growing::functions(|name| context.udf(name).ok(), memory);
+        growing.into_iter().for_each(|function| context.register_udf(function));
         let times = times::immutable_functions().into_iter().chain(times::stable_functions());
         times.for_each(|function| context.register_udf(function));
         let series = times::series(context.state_ref().read().table_functions());

@@ -10,7 +10,7 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Statement, Value, Visitor, VisitorMut,
+    BinaryOperator, Expr, Query, SetExpr, Statement, Value, Visitor, VisitorMut,
 };
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -31,9 +31,16 @@ const LONG: usize = 16;
 /// deep.
 const MAX_TOKENS: usize = 250_000;
 
+/// How many queries a statement may join by UNION, EXCEPT and INTERSECT.
+const MAX_QUERIES: usize = 1000;
+
+/// How deeply types may be nested, and EXPLAIN in EXPLAIN.
+const MAX_WRAPPED: usize = 64;
+
 /// At most how many levels deep the tree of some tokens is, as the parser makes it.
 pub(in crate::sql) fn most_levels(tokens: &[TokenWithSpan]) -> Result<usize> {
-    let (mut most, mut queries) = (0, 0);
+    check_wrapped(tokens)?;
+    let (mut most, mut queries, mut most_queries) = (0, 0_usize, 0);
     // Tokens since an expression began: now, and in each bracket or CASE around.
     let (mut count, mut around) = (0_usize, Vec::new());
     for token in tokens {
@@ -55,10 +62,11 @@ pub(in crate::sql) fn most_levels(tokens: &[TokenWithSpan]) -> Result<usize> {
                 count = around.pop_if(|(_, case)| *case).map_or(count, |(outer, _)| outer);
                 continue;
             }
-            (Token::Comma | Token::SemiColon, _)
-            | (_, Keyword::WHEN | Keyword::THEN | Keyword::ELSE) => {}
+            (Token::SemiColon, _) => queries = 0,
+            (Token::Comma, _) | (_, Keyword::WHEN | Keyword::THEN | Keyword::ELSE) => {}
             (_, Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT) => {
                 queries += 1;
+                most_queries = most_queries.max(queries);
                 continue;
             }
             _ => {
@@ -68,12 +76,55 @@ pub(in crate::sql) fn most_levels(tokens: &[TokenWithSpan]) -> Result<usize> {
         }
         count = 0;
     }
-    if most.max(queries) > MAX_TOKENS {
+    if most_queries > MAX_QUERIES {
+        return Err(Error::LimitExceeded(format!(
+            "a statement joins {most_queries} queries by UNION, EXCEPT or INTERSECT, and at most \
+             {MAX_QUERIES} are allowed; rows of constants can be VALUES"
+        )));
+    }
+    if most > MAX_TOKENS {
         return Err(Error::LimitExceeded(format!(
             "a statement has an expression of more than {MAX_TOKENS} words"
         )));
     }
-    Ok(most + queries)
+    Ok(most + most_queries)
+}
+
+/// Refuses EXPLAIN of EXPLAIN and types of types beyond what recursion can follow: `ARRAY<ARRAY<…`,
+/// `INT[][]…`.
+fn check_wrapped(tokens: &[TokenWithSpan]) -> Result<()> {
+    let tokens = tokens.iter().map(|token| &token.token);
+    let shown = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
+    let (mut explains, mut brackets, mut open) = (0_usize, 0_usize, 0_usize);
+    let mut before = &Token::EOF;
+    for token in shown {
+        let keyword = |token: &Token| match token {
+            Token::Word(word) => word.keyword,
+            _ => Keyword::NoKeyword,
+        };
+        explains = if keyword(token) == Keyword::EXPLAIN { explains + 1 } else { 0 };
+        match token {
+            Token::LBracket if *before == Token::RBracket => brackets += 1,
+            Token::LBracket | Token::RBracket => {}
+            Token::Number(..) if *before == Token::LBracket => {}
+            Token::Lt
+                if matches!(keyword(before), Keyword::ARRAY | Keyword::STRUCT | Keyword::MAP) =>
+            {
+                open += 1;
+            }
+            Token::Gt => open = open.saturating_sub(1),
+            Token::ShiftRight => open = open.saturating_sub(2),
+            Token::SemiColon => (brackets, open) = (0, 0),
+            _ => brackets = 0,
+        }
+        if explains.max(brackets).max(open) > MAX_WRAPPED {
+            return Err(Error::LimitExceeded(format!(
+                "types, or EXPLAIN, are nested more than {MAX_WRAPPED} levels deep"
+            )));
+        }
+        before = token;
+    }
+    Ok(())
 }
 
 /// Joins the terms of long chains in pairs, and refuses what is too deep. Returns how many levels
@@ -186,6 +237,16 @@ struct Depth {
 impl Visitor for Depth {
     type Break = ();
 
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        // The tree of a chain of UNION is as deep as it has queries.
+        let (mut body, mut queries) = (&*query.body, 0);
+        while let SetExpr::SetOperation { left, .. } = body {
+            (body, queries) = (left, queries + 1);
+        }
+        self.most = self.most.max(queries);
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<()> {
         self.now += 1;
         self.most = self.most.max(self.now);
@@ -242,10 +303,18 @@ mod tests {
             chain(" OR ", 10_001),
             // A text that is too long for any stack.
             plus(1_000_000),
+            format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(1001)),
+            format!("{}SELECT 1", "EXPLAIN ".repeat(65)),
+            format!("SELECT CAST(NULL AS INT{})", "[]".repeat(1000)),
+            format!("SELECT CAST(NULL AS {}INT{})", "ARRAY<".repeat(66), ">".repeat(66)),
         ] {
             let error = limited(&sql).unwrap_err();
             assert!(matches!(error, Error::LimitExceeded(_)), "{error}");
         }
+        let unions = format!("SELECT 1{}", " UNION ALL SELECT 1".repeat(1000));
+        assert_eq!(limited(&unions).unwrap().1, 1000);
+        assert!(limited(&format!("{unions}; {unions}")).is_ok());
+        assert!(limited("SELECT CAST(NULL AS INT[][]), a[1][2], 1 < 2").is_ok());
         // Long, but not deep.
         let rows = vec!["(1, -2.5, 'a' || 'b')"; 20_000].join(", ");
         let insert = format!("INSERT INTO t VALUES {rows}");

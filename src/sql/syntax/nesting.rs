@@ -19,7 +19,7 @@ const MAX_LEVELS: usize = 16;
 pub(in crate::sql) fn check(statement: &Statement) -> Result<()> {
     match visit(statement, &mut Levels(0)) {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Error::InvalidInput(format!(
+        ControlFlow::Break(()) => Err(Error::LimitExceeded(format!(
             "more than {MAX_LEVELS} subqueries stand in each other; \
              CREATE TABLE … AS keeps what some of them answer"
         ))),

@@ -17,6 +17,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+use crate::sql::syntax::chains::joined;
 use crate::sql::walks::visit_mut;
 
 /// The prefix of the names of subqueries of several columns.

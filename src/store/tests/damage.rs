@@ -106,6 +106,11 @@ fn files_that_the_manifest_names_and_that_are_missing_are_damage() {
                 let entry = &snapshot.segments().unwrap()[0];
                 assert!(is_corrupt(snapshot.map(entry)));
                 assert!(is_corrupt(table.writer(None).unwrap().open_segment(entry)));
+                // The files that the manifest does not name may be the table's own.
+                let before = paths(&disk, "");
+                assert!(is_corrupt(table.writer(None).unwrap().free(0)));
+                let after = paths(&disk, "").into_iter().filter(|path| !path.ends_with("UNSWEPT"));
+                assert_eq!(after.collect::<Vec<_>>(), before);
             }
         }
     }

@@ -1,0 +1,248 @@
+//! Functions whose results may be far larger than their arguments: `repeat`, `lpad`, `rpad`,
+//! `replace`, `array_repeat`, `array_resize`, `range` and `generate_series`.
+//!
+//! Where this stands on the road of a query: a session registers them in place of DataFusion's,
+//! which allocate whatever is asked for, also while a plan is made (`repeat('x', 2000000000)` is a
+//! constant). Here the size of the result for a batch is computed first, and refused if it is more
+//! than an eighth of the memory limit, or more than the offsets of an Arrow array can say. An eighth,
+//! because several threads hold several batches each.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::Int64Type;
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::{DataType, FieldRef};
+use datafusion::arrow::compute::kernels::length::length;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature,
+};
+
+use crate::error::Error;
+
+/// The functions that grow, by DataFusion's names, and how.
+const GROWING: [(&str, Growth); 8] = [
+    ("repeat", Growth::Repeat),
+    ("lpad", Growth::Pad),
+    ("rpad", Growth::Pad),
+    ("replace", Growth::Replace),
+    ("array_repeat", Growth::ArrayRepeat),
+    ("array_resize", Growth::ArrayResize),
+    ("range", Growth::Range),
+    ("generate_series", Growth::Range),
+];
+
+/// Bytes of an element of an array, of which the true size is not known.
+const ELEMENT_BYTES: i128 = 8;
+
+/// The functions that replace those of `known`, for a session with this memory limit.
+pub(in crate::sql) fn functions(
+    known: impl Fn(&str) -> Option<Arc<ScalarUDF>>,
+    memory: u64,
+) -> Vec<ScalarUDF> {
+    let most = (memory / 8).min(i32::MAX as u64);
+    let bounded = |(name, growth)| Some(Bounded { inner: known(name)?, growth, most });
+    GROWING.into_iter().filter_map(bounded).map(ScalarUDF::from).collect()
+}
+
+/// How the size of a result follows from the arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Growth {
+    /// The first argument's bytes as many times as the second says.
+    Repeat,
+    /// The second argument's number of characters.
+    Pad,
+    /// The third argument's bytes wherever the second is found in the first.
+    Replace,
+    /// The first argument's bytes as many times as the second says.
+    ArrayRepeat,
+    /// The second argument's number of elements.
+    ArrayResize,
+    /// From the first argument to the second in steps of the third.
+    Range,
+}
+
+impl Growth {
+    /// Bytes of the result for `rows` rows, at most or about.
+    fn bytes(self, arguments: &[ColumnarValue], rows: usize) -> DataFusionResult<i128> {
+        let is_constant = arguments.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+        let rows = 0..if is_constant { 1 } else { rows };
+        let number = |at: usize, or: i128| Numbers::of_integers(arguments.get(at), or);
+        let length = |at: usize| Numbers::of_texts(arguments.get(at));
+        Ok(match self {
+            Growth::Repeat => {
+                let (texts, times) = (length(0)?, number(1, 0)?);
+                rows.map(|row| texts.at(row).saturating_mul(times.at(row).max(0))).sum()
+            }
+            Growth::Pad => {
+                let characters = number(1, 0)?;
+                rows.map(|row| characters.at(row).max(0)).sum()
+            }
+            Growth::Replace => {
+                let (texts, from, to) = (length(0)?, length(1)?, length(2)?);
+                let grown = |row| {
+                    let (text, from) = (texts.at(row), from.at(row).max(1));
+                    text + text / from * (to.at(row) - from).max(0)
+                };
+                rows.map(grown).sum()
+            }
+            Growth::ArrayRepeat => {
+                let (element, times) = (element_bytes(arguments.first()), number(1, 0)?);
+                rows.map(|row| element.saturating_mul(times.at(row).max(0))).sum()
+            }
+            Growth::ArrayResize => {
+                let (element, elements) = (element_bytes(arguments.get(2)), number(1, 0)?);
+                rows.map(|row| element.saturating_mul(elements.at(row).max(0))).sum()
+            }
+            Growth::Range => {
+                let (start, stop) = match arguments.len() {
+                    1 => (Numbers::all(0), number(0, 0)?),
+                    _ => (number(0, 0)?, number(1, 0)?),
+                };
+                let step = number(2, 1)?;
+                let elements = |row| match step.at(row) {
+                    0 => 0,
+                    step => ((stop.at(row) - start.at(row)) / step).max(0) + 1,
+                };
+                rows.map(|row| ELEMENT_BYTES * elements(row)).sum()
+            }
+        })
+    }
+}
+
+/// About as many bytes as an element of an array takes.
+fn element_bytes(argument: Option<&ColumnarValue>) -> i128 {
+    let bytes = match argument {
+        Some(ColumnarValue::Scalar(value)) => value.size(),
+        Some(ColumnarValue::Array(array)) => {
+            array.get_buffer_memory_size().checked_div(array.len()).unwrap_or_default()
+        }
+        None => 0,
+    };
+    (bytes as i128).max(ELEMENT_BYTES)
+}
+
+/// A number for each row, or one for all of them.
+struct Numbers {
+    values: Option<ArrayRef>,
+    is_constant: bool,
+    /// Where a row has none.
+    or: i128,
+}
+
+impl Numbers {
+    fn all(or: i128) -> Self {
+        Numbers { values: None, is_constant: true, or }
+    }
+
+    /// An argument's integers.
+    fn of_integers(argument: Option<&ColumnarValue>, or: i128) -> DataFusionResult<Self> {
+        match argument.filter(|argument| argument.data_type().is_integer()) {
+            Some(argument) => Numbers::new(argument, &argument.to_array(1)?, or),
+            None => Ok(Numbers::all(or)),
+        }
+    }
+
+    /// The lengths of an argument's texts, in bytes.
+    fn of_texts(argument: Option<&ColumnarValue>) -> DataFusionResult<Self> {
+        match argument.filter(|argument| !argument.data_type().is_null()) {
+            Some(argument) => Numbers::new(argument, &length(&*argument.to_array(1)?)?, 0),
+            None => Ok(Numbers::all(0)),
+        }
+    }
+
+    fn new(argument: &ColumnarValue, values: &ArrayRef, or: i128) -> DataFusionResult<Self> {
+        let values = Some(arrow_cast::cast(values, &DataType::Int64)?);
+        Ok(Numbers { values, is_constant: matches!(argument, ColumnarValue::Scalar(_)), or })
+    }
+
+    fn at(&self, row: usize) -> i128 {
+        let row = if self.is_constant { 0 } else { row };
+        let values = self.values.as_ref().map(|values| values.as_primitive::<Int64Type>());
+        let values = values.filter(|values| row < values.len() && values.is_valid(row));
+        values.map_or(self.or, |values| i128::from(values.value(row)))
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Bounded {
+    /// DataFusion's function.
+    inner: Arc<ScalarUDF>,
+    growth: Growth,
+    /// The most bytes of a result.
+    most: u64,
+}
+
+impl ScalarUDFImpl for Bounded {
+    delegate! {
+        name() -> &str;
+        aliases() -> &[String];
+        signature() -> &Signature;
+        return_type(arguments: &[DataType]) -> DataFusionResult<DataType>;
+        return_field_from_args(arguments: ReturnFieldArgs<'_>) -> DataFusionResult<FieldRef>;
+        is_strict() -> bool;
+        short_circuits() -> bool;
+        coerce_types(arguments: &[DataType]) -> DataFusionResult<Vec<DataType>>;
+        simplify(arguments: Vec<Expr>, info: &SimplifyContext) -> DataFusionResult<ExprSimplifyResult>;
+        output_ordering(inputs: &[ExprProperties]) -> DataFusionResult<SortProperties>;
+        documentation() -> Option<&Documentation>;
+    }
+
+    fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        let bytes = self.growth.bytes(&arguments.args, arguments.number_rows)?;
+        if bytes > i128::from(self.most) {
+            return Err(Error::LimitExceeded(format!(
+                "{} would make {bytes} bytes at a time, and at most {} are allowed: an eighth of \
+                 --memory-limit, and 2 GiB",
+                self.name(),
+                self.most
+            ))
+            .into());
+        }
+        self.inner.invoke_with_args(arguments)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{Int64Array, StringArray};
+    use datafusion::scalar::ScalarValue;
+
+    use super::*;
+
+    fn text(text: &str) -> ColumnarValue {
+        ColumnarValue::Scalar(ScalarValue::from(text))
+    }
+
+    fn number(number: i64) -> ColumnarValue {
+        ColumnarValue::Scalar(ScalarValue::from(number))
+    }
+
+    #[test]
+    fn sizes_follow_from_arguments() {
+        let texts = ColumnarValue::Array(Arc::new(StringArray::from(vec!["a", "bcd", "", "e"])));
+        let times = vec![Some(2), Some(1 << 40), Some(3), None];
+        let times = ColumnarValue::Array(Arc::new(Int64Array::from(times)));
+        let bytes =
+            |growth: Growth, arguments: &[ColumnarValue]| growth.bytes(arguments, 4).unwrap();
+        assert_eq!(bytes(Growth::Repeat, &[text("xyz"), number(10)]), 30);
+        assert_eq!(bytes(Growth::Repeat, &[texts.clone(), times.clone()]), 2 + (3 << 40));
+        assert_eq!(
+            bytes(Growth::Repeat, &[text("xyz"), number(i64::MAX)]),
+            3 * i128::from(i64::MAX)
+        );
+        assert_eq!(bytes(Growth::Repeat, &[text("xyz"), number(-1)]), 0);
+        assert_eq!(bytes(Growth::Pad, &[texts.clone(), number(100)]), 400);
+        assert_eq!(bytes(Growth::Replace, &[texts.clone(), text("a"), text("long")]), 5 + 5 * 3);
+        assert_eq!(bytes(Growth::Replace, &[texts, text("long"), text("")]), 5);
+        assert_eq!(bytes(Growth::ArrayResize, &[text("[]"), number(1000), number(0)]) / 1000, 48);
+        assert_eq!(bytes(Growth::Range, &[number(1000)]), 8008);
+        assert_eq!(bytes(Growth::Range, &[number(10), number(0), number(-2)]), 48);
+        assert_eq!(bytes(Growth::Range, &[number(10), number(0)]), 8);
+        assert!(bytes(Growth::Range, &[number(i64::MIN), number(i64::MAX)]) > 1 << 60);
+    }
+}
