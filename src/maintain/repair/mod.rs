@@ -79,8 +79,10 @@ struct Plan {
     bad: BTreeMap<u64, SegmentEntry>,
     /// Files to move.
     files: Vec<PathBuf>,
-    /// The root to go on with, if it is to be moved once there is a new one, because chunks of it
-    /// cannot be read: no later writer could find out which files it needs.
+    /// The root to go on with, if it is to be moved once there is a new one: because chunks of it
+    /// cannot be read, so that no later writer could find out which files it needs; or because no
+    /// `CURRENT` tells that it was ever in force. A commit that failed may have left it, and its
+    /// bytes need not be durable, as those of the new root are.
     outdated: Option<PathBuf>,
     /// Whether files may be there that only lost metadata names.
     lost_metadata: bool,
@@ -117,7 +119,7 @@ impl Plan {
             greatest: survey.greatest,
             bad: BTreeMap::new(),
             files: survey.useless,
-            outdated: None,
+            outdated: survey.current.is_none().then(|| dir.root(base.root.generation)),
             // The root of the generation in force may be gone without a trace.
             lost_metadata: survey.lost_root || !is_in_force,
             lies: 0,

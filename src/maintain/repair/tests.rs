@@ -119,7 +119,8 @@ fn a_lost_or_damaged_current_is_written_again() {
         assert!(!report.is_sound() && table.snapshot().is_err());
         let report = fix(dir.path(), false);
         assert_eq!((report.base, report.generation, report.rows), (3, Some(4), 300));
-        assert!(report.lost.is_empty() && report.moved.len() == usize::from(!lost));
+        // The root goes, too: a commit that failed may have left it.
+        assert!(report.lost.is_empty() && report.moved.len() == 1 + usize::from(!lost));
         append(&table, 3, 0);
         assert_eq!(sound_rows(dir.path()), 400);
     }
@@ -235,6 +236,7 @@ fn a_number_that_was_in_force_is_not_used_again() {
     flip(&table.dir().root(3), 60);
     // A repair that stops after the first moves.
     let mut plan = Plan::new(Survey::new(&RealDisk, table.dir()).unwrap(), table.dir()).unwrap();
+    plan.outdated = None;
     plan.find_places(&RealDisk, table.dir()).unwrap();
     quarantine::move_all(&RealDisk, &plan.report.moved).unwrap();
     assert!(!table.dir().root(3).exists() && plan.report.moved.len() == 2);
