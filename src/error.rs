@@ -1,9 +1,11 @@
 //! The errors of the library: a few kinds, so that a caller (and an exit code) can tell them apart.
 
 use std::fmt::Display;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use arrow_schema::ArrowError;
+use rustix::io::Errno;
 
 /// A result of the library.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -79,6 +81,19 @@ impl Error {
         Error::Io { path: path.as_ref().to_path_buf(), source }
     }
 
+    /// Whether it says that stored bytes are damaged or gone. Other errors tell nothing of the
+    /// bytes: they may not be read, do not fit into memory, or need a newer version.
+    pub fn is_damage(&self) -> bool {
+        match self {
+            Error::Corrupt { .. } => true,
+            Error::Io { source, .. } => {
+                let unreadable = source.raw_os_error() == Some(Errno::IO.raw_os_error());
+                unreadable || says_missing(source)
+            }
+            _ => false,
+        }
+    }
+
     /// Corruption at `offset` of a structure whose file the caller does not know; see
     /// [`Error::in_file`].
     #[doc(hidden)]
@@ -102,6 +117,12 @@ impl Error {
             other => other,
         }
     }
+}
+
+/// Whether the operating system says that there is no such file: neither the name, nor, where a
+/// part of its path is a file, a directory that could hold it.
+pub(crate) fn says_missing(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }
 
 /// What Arrow refused, as one of our kinds. Only the caller knows which: stored bytes may be at

@@ -103,6 +103,13 @@ pub(crate) struct Failures {
 impl Failures {
     /// Reports a failure at once, and goes on; what ends the whole command is returned.
     pub(crate) fn add(&mut self, failure: Failure, context: &Context) -> Result<(), Failure> {
+        let failure = self.count(failure)?;
+        failure.report(context.error_format, context.color_stderr());
+        Ok(())
+    }
+
+    /// The same for a failure that is reported in another way.
+    pub(crate) fn count(&mut self, failure: Failure) -> Result<Failure, Failure> {
         if matches!(failure.exit, Exit::Interrupted | Exit::Done) {
             return Err(failure);
         }
@@ -110,8 +117,7 @@ impl Failures {
         if self.worst.is_none() || failure.exit == Exit::Corrupt {
             self.worst = Some((failure.exit, failure.code));
         }
-        failure.report(context.error_format, context.color_stderr());
-        Ok(())
+        Ok(failure)
     }
 
     /// The failure of the whole command, if there was any.

@@ -28,7 +28,6 @@ pub(crate) mod simulated;
 pub(crate) mod temporary;
 
 use std::fmt::Debug;
-use std::io::ErrorKind;
 use std::path::Path;
 
 pub(crate) use lock::WriterLock;
@@ -38,7 +37,7 @@ pub(crate) use mapping_cache::MappingCache;
 pub(crate) use real::RealDisk;
 pub(crate) use temporary::TemporaryFile;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, says_missing};
 
 /// A file system. Paths are not resolved or checked; every error names the path.
 ///
@@ -124,12 +123,6 @@ pub(crate) struct Entry {
 /// of the device, nobody knows.
 pub(crate) fn is_missing(error: &Error) -> bool {
     matches!(error, Error::Io { source, .. } if says_missing(source))
-}
-
-/// Whether the operating system says that there is no such file: neither the name, nor, where a
-/// part of its path is a file, a directory that could hold it.
-fn says_missing(error: &std::io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 /// The error for a file of a table: if it does not exist, the table is damaged, because its

@@ -12,7 +12,7 @@
 //! Roots and chunks are immutable; generations share chunks, so that an append writes one chunk
 //! (merged with small ones before it, see [`tiers`]) and a root, never the whole
 //! list. Each structure has its reader and writer side by side and does no I/O; only `commit`,
-//! `presence` and `recover` touch the disk.
+//! `listing`, `presence` and `recover` touch the disk.
 
 mod arrangement;
 pub(crate) mod chunk;
@@ -22,6 +22,7 @@ pub(crate) mod commit;
 mod fixed;
 pub(crate) mod layout;
 pub(crate) mod ledger;
+pub(crate) mod listing;
 pub(crate) mod presence;
 pub(crate) mod recover;
 pub(crate) mod root;

@@ -14,17 +14,17 @@
 //! What the system refuses to tell (no permission, an error of the disk) is none of these, and an
 //! error of its own.
 
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use super::layout::{FileKind, file_kind};
+use super::listing::{self, list};
 use super::{TableDir, codec};
-use crate::disk::{Disk, Entry, is_missing};
+use crate::disk::{Disk, is_missing};
 use crate::error::{Error, Result};
 
 /// `CURRENT` is one short line.
 const CURRENT_BYTES: u64 = 256;
-/// How deep partition directories nest.
-pub(super) const MAX_DEPTH: usize = 16;
 /// How often a directory is looked at before it counts as damaged: a first commit may put `CURRENT`
 /// in place while a reader looks for other files.
 const LOOKS: usize = 3;
@@ -102,39 +102,22 @@ fn remains(disk: &dyn Disk, dir: &TableDir) -> Result<Remains> {
     if found != Remains::Nothing {
         return Ok(found);
     }
-    let file = find_data_file(disk, &dir.data(), "data", MAX_DEPTH)?;
-    Ok(file.map_or(Remains::Nothing, Remains::File))
-}
-
-/// The first segment file in `dir`, which is called `name`, or in partitions below it. Directories
-/// that are no partitions are not ours: a store may have a table called `data`.
-fn find_data_file(disk: &dyn Disk, dir: &Path, name: &str, depth: usize) -> Result<Option<String>> {
-    for entry in list(disk, dir)? {
-        let path = format!("{name}/{}", entry.name);
-        let found = match file_kind(&entry.name) {
-            FileKind::Data(_) if !entry.is_dir => Some(path),
-            _ if entry.is_dir && depth > 0 && entry.name.contains('=') => {
-                find_data_file(disk, &dir.join(&entry.name), &path, depth - 1)?
-            }
-            _ => None,
-        };
-        if found.is_some() {
-            return Ok(found);
-        }
-    }
-    Ok(None)
+    listing::data_files(disk, dir, &mut |path, _| {
+        let inside = path.strip_prefix(dir.path()).unwrap_or(&path);
+        found = Remains::File(inside.display().to_string());
+        ControlFlow::Break(())
+    })?;
+    Ok(found)
 }
 
 /// The error of a table that lost `CURRENT`.
 fn lost_current(found: &Remains) -> Error {
     let what = match found {
         Remains::Root(generation) => {
-            let line = codec::write_current(*generation);
-            let line = String::from_utf8_lossy(&line).trim_end().to_owned();
             format!(
                 "it is missing, and manifest/ has generation {generation}: it was lost, and \
-                 nothing was changed; restore it, or write the line '{line}' to it to use that \
-                 generation"
+                 nothing was changed; sty repair goes on with the newest generation that can be \
+                 read"
             )
         }
         Remains::File(file) => format!(
@@ -145,12 +128,4 @@ fn lost_current(found: &Remains) -> Error {
         Remains::Nothing => "it is missing".to_owned(),
     };
     Error::corrupt(0, what)
-}
-
-/// The entries of a directory, which may not exist yet.
-pub(super) fn list(disk: &dyn Disk, dir: &Path) -> Result<Vec<Entry>> {
-    match disk.list(dir) {
-        Err(error) if is_missing(&error) => Ok(Vec::new()),
-        listed => listed,
-    }
 }

@@ -14,8 +14,8 @@ use std::collections::HashSet;
 use std::path::Path;
 
 use super::layout::{FileKind, file_kind};
-use super::presence::{self, MAX_DEPTH, list};
-use super::{Id, Root, TableDir, commit, root};
+use super::listing::{self, MAX_DEPTH, list};
+use super::{Id, Root, TableDir, commit, presence, root};
 use crate::disk::{Disk, LockMode, durable, is_missing};
 use crate::error::{Error, Result};
 
@@ -28,13 +28,8 @@ pub(crate) fn read_root(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Res
 /// Generations whose roots exist, oldest first, up to the one in force.
 pub(crate) fn generations(disk: &dyn Disk, dir: &TableDir) -> Result<Vec<u64>> {
     let Some(newest) = presence::current(disk, dir)? else { return Ok(Vec::new()) };
-    let roots =
-        list(disk, &dir.manifest())?.into_iter().filter_map(|entry| match file_kind(&entry.name) {
-            FileKind::Root(generation) if generation <= newest => Some(generation),
-            _ => None,
-        });
-    let mut generations: Vec<u64> = roots.collect();
-    generations.sort_unstable();
+    let mut generations = listing::roots(disk, dir)?;
+    generations.retain(|generation| *generation <= newest);
     Ok(generations)
 }
 
@@ -137,15 +132,9 @@ pub(crate) fn sweep(
     let mut removed = 0;
     let mut live = Live::default();
     let mut roots: Vec<Root> = current.cloned().into_iter().collect();
-    let generations = entries.iter().filter_map(|entry| match file_kind(&entry.name) {
-        FileKind::Root(generation) => Some(generation),
-        _ => None,
-    });
-    let mut generations: Vec<u64> = generations.collect();
-    generations.sort_unstable_by(|a, b| b.cmp(a));
     // Newest first: a generation's retention time starts when the next one was committed.
     let mut since = current.map_or(0, |root| root.history.committed);
-    for generation in generations {
+    for generation in listing::roots_among(&entries).into_iter().rev() {
         let in_force = current.map_or(0, |root| root.generation);
         if generation == in_force {
             continue;

@@ -1,6 +1,5 @@
 //! `sty repair`: restores what can be restored of a damaged store.
 
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
@@ -8,8 +7,8 @@ use clap::Args;
 use stylobate::{Lost, RepairOptions, RepairReport, SqlExpressions, Store, VerifyOptions, repair};
 
 use crate::args::resources::ThreadsArg;
-use crate::args::table::TablePath;
-use crate::context::Context;
+use crate::args::table::ScopeArg;
+use crate::context::{Context, Failures};
 use crate::errors::Failure;
 use crate::printers::Format;
 use crate::signals;
@@ -17,11 +16,11 @@ use crate::units::show_counted;
 
 /// Restore what can be restored of a damaged store or table, and say what was lost
 ///
-/// Falls back to the newest generation that can be read where CURRENT or its root is damaged or
-/// lost, leaves out segments with bytes that cannot be read, and commits the rest as a new
-/// generation. Nothing is deleted: what is damaged goes to the folder damaged/ of the table. Each
-/// lost segment is named with its rows, partition and bounds; --format prints them as a list on
-/// stdout. Copy the store first if it is your only copy.
+/// Goes on with the newest generation whose root can be read, leaves out chunks and segments that
+/// cannot be read, and commits the rest as a new generation. Nothing is deleted: what is damaged,
+/// and data files that only lost metadata named, go to the folder damaged/ of the table. Each lost
+/// segment, chunk and data file is named with its rows, partition and bounds, as far as they are
+/// known; --format prints them as a list on stdout. Copy the store first if it is your only copy.
 ///
 /// Examples:
 ///   sty repair db --dry-run
@@ -30,9 +29,8 @@ use crate::units::show_counted;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct RepairArgs {
-    /// A store, or one table of it
-    #[arg(value_name = "STORE[/TABLE]")]
-    path: PathBuf,
+    #[command(flatten)]
+    scope: ScopeArg,
     /// Say what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
@@ -45,7 +43,28 @@ pub(crate) struct RepairArgs {
 
 /// Runs `sty repair`.
 pub(crate) fn run(args: &RepairArgs, context: &Context) -> Result<(), Failure> {
-    let (store, tables) = tables(&args.path)?;
+    let (store, tables) = args.scope.tables()?;
+    if tables.is_empty() {
+        context.note(&format!("{}: no tables, nothing to repair", store.path().display()));
+    }
+    let mut lost = Vec::new();
+    let done = repair_all(&store, tables, &mut lost, args, context);
+    // What was repaired until a signal is told, too.
+    if args.format.is_some() {
+        context.print_batch(&list(&lost)?, args.format)?;
+    }
+    done
+}
+
+/// Repairs tables, and collects what is lost of each. One that cannot be repaired does not keep the
+/// others from it.
+fn repair_all(
+    store: &Store,
+    tables: Vec<String>,
+    lost: &mut Vec<(String, Lost)>,
+    args: &RepairArgs,
+    context: &Context,
+) -> Result<(), Failure> {
     let options = RepairOptions {
         dry_run: args.dry_run,
         verify: VerifyOptions {
@@ -54,53 +73,18 @@ pub(crate) fn run(args: &RepairArgs, context: &Context) -> Result<(), Failure> {
             cancelled: signals::cancellation(),
         },
     };
-    let (mut lost, mut failed) = (Vec::new(), None);
+    let mut failures = Failures::default();
     for name in tables {
         signals::check()?;
-        match repair(&store.table(&name)?, &options) {
+        match store.table(&name).and_then(|table| repair(&table, &options)) {
             Ok(report) => {
                 tell(&name, &report, args, context);
                 lost.extend(report.lost.into_iter().map(|segment| (name.clone(), segment)));
             }
-            // What cannot be repaired does not keep the other tables from it.
-            Err(error) => {
-                let failure = Failure::from(error);
-                failure.report(context.error_format, context.color_stderr());
-                failed = failed.or(Some(failure));
-            }
+            Err(error) => failures.add(error.into(), context)?,
         }
     }
-    if args.format.is_some() {
-        context.print_batch(&list(&lost)?, args.format)?;
-    }
-    match failed {
-        None => Ok(()),
-        Some(failure) => {
-            let what = "a table could not be repaired, for the reason named above";
-            Err(Failure { message: what.into(), hint: None, ..failure })
-        }
-    }
-}
-
-/// The tables in question, also those that have lost their `CURRENT`.
-fn tables(path: &Path) -> Result<(Store, Vec<String>), Failure> {
-    let is_table =
-        |path: &Path| ["CURRENT", "manifest", "data"].iter().any(|name| path.join(name).exists());
-    let one = path.to_str().and_then(|text| text.parse::<TablePath>().ok());
-    if let Some(one) = one.filter(|one| is_table(path) || (!path.exists() && one.store.is_dir())) {
-        return Ok((Store::open(one.store), vec![one.table]));
-    }
-    let entries = std::fs::read_dir(path).map_err(|error| Failure::io(path, &error))?;
-    let mut names = Vec::new();
-    for entry in entries {
-        let entry = entry.map_err(|error| Failure::io(path, &error))?;
-        let name = entry.file_name().into_string().unwrap_or_default();
-        if is_table(&entry.path()) && stylobate::internal::store::check_name(&name).is_ok() {
-            names.push(name);
-        }
-    }
-    names.sort();
-    Ok((Store::open(path), names))
+    failures.finish()
 }
 
 /// Says on stderr what was done to a table.
@@ -109,31 +93,55 @@ fn tell(name: &str, report: &RepairReport, args: &RepairArgs, context: &Context)
         return context.note(&format!("{name}: sound, nothing to repair"));
     }
     report.notes.iter().for_each(|note| context.note(&format!("{name}: {note}")));
+    if !report.needed {
+        return context.note(&format!("{name}: left as it is"));
+    }
     for lost in report.lost.iter().filter(|_| args.format.is_none()) {
-        let segment = lost.segment.map_or_else(|| "a chunk".into(), |n| format!("segment {n}"));
-        let mut line = format!("{name}: lost: {segment}, {}", show_counted(lost.rows, "row"));
-        for (what, text) in [("partition", &*lost.partition), ("with", lost.bounds.as_str())] {
-            if !text.is_empty() {
-                line += &format!(", {what} {text}");
-            }
-        }
-        context.note(&format!("{line}: {}", lost.why));
+        context.note(&format!("{name}: lost: {}", describe(lost)));
     }
-    let (would, moved) = match args.dry_run {
-        true => ("would be ", "to be moved"),
-        false => ("", "moved"),
-    };
+    let moves = if args.dry_run { "would be moved" } else { "moved" };
     for (from, to) in &report.moved {
-        context.detail(&format!("{name}: {moved}: {} → {}", from.display(), to.display()));
+        context.detail(&format!("{name}: {moves}: {} → {}", from.display(), to.display()));
     }
-    let rows: u64 = report.lost.iter().map(|lost| lost.rows).sum();
-    context.note(&format!(
-        "{name}: {would}generation {}, of {}; {} lost, {} {moved} to damaged/",
-        report.generation.map_or_else(|| "new".into(), |generation| generation.to_string()),
-        show_counted(report.rows, "row"),
-        show_counted(rows, "row"),
-        show_counted(report.moved.len() as u64, "file"),
-    ));
+    let (rows, lost) = (show_counted(report.rows, "row"), show_lost(&report.lost));
+    let files = show_counted(report.moved.len() as u64, "file");
+    context.note(&match report.generation {
+        Some(generation) => format!(
+            "{name}: committed generation {generation} of {rows}, lost {lost} and moved {files} \
+             to damaged/"
+        ),
+        None => format!(
+            "{name}: would commit a new generation of {rows}, lose {lost} and move {files} to \
+             damaged/"
+        ),
+    });
+}
+
+/// What is lost, how much of it and why.
+fn describe(lost: &Lost) -> String {
+    let what = match lost.segment {
+        Some(number) => format!("segment {number}"),
+        None => lost.file.file_name().map_or_else(String::new, |name| name.display().to_string()),
+    };
+    let rows = lost
+        .rows
+        .map_or_else(|| "an unknown number of rows".to_owned(), |rows| show_counted(rows, "row"));
+    let mut line = format!("{what}, {rows}");
+    for (what, text) in [("partition", &*lost.partition), ("with", lost.bounds.as_str())] {
+        if !text.is_empty() {
+            line += &format!(", {what} {text}");
+        }
+    }
+    format!("{line}: {}", lost.why)
+}
+
+/// The number of lost rows, as far as it is known.
+fn show_lost(lost: &[Lost]) -> String {
+    let rows = show_counted(lost.iter().filter_map(|lost| lost.rows).sum(), "row");
+    match lost.iter().all(|lost| lost.rows.is_some()) {
+        true => rows,
+        false => format!("at least {rows}"),
+    }
 }
 
 /// One row for each lost segment.
@@ -147,7 +155,7 @@ fn list(lost: &[(String, Lost)]) -> Result<RecordBatch, Failure> {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("table", texts(&|(table, _)| table.clone())),
         ("segment", numbers(&|lost| lost.segment)),
-        ("rows", numbers(&|lost| Some(lost.rows))),
+        ("rows", numbers(&|lost| lost.rows)),
         ("partition", texts(&|(_, lost)| lost.partition.to_string())),
         ("bounds", texts(&|(_, lost)| lost.bounds.clone())),
         ("file", texts(&|(_, lost)| lost.file.display().to_string())),

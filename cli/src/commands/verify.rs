@@ -8,9 +8,8 @@ use stylobate::{Damage, Error, SqlExpressions, VerifyOptions, verify_with};
 
 use crate::args::resources::{ReadArgs, ThreadsArg};
 use crate::args::table::ScopeArg;
-use crate::context::Context;
+use crate::context::{Context, Failures};
 use crate::errors::Failure;
-use crate::exit::Exit;
 use crate::printers::Format;
 use crate::signals;
 use crate::units::{show_counted, show_size};
@@ -74,32 +73,33 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
             show_size(report.bytes)
         ));
     }
-    let places = show_counted(found.len() as u64, "damaged place");
     if args.format.is_some() {
         context.print_batch(&list(&found)?, args.format)?;
     }
-    let mut exit = None;
+    let damage = || found.iter().map(|(_, damage)| damage).filter(|it| it.error.is_damage());
+    let hint = match damage().next() {
+        Some(_) if damage().any(|damage| damage.unreadable) => {
+            Some("sty repair restores what can be restored")
+        }
+        Some(_) => Some("all values can be read: export the table and ingest it into a new one"),
+        None => None,
+    };
+    let mut failures = Failures::default();
     for (table, damage) in found {
         let place = damage.place();
         let mut failure = Failure::from(damage.error);
-        exit = Some(exit.map_or(failure.exit, |exit| match failure.exit {
-            Exit::Corrupt => Exit::Corrupt,
-            _ => exit,
-        }));
         let place = if place.is_empty() { String::new() } else { format!(", {place}") };
         failure.message = format!("{} (table '{table}'{place})", failure.message).into();
         failure.hint = None;
-        if args.format.is_none() {
-            failure.report(context.error_format, context.color_stderr());
+        match args.format {
+            None => failures.add(failure, context)?,
+            Some(_) => drop(failures.count(failure)?),
         }
     }
-    match exit {
-        None => Ok(()),
-        Some(exit) => {
-            let failure = Failure::corrupt(format!("{places} found, named above"));
-            Err(Failure { exit, ..failure }.hint("sty repair restores what can be restored"))
-        }
-    }
+    failures.finish().map_err(|failure| match hint {
+        Some(hint) => failure.hint(hint),
+        None => failure,
+    })
 }
 
 /// One row for each damage.

@@ -66,11 +66,14 @@ fn repair_restores_the_rest_and_names_the_loss() {
     let lost: serde_json::Value = serde_json::from_str(&stdout).unwrap();
     assert_eq!((code, &lost[0]["rows"], &lost[0]["segment"]), (0, &1000.into(), &1.into()));
     assert!(lost[0]["bounds"].as_str().unwrap().contains("id 1000 to 1999"), "{stdout}");
-    assert!(stderr.contains("would be generation new, of 2,000 rows; 1,000 rows lost"), "{stderr}");
+    let summary = "t: would commit a new generation of 2,000 rows, lose 1,000 rows and move 1 file";
+    assert!(stderr.contains(summary), "{stderr}");
     assert_eq!(shell.run("verify -q db").0, 3);
     let (code, stdout, stderr) = shell.run("repair db/t");
     assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
     assert!(stderr.contains("t: lost: segment 1, 1,000 rows, with id 1000 to 1999"), "{stderr}");
+    let summary = "t: committed generation 4 of 2,000 rows, lost 1,000 rows and moved 1 file";
+    assert!(stderr.contains(summary), "{stderr}");
     shell.stdout("verify -q db");
     assert!(shell.run("repair db").2.contains("t: sound, nothing to repair"));
     let count = "sty query db 'SELECT count(*) AS n FROM t'";
@@ -82,4 +85,47 @@ fn repair_restores_the_rest_and_names_the_loss() {
     assert_eq!(shell.sh(count).1, "n\n2000\n");
     shell.stdout("ingest -q db/t 0.csv --if-loaded again");
     assert_eq!(shell.sh(count).1, "n\n3000\n");
+}
+
+#[test]
+fn what_a_lost_root_named_is_told_and_moved() {
+    let shell = three();
+    shell.stdout("alter db/t keep 1d");
+    shell.stdout("ingest -q db/t 0.csv --if-loaded again");
+    shell.sh("rm db/t/manifest/*5.root");
+    let (code, stdout, stderr) = shell.run("repair db --dry-run --format json");
+    let lost: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    assert_eq!((code, &lost[0]["rows"], lost.as_array().unwrap().len()), (0, &1000.into(), 1));
+    assert!(lost[0]["segment"].is_null() && stderr.contains("falls back to generation 4"));
+    let (code, _, stderr) = shell.run("repair db");
+    let summary = "t: committed generation 6 of 3,000 rows, lost 1,000 rows and moved 1 file";
+    assert!(code == 0 && stderr.contains(summary), "{stderr}");
+    shell.stdout("verify -q db");
+}
+
+#[test]
+fn stores_with_tables_called_as_parts_of_a_table_are_repaired() {
+    let shell = damaged();
+    shell.sh("cp -r db/t db/data && cp -r db/t db/manifest && rm db/manifest/CURRENT");
+    let (code, _, stderr) = shell.run("repair db");
+    assert_eq!(code, 0, "{stderr}");
+    for table in ["data", "manifest", "t"] {
+        assert!(stderr.contains(&format!("{table}: committed generation 4")), "{stderr}");
+    }
+    let (code, _, stderr) = shell.run("repair db/data");
+    assert!(code == 0 && stderr.contains("data: sound, nothing to repair"), "{stderr}");
+}
+
+#[test]
+fn the_gravest_failure_decides_and_hints_fit_it() {
+    let shell = three();
+    shell.sh("cp -r db/t db/a && rm -r db/t/manifest");
+    let (code, _, stderr) = shell.run("repair db");
+    assert_eq!(code, 3, "{stderr}");
+    assert!(stderr.contains("a: sound") && stderr.contains("1 problem found"), "{stderr}");
+    let (code, _, stderr) = shell.run("verify db");
+    assert!(code == 3 && stderr.contains("1 problem found"), "{stderr}");
+    assert!(stderr.contains("sty repair restores what can be restored"), "{stderr}");
+    let (code, _, stderr) = shell.run("verify db/a --memory-limit 1k");
+    assert!(code == 5 && !stderr.contains("sty repair"), "{code} {stderr}");
 }

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 
 /// What happens at a call.
 #[derive(Clone, Copy, Debug)]
-enum Trouble {
+pub(super) enum Trouble {
     /// It fails, and the next one does not.
     Fails { after_effect: bool },
     /// It and all later ones fail; then the process starts again.
@@ -21,7 +21,7 @@ enum Trouble {
 }
 
 impl Trouble {
-    const ALL: [Trouble; 8] = [
+    pub(super) const ALL: [Trouble; 8] = [
         Trouble::Fails { after_effect: false },
         Trouble::Fails { after_effect: true },
         Trouble::Killed,
@@ -42,7 +42,7 @@ impl Trouble {
         }
     }
 
-    fn fault(self, at: u64) -> Fault {
+    pub(super) fn fault(self, at: u64) -> Fault {
         match self {
             Trouble::Fails { after_effect } => Fault { at, forever: false, after_effect },
             Trouble::Killed => Fault { at, forever: true, after_effect: false },
@@ -140,7 +140,7 @@ fn rows_of_matrix(
 }
 
 /// A table in three partitions, with generations that are kept.
-fn base() -> Result<(SimulatedDisk, State)> {
+pub(super) fn base() -> Result<(SimulatedDisk, State)> {
     let disk = fresh_disk();
     let mut state = None;
     for operation in [
@@ -175,6 +175,7 @@ fn every_call_of_every_operation_fails_once_and_crashes_once() {
         (&disk, &state, Operation::Alter),
         (&disk, &state, Operation::DropPartition { kind: "k1".into() }),
         (&disk, &state, Operation::Gc),
+        (&disk, &state, Operation::Repair),
     ];
     let next = std::sync::atomic::AtomicUsize::new(0);
     let done = std::sync::Mutex::new(BTreeMap::new());

@@ -18,8 +18,8 @@ use crate::ingest::load::{LoadOptions, load, load_batches};
 use crate::ingest::resume::{CommitEvery, IfLoaded};
 use crate::ingest::sources::Input;
 use crate::maintain::{
-    Alteration, CompactOptions, Modification, ModifyOptions, alter, compact, drop_partitions,
-    modify,
+    Alteration, CompactOptions, Modification, ModifyOptions, RepairOptions, alter, compact,
+    drop_partitions, modify, repair,
 };
 use crate::model::Schema;
 use crate::query::Condition;
@@ -62,6 +62,8 @@ pub(super) enum Operation {
     },
     /// Frees all generations but the one in force.
     Gc,
+    /// Leaves a sound table as it is; `repairs.rs` has it repair damaged ones.
+    Repair,
 }
 
 impl Operation {
@@ -77,6 +79,7 @@ impl Operation {
             Operation::Alter => "alter",
             Operation::DropPartition { .. } => "drop partition",
             Operation::Gc => "gc",
+            Operation::Repair => "repair",
         }
     }
 
@@ -109,7 +112,7 @@ impl Operation {
                 None => after.columns.push("extra".to_owned()),
             },
             Operation::DropPartition { kind } => after.rows.retain(|_, row| row.0 != *kind),
-            Operation::Compact | Operation::Gc => {}
+            Operation::Compact | Operation::Gc | Operation::Repair => {}
         }
         vec![before.clone(), Some(after)]
     }
@@ -161,6 +164,11 @@ impl Operation {
                 drop_partitions(table, &[format!("kind={kind}")]).map(|_| ())
             }
             Operation::Gc => table.writer(None)?.free(0).map(|_| ()),
+            Operation::Repair => {
+                let mut options = RepairOptions::default();
+                options.verify.threads = 1;
+                repair(table, &options).map(|_| ())
+            }
         }
     }
 }

@@ -27,7 +27,7 @@ fn choose(random: &mut Random, state: &State, next: i64, dir: &std::path::Path) 
         return Operation::Ingest { from: next, count };
     };
     let divisor = 2 + random.below(6) as i64;
-    match random.below(10) {
+    match random.below(11) {
         0 => Operation::Ingest { from: next, count },
         1 => operations::files(dir, next, count, 1 + random.below(3) as i64),
         2 | 3 => Operation::Append { from: next, count },
@@ -40,6 +40,7 @@ fn choose(random: &mut Random, state: &State, next: i64, dir: &std::path::Path) 
             let kind = model.rows.values().nth(at).map(|row| row.0.clone());
             Operation::DropPartition { kind: kind.unwrap_or_default() }
         }
+        9 => Operation::Repair,
         _ => Operation::Gc,
     }
 }

@@ -1,90 +1,43 @@
 //! Restores what can be restored of a damaged table, and says what was lost.
 //!
-//! A repair falls back to the newest generation whose root and chunks can be read, leaves out the
-//! segments that have bytes which cannot be read, and commits the rest as a new generation: new
-//! chunks and a new root beside the old ones, then `CURRENT`, each durable before the next, as
-//! every writer does. It deletes nothing. What is damaged, and segment files that no generation
-//! names any more because the root or chunk that named them is lost, is moved to the folder
-//! `damaged/` of the table. That is done before the commit: a crash in between leaves a table that
-//! lacks no more than what could not be read, and the next repair goes on.
+//! A repair goes on with the newest generation whose root can be read: it leaves out the chunks
+//! that cannot be read and the segments that have bytes which cannot be read, and commits the rest
+//! as a new generation: new chunks and a new root beside the old ones, then `CURRENT`, each durable
+//! before the next, as every writer does. It deletes nothing. What is damaged, and data files that
+//! no generation names any more because the root or chunk that named them is lost, is moved to the
+//! folder `damaged/` of the table. That is done before the commit: a crash in between leaves a
+//! table that lacks no more than what could not be read, and the next repair goes on.
 //!
-//! This file finds out what to do (`Plan`), which is all that a dry run does; `generations.rs`
-//! tells what can be read, `quarantine.rs` moves files.
+//! Older generations that are whole stay readable for as long as the table keeps generations. A
+//! data file that they name is left to them if it has sound segments.
+//!
+//! This file finds out what to do (`Plan`), which is all that a dry run does; `survey.rs` tells
+//! what is there and can be read, `report.rs` what was found, `quarantine.rs` moves files.
 
-mod generations;
 mod quarantine;
+mod report;
+mod survey;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
-use self::generations::{broken_chunks, is_damage, roots};
-use super::verify::{Damage, VerifyOptions, verify_with};
-use crate::disk::{Disk, WriterLock};
+pub use self::report::{Lost, RepairOptions, RepairReport};
+use self::survey::{Generation, Survey};
+use super::verify::{self, Damage, VerifyReport};
+use crate::budget::Budget;
+use crate::disk::{Disk, Io, WriterLock};
 use crate::error::{Error, Result};
 use crate::manifest::commit::{self, Change, Edit};
-use crate::manifest::{ChunkRef, History, Id, Root, TableDir, WriteVolume, presence, recover};
+use crate::manifest::{History, Id, Root, TableDir, WriteVolume, listing};
+use crate::segment::Segment;
 use crate::store::{SegmentEntry, Snapshot, Table};
 
 /// Columns whose bounds are named for a lost segment.
 const NAMED_BOUNDS: usize = 8;
-
-/// How to repair.
-#[derive(Clone, Debug, Default)]
-pub struct RepairOptions {
-    /// Only finds out what to do, without the writer's lock.
-    pub dry_run: bool,
-    /// How segments are checked.
-    pub verify: VerifyOptions,
-}
-
-/// Rows that a table loses in a repair.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Lost {
-    /// The number of the segment in the table's order; `None` if a chunk is lost, with all that it
-    /// lists.
-    pub segment: Option<u64>,
-    /// The rows.
-    pub rows: u64,
-    /// The partition; empty without partitions.
-    pub partition: Arc<str>,
-    /// The file, and the byte at which the segment starts.
-    pub file: PathBuf,
-    /// Offset of the segment in the file.
-    pub offset: u64,
-    /// Bounds of some columns, as far as the manifest knows them, such as `id 0 to 99`.
-    pub bounds: String,
-    /// What is damaged.
-    pub why: String,
-}
-
-/// What a repair did, or would do.
-#[derive(Debug, Default)]
-pub struct RepairReport {
-    /// The generation that `CURRENT` names; `None` if it is lost or damaged.
-    pub current: Option<u64>,
-    /// The generation on which the table goes on.
-    pub base: u64,
-    /// The new generation, if one was committed.
-    pub generation: Option<u64>,
-    /// Rows of the table from now on.
-    pub rows: u64,
-    /// Rows that are lost, by segment.
-    pub lost: Vec<Lost>,
-    /// Files that were moved, or would be, with their new places.
-    pub moved: Vec<(PathBuf, PathBuf)>,
-    /// What else was done or found.
-    pub notes: Vec<String>,
-}
-
-impl RepairReport {
-    /// Whether there is nothing to repair.
-    pub fn is_sound(&self) -> bool {
-        self.lost.is_empty() && self.notes.is_empty() && self.moved.is_empty()
-    }
-}
 
 /// Repairs a table. A table that is sound is left as it is.
 pub fn repair(table: &Table, options: &RepairOptions) -> Result<RepairReport> {
@@ -99,14 +52,17 @@ pub fn repair(table: &Table, options: &RepairOptions) -> Result<RepairReport> {
             Some(WriterLock::acquire(disk, &dir.lock(), &what)?)
         }
     };
-    let mut plan = Plan::new(disk, dir)?;
-    plan.check_ledger(disk, dir);
+    let mut plan = Plan::new(Survey::new(disk, dir)?, dir)?;
+    plan.check_ledger(disk, dir)?;
     plan.check_segments(table, options)?;
-    plan.find_files(disk, dir)?;
-    if plan.report.is_sound() || options.dry_run {
-        return Ok(plan.report);
+    plan.find_unnamed(disk, dir)?;
+    plan.find_places(disk, dir)?;
+    if !options.dry_run {
+        quarantine::settle(disk, dir, plan.report.current.unwrap_or(0))?;
+        if plan.report.needed {
+            plan.commit(disk, dir)?;
+        }
     }
-    plan.commit(disk, dir)?;
     Ok(plan.report)
 }
 
@@ -115,147 +71,200 @@ struct Plan {
     report: RepairReport,
     /// The root to go on with; chunks that cannot be read are taken out.
     root: Root,
-    /// The greatest generation that any file names.
+    /// What these chunks and those of older generations that stay name, newest first.
+    kept: Vec<Generation>,
+    /// The greatest generation that was ever named.
     greatest: u64,
     /// Segments to leave out, by their number.
     bad: BTreeMap<u64, SegmentEntry>,
     /// Files to move.
     files: Vec<PathBuf>,
-    /// Roots to move once there is a new one, because chunks of theirs cannot be read: no later
-    /// writer could find out which files they need.
-    outdated: Vec<PathBuf>,
+    /// The root to go on with, if it is to be moved once there is a new one: because chunks of it
+    /// cannot be read, so that no later writer could find out which files it needs; or because no
+    /// `CURRENT` tells that it was ever in force. A commit that failed may have left it, and its
+    /// bytes need not be durable, as those of the new root are.
+    outdated: Option<PathBuf>,
     /// Whether files may be there that only lost metadata names.
     lost_metadata: bool,
+    /// False statements about what can be read.
+    lies: u64,
 }
 
-/// A root, and those of its chunks that cannot be read, with the reasons.
-type Readable = (Root, Vec<(ChunkRef, Error)>);
-
 impl Plan {
-    /// Finds the newest good generation.
-    fn new(disk: &dyn Disk, dir: &TableDir) -> Result<Plan> {
-        let mut report = RepairReport::default();
-        let mut files = Vec::new();
-        match presence::read_current(disk, dir) {
-            Ok(Some(generation)) => report.current = Some(generation),
-            Ok(None) => report.notes.push("CURRENT is missing".to_owned()),
-            Err(error) if is_damage(&error) => {
-                report.notes.push(error.to_string());
-                files.push(dir.current());
-            }
-            Err(error) => return Err(error),
-        }
-        let all = roots(disk, dir)?;
-        let lost = report.current.is_none();
-        if lost && disk.exists(&dir.creating())? && all.iter().all(|generation| *generation == 1) {
-            return Err(Error::NotFound(format!(
-                "the first commit of table '{}' was never finished; there is nothing to repair",
-                dir.name()
-            )));
-        }
-        let greatest = all.first().copied().unwrap_or(0).max(report.current.unwrap_or(0));
-        let mut best: Option<Readable> = None;
-        let (mut bad_roots, mut outdated) = (0, Vec::new());
-        for generation in all {
-            let path = dir.root(generation);
-            if report.current.is_some_and(|current| generation > current) {
-                report.notes.push(format!("generation {generation} never came into force"));
-                files.push(path);
-                continue;
-            }
-            let root = match recover::read_root(disk, dir, generation) {
-                Ok(root) => root,
-                Err(error) if is_damage(&error) => {
-                    report.notes.push(error.to_string());
-                    files.push(path);
-                    bad_roots += 1;
-                    continue;
-                }
-                Err(error) => return Err(error),
-            };
-            let broken = broken_chunks(disk, dir, &root)?;
-            let whole = broken.is_empty();
-            if !whole {
-                outdated.push(path);
-            }
-            if best.as_ref().is_none_or(|(_, worse)| whole && !worse.is_empty()) {
-                best = Some((root, broken));
-            }
-        }
-        let Some((mut root, broken)) = best else {
+    /// Decides on the root to go on with, and on the generations that stay.
+    fn new(survey: Survey, dir: &TableDir) -> Result<Plan> {
+        let mut readable = survey.readable.into_iter();
+        let Some(base) = readable.next() else {
             let what = "no root can be read: there is no generation to fall back to; segments in \
                         data/ are left as they are";
             return Err(Error::corrupt(0, what).in_file(dir.manifest(), 0));
         };
-        if root.unknown != 0 {
+        if base.root.unknown != 0 {
             return Err(Error::Unsupported(format!(
                 "the table has features {:#x} that this build can read but not write",
-                root.unknown
+                base.root.unknown
             )));
         }
-        report.base = root.generation;
-        if report.current.is_some_and(|current| current != root.generation) {
-            report.notes.push(format!("falls back to generation {}", root.generation));
+        let is_in_force = survey.current == Some(base.root.generation);
+        let mut plan = Plan {
+            report: RepairReport {
+                current: survey.current,
+                base: base.root.generation,
+                needed: !is_in_force,
+                notes: survey.notes,
+                ..RepairReport::default()
+            },
+            root: base.root.clone(),
+            kept: Vec::new(),
+            greatest: survey.greatest,
+            bad: BTreeMap::new(),
+            files: survey.useless,
+            outdated: survey.current.is_none().then(|| dir.root(base.root.generation)),
+            // The root of the generation in force may be gone without a trace.
+            lost_metadata: survey.lost_root || !is_in_force,
+            lies: 0,
+        };
+        if let Some(current) = survey.current.filter(|_| !is_in_force) {
+            plan.report.notes.push(format!(
+                "falls back to generation {}: what was stored, changed or deleted up to \
+                 generation {current} is undone",
+                base.root.generation
+            ));
         }
-        let lost_metadata = bad_roots > 0 || !broken.is_empty() || lost;
-        for (chunk, error) in broken {
-            root.chunks.retain(|other| other.id != chunk.id);
-            files.push(dir.chunk(&chunk.id));
-            report.lost.push(Lost {
-                segment: None,
-                rows: chunk.rows,
-                partition: chunk.first_partition,
-                file: dir.chunk(&chunk.id),
-                offset: 0,
-                bounds: String::new(),
-                why: format!("{error} (it lists {} segments)", chunk.segments),
-            });
+        let is_whole = base.is_whole();
+        plan.leave_out_chunks(&base, dir);
+        plan.keep_older(&base, is_whole, readable, dir);
+        plan.kept.insert(0, base);
+        plan.root.rows = plan.root.chunks.iter().map(|chunk| chunk.rows).sum();
+        plan.report.rows = plan.root.rows;
+        Ok(plan)
+    }
+
+    /// Takes the chunks that cannot be read out of the root, and puts right what it says of the
+    /// others.
+    fn leave_out_chunks(&mut self, base: &Generation, dir: &TableDir) {
+        self.root.chunks.clear();
+        for (chunk, listed) in base.root.chunks.iter().zip(&base.chunks) {
+            let path = dir.chunk(&chunk.id);
+            let segments = match &**listed {
+                Ok(segments) => segments,
+                Err(error) => {
+                    self.report.lost.push(Lost {
+                        segment: None,
+                        rows: Some(chunk.rows),
+                        partition: Arc::clone(&chunk.first_partition),
+                        file: path.clone(),
+                        offset: 0,
+                        bounds: String::new(),
+                        why: format!("{error} (it lists {} segments)", chunk.segments),
+                    });
+                    self.files.push(path);
+                    self.outdated = Some(dir.root(base.root.generation));
+                    self.lost_metadata = true;
+                    continue;
+                }
+            };
+            let mut chunk = chunk.clone();
+            if let Some(what) = verify::false_partitions(&chunk, segments) {
+                self.report.notes.push(format!("{what}, which is put right"));
+                self.report.needed = true;
+                let paths = || segments.iter().map(|segment| &segment.partition);
+                if let (Some(first), Some(last)) = (paths().min(), paths().max()) {
+                    (chunk.first_partition, chunk.last_partition) = (first.clone(), last.clone());
+                }
+            }
+            self.root.chunks.push(chunk);
         }
-        root.rows = root.chunks.iter().map(|chunk| chunk.rows).sum();
-        report.rows = root.rows;
-        let bad = BTreeMap::new();
-        Ok(Plan { report, root, greatest, bad, files, outdated, lost_metadata })
+    }
+
+    /// Lets older generations stay that are whole, and moves the roots of the others: no later
+    /// writer could find out which files they need.
+    fn keep_older(
+        &mut self,
+        base: &Generation,
+        is_whole: bool,
+        older: impl Iterator<Item = Generation>,
+        dir: &TableDir,
+    ) {
+        let files = base.files();
+        for generation in older {
+            let number = generation.root.generation;
+            // Rows of a lost chunk may be in an older generation, and nowhere else. The next writer
+            // would free it if the table keeps none.
+            if !generation.is_whole() || (!is_whole && base.root.history.keep == 0) {
+                let what = format!("generation {number} can no longer be read: chunks are lost");
+                self.report.notes.push(what);
+                self.files.push(dir.root(number));
+                self.lost_metadata = true;
+                continue;
+            }
+            let only = generation.segments().filter(|segment| !files.contains(&segment.file));
+            let rows: u64 = only.map(|segment| segment.rows).sum();
+            if !is_whole && rows > 0 {
+                self.report.notes.push(format!(
+                    "generation {number} stays readable for as long as the table keeps \
+                     generations; {rows} rows of it are in files that the new generation does not \
+                     have, and rows of lost chunks may be among them"
+                ));
+            }
+            self.kept.push(generation);
+        }
     }
 
     /// Leaves out files of the ledger that cannot be read: loading what they name is no longer
     /// refused.
-    fn check_ledger(&mut self, disk: &dyn Disk, dir: &TableDir) {
-        let notes = &mut self.report.notes;
-        let files = &mut self.files;
-        self.root.ledger.files.retain(|file| match commit::read_ledger(disk, dir, file) {
-            Ok(_) => true,
-            Err(error) => {
-                notes.push(format!(
-                    "{error}; the ledger loses {} sources, which can be loaded twice",
-                    file.sources
-                ));
-                files.push(dir.ledger(&file.id));
-                false
+    fn check_ledger(&mut self, disk: &dyn Disk, dir: &TableDir) -> Result<()> {
+        let (generation, root) = (self.root.generation, dir.root(self.root.generation));
+        let recent = &self.root.ledger.recent;
+        self.lies += verify::false_sources(generation, recent, &root, false).count() as u64;
+        for file in std::mem::take(&mut self.root.ledger.files) {
+            let path = dir.ledger(&file.id);
+            match commit::read_ledger(disk, dir, &file) {
+                Ok(sources) => {
+                    let lies = verify::false_sources(generation, &sources, &path, true);
+                    self.lies += lies.count() as u64;
+                    self.root.ledger.files.push(file);
+                }
+                Err(error) if error.is_damage() => {
+                    self.report.notes.push(format!(
+                        "{error}; the ledger loses {} sources, which can be loaded twice",
+                        file.sources
+                    ));
+                    self.report.needed = true;
+                    self.files.push(path);
+                }
+                Err(error) => return Err(error),
             }
-        });
+        }
+        Ok(())
     }
 
     /// Finds segments with bytes that cannot be read.
     fn check_segments(&mut self, table: &Table, options: &RepairOptions) -> Result<()> {
         let snapshot = table.snapshot_of(self.root.clone())?;
-        let mut why: BTreeMap<u64, String> = BTreeMap::new();
-        let mut lies = 0;
-        for damage in verify_with(&snapshot, &options.verify).problems {
-            let Damage { segment: Some(segment), unreadable, error, .. } = damage else { continue };
-            if !unreadable {
-                lies += 1;
-                continue;
-            }
-            if !is_damage(&error) {
-                // No permission, or a newer version: nothing is known of the bytes.
-                return Err(error);
-            }
-            why.entry(segment).or_insert_with(|| error.to_string());
+        let mut found = VerifyReport::default();
+        verify::check_contents(&snapshot, &options.verify, &mut found)?;
+        if options.verify.cancelled.load(Ordering::Relaxed) {
+            // What was not checked is not in the report.
+            return Err(Error::Cancelled);
         }
-        if lies > 0 {
+        let mut why: BTreeMap<u64, String> = BTreeMap::new();
+        for Damage { segment, unreadable, error, .. } in found.problems {
+            match segment {
+                Some(_) if !unreadable => self.lies += 1,
+                Some(segment) if error.is_damage() => {
+                    why.entry(segment).or_insert_with(|| error.to_string());
+                }
+                // No permission, or a newer version: nothing is known of the bytes. Or a chunk
+                // could not be read that was read a moment ago.
+                _ => return Err(error),
+            }
+        }
+        if self.lies > 0 {
             self.report.notes.push(format!(
-                "{lies} false statements about readable values are left as they are: sty verify \
-                 names them; export and ingest write them anew"
+                "{} false statements about what can be read are left as they are: sty verify \
+                 names them; export and ingest write all of it anew",
+                self.lies
             ));
         }
         let entries = snapshot.segments()?;
@@ -263,7 +272,7 @@ impl Plan {
             let Some(entry) = entries.get(number as usize) else { continue };
             self.report.lost.push(Lost {
                 segment: Some(number),
-                rows: entry.rows,
+                rows: Some(entry.rows),
                 partition: Arc::clone(&entry.partition),
                 file: snapshot.path(entry),
                 offset: entry.offset,
@@ -273,43 +282,93 @@ impl Plan {
             self.report.rows -= entry.rows;
             self.bad.insert(number, entry.clone());
         }
-        let sound = entries.iter().zip(0..).filter(|(_, number)| !self.bad.contains_key(number));
-        let shared: HashSet<Id> = sound.map(|(entry, _)| entry.file).collect();
-        for entry in self.bad.values() {
-            let path = snapshot.path(entry);
-            if shared.contains(&entry.file) {
-                self.report.notes.push(format!(
-                    "{} stays where it is: it has sound segments, too",
-                    path.display()
-                ));
-            } else {
-                self.files.push(path);
-            }
-        }
+        let sound = (0..).zip(entries.iter()).filter(|(number, _)| !self.bad.contains_key(number));
+        let sound: HashSet<Id> = sound.map(|(_, entry)| entry.file).collect();
+        self.move_bad(&snapshot, &sound);
         Ok(())
     }
 
-    /// Lists all files to move, with their new places.
-    fn find_files(&mut self, disk: &dyn Disk, dir: &TableDir) -> Result<()> {
-        if self.lost_metadata {
-            self.files.extend(quarantine::unnamed(disk, dir)?);
+    /// Moves the files of bad segments, but none that has a sound segment of a generation that
+    /// stays.
+    fn move_bad(&mut self, snapshot: &Snapshot, sound: &HashSet<Id>) {
+        let bad: HashSet<(Id, u64)> =
+            self.bad.values().map(|entry| (entry.file, entry.offset)).collect();
+        let paths: BTreeMap<Id, PathBuf> =
+            self.bad.values().map(|entry| (entry.file, snapshot.path(entry))).collect();
+        for (file, path) in paths {
+            let named = |generation: &&Generation| {
+                generation.segments().any(|segment| {
+                    segment.file == file && !bad.contains(&(segment.file, segment.offset))
+                })
+            };
+            let older = self.kept.iter().skip(1).find(named);
+            let whose = match older {
+                _ if sound.contains(&file) => "the table".to_owned(),
+                Some(older) => format!("generation {}", older.root.generation),
+                None => {
+                    self.files.push(path);
+                    continue;
+                }
+            };
+            let note =
+                format!("{} stays where it is: {whose} has sound segments in it", path.display());
+            self.report.notes.push(note);
         }
+    }
+
+    /// Finds data files that no generation names which stays: with the metadata that named them
+    /// they would be removed by the next sweep.
+    fn find_unnamed(&mut self, disk: &dyn Disk, dir: &TableDir) -> Result<()> {
+        if !self.lost_metadata {
+            return Ok(());
+        }
+        let named: HashSet<Id> = self.kept.iter().flat_map(|kept| kept.files()).collect();
+        let mut unnamed = Vec::new();
+        listing::data_files(disk, dir, &mut |path, id| {
+            if !named.contains(&id) {
+                unnamed.push(path);
+            }
+            std::ops::ControlFlow::Continue(())
+        })?;
+        // Where the newest root can be read, it tells what was in force.
+        if self.report.current != Some(self.report.base) {
+            for path in &unnamed {
+                let partition = path.parent().and_then(|at| at.strip_prefix(dir.data()).ok());
+                self.report.lost.push(Lost {
+                    segment: None,
+                    rows: rows_of(disk, path)?,
+                    partition: partition.map_or("".into(), |path| path.to_string_lossy().into()),
+                    file: path.clone(),
+                    offset: 0,
+                    bounds: String::new(),
+                    why: "no generation that can be read names it, but a lost root may have"
+                        .to_owned(),
+                });
+            }
+        }
+        self.files.extend(unnamed);
+        Ok(())
+    }
+
+    /// Decides where files are moved.
+    fn find_places(&mut self, disk: &dyn Disk, dir: &TableDir) -> Result<()> {
         self.files.sort();
         self.files.dedup();
-        let folder = dir.damaged().join(format!("generation-{}", self.greatest + 1));
+        let folder = quarantine::folder(dir, self.greatest + 1);
         for path in self.files.iter().chain(&self.outdated) {
             let inside = path.strip_prefix(dir.path()).unwrap_or(path);
             if disk.exists(path)? {
                 self.report.moved.push((path.clone(), folder.join(inside)));
             }
         }
+        self.report.needed |= !self.report.moved.is_empty() || !self.report.lost.is_empty();
         Ok(())
     }
 
     fn commit(&mut self, disk: &dyn Disk, dir: &TableDir) -> Result<()> {
-        let outdated = |(from, _): &(PathBuf, PathBuf)| self.outdated.contains(from);
+        let is_outdated = |(from, _): &(PathBuf, PathBuf)| Some(from) == self.outdated.as_ref();
         let (later, first): (Vec<_>, Vec<_>) =
-            self.report.moved.iter().cloned().partition(|moved| outdated(moved));
+            self.report.moved.iter().cloned().partition(is_outdated);
         quarantine::move_all(disk, &first)?;
         let mut edits: Vec<Edit> = Vec::new();
         for number in self.bad.keys().map(|number| *number as usize) {
@@ -337,6 +396,24 @@ impl Plan {
         self.report.generation = Some(done.root.generation);
         self.report.rows = done.root.rows;
         Ok(())
+    }
+}
+
+/// The rows of a data file that no manifest tells of; `None` if it is damaged or has several
+/// segments.
+fn rows_of(disk: &dyn Disk, path: &Path) -> Result<Option<u64>> {
+    let read = disk.map(path, Io::Mmap).and_then(|mapped| {
+        let length = mapped.len() as u64;
+        let segment = Segment::open_within(Arc::new(mapped), path, 0, length, Budget::default())?;
+        // The place of a column is told from the start of its segment: it fits only one.
+        let column = segment.footer().columns.first().map(|entry| entry.column);
+        column.map(|column| segment.column(column)).transpose()?;
+        Ok(segment.rows())
+    });
+    match read {
+        Ok(rows) => Ok(Some(rows)),
+        Err(error) if error.is_damage() => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

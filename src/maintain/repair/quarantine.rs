@@ -1,68 +1,61 @@
-//! Moves files out of a table's way, and finds segment files that no readable root names.
+//! Moves files out of a table's way, into a folder of its directory `damaged/`.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use super::generations::{broken_chunks, roots};
-use crate::disk::{Disk, durable, is_missing};
+use crate::disk::{Disk, durable};
 use crate::error::Result;
-use crate::manifest::layout::{FileKind, file_kind};
-use crate::manifest::{Id, TableDir, commit, recover};
+use crate::manifest::{TableDir, listing};
 
-/// How deep partition directories nest.
-const MAX_DEPTH: usize = 16;
+/// What the name of a folder begins with; the generation follows that the repair commits.
+const FOLDER: &str = "generation-";
 
-/// Segment files that no root names which can be read: with the metadata that named them they would
-/// be removed by the next sweep.
-pub(super) fn unnamed(disk: &dyn Disk, dir: &TableDir) -> Result<Vec<PathBuf>> {
-    let mut named: HashSet<Id> = HashSet::new();
-    for generation in roots(disk, dir)? {
-        let Ok(root) = recover::read_root(disk, dir, generation) else { continue };
-        let broken = broken_chunks(disk, dir, &root)?;
-        for reference in &root.chunks {
-            if broken.iter().any(|(other, _)| other.id == reference.id) {
-                continue;
-            }
-            let segments = commit::open(disk, dir, reference)?.segments()?;
-            named.extend(segments.iter().map(|segment| segment.file));
-        }
-    }
-    let mut found = Vec::new();
-    search(disk, &dir.data(), MAX_DEPTH, &named, &mut found)?;
-    Ok(found)
+/// The folder for what is moved before this generation is committed.
+pub(super) fn folder(dir: &TableDir, generation: u64) -> PathBuf {
+    dir.damaged().join(format!("{FOLDER}{generation}"))
 }
 
-fn search(
-    disk: &dyn Disk,
-    dir: &Path,
-    depth: usize,
-    named: &HashSet<Id>,
-    found: &mut Vec<PathBuf>,
-) -> Result<()> {
-    let entries = match disk.list(dir) {
-        Err(error) if is_missing(&error) => return Ok(()),
-        listed => listed?,
-    };
-    for entry in entries {
-        let path = dir.join(&entry.name);
-        if entry.is_dir {
-            if depth > 0 {
-                search(disk, &path, depth - 1, named, found)?;
-            }
-        } else if matches!(file_kind(&entry.name), FileKind::Data(id) if !named.contains(&id)) {
-            found.push(path);
+/// The generations with a folder.
+fn folders(disk: &dyn Disk, dir: &TableDir) -> Result<Vec<u64>> {
+    let entries = listing::list(disk, &dir.damaged())?;
+    let named = |name: &str| name.strip_prefix(FOLDER)?.parse::<u64>().ok();
+    Ok(entries.iter().filter_map(|entry| named(&entry.name)).collect())
+}
+
+/// The greatest generation with a folder, which is above all that were there when it was made; 0 if
+/// there is no folder.
+pub(super) fn greatest(disk: &dyn Disk, dir: &TableDir) -> Result<u64> {
+    Ok(folders(disk, dir)?.into_iter().max().unwrap_or(0))
+}
+
+/// Makes durable what a repair has moved that was stopped: power may not bring it back after the
+/// table is repaired, and into the way of the next sweep. Its folder is not below `current`, the
+/// generation in force.
+pub(super) fn settle(disk: &dyn Disk, dir: &TableDir, current: u64) -> Result<()> {
+    let unfinished = folders(disk, dir)?.into_iter().filter(|generation| *generation >= current);
+    let mut dirs: Vec<(PathBuf, PathBuf)> =
+        unfinished.map(|generation| (folder(dir, generation), dir.path().into())).collect();
+    // A folder has the same directories as the table.
+    while let Some((to, from)) = dirs.pop() {
+        disk.sync_dir(&to)?;
+        if disk.exists(&from)? {
+            disk.sync_dir(&from)?;
         }
+        let within = listing::list(disk, &to)?.into_iter().filter(|entry| entry.is_dir);
+        dirs.extend(within.map(|entry| (to.join(&entry.name), from.join(&entry.name))));
     }
     Ok(())
 }
 
 /// Moves files, durably.
 pub(super) fn move_all(disk: &dyn Disk, moves: &[(PathBuf, PathBuf)]) -> Result<()> {
-    let mut dirs: BTreeSet<&Path> = BTreeSet::new();
+    let (mut from_dirs, mut to_dirs): (BTreeSet<&Path>, BTreeSet<&Path>) = Default::default();
     for (from, to) in moves {
         durable::create_dir(disk, durable::parent(to))?;
         disk.rename(from, to)?;
-        dirs.extend([durable::parent(from), durable::parent(to)]);
+        from_dirs.insert(durable::parent(from));
+        to_dirs.insert(durable::parent(to));
     }
-    dirs.into_iter().try_for_each(|dir| disk.sync_dir(dir))
+    // The new names first: no file may be without any.
+    to_dirs.into_iter().chain(from_dirs).try_for_each(|dir| disk.sync_dir(dir))
 }

@@ -18,6 +18,7 @@ mod segments;
 mod tests;
 
 use std::collections::{BTreeSet, HashSet};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
@@ -26,7 +27,7 @@ pub use self::report::{Damage, VerifyOptions, VerifyReport};
 use crate::error::{Error, Result};
 use crate::ingest::options::thread_pool;
 use crate::manifest::{Chunk, ChunkRef, LoadedSource, commit, recover};
-use crate::store::Snapshot;
+use crate::store::{SegmentEntry, Snapshot};
 
 /// Verifies a generation with the default options; see [`verify_with`].
 pub fn verify(snapshot: &Snapshot) -> VerifyReport {
@@ -66,30 +67,28 @@ pub fn verify_with(snapshot: &Snapshot, options: &VerifyOptions) -> VerifyReport
         Err(error) => problems.push(Damage::of_table(error)),
     }
     problems.extend(ledger(snapshot).into_iter().map(Damage::of_table));
-    match thread_pool(options.threads.max(1)) {
-        Ok(pool) => pool.install(|| chunks(snapshot, options, &mut report)),
-        Err(error) => report.problems.push(Damage::of_table(error)),
+    if let Err(error) = check_contents(snapshot, options, &mut report) {
+        report.problems.push(Damage::of_table(error));
     }
     report
+}
+
+/// Verifies the chunks and segments of a generation. An error says that none was verified.
+pub(super) fn check_contents(
+    snapshot: &Snapshot,
+    options: &VerifyOptions,
+    report: &mut VerifyReport,
+) -> Result<()> {
+    let pool = thread_pool(options.threads.max(1))?;
+    pool.install(|| chunks(snapshot, options, report));
+    Ok(())
 }
 
 /// What is wrong with the ledger.
 fn ledger(snapshot: &Snapshot) -> Vec<Error> {
     let (root, mut wrong) = (snapshot.root(), Vec::new());
-    let mut check = |sources: &[LoadedSource], path: &std::path::Path, is_file: bool| {
-        for source in sources {
-            let what = if source.generation > root.generation {
-                "is of a generation that does not exist yet"
-            } else if source.rejected > source.rows {
-                "has more rows rejected than read"
-            } else if is_file && !source.done {
-                "is not done, but is in a file"
-            } else {
-                continue;
-            };
-            let what = format!("the ledger's entry of '{}' {what}", source.path);
-            wrong.push(Error::corrupt(0, what).in_file(path, 0));
-        }
+    let mut check = |sources: &[LoadedSource], path: &Path, is_file: bool| {
+        wrong.extend(false_sources(root.generation, sources, path, is_file));
     };
     check(&root.ledger.recent, &snapshot.dir().root(root.generation), false);
     let mut unreadable = Vec::new();
@@ -101,6 +100,28 @@ fn ledger(snapshot: &Snapshot) -> Vec<Error> {
     }
     wrong.extend(unreadable);
     wrong
+}
+
+/// What entries of the ledger say that cannot be; `path` is the root or file that holds them.
+pub(super) fn false_sources(
+    generation: u64,
+    sources: &[LoadedSource],
+    path: &Path,
+    is_file: bool,
+) -> impl Iterator<Item = Error> {
+    sources.iter().filter_map(move |source| {
+        let what = if source.generation > generation {
+            "is of a generation that does not exist yet"
+        } else if source.rejected > source.rows {
+            "has more rows rejected than read"
+        } else if is_file && !source.done {
+            "is not done, but is in a file"
+        } else {
+            return None;
+        };
+        let what = format!("the ledger's entry of '{}' {what}", source.path);
+        Some(Error::corrupt(0, what).in_file(path, 0))
+    })
 }
 
 fn chunks(snapshot: &Snapshot, options: &VerifyOptions, report: &mut VerifyReport) {
@@ -129,18 +150,22 @@ fn chunks(snapshot: &Snapshot, options: &VerifyOptions, report: &mut VerifyRepor
 /// Checks a chunk's bytes, and what the root says of it.
 fn check_chunk(snapshot: &Snapshot, chunk: &Chunk, reference: &ChunkRef) -> Result<()> {
     chunk.verify(reference)?;
-    let segments = chunk.segments()?;
+    match false_partitions(reference, &chunk.segments()?) {
+        Some(what) => {
+            let root = snapshot.dir().root(snapshot.generation());
+            Err(Error::corrupt(0, what).in_file(root, 0))
+        }
+        None => Ok(()),
+    }
+}
+
+/// What a root says of the partitions of a chunk that is not so.
+pub(super) fn false_partitions(reference: &ChunkRef, segments: &[SegmentEntry]) -> Option<String> {
     let paths = || segments.iter().map(|segment| &segment.partition);
     let ends =
         [(paths().min(), &reference.first_partition), (paths().max(), &reference.last_partition)];
-    for (found, says) in ends {
-        if found.is_some_and(|found| found != says) {
-            let what = format!("the root says that chunk has partition '{says}' at an end");
-            let root = snapshot.dir().root(snapshot.generation());
-            return Err(Error::corrupt(0, what).in_file(root, 0));
-        }
-    }
-    Ok(())
+    let wrong = ends.into_iter().find(|(found, says)| found.is_some_and(|found| found != *says));
+    wrong.map(|(_, says)| format!("the root says that a chunk has partition '{says}' at an end"))
 }
 
 /// The segments that were seen before, by file and offset: listed twice, rows would count twice.

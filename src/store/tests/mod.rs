@@ -189,10 +189,8 @@ fn a_lost_current_is_an_error_and_nothing_is_swept() {
         let refusal = table.writer(created()).unwrap_err();
         assert!(matches!(refusal, Error::Corrupt { .. }), "{refusal}");
         assert_eq!(files(&table), before);
-        // The message says how to recover.
-        let line = refusal.to_string().split('\'').nth(1).unwrap().to_owned() + "\n";
-        assert_eq!(line.as_bytes(), contents);
-        RealDisk.create(&current).unwrap().write_all(line.as_bytes()).unwrap();
+        assert!(refusal.to_string().contains("sty repair"), "{refusal}");
+        RealDisk.create(&current).unwrap().write_all(&contents).unwrap();
         assert_eq!(seeds(&table.snapshot().unwrap()), (1..=seed).collect::<Vec<_>>());
     }
 }
