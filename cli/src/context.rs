@@ -41,6 +41,11 @@ impl Context {
         }
     }
 
+    /// Writes a line to stderr that a reader of the answer must not miss, also with `-q`.
+    pub(crate) fn warn(&self, text: &str) {
+        let _ = writeln!(io::stderr().lock(), "{}", show_text(text));
+    }
+
     /// Writes a line for people to stderr if `-v` is given.
     pub(crate) fn detail(&self, text: &str) {
         if self.verbose > 0 {

@@ -166,7 +166,12 @@ impl Runner<'_> {
             Some(_) => self.session.execute_timed(statement, &self.parameters),
             None => self.session.execute(statement, &self.parameters),
         };
-        self.session.take_notes().iter().for_each(|note| self.context.note(note));
+        for note in self.session.take_notes() {
+            match self.args.skip_damaged {
+                true => self.context.warn(&note),
+                false => self.context.note(&note),
+            }
+        }
         let mut stream = stream.map_err(|error| self.watch.failure(error))?;
         if stream.schema().fields().is_empty() {
             // CREATE VIEW and SET have nothing to print, not even an empty result.

@@ -35,13 +35,21 @@ pub fn verify(snapshot: &Snapshot) -> VerifyReport {
 }
 
 /// The generation as if it did not have the segments that are damaged, and what is damaged.
+///
+/// # Errors
+///
+/// What keeps a segment from being verified and is no damage: a file without permission, a memory
+/// limit.
 pub fn skip_damaged(
     snapshot: &Snapshot,
     options: &VerifyOptions,
 ) -> Result<(Snapshot, Vec<Damage>)> {
-    let problems = verify_with(snapshot, options).problems;
+    let mut problems = verify_with(snapshot, options).problems;
     if options.cancelled.load(Ordering::Relaxed) {
         return Err(Error::Cancelled);
+    }
+    if let Some(other) = problems.iter().position(|problem| !problem.error.is_damage()) {
+        return Err(problems.swap_remove(other).error);
     }
     let damaged: BTreeSet<u64> = problems.iter().filter_map(|damage| damage.segment).collect();
     let chunks = (0..snapshot.chunks().len()).any(|at| snapshot.segments_of_chunk(at).is_err());

@@ -47,8 +47,11 @@ pub(super) fn check(
         return checked;
     }
     match misplaced(snapshot, options, entry, segment) {
-        // The expression needs a compiler that the caller does not have.
-        Err(Error::NotFound(what)) => checked.unchecked.push(format!("partitions: {what}")),
+        // The expression needs a compiler that the caller does not have, or is not on the list of
+        // what readers evaluate.
+        Err(Error::NotFound(what) | Error::Unsupported(what) | Error::InvalidInput(what)) => {
+            checked.unchecked.push(format!("partitions: {what}"));
+        }
         wrong => {
             let what = format!("a row does not belong to partition '{}'", entry.partition);
             checked.wrong.extend(named(snapshot, entry, wrong, &what));

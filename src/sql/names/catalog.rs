@@ -75,11 +75,16 @@ impl Tables {
         let _ = self.state.set(Box::new(state));
     }
 
-    /// Leaves damaged segments out of all tables from now on; they are verified on so many threads.
+    /// Leaves damaged segments out of all tables from now on, and verifies them on `threads` threads.
     pub(crate) fn skip_damaged(&self, threads: usize, cancelled: Arc<AtomicBool>) {
         let compile = Arc::new(SqlExpressions::default());
         // Set once, when the session is made.
         let _ = self.skipping.set(VerifyOptions { threads, compile, cancelled });
+    }
+
+    /// Whether statements may not see all rows.
+    pub(crate) fn skips_damaged(&self) -> bool {
+        self.skipping.get().is_some()
     }
 
     /// The rows of a generation that statements see: all, or those of sound segments.
@@ -93,7 +98,7 @@ impl Tables {
                 snapshot.chunks().iter().map(|chunk| u64::from(chunk.segments)).sum::<u64>()
             };
             self.note(format!(
-                "{}: {rows} rows in {} damaged segments are left out",
+                "{}: the answer leaves out {rows} rows in {} damaged segments",
                 snapshot.table_name(),
                 segments(&snapshot).saturating_sub(segments(&seen))
             ));

@@ -248,6 +248,11 @@ impl Session {
             Planned::Write(_) | Planned::Modify(_) if self.read_only => {
                 Err(Error::InvalidInput("this session is read-only: no statement writes".into()))
             }
+            Planned::Modify(_) if self.tables.skips_damaged() => Err(Error::InvalidInput(
+                "DELETE and UPDATE do not run with --skip-damaged: a subquery that misses rows \
+                 would change others"
+                    .into(),
+            )),
             Planned::Write(write) => self.write(*write, timed, started),
             Planned::Modify(modify) => self.modify(*modify, timed, started),
         }
