@@ -107,7 +107,7 @@ fn what_a_lost_root_named_is_told_and_moved() {
 fn stores_with_tables_called_as_parts_of_a_table_are_repaired() {
     let shell = damaged();
     shell.sh("cp -r db/t db/data && cp -r db/t db/manifest && rm db/manifest/CURRENT");
-    let (code, _, stderr) = shell.run("repair db");
+    let (code, _, stderr) = shell.run("repair ./db");
     assert_eq!(code, 0, "{stderr}");
     for table in ["data", "manifest", "t"] {
         assert!(stderr.contains(&format!("{table}: committed generation 4")), "{stderr}");
@@ -117,7 +117,7 @@ fn stores_with_tables_called_as_parts_of_a_table_are_repaired() {
 }
 
 #[test]
-fn the_gravest_failure_decides_and_hints_fit_it() {
+fn a_table_that_cannot_be_repaired_does_not_keep_others_from_it() {
     let shell = three();
     shell.sh("cp -r db/t db/a && rm -r db/t/manifest");
     let (code, _, stderr) = shell.run("repair db");
@@ -126,6 +126,4 @@ fn the_gravest_failure_decides_and_hints_fit_it() {
     let (code, _, stderr) = shell.run("verify db");
     assert!(code == 3 && stderr.contains("1 problem found"), "{stderr}");
     assert!(stderr.contains("sty repair restores what can be restored"), "{stderr}");
-    let (code, _, stderr) = shell.run("verify db/a --memory-limit 1k");
-    assert!(code == 5 && !stderr.contains("sty repair"), "{code} {stderr}");
 }

@@ -117,25 +117,29 @@ fn run(
 
 #[test]
 fn every_call_of_a_repair_fails_once_and_crashes_once() {
-    for broken in Broken::ALL {
-        let (disk, before) = base().unwrap();
-        let append = Operation::Append { from: 50, count: 10 };
-        append.run(&table(&disk)).unwrap();
-        let before = append.states(&before).pop().unwrap();
-        let newest = table(&disk).generation().unwrap().unwrap();
-        broken.apply(&disk, &table(&disk));
-        let repaired = disk.fork();
-        repaired.set_fault(None);
-        Operation::Repair.run(&table(&repaired)).unwrap();
-        let calls = repaired.calls();
-        let expected = read(&table(&repaired)).unwrap();
-        let rows = |state: &State| state.as_ref().unwrap().rows.len();
-        assert_eq!(expected == before, matches!(broken, Broken::Current), "{broken:?}");
-        println!("{broken:?}: {calls} calls, {} of {} rows", rows(&expected), rows(&before));
-        for at in 1..=calls + 1 {
-            for trouble in Trouble::ALL {
-                run(&disk, (newest, &expected), (at, trouble), &format!("{broken:?}"));
-            }
+    std::thread::scope(|scope| {
+        Broken::ALL.into_iter().for_each(|broken| drop(scope.spawn(move || every_call(broken))));
+    });
+}
+
+fn every_call(broken: Broken) {
+    let (disk, before) = base().unwrap();
+    let append = Operation::Append { from: 50, count: 10 };
+    append.run(&table(&disk)).unwrap();
+    let before = append.states(&before).pop().unwrap();
+    let newest = table(&disk).generation().unwrap().unwrap();
+    broken.apply(&disk, &table(&disk));
+    let repaired = disk.fork();
+    repaired.set_fault(None);
+    Operation::Repair.run(&table(&repaired)).unwrap();
+    let calls = repaired.calls();
+    let expected = read(&table(&repaired)).unwrap();
+    let rows = |state: &State| state.as_ref().unwrap().rows.len();
+    assert_eq!(expected == before, matches!(broken, Broken::Current), "{broken:?}");
+    println!("{broken:?}: {calls} calls, {} of {} rows", rows(&expected), rows(&before));
+    for at in 1..=calls + 1 {
+        for trouble in Trouble::ALL {
+            run(&disk, (newest, &expected), (at, trouble), &format!("{broken:?}"));
         }
     }
 }

@@ -262,6 +262,21 @@ fn what_was_not_checked_is_not_called_sound() {
 }
 
 #[test]
+fn what_may_not_be_read_is_not_damage() {
+    let disk = SimulatedDisk::new(Path::new("/"));
+    let table = || Store::open_with(Arc::new(disk.clone()), "/db").table("t").unwrap();
+    append(&table(), 0, 0);
+    let path = segment_paths(&table()).remove(0);
+    disk.deny(Some(&path));
+    let problems = verify(&table().snapshot().unwrap()).problems;
+    assert!(!problems.is_empty() && problems.iter().all(|damage| !damage.error.is_damage()));
+    let refusal = repair(&table(), &RepairOptions::default()).unwrap_err();
+    assert!(matches!(refusal, Error::Io { .. }), "{refusal}");
+    disk.deny(None);
+    assert!(repair(&table(), &RepairOptions::default()).unwrap().is_sound());
+}
+
+#[test]
 fn a_file_of_the_ledger_is_given_up_only_if_it_is_damaged() {
     let disk = SimulatedDisk::new(Path::new("/"));
     let table = Store::open_with(Arc::new(disk.clone()), "/db").table("t").unwrap();
