@@ -1,6 +1,7 @@
-//! Queries that are stopped: by a timeout, by a signal, and where they do not look.
+//! Commands that are stopped: by a timeout, by a signal, and where they do not look.
 
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use super::run;
@@ -26,25 +27,65 @@ fn a_timeout_ends_planning_and_leaves_no_file() {
     assert_eq!(left, ["db"]);
 }
 
+/// Starts a command in a directory whose `tmp` has the temporary files, sends it a signal after a
+/// moment, and waits for its end. Its stdin stays open.
+fn stopped(directory: &Path, args: &[&str], signal: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sty"))
+        .args(args)
+        .current_dir(directory)
+        .env("TMPDIR", directory.join("tmp"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdin = child.stdin.take();
+    std::thread::sleep(Duration::from_millis(400));
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    output
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = directory.read_dir().unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
 #[test]
-fn a_signal_ends_planning() {
-    let directory = tempfile::tempdir().unwrap();
-    let store = directory.path().join("db");
-    let store = store.to_str().unwrap();
-    assert_eq!(run(&["query", store, "CREATE TABLE t AS SELECT 1 AS a"]).0, 0);
-    for signal in ["INT", "TERM"] {
-        let child = Command::new(env!("CARGO_BIN_EXE_sty"))
-            .args(["query", store, &hard_to_plan()])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        std::thread::sleep(Duration::from_millis(300));
-        let id = child.id().to_string();
-        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
-        let output = child.wait_with_output().unwrap();
+fn a_signal_ends_every_command_and_leaves_no_temporary_file() {
+    let sort = "SELECT * FROM generate_series(1, 30000000) ORDER BY value % 1000, value DESC";
+    let commands: [&[&str]; 8] = [
+        &["query", "db", &hard_to_plan()],
+        // Statements and rows from a pipe in which nothing comes.
+        &["query", "db"],
+        &["bench", "db"],
+        &["ingest", "db/t", "-"],
+        &["query", "db", sort, "--memory-limit", "64MiB", "-o", "answer.csv"],
+        &["gen", "trips", "--rows", "100000000", "-o", "trips"],
+        &["gen", "trips", "--rows", "100000000", "--format", "parquet", "-o", "trips"],
+        &["demo", "--rows", "100000000"],
+    ];
+    for (at, args) in commands.iter().enumerate() {
+        let signal = if at % 2 == 0 { "TERM" } else { "INT" };
+        let directory = tempfile::tempdir().unwrap();
+        let (directory, temporary) = (directory.path(), directory.path().join("tmp"));
+        std::fs::DirBuilder::new().create(&temporary).unwrap();
+        let store = directory.join("db");
+        let create = "CREATE TABLE t AS SELECT 1 AS a";
+        assert_eq!(run(&["query", store.to_str().unwrap(), create]).0, 0);
+        let output = stopped(directory, args, signal);
         let stderr = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(130), "{signal}: {stderr}");
-        assert_eq!(stderr.matches("interrupted").count(), 1, "{signal}: {stderr}");
+        assert_eq!(output.status.code(), Some(130), "{args:?}: {stderr}");
+        assert_eq!(stderr.matches("interrupted").count(), 1, "{args:?}: {stderr}");
+        assert_eq!(names(&temporary), [""; 0], "{args:?}");
+        let mut left = names(directory);
+        left.retain(|name| name != "trips");
+        left.sort_unstable();
+        assert_eq!(left, ["db", "tmp"], "{args:?}");
+        if directory.join("trips").exists() {
+            assert_eq!(names(&directory.join("trips")), [""; 0], "{args:?}");
+        }
     }
 }
