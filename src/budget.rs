@@ -7,9 +7,9 @@
 //! of a manifest. What decodes to a fixed number of bytes a row is bounded by the rows of a slice.
 //!
 //! A budget has a limit of its own and, once a session has been opened over the store, takes its
-//! bytes from the pool of the last one, in steps, so that one limit holds for both. The first bytes are free
-//! (see [`Budget::free`]): operators that spill may fill the pool, and the blocks that they read
-//! must still be decoded.
+//! bytes from the pool of the last one, in steps, so that one limit holds for both. The first bytes
+//! are free (see [`Budget::free`]): operators that spill may fill the pool, and the blocks that they
+//! read must still be decoded.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;

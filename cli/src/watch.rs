@@ -2,9 +2,9 @@
 //!
 //! Work that is asked to stop does so between two blocks, and then its command reports why. Not all
 //! of it asks often enough: planning, an operator in the middle of a batch, input that does not
-//! come, a machine that thrashes. So the watch waits a moment, and then ends the process itself, but
-//! not while a commit runs. Nothing is lost by that: tables are as they were before the statement or
-//! the load, and temporary files are removed.
+//! come, a machine that thrashes. So the watch waits a moment, and then ends the process itself,
+//! but not while a commit runs. Nothing is lost by that: tables are as they were before the
+//! statement or the load, and temporary files are removed.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -159,8 +159,8 @@ impl Mapped {
         })
     }
 
-    /// Fails if a page of the mapping no longer had a file behind it when it was read: the bytes may
-    /// have been zeros. Call it after reading mapped bytes and before using what was computed.
+    /// Fails if a page of the mapping no longer had a file behind it when it was read: the bytes
+    /// may have been zeros. Call it after reading mapped bytes and before using what was computed.
     pub(crate) fn check(&self) -> Result<()> {
         match self {
             Mapped::Real(mapping) => mapping.watch.check(),

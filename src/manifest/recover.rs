@@ -192,8 +192,9 @@ pub(crate) fn sweep(
     Ok(Swept { files: removed, ..swept })
 }
 
-/// Refuses to sweep a table in which a data file of the generation in force is missing: its manifest
-/// may be that of another table, and then the files that it does not name are all that is left.
+/// Refuses to sweep a table in which a data file of the generation in force is missing: its
+/// manifest may be that of another table, and then the files that it does not name are all that is
+/// left.
 fn check_present(disk: &dyn Disk, dir: &TableDir, current: &Root) -> Result<()> {
     let mut present = HashSet::new();
     data_files(disk, &dir.data(), MAX_DEPTH, &mut present)?;

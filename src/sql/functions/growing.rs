@@ -4,8 +4,8 @@
 //! Where this stands on the road of a query: a session registers them in place of DataFusion's,
 //! which allocate whatever is asked for, also while a plan is made (`repeat('x', 2000000000)` is a
 //! constant). Here the size of the result for a batch is computed first, and refused if it is more
-//! than an eighth of the memory limit, or more than the offsets of an Arrow array can say. An eighth,
-//! because several threads hold several batches each.
+//! than an eighth of the memory limit, or more than the offsets of an Arrow array can say. It is an
+//! eighth because several threads hold several batches each.
 
 use std::sync::Arc;
 
@@ -187,7 +187,8 @@ impl ScalarUDFImpl for Bounded {
         is_strict() -> bool;
         short_circuits() -> bool;
         coerce_types(arguments: &[DataType]) -> DataFusionResult<Vec<DataType>>;
-        simplify(arguments: Vec<Expr>, info: &SimplifyContext) -> DataFusionResult<ExprSimplifyResult>;
+        simplify(arguments: Vec<Expr>, info: &SimplifyContext)
+            -> DataFusionResult<ExprSimplifyResult>;
         output_ordering(inputs: &[ExprProperties]) -> DataFusionResult<SortProperties>;
         documentation() -> Option<&Documentation>;
     }

@@ -75,7 +75,8 @@ impl Tables {
         let _ = self.state.set(Box::new(state));
     }
 
-    /// Leaves damaged segments out of all tables from now on, and verifies them on `threads` threads.
+    /// From now on, leaves damaged segments out of all tables, and verifies tables on `threads`
+    /// threads.
     pub(crate) fn skip_damaged(&self, threads: usize, cancelled: Arc<AtomicBool>) {
         let compile = Arc::new(SqlExpressions::default());
         // Set once, when the session is made.
