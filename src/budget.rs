@@ -8,8 +8,8 @@
 //!
 //! A budget has a limit of its own and, once a session has been opened over the store, takes its
 //! bytes from the pool of the last one, in steps, so that one limit holds for both. The first bytes
-//! are free (see [`Budget::free`]): operators that spill may fill the pool, and the blocks that they
-//! read must still be decoded.
+//! are free (see [`Budget::free`]): operators that spill may fill the pool, and the blocks that
+//! they read must still be decoded.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
