@@ -96,7 +96,7 @@ fn check_wrapped(tokens: &[TokenWithSpan]) -> Result<()> {
     let tokens = tokens.iter().map(|token| &token.token);
     let shown = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
     let (mut explains, mut brackets, mut open) = (0_usize, 0_usize, 0_usize);
-    let mut before = &Token::EOF;
+    let (mut before, mut names_types) = (&Token::EOF, false);
     for token in shown {
         let keyword = |token: &Token| match token {
             Token::Word(word) => word.keyword,
@@ -114,7 +114,14 @@ fn check_wrapped(tokens: &[TokenWithSpan]) -> Result<()> {
             }
             Token::Gt => open = open.saturating_sub(1),
             Token::ShiftRight => open = open.saturating_sub(2),
-            Token::SemiColon => (brackets, open) = (0, 0),
+            Token::SemiColon => (brackets, open, names_types) = (0, 0, false),
+            // Its types are texts, as in `arrow_cast(a, 'List(Int8)')`.
+            Token::Word(word) if word.value.to_ascii_lowercase().starts_with("arrow_") => {
+                names_types = true;
+            }
+            Token::SingleQuotedString(text) if names_types => {
+                open = open.max(text.matches('(').count());
+            }
             _ => brackets = 0,
         }
         if explains.max(brackets).max(open) > MAX_WRAPPED {
@@ -307,6 +314,7 @@ mod tests {
             format!("{}SELECT 1", "EXPLAIN ".repeat(65)),
             format!("SELECT CAST(NULL AS INT{})", "[]".repeat(1000)),
             format!("SELECT CAST(NULL AS {}INT{})", "ARRAY<".repeat(66), ">".repeat(66)),
+            format!("SELECT arrow_cast(1, '{}Int8{}')", "List(".repeat(66), ")".repeat(66)),
         ] {
             let error = limited(&sql).unwrap_err();
             assert!(matches!(error, Error::LimitExceeded(_)), "{error}");
