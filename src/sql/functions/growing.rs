@@ -117,7 +117,9 @@ impl Growth {
 /// About as many bytes as an element of an array takes.
 fn element_bytes(argument: Option<&ColumnarValue>) -> i128 {
     let bytes = match argument {
-        Some(ColumnarValue::Scalar(value)) => value.size(),
+        Some(ColumnarValue::Scalar(value)) => {
+            value.data_type().primitive_width().unwrap_or(value.size())
+        }
         Some(ColumnarValue::Array(array)) => {
             array.get_buffer_memory_size().checked_div(array.len()).unwrap_or_default()
         }
@@ -240,7 +242,7 @@ mod tests {
         assert_eq!(bytes(Growth::Pad, &[texts.clone(), number(100)]), 400);
         assert_eq!(bytes(Growth::Replace, &[texts.clone(), text("a"), text("long")]), 5 + 5 * 3);
         assert_eq!(bytes(Growth::Replace, &[texts, text("long"), text("")]), 5);
-        assert_eq!(bytes(Growth::ArrayResize, &[text("[]"), number(1000), number(0)]) / 1000, 48);
+        assert_eq!(bytes(Growth::ArrayResize, &[text("[]"), number(1000), number(0)]), 8000);
         assert_eq!(bytes(Growth::Range, &[number(1000)]), 8008);
         assert_eq!(bytes(Growth::Range, &[number(10), number(0), number(-2)]), 48);
         assert_eq!(bytes(Growth::Range, &[number(10), number(0)]), 8);
