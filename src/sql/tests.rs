@@ -149,26 +149,6 @@ fn the_memory_limit_is_one_of_our_errors() {
 }
 
 #[test]
-fn a_sort_that_spills_has_memory_left_to_merge() {
-    let options = SessionOptions {
-        threads: Some(2),
-        memory_limit: Some(64 << 20),
-        ..SessionOptions::default()
-    };
-    let session = Session::new(&options).unwrap();
-    let sql = "SELECT * FROM generate_series(1, 6000000) ORDER BY value % 1000, value DESC";
-    let mut rows = 0;
-    let count = |stream: BatchStream| {
-        for batch in stream {
-            rows += batch?.num_rows();
-        }
-        Ok(())
-    };
-    session.run(sql, &Parameters::default(), count).unwrap();
-    assert_eq!(rows, 6_000_000);
-}
-
-#[test]
 fn a_cancelled_session_stops() {
     let session = session();
     let canceller = session.canceller();

@@ -62,7 +62,7 @@ fn a_signal_ends_every_command_and_leaves_no_temporary_file() {
         &["query", "db"],
         &["bench", "db"],
         &["ingest", "db/t", "-"],
-        &["query", "db", sort, "--memory-limit", "256MiB", "-o", "answer.csv"],
+        &["query", "db", sort, "--memory-limit", "1GiB", "-o", "answer.csv"],
         &["gen", "trips", "--rows", "100000000", "-o", "trips"],
         &["gen", "trips", "--rows", "100000000", "--format", "parquet", "-o", "trips"],
         &["demo", "--rows", "100000000"],

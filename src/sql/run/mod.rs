@@ -14,7 +14,6 @@
 //! | `generate` | a stream of batches from straight-line code |
 //! | `coalesce` | small batches, held until they make a large one |
 //! | `leaf` | what all leaf operators have in common |
-//! | `memory_pool` | the memory that the operators of a session share |
 //! | `node` | a fragment as a node of logical plans |
 //! | `executions` | the executions of a leaf, each with what its partitions share |
 //! | `scan` | scans as leaf operators: blocks filtered and decoded to Arrow |
@@ -31,7 +30,6 @@ pub(in crate::sql) mod exec;
 pub(in crate::sql) mod generate;
 pub(in crate::sql) mod coalesce;
 pub(in crate::sql) mod leaf;
-pub(in crate::sql) mod memory_pool;
 pub(in crate::sql) mod node;
 pub(in crate::sql) mod executions;
 pub(in crate::sql) mod scan;

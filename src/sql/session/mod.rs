@@ -15,7 +15,7 @@ use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
 };
 use datafusion::execution::FunctionRegistry;
-use datafusion::execution::memory_pool::{MemoryConsumer, TrackConsumersPool};
+use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::physical_plan::analyze::AnalyzeExec;
@@ -41,7 +41,6 @@ use crate::sql::names::{CATALOG, SCHEMA};
 use crate::sql::plan::planner::Planner;
 use crate::sql::run::cancel::{Canceller, Workers};
 use crate::sql::run::exec::Engine;
-use crate::sql::run::memory_pool::SharedPool;
 use crate::sql::run::settings::Settings;
 use crate::sql::run::statistics::Timed;
 use crate::sql::run::stream::BatchStream;
@@ -381,7 +380,7 @@ fn configuration(threads: usize) -> SessionConfig {
 
 fn environment(options: &SessionOptions, memory: u64) -> Result<Arc<RuntimeEnv>> {
     let limit = usize::try_from(memory).unwrap_or(usize::MAX);
-    let pool = TrackConsumersPool::new(SharedPool::new(limit), NonZeroUsize::MIN);
+    let pool = TrackConsumersPool::new(FairSpillPool::new(limit), NonZeroUsize::MIN);
     let mut builder = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
     if let Some(directory) = &options.temp_dir {
         builder = builder.with_temp_file_path(directory);
