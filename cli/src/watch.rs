@@ -66,6 +66,8 @@ fn end_process(context: &Context, failure: &Failure) {
     if begin_end() {
         remove_temporary();
         failure.report(context.error_format, context.color_stderr());
+        // Threads still run: an operator may have begun to spill after the first removal.
+        remove_temporary();
         std::process::exit(failure.exit as i32);
     }
 }
@@ -138,7 +140,7 @@ impl Reasons {
 /// Removes what is left of files and directories that only this command uses.
 fn remove_temporary() {
     remove_unfinished();
-    let directories = temporary().drain(..).flat_map(|paths| paths()).collect::<Vec<_>>();
+    let directories = temporary().iter().flat_map(|paths| paths()).collect::<Vec<_>>();
     directories.iter().for_each(|path| remove_directory(path));
 }
 

@@ -110,7 +110,7 @@ impl<'a> Fsst<'a> {
             return Err(Vector::mismatch());
         }
         // All values before it in the vector are decoded with it.
-        let _room = self.codes.budget().charge(place.end)?;
+        let _charge = self.codes.budget().charge(place.end)?;
         let mut text = Vec::new();
         self.table.decompress(&codes, place.end, &mut text).ok_or_else(Vector::mismatch)?;
         Ok(text.get(place).ok_or_else(Vector::mismatch)?.to_vec())

@@ -382,7 +382,7 @@ impl<'a> Varying<'a> {
             return Err(Vector::mismatch());
         }
         let skip = place.start - groups.start * chars;
-        let _room = self.codes.budget().charge(groups.len() * chars)?;
+        let _charge = self.codes.budget().charge(groups.len() * chars)?;
         let mut text = Vec::with_capacity(groups.len() * chars);
         for group in groups {
             let code = read_code(&codes, group * width, self.group.width);

@@ -40,8 +40,8 @@ pub(super) fn roots_among(entries: &[Entry]) -> Vec<u64> {
 /// What looks at the path and the identifier of a segment file, and says whether to go on.
 pub(crate) type Visit<'a> = dyn FnMut(PathBuf, Id) -> ControlFlow<()> + 'a;
 
-/// Visits the segment files in `data/` and in the partitions below it. Directories that are no
-/// partitions are not ours: a store may have a table called `data`.
+/// Visits the segment files in `data/` and in the partitions below it. Other directories
+/// are skipped, since a store may have a table called `data`.
 pub(crate) fn data_files(disk: &dyn Disk, dir: &TableDir, visit: &mut Visit<'_>) -> Result<()> {
     walk(disk, &dir.data(), MAX_DEPTH, visit).map(|_| ())
 }

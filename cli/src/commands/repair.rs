@@ -49,7 +49,7 @@ pub(crate) fn run(args: &RepairArgs, context: &Context) -> Result<(), Failure> {
     }
     let mut lost = Vec::new();
     let done = repair_all(&store, tables, &mut lost, args, context);
-    // What was repaired until a signal is told, too.
+    // Tables repaired before a signal are reported, too.
     if args.format.is_some() {
         context.print_batch(&list(&lost)?, args.format)?;
     }

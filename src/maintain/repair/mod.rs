@@ -405,7 +405,8 @@ fn rows_of(disk: &dyn Disk, path: &Path) -> Result<Option<u64>> {
     let read = disk.map(path, Io::Mmap).and_then(|mapped| {
         let length = mapped.len() as u64;
         let segment = Segment::open_within(Arc::new(mapped), path, 0, length, Budget::default())?;
-        // The place of a column is told from the start of its segment: it fits only one.
+        // Offsets count from the start of a segment, so a column is found here only if the file
+        // holds a single segment.
         let column = segment.footer().columns.first().map(|entry| entry.column);
         column.map(|column| segment.column(column)).transpose()?;
         Ok(segment.rows())

@@ -29,7 +29,7 @@ struct Slot {
     distances: Two,
     squares: Two,
     /// Whether some value was infinite or no number; what is not finite without one has overflowed.
-    wild: bool,
+    not_finite: bool,
 }
 
 /// What is kept of all groups.
@@ -64,7 +64,7 @@ impl Moments {
         let from = first + sums(values, *first).0 / values.len() as f64;
         let (distances, squares) = sums(values, from);
         let (distances, squares) = ((distances, 0.0), (squares, 0.0));
-        slot.join(Slot { count: values.len() as u64, from, distances, squares, wild: false });
+        slot.join(Slot { count: values.len() as u64, from, distances, squares, not_finite: false });
     }
 
     /// Adds values of groups with codes of a byte, about the mean of each.
@@ -102,7 +102,7 @@ impl Moments {
                     from: from[at],
                     distances,
                     squares,
-                    wild: false,
+                    not_finite: false,
                 });
             }
         }
@@ -134,7 +134,7 @@ impl Slot {
     #[inline(always)]
     fn add(&mut self, value: f64) {
         self.count += 1;
-        self.wild |= !value.is_finite();
+        self.not_finite |= !value.is_finite();
         if self.count == 1 {
             self.from = value;
             return;
@@ -157,7 +157,7 @@ impl Slot {
         }
         other.move_to(self.from);
         self.count += other.count;
-        self.wild |= other.wild;
+        self.not_finite |= other.not_finite;
         grow_by(&mut self.distances, other.distances.0, other.distances.1);
         grow_by(&mut self.squares, other.squares.0, other.squares.1);
     }
@@ -180,7 +180,7 @@ impl Slot {
 
     /// The sum of the squares of the distances from the mean.
     fn about_the_mean(&self) -> f64 {
-        if self.wild {
+        if self.not_finite {
             return f64::NAN;
         }
         if ![self.from, self.distances.0, self.squares.0].iter().all(|part| part.is_finite()) {
@@ -338,7 +338,7 @@ impl GroupStorage for Moments {
         write_words(&part(|slot| slot.distances.1.to_bits()), out);
         write_words(&part(|slot| slot.squares.0.to_bits()), out);
         write_words(&part(|slot| slot.squares.1.to_bits()), out);
-        write_words(&part(|slot| u64::from(slot.wild)), out);
+        write_words(&part(|slot| u64::from(slot.not_finite)), out);
     }
 
     fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
@@ -354,7 +354,7 @@ impl GroupStorage for Moments {
         part(|slot, word| slot.distances.1 = f64::from_bits(word))?;
         part(|slot, word| slot.squares.0 = f64::from_bits(word))?;
         part(|slot, word| slot.squares.1 = f64::from_bits(word))?;
-        part(|slot, word| slot.wild = word > 0)?;
+        part(|slot, word| slot.not_finite = word > 0)?;
         self.0 = slots;
         Ok(())
     }

@@ -113,10 +113,7 @@ fn from_leaf(error: &DataFusionError) -> Error {
     use DataFusionError as D;
     let message = || error.strip_backtrace().trim_start_matches(&prefix(error)).to_owned();
     match error {
-        D::SQL(parser, _) if **parser == ParserError::RecursionLimitExceeded => {
-            Error::LimitExceeded("the statement is nested too deeply".into())
-        }
-        D::SQL(parser, _) => Error::InvalidInput(parser_message(parser)),
+        D::SQL(parser, _) => from_parser(parser),
         D::SchemaError(schema, _) => schema_error(schema),
         D::NotImplemented(_) => Error::Unsupported(message()),
         D::ResourcesExhausted(_) => Error::LimitExceeded(memory_message(&message())),
@@ -156,10 +153,14 @@ fn memory_message(message: &str) -> String {
     format!("memory: a larger --memory-limit or fewer --threads may do ({asked})")
 }
 
-fn parser_message(error: &ParserError) -> String {
+fn from_parser(error: &ParserError) -> Error {
     match error {
-        ParserError::TokenizerError(what) | ParserError::ParserError(what) => what.clone(),
-        ParserError::RecursionLimitExceeded => "the statement is nested too deeply".into(),
+        ParserError::TokenizerError(what) | ParserError::ParserError(what) => {
+            Error::InvalidInput(what.clone())
+        }
+        ParserError::RecursionLimitExceeded => {
+            Error::LimitExceeded("the statement is nested too deeply".into())
+        }
     }
 }
 

@@ -36,7 +36,7 @@ const GROWING: [(&str, Growth); 8] = [
     ("generate_series", Growth::Range),
 ];
 
-/// Bytes of an element of an array, of which the true size is not known.
+/// The assumed size of an element of an array, in bytes, where the true one is not known.
 const ELEMENT_BYTES: i128 = 8;
 
 /// The functions that replace those of `known`, for a session with this memory limit.
@@ -56,7 +56,7 @@ enum Growth {
     Repeat,
     /// The second argument's number of characters.
     Pad,
-    /// The third argument's bytes wherever the second is found in the first.
+    /// The third argument's bytes wherever the second is found in the first, at most everywhere.
     Replace,
     /// The first argument's bytes as many times as the second says.
     ArrayRepeat,
@@ -85,8 +85,9 @@ impl Growth {
             Growth::Replace => {
                 let (texts, from, to) = (length(0)?, length(1)?, length(2)?);
                 let grown = |row| {
-                    let (text, from) = (texts.at(row), from.at(row).max(1));
-                    text + text / from * (to.at(row) - from).max(0)
+                    let (text, from) = (texts.at(row), from.at(row));
+                    let found = if from > 0 { text / from } else { text + 1 };
+                    text + found * (to.at(row) - from).max(0)
                 };
                 rows.map(grown).sum()
             }
@@ -112,6 +113,26 @@ impl Growth {
             }
         })
     }
+}
+
+/// Bytes of `replace(text, from, to)`, from how often each text is really found. It reads the
+/// texts, so it is asked only where [`Growth::bytes`], which takes a text for nothing but
+/// occurrences, is too much.
+fn replaced_bytes(arguments: &[ColumnarValue], rows: usize) -> DataFusionResult<i128> {
+    let [text, from, to] = arguments else { return Ok(0) };
+    let is_constant = arguments.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+    let rows = if is_constant { 1 } else { rows };
+    let views = |argument: &ColumnarValue| -> DataFusionResult<ArrayRef> {
+        Ok(arrow_cast::cast(&argument.to_array(rows)?, &DataType::Utf8View)?)
+    };
+    let (texts, from, to) = (views(text)?, views(from)?, views(to)?);
+    let (texts, from, to) = (texts.as_string_view(), from.as_string_view(), to.as_string_view());
+    let bytes = texts.iter().zip(from).zip(to).map(|((text, from), to)| {
+        let (Some(text), Some(from), Some(to)) = (text, from, to) else { return 0 };
+        let found = text.matches(from).count() as i128;
+        text.len() as i128 + found * (to.len() as i128 - from.len() as i128)
+    });
+    Ok(bytes.sum())
 }
 
 /// About as many bytes as an element of an array takes.
@@ -196,8 +217,12 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let bytes = self.growth.bytes(&arguments.args, arguments.number_rows)?;
-        if bytes > i128::from(self.most) {
+        let (values, rows, most) = (&arguments.args, arguments.number_rows, i128::from(self.most));
+        let mut bytes = self.growth.bytes(values, rows)?;
+        if bytes > most && self.growth == Growth::Replace {
+            bytes = replaced_bytes(values, rows)?;
+        }
+        if bytes > most {
             return Err(Error::LimitExceeded(format!(
                 "{} would make {bytes} bytes at a time, and at most {} are allowed: an eighth of \
                  --memory-limit, and 2 GiB",
@@ -241,7 +266,12 @@ mod tests {
         assert_eq!(bytes(Growth::Repeat, &[text("xyz"), number(-1)]), 0);
         assert_eq!(bytes(Growth::Pad, &[texts.clone(), number(100)]), 400);
         assert_eq!(bytes(Growth::Replace, &[texts.clone(), text("a"), text("long")]), 5 + 5 * 3);
-        assert_eq!(bytes(Growth::Replace, &[texts, text("long"), text("")]), 5);
+        assert_eq!(bytes(Growth::Replace, &[texts.clone(), text("long"), text("")]), 5);
+        assert_eq!(bytes(Growth::Replace, &[texts.clone(), text(""), text("-")]), 5 + 5 + 4);
+        let replaced = |arguments: &[ColumnarValue]| replaced_bytes(arguments, 4).unwrap();
+        assert_eq!(replaced(&[texts.clone(), text("a"), text("long")]), 5 + 3);
+        assert_eq!(replaced(&[texts.clone(), text("bcd"), text("")]), 2);
+        assert_eq!(replaced(&[texts, text(""), text("-")]), 5 + 2 + 4 + 1 + 2);
         assert_eq!(bytes(Growth::ArrayResize, &[text("[]"), number(1000), number(0)]), 8000);
         assert_eq!(bytes(Growth::Range, &[number(1000)]), 8008);
         assert_eq!(bytes(Growth::Range, &[number(10), number(0), number(-2)]), 48);

@@ -306,7 +306,7 @@ impl Session {
         let rows = |plan| self.start(plan, &self.canceller, timed, started);
         let answer = write.run(store, &options, rows)?;
         drop(reservation);
-        // What has been committed is told even if the session is cancelled now.
+        // The answer about committed rows is delivered even if the session has been cancelled.
         self.start(answer, &Canceller::default(), timed, started)
     }
 

@@ -13,8 +13,8 @@ use crate::model::{Column, ColumnId, Schema};
 /// How many commits of this process have begun and not ended.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether a commit of this process has begun and not ended. A process that ends itself then leaves
-/// behind what is in force, but nobody is told which of both that is.
+/// Whether a commit of this process has begun and not ended. If the process ends itself then, its
+/// caller cannot know whether the rows are in force.
 pub fn is_committing() -> bool {
     RUNNING.load(Ordering::Acquire) > 0
 }
