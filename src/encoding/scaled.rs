@@ -141,17 +141,34 @@ impl Scaling {
     pub(crate) fn around(self, value: f64, bounds: &RangeInclusive<i64>) -> (i128, i128) {
         // One zero.
         let value = value + 0.0;
-        let below = self.first(bounds, |v| v.total_cmp(&value).is_ge()) - 1;
-        (below, self.first(bounds, |v| v.total_cmp(&value).is_gt()))
+        // Mostly both are beside the integer of the value itself.
+        let near = self.bounds(value, value);
+        let near = near.map(|near| (i128::from(*near.start()) - 1, i128::from(*near.end()) + 1));
+        let below = self.first(bounds, near, |v| v.total_cmp(&value).is_ge()) - 1;
+        (below, self.first(bounds, near, |v| v.total_cmp(&value).is_gt()))
     }
 
-    /// The first integer within the bounds for which `holds` is true. It is true for all integers
-    /// after it, too.
-    fn first(self, bounds: &RangeInclusive<i64>, holds: impl Fn(f64) -> bool) -> i128 {
+    /// The first integer within the bounds for which `holds` is true, by bisection, for which
+    /// `near` is a guess. It is true for all integers after it, too.
+    fn first(
+        self,
+        bounds: &RangeInclusive<i64>,
+        near: Option<(i128, i128)>,
+        holds: impl Fn(f64) -> bool,
+    ) -> i128 {
         let (mut low, mut high) = (i128::from(*bounds.start()), i128::from(*bounds.end()) + 1);
+        let holds = |int: i128| holds(self.rising(int as i64));
+        if let Some((from, to)) = near {
+            if (low..high).contains(&from) && !holds(from) {
+                low = from + 1;
+            }
+            if (low..high).contains(&to) && holds(to) {
+                high = to;
+            }
+        }
         while low < high {
             let middle = low + (high - low) / 2;
-            if holds(self.rising(middle as i64)) {
+            if holds(middle) {
                 high = middle;
             } else {
                 low = middle + 1;

@@ -480,8 +480,8 @@ impl Column {
     /// The dictionary as scaled integers, made once; `None` for a column without a dictionary, or
     /// one with values that are no decimals.
     pub fn scaled_dictionary(&self) -> Result<Option<&ScaledDictionary>> {
-        let Some(dictionary) = self.dictionary()? else { return Ok(None) };
         if self.scaled_dictionary.get().is_none() {
+            let Some(dictionary) = self.dictionary()? else { return Ok(None) };
             let charge = self.charge(dictionary.len() * size_of::<i64>())?;
             let _ = self.scaled_dictionary.set((ScaledDictionary::new(&dictionary), charge));
         }

@@ -12,7 +12,7 @@ use std::process::Command;
 #[expect(unreachable_pub, reason = "the library of the fuzz workspace, which exports it")]
 #[cfg(feature = "parquet")]
 #[path = "../../fuzz/src/lib.rs"]
-mod targets;
+pub(crate) mod targets;
 
 fn project() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -20,7 +20,7 @@ fn project() -> &'static Path {
 
 /// The files of a folder and of those within it; none if there is no such folder.
 #[cfg(feature = "parquet")]
-fn files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path) -> Vec<PathBuf> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
@@ -51,11 +51,15 @@ fn seeds_and_crashes_pass() {
     assert!(passed > 90, "{passed}");
 }
 
-/// `STY_MUTANTS=n` tries n times as many.
+/// `STY_MUTANTS=n` tries n times as many mutants.
+#[cfg(feature = "parquet")]
+pub(crate) fn mutants() -> usize {
+    std::env::var("STY_MUTANTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1)
+}
+
 #[cfg(feature = "parquet")]
 #[test]
 fn mutants_with_repaired_checksums_pass() {
-    let effort = std::env::var("STY_MUTANTS").ok().and_then(|n| n.parse().ok()).unwrap_or(1);
     let mut state = 1_u64;
     let mut next = |below: usize| {
         state = state.wrapping_mul(0x5851_F42D_4C95_7F2D).wrapping_add(0x1405_7B7E_F767_814F);
@@ -67,7 +71,7 @@ fn mutants_with_repaired_checksums_pass() {
             // A lock.
             continue;
         }
-        for _ in 0..200 * effort {
+        for _ in 0..200 * mutants() {
             let mut bytes = whole.clone();
             for _ in 0..=next(3) {
                 // A segment's footer is at its end.

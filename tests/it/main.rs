@@ -18,6 +18,8 @@ mod ingest;
 mod inputs;
 mod layers;
 mod loading;
+#[cfg(all(feature = "sql", feature = "parquet"))]
+mod mutants;
 #[cfg(feature = "sql")]
 mod oracle;
 mod rejects;
