@@ -112,6 +112,7 @@ fn mutate(random: &mut Random, bytes: &mut Vec<u8>) {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "damages a file, and need not be durable")]
 fn replace(path: &Path, bytes: &[u8]) {
     let new = path.with_extension("mutant");
     fs::write(&new, bytes).unwrap();
