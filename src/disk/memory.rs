@@ -11,6 +11,17 @@ pub(crate) fn available() -> u64 {
     machine.into_iter().chain(group).min().unwrap_or(2 << 30)
 }
 
+/// The memory limit of a process if nobody sets one, in bytes: 70 % of what is available, or less
+/// where that would not leave 256 MiB to what no limit counts (the program itself, buffers of
+/// operators, memory that the allocator returns late); a quarter at least.
+pub(crate) fn default_limit() -> u64 {
+    limit_of(available())
+}
+
+fn limit_of(available: u64) -> u64 {
+    (available / 10 * 7).min(available.saturating_sub(256 << 20)).max(available / 4)
+}
+
 fn machine_total(meminfo: &str) -> Option<u64> {
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
     let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -53,6 +64,13 @@ mod tests {
         );
         assert_eq!(machine_total("nothing"), None);
         assert!(available() > 1 << 20);
+    }
+
+    #[test]
+    fn the_default_limit_leaves_memory_to_the_rest() {
+        assert_eq!(limit_of(10 << 30), (10 << 30) / 10 * 7);
+        assert_eq!(limit_of(400 << 20), 144 << 20);
+        assert_eq!(limit_of(200 << 20), 50 << 20);
     }
 
     #[test]

@@ -90,7 +90,7 @@ impl Default for LoadOptions {
 impl LoadOptions {
     /// The memory limit, or most of the available memory.
     pub(crate) fn memory(&self) -> u64 {
-        self.memory_limit.unwrap_or_else(|| memory::available() / 10 * 7)
+        self.memory_limit.unwrap_or_else(memory::default_limit)
     }
 }
 

@@ -134,6 +134,21 @@ fn errors_keep_their_kind_and_say_where() {
     }
 }
 
+/// The rows of the left side alone are twice the limit.
+#[test]
+fn a_join_that_fits_no_hash_table_sorts_its_inputs() {
+    let threads = Some(1);
+    for (threads, memory_limit) in [(threads, Some(1 << 30)), (threads, Some(24 << 20))] {
+        let options = SessionOptions { threads, memory_limit, ..SessionOptions::default() };
+        let session = Session::new(&options).unwrap();
+        let sql = "SELECT count(*), sum(a.y + b.z) FROM
+            (SELECT value AS x, value * 3 AS y, value * 5 AS z FROM generate_series(1, 2000000)) a
+            JOIN (SELECT value * 2 AS x, value AS z FROM generate_series(1, 2000000)) b
+            ON a.x = b.x WHERE a.z % 7 >= 0";
+        assert_eq!(rows(&session, sql, &[]).unwrap(), ["1000000|3500003500000"]);
+    }
+}
+
 #[test]
 fn the_memory_limit_is_one_of_our_errors() {
     let options = SessionOptions {
@@ -179,7 +194,7 @@ fn long_chains_and_deep_expressions_are_answered() {
     };
     let conditions = [
         (chain(" OR ", "=", 3_000), "3000"),
-        (chain(" AND ", "<>", 3_000), "2000"),
+        (chain(" AND ", "<>", 10_000), "0"),
         (chain(" OR ", "= 1 AND n * 2 =", 3_000), "1"),
         (chain(" AND ", "% 7 <>", 10_000), "0"),
         (format!("n = 1{} - 900", " + 1".repeat(900)), "1"),

@@ -37,9 +37,9 @@ struct Caches {
     budget: Budget,
 }
 
-/// 70 % of the memory of the machine, or of the cgroup where that is less.
+/// The memory limit if nobody sets one.
 fn default_memory() -> usize {
-    usize::try_from(memory::available() / 10 * 7).unwrap_or(usize::MAX)
+    usize::try_from(memory::default_limit()).unwrap_or(usize::MAX)
 }
 
 impl Default for Caches {

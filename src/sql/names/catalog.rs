@@ -184,6 +184,11 @@ impl Tables {
         Ok(opened)
     }
 
+    /// Whether the standard input is a table of the session.
+    pub(crate) fn reads_stdin(&self) -> bool {
+        lock(&self.stdin).is_some()
+    }
+
     fn state(&self) -> Option<SessionState> {
         self.state.get().and_then(|state| state())
     }

@@ -17,6 +17,7 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{BinaryExpr, Expr, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
+use indexmap::{IndexMap, IndexSet};
 
 use crate::sql::rules::literal_sides::with_one_zero;
 use crate::sql::syntax::chains::joined;
@@ -89,12 +90,12 @@ fn split_list(list: InList) -> Transformed<Expr> {
 }
 
 /// The lists over one expression in a chain of AND or of OR.
+#[derive(Default)]
 struct ExprLists {
-    expr: Expr,
     /// The values that the expression may have; `None` means any.
-    allowed: Option<Vec<Expr>>,
+    allowed: Option<IndexSet<Expr>>,
     /// The values that it may not have; `None` if no part of the chain excludes any.
-    excluded: Option<Vec<Expr>>,
+    excluded: Option<IndexSet<Expr>>,
     count: usize,
 }
 
@@ -111,33 +112,25 @@ fn unite_lists(op: Operator, parts: Vec<Expr>) -> Vec<Expr> {
             .filter(has_comparable_members)
     };
     let lists: Vec<Option<InList>> = parts.iter().zip(&exprs).map(list).collect();
-    let mut all: Vec<ExprLists> = Vec::new();
+    let mut all: IndexMap<Expr, ExprLists> = IndexMap::new();
     for list in lists.iter().flatten() {
-        match all.iter_mut().find(|known| known.expr == *list.expr) {
-            Some(known) => known.add(op, list.clone()),
-            None => {
-                let mut lists =
-                    ExprLists { expr: *list.expr.clone(), allowed: None, excluded: None, count: 0 };
-                lists.add(op, list.clone());
-                all.push(lists);
-            }
-        }
+        all.entry((*list.expr).clone()).or_default().add(op, list.clone());
     }
-    all.retain(|lists| lists.count > 1);
+    all.retain(|_, lists| lists.count > 1);
     if all.is_empty() {
         return parts;
     }
-    let is_united = |list: &InList| all.iter().any(|lists| lists.expr == *list.expr);
+    let is_united = |list: &InList| all.contains_key(&*list.expr);
     let others =
         parts.into_iter().zip(lists).filter(|(_, list)| !list.as_ref().is_some_and(is_united));
     let others: Vec<Expr> = others.map(|(part, _)| part).collect();
-    all.into_iter().map(|lists| lists.condition(op)).chain(others).collect()
+    all.into_iter().map(|(expr, lists)| lists.condition(expr, op)).chain(others).collect()
 }
 
 impl ExprLists {
     fn add(&mut self, op: Operator, list: InList) {
         self.count += 1;
-        let members = list.list.into_iter().map(with_one_zero).collect::<Vec<_>>();
+        let members: IndexSet<Expr> = list.list.into_iter().map(with_one_zero).collect();
         let known = if list.negated { &mut self.excluded } else { &mut self.allowed };
         // In an AND, IN lists are intersected and NOT IN lists are united; in an OR it is the other
         // way round.
@@ -145,27 +138,23 @@ impl ExprLists {
         match known {
             None => *known = Some(members),
             Some(known) if common => known.retain(|member| members.contains(member)),
-            Some(known) => {
-                for member in members {
-                    if !known.contains(&member) {
-                        known.push(member);
-                    }
-                }
-            }
+            Some(known) => known.extend(members),
         }
     }
 
-    fn condition(self, op: Operator) -> Expr {
-        let ExprLists { expr, allowed, excluded, .. } = self;
-        let list = |list: Vec<Expr>, negated: bool| {
+    /// What the lists say of the expression together.
+    fn condition(self, expr: Expr, op: Operator) -> Expr {
+        let ExprLists { allowed, excluded, .. } = self;
+        let list = |members: IndexSet<Expr>, negated: bool| {
+            let list = members.into_iter().collect();
             Expr::InList(InList { expr: expr.clone().into(), list, negated })
         };
         let unknown = || lit(ScalarValue::Boolean(None));
         match (allowed, excluded) {
             (Some(allowed), excluded) => {
                 let excluded = excluded.unwrap_or_default();
-                let rest: Vec<Expr> =
-                    allowed.into_iter().filter(|member| !excluded.contains(member)).collect();
+                let mut rest = allowed;
+                rest.retain(|member| !excluded.contains(member));
                 // False, but null where the expression is null.
                 if rest.is_empty() { expr.is_null().and(unknown()) } else { list(rest, false) }
             }

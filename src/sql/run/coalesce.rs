@@ -9,6 +9,8 @@ use arrow_array::types::ByteViewType;
 use arrow_array::{Array, ArrayRef, GenericByteViewArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{ArrowError, DataType, SchemaRef};
 use arrow_select::coalesce::BatchCoalescer;
+use datafusion::execution::TaskContext;
+use datafusion::execution::memory_pool::MemoryLimit;
 
 use crate::error::{Error, Result};
 use crate::query::slice::SLICE_ROWS;
@@ -19,28 +21,44 @@ const MAX_COPIED: usize = SLICE_ROWS / 2 - 1;
 /// Texts of a batch that was put together have at most this many buffers.
 const MAX_BUFFERS: usize = 8;
 
+/// The share of the memory limit that a batch may hold beyond what it uses.
+const HELD_SHARE: usize = 256;
+
 /// Collects small batches into batches of the size of a slice. The buffers of these are not much
 /// larger than their rows: operators above count them by their capacity.
 pub(in crate::sql) struct Coalescer {
     held: BatchCoalescer,
+    /// Large batches are copied if their texts hold more than this many bytes, and use less than
+    /// half of them.
+    most_held: usize,
     /// What can go.
     ready: Vec<RecordBatch>,
 }
 
 impl Coalescer {
-    pub(in crate::sql) fn new(schema: &SchemaRef) -> Self {
-        Coalescer { held: BatchCoalescer::new(schema.clone(), SLICE_ROWS), ready: Vec::new() }
+    pub(in crate::sql) fn new(schema: &SchemaRef, most_held: usize) -> Self {
+        let held = BatchCoalescer::new(schema.clone(), SLICE_ROWS);
+        Coalescer { held, most_held, ready: Vec::new() }
+    }
+
+    /// How many bytes of texts a batch may hold beside those that it uses, such as the rest of a
+    /// dictionary. Every operator counts them for every batch, though they are shared.
+    pub(in crate::sql) fn most_held(context: &TaskContext) -> usize {
+        match context.memory_pool().memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes / HELD_SHARE,
+            MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
+        }
     }
 
     /// Adds a batch, and gives out what can go. What was held comes out before a large batch.
     pub(in crate::sql) fn push(&mut self, batch: RecordBatch) -> Result<Vec<RecordBatch>> {
         if batch.num_rows() > MAX_COPIED {
             self.flush()?;
-            self.ready.push(batch);
+            self.ready.push(compact(batch, self.most_held, usize::MAX)?);
         } else {
             // The coalescer copies sparse texts into buffers of up to a megabyte, and begins a new
             // one after each batch with dense texts.
-            self.held.push_batch(compact(batch, usize::MAX)?).map_err(too_large)?;
+            self.held.push_batch(compact(batch, 0, usize::MAX)?).map_err(too_large)?;
             self.take_completed()?;
         }
         Ok(std::mem::take(&mut self.ready))
@@ -59,7 +77,7 @@ impl Coalescer {
 
     fn take_completed(&mut self) -> Result<()> {
         while let Some(batch) = self.held.next_completed_batch() {
-            let mut batch = compact(batch, MAX_BUFFERS)?;
+            let mut batch = compact(batch, 0, MAX_BUFFERS)?;
             if batch.num_rows() < SLICE_ROWS {
                 let (schema, mut columns, rows) = batch.into_parts();
                 columns.iter_mut().for_each(Array::shrink_to_fit);
@@ -71,13 +89,14 @@ impl Coalescer {
     }
 }
 
-/// The same rows in buffers of which texts use at least half, at most `most` for a column.
-fn compact(batch: RecordBatch, most: usize) -> Result<RecordBatch> {
+/// The same rows in buffers of which texts use at least half, or which are small, at most `most`
+/// for a column.
+fn compact(batch: RecordBatch, small: usize, most: usize) -> Result<RecordBatch> {
     let (schema, mut columns, rows) = batch.into_parts();
     for column in &mut columns {
         let copied = match column.data_type() {
-            DataType::Utf8View => copied(column.as_string_view(), most),
-            DataType::BinaryView => copied(column.as_binary_view(), most),
+            DataType::Utf8View => copied(column.as_string_view(), small, most),
+            DataType::BinaryView => copied(column.as_binary_view(), small, most),
             _ => None,
         };
         if let Some(copied) = copied {
@@ -93,9 +112,13 @@ fn of_columns(schema: SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<
 }
 
 /// The texts in buffers of their own, if those that they have are too large or too many.
-fn copied<T: ByteViewType>(texts: &GenericByteViewArray<T>, most: usize) -> Option<ArrayRef> {
+fn copied<T: ByteViewType>(
+    texts: &GenericByteViewArray<T>,
+    small: usize,
+    most: usize,
+) -> Option<ArrayRef> {
     let held: usize = texts.data_buffers().iter().map(|buffer| buffer.capacity()).sum();
-    let wasteful = held > 2 * texts.total_buffer_bytes_used();
+    let wasteful = held > small && held > 2 * texts.total_buffer_bytes_used();
     (wasteful || texts.data_buffers().len() > most).then(|| Arc::new(texts.gc()) as ArrayRef)
 }
 
@@ -118,7 +141,7 @@ mod tests {
             let values: ArrayRef = Arc::new(values.collect::<Int64Array>());
             RecordBatch::try_from_iter([("x", values)]).unwrap()
         };
-        let (mut coalescer, mut next) = (Coalescer::new(&batch(0..0).schema()), 0);
+        let (mut coalescer, mut next) = (Coalescer::new(&batch(0..0).schema(), usize::MAX), 0);
         let (mut all, mut out) = (Vec::new(), Vec::new());
         for rows in sizes {
             out.extend(coalescer.push(batch(next..next + rows as i64)).unwrap());
@@ -145,7 +168,7 @@ mod tests {
         let (dense, all) = (texts(50), texts(100_000));
         let mut coalescer = {
             let one: ArrayRef = Arc::new(dense.clone());
-            Coalescer::new(&RecordBatch::try_from_iter([("x", one)]).unwrap().schema())
+            Coalescer::new(&RecordBatch::try_from_iter([("x", one)]).unwrap().schema(), usize::MAX)
         };
         let (mut out, mut rows) = (Vec::new(), 0);
         for at in 0..1000 {

@@ -181,6 +181,7 @@ impl ExecutionPlan for FragmentExec {
             baseline: BaselineMetrics::new(&self.metrics, partition),
             recorder: Arc::clone(&self.recorder),
             timed: context.session_config().get_extension::<Timed>().is_some(),
+            most_held: Coalescer::most_held(&context),
             memory: MemoryConsumer::new("StoreFragment")
                 .with_can_spill(can_spill)
                 .register(context.memory_pool()),
@@ -213,6 +214,8 @@ struct Execution {
     baseline: BaselineMetrics,
     recorder: Arc<Recorder>,
     timed: bool,
+    /// See [`Coalescer::most_held`].
+    most_held: usize,
     /// Given back when the answer is out.
     memory: MemoryReservation,
     most: usize,
@@ -236,7 +239,7 @@ impl Execution {
             let _timer = self.baseline.elapsed_compute().timer();
             run::run(&self.fragment, self.table.snapshot(), &context)?
         };
-        let mut coalescer = Coalescer::new(&self.fragment.schema);
+        let mut coalescer = Coalescer::new(&self.fragment.schema, self.most_held);
         loop {
             for batch in std::mem::take(&mut answer.batches) {
                 for full in coalescer.push(self.checked(batch)?)? {

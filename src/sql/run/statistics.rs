@@ -4,13 +4,25 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::{Count, Metric, MetricValue, MetricsSet, Time};
+use datafusion::prelude::SessionContext;
 
 use crate::query::stats::{Counters, Form, Pruned, Statistic};
 
 /// In the extensions of a task: its operators take times, too.
 #[derive(Debug)]
 pub(crate) struct Timed;
+
+/// The context that operators of a session run with.
+pub(in crate::sql) fn task_context(session: &SessionContext, timed: bool) -> Arc<TaskContext> {
+    if !timed {
+        return session.task_ctx();
+    }
+    let context = TaskContext::from(&session.state());
+    let config = context.session_config().clone().with_extension(Arc::new(Timed));
+    Arc::new(context.with_session_config(config))
+}
 
 /// What one of the store's own operators has done.
 #[derive(Clone, Debug)]

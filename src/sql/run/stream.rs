@@ -11,7 +11,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use futures::StreamExt;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sql::run::cancel::{Canceller, Workers};
 use crate::sql::run::report::Statistics;
 
@@ -26,7 +26,13 @@ pub struct BatchStream {
     planning: Duration,
     execution: Duration,
     rows: u64,
+    /// How to answer with less memory, as long as no row has come.
+    frugal: Option<Frugal>,
 }
+
+/// Plans and starts a statement once more, so that it needs less memory.
+pub(crate) type Frugal =
+    Box<dyn FnOnce() -> Result<(SendableRecordBatchStream, Arc<dyn ExecutionPlan>)> + Send>;
 
 impl BatchStream {
     pub(crate) fn new(
@@ -46,7 +52,34 @@ impl BatchStream {
             planning,
             execution: Duration::ZERO,
             rows: 0,
+            frugal: None,
         }
+    }
+
+    /// The same answer; if it needs more memory than there is, it is begun once more in this way.
+    pub(crate) fn or(mut self, frugal: Frugal) -> Self {
+        self.frugal = Some(frugal);
+        self
+    }
+
+    /// Begins once more, in the way that needs less memory. Returns the error if there is none.
+    fn begin_frugally(&mut self, error: Error) -> Result<()> {
+        let frugal = match self.frugal.take() {
+            Some(frugal) if matches!(error, Error::LimitExceeded(_)) => frugal,
+            _ => return Err(error),
+        };
+        // Gives the memory back.
+        self.end();
+        let Ok((stream, plan)) = frugal() else { return Err(error) };
+        (self.stream, self.plan) = (Some(stream), plan);
+        Ok(())
+    }
+
+    /// Ends what runs. Deep expressions are dropped by recursion.
+    fn end(&mut self) {
+        let nothing = Arc::new(EmptyExec::new(Arc::clone(&self.schema)));
+        let (stream, plan) = (self.stream.take(), std::mem::replace(&mut self.plan, nothing));
+        self.workers.on_stack(|| drop((stream, plan)));
     }
 
     /// Ends the statement, and says what it has done and how long it took.
@@ -85,9 +118,15 @@ impl Iterator for BatchStream {
         let item = match item {
             Ok(Some(Ok(batch))) => {
                 self.rows += batch.num_rows() as u64;
+                if self.rows > 0 {
+                    self.frugal = None;
+                }
                 return Some(Ok(batch));
             }
-            Ok(Some(Err(error))) => Some(Err(error.into())),
+            Ok(Some(Err(error))) => match self.begin_frugally(error.into()) {
+                Ok(()) => return self.next(),
+                Err(error) => Some(Err(error)),
+            },
             Ok(None) => None,
             Err(error) => Some(Err(error)),
         };
@@ -97,11 +136,8 @@ impl Iterator for BatchStream {
 }
 
 impl Drop for BatchStream {
-    /// Deep expressions are dropped by recursion.
     fn drop(&mut self) {
-        let nothing = Arc::new(EmptyExec::new(Arc::clone(&self.schema)));
-        let (stream, plan) = (self.stream.take(), std::mem::replace(&mut self.plan, nothing));
-        self.workers.on_stack(|| drop((stream, plan)));
+        self.end();
     }
 }
 

@@ -1,6 +1,7 @@
 //! A session: configures DataFusion, once and quickly; parses, plans and starts statements.
 
 mod decoded;
+mod frugal;
 pub(in crate::sql) mod prepared;
 pub(in crate::sql) mod rules;
 pub(in crate::sql) mod statement;
@@ -15,16 +16,16 @@ use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
 };
 use datafusion::execution::FunctionRegistry;
+use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, TrackConsumersPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
-use datafusion::execution::{SessionStateBuilder, TaskContext};
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
-use crate::disk::Io;
+use crate::disk::{Io, memory};
 use crate::error::{Error, Result};
 use crate::ingest::arrange::Arrange;
 use crate::ingest::load::LoadOptions;
@@ -42,8 +43,8 @@ use crate::sql::plan::planner::Planner;
 use crate::sql::run::cancel::{Canceller, Workers};
 use crate::sql::run::exec::Engine;
 use crate::sql::run::settings::Settings;
-use crate::sql::run::statistics::Timed;
-use crate::sql::run::stream::BatchStream;
+use crate::sql::run::statistics::task_context;
+use crate::sql::run::stream::{BatchStream, Frugal};
 use crate::sql::session::prepared::Prepared;
 use crate::sql::session::statement::{Planned, StatementPlanner};
 use crate::sql::syntax::parse::{self, Parsed};
@@ -64,7 +65,7 @@ pub struct SessionOptions {
     pub threads: Option<usize>,
     /// Bytes of memory for sorts, joins and groups before they spill or fail, and for what is
     /// decoded of stored data, beyond a quarter of the limit (16 to 128 MiB) that is free for it;
-    /// 70 % of the memory of the machine or the cgroup if `None`.
+    /// 70 % of the memory of the machine or the cgroup if `None`, or 256 MiB less than all of it.
     pub memory_limit: Option<u64>,
     /// The directory for spilled data; the system's directory for temporary files if `None`.
     pub temp_dir: Option<PathBuf>,
@@ -109,7 +110,7 @@ impl std::fmt::Display for Statement {
 pub struct Session {
     context: SessionContext,
     tables: Arc<Tables>,
-    prepared: Prepared,
+    prepared: Arc<Prepared>,
     workers: Arc<Workers>,
     canceller: Canceller,
     threads: usize,
@@ -148,7 +149,7 @@ impl Session {
         if options.skip_damaged {
             tables.skip_damaged(threads, canceller.flag());
         }
-        let memory = options.memory_limit.unwrap_or_else(default_memory);
+        let memory = options.memory_limit.unwrap_or_else(memory::default_limit);
         let engine = Arc::new(Engine::new(threads, options.temp_dir.clone(), canceller.clone()));
         let state = SessionStateBuilder::new_with_default_features()
             .with_config(configuration(threads))
@@ -189,7 +190,7 @@ impl Session {
         Ok(Session {
             context,
             tables,
-            prepared: Prepared::default(),
+            prepared: Arc::default(),
             workers,
             canceller,
             threads,
@@ -244,7 +245,15 @@ impl Session {
             .workers
             .run(&self.canceller, planner.plan(&statement.parsed.statement, parameters))??
         {
-            Planned::Answer(plan) => self.start(plan, &self.canceller, timed, started),
+            Planned::Answer(plan) => {
+                let joins_by_hash = frugal::joins_by_hash(&plan);
+                let answer = self.start(plan, &self.canceller, timed, started)?;
+                // The standard input cannot be read twice.
+                Ok(match joins_by_hash && !self.tables.reads_stdin() {
+                    true => answer.or(self.joined_by_order(statement, parameters, timed)),
+                    false => answer,
+                })
+            }
             Planned::Write(_) | Planned::Modify(_) if self.read_only => {
                 Err(Error::InvalidInput("this session is read-only: no statement writes".into()))
             }
@@ -266,21 +275,24 @@ impl Session {
         timed: bool,
         started: Instant,
     ) -> Result<BatchStream> {
-        let context = self.task_context(timed || plan.is::<AnalyzeExec>());
+        let context = task_context(&self.context, timed || plan.is::<AnalyzeExec>());
         let starting = async { execute_stream(Arc::clone(&plan), context) };
         let stream = self.workers.run(canceller, starting)??;
         let (workers, canceller) = (Arc::clone(&self.workers), canceller.clone());
         Ok(BatchStream::new(stream, plan, workers, canceller, started.elapsed()))
     }
 
-    /// The context that operators run with.
-    fn task_context(&self, timed: bool) -> Arc<TaskContext> {
-        if !timed {
-            return self.context.task_ctx();
-        }
-        let context = TaskContext::from(&self.context.state());
-        let config = context.session_config().clone().with_extension(Arc::new(Timed));
-        Arc::new(context.with_session_config(config))
+    /// How to answer a statement with joins of sorted inputs.
+    fn joined_by_order(&self, statement: &Statement, values: &Parameters, timed: bool) -> Frugal {
+        let context = frugal::joining_by_order(&self.context);
+        let (tables, prepared) = (Arc::clone(&self.tables), Arc::clone(&self.prepared));
+        let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
+        let (statement, values) = (statement.parsed.statement.clone(), values.clone());
+        Box::new(move || {
+            let (context, tables, prepared) = (&context, &*tables, &*prepared);
+            let planner = StatementPlanner { context, tables, prepared };
+            workers.run(&canceller, frugal::start(planner, &statement, &values, timed))?
+        })
     }
 
     /// Half of the memory is for the writer, half for the query that gives the rows.
@@ -386,11 +398,6 @@ fn environment(options: &SessionOptions, memory: u64) -> Result<Arc<RuntimeEnv>>
         builder = builder.with_temp_file_path(directory);
     }
     Ok(builder.build_arc()?)
-}
-
-/// 70 % of the memory of the machine, or of the cgroup where that is less.
-fn default_memory() -> u64 {
-    crate::disk::memory::available() / 10 * 7
 }
 
 fn check_store_exists(store: &Store) -> Result<()> {

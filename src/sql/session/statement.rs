@@ -18,8 +18,9 @@ use crate::sql::names::SCHEMA;
 use crate::sql::names::catalog::{Tables, files_refused};
 use crate::sql::names::parameters::Parameters;
 use crate::sql::session::prepared::{Prepared, Step};
+use crate::sql::syntax::any_case::{KnownColumns, Respelled};
 use crate::sql::syntax::wildcards::WildcardExpander;
-use crate::sql::syntax::{order_names, rewrite, using_names};
+use crate::sql::syntax::{any_case, order_names, rewrite, using_names};
 use crate::sql::write::modify::Modify;
 use crate::sql::write::{Write, assignments, empty_answer};
 
@@ -100,6 +101,42 @@ impl StatementPlanner<'_> {
 
     /// Plans a statement that is not about prepared ones.
     async fn plan_unprepared(
+        &self,
+        statement: &Statement,
+        parameters: &Parameters,
+        state: &SessionState,
+    ) -> Result<Planned> {
+        let error = match self.plan_with_order(statement, parameters, state).await {
+            Err(error @ (Error::InvalidInput(_) | Error::NotFound(_))) => error,
+            done => return done,
+        };
+        let Some(respelled) = self.in_any_case(statement).await else { return Err(error) };
+        match self.plan_with_order(&respelled.statement, parameters, state).await {
+            Ok(Planned::Answer(plan)) => {
+                let schema = plan.schema();
+                let names = schema.fields().iter().map(|field| field.name().as_str()).collect();
+                Ok(Planned::Answer(rewrite::rename(plan, &respelled.names(names))?))
+            }
+            Ok(planned) => Ok(planned),
+            Err(_) => Err(error),
+        }
+    }
+
+    /// The statement with the columns that it names as they are spelled, if it spells some of them
+    /// in another case.
+    async fn in_any_case(&self, statement: &Statement) -> Option<Respelled> {
+        let mut columns = Vec::new();
+        for named in any_case::named_tables(statement) {
+            // What cannot be opened, and names of subqueries, have no columns here.
+            let Ok(Some(table)) = self.tables.find(&named.table).await else { continue };
+            let names = table.schema().fields().iter().map(|field| field.name().clone()).collect();
+            columns.push(KnownColumns { qualifier: Some(named.qualifier), names });
+        }
+        any_case::respelled(statement, columns)
+    }
+
+    /// Plans a statement, with what it orders by below its DISTINCT where that is possible.
+    async fn plan_with_order(
         &self,
         statement: &Statement,
         parameters: &Parameters,

@@ -1,10 +1,11 @@
 //! The dialect of statements and expressions: DuckDB's, except that the argument of `f(a = 1)` is a
-//! comparison.
+//! comparison, and that `||` binds less tightly than arithmetic, as it does in DuckDB itself.
 //!
 //! Where this stands on the road of a query: first, in the parser. In DuckDB's dialect, sqlparser
 //! (0.62) takes `a = 1` for a named argument, in aggregates too, and refuses `count(a = 1)`. Named
-//! arguments are written with `=>` and `:=`. Otherwise this dialect equals `DuckDbDialect`, and
-//! passes for it wherever sqlparser asks for the type of the dialect.
+//! arguments are written with `=>` and `:=`. sqlparser also lets `||` bind as tightly as `*`, so
+//! that `'a' || 2 * 3` multiplies a text. Otherwise this dialect equals `DuckDbDialect`, and passes
+//! for it wherever sqlparser asks for the type of the dialect.
 
 use std::any::TypeId;
 
@@ -12,7 +13,9 @@ use datafusion::common::config::Dialect as Name;
 use datafusion::execution::config::SessionConfig;
 use datafusion::sql::parser::DFParserBuilder;
 use datafusion::sql::sqlparser::ast::ExprWithAlias;
-use datafusion::sql::sqlparser::dialect::{Dialect, DuckDbDialect, dialect_from_str};
+use datafusion::sql::sqlparser::dialect::{Dialect, DuckDbDialect, Precedence, dialect_from_str};
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::error::{Error, Result};
 
@@ -33,8 +36,9 @@ pub(in crate::sql) fn parse_expression(sql: &str, name: Name) -> Result<ExprWith
     Ok(expression)
 }
 
+/// The dialect that is understood unless a session chooses another one.
 #[derive(Debug)]
-struct StylobateDialect;
+pub(in crate::sql) struct StylobateDialect;
 
 /// Defines methods that return true.
 macro_rules! yes {
@@ -56,6 +60,11 @@ impl Dialect for StylobateDialect {
 
     fn is_identifier_part(&self, character: char) -> bool {
         DuckDbDialect {}.is_identifier_part(character)
+    }
+
+    fn get_next_precedence(&self, parser: &Parser) -> Option<std::result::Result<u8, ParserError>> {
+        let concatenates = parser.peek_token_ref().token == Token::StringConcat;
+        concatenates.then(|| Ok(self.prec_value(Precedence::PlusMinus) - 1))
     }
 
     // All that `DuckDbDialect` has, except supports_named_fn_args_with_eq_operator.

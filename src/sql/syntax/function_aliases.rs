@@ -1,5 +1,5 @@
-//! Names that functions have in other databases: `mod(a, b)` is `a % b`, `sign` is `signum`, and
-//! `every` is `bool_and`.
+//! Names that functions have in other databases: `mod(a, b)` is `a % b`, `sign` is `signum`,
+//! `every` is `bool_and`, and `strlen`, which counts bytes, is `octet_length`.
 //!
 //! Where this stands on the road of a query: after parsing.
 
@@ -26,6 +26,7 @@ fn translate_one(expr: &mut Expr) {
     let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return };
     match name.value.to_ascii_lowercase().as_str() {
         "sign" => function.name = object_name("signum"),
+        "strlen" => function.name = object_name("octet_length"),
         "every" => function.name = object_name("bool_and"),
         "mod" => {
             if let Some(remainder) = remainder(function) {

@@ -4,6 +4,7 @@
 //! every statement goes through; the others are tried if a statement cannot be planned as it is
 //! written.
 
+pub(in crate::sql) mod any_case;
 pub(in crate::sql) mod chains;
 pub(in crate::sql) mod dialect;
 pub(in crate::sql) mod frames;

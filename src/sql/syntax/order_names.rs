@@ -21,9 +21,9 @@ use datafusion::sql::sqlparser::ast::{
     Distinct, Expr, GroupByExpr, Ident, OrderByExpr, OrderByKind, Query, Select, SelectItem,
     SetExpr, Statement as SqlStatement, TableFactor, Value, Visitor, VisitorMut,
 };
-use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+use crate::sql::syntax::dialect::StylobateDialect;
 use crate::sql::syntax::rewrite::{bare, name_of};
 use crate::sql::syntax::{folded, sql_in, sql_of};
 use crate::sql::walks::{visit, visit_mut};
@@ -189,7 +189,7 @@ fn select_keys(query: &mut Query) -> Option<()> {
 fn wrap_in_derived_table(query: &mut Query, columns: &str) -> Option<()> {
     let template = format!("SELECT {columns} FROM (SELECT 1) AS \"order:\"");
     let template =
-        *Parser::new(&DuckDbDialect {}).try_with_sql(&template).ok()?.parse_query().ok()?;
+        *Parser::new(&StylobateDialect).try_with_sql(&template).ok()?.parse_query().ok()?;
     let select = std::mem::replace(&mut query.body, template.body);
     let SetExpr::Select(outer) = query.body.as_mut() else { return None };
     let TableFactor::Derived { subquery, .. } = &mut outer.from.first_mut()?.relation else {

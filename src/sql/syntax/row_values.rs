@@ -14,10 +14,10 @@ use datafusion::sql::sqlparser::ast::{
     ObjectNamePart, Query, Select, SetExpr, Statement, TableFactor, UnaryOperator, Value,
     VisitorMut,
 };
-use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::sql::syntax::chains::joined;
+use crate::sql::syntax::dialect::StylobateDialect;
 use crate::sql::walks::visit_mut;
 
 /// The prefix of the names of subqueries of several columns.
@@ -164,11 +164,11 @@ impl RowComparisons {
         let text =
             format!("SELECT 1 FROM (SELECT 1) AS \"{name}\" (\"{}\")", columns.join("\", \""));
         let template =
-            Parser::new(&DuckDbDialect {}).try_with_sql(&text).ok()?.parse_query().ok()?;
+            Parser::new(&StylobateDialect).try_with_sql(&text).ok()?.parse_query().ok()?;
         let member: Vec<Expr> = columns
             .iter()
             .map(|column| {
-                Parser::new(&DuckDbDialect {}).try_with_sql(&format!("\"{name}\".\"{column}\""))
+                Parser::new(&StylobateDialect).try_with_sql(&format!("\"{name}\".\"{column}\""))
             })
             .map(|parser| parser.ok()?.parse_expr().ok())
             .collect::<Option<Vec<Expr>>>()?;

@@ -10,9 +10,9 @@ use datafusion::sql::sqlparser::ast::{
     Expr, Ident, Query, SelectItem, SetExpr, SetOperator, SetQuantifier, Statement, TableFactor,
     Value, Values, Visitor, VisitorMut,
 };
-use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
+use crate::sql::syntax::dialect::StylobateDialect;
 use crate::sql::walks::{visit, visit_mut};
 
 /// The column that rows are sorted by.
@@ -102,7 +102,7 @@ fn select_from(values: &Values) -> Option<Query> {
 }
 
 fn parsed(sql: &str) -> Option<Query> {
-    Parser::new(&DuckDbDialect {}).try_with_sql(sql).ok()?.parse_query().ok().map(|query| *query)
+    Parser::new(&StylobateDialect).try_with_sql(sql).ok()?.parse_query().ok().map(|query| *query)
 }
 
 /// Replaces the rows that a query reads.

@@ -26,11 +26,11 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     Assignment, AssignmentTarget, Insert, ObjectNamePart, Query, SetExpr, Statement as SqlStatement,
 };
-use datafusion::sql::sqlparser::dialect::DuckDbDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::ingest::assign::{LEAST_UNCERTAIN, assign, is_exact};
 use crate::model::{Column, DataType, Schema};
+use crate::sql::syntax::dialect::StylobateDialect;
 use crate::sql::syntax::marks::{mark, unmarked};
 use crate::sql::syntax::wildcards::WildcardExpander;
 use crate::sql::types::decimals::exact_literal;
@@ -146,7 +146,7 @@ async fn insert_rows(
 }
 
 fn parse_query(sql: &str) -> Result<Query> {
-    match Parser::parse_sql(&DuckDbDialect {}, sql)?.pop() {
+    match Parser::parse_sql(&StylobateDialect, sql)?.pop() {
         Some(SqlStatement::Query(query)) => Ok(*query),
         _ => plan_err!("{sql} is not a query"),
     }

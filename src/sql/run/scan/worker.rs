@@ -36,6 +36,8 @@ pub(super) struct Worker {
     pub(super) baseline: BaselineMetrics,
     pub(super) recorder: Arc<Recorder>,
     pub(super) timed: bool,
+    /// See [`Coalescer::most_held`].
+    pub(super) most_held: usize,
 }
 
 /// The counters of a block, which are not lost when the reader goes away in the middle of it.
@@ -85,7 +87,7 @@ impl Worker {
         filtered.block.count_read(&mut counted.tally.counters);
         counted.tally.counters.scan.time = counted.tally.clock.lap();
         let (mut left, mut step) = (0..filtered.block.rows, SLICE_ROWS);
-        let mut coalescer = Coalescer::new(&self.scan.schema);
+        let mut coalescer = Coalescer::new(&self.scan.schema, self.most_held);
         let mut mask = MaskBuilder::default();
         while !left.is_empty() && !self.is_satisfied() {
             let (rows, others) = self.scan.order.cut(&left, step);

@@ -1,0 +1,58 @@
+//! Joins of more rows than the memory limit lets a hash table hold.
+//!
+//! Where this stands on the road of a query: the hash table of a join (DataFusion 55.2) cannot
+//! spill. A statement that fails for it, before it has given a row, is planned once more with joins
+//! of sorted inputs, which can.
+
+use std::sync::Arc;
+
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::joins::HashJoinExec;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use datafusion::prelude::SessionContext;
+use datafusion::sql::parser::Statement;
+
+use super::statement::{Planned, StatementPlanner};
+use crate::error::{Error, Result};
+use crate::sql::names::parameters::Parameters;
+use crate::sql::run::statistics::task_context;
+
+/// Whether a plan has a join by a hash table.
+pub(super) fn joins_by_hash(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let mut found = false;
+    // A walk fails only where its visitor does.
+    let _ = plan.apply(|node| {
+        found = node.is::<HashJoinExec>();
+        Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    found
+}
+
+/// A session like another one, whose plans join sorted inputs.
+pub(super) fn joining_by_order(context: &SessionContext) -> SessionContext {
+    let mut state = context.state();
+    let options = state.config_mut().options_mut();
+    options.optimizer.prefer_hash_join = false;
+    // DataFusion joins sorted inputs in several partitions only.
+    let partitions = &mut options.execution.target_partitions;
+    *partitions = (*partitions).max(2);
+    SessionContext::new_with_state(state)
+}
+
+/// Plans and starts a query.
+pub(super) async fn start(
+    planner: StatementPlanner<'_>,
+    statement: &Statement,
+    parameters: &Parameters,
+    timed: bool,
+) -> Result<(SendableRecordBatchStream, Arc<dyn ExecutionPlan>)> {
+    match planner.plan(statement, parameters).await? {
+        Planned::Answer(plan) => {
+            Ok((execute_stream(Arc::clone(&plan), task_context(planner.context, timed))?, plan))
+        }
+        Planned::Write(_) | Planned::Modify(_) => {
+            Err(Error::Unsupported("a query became a statement that writes".into()))
+        }
+    }
+}

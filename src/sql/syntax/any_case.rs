@@ -1,0 +1,435 @@
+//! Unquoted names in any case: `SELECT userid FROM hits` finds the column `UserID`.
+//!
+//! Where this stands on the road of a query: a statement that could not be planned as it is written
+//! is respelled and planned once more. SQL folds unquoted names to lower case, and a name that is
+//! found so is never looked for in other cases. Here, a name that no table of the statement has in
+//! lower case, and that they have in exactly one other spelling, gets that spelling, in quotes. The
+//! same name gets it everywhere in the statement, also as an alias: that names differ only in case
+//! never tells them apart, as in DuckDB.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    AssignmentTarget, ExcludeSelectItem, Expr, Ident, JoinConstraint, JoinOperator, ObjectName,
+    ObjectNamePart, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
+    Statement as SqlStatement, TableAlias, TableFactor, Visitor, VisitorMut,
+    WildcardAdditionalOptions,
+};
+
+use crate::sql::syntax::{folded, sql_in, sql_of};
+use crate::sql::walks::{visit, visit_mut};
+
+/// A table that a statement names, and the name by which its columns are qualified there.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::sql) struct NamedTable {
+    pub(in crate::sql) table: String,
+    pub(in crate::sql) qualifier: String,
+}
+
+/// The columns of a table of the statement, or the quoted names that it gives to columns.
+pub(in crate::sql) struct KnownColumns {
+    /// `None` where columns of several tables are meant.
+    pub(in crate::sql) qualifier: Option<String>,
+    pub(in crate::sql) names: Vec<String>,
+}
+
+/// The tables that a statement names.
+pub(in crate::sql) fn named_tables(statement: &Statement) -> Vec<NamedTable> {
+    let mut tables = NamedTables(Vec::new());
+    if let Some(inner) = sql_in(statement) {
+        let _ = visit(inner, &mut tables);
+    }
+    tables.0
+}
+
+/// A statement with other spellings of names.
+pub(in crate::sql) struct Respelled {
+    pub(in crate::sql) statement: Statement,
+    /// The names of the answer's columns as the statement writes them, where these are aliases that
+    /// are spelled otherwise now; none if the answer has a `*`.
+    aliases: Vec<Option<String>>,
+}
+
+impl Respelled {
+    /// The names of the answer's columns, some of them as the statement writes them.
+    pub(in crate::sql) fn names<'n>(&'n self, planned: Vec<&'n str>) -> Vec<&'n str> {
+        let mut aliases = self.aliases.iter();
+        let name = |planned| aliases.next().and_then(Option::as_deref).unwrap_or(planned);
+        planned.into_iter().map(name).collect()
+    }
+}
+
+/// The statement with names that `columns` have in one other spelling; `None` if there are none.
+pub(in crate::sql) fn respelled(
+    statement: &Statement,
+    mut columns: Vec<KnownColumns>,
+) -> Option<Respelled> {
+    let mut changed = statement.clone();
+    let inner = sql_of(&mut changed)?;
+    let mut quoted = QuotedNames(Vec::new());
+    let _ = visit(inner, &mut quoted);
+    columns.push(KnownColumns { qualifier: None, names: quoted.0 });
+    let before = aliases(inner);
+    let mut speller = Speller { columns, has_changed: false };
+    let _ = visit_mut(inner, &mut speller);
+    let after = aliases(inner);
+    let given = |(before, after)| if before == after { None } else { before };
+    let aliases = before.into_iter().zip(after).map(given).collect();
+    speller.has_changed.then_some(Respelled { statement: changed, aliases })
+}
+
+/// The aliases of the columns that a query answers with; none if it has a `*`.
+fn aliases(statement: &SqlStatement) -> Vec<Option<String>> {
+    let SqlStatement::Query(query) = statement else { return Vec::new() };
+    let mut body = query.body.as_ref();
+    while let SetExpr::SetOperation { left, .. } = body {
+        body = left;
+    }
+    let SetExpr::Select(select) = body else { return Vec::new() };
+    let alias = |item: &SelectItem| match item {
+        SelectItem::ExprWithAlias { alias, .. } => Some(Some(folded(alias))),
+        SelectItem::UnnamedExpr(_) => Some(None),
+        _ => None,
+    };
+    select.projection.iter().map(alias).collect::<Option<_>>().unwrap_or_default()
+}
+
+struct NamedTables(Vec<NamedTable>);
+
+impl NamedTables {
+    fn add(&mut self, name: &ObjectName, alias: Option<&Ident>) {
+        let Some(ObjectNamePart::Identifier(last)) = name.0.last() else { return };
+        let table = folded(last);
+        let qualifier = alias.map_or_else(|| table.clone(), folded);
+        let named = NamedTable { table, qualifier };
+        if !self.0.contains(&named) {
+            self.0.push(named);
+        }
+    }
+}
+
+impl Visitor for NamedTables {
+    type Break = ();
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+        self.add(relation, None);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, alias: Some(alias), .. } = factor {
+            self.add(name, Some(&alias.name));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The quoted names that a statement gives to columns.
+struct QuotedNames(Vec<String>);
+
+impl QuotedNames {
+    fn add(&mut self, name: &Ident) {
+        if name.quote_style.is_some() {
+            self.0.push(name.value.clone());
+        }
+    }
+
+    fn add_columns(&mut self, alias: &TableAlias) {
+        alias.columns.iter().for_each(|column| self.add(&column.name));
+    }
+}
+
+impl Visitor for QuotedNames {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        query.with.iter().flat_map(|with| &with.cte_tables).for_each(|cte| {
+            self.add_columns(&cte.alias);
+        });
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        for item in &select.projection {
+            if let SelectItem::ExprWithAlias { alias, .. } = item {
+                self.add(alias);
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
+        if let Some(alias) = alias_of(factor) {
+            self.add_columns(alias);
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn alias_of(factor: &TableFactor) -> Option<&TableAlias> {
+    match factor {
+        TableFactor::Table { alias, .. }
+        | TableFactor::Derived { alias, .. }
+        | TableFactor::Function { alias, .. }
+        | TableFactor::TableFunction { alias, .. }
+        | TableFactor::UNNEST { alias, .. }
+        | TableFactor::NestedJoin { alias, .. } => alias.as_ref(),
+        _ => None,
+    }
+}
+
+fn alias_of_mut(factor: &mut TableFactor) -> Option<&mut TableAlias> {
+    match factor {
+        TableFactor::Table { alias, .. }
+        | TableFactor::Derived { alias, .. }
+        | TableFactor::Function { alias, .. }
+        | TableFactor::TableFunction { alias, .. }
+        | TableFactor::UNNEST { alias, .. }
+        | TableFactor::NestedJoin { alias, .. } => alias.as_mut(),
+        _ => None,
+    }
+}
+
+/// Spells names as tables do.
+struct Speller {
+    columns: Vec<KnownColumns>,
+    has_changed: bool,
+}
+
+impl Speller {
+    /// The one spelling that a name has, if it is not that in lower case.
+    fn spelling(&self, name: &str, qualifier: Option<&str>) -> Option<String> {
+        let tables = self.columns.iter().filter(|table| match qualifier {
+            Some(qualifier) => table.qualifier.as_deref() == Some(qualifier),
+            None => true,
+        });
+        let mut spellings: Vec<&String> = tables
+            .flat_map(|table| &table.names)
+            .filter(|column| column.to_lowercase() == name)
+            .collect();
+        spellings.sort();
+        spellings.dedup();
+        match spellings.as_slice() {
+            [one] if *one != name => Some((*one).clone()),
+            [] if qualifier.is_some() => self.spelling(name, None),
+            _ => None,
+        }
+    }
+
+    fn spell(&mut self, name: &mut Ident, qualifier: Option<&str>) {
+        if name.quote_style.is_none()
+            && let Some(spelling) = self.spelling(&folded(name), qualifier)
+        {
+            name.value = spelling;
+            name.quote_style = Some('"');
+            self.has_changed = true;
+        }
+    }
+
+    /// Spells the last part of a name.
+    fn spell_last(&mut self, name: &mut ObjectName) {
+        let mut parts = name.0.iter_mut().rev().filter_map(|part| match part {
+            ObjectNamePart::Identifier(name) => Some(name),
+            ObjectNamePart::Function(_) => None,
+        });
+        let (Some(last), qualifier) = (parts.next(), parts.next()) else { return };
+        let qualifier = qualifier.map(|name| folded(name));
+        self.spell(last, qualifier.as_deref());
+    }
+
+    fn spell_columns(&mut self, alias: &mut TableAlias) {
+        alias.columns.iter_mut().for_each(|column| self.spell(&mut column.name, None));
+    }
+
+    fn spell_wildcard(&mut self, options: &mut WildcardAdditionalOptions) {
+        match &mut options.opt_exclude {
+            Some(ExcludeSelectItem::Single(name)) => self.spell_last(name),
+            Some(ExcludeSelectItem::Multiple(names)) => {
+                names.iter_mut().for_each(|name| self.spell_last(name));
+            }
+            None => {}
+        }
+        if let Some(except) = &mut options.opt_except {
+            self.spell(&mut except.first_element, None);
+            except.additional_elements.iter_mut().for_each(|name| self.spell(name, None));
+        }
+        if let Some(replace) = &mut options.opt_replace {
+            replace.items.iter_mut().for_each(|item| self.spell(&mut item.column_name, None));
+        }
+    }
+}
+
+impl VisitorMut for Speller {
+    type Break = ();
+
+    fn pre_visit_statement(&mut self, statement: &mut SqlStatement) -> ControlFlow<()> {
+        match statement {
+            SqlStatement::Insert(insert) => {
+                insert.columns.iter_mut().for_each(|name| self.spell_last(name));
+            }
+            SqlStatement::Update(update) => {
+                for assignment in &mut update.assignments {
+                    match &mut assignment.target {
+                        AssignmentTarget::ColumnName(name) => self.spell_last(name),
+                        AssignmentTarget::Tuple(names) => {
+                            names.iter_mut().for_each(|name| self.spell_last(name));
+                        }
+                    }
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        query.with.iter_mut().flat_map(|with| &mut with.cte_tables).for_each(|cte| {
+            self.spell_columns(&mut cte.alias);
+        });
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        for item in &mut select.projection {
+            match item {
+                SelectItem::ExprWithAlias { alias, .. } => self.spell(alias, None),
+                SelectItem::Wildcard(options)
+                | SelectItem::QualifiedWildcard(
+                    SelectItemQualifiedWildcardKind::ObjectName(_),
+                    options,
+                ) => self.spell_wildcard(options),
+                _ => {}
+            }
+        }
+        for join in select.from.iter_mut().flat_map(|from| &mut from.joins) {
+            if let Some(names) = using(&mut join.join_operator) {
+                names.iter_mut().for_each(|name| self.spell_last(name));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
+        if let Some(alias) = alias_of_mut(factor) {
+            self.spell_columns(alias);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        match expr {
+            Expr::Identifier(name) => self.spell(name, None),
+            Expr::CompoundIdentifier(parts) => {
+                if let [.., table, column] = parts.as_mut_slice() {
+                    let qualifier = folded(table);
+                    self.spell(column, Some(&qualifier));
+                }
+            }
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// The columns by which a join is made.
+fn using(operator: &mut JoinOperator) -> Option<&mut Vec<ObjectName>> {
+    match operator {
+        JoinOperator::Join(constraint)
+        | JoinOperator::Inner(constraint)
+        | JoinOperator::Left(constraint)
+        | JoinOperator::LeftOuter(constraint)
+        | JoinOperator::Right(constraint)
+        | JoinOperator::RightOuter(constraint)
+        | JoinOperator::FullOuter(constraint) => match constraint {
+            JoinConstraint::Using(names) => Some(names),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use datafusion::common::config::Dialect;
+
+    use super::*;
+    use crate::sql::syntax::parse;
+
+    fn columns() -> Vec<KnownColumns> {
+        let table = |qualifier: &str, names: &[&str]| KnownColumns {
+            qualifier: Some(qualifier.to_owned()),
+            names: names.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        vec![table("h", &["URL", "UserID", "Id"]), table("o", &["id", "Name", "NAME", "note"])]
+    }
+
+    fn parsed(sql: &str) -> Statement {
+        parse::statements(sql, Dialect::DuckDB).unwrap().remove(0).statement
+    }
+
+    #[test]
+    fn names_get_their_one_spelling() {
+        for (sql, expected) in [
+            ("SELECT url, h.userid FROM h", r#"SELECT "URL", h."UserID" FROM h"#),
+            (
+                "SELECT lower(Url) AS url FROM h ORDER BY URL",
+                r#"SELECT lower("URL") AS "URL" FROM h ORDER BY "URL""#,
+            ),
+            (
+                "SELECT h.id, o.id, id, o.userid FROM h JOIN o USING (id, userid)",
+                r#"SELECT h."Id", o.id, id, o."UserID" FROM h JOIN o USING(id, "UserID")"#,
+            ),
+            (
+                "SELECT * EXCLUDE (url) FROM h AS x (userid, b)",
+                r#"SELECT * EXCLUDE ("URL") FROM h AS x ("UserID", b)"#,
+            ),
+            (
+                r#"SELECT total FROM (SELECT 1 AS "Total")"#,
+                r#"SELECT "Total" FROM (SELECT 1 AS "Total")"#,
+            ),
+            (
+                "WITH c (url) AS (SELECT 1) SELECT url FROM c",
+                r#"WITH c ("URL") AS (SELECT 1) SELECT "URL" FROM c"#,
+            ),
+            (
+                "UPDATE h SET url = UserId WHERE h.id = 1",
+                r#"UPDATE h SET "URL" = "UserID" WHERE h."Id" = 1"#,
+            ),
+            (
+                "INSERT INTO h (url, note) VALUES (1, 2)",
+                r#"INSERT INTO h ("URL", note) VALUES (1, 2)"#,
+            ),
+            ("DELETE FROM h WHERE url IS NULL", r#"DELETE FROM h WHERE "URL" IS NULL"#),
+        ] {
+            let respelled = respelled(&parsed(sql), columns()).unwrap();
+            assert_eq!(respelled.statement.to_string(), expected);
+        }
+        // Exact, quoted, of several spellings, or of another kind.
+        for sql in ["SELECT note, \"url\", name, o.id FROM o", "SELECT url() FROM url"] {
+            assert!(respelled(&parsed(sql), columns()).is_none(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn aliases_of_the_answer_stay_as_written() {
+        let statement = parsed("SELECT url, lower(url) AS Url, 1 AS x FROM h");
+        let respelled = respelled(&statement, columns()).unwrap();
+        assert_eq!(respelled.names(vec!["URL", "URL:1", "x"]), ["URL", "url", "x"]);
+    }
+
+    #[test]
+    fn tables_are_those_of_all_queries() {
+        let statement = parsed("SELECT 1 FROM a, \"B\" AS x WHERE EXISTS (SELECT 1 FROM 'f.csv')");
+        let named = |table: &str, qualifier: &str| NamedTable {
+            table: table.to_owned(),
+            qualifier: qualifier.to_owned(),
+        };
+        let tables = named_tables(&statement);
+        for table in [named("a", "a"), named("B", "x"), named("f.csv", "f.csv")] {
+            assert!(tables.contains(&table), "{tables:?}");
+        }
+    }
+}
