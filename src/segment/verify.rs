@@ -280,8 +280,9 @@ fn claims_fewer(claimed: &Stats) -> bool {
 /// Up to how many distinct values of a segment are counted, where a claim does not follow from
 /// those of its blocks.
 fn to_count(column: &Column, also: Option<&Stats>) -> Option<u64> {
-    let blocks = (0..column.blocks()).map(|b| column.block_stats(b)?.distinct);
-    let summed = blocks.sum::<Option<u64>>().filter(|_| column.blocks() > 1);
+    let mut blocks = (0..column.blocks()).map(|b| column.block_stats(b)?.distinct);
+    let summed = blocks.try_fold(0u64, |sum, distinct| Some(sum.saturating_add(distinct?)));
+    let summed = summed.filter(|_| column.blocks() > 1);
     let claims = [Some(column.stats()), also].into_iter().flatten();
     let open = claims.filter(|claimed| {
         let follows = summed.is_some_and(|sum| claimed.distinct.is_some_and(|says| says >= sum));

@@ -9,6 +9,7 @@ use stylobate::internal::segment::{InputColumn, SegmentInput, encode};
 use stylobate::{ColumnId, DataType, Profile};
 
 use crate::columns::{assert_same, bytes_of, read_all};
+use crate::project;
 
 /// The bytes of all fenced blocks marked `hex`: an offset, bytes, and after a bar their meaning.
 fn bytes_of_page(page: &str) -> Vec<u8> {
@@ -53,7 +54,7 @@ fn the_worked_example_is_what_the_library_reads_and_writes() {
             );
         }
     }
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/format-spec/example.md");
+    let page = project().join("format-spec/example.md");
     let listed = bytes_of_page(&std::fs::read_to_string(page).unwrap());
     let right: Vec<ArrayRef> = input.columns.iter().map(|c| c.arrays[0].clone()).collect();
     assert_same(&read_all(&listed, &input).unwrap(), &right, "the example");

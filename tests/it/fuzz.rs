@@ -4,19 +4,16 @@
 
 #[cfg(feature = "parquet")]
 use std::fs;
-use std::path::Path;
 #[cfg(feature = "parquet")]
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
+
+use crate::project;
 
 #[expect(unreachable_pub, reason = "the library of the fuzz workspace, which exports it")]
 #[cfg(feature = "parquet")]
 #[path = "../../fuzz/src/lib.rs"]
 pub(crate) mod targets;
-
-fn project() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
 
 /// The files of a folder and of those within it; none if there is no such folder.
 #[cfg(feature = "parquet")]

@@ -11,6 +11,7 @@ use stylobate::internal::segment::{SegmentInput, encode};
 use stylobate::{DataType, Profile};
 
 use crate::columns::{LONG, SHAPES, TYPES, assert_same, bytes_of, expected, input, open, read_all};
+use crate::project;
 use crate::values::{self, NamedColumn};
 
 /// One golden segment.
@@ -22,9 +23,7 @@ pub(crate) struct Golden {
 
 impl Golden {
     fn path(&self) -> PathBuf {
-        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-            .join("tests/golden/v1")
-            .join(format!("{}.sty", self.name))
+        project().join("tests/golden/v1").join(format!("{}.sty", self.name))
     }
 
     /// The committed bytes.

@@ -7,6 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use crate::project;
+
 /// The folders and files of `src/`, from the bottom.
 const FOLDERS: [&str; 17] = [
     "error", "limits", "bytes", "budget", "disk", "model", "encoding", "block", "segment",
@@ -146,10 +148,6 @@ fn files_and_lines_are_short() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-}
-
-fn project() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 fn rust_files(folder: &Path) -> Vec<PathBuf> {

@@ -32,3 +32,12 @@ mod sqlite;
 mod supply;
 mod table;
 mod values;
+
+use std::path::PathBuf;
+
+/// The folder of the checkout. Cargo says it to a test that it runs: if several checkouts share a
+/// target folder, this binary may have been compiled for another one.
+fn project() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
+}

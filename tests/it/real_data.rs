@@ -12,10 +12,12 @@ use stylobate::{CsvOptions, Input, LoadOptions, Profile, Snapshot, Table};
 
 use super::loading::{Database, each_block, options};
 
+use crate::project;
+
 const PROFILES: [Profile; 3] = [Profile::Fast, Profile::Balanced, Profile::Small];
 
 fn real_file(name: &str) -> Option<PathBuf> {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../shared/data").join(name);
+    let path = project().join("../shared/data").join(name);
     if path.is_file() {
         return Some(path);
     }

@@ -16,6 +16,8 @@ use sqllogictest::{
 };
 use stylobate::{Error, Parameters, Session, SessionOptions, Store};
 
+use crate::project;
+
 /// Kinds of columns, as the letters after `query` name them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -133,7 +135,7 @@ fn cells(batch: &RecordBatch) -> Vec<Vec<String>> {
 
 fn files() -> Vec<PathBuf> {
     let wanted = std::env::var("STY_SLT").unwrap_or_default();
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/slt");
+    let directory = project().join("tests/slt");
     let mut files: Vec<PathBuf> =
         directory.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
     files.retain(|path| {

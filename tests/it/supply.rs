@@ -2,11 +2,12 @@
 //! output is stored have exact versions. cargo-deny checks more; this runs wherever tests do.
 
 use std::fs;
-use std::path::Path;
 use std::process::Command;
 
+use crate::project;
+
 fn read(file: &str) -> String {
-    fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap()
+    fs::read_to_string(project().join(file)).unwrap()
 }
 
 /// The texts in quotes.
@@ -34,7 +35,7 @@ fn dependencies_have_known_sources_and_licences() {
     let metadata = Command::new(env!("CARGO"))
         .args(["metadata", "--locked", "--format-version", "1"])
         .args(["--filter-platform", "x86_64-unknown-linux-gnu"])
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .current_dir(project())
         .output()
         .unwrap();
     assert!(metadata.status.success(), "{}", String::from_utf8_lossy(&metadata.stderr));

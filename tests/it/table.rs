@@ -19,6 +19,7 @@ use stylobate::internal::store::{Changes, DataFile, Edit, NewSegment};
 use stylobate::{ColumnId, DataType, Profile, Schema, Snapshot, Store, TableOptions, verify};
 
 use crate::columns::{array, assert_same, bytes_of};
+use crate::project;
 use crate::values::{self, NamedColumn};
 
 const ROWS: usize = 40;
@@ -28,7 +29,7 @@ const EXTRA: ColumnId = ColumnId(2);
 /// Opens the store of the golden tables.
 fn golden() -> PathBuf {
     static WRITTEN: Once = Once::new();
-    let store = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden/v1/store");
+    let store = project().join("tests/golden/v1/store");
     let write = |table: &str, write: fn(&Path)| {
         if std::env::var_os("STY_WRITE_GOLDEN").is_some() && !store.join(table).exists() {
             write(&store);

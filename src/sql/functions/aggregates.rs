@@ -2,7 +2,8 @@
 //! on.
 //!
 //! Where this stands on the road of a query: a session registers them under the names of the
-//! functions that they replace. The corrections are in `extremes`, `percentiles` and `sliding`.
+//! functions that they replace. The corrections are in `extremes`, `percentiles`, `sliding` and
+//! `collected`.
 //!
 //! One more is here: if two windows of a query differ only in the direction of their order,
 //! DataFusion computes one of them backwards, and its `string_agg` and `array_agg` then give their
@@ -40,6 +41,7 @@ use datafusion::logical_expr::{
     ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs,
 };
 
+use crate::sql::functions::collected::{Collected, CollectedGroups};
 use crate::sql::functions::extremes;
 use crate::sql::functions::percentiles;
 use crate::sql::functions::sliding;
@@ -134,6 +136,7 @@ impl AggregateUDFImpl for Override {
             Kind::Sequence if arguments.is_reversed && arguments.order_bys.is_empty() => {
                 Ok(sliding::recomputed(&self.inner, arguments))
             }
+            Kind::Sequence => Ok(Box::new(Collected(self.inner.accumulator(arguments)?))),
             _ => self.inner.accumulator(arguments),
         }
     }
@@ -147,6 +150,9 @@ impl AggregateUDFImpl for Override {
                 extremes::groups_accumulator(&self.inner, greatest, arguments)
             }
             Kind::Percentile => percentiles::groups_accumulator(&self.inner, arguments),
+            Kind::Sequence => {
+                Ok(Box::new(CollectedGroups(self.inner.create_groups_accumulator(arguments)?)))
+            }
             _ => self.inner.create_groups_accumulator(arguments),
         }
     }

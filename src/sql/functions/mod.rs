@@ -11,6 +11,7 @@ macro_rules! delegate {
 }
 
 pub(in crate::sql) mod aggregates;
+pub(in crate::sql) mod collected;
 pub(in crate::sql) mod dates;
 pub(in crate::sql) mod extremes;
 pub(in crate::sql) mod growing;

@@ -337,6 +337,11 @@ impl<'a> Maker<'a> {
         if self.r.chance(15) {
             values.push("NULL".into());
         }
+        // The rows in memory are asked by DataFusion, which tells the zeros apart in long lists.
+        let zeros = ["0.0", "-0.0"].map(str::to_owned);
+        if values.iter().any(|value| zeros.contains(value)) {
+            values.extend(zeros);
+        }
         let not = self.r.pick(&["", "", "NOT "]);
         if self.spelling.plain {
             let each: Vec<String> =
