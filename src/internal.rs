@@ -11,10 +11,11 @@ pub mod bytes {
     pub use crate::bytes::{Cursor, Writer};
 }
 
-/// Mapped bytes.
+/// Mapped bytes, and the usual limit of memory.
 pub mod disk {
     pub use crate::budget::{Budget, Charge};
     pub use crate::disk::Mapped;
+    pub use crate::disk::memory::default_limit;
 }
 
 /// Encodings, with a module for each kind of stream.

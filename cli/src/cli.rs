@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 
 use clap::error::ErrorKind;
-use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
+use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use crate::commands::{
     alter, bench, compact, completions, drop_partition, export, gc, ingest, inspect, manifest,
@@ -15,6 +15,7 @@ use crate::commands::{demo, r#gen};
 use crate::context::Context;
 use crate::errors::{ErrorFormat, Failure};
 use crate::exit::{self, Exit};
+use crate::memory;
 use crate::terminal::When;
 
 /// Columnar tables on disk: rows in with `ingest`, SQL answers out with `query`.
@@ -104,7 +105,13 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<(), Failure> {
 
 /// Reads the command line. Help, version and usage errors are answered here.
 pub(crate) fn parse() -> Result<(Command, Context), Exit> {
-    match Cli::try_parse() {
+    let parsed = Cli::command().try_get_matches().and_then(|matches| {
+        let command = matches.subcommand().map(|(_, command)| command);
+        let limit = command.and_then(|command| command.try_get_one("memory_limit").ok()?.copied());
+        memory::return_freed_at_once(limit);
+        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))
+    });
+    match parsed {
         Ok(cli) => {
             let Globals { error_format, color, quiet, verbose } = cli.globals;
             Ok((cli.command, Context { error_format, color, quiet, verbose }))

@@ -1,4 +1,5 @@
-//! The anonymous memory of this process, and its peak over a period.
+//! The anonymous memory of this process, and its peak over a period; and an allocator that keeps
+//! little where memory is short.
 //!
 //! The system keeps a peak of resident memory (VmHWM), but that includes the pages of mapped files,
 //! which belong to the page cache. Of anonymous memory it reports the current size only, so a
@@ -21,6 +22,37 @@ pub(crate) fn anonymous_bytes() -> Option<u64> {
 fn parse_status(status: &str) -> Option<u64> {
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()?.checked_mul(1024)
+}
+
+/// Below this limit of memory, what the allocator keeps of freed memory is returned at once.
+const SHORT: u64 = 512 << 20;
+
+/// What the allocator reads at the start of a process: the time, in milliseconds, after which it
+/// returns freed memory to the system. It is a second unless this is set.
+const DELAY: &str = "MIMALLOC_PURGE_DELAY";
+
+/// Starts this program once more with an allocator that returns freed memory after 10 ms, if the
+/// limit of memory, or the usual one if that is `None`, is small and nobody chose a time.
+///
+/// A group-by of texts holds up to 110 MB less then, and takes up to 8 % longer. Where the program
+/// cannot be started, this process goes on.
+pub(crate) fn return_freed_at_once(limit: Option<u64>) {
+    #[cfg(target_os = "linux")]
+    {
+        use std::os::unix::process::CommandExt as _;
+        let chosen = std::env::var_os(DELAY).is_some();
+        let limit = limit.unwrap_or_else(stylobate::internal::disk::default_limit);
+        let Ok(program) = std::env::current_exe() else { return };
+        if chosen || limit >= SHORT {
+            return;
+        }
+        let mut args = std::env::args_os();
+        let name = args.next().unwrap_or_else(|| "sty".into());
+        let _cannot_start =
+            std::process::Command::new(program).arg0(name).args(args).env(DELAY, "10").exec();
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = limit;
 }
 
 /// Samples the memory until it is finished or dropped.

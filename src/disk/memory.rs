@@ -14,7 +14,7 @@ pub(crate) fn available() -> u64 {
 /// The memory limit of a process if nobody sets one, in bytes: 70 % of what is available, or less
 /// where that would not leave 256 MiB to what no limit counts (the program itself, buffers of
 /// operators, memory that the allocator returns late); a quarter at least.
-pub(crate) fn default_limit() -> u64 {
+pub fn default_limit() -> u64 {
     limit_of(available())
 }
 

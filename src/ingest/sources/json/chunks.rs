@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use memchr::{memchr, memchr_iter, memrchr};
 
-use super::scan::{Layout, Scan, ScanError};
+use super::scan::{Layout, Scan, ScanError, after_blanks};
 use crate::error::{Error, Result};
 use crate::ingest::sources::csv::CHUNK_BYTES;
 use crate::ingest::sources::stream::{Bytes, fill};
@@ -122,7 +122,7 @@ impl JsonChunks {
         let (number, line, offset) = self.next;
         self.next.1 += memchr_iter(b'\n', &text).count() as u64;
         self.next.2 += text.len() as u64;
-        if text.trim_ascii().is_empty() {
+        if after_blanks(&text).is_empty() {
             return None;
         }
         self.next.0 += 1;
@@ -168,13 +168,14 @@ impl JsonChunks {
 
 /// Whether the start of an input shows its layout: an array, or a complete first line.
 fn shows_layout(text: &[u8]) -> bool {
-    let body = text.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(text).trim_ascii_start();
+    let body = text.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(text);
+    let body = after_blanks(body);
     body.first() == Some(&b'[') || memchr(b'\n', body).is_some()
 }
 
 /// Detects the layout from the start of an input.
 fn find_layout(name: &Path, text: &[u8], more: bool) -> Layout {
-    let body = text.trim_ascii_start();
+    let body = after_blanks(text);
     if body.first() == Some(&b'[') {
         return Layout::Array;
     }

@@ -192,6 +192,12 @@ impl Scan {
     }
 }
 
+/// The text without the blanks of JSON at its start, which form feeds are not among.
+pub(super) fn after_blanks(text: &[u8]) -> &[u8] {
+    let blanks = text.iter().take_while(|byte| matches!(byte, b' ' | b'\n' | b'\r' | b'\t'));
+    text.get(blanks.count()..).unwrap_or_default()
+}
+
 /// The position just after the value at `start`, as the scan sees it; the end of the text if the
 /// value is incomplete.
 pub(super) fn value_end(text: &[u8], start: usize) -> usize {
