@@ -13,7 +13,9 @@ use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::EmissionType;
@@ -182,6 +184,7 @@ impl ExecutionPlan for FragmentExec {
             recorder: Arc::clone(&self.recorder),
             timed: context.session_config().get_extension::<Timed>().is_some(),
             most_held: Coalescer::most_held(&context),
+            pool: Arc::clone(context.memory_pool()),
             memory: MemoryConsumer::new("StoreFragment")
                 .with_can_spill(can_spill)
                 .register(context.memory_pool()),
@@ -218,6 +221,7 @@ struct Execution {
     most_held: usize,
     /// Given back when the answer is out.
     memory: MemoryReservation,
+    pool: Arc<dyn MemoryPool>,
     most: usize,
     limits: query::GroupLimits,
 }
@@ -272,6 +276,15 @@ impl Execution {
             return Err(Error::LimitExceeded(format!(
                 "groups that cannot be spilled take more than sty.group_memory, {} bytes",
                 self.most
+            )));
+        }
+        // Groups that fill the pool can be spilled; what decoding lacks then ends the statement.
+        if let MemoryLimit::Finite(all) = self.pool.memory_limit()
+            && self.pool.reserved().saturating_add(bytes) > all - all / 8
+        {
+            return Err(Error::LimitExceeded(format!(
+                "memory: a larger --memory-limit or fewer --threads may do (groups need {bytes} \
+                 more bytes; an eighth of all {all} bytes is kept for decoding)"
             )));
         }
         self.memory.try_grow(bytes)?;
