@@ -53,7 +53,7 @@ pub mod expr {
 pub mod ingest {
     pub use crate::ingest::columns::{SegmentBuilder, SegmentLimits, match_columns};
     pub use crate::ingest::load::rejected_before;
-    pub use crate::ingest::partition::{Partitions, partition_keys};
+    pub use crate::ingest::partition::{Compile, Partitions, partition_keys};
     pub use crate::ingest::sources::count_rows;
 
     /// CSV, chunk by chunk.

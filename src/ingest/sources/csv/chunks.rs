@@ -129,6 +129,11 @@ impl CsvChunks {
                 return Err(self.mixed_line_ends());
             }
             if self.next.0 == 0 && ends.at == 0 && self.skip_empty_lines(&mut text) && more {
+                if text.len() > self.row_limit {
+                    return Err(self.row_too_long(&text, &ends));
+                }
+                // Twice the text, as each round looks at all of it.
+                size = 2 * text.len() + self.chunk_bytes;
                 continue;
             }
             let quote = self.quote;
