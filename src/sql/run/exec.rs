@@ -26,6 +26,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
 use crate::expr::Expression;
+use crate::query::fragment::direction;
 use crate::query::slice::SLICE_ROWS;
 use crate::query::{self, Condition, Fragment, OrderBy, Recorder, run};
 use crate::sql::run::cancel::Canceller;
@@ -314,9 +315,20 @@ pub(crate) fn describe(
 ) -> fmt::Result {
     write!(f, "StoreFragment: table={table}")?;
     match &fragment.output {
-        query::Output::Aggregate { keys, aggregates } => {
+        query::Output::Aggregate { keys, aggregates, first } => {
             list(f, "group", keys.iter().map(|key| &*key.text))?;
             list(f, "aggregates", aggregates.iter().map(|aggregate| &*aggregate.text))?;
+            if let Some(query::FirstGroups { order, limit }) = first {
+                let texts = keys.iter().map(|key| &*key.text);
+                let texts: Vec<&str> = texts.chain(aggregates.iter().map(|a| &*a.text)).collect();
+                let by = |by: &query::ByColumn| {
+                    let text = texts.get(by.column).copied().unwrap_or_default();
+                    direction(text, by.descending, by.nulls_first)
+                };
+                let order: Vec<String> = order.iter().map(by).collect();
+                list(f, "order", order.iter().map(String::as_str))?;
+                write!(f, ", first={limit}")?;
+            }
         }
         query::Output::Top { order, limit, expressions } => {
             let order: Vec<String> = order.iter().map(OrderBy::to_string).collect();
