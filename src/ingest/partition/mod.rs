@@ -13,8 +13,9 @@ mod keys;
 mod partitions;
 pub(crate) mod path;
 
+pub(crate) use keys::ColumnsOnly;
+pub use keys::Compile;
 pub use keys::partition_keys;
-pub(crate) use keys::{ColumnsOnly, Compile};
 pub use partitions::Partitions;
 pub(crate) use path::parse_path;
 
