@@ -117,7 +117,7 @@ fn repair_all(
         dry_run: args.dry_run,
         verify: VerifyOptions {
             threads: args.threads.count(),
-            compile: Arc::new(SqlExpressions::default()),
+            compile: Arc::new(SqlExpressions::stopped_by(signals::cancellation())),
             cancelled: signals::cancellation(),
         },
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
-use stylobate::{Damage, DamageKind, Error, SqlExpressions, verify_with};
+use stylobate::{Damage, DamageKind, Error, SqlExpressions, VerifyOptions, verify_with};
 
 use crate::args::resources::{ReadArgs, ThreadsArg};
 use crate::args::table::ScopeArg;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
     let store = args.read.of(store);
     let options = VerifyOptions {
         threads: args.threads.count(),
-        compile: Arc::new(SqlExpressions::default()),
+        compile: Arc::new(SqlExpressions::stopped_by(signals::cancellation())),
         cancelled: signals::cancellation(),
     };
     let mut found: Vec<(String, Damage)> = Vec::new();
