@@ -137,7 +137,7 @@ impl ColumnCheck<'_> {
             let mut tally = Tally::new(claims_fewer(claimed).then_some(claimed.distinct).flatten());
             let mut slices = |values: &ArrayRef| {
                 if let Some(whole) = &mut whole {
-                    whole.add(values, self.column.data_type())?;
+                    whole.count(values, self.column.data_type())?;
                 }
                 tally.add(values, self.column.data_type())
             };
@@ -145,6 +145,11 @@ impl ColumnCheck<'_> {
                 whole = None;
                 self.unreadable(self.segment.block_range(b), error);
                 continue;
+            }
+            if let Some(whole) = &mut whole
+                && let Err(error) = whole.append(&tally, self.column.data_type())
+            {
+                self.unreadable(self.segment.block_range(b), error);
             }
             let truth = tally.finish();
             self.check_range(&truth, b);

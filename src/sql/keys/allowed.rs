@@ -406,7 +406,7 @@ mod tests {
             ("cast((", " IN ('1', '2', '3')) AS text)"),
         ] {
             compile(&nested(5, before, after)).unwrap();
-            let error = compile(&nested(50, before, after)).unwrap_err().to_string();
+            let error = compile(&nested(14, before, after)).unwrap_err().to_string();
             assert!(error.contains("parts when it is simplified"), "{error}");
         }
     }
