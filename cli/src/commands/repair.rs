@@ -104,8 +104,8 @@ impl Listed {
     }
 }
 
-/// Repairs tables, and collects what is lost or written anew of each. One that cannot be repaired does not keep the
-/// others from it.
+/// Repairs tables, and collects what is lost or written anew of each. One that cannot be repaired
+/// does not keep the others from it.
 fn repair_all(
     store: &Store,
     tables: Vec<String>,
