@@ -19,8 +19,10 @@ pub use compact::{CompactOptions, CompactReport, compact};
 pub(crate) use modify::{Modification, ModifyOptions, modify};
 pub use partitions::{Partition, drop_partitions, partitions};
 pub use read::{BlockPlace, blocks, read_block};
-pub use repair::{Lost, RepairOptions, RepairReport, repair};
-pub use verify::{Damage, VerifyOptions, VerifyReport, skip_damaged, verify, verify_with};
+pub use repair::{Lost, RepairOptions, RepairReport, Rewritten, repair};
+pub use verify::{
+    Damage, DamageKind, VerifyOptions, VerifyReport, skip_damaged, verify, verify_with,
+};
 
 #[cfg(test)]
 mod crash_tests;

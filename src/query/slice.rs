@@ -30,6 +30,9 @@ const MANY: usize = 4;
 
 /// Rows of a slice: its decoded columns stay in the second-level cache.
 pub(crate) const SLICE_ROWS: usize = 8192;
+/// The most stored bytes of a slice of more than one vector. Long texts are stored in about half of
+/// their bytes.
+pub(crate) const SLICE_BYTES: usize = 2 << 20;
 
 /// Rows of a block under work, some of them selected.
 pub(crate) struct Slice<'b, 'a> {

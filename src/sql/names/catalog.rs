@@ -78,7 +78,7 @@ impl Tables {
     /// From now on, leaves damaged segments out of all tables, and verifies tables on `threads`
     /// threads.
     pub(crate) fn skip_damaged(&self, threads: usize, cancelled: Arc<AtomicBool>) {
-        let compile = Arc::new(SqlExpressions::default());
+        let compile = Arc::new(SqlExpressions::stopped_by(Arc::clone(&cancelled)));
         // Set once, when the session is made.
         let _ = self.skipping.set(VerifyOptions { threads, compile, cancelled });
     }

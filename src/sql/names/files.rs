@@ -66,14 +66,16 @@ pub(crate) async fn open(
     state: &SessionState,
     note: &mut (dyn FnMut(String) + Send),
 ) -> Result<Option<Arc<dyn TableProvider>>> {
-    let threads = state.config().target_partitions();
+    let (threads, memory) = (state.config().target_partitions(), foreign::memory_limit(state));
     if name == "-" {
-        return Ok(Some(Arc::new(TextTable::open(None, threads, note)?)));
+        return Ok(Some(Arc::new(TextTable::open(None, threads, memory, note)?)));
     }
     let Some(kind) = kind_of(name) else { return Ok(None) };
     let paths = expand(name)?;
     let format = match kind {
-        Kind::Text => return Ok(Some(Arc::new(TextTable::open(Some(&paths), threads, note)?))),
+        Kind::Text => {
+            return Ok(Some(Arc::new(TextTable::open(Some(&paths), threads, memory, note)?)));
+        }
         Kind::Parquet => Arc::new(ForeignFormat::new(foreign::Kind::Parquet)),
         Kind::Arrow => Arc::new(ForeignFormat::new(foreign::Kind::Arrow)),
         Kind::Compressed => {

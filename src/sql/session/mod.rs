@@ -307,8 +307,8 @@ impl Session {
         reservation.try_grow(share.min(WRITE_BYTES) as usize)?;
         let limit = Some(share).filter(|share| *share < WRITE_BYTES);
         // If the table is partitioned by expressions, these decide where rows go.
-        let arrange =
-            Arrange { compile: Some(Arc::new(SqlExpressions::default())), ..Arrange::default() };
+        let expressions = SqlExpressions::stopped_by(self.canceller.flag());
+        let arrange = Arrange { compile: Some(Arc::new(expressions)), ..Arrange::default() };
         let options = LoadOptions {
             arrange,
             threads: self.threads,
