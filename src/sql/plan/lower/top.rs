@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use datafusion::execution::context::ExecutionProps;
-use datafusion::logical_expr::{Expr, LogicalPlan, Sort};
+use datafusion::logical_expr::{LogicalPlan, Sort};
 
 use super::aggregate::is_comparable;
 use super::expression::Compiler;
@@ -30,9 +30,7 @@ pub(super) fn lower(
         order.push(OrderBy { expression, descending: !key.asc, nulls_first: key.nulls_first });
     }
     let schema = sort.input.schema();
-    let outputs = schema.columns().into_iter().map(Expr::Column);
-    let expressions =
-        outputs.map(|output| compiler.expression(&output)).collect::<Result<Vec<_>, _>>()?;
+    let expressions = compiler.outputs()?;
     if expressions.is_empty() || order.is_empty() {
         return Err("no columns".into());
     }
