@@ -189,3 +189,27 @@ fn false_statistics_are_put_right() {
     shell.stdout("verify -q db");
     assert_eq!(shell.sh(sql).1, "n\n100\n");
 }
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test damages a store")]
+fn tables_tells_which_data_files_are_gone_or_cut() {
+    let shell = three();
+    assert!(shell.stdout("tables db").contains("t,3000,2,3,"), "{}", shell.stdout("tables db"));
+    let mut files = shell.files("db/t/data", "sty");
+    files.sort();
+    let length = std::fs::metadata(&files[0]).unwrap().len();
+    let file = std::fs::OpenOptions::new().write(true).open(&files[0]).unwrap();
+    file.set_len(length - 1).unwrap();
+    let (code, stdout, stderr) = shell.run("tables db");
+    assert!(code == 3 && stdout.ends_with(",damaged\n"), "{stdout}{stderr}");
+    let what = format!("corrupt at byte {}: it ends here, but", length - 1);
+    assert!(stderr.contains(&what), "{stderr}");
+    file.set_len(length).unwrap();
+    std::fs::remove_file(&files[1]).unwrap();
+    let (code, stdout, stderr) = shell.run("tables db");
+    assert!(code == 3 && stdout.contains("t,3000,2,3,"), "{stdout}{stderr}");
+    assert!(stderr.contains("it is missing, but the manifest names it\n"), "{stderr}");
+    std::fs::remove_dir_all(shell.path("db/t/data")).unwrap();
+    let (code, _, stderr) = shell.run("tables db");
+    assert!(code == 3 && stderr.contains("it; 2 more of its files are missing"), "{stderr}");
+}

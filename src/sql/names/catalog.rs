@@ -167,8 +167,10 @@ impl Tables {
 
     /// The file that `name` means.
     async fn file(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        if self.no_files && files::is_file(name) {
-            return Err(files_refused(name));
+        match self.no_files {
+            true if files::is_file(name) => return Err(files_refused(name)),
+            true => return Ok(None),
+            false => {}
         }
         let Some(state) = self.state() else { return Ok(None) };
         let mut note = |text| self.note(text);

@@ -48,6 +48,7 @@ use crate::sql::run::stream::{BatchStream, Frugal};
 use crate::sql::session::prepared::Prepared;
 use crate::sql::session::statement::{Planned, StatementPlanner};
 use crate::sql::syntax::parse::{self, Parsed};
+use crate::sql::syntax::whole_rows::WholeRows;
 use crate::sql::syntax::{dialect, marks, similar};
 use crate::sql::types::decimals::DecimalArithmetic;
 use crate::sql::types::intervals::IntervalArithmetic;
@@ -160,6 +161,7 @@ impl Session {
             .with_physical_optimizer_rules(rules::physical_rules())
             .with_query_planner(Arc::new(Planner(engine)))
             .with_type_planner(Arc::new(SqlTypes))
+            .with_relation_planners(vec![Arc::new(WholeRows)])
             .build();
         let mut context = SessionContext::new_with_state(state);
         context.register_expr_planner(Arc::new(IntervalArithmetic))?;

@@ -33,9 +33,7 @@ pub(super) fn lower(
         order.push(OrderBy { expression, descending: !key.asc, nulls_first: key.nulls_first });
     }
     let schema = sort.input.schema();
-    let outputs = schema.columns().into_iter().map(Expr::Column);
-    let expressions =
-        outputs.map(|output| compiler.expression(&output)).collect::<Result<Vec<_>, _>>()?;
+    let expressions = compiler.outputs()?;
     if expressions.is_empty() || order.is_empty() {
         return Err("no columns".into());
     }
