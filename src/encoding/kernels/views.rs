@@ -4,6 +4,7 @@
 use arrow_array::StringViewArray;
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_data::ByteView;
+use encoding_rs::Encoding;
 
 /// Texts back to back in `data`, of which each ends where `ends` says; `None` if one of them does
 /// not end after it starts, within the data and between characters, if the data is not UTF-8, or if
@@ -13,21 +14,24 @@ pub(crate) fn text_views(
     data: Buffer,
     nulls: Option<NullBuffer>,
 ) -> Option<StringViewArray> {
-    let text = simdutf8::basic::from_utf8(&data).ok()?;
-    if u32::try_from(text.len()).is_err() || nulls.as_ref().is_some_and(|n| n.len() != ends.len()) {
+    let is_utf8 = Encoding::utf8_valid_up_to(&data) == data.len();
+    let fits = u32::try_from(data.len()).is_ok();
+    if !is_utf8 || !fits || nulls.as_ref().is_some_and(|nulls| nulls.len() != ends.len()) {
         return None;
     }
+    // Within a character, bytes start with the bits 10.
+    let is_between = |at: u32| data.get(at as usize).is_none_or(|byte| byte & 0xc0 != 0x80);
     let mut views: Vec<u128> = Vec::with_capacity(ends.len());
     let mut start = 0;
     for end in ends {
-        // Refuses what lies outside of the data, and ends within a character.
-        let value = text.get(start as usize..*end as usize)?;
-        views.push(view(value.as_bytes(), start));
+        let value = data.get(start as usize..*end as usize).filter(|_| is_between(*end))?;
+        views.push(view(value, start));
         start = *end;
     }
     // SAFETY: Each view is that of a part of the only buffer, from `start` on, or holds its bytes
-    // itself where they are at most 12, followed by zeros; such a part is a `str`, hence UTF-8. The
-    // buffer is not changed any more. There are as many nulls as views.
+    // itself where they are at most 12, followed by zeros. The buffer is UTF-8 and is not changed
+    // any more, and each part starts and ends between its characters, so it is UTF-8. There are as
+    // many nulls as views.
     Some(unsafe { StringViewArray::new_unchecked(views.into(), vec![data.clone()], nulls) })
 }
 
