@@ -6,8 +6,8 @@ use crate::disk::missing_is_damage;
 use crate::error::{Error, Result};
 use crate::store::{SegmentEntry, Snapshot};
 
-/// Fails if a file is missing, or too short for its segments. No data is read, so this is quick even
-/// for thousands of files; `verify` reads every byte.
+/// Fails if a file is missing, or too short for its segments. No data is read, so this is quick
+/// even for thousands of files; `verify` reads every byte.
 pub fn check_files(snapshot: &Snapshot) -> Result<()> {
     let segments = snapshot.segments()?;
     // For each file the segment that ends last.

@@ -80,6 +80,7 @@ fn a_closed_stdout_is_success_and_silent() {
 #[test]
 fn stdout_that_is_not_open_is_as_good_as_a_null_device() {
     let shell = Shell::new();
+    shell.stdout_of("query db -q", "CREATE TABLE t (a INT)");
     for line in ["sty query db 'SELECT 1' >&-", "sty completions bash >&-", "sty --help >&-"] {
         assert_eq!(shell.sh(line), (0, String::new(), String::new()), "{line}");
     }
@@ -105,6 +106,7 @@ fn no_folder_for_a_file_is_told_by_the_name_that_was_given() {
 #[test]
 fn a_timeout_of_zero_is_none() {
     let shell = Shell::new();
+    shell.stdout_of("query db -q", "CREATE TABLE t (a INT)");
     for zero in ["0", "0s", "0ms"] {
         assert_eq!(shell.sh(&format!("sty query db 'SELECT 1 AS a' --timeout {zero}")).1, "a\n1\n");
     }

@@ -215,10 +215,10 @@ fn a_row_of_text_may_have_an_eighth_of_the_memory_limit() {
 
 #[test]
 fn a_line_break_in_a_name_does_not_break_the_line_of_a_message() {
-    let shell = Shell::new();
+    let shell = two_tables();
     shell.file("a\nb.csv", "x\n1\n");
     let lines = [
-        ("query db", "SELECT * FROM \"t\nu\"", 1, "t\\nu"),
+        ("query db", "SELECT * FROM \"t\nu\"", 6, "t\\nu"),
         ("query db", "SELECT \"t\nu\" FROM (SELECT 1 AS a)", 1, "t\\nu"),
         ("query db", "SELECT * FROM 'a\nb.parquet'", 6, "a\\nb.parquet"),
         ("query db", "SELECT no_such(1, 'a\nb')", 1, "no_such"),

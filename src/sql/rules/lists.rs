@@ -8,7 +8,8 @@
 //! list can have equal values. Here, members that are not constants become comparisons of their
 //! own, and lists of constants over one expression are united correctly.
 //!
-//! Many inequalities of one expression become a list, too: DataFusion compares each with all others.
+//! Many inequalities of one expression become a list, too: DataFusion compares each with all the
+//! others.
 
 use std::collections::HashMap;
 
