@@ -59,8 +59,8 @@ impl Table {
         &*self.disk
     }
 
-    /// Makes data files that no writer commits: the caller holds the writer's lock, and commits them
-    /// itself.
+    /// Makes data files that no writer commits: the caller holds the writer's lock, and commits
+    /// them itself.
     pub(crate) fn data_files(&self) -> DataFiles {
         DataFiles::new(self.dir.clone(), Arc::clone(&self.disk))
     }

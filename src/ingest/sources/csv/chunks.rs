@@ -85,8 +85,8 @@ impl CsvChunks {
         self
     }
 
-    /// Makes longer rows, and so longer quoted fields, an error. With `skip_bad_rows`, quoted fields
-    /// of half as many bytes count as unterminated, so that they are no error.
+    /// Makes longer rows, and so longer quoted fields, an error. With `skip_bad_rows`, quoted
+    /// fields of half as many bytes count as unterminated, so that they are no error.
     #[must_use]
     pub fn with_row_limit(mut self, bytes: usize) -> Self {
         self.row_limit = bytes.min(limits::MAX_VALUE_BYTES);
