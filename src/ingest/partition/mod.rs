@@ -13,8 +13,8 @@ mod keys;
 mod partitions;
 pub(crate) mod path;
 
-pub use keys::partition_keys;
-pub(crate) use keys::{ColumnsOnly, Compile};
+pub(crate) use keys::ColumnsOnly;
+pub use keys::{Compile, partition_keys};
 pub use partitions::Partitions;
 pub(crate) use path::parse_path;
 
