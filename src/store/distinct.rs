@@ -15,7 +15,7 @@ pub(super) fn distinct_values(segments: &[Option<ColumnStats>]) -> Option<u64> {
     let stats = || segments.iter().flatten().map(|known| &known.stats);
     let (mut most, mut sum, mut rows, mut count) = (0, 0u64, 0u64, 0.0);
     for known in stats().filter(|known| known.nulls < known.rows) {
-        let distinct = known.distinct?;
+        let distinct = in_range(known, known.distinct?);
         most = most.max(distinct);
         sum = sum.saturating_add(distinct);
         rows = rows.saturating_add(known.rows - known.nulls);
@@ -28,6 +28,18 @@ pub(super) fn distinct_values(segments: &[Option<ColumnStats>]) -> Option<u64> {
     let (in_segment, of_segment) = (sum as f64 / count, rows as f64 / count);
     let in_band = drawn(drawn_from(in_segment, of_segment), rows as f64 / bands);
     Some(((bands * in_band) as u64).clamp(most, sum.min(rows)))
+}
+
+/// No more values than there are whole numbers between the least and the greatest: a segment
+/// without a dictionary knows no more than the sum of what its blocks may have.
+fn in_range(known: &Stats, distinct: u64) -> u64 {
+    match (known.min.as_ref().map(|b| &b.value), known.max.as_ref().map(|b| &b.value)) {
+        (Some(Scalar::Int(min)), Some(Scalar::Int(max))) => {
+            let numbers = max.saturating_sub(*min).saturating_add(1);
+            distinct.min(u64::try_from(numbers).unwrap_or(u64::MAX))
+        }
+        _ => distinct,
+    }
 }
 
 /// Into how many ranges beside each other the segments divide the values: one if all have the same
@@ -107,6 +119,13 @@ mod tests {
     fn keys_that_never_repeat_do_not_repeat_in_other_segments() {
         let keys = [segment(1000, 1000, 0, 1 << 40), segment(1000, 1000, 0, 1 << 40)];
         assert_eq!(distinct_values(&keys), Some(2000));
+    }
+
+    #[test]
+    fn there_are_no_more_values_than_whole_numbers_between_the_bounds() {
+        assert_eq!(distinct_values(&[segment(1000, 160, 1, 10)]), Some(10));
+        let both = [segment(1000, 160, 1, 10), segment(1000, 160, 1, 10)];
+        assert_eq!(distinct_values(&both), Some(10));
     }
 
     #[test]

@@ -183,6 +183,11 @@ impl FragmentExec {
         }
     }
 
+    /// Rows of the table.
+    pub(crate) fn table_rows(&self) -> u64 {
+        self.table.snapshot().rows()
+    }
+
     /// About how many rows come out, by a sample of those that go in.
     pub(crate) fn expected_rows(&self) -> usize {
         *self.expected_rows.get_or_init(|| {

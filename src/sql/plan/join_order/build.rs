@@ -9,28 +9,44 @@ use datafusion::logical_expr::Operator;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{BinaryExpr, Column};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::utils::{ColumnIndex, JoinFilter};
 use datafusion::physical_plan::joins::{
-    CrossJoinExec, HashJoinExecBuilder, NestedLoopJoinExecBuilder, PartitionMode,
+    CrossJoinExec, HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExecBuilder, PartitionMode,
 };
 use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::graph::{Attached, Attachment, Filter, Graph, Place, Set, renumber};
 use super::search::{Subtree, Tree};
+use crate::sql::run::exec::FragmentExec;
+use crate::sql::run::scan::ScanExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Keys = Vec<(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)>;
+
+/// A hash table of so many rows is made in no time.
+const SMALL: f64 = 100_000.0;
 
 /// A part of the plan, with what its columns are.
 struct Part {
     plan: Plan,
     places: Vec<Place>,
     rows: f64,
+    /// Rows of the table whose scan hears of the keys that a join with this part finds.
+    scanned: f64,
     set: Set,
 }
 
 impl Part {
+    /// Whether it is better looked up in the hash table of another part, which leaves `rows` of the
+    /// joined rows, although it has fewer rows: its scan then reads less of a much larger table.
+    fn is_worth_filtering(&self, by: &Part, rows: f64) -> bool {
+        self.scanned > 4.0 * by.scanned
+            && by.rows <= SMALL.max(self.scanned / 50.0)
+            && rows < 0.8 * self.rows
+    }
+
     fn position(&self, place: Place) -> DataFusionResult<usize> {
         let found = self.places.iter().position(|known| *known == place);
         found.ok_or_else(|| internal_datafusion_err!("a reordered join lacks column {place:?}"))
@@ -92,7 +108,13 @@ impl Builder<'_> {
         let columns = relation.plan.schema().fields().len();
         let places: Vec<Place> =
             (0..columns).map(|column| Place { relation: at, column }).collect();
-        let mut part = Part { plan: Arc::clone(&relation.plan), places, rows, set: 1 << at };
+        let mut part = Part {
+            plan: Arc::clone(&relation.plan),
+            places,
+            rows,
+            scanned: scanned(&relation.plan),
+            set: 1 << at,
+        };
         for filter in self.graph.filters.iter().filter(|filter| filter.relations == part.set) {
             let places: Vec<usize> = filter
                 .places
@@ -114,7 +136,11 @@ impl Builder<'_> {
                 return self.attach(b, a, attached, rows);
             }
         }
-        let (left, right) = if one.rows <= other.rows { (one, other) } else { (other, one) };
+        let (small, large) = if one.rows <= other.rows { (one, other) } else { (other, one) };
+        let (left, right) = match small.is_worth_filtering(&large, rows) {
+            true => (large, small),
+            false => (small, large),
+        };
         let mut on = Keys::new();
         for class in &self.graph.classes {
             let inside =
@@ -140,7 +166,9 @@ impl Builder<'_> {
         attached: &Attachment,
         rows: f64,
     ) -> DataFusionResult<Part> {
-        let kept_left = kept.rows <= inner.rows;
+        let is_outer = attached.kind == Attached::Outer;
+        let kept_left =
+            kept.rows <= inner.rows && (is_outer || !kept.is_worth_filtering(inner, rows));
         let mut on = Keys::new();
         for (here, there) in &attached.keys {
             let (here, there) = (kept.column(*here)?, inner.column(*there)?);
@@ -176,7 +204,7 @@ impl Builder<'_> {
         rows: f64,
     ) -> DataFusionResult<Part> {
         let filter = joined_filter(filters, &left, &right)?;
-        let set = left.set | right.set;
+        let (set, scanned) = (left.set | right.set, right.scanned);
         let places = match join_type {
             JoinType::LeftSemi | JoinType::LeftAnti => left.places.clone(),
             JoinType::RightSemi | JoinType::RightAnti => right.places.clone(),
@@ -189,7 +217,7 @@ impl Builder<'_> {
         let cut: Vec<Place> = kept.iter().filter_map(|at| places.get(*at).copied()).collect();
         if on.is_empty() && filter.is_none() {
             let plan: Plan = Arc::new(CrossJoinExec::new(left.plan, right.plan));
-            return Ok(Part { plan, places, rows, set });
+            return Ok(Part { plan, places, rows, scanned, set });
         }
         let plan: Plan = match on.is_empty() {
             true => Arc::new(
@@ -206,7 +234,7 @@ impl Builder<'_> {
                     .build()?,
             ),
         };
-        Ok(Part { plan, places: cut, rows, set })
+        Ok(Part { plan, places: cut, rows, scanned, set })
     }
 
     /// Whether anything above the join of a set reads a column.
@@ -235,12 +263,27 @@ impl Builder<'_> {
     /// divided by their keys first, which costs about half as much a row as building.
     fn mode(&self, build: f64, probe: f64) -> PartitionMode {
         let others = self.partitions.saturating_sub(1) as f64;
-        let is_small = build < 100_000.0;
-        match is_small || build * 2.0 * others <= build + probe {
+        match build <= SMALL || build * 2.0 * others <= build + probe {
             true => PartitionMode::CollectLeft,
             false => PartitionMode::Partitioned,
         }
     }
+}
+
+/// Rows of the table whose scan a filter on the rows of a plan may reach.
+fn scanned(plan: &Plan) -> f64 {
+    if let Some(scan) = plan.downcast_ref::<ScanExec>() {
+        return scan.table_rows() as f64;
+    }
+    if let Some(fragment) = plan.downcast_ref::<FragmentExec>() {
+        return fragment.table_rows() as f64;
+    }
+    let passes = plan.is::<HashJoinExec>()
+        || plan.is::<AggregateExec>()
+        || plan.is::<FilterExec>()
+        || plan.is::<ProjectionExec>();
+    // Of a join, the right side.
+    plan.children().last().filter(|_| passes).map_or(0.0, |input| scanned(input))
 }
 
 /// The conditions of a join as DataFusion has them.

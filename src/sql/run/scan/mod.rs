@@ -142,6 +142,11 @@ impl ScanExec {
         to_statistics(self.scan.table.snapshot(), answer)
     }
 
+    /// Rows of the table.
+    pub(crate) fn table_rows(&self) -> u64 {
+        self.scan.table.snapshot().rows()
+    }
+
     /// Between what values those of a column are, where the manifest knows.
     pub(crate) fn bounds(&self, at: usize) -> Option<(ScalarValue, ScalarValue)> {
         let known = self.table_statistics().ok()?.column_statistics.into_iter().nth(at)?;
