@@ -16,6 +16,7 @@
 //! | `slice` | some rows of a block, and which of them are selected |
 //! | `filter` | conditions on encoded data leave fewer rows selected |
 //! | `walk` | all threads take blocks, filter them, and hand slices to workers |
+//! | `sample` | about how many rows pass, for planners |
 //! | `select` | the rows that pass, for those who change them |
 //! | `aggregate` | the values of rows added to the states of groups |
 //! | `group` | rows → numbers of groups → columns of the answer |
@@ -38,6 +39,8 @@ pub(crate) mod open;
 pub(crate) mod order;
 pub(crate) mod prune;
 pub mod run;
+#[cfg(feature = "sql")]
+pub(crate) mod sample;
 pub(crate) mod select;
 pub(crate) mod slice;
 pub(crate) mod stats;

@@ -4,6 +4,7 @@
 //! [`Snapshot`], which stays the same generation as long as it lives, whatever writers do. Opening
 //! reads `CURRENT` and one root; chunks and data files are touched only on demand.
 
+mod distinct;
 pub(crate) mod outside;
 pub(crate) mod snapshot;
 #[expect(clippy::module_inception, reason = "the folder's own noun")]

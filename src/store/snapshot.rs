@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use super::distinct::distinct_values;
 use super::{Caches, ColumnStats, LoadedSource, SegmentEntry, TableOptions};
 use crate::block::Order;
 use crate::budget::{Budget, Charge};
@@ -290,14 +291,10 @@ impl Snapshot {
         Ok(all.map_or_else(Order::default, |all| all.order))
     }
 
-    /// An estimate of the number of distinct values of a column, without null: that of the segment
-    /// with most of them, because segments of a table tend to repeat each other's values. `None` if
-    /// it is unknown for some segment.
+    /// An estimate of the number of distinct values of a column, without null. `None` if it is
+    /// unknown for some segment.
     pub(crate) fn distinct_values(&self, column: ColumnId) -> Result<Option<u64>> {
-        let known = self.column_stats(column)?;
-        let each =
-            known.iter().map(|known| known.as_ref().map_or(Some(0), |known| known.stats.distinct));
-        Ok(each.reduce(|a, b| a.zip(b).map(|(a, b)| a.max(b))).flatten())
+        Ok(distinct_values(&self.column_stats(column)?))
     }
 
     fn each_chunk(&self, mut visit: impl FnMut(&Chunk) -> Result<()>) -> Result<()> {

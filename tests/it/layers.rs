@@ -33,7 +33,7 @@ const SQL_FOLDERS: [&str; 13] = [
 ];
 
 /// The folders and files of `src/query/`, from the bottom.
-const QUERY: [&str; 16] = [
+const QUERY: [&str; 17] = [
     "fragment",
     "words",
     "stats",
@@ -44,6 +44,7 @@ const QUERY: [&str; 16] = [
     "slice",
     "filter",
     "walk",
+    "sample",
     "select",
     "aggregate",
     "group",

@@ -1,6 +1,7 @@
 //! From DataFusion's optimized logical plans to physical ones: the parts that our executor runs,
 //! and rules that use what is known about stored tables.
 
+pub(in crate::sql) mod join_order;
 pub(in crate::sql) mod planner;
 pub(in crate::sql) mod semi_joins;
 pub(in crate::sql) mod lower;

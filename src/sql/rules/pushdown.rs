@@ -308,7 +308,7 @@ fn with_child_names(filter: &Filter, schema: &Schema) -> DataFusionResult<Option
 }
 
 /// Replaces the columns of a filter by expressions; `None` if a column has no replacement.
-fn replaced(
+pub(in crate::sql) fn replaced(
     filter: &Filter,
     replacement: impl Fn(&Column) -> Option<Arc<dyn PhysicalExpr>>,
 ) -> DataFusionResult<Option<Filter>> {

@@ -76,6 +76,21 @@ impl DynamicFilters {
         self.0.iter().map(|(filter, _)| filter)
     }
 
+    /// Visits the filters until `f` has seen enough.
+    pub(crate) fn visit(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
+    ) -> DataFusionResult<TreeNodeRecursion> {
+        let mut visited = TreeNodeRecursion::Continue;
+        for filter in self.iter() {
+            visited = f(filter)?;
+            if visited == TreeNodeRecursion::Stop {
+                break;
+            }
+        }
+        Ok(visited)
+    }
+
     /// These and more.
     pub(crate) fn with(&self, more: Vec<(Arc<dyn PhysicalExpr>, Duty)>) -> Self {
         DynamicFilters(self.0.iter().cloned().chain(more).collect())

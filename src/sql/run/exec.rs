@@ -6,10 +6,12 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema};
 use datafusion::common::Statistics;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
@@ -17,8 +19,12 @@ use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::EmissionType;
+use datafusion::physical_plan::filter_pushdown::{
+    ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation, PushedDown,
+};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
@@ -27,10 +33,14 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::query::fragment::direction;
+use crate::query::sample::estimated_rows;
 use crate::query::slice::SLICE_ROWS;
+use crate::query::stats::Counters;
 use crate::query::{self, Condition, Fragment, OrderBy, Recorder, run};
+use crate::sql::rules::pushdown::replaced;
 use crate::sql::run::cancel::Canceller;
 use crate::sql::run::coalesce::Coalescer;
+use crate::sql::run::dynamic::{Duty, DynamicFilters};
 use crate::sql::run::generate::{Output, generate};
 use crate::sql::run::leaf::{leaf_methods, leaf_properties};
 use crate::sql::run::settings::Settings;
@@ -76,6 +86,9 @@ pub(crate) struct FragmentExec {
     fragment: Arc<Fragment>,
     table: Arc<StoreTable>,
     engine: Arc<Engine>,
+    expected_rows: OnceLock<usize>,
+    /// Over the columns of the fragment.
+    dynamic: DynamicFilters,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     /// What all runs have counted.
@@ -94,7 +107,30 @@ impl FragmentExec {
         let rows = EquivalenceProperties::new_with_orderings(schema, order);
         let properties = leaf_properties(rows, 1, EmissionType::Final);
         let metrics = ExecutionPlanMetricsSet::new();
-        FragmentExec { fragment, table, engine, properties, metrics, recorder: Arc::default() }
+        FragmentExec {
+            fragment,
+            table,
+            engine,
+            expected_rows: OnceLock::new(),
+            dynamic: DynamicFilters::default(),
+            properties,
+            metrics,
+            recorder: Arc::default(),
+        }
+    }
+
+    /// The same with other dynamic filters.
+    fn with_dynamic(&self, dynamic: DynamicFilters) -> Self {
+        FragmentExec {
+            fragment: Arc::clone(&self.fragment),
+            table: Arc::clone(&self.table),
+            engine: Arc::clone(&self.engine),
+            expected_rows: self.expected_rows.clone(),
+            dynamic,
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+            recorder: Arc::clone(&self.recorder),
+        }
     }
 
     /// What it has done so far.
@@ -105,29 +141,92 @@ impl FragmentExec {
                 query::Output::Aggregate { .. } => "group",
                 query::Output::Top { .. } => "order",
             },
-            conditions: self
-                .fragment
-                .conditions
-                .iter()
-                .map(|c| c.expression.text.to_string())
-                .collect(),
-            counters: self.recorder.counters(),
+            conditions: self.conditions(),
+            counters: self.counters(),
         }
+    }
+
+    /// As people write them; those that came later are one.
+    fn conditions(&self) -> Vec<String> {
+        let stated = self.fragment.conditions.iter().map(|c| c.expression.text.to_string());
+        let later = (!self.dynamic.is_empty()).then(|| "dynamic filters".to_owned());
+        stated.chain(later).collect()
+    }
+
+    fn counters(&self) -> Counters {
+        let mut counters = self.recorder.counters();
+        counters.fold_conditions(self.fragment.conditions.len());
+        counters
+    }
+
+    /// A filter over the answer as one over columns of the table; `None` if it reads anything but
+    /// keys that are columns.
+    fn below_groups(
+        &self,
+        filter: &Arc<dyn PhysicalExpr>,
+    ) -> DataFusionResult<Option<Arc<dyn PhysicalExpr>>> {
+        // The first groups of an order are others among fewer rows.
+        let query::Output::Aggregate { keys, first: None, .. } = &self.fragment.output else {
+            return Ok(None);
+        };
+        replaced(filter, |key| {
+            let at = keys.get(key.index())?.as_column()?;
+            let name = &self.fragment.columns.get(at)?.name;
+            Some(Arc::new(Column::new(name, at)))
+        })
     }
 
     /// How many rows come out, as far as that is known beforehand.
     fn rows(&self) -> Precision<usize> {
         match &self.fragment.output {
             query::Output::Aggregate { keys, .. } if keys.is_empty() => Precision::Exact(1),
-            query::Output::Aggregate { keys, .. } => {
-                let groups = keys
-                    .iter()
-                    .map(|key| self.distinct(key))
-                    .try_fold(1u64, |all, one| one?.checked_mul(all));
-                Precision::Inexact(self.at_most(groups.unwrap_or(u64::MAX)))
-            }
-            query::Output::Top { limit, .. } => Precision::Inexact(self.at_most(*limit as u64)),
+            _ => Precision::Inexact(match self.expected_rows.get() {
+                Some(rows) => *rows,
+                None => self.at_most(self.table.snapshot().rows()),
+            }),
         }
+    }
+
+    /// Rows of the table.
+    pub(crate) fn table_rows(&self) -> u64 {
+        self.table.snapshot().rows()
+    }
+
+    /// About how many rows come out, by a sample of those that go in.
+    pub(crate) fn expected_rows(&self) -> usize {
+        *self.expected_rows.get_or_init(|| {
+            let (columns, conditions) = (&self.fragment.columns, &self.fragment.conditions);
+            let snapshot = self.table.snapshot();
+            let read = estimated_rows(columns, conditions, snapshot);
+            self.at_most(read.map_or(snapshot.rows(), |read| read.ceil() as u64))
+        })
+    }
+
+    /// The rows of a grouping, or of the first rows, of so many rows.
+    fn at_most(&self, rows: u64) -> usize {
+        let most = match &self.fragment.output {
+            query::Output::Aggregate { keys, .. } => keys
+                .iter()
+                .map(|key| self.distinct(key))
+                .try_fold(1u64, |all, one| one?.checked_mul(all))
+                .unwrap_or(u64::MAX),
+            query::Output::Top { limit, .. } => *limit as u64,
+        };
+        usize::try_from(most.min(rows)).unwrap_or(usize::MAX)
+    }
+
+    /// About how many values each column of the answer has, where that is known.
+    pub(crate) fn distinct_values(&self) -> Vec<Option<u64>> {
+        let known: Vec<Option<u64>> = match &self.fragment.output {
+            query::Output::Aggregate { keys, .. } => {
+                keys.iter().map(|k| self.distinct(k)).collect()
+            }
+            query::Output::Top { expressions, .. } => {
+                expressions.iter().map(|expression| self.distinct(expression)).collect()
+            }
+        };
+        let width = self.fragment.schema.fields().len();
+        known.into_iter().chain(std::iter::repeat(None)).take(width).collect()
     }
 
     /// About how many values a key has.
@@ -137,15 +236,15 @@ impl FragmentExec {
         // And null.
         key.inputs.iter().map(of).try_fold(1u64, |all, one| (one? + 1).checked_mul(all))
     }
-
-    fn at_most(&self, rows: u64) -> usize {
-        usize::try_from(rows.min(self.table.snapshot().rows())).unwrap_or(usize::MAX)
-    }
 }
 
 impl DisplayAs for FragmentExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(&self.fragment, self.table.snapshot().table_name(), f)
+        describe(&self.fragment, self.table.snapshot().table_name(), f)?;
+        match self.dynamic.is_empty() {
+            true => Ok(()),
+            false => write!(f, ", dynamic={}", self.dynamic),
+        }
     }
 }
 
@@ -154,11 +253,47 @@ impl ExecutionPlan for FragmentExec {
         "StoreFragment"
     }
 
-    leaf_methods!(no expressions);
+    leaf_methods!();
 
-    /// Nothing is kept between runs.
+    /// By these a join knows that somebody wants to hear of its keys.
+    fn apply_expressions(
+        &self,
+        f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
+    ) -> DataFusionResult<TreeNodeRecursion> {
+        self.dynamic.visit(f)
+    }
+
+    /// Nothing is kept between runs but what operators above found out in the last one.
     fn reset_state(self: Arc<Self>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        Ok(self)
+        if self.dynamic.is_empty() {
+            return Ok(self);
+        }
+        Ok(Arc::new(self.with_dynamic(DynamicFilters::default())))
+    }
+
+    /// Takes filters on its keys that are only known as the query runs: groups that nobody asks for
+    /// are not made.
+    fn handle_child_pushdown_result(
+        &self,
+        _: FilterPushdownPhase,
+        handed: ChildPushdownResult,
+        _: &ConfigOptions,
+    ) -> DataFusionResult<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
+        let mut taken = Vec::new();
+        for handed in &handed.parent_filters {
+            if Duty::of(&handed.filter) == Some(Duty::Hint)
+                && let Some(filter) = self.below_groups(&handed.filter)?
+            {
+                taken.push((filter, Duty::Hint));
+            }
+        }
+        let answers = vec![PushedDown::No; handed.parent_filters.len()];
+        let answer = FilterPushdownPropagation::with_parent_pushdown_result(answers);
+        if taken.is_empty() {
+            return Ok(answer);
+        }
+        let updated = self.with_dynamic(self.dynamic.with(taken));
+        Ok(answer.with_updated_node(Arc::new(updated)))
     }
 
     fn execute(
@@ -179,6 +314,7 @@ impl ExecutionPlan for FragmentExec {
             most,
             limits: query::GroupLimits::within(most.min(pool)),
             fragment: Arc::clone(&self.fragment),
+            dynamic: self.dynamic.clone(),
             table: Arc::clone(&self.table),
             engine: Arc::clone(&self.engine),
             baseline: BaselineMetrics::new(&self.metrics, partition),
@@ -194,7 +330,7 @@ impl ExecutionPlan for FragmentExec {
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        Some(with_counters(&self.metrics.clone_inner(), &self.recorder.counters()))
+        Some(with_counters(&self.metrics.clone_inner(), &self.counters()))
     }
 
     fn statistics_from_inputs(
@@ -213,6 +349,7 @@ impl ExecutionPlan for FragmentExec {
 /// One execution.
 struct Execution {
     fragment: Arc<Fragment>,
+    dynamic: DynamicFilters,
     table: Arc<StoreTable>,
     engine: Arc<Engine>,
     baseline: BaselineMetrics,
@@ -240,9 +377,10 @@ impl Execution {
             recorder: &self.recorder,
             timed: self.timed,
         };
+        let fragment = self.fragment()?;
         let mut answer = {
             let _timer = self.baseline.elapsed_compute().timer();
-            run::run(&self.fragment, self.table.snapshot(), &context)?
+            run::run(&fragment, self.table.snapshot(), &context)?
         };
         let mut coalescer = Coalescer::new(&self.fragment.schema, self.most_held);
         loop {
@@ -261,6 +399,18 @@ impl Execution {
             self.out(&last, &output).await;
         }
         Ok(())
+    }
+
+    /// The fragment with what its dynamic filters are by now.
+    fn fragment(&self) -> DataFusionResult<Arc<Fragment>> {
+        if self.dynamic.is_empty() {
+            return Ok(Arc::clone(&self.fragment));
+        }
+        let mut fragment = Fragment::clone(&self.fragment);
+        let field = |c: &crate::model::Column| Field::new(&*c.name, c.data_type.to_arrow(), true);
+        let columns = Schema::new(fragment.columns.iter().map(field).collect::<Vec<_>>());
+        fragment.conditions.extend(self.dynamic.conditions(&self.table, &columns)?);
+        Ok(Arc::new(fragment))
     }
 
     async fn out(&self, batch: &RecordBatch, output: &Output) {

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::sql::plan::join_order::JoinOrder;
 use crate::sql::plan::semi_joins::each_key_once;
 use crate::sql::rules::decorrelate::Decorrelate;
 use crate::sql::rules::dependencies::{self, MISLED, OwnKeys};
@@ -108,6 +109,8 @@ pub(in crate::sql) fn physical_rules() -> Vec<PhysicalRule> {
         rules.iter().position(|rule| rule.name() == name).unwrap_or(rules.len())
     };
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(ForgetAtNullRows));
+    let chosen = rules.iter().position(|rule| rule.name() == "join_selection");
+    rules.insert(chosen.map_or(0, |at| at + 1), Arc::new(JoinOrder));
     let last = rules.iter().rposition(|rule| rule.name() == "ProjectionPushdown");
     rules.insert(last.unwrap_or(rules.len()), Arc::new(SelectAboveFilters));
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortUnsortedInputs));

@@ -13,10 +13,10 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use arrow_schema::SortOptions;
-use datafusion::common::Statistics;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{ScalarValue, Statistics};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column as Key;
@@ -40,6 +40,7 @@ use crate::expr::Expression;
 use crate::limits::BLOCK_ROWS;
 use crate::model::SortKey;
 use crate::query::order::chains::{Chains, chains};
+use crate::query::sample::estimated_rows;
 use crate::query::{OrderBy, Recorder};
 use crate::sql::convert::to_statistics;
 use crate::sql::run::coalesce::Coalescer;
@@ -51,16 +52,15 @@ use crate::sql::run::statistics::{StoreOperator, Timed, with_counters};
 pub(in crate::sql) use request::{Scan, ScanOrder};
 use worker::{SharedScan, Worker};
 
-/// The share of rows that a filter is expected to leave: DataFusion's guess, too.
+/// The share of rows that a filter is expected to leave where nothing tells: DataFusion's guess.
 const SELECTIVITY: f64 = 0.2;
 
-/// The statistics of a table, less what conditions leave out.
-fn filtered(mut known: Statistics, scan: &Scan) -> Statistics {
-    if !scan.conditions.is_empty() || !scan.dynamic.exact().is_empty() {
-        let part = |n: Precision<usize>| n.map(|n| (n as f64 * SELECTIVITY).ceil() as usize);
-        (known.num_rows, known.total_byte_size) =
-            (part(known.num_rows), part(known.total_byte_size));
-    }
+/// The statistics of a table of which only some rows are left.
+fn filtered(mut known: Statistics, rows: f64) -> Statistics {
+    let all = known.num_rows.get_value().map_or(rows, |all| *all as f64);
+    let share = if all > 0.0 { (rows / all).min(1.0) } else { 1.0 };
+    let part = |n: Precision<usize>| n.map(|n| (n as f64 * share).ceil() as usize);
+    (known.num_rows, known.total_byte_size) = (part(known.num_rows), part(known.total_byte_size));
     known
 }
 
@@ -70,6 +70,7 @@ pub(crate) struct ScanExec {
     scan: Arc<Scan>,
     executions: Executions<SharedScan>,
     statistics: OnceLock<Arc<Statistics>>,
+    expected_rows: OnceLock<f64>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     /// What all runs have counted.
@@ -92,6 +93,7 @@ impl ScanExec {
             executions: Executions::new(partitions),
             scan,
             statistics: OnceLock::new(),
+            expected_rows: OnceLock::new(),
             properties: leaf_properties(rows, partitions, EmissionType::Incremental),
             metrics,
             recorder: Arc::default(),
@@ -132,6 +134,44 @@ impl ScanExec {
             Some(keys) => chains(self.scan.table.snapshot(), &keys),
             None => Ok(None),
         }
+    }
+
+    /// What the manifest knows of the columns of the answer, in all rows of the table.
+    pub(crate) fn table_statistics(&self) -> Result<Statistics> {
+        let answer = self.scan.columns.get(..self.scan.schema.fields().len()).unwrap_or_default();
+        to_statistics(self.scan.table.snapshot(), answer)
+    }
+
+    /// Rows of the table.
+    pub(crate) fn table_rows(&self) -> u64 {
+        self.scan.table.snapshot().rows()
+    }
+
+    /// Between what values those of a column are, where the manifest knows.
+    pub(crate) fn bounds(&self, at: usize) -> Option<(ScalarValue, ScalarValue)> {
+        let known = self.table_statistics().ok()?.column_statistics.into_iter().nth(at)?;
+        Some((known.min_value.get_value()?.clone(), known.max_value.get_value()?.clone()))
+    }
+
+    /// Whether the manifest proves that no two rows of the table have the same value.
+    pub(crate) fn is_unique(&self, at: usize) -> bool {
+        let column = self.scan.columns.get(at);
+        column.is_some_and(|column| {
+            let order = self.scan.table.snapshot().column_order(column.id);
+            order.is_ok_and(|o| o.strict && (o.ascending || o.descending))
+        })
+    }
+
+    /// About how many rows are left of the table, by a sample.
+    pub(crate) fn expected_rows(&self) -> f64 {
+        *self.expected_rows.get_or_init(|| {
+            let snapshot = self.scan.table.snapshot();
+            // A condition may fail for a row that the query does not reach.
+            let sampled = estimated_rows(&self.scan.columns, &self.scan.conditions, snapshot);
+            let left = sampled.unwrap_or(snapshot.rows() as f64 * SELECTIVITY);
+            let unknown = if self.scan.dynamic.exact().is_empty() { 1.0 } else { SELECTIVITY };
+            self.scan.limit.map_or(left * unknown, |limit| left.min(limit as f64))
+        })
     }
 
     /// What it has done so far.
@@ -202,14 +242,7 @@ impl ExecutionPlan for ScanExec {
         &self,
         f: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
     ) -> DataFusionResult<TreeNodeRecursion> {
-        let mut visited = TreeNodeRecursion::Continue;
-        for filter in self.scan.dynamic.iter() {
-            visited = f(filter)?;
-            if visited == TreeNodeRecursion::Stop {
-                break;
-            }
-        }
-        Ok(visited)
+        self.scan.dynamic.visit(f)
     }
 
     /// A scan that starts again from the first block (recursive queries run a plan many times).
@@ -323,10 +356,11 @@ impl ExecutionPlan for ScanExec {
         if let Some(known) = self.statistics.get() {
             return Ok(Arc::clone(known));
         }
-        let answer = self.scan.columns.get(..self.scan.schema.fields().len()).unwrap_or_default();
-        let known = to_statistics(self.scan.table.snapshot(), answer)?;
-        let known =
-            if self.scan.is_whole() { known } else { filtered(known.to_inexact(), &self.scan) };
+        let known = self.table_statistics()?;
+        let known = match self.scan.is_whole() {
+            true => known,
+            false => filtered(known.to_inexact(), self.expected_rows()),
+        };
         Ok(Arc::clone(self.statistics.get_or_init(|| Arc::new(known))))
     }
 }
