@@ -21,7 +21,8 @@ use datafusion::physical_expr::{LexOrdering, create_physical_sort_exprs};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::query::{ByColumn, FirstGroups, Fragment, Output, run};
-use crate::sql::run::exec::{Engine, FragmentExec, describe};
+use crate::sql::run::describe::describe;
+use crate::sql::run::exec::{Engine, FragmentExec};
 use crate::sql::run::table::StoreTable;
 
 /// What stands for a part of a plan that runs in our own code.
