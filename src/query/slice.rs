@@ -171,8 +171,8 @@ impl<'b, 'a> Slice<'b, 'a> {
         expression.evaluate(&self.inputs(expression)?, self.len())
     }
 
-    /// The codes of the selected rows of a column of texts or bytes, and their segment's dictionary,
-    /// which has a value for each; `None` where there is none.
+    /// The codes of the selected rows of a column of texts or bytes, and their segment's
+    /// dictionary, which has a value for each; `None` where there is none.
     pub(crate) fn text_codes(&self, at: usize) -> Result<Option<(Vec<u32>, ArrayRef)>> {
         let Some(block) = self.block.column(at)? else { return Ok(None) };
         let Stream::Codes(stored) = block.reader().stream() else { return Ok(None) };

@@ -1,5 +1,5 @@
-//! Arrow's views of texts, made after one look at all of their bytes: Arrow's own constructor checks
-//! text by text that they are UTF-8, which for most alphabets takes longer than decoding them.
+//! Arrow's views of texts, made after one look at all of their bytes: Arrow's own constructor
+//! checks text by text that they are UTF-8, which for most alphabets takes longer than decoding.
 
 use arrow_array::StringViewArray;
 use arrow_buffer::{Buffer, NullBuffer};
@@ -77,7 +77,11 @@ mod tests {
         ) {
             let mut data: Vec<u8> = texts.concat().into_bytes();
             let mut end = 0;
-            let mut ends: Vec<u32> = texts.iter().map(|text| { end += text.len() as u32; end }).collect();
+            let mut ends = Vec::new();
+            for text in &texts {
+                end += text.len() as u32;
+                ends.push(end);
+            }
             for (at, byte) in flips {
                 if !data.is_empty() {
                     let at = at.index(data.len());

@@ -8,8 +8,8 @@
 //!    in the narrowest word that holds them;
 //! 2. a set of dictionary codes, after the condition was evaluated once for each value of the
 //!    dictionary;
-//! 3. a pattern or a constant on the bytes of texts that have no dictionary, for a constant on their
-//!    lengths first;
+//! 3. a pattern or a constant on the bytes of texts that have no dictionary, for a constant on
+//!    their lengths first;
 //! 4. the condition itself over decoded columns, for the rows that the others have left.
 //!
 //! The first three run in the order that has dropped most rows for what it costs so far.

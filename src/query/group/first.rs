@@ -34,8 +34,8 @@ pub(super) fn choose(
     Ok(places.into_iter().filter_map(|place| groups.get(place as usize).copied()).collect())
 }
 
-/// The places, rising, of the first among `groups` groups that have these values in the columns of the
-/// order; at most `first.limit`.
+/// The places, rising, of the first among `groups` groups that have these values in the columns of
+/// the order; at most `first.limit`.
 fn first_groups(first: &FirstGroups, groups: usize, columns: &[ArrayRef]) -> Result<Vec<u32>> {
     let (limit, all) = (first.limit, 0..groups as u32);
     let some = limit > 0 && limit < groups;
@@ -132,17 +132,22 @@ mod tests {
             limit in 0usize..12,
             ways in proptest::collection::vec((0..3usize, any::<bool>(), any::<bool>()), 1..4),
         ) {
-            let ints: Int64Array =
-                rows.iter().map(|(v, ..)| [None, Some(0), Some(i64::MAX), Some(i64::MIN)][*v as usize]).collect();
-            let floats: Float64Array =
-                rows.iter().map(|(_, v, _)| [None, Some(-0.0), Some(0.0), Some(f64::NAN), Some(-1.5)][*v as usize]).collect();
-            let texts_of: StringViewArray =
-                rows.iter().map(|(.., v)| [None, Some(""), Some("a"), Some("b"), Some("ab"), Some("a long text of a view")][*v]).collect();
-            let known: [ArrayRef; 3] = [Arc::new(ints), Arc::new(floats), Arc::new(texts_of)];
-            let order: Vec<ByColumn> = ways.iter().map(|(column, descending, nulls_first)| ByColumn {
-                column: *column, descending: *descending, nulls_first: *nulls_first,
-            }).collect();
-            let columns: Vec<ArrayRef> = order.iter().map(|by| Arc::clone(&known[by.column])).collect();
+            let some = [None, Some(0), Some(i64::MAX), Some(i64::MIN)];
+            let ints: Int64Array = rows.iter().map(|(v, ..)| some[*v as usize]).collect();
+            let some = [None, Some(-0.0), Some(0.0), Some(f64::NAN), Some(-1.5)];
+            let floats: Float64Array = rows.iter().map(|(_, v, _)| some[*v as usize]).collect();
+            let long = "a long text of a view";
+            let some = [None, Some(""), Some("a"), Some("b"), Some("ab"), Some(long)];
+            let words: StringViewArray = rows.iter().map(|(.., v)| some[*v]).collect();
+            let known: [ArrayRef; 3] = [Arc::new(ints), Arc::new(floats), Arc::new(words)];
+            let by = |(column, descending, nulls_first): &(usize, bool, bool)| ByColumn {
+                column: *column,
+                descending: *descending,
+                nulls_first: *nulls_first,
+            };
+            let order: Vec<ByColumn> = ways.iter().map(by).collect();
+            let columns: Vec<ArrayRef> =
+                order.iter().map(|by| Arc::clone(&known[by.column])).collect();
             let first = FirstGroups { order, limit };
             let chosen = first_groups(&first, rows.len(), &columns).unwrap();
             prop_assert!(chosen.is_sorted());

@@ -49,7 +49,8 @@ enum FieldKind {
 }
 
 impl Packed {
-    /// `None` if a key has no bits, or all together have too many. Without `texts`, texts have none.
+    /// `None` if a key has no bits, or all together have too many. Texts have none without
+    /// `texts`.
     pub(crate) fn new(
         keys: &[Expression],
         coded: Vec<Option<CodedKey>>,
