@@ -33,7 +33,7 @@ pub(crate) fn groups<'a>(
     let texts = Arc::new(TextBudget::new(context.limits.texts));
     match groups_with(fragment, keys, aggregates, survivors, context, Some(&texts)) {
         // Keys of bytes can be spilled.
-        Err(Error::LimitExceeded(_)) if texts.is_exceeded() => {
+        Err(Error::LimitExceeded(_)) if texts.is_used() => {
             groups_with(fragment, keys, aggregates, survivors, context, None)
         }
         grouped => grouped,

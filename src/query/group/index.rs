@@ -54,6 +54,20 @@ impl Index {
         }
     }
 
+    /// The group that a key with this hash most likely has; `u32::MAX` if it has none.
+    #[inline(always)]
+    pub(crate) fn guess(&self, hash: u64) -> u32 {
+        let mask = self.slots.len().wrapping_sub(1);
+        let mut at = hash as usize & mask;
+        while let Some(slot) = self.slots.get(at).filter(|slot| **slot != 0) {
+            if *slot >> 32 == hash & 0xffff_ffff {
+                return (*slot as u32).wrapping_sub(1);
+            }
+            at = (at + 1) & mask;
+        }
+        u32::MAX
+    }
+
     /// The group of a key with this hash, for which `is_it` tells by its number; else `next`, which
     /// is then the key's. There must be room for it.
     #[inline(always)]

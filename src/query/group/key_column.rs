@@ -3,7 +3,7 @@
 
 use std::fmt;
 use std::hash::BuildHasher;
-use std::ops::BitOr;
+use std::ops::{BitOr, Range};
 
 use bytemuck::Pod;
 use foldhash::fast::FixedState;
@@ -199,9 +199,20 @@ pub(crate) struct Bytes {
 impl Bytes {
     #[inline(always)]
     pub(crate) fn get(&self, at: usize) -> &[u8] {
+        self.bytes(self.range(at))
+    }
+
+    /// Where a key's bytes are.
+    #[inline(always)]
+    pub(crate) fn range(&self, at: usize) -> Range<usize> {
         let start = if at == 0 { 0 } else { self.ends.get(at - 1).copied().unwrap_or(0) };
-        let end = self.ends.get(at).copied().unwrap_or(0);
-        self.bytes.get(start..end).unwrap_or_default()
+        start..self.ends.get(at).copied().unwrap_or(0)
+    }
+
+    /// The bytes of a range; none of one that is out of bounds.
+    #[inline(always)]
+    pub(crate) fn bytes(&self, range: Range<usize>) -> &[u8] {
+        self.bytes.get(range).unwrap_or_default()
     }
 
     pub(crate) fn push(&mut self, key: &[u8]) {

@@ -6,7 +6,7 @@
 //! stay in memory: where they take more than their share of it, grouping starts again with keys of
 //! bytes, which can be spilled (`grouping`).
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use arrow_array::cast::AsArray;
@@ -32,32 +32,31 @@ pub(super) const NULL: u32 = 1;
 const FIRST: u32 = 2;
 /// Where fewer than one row in so many is selected, texts are fetched one by one.
 const MANY: usize = 4;
-/// Threads that number texts rarely meet in one of so many tables.
-const SHARDS: usize = 64;
+/// Threads that number texts rarely meet in one of so many tables, and many texts of a slice are in
+/// each.
+const SHARDS: usize = 16;
 
 /// The bytes that the texts of a query may take in memory.
 #[derive(Debug)]
 pub(crate) struct TextBudget {
     most: usize,
     taken: AtomicUsize,
-    exceeded: AtomicBool,
 }
 
 impl TextBudget {
     pub(crate) fn new(most: usize) -> Self {
-        TextBudget { most, taken: AtomicUsize::new(0), exceeded: AtomicBool::new(false) }
+        TextBudget { most, taken: AtomicUsize::new(0) }
     }
 
-    /// Whether an error was that there are too many.
-    pub(crate) fn is_exceeded(&self) -> bool {
-        self.exceeded.load(Ordering::Relaxed)
+    /// Whether any texts take memory.
+    pub(crate) fn is_used(&self) -> bool {
+        self.taken.load(Ordering::Relaxed) > 0
     }
 
     fn take(&self, bytes: usize) -> Result<()> {
         if self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.most {
             return Ok(());
         }
-        self.exceeded.store(true, Ordering::Relaxed);
         Err(Error::LimitExceeded(format!("texts of keys take more than {} bytes", self.most)))
     }
 }
@@ -257,6 +256,7 @@ impl Texts {
             }
         }
         let mut start = 0;
+        let (mut guesses, mut ranges) = (Vec::new(), Vec::new());
         for (number, (shard, end)) in self.shards.iter().zip(ends).enumerate() {
             let some = &by_shard[std::mem::replace(&mut start, end)..end];
             if some.is_empty() {
@@ -264,8 +264,16 @@ impl Texts {
             }
             let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
             let before = shard.memory();
-            for (at, text) in some {
-                let place = shard.find(hashes[*at], text)?;
+            // Looked up one after the other, each would wait for memory three times; so all wait
+            // together.
+            guesses.clear();
+            guesses.extend(some.iter().map(|(at, _)| shard.index.guess(hashes[*at])));
+            ranges.clear();
+            ranges.extend(guesses.iter().map(|guess| shard.texts.range(*guess as usize)));
+            for (((at, text), guess), range) in some.iter().zip(&guesses).zip(&ranges) {
+                let is_it = (*guess as usize) < shard.texts.len()
+                    && shard.texts.bytes(range.clone()) == *text;
+                let place = if is_it { *guess } else { shard.find(hashes[*at], text)? };
                 numbers[*at] = FIRST + place * SHARDS as u32 + number as u32;
             }
             self.budget.take(shard.memory() - before)?;
