@@ -16,6 +16,12 @@ pub mod disk {
     pub use crate::budget::{Budget, Charge};
     pub use crate::disk::Mapped;
     pub use crate::disk::memory::default_limit;
+    pub use crate::disk::temporary::without_path;
+}
+
+/// Operations on a stored table.
+pub mod maintain {
+    pub use crate::maintain::check_files;
 }
 
 /// Encodings, with a module for each kind of stream.

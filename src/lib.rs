@@ -156,8 +156,10 @@ pub use sql::{
 // Rows out without SQL, and maintenance.
 pub use maintain::{Alteration, CompactOptions, CompactReport, Partition};
 pub use maintain::{BlockPlace, blocks, read_block};
-pub use maintain::{Damage, VerifyOptions, VerifyReport, skip_damaged, verify, verify_with};
-pub use maintain::{Lost, RepairOptions, RepairReport, repair};
+pub use maintain::{
+    Damage, DamageKind, VerifyOptions, VerifyReport, skip_damaged, verify, verify_with,
+};
+pub use maintain::{Lost, RepairOptions, RepairReport, Rewritten, repair};
 pub use maintain::{alter, compact, drop_partitions, partitions};
 pub use manifest::WriteVolume;
 pub use store::Commit;

@@ -15,6 +15,11 @@ pub(crate) const CHUNK_BYTES: usize = 256 << 10;
 pub(crate) const MAX_CHUNK_BYTES: usize = 1 << 30;
 /// The longest single text or binary value.
 pub(crate) const MAX_VALUE_BYTES: usize = 256 << 20;
+/// The longest row of text that a reader takes for certain, whatever the memory limit is.
+const LEAST_ROW_BYTES: usize = 1 << 20;
+/// The share of the memory limit that a row of text may have: it is held a few times, as it is read
+/// on, parsed and stored.
+pub(crate) const ROW_SHARE: u64 = 8;
 /// The most columns of a table.
 pub(crate) const MAX_COLUMNS: usize = 65_536;
 /// The longest column name, in bytes.
@@ -53,3 +58,21 @@ pub(crate) const MAX_EXPRESSION_COLUMNS: usize = 256;
 pub(crate) const MAX_PARTITION_VALUE_BYTES: usize = 200;
 /// The longest path of a source in a ledger.
 pub(crate) const MAX_PATH_BYTES: usize = 64 << 10;
+
+/// The longest row of text under a memory limit.
+pub(crate) fn row_bytes(memory: u64) -> usize {
+    let share = usize::try_from(memory / ROW_SHARE).unwrap_or(usize::MAX);
+    share.clamp(LEAST_ROW_BYTES, MAX_VALUE_BYTES)
+}
+
+/// What a row of text is refused for that is longer than `limit`, a result of [`row_bytes`].
+pub(crate) fn too_long(limit: usize) -> String {
+    let size = limit >> 20;
+    match limit < MAX_VALUE_BYTES {
+        true => format!(
+            "is longer than {size} MiB, an eighth of the memory limit; raise --memory-limit if it \
+             is meant to be"
+        ),
+        false => format!("is longer than {size} MiB"),
+    }
+}

@@ -25,6 +25,8 @@ pub(crate) enum ErrorFormat {
 
 /// The most bytes of a message that are shown.
 const MOST_SHOWN: usize = 4096;
+/// The most bytes of a value in a message that are shown.
+const MOST_SHOWN_OF_VALUE: usize = 200;
 
 /// The reason why a command stopped before its end.
 #[derive(Debug)]
@@ -150,14 +152,73 @@ impl Failure {
     }
 }
 
-/// A message without its middle if it is long: some repeat a value of any length.
+/// A message without the middles of long values in it, and then without its own if it is long.
 fn shortened(message: &str) -> Cow<'_, str> {
-    if message.len() <= MOST_SHOWN {
+    if message.len() <= MOST_SHOWN_OF_VALUE {
         return Cow::Borrowed(message);
     }
-    let head = message.floor_char_boundary(MOST_SHOWN / 2);
-    let tail = message.ceil_char_boundary(message.len() - MOST_SHOWN / 2);
-    let (before, after) = (&message[..head], &message[tail..]);
+    let (mut short, mut rest, mut unclosed) = (String::new(), message, Vec::new());
+    while let Some((before, value, after)) = next_value(rest, &mut unclosed) {
+        short.push_str(before);
+        short.push_str(&without_middle(value, MOST_SHOWN_OF_VALUE));
+        rest = after;
+    }
+    short.push_str(rest);
+    Cow::Owned(without_middle(&short, MOST_SHOWN).into_owned())
+}
+
+/// The first long value of a message, and what is before and after it: a text in quotes, or a word.
+/// A path is no value: it is shown as a whole. Quotes of which none closes any more are noted.
+fn next_value<'a>(
+    message: &'a str,
+    unclosed: &mut Vec<char>,
+) -> Option<(&'a str, &'a str, &'a str)> {
+    let mut start = 0;
+    for word in message.split_inclusive([' ', '\n']) {
+        let opens = |(at, c): &(usize, char)| {
+            matches!(c, '\'' | '"') && !word[..*at].ends_with(char::is_alphanumeric)
+        };
+        let quoted = word.char_indices().find(opens).and_then(|(at, quote)| {
+            let at = start + at + 1;
+            Some((at, before_quote(&message[at..], quote, unclosed)?))
+        });
+        let value = quoted.unwrap_or((start, word.trim_end()));
+        if let (at, value) = value
+            && value.len() > MOST_SHOWN_OF_VALUE
+            && !is_path(value)
+        {
+            return Some((&message[..at], value, &message[at + value.len()..]));
+        }
+        start += word.len();
+    }
+    None
+}
+
+/// What is before the quote that closes.
+fn before_quote<'a>(text: &'a str, quote: char, unclosed: &mut Vec<char>) -> Option<&'a str> {
+    if unclosed.contains(&quote) {
+        return None;
+    }
+    let mut quotes = text.match_indices(quote).map(|(at, _)| at);
+    let end = quotes.find(|at| !text[at + 1..].starts_with(char::is_alphanumeric));
+    if end.is_none() {
+        unclosed.push(quote);
+    }
+    Some(&text[..end?])
+}
+
+fn is_path(value: &str) -> bool {
+    value.contains('/') && !value.contains(' ')
+}
+
+/// A text without its middle if it has more bytes than `most`.
+fn without_middle(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most {
+        return Cow::Borrowed(text);
+    }
+    let head = text.floor_char_boundary(most / 2);
+    let tail = text.ceil_char_boundary(text.len() - most / 2);
+    let (before, after) = (&text[..head], &text[tail..]);
     Cow::Owned(format!("{before} … ({} bytes more) … {after}", tail - head))
 }
 
@@ -255,6 +316,25 @@ mod tests {
         assert_eq!(exit(Error::io("x", io::ErrorKind::NotFound.into())), Exit::NotFound);
         assert_eq!(exit(Error::io("x", io::ErrorKind::PermissionDenied.into())), Exit::Failed);
         assert_eq!(exit(Error::io("x", io::ErrorKind::BrokenPipe.into())), Exit::Done);
+    }
+
+    #[test]
+    fn long_values_are_shown_without_their_middle() {
+        let ones = "1".repeat(5000);
+        for message in [
+            format!("Cannot cast string '{ones}' to value of Int64 type"),
+            format!("Cannot cast string '{} it's' to value of Int64 type", "a b ".repeat(2000)),
+            format!("overflow of {ones} + 1"),
+        ] {
+            let short = shortened(&message);
+            assert!(short.len() < 300 && short.contains(" bytes more) … "), "{short}");
+            assert!(short.ends_with(" type") || short.ends_with(" + 1"), "{short}");
+        }
+        let path = format!("/{}/x.csv: no 'such' file", "d".repeat(400));
+        assert_eq!(shortened(&path), path);
+        let prose = "it's a user's word ".repeat(20);
+        assert_eq!(shortened(&prose), prose);
+        assert!(shortened(&"'a ".repeat(1 << 20)).len() < 5000);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use stylobate::internal::disk::without_path;
 use stylobate::internal::store::check_outside_tables;
 use tempfile::NamedTempFile;
 
@@ -72,7 +73,8 @@ impl Output {
             .prefix(".sty-")
             .permissions(std::fs::Permissions::from_mode(0o666))
             .tempfile_in(directory)
-            .with_path(directory)?;
+            .map_err(without_path)
+            .with_path(path)?;
         unfinished().push(temporary.path().to_path_buf());
         Ok(Output::File { temporary, target, force })
     }

@@ -103,10 +103,10 @@ pub(crate) fn show_counted(count: u64, noun: &str) -> String {
     format!("{} {noun}{plural}", show_count(count))
 }
 
-/// A text without control characters, for lines that a terminal may show: a name in it must not
-/// move the cursor or change the title. Line breaks and tabs stay.
+/// A text without control characters, for a line that a terminal may show: a name in it must not
+/// move the cursor, change the title or break the line. Tabs stay.
 pub(crate) fn show_text(text: &str) -> Cow<'_, str> {
-    escaped(text, |c| matches!(c, '\n' | '\t'))
+    escaped(text, |c| c == '\t')
 }
 
 /// A name without control characters, for one cell of a list.
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn control_characters_are_escaped() {
-        assert_eq!(show_text("a\x1b[2J\u{9b}b\r\nc"), "a\\u{1b}[2J\\u{9b}b\\r\nc");
+        assert_eq!(show_text("a\x1b[2J\u{9b}\tb\r\nc"), "a\\u{1b}[2J\\u{9b}\tb\\r\\nc");
         assert_eq!(show_name("a\nb\tc"), "a\\nb\\tc");
         assert!(matches!(show_name("naïve ☃"), Cow::Borrowed(_)));
     }

@@ -5,8 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use arrow_array::RecordBatch;
 use stylobate::internal::ingest::{Compile, Partitions, partition_keys};
-use stylobate::internal::sql::SqlExpressions;
-use stylobate::{Result, Schema, Session, SessionOptions, Store};
+use stylobate::{Result, Schema, Session, SessionOptions, SqlExpressions, Store};
 
 use super::{store, words};
 

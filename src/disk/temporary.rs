@@ -42,6 +42,14 @@ impl TemporaryFile {
     }
 }
 
+/// An error of `tempfile` without the path in it: the user gave another one.
+pub fn without_path(error: std::io::Error) -> std::io::Error {
+    match error.to_string().rsplit_once(" at path ") {
+        Some((what, _)) => std::io::Error::new(error.kind(), what),
+        None => error,
+    }
+}
+
 fn failed(directory: &Path, what: &str, error: std::io::Error) -> Error {
     let hint = match error.kind() {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {

@@ -104,6 +104,10 @@ impl<'a> Fsst<'a> {
         })
     }
 
+    pub(super) fn lengths(&self, rows: Range<usize>, out: &mut Vec<u32>) -> Result<()> {
+        self.codes.lengths(rows, out)
+    }
+
     pub(super) fn get(&self, row: usize) -> Result<Vec<u8>> {
         let (place, codes) = self.codes.locate(row)?;
         if place.end > 8 * codes.len() {

@@ -47,6 +47,10 @@ impl<'a> Plain<'a> {
         })
     }
 
+    pub(super) fn lengths(&self, rows: Range<usize>, out: &mut Vec<u32>) -> Result<()> {
+        self.0.lengths(rows, out)
+    }
+
     pub(super) fn get(&self, row: usize) -> Result<Vec<u8>> {
         let (place, bytes) = self.0.locate(row)?;
         Ok(bytes.get(place).ok_or_else(Vector::mismatch)?.to_vec())

@@ -97,6 +97,11 @@ impl<'a> Ragged<'a> {
         self.rows
     }
 
+    /// Appends the lengths in bytes of some values, without a look at them.
+    pub(super) fn lengths(&self, rows: Range<usize>, out: &mut Vec<u32>) -> Result<()> {
+        self.lengths.decode(rows, out)
+    }
+
     /// Calls `f` with each vector of `rows`, in order.
     pub(super) fn vectors(
         &self,

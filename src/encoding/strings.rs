@@ -262,6 +262,21 @@ impl<'a> Strings<'a> {
         }
     }
 
+    /// Appends the lengths in bytes of the values of `rows` (whose start is a multiple of
+    /// [`VECTOR`]), where they are stored beside the values; else nothing, and false.
+    pub(crate) fn lengths(&self, rows: Range<usize>, out: &mut Vec<u32>) -> Result<bool> {
+        check_range(&rows, self.rows())?;
+        match self {
+            Strings::Plain(plain) => plain.lengths(rows, out)?,
+            Strings::Fsst(fsst) => fsst.lengths(rows, out)?,
+            Strings::Constant { value, .. } => {
+                out.resize(out.len() + rows.len(), value.len() as u32);
+            }
+            Strings::Packed(_) | Strings::Hexadecimal(_) => return Ok(false),
+        }
+        Ok(true)
+    }
+
     /// The value of one row; decodes at most one vector.
     pub fn get(&self, row: usize) -> Result<Vec<u8>> {
         check_range(&(row..row.saturating_add(1)), self.rows())?;

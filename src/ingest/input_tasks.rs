@@ -22,6 +22,7 @@ use super::sources::parquet::{ParquetSource, Spooled};
 use super::sources::{Format, Input, Inputs, Opened, PathColumns, path_columns};
 use super::task::{Parsed, Reparse, Task};
 use crate::error::{Error, Result};
+use crate::limits;
 use crate::model::{DataType, Schema};
 
 /// Warnings about inputs, reported at the end of a load.
@@ -327,7 +328,9 @@ impl<'a> InputTasks<'a> {
         options.prior.clone_from(&self.prior);
         options.skip_bad_rows = self.options.on_error != OnError::Fail;
         options.external_columns.extend(self.current_columns.names().map(str::to_owned));
-        let mut chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
+        let row_limit = limits::row_bytes(self.options.memory());
+        let chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
+        let mut chunks = chunks.with_row_limit(row_limit);
         let first = chunks.next().transpose()?;
         if first.is_none() && !options.prior.is_empty() {
             // An empty input adds nothing where the columns are known.
@@ -348,7 +351,9 @@ impl<'a> InputTasks<'a> {
         let mut options = JsonOptions::from(&self.options.csv);
         options.prior.clone_from(&self.prior);
         options.external_columns.extend(self.current_columns.names().map(str::to_owned));
-        let mut chunks = JsonChunks::new(&opened.name, opened.bytes);
+        let row_limit = limits::row_bytes(self.options.memory());
+        let chunks = JsonChunks::new(&opened.name, opened.bytes);
+        let mut chunks = chunks.with_row_limit(row_limit);
         let first = chunks.next().transpose()?;
         if first.is_none() && !options.prior.is_empty() {
             return Ok(CurrentInput::Other(Box::new(std::iter::empty())));

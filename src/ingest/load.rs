@@ -42,7 +42,7 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
     let accounting =
         RowAccounting::open(&options.on_error, options.max_errors, &plan.prior_rejects)?;
     let mut warnings = LoadWarnings::default();
-    let pipeline = pipeline_options(&writer, options);
+    let pipeline = pipeline_options(writer.options(), options);
     let pieces_before: Vec<u64> = plan
         .sources
         .iter()
@@ -115,7 +115,7 @@ pub fn load_batches(
     batches: impl Iterator<Item = Result<RecordBatch>>,
     options: &LoadOptions,
 ) -> Result<LoadReport> {
-    let pipeline = pipeline_options(&writer, options);
+    let pipeline = pipeline_options(writer.options(), options);
     let task = |batch: Result<RecordBatch>| {
         let batch = batch?;
         Ok(Task::new(batch.get_array_memory_size(), move || Ok(batch.into())))

@@ -209,3 +209,30 @@ fn commits_are_the_same_for_any_number_of_threads() {
         );
     }
 }
+
+/// A row is held several times while it is read, parsed and stored.
+#[test]
+fn a_row_may_have_an_eighth_of_the_memory_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = |limit| LoadOptions { memory_limit: Some(limit), ..options() };
+    let long = "x".repeat(13 << 20);
+    let inputs = [
+        ("a.csv", format!("a,b\n1,{long}\n2,y\n")),
+        ("b.csv", format!("a,b\n1,\"{long}\"\n2,y\n")),
+        ("c.jsonl", format!("{{\"a\": 1, \"b\": \"{long}\"}}\n")),
+        ("d.json", format!("[{{\"a\": 1, \"b\": \"{long}\"}}]")),
+    ];
+    for (name, text) in inputs {
+        let table = Store::open(dir.path()).table(name).unwrap();
+        let load_within = |limit| {
+            let input = Input::reader(name, Box::new(Cursor::new(text.clone().into_bytes())));
+            let writer = table.writer(Some((Schema::default(), TableOptions::default()))).unwrap();
+            load(writer, vec![input], &options(limit))
+        };
+        let refusal = load_within(64 << 20).unwrap_err();
+        assert!(matches!(refusal, Error::LimitExceeded(_)), "{name}: {refusal}");
+        let what = "is longer than 8 MiB, an eighth of the memory limit; raise --memory-limit";
+        assert!(refusal.to_string().contains(what), "{name}: {refusal}");
+        assert!(load_within(256 << 20).unwrap().rows_stored > 0, "{name}");
+    }
+}

@@ -11,7 +11,7 @@ use super::sources::csv::CsvOptions;
 use crate::disk::memory;
 use crate::encoding::{Encoding, Options, Profile};
 use crate::error::{Error, Result};
-use crate::store::TableWriter;
+use crate::store::TableOptions;
 
 /// In-memory bytes of values at which a segment is closed, unless the memory limit asks for less.
 const SEGMENT_BYTES: usize = 192 << 20;
@@ -121,8 +121,7 @@ pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
 }
 
 /// Divides the memory limit (or most of the available memory) among the stages of the pipeline.
-pub(crate) fn pipeline_options(writer: &TableWriter, options: &LoadOptions) -> PipelineOptions {
-    let table = writer.options();
+pub(crate) fn pipeline_options(table: TableOptions, options: &LoadOptions) -> PipelineOptions {
     let limit = options.memory();
     let part = usize::try_from(limit.saturating_sub(PROCESS_BYTES) / PARTS).unwrap_or(usize::MAX);
     let bytes = part.clamp(MIN_SEGMENT_BYTES, SEGMENT_BYTES);

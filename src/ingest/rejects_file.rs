@@ -15,6 +15,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempPath;
 
 use super::rejects::{PriorRejects, Reject};
+use crate::disk::temporary::without_path;
 use crate::disk::{Disk, RealDisk, durable};
 use crate::error::{Error, IoResult, Result};
 use crate::store::outside::check_outside_tables;
@@ -99,7 +100,7 @@ impl RejectsFile {
             let _ = RealDisk.remove(load_path);
             builder.prefix(name).rand_bytes(0).tempfile_in(directory)
         };
-        let (file, temporary) = made.with_path(directory)?.into_parts();
+        let (file, temporary) = made.map_err(without_path).with_path(directory)?.into_parts();
         Ok(RejectsFile {
             writer: BufWriter::with_capacity(1 << 16, file),
             temporary: Some(temporary),

@@ -20,12 +20,34 @@ use crate::segment::{self, Segment, SegmentInput};
 /// Approximate bytes of a batch where memory allows: a block of most tables.
 const BATCH_BYTES: usize = 48 << 20;
 
+/// Decodes rows of a block of a segment.
+type DecodeRows = fn(&Segment, usize, Range<usize>, &[Column]) -> Result<RecordBatch>;
+
 /// Tasks that decode the blocks of a segment, in order, each into a batch of at most a quarter of
 /// `max_bytes` bytes. Columns that the schema no longer has are left out.
 pub(crate) fn decode_tasks(
     segment: Arc<Segment>,
     schema: &Schema,
     max_bytes: usize,
+) -> Result<impl Iterator<Item = Result<Task>> + use<>> {
+    tasks_of(segment, schema, max_bytes, decode_coded)
+}
+
+/// [`decode_tasks`], but nothing is taken over that a segment says of its values: codes do not stay
+/// codes, as their dictionary may be out of order.
+pub(crate) fn decode_value_tasks(
+    segment: Arc<Segment>,
+    schema: &Schema,
+    max_bytes: usize,
+) -> Result<impl Iterator<Item = Result<Task>> + use<>> {
+    tasks_of(segment, schema, max_bytes, decode)
+}
+
+fn tasks_of(
+    segment: Arc<Segment>,
+    schema: &Schema,
+    max_bytes: usize,
+    decode: DecodeRows,
 ) -> Result<impl Iterator<Item = Result<Task>> + use<>> {
     let columns: Arc<[Column]> = stored_columns(&segment, schema).into();
     let row_bytes = row_bytes(&segment, &columns)?;
@@ -38,7 +60,7 @@ pub(crate) fn decode_tasks(
                 (Arc::clone(&segment), Arc::clone(&columns), start..rows.min(start + step));
             let weight = part.len().saturating_mul(row_bytes);
             Ok(Task::new(weight, move || {
-                decode_coded(&segment, block, part, &columns).map(Parsed::from_stored)
+                decode(&segment, block, part, &columns).map(Parsed::from_stored)
             }))
         })
     }))

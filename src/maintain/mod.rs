@@ -7,6 +7,7 @@
 //! that they hold.
 
 pub(crate) mod alter; // columns added, dropped, renamed, widened
+pub(crate) mod files; // whether the data files are there
 pub(crate) mod compact; // merges small and overlapping segments
 pub(crate) mod modify; // deletes or updates rows by a condition
 pub(crate) mod read; // reads a whole table, block by block
@@ -16,11 +17,14 @@ pub(crate) mod verify; // compares everything stored with the values
 
 pub use alter::{Alteration, alter};
 pub use compact::{CompactOptions, CompactReport, compact};
+pub use files::check_files;
 pub(crate) use modify::{Modification, ModifyOptions, modify};
 pub use partitions::{Partition, drop_partitions, partitions};
 pub use read::{BlockPlace, blocks, read_block};
-pub use repair::{Lost, RepairOptions, RepairReport, repair};
-pub use verify::{Damage, VerifyOptions, VerifyReport, skip_damaged, verify, verify_with};
+pub use repair::{Lost, RepairOptions, RepairReport, Rewritten, repair};
+pub use verify::{
+    Damage, DamageKind, VerifyOptions, VerifyReport, skip_damaged, verify, verify_with,
+};
 
 #[cfg(test)]
 mod crash_tests;

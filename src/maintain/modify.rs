@@ -99,7 +99,7 @@ pub(crate) fn modify(
         memory_limit: options.memory_limit,
         ..LoadOptions::default()
     };
-    let pipeline = pipeline_options(&writer, &load);
+    let pipeline = pipeline_options(writer.options(), &load);
     let arrange = arrangement(&writer.arrangement(), schema, modification);
     let recorder = Recorder::default();
     let context = Context {

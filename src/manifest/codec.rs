@@ -6,7 +6,8 @@
 //! ```
 //!
 //! A reader refuses a newer version and any must-understand bit that it does not know; it may
-//! ignore the other two sets.
+//! ignore the other two sets. It believes both only behind a checksum: a flipped bit is damage, and
+//! not a newer version. So the checksum of a file stays where it is in every version.
 
 use crate::bytes::{Cursor, Writer, checksum_holds};
 use crate::error::{Error, Result};
@@ -72,13 +73,22 @@ pub(super) fn unseal(bytes: &[u8]) -> Result<&[u8]> {
 /// The contents of `CURRENT`: one human-readable line that ends in a checksum of the rest.
 pub fn write_current(generation: u64) -> Vec<u8> {
     let line = format!("stylobate {VERSION} generation {generation:020}");
-    format!("{line} crc {:08x}\n", crc32fast::hash(line.as_bytes())).into_bytes()
+    sealed_line(&line).into_bytes()
+}
+
+/// A line with its checksum, which it ends in whatever its version is.
+fn sealed_line(line: &str) -> String {
+    format!("{line} crc {:08x}\n", crc32fast::hash(line.as_bytes()))
 }
 
 /// The generation that `CURRENT` names.
 pub fn read_current(bytes: &[u8]) -> Result<u64> {
     let broken = || Error::corrupt(0, "CURRENT does not name a generation");
     let line = std::str::from_utf8(bytes).map_err(|_| broken())?;
+    let (before, _) = line.rsplit_once(" crc ").ok_or_else(broken)?;
+    if line != sealed_line(before) {
+        return Err(broken());
+    }
     let mut words = line.split(' ');
     if words.next() != Some("stylobate") {
         return Err(broken());
@@ -91,8 +101,7 @@ pub fn read_current(bytes: &[u8]) -> Result<u64> {
         )));
     }
     let generation = words.nth(1).and_then(|word| word.parse().ok()).ok_or_else(broken)?;
-    // Nothing but what the writer would have written: this covers the checksum and every other
-    // character.
+    // Nothing but what the writer would have written.
     if bytes == write_current(generation) { Ok(generation) } else { Err(broken()) }
 }
 
@@ -109,10 +118,11 @@ mod tests {
             for bit in 0..8 {
                 let mut flipped = line.clone();
                 flipped[at] ^= 1 << bit;
-                assert!(read_current(&flipped).is_err(), "byte {at} bit {bit}");
+                let refusal = read_current(&flipped).unwrap_err();
+                assert!(matches!(refusal, Error::Corrupt { .. }), "byte {at} bit {bit}: {refusal}");
             }
         }
-        let newer = b"stylobate 2 anything at all";
-        assert!(matches!(read_current(newer), Err(Error::Unsupported(_))));
+        let newer = sealed_line("stylobate 2 anything at all");
+        assert!(matches!(read_current(newer.as_bytes()), Err(Error::Unsupported(_))));
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn recover(disk: &dyn Disk, dir: &TableDir) -> Result<Option<Root>> {
 /// Marks the table as one that may need a sweep; the caller makes the marker durable before it
 /// writes anything else. A writer that leaves nothing behind removes the marker, and as long as all
 /// do, no writer has to search all data files for those that are not needed.
-fn mark_unswept(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
+pub(crate) fn mark_unswept(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
     if !disk.exists(&dir.unswept())? {
         disk.create(&dir.unswept())?;
     }

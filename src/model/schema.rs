@@ -156,6 +156,13 @@ impl Schema {
         }
     }
 
+    /// Lets a column have nulls.
+    pub(crate) fn allow_nulls(&mut self, id: ColumnId) {
+        self.columns.iter_mut().filter(|column| column.id == id).for_each(|column| {
+            column.nullable = true;
+        });
+    }
+
     /// The Arrow schema that queries see.
     pub fn to_arrow(&self) -> arrow_schema::SchemaRef {
         let field =

@@ -38,6 +38,8 @@ pub struct GroupLimits {
     pub serial: usize,
     /// Bytes that each thread takes without a reservation.
     pub free: usize,
+    /// Bytes of texts that are numbered as keys, and stay in memory.
+    pub texts: usize,
 }
 
 impl GroupLimits {
@@ -51,6 +53,7 @@ impl GroupLimits {
             unmerged: usual.unmerged.min(bytes / 64).max(64),
             serial: usual.serial.min(bytes / 1024),
             free: usual.free.min(bytes / 16),
+            texts: bytes / 4,
         }
     }
 }
@@ -63,6 +66,7 @@ impl Default for GroupLimits {
             unmerged: 1 << 22,
             serial: 1 << 14,
             free: 1 << 20,
+            texts: 1 << 32,
         }
     }
 }

@@ -45,7 +45,7 @@ fn distinct_values_are_counted_in_any_memory() {
             .iter()
             .map(|input| {
                 let all = keys.iter().chain([input]).cloned().collect();
-                let output = Output::Aggregate { keys: all, aggregates: Vec::new() };
+                let output = Output::Aggregate { keys: all, aggregates: Vec::new(), first: None };
                 run_within(cases()[0], &fragment(&snapshot, vec![], output), &snapshot, dir.path())
                     .unwrap()
                     .0
@@ -57,7 +57,7 @@ fn distinct_values_are_counted_in_any_memory() {
         // The same values twice, and others between.
         aggregates.insert(2, aggregate(AggregateFunction::Count, None));
         aggregates.push(distinct(column(0)));
-        let output = Output::Aggregate { keys, aggregates };
+        let output = Output::Aggregate { keys, aggregates, first: None };
         let fragment = fragment(&snapshot, vec![], output);
         let rows: BTreeMap<String, u64> =
             expected[0].keys().map(|key| ((*key).to_owned(), 0)).collect();
@@ -114,7 +114,7 @@ fn doubles_are_keys_however_segments_store_them() {
             *expected.entry(row.decimal.map(|v| (v + 0.0).to_bits())).or_default() += 1;
         }
         let count = vec![aggregate(AggregateFunction::Count, None)];
-        let groups = Output::Aggregate { keys: vec![column(2)], aggregates: count };
+        let groups = Output::Aggregate { keys: vec![column(2)], aggregates: count, first: None };
         let groups = answer(&snapshot, vec![], groups);
         let keys = groups.column(0).as_primitive::<Float64Type>();
         let counts = groups.column(1).as_primitive::<Int64Type>();
@@ -122,7 +122,11 @@ fn doubles_are_keys_however_segments_store_them() {
             keys.iter().zip(counts.values()).map(|(k, n)| (k.map(f64::to_bits), *n)).collect();
         assert_eq!(keys.len(), expected.len());
         assert_eq!(found, expected);
-        let values = Output::Aggregate { keys: Vec::new(), aggregates: vec![distinct(column(2))] };
+        let values = Output::Aggregate {
+            keys: Vec::new(),
+            aggregates: vec![distinct(column(2))],
+            first: None,
+        };
         let values = answer(&snapshot, vec![], values);
         let values = values.column(0).as_primitive::<Int64Type>().value(0);
         assert_eq!(values, expected.keys().flatten().count() as i64);
@@ -135,7 +139,7 @@ fn only_counts_are_of_distinct_values() {
     let filtered = Aggregate { filter: Some(column(0)), ..distinct(column(1)) };
     for one in [sum, filtered] {
         let schema = std::sync::Arc::new(arrow_schema::Schema::empty());
-        let output = Output::Aggregate { keys: Vec::new(), aggregates: vec![one] };
+        let output = Output::Aggregate { keys: Vec::new(), aggregates: vec![one], first: None };
         let fragment = Fragment { columns: Vec::new(), conditions: Vec::new(), output, schema };
         assert!(refusal(&fragment).unwrap().contains("distinct values"));
     }

@@ -35,6 +35,14 @@ pub(crate) struct RowSource<'a> {
 }
 
 impl Fragment {
+    /// The groups that are wanted of an aggregate; `None` for all.
+    pub(crate) fn first_groups(&self) -> Option<&FirstGroups> {
+        match &self.output {
+            Output::Aggregate { first, .. } => first.as_ref(),
+            Output::Top { .. } => None,
+        }
+    }
+
     /// The rows that it reads.
     pub(crate) fn row_source(&self) -> RowSource<'_> {
         RowSource {
@@ -75,6 +83,8 @@ pub enum Output {
         keys: Vec<Expression>,
         /// What to compute of each group.
         aggregates: Vec<Aggregate>,
+        /// The groups that are wanted; `None` for all. More may come out, in any order.
+        first: Option<FirstGroups>,
     },
     /// The first `limit` rows in some order.
     Top {
@@ -92,7 +102,7 @@ impl Output {
     /// of an order come back for their other columns.
     pub(crate) fn read_by_row(&self) -> impl Iterator<Item = usize> {
         let inputs: Vec<usize> = match self {
-            Output::Aggregate { keys, aggregates } => {
+            Output::Aggregate { keys, aggregates, .. } => {
                 let inputs = aggregates
                     .iter()
                     .flat_map(|aggregate| [&aggregate.input, &aggregate.filter])
@@ -108,6 +118,26 @@ impl Output {
         };
         inputs.into_iter()
     }
+}
+
+/// The first groups of an order.
+#[derive(Clone, Debug)]
+pub struct FirstGroups {
+    /// The most significant column first; any groups will do without one.
+    pub order: Vec<ByColumn>,
+    /// How many groups.
+    pub limit: usize,
+}
+
+/// A column of the answer as a key of an order.
+#[derive(Clone, Copy, Debug)]
+pub struct ByColumn {
+    /// Its position among the keys and then the aggregates.
+    pub column: usize,
+    /// The greatest first.
+    pub descending: bool,
+    /// Nulls before all values.
+    pub nulls_first: bool,
 }
 
 /// An aggregate of a group.
@@ -167,8 +197,13 @@ pub struct OrderBy {
 
 impl fmt::Display for OrderBy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let direction = if self.descending { "DESC" } else { "ASC" };
-        let nulls = if self.nulls_first { "FIRST" } else { "LAST" };
-        write!(f, "{} {direction} NULLS {nulls}", self.expression.text)
+        f.write_str(&direction(&self.expression.text, self.descending, self.nulls_first))
     }
+}
+
+/// A key of an order, as SQL writes it.
+pub(crate) fn direction(key: &str, descending: bool, nulls_first: bool) -> String {
+    let direction = if descending { "DESC" } else { "ASC" };
+    let nulls = if nulls_first { "FIRST" } else { "LAST" };
+    format!("{key} {direction} NULLS {nulls}")
 }

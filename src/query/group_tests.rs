@@ -7,10 +7,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type};
-use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, StringViewArray};
-use arrow_schema::DataType as ArrowType;
+use arrow_array::{ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch, StringViewArray};
+use arrow_row::{RowConverter, SortField};
+use arrow_schema::{DataType as ArrowType, SortOptions};
 
 use super::tests::{aggregate, aggregates, all_of, column, computed, fragment, rows, shown, store};
+use super::words::one_zero;
 use super::*;
 use crate::error::{Error, Result};
 use crate::expr::{Expression, Traits};
@@ -76,13 +78,13 @@ pub(super) fn keys(of: &str) -> Vec<Expression> {
     }
 }
 
-/// What a fragment answers, sorted, with the bytes and files that it spilled.
-pub(super) fn run_within(
+/// What a fragment answers, with the bytes and files that it spilled.
+fn batch_within(
     case: Case,
     fragment: &Fragment,
     snapshot: &Snapshot,
     dir: &Path,
-) -> Result<(Vec<String>, u64, u64)> {
+) -> Result<(RecordBatch, u64, u64)> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(case.threads).build().unwrap();
     let held = AtomicUsize::new(0);
     let reserve = |bytes: usize| {
@@ -116,12 +118,23 @@ pub(super) fn run_within(
     let spilled = recorder.counters();
     assert_eq!(held.load(Ordering::Relaxed), 0);
     let whole = arrow_select::concat::concat_batches(&fragment.schema, &parts).unwrap();
-    Ok((shown(&whole), spilled.spilled_bytes, spilled.spill_files))
+    Ok((whole, spilled.spilled_bytes, spilled.spill_files))
+}
+
+/// What a fragment answers, sorted, with the bytes and files that it spilled.
+pub(super) fn run_within(
+    case: Case,
+    fragment: &Fragment,
+    snapshot: &Snapshot,
+    dir: &Path,
+) -> Result<(Vec<String>, u64, u64)> {
+    let (whole, bytes, files) = batch_within(case, fragment, snapshot, dir)?;
+    Ok((shown(&whole), bytes, files))
 }
 
 pub(super) fn cases() -> Vec<Case> {
     let usual = GroupLimits::default();
-    let small = GroupLimits { direct: 1 << 23, in_table: 100, unmerged: 1_000, serial: 0, free: 0 };
+    let small = GroupLimits { in_table: 100, unmerged: 1_000, serial: 0, free: 0, ..usual };
     let never_merged = GroupLimits { unmerged: usize::MAX, ..small };
     vec![
         Case { threads: 1, limits: usual, memory: usize::MAX, spills: false },
@@ -155,7 +168,7 @@ fn groups_are_the_same_in_any_memory() {
     all.push(aggregate(AggregateFunction::Average, Some(2)));
     all.push(aggregate(AggregateFunction::Max, Some(3)));
     for of in ["slots", "digits", "narrow", "double", "wide", "text", "rows"] {
-        let output = Output::Aggregate { keys: keys(of), aggregates: all.clone() };
+        let output = Output::Aggregate { keys: keys(of), aggregates: all.clone(), first: None };
         let fragment = fragment(&snapshot, vec![], output);
         let mut first = None;
         for case in cases() {
@@ -172,11 +185,61 @@ fn groups_are_the_same_in_any_memory() {
     }
 }
 
+/// The first rows of an answer by an order, as far as the order tells them apart.
+fn first_rows(first: &FirstGroups, batch: &RecordBatch) -> Vec<Vec<u8>> {
+    let field = |by: &ByColumn| {
+        let options = SortOptions { descending: by.descending, nulls_first: by.nulls_first };
+        SortField::new_with_options(batch.column(by.column).data_type().clone(), options)
+    };
+    let converter = RowConverter::new(first.order.iter().map(field).collect()).unwrap();
+    let columns: Vec<ArrayRef> =
+        first.order.iter().map(|by| one_zero(batch.column(by.column))).collect();
+    let rows = converter.convert_columns(&columns).unwrap();
+    let mut rows: Vec<Vec<u8>> = rows.iter().map(|row| row.as_ref().to_vec()).collect();
+    rows.sort();
+    rows.truncate(first.limit);
+    rows
+}
+
+#[test]
+fn the_first_groups_of_an_order_are_among_those_that_come_out() {
+    let dir = tempfile::tempdir().unwrap();
+    let snapshot = store(dir.path(), &[1, 2, 3].map(|seed| rows(2_000, seed)));
+    let mut all = aggregates();
+    all.push(aggregate(AggregateFunction::Average, Some(2)));
+    all.push(aggregate(AggregateFunction::Max, Some(3)));
+    for of in ["slots", "digits", "wide", "text", "rows"] {
+        let keys = keys(of);
+        let last = keys.len() + all.len() - 1;
+        let by = |column, descending| ByColumn { column, descending, nulls_first: descending };
+        let orders = [
+            vec![by(last - 1, true)],
+            vec![by(keys.len(), true), by(0, false)],
+            vec![by(last, false)],
+        ];
+        for order in orders {
+            let output =
+                |first| Output::Aggregate { keys: keys.clone(), aggregates: all.clone(), first };
+            let first = FirstGroups { order, limit: 7 };
+            let every = fragment(&snapshot, vec![], output(None));
+            let some = fragment(&snapshot, vec![], output(Some(first.clone())));
+            for case in cases() {
+                let every = batch_within(case, &every, &snapshot, dir.path()).unwrap().0;
+                let some = batch_within(case, &some, &snapshot, dir.path()).unwrap().0;
+                assert_eq!(first_rows(&first, &some), first_rows(&first, &every), "{of} {case:?}");
+                assert!(some.num_rows() < every.num_rows(), "{of} {case:?}");
+                let every = shown(&every);
+                assert!(shown(&some).iter().all(|row| every.binary_search(row).is_ok()));
+            }
+        }
+    }
+}
+
 #[test]
 fn a_directory_that_cannot_be_written_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let snapshot = store(dir.path(), &[rows(20_000, 3)]);
-    let output = Output::Aggregate { keys: keys("digits"), aggregates: aggregates() };
+    let output = Output::Aggregate { keys: keys("digits"), aggregates: aggregates(), first: None };
     let fragment = fragment(&snapshot, vec![], output);
     let limits = GroupLimits { in_table: 200, free: 0, ..GroupLimits::default() };
     let case = Case { threads: 2, limits, memory: 10_000, spills: true };
@@ -190,7 +253,7 @@ fn a_directory_that_cannot_be_written_is_named() {
 fn cancelled_while_groups_come_out() {
     let dir = tempfile::tempdir().unwrap();
     let snapshot = store(dir.path(), &[rows(20_000, 4)]);
-    let output = Output::Aggregate { keys: keys("text"), aggregates: aggregates() };
+    let output = Output::Aggregate { keys: keys("text"), aggregates: aggregates(), first: None };
     let fragment = fragment(&snapshot, vec![], output);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
     let cancelled = AtomicBool::new(false);

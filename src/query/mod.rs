@@ -52,7 +52,7 @@ mod words;
 #[cfg(feature = "sql")]
 pub(crate) use aggregate::mean;
 pub use context::{Context, GroupLimits};
-pub(crate) use fragment::OrderBy;
 pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, Output};
+pub(crate) use fragment::{ByColumn, FirstGroups, OrderBy};
 pub use run::run;
 pub use stats::Recorder;

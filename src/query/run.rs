@@ -95,7 +95,7 @@ pub fn run<'a>(
     context: &'a Context<'a>,
 ) -> Result<Answer<'a>> {
     let mut clock = Clock::start(context.timed);
-    if let Output::Aggregate { keys, aggregates } = &fragment.output
+    if let Output::Aggregate { keys, aggregates, .. } = &fragment.output
         && keys.is_empty()
         && fragment.conditions.is_empty()
         && let Some(columns) = metadata::answer(fragment, aggregates, snapshot)?
@@ -106,7 +106,7 @@ pub fn run<'a>(
     }
     let opener = Opener::new(&fragment.columns, &fragment.conditions, snapshot, context.timed)?;
     match &fragment.output {
-        Output::Aggregate { keys, aggregates } => {
+        Output::Aggregate { keys, aggregates, .. } => {
             let mut counters = Counters::new(fragment.conditions.len());
             let survivors = opener.survivors(&mut counters)?;
             counters.prune = clock.lap();

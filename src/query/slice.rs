@@ -19,13 +19,20 @@ use std::sync::Arc;
 use arrow_array::{Array, ArrayRef, UInt32Array};
 
 use super::open::OpenBlock;
-use crate::block::CHARGED_BUFFER;
+use crate::block::{CHARGED_BUFFER, Stream};
 use crate::budget::Charge;
-use crate::error::{ArrowResult, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::expr::Expression;
+use crate::model::Physical;
+
+/// Dictionaries are worth a look where one in so many rows is selected.
+const MANY: usize = 4;
 
 /// Rows of a slice: its decoded columns stay in the second-level cache.
 pub(crate) const SLICE_ROWS: usize = 8192;
+/// The most stored bytes of a slice of more than one vector. Long texts are stored in about half of
+/// their bytes.
+pub(crate) const SLICE_BYTES: usize = 2 << 20;
 
 /// Rows of a block under work, some of them selected.
 pub(crate) struct Slice<'b, 'a> {
@@ -150,9 +157,39 @@ impl<'b, 'a> Slice<'b, 'a> {
         charge.grow(bytes)
     }
 
-    /// The values of an expression for the selected rows.
+    /// The values of an expression for the selected rows. A function of texts is evaluated once for
+    /// each text of a segment's dictionary, where many rows have them.
     pub(crate) fn evaluate(&self, expression: &Expression) -> Result<ArrayRef> {
+        if let (Some(at), Some(_)) = (expression.only_input(), &expression.function)
+            && self.len() * MANY >= self.range.len()
+            && let Some((codes, dictionary)) = self.text_codes(at)?
+            && dictionary.len() as u64 * 2 <= self.block.segment.segment.rows()
+            && let Some(results) = self.block.segment.evaluated(expression, &dictionary)
+        {
+            return take(&results, &codes);
+        }
         expression.evaluate(&self.inputs(expression)?, self.len())
+    }
+
+    /// The codes of the selected rows of a column of texts or bytes, and their segment's dictionary,
+    /// which has a value for each; `None` where there is none.
+    pub(crate) fn text_codes(&self, at: usize) -> Result<Option<(Vec<u32>, ArrayRef)>> {
+        let Some(block) = self.block.column(at)? else { return Ok(None) };
+        let Stream::Codes(stored) = block.reader().stream() else { return Ok(None) };
+        if block.column().data_type().physical() != Physical::Bytes {
+            return Ok(None);
+        }
+        let Some(dictionary) = block.column().dictionary()? else { return Ok(None) };
+        let mut codes: Vec<u32> = Vec::with_capacity(self.range.len());
+        stored.decode(self.range.clone(), &mut codes)?;
+        block.reader().validity().blank(&mut codes, self.range.clone())?;
+        if let Some(selected) = self.selected() {
+            codes = selected.iter().filter_map(|row| codes.get(*row as usize).copied()).collect();
+        }
+        if codes.iter().any(|code| *code as usize >= dictionary.len()) {
+            return Err(Error::corrupt(0, "a code that its dictionary does not have"));
+        }
+        Ok(Some((codes, dictionary)))
     }
 
     /// The selected values of the columns that an expression reads.

@@ -165,7 +165,7 @@ pub(super) fn fragment(
     output: Output,
 ) -> Fragment {
     let types: Vec<ArrowType> = match &output {
-        Output::Aggregate { keys, aggregates } => {
+        Output::Aggregate { keys, aggregates, .. } => {
             let keys = keys.iter().map(|key| key.data_type.clone());
             keys.chain(aggregates.iter().map(|a| a.data_type.clone())).collect()
         }
@@ -264,7 +264,7 @@ fn groups_of_every_kind() {
     let check = |keys: Vec<Expression>,
                  conditions: Vec<Condition>,
                  key: &dyn Fn(&Row) -> Option<String>| {
-        let output = Output::Aggregate { keys, aggregates: aggregates() };
+        let output = Output::Aggregate { keys, aggregates: aggregates(), first: None };
         assert_eq!(shown(&answer(&snapshot, conditions, output)), expected(&all, key));
     };
     let ordered = Traits { monotone: true, ..Traits::default() };
@@ -373,6 +373,7 @@ fn comparisons_of_stored_doubles() {
                 let output = Output::Aggregate {
                     keys: vec![],
                     aggregates: vec![aggregate(AggregateFunction::Count, None)],
+                    first: None,
                 };
                 let batch = answer(&snapshot, vec![Condition::new(expression, predicate)], output);
                 let passed =
@@ -421,6 +422,7 @@ fn patterns_of_stored_texts() {
             let output = Output::Aggregate {
                 keys: vec![],
                 aggregates: vec![aggregate(AggregateFunction::Count, None)],
+                first: None,
             };
             let batch = answer(&snapshot, conditions, output);
             let passes = |row: &&Row| row.text.is_some_and(|text| text.ends_with('b') != negated);

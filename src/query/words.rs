@@ -97,6 +97,52 @@ pub(crate) fn unordered(word: i64) -> f64 {
     f64::from_bits((word ^ ((word >> 63) as u64 >> 1) as i64) as u64)
 }
 
+/// Words that sort as the key does, the first row of the order least; `None` for text and decimals.
+pub(crate) fn ranks(key: &ArrayRef, descending: bool, nulls_first: bool) -> Option<Vec<i64>> {
+    let turn = if descending { -1 } else { 0 };
+    let mut ranks: Vec<i64> = match key.data_type() {
+        ArrowType::Float64 => key
+            .as_primitive::<Float64Type>()
+            .values()
+            .iter()
+            .map(|v| float_rank(*v) ^ turn)
+            .collect(),
+        ArrowType::Float32 => key
+            .as_primitive::<Float32Type>()
+            .values()
+            .iter()
+            .map(|v| float_rank((*v).into()) ^ turn)
+            .collect(),
+        ArrowType::UInt64 => to_words(key)?.iter().map(|v| v ^ i64::MIN ^ turn).collect(),
+        _ => to_words(key)?.iter().map(|v| v ^ turn).collect(),
+    };
+    if let Some(nulls) = key.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
+        let null = null_rank(nulls_first);
+        for (rank, valid) in ranks.iter_mut().zip(nulls.iter()) {
+            if !valid {
+                *rank = null;
+            }
+        }
+    }
+    Some(ranks)
+}
+
+/// By total order, but zeros are equal.
+pub(crate) fn float_rank(value: f64) -> i64 {
+    ordered(if value == 0.0 { 0.0 } else { value })
+}
+
+/// Whether [`ranks`] knows keys of the type.
+pub(crate) fn is_ranked(data_type: &ArrowType) -> bool {
+    is_words(data_type)
+        || matches!(data_type, ArrowType::UInt64 | ArrowType::Float32 | ArrowType::Float64)
+}
+
+/// The rank of null, which the last value may have, too.
+pub(crate) fn null_rank(nulls_first: bool) -> i64 {
+    if nulls_first { i64::MIN } else { i64::MAX }
+}
+
 /// Floats as keys of groups: there is one zero, which is positive.
 pub(crate) fn one_zero(array: &ArrayRef) -> ArrayRef {
     fn one<T: ArrowPrimitiveType>(array: &ArrayRef, is: fn(T::Native) -> bool) -> ArrayRef {

@@ -37,3 +37,21 @@ pub use record::{BlockPlace, ColumnRecord};
 pub(crate) use tally::contradictions;
 pub use writer::EncodedSegment;
 pub(crate) use writer::SegmentInput;
+
+/// What is wrong with something stored, by what puts it right.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DamageKind {
+    /// Values cannot be read.
+    Unreadable,
+    /// Statistics or a dictionary are false, of values that can be read: those tell what is true.
+    Derived,
+    /// Rows are not in the table's sort order.
+    Order,
+    /// Rows are not in the partition that they belong to.
+    Partition,
+    /// A column is said to be NOT NULL, and rows have no value in it.
+    Required,
+    /// Something else is false, which does not follow from readable values: a value is not one of
+    /// its type, or an entry of the ledger cannot be.
+    Other,
+}

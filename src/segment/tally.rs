@@ -21,7 +21,8 @@ pub(super) struct Tally {
     pub(super) stats: Stats,
     /// Whether there is a greatest value for which no bound of limited length exists.
     unbounded: bool,
-    /// The last row.
+    /// The first and the last row.
+    first: Option<ArrayRef>,
     last: Option<ArrayRef>,
     /// Hashes of the distinct values, up to one more than a number that was claimed.
     seen: Option<(usize, HashSet<u64, foldhash::fast::FixedState>)>,
@@ -35,6 +36,7 @@ impl Tally {
         Tally {
             stats: Stats { order, ..Stats::default() },
             unbounded: false,
+            first: None,
             last: None,
             seen: limit.map(|limit| (limit, HashSet::default())),
         }
@@ -49,20 +51,43 @@ impl Tally {
         let all = [Piece { array: values, start: 0, len: values.len() }];
         let gathered = block::gather(data_type, &all)?;
         let mut found = measure(&gathered, physical);
-        if let Some(last) = &self.last {
-            let edge = [
-                Piece { array: last, start: 0, len: 1 },
-                Piece { array: values, start: 0, len: 1 },
-            ];
-            let edge = measure(&block::gather(data_type, &edge)?, physical);
-            found.order = both(found.order, edge.order);
-        }
+        found.order = both(found.order, self.order_at_edge(Some(values), data_type)?);
         if let Some((limit, seen)) = &mut self.seen {
             insert_hashes(&gathered, *limit, seen);
         }
         self.merge(&found);
+        self.first.get_or_insert_with(|| values.slice(0, 1));
         self.last = Some(values.slice(values.len() - 1, 1));
         Ok(())
+    }
+
+    /// Adds rows that follow and have been measured. Their distinct values are not among those that
+    /// are counted here: [`Tally::count`] adds them.
+    pub(super) fn append(&mut self, next: &Tally, data_type: &DataType) -> Result<()> {
+        let edge = self.order_at_edge(next.first.as_ref(), data_type)?;
+        self.merge(&Stats { order: both(next.stats.order, edge), ..next.stats.clone() });
+        self.first = self.first.take().or_else(|| next.first.clone());
+        self.last = next.last.clone().or_else(|| self.last.take());
+        Ok(())
+    }
+
+    /// Counts distinct values, if they are to be counted.
+    pub(super) fn count(&mut self, values: &ArrayRef, data_type: &DataType) -> Result<()> {
+        if let Some((limit, seen)) = &mut self.seen {
+            let all = [Piece { array: values, start: 0, len: values.len() }];
+            insert_hashes(&block::gather(data_type, &all)?, *limit, seen);
+        }
+        Ok(())
+    }
+
+    /// The order of the last row here and the first of those that follow.
+    fn order_at_edge(&self, next: Option<&ArrayRef>, data_type: &DataType) -> Result<Order> {
+        let (Some(last), Some(next)) = (&self.last, next) else {
+            return Ok(Order { ascending: true, descending: true, strict: true });
+        };
+        let edge =
+            [Piece { array: last, start: 0, len: 1 }, Piece { array: next, start: 0, len: 1 }];
+        Ok(measure(&block::gather(data_type, &edge)?, data_type.physical()).order)
     }
 
     /// Adds what was measured of rows that follow; their order includes that at the boundary.

@@ -8,10 +8,10 @@ use std::ops::Range;
 
 use arrow_array::{Array, ArrayRef};
 
-use super::Segment;
 use super::dictionary;
 use super::reader::Column;
 use super::tally::{CodeTally, Tally, contradictions};
+use super::{DamageKind, Segment};
 use crate::block::{Stats, Stream};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
@@ -25,9 +25,8 @@ const SLICE_ROWS: usize = 8 * VECTOR;
 pub(crate) struct Fault {
     /// The rows concerned, counted from the segment's first.
     pub(crate) rows: Range<u64>,
-    /// Whether values of these rows cannot be read. Otherwise they can, and something that is said
-    /// of them is false.
-    pub(crate) unreadable: bool,
+    /// Whether values of these rows cannot be read, or what is said of them is false.
+    pub(crate) kind: DamageKind,
     /// What is wrong, with the file and the byte in it.
     pub(crate) error: Error,
 }
@@ -66,7 +65,8 @@ impl Segment {
             Ok(Some(column)) => column,
             Ok(None) => return checked,
             Err(error) => {
-                checked.faults.push(Fault { rows: 0..self.rows(), unreadable: true, error });
+                let kind = DamageKind::Unreadable;
+                checked.faults.push(Fault { rows: 0..self.rows(), kind, error });
                 return checked;
             }
         };
@@ -101,14 +101,18 @@ impl ColumnCheck<'_> {
         0..self.segment.rows()
     }
 
-    fn fault(&mut self, rows: Range<u64>, unreadable: bool, error: Error) {
-        self.faults.push(Fault { rows, unreadable, error });
+    fn unreadable(&mut self, rows: Range<u64>, error: Error) {
+        self.faults.push(Fault { rows, kind: DamageKind::Unreadable, error });
     }
 
-    /// Something false that stands at `offset` of the segment.
+    /// Something false that stands at `offset` of the segment, and that values tell.
     fn lie(&mut self, rows: Range<u64>, offset: u64, what: impl Into<String>) {
+        self.wrong(DamageKind::Derived, rows, offset, what);
+    }
+
+    fn wrong(&mut self, kind: DamageKind, rows: Range<u64>, offset: u64, what: impl Into<String>) {
         let error = self.column.locate(Error::corrupt(0, what), offset);
-        self.fault(rows, false, error);
+        self.faults.push(Fault { rows, kind, error });
     }
 
     /// Names what statistics of a block, or of the segment, say that is not so.
@@ -133,14 +137,19 @@ impl ColumnCheck<'_> {
             let mut tally = Tally::new(claims_fewer(claimed).then_some(claimed.distinct).flatten());
             let mut slices = |values: &ArrayRef| {
                 if let Some(whole) = &mut whole {
-                    whole.add(values, self.column.data_type())?;
+                    whole.count(values, self.column.data_type())?;
                 }
                 tally.add(values, self.column.data_type())
             };
             if let Err(error) = each_slice(self.column, b, &mut slices) {
                 whole = None;
-                self.fault(self.segment.block_range(b), true, error);
+                self.unreadable(self.segment.block_range(b), error);
                 continue;
+            }
+            if let Some(whole) = &mut whole
+                && let Err(error) = whole.append(&tally, self.column.data_type())
+            {
+                self.unreadable(self.segment.block_range(b), error);
             }
             let truth = tally.finish();
             self.check_range(&truth, b);
@@ -162,7 +171,7 @@ impl ColumnCheck<'_> {
         if let Some(value) = outside.max() {
             let what = format!("{value} is not a value of type {}", self.column.data_type());
             let offset = self.column.record().blocks.get(b).map_or(0, |place| place.offset);
-            self.lie(self.segment.block_range(b), offset, what);
+            self.wrong(DamageKind::Other, self.segment.block_range(b), offset, what);
         }
     }
 
@@ -173,7 +182,7 @@ impl ColumnCheck<'_> {
         let values = match self.column.dictionary() {
             Ok(values) => values.map(|all| all.slice(1, described.values as usize)),
             Err(error) => {
-                self.fault(self.all_rows(), true, error);
+                self.unreadable(self.all_rows(), error);
                 None
             }
         };
@@ -191,7 +200,7 @@ impl ColumnCheck<'_> {
             };
             if let Err(error) = each_codes(self.column, b, &mut codes) {
                 whole = None;
-                self.fault(self.segment.block_range(b), true, error);
+                self.unreadable(self.segment.block_range(b), error);
                 continue;
             }
             if let Some(whole) = &mut whole {
@@ -208,7 +217,7 @@ impl ColumnCheck<'_> {
                     self.compare(&claimed.clone(), &truth, Some(b));
                 }
                 Ok(_) => {}
-                Err(error) => self.fault(self.segment.block_range(b), true, error),
+                Err(error) => self.unreadable(self.segment.block_range(b), error),
             }
         }
         let whole = whole?;
@@ -232,16 +241,18 @@ impl ColumnCheck<'_> {
         let (offset, data_type) = (described.place.offset, self.column.data_type().clone());
         let sorted = dictionary::is_sorted(values, &data_type);
         let hash = dictionary::hash(values, &data_type);
-        match (&sorted, hash) {
+        match (&sorted, &hash) {
             (Ok(false), _) => {
                 self.lie(self.all_rows(), offset, "values of a dictionary are not ascending");
             }
-            (Ok(true), Ok(Some(hash))) if hash != described.hash => {
+            (Ok(true), Ok(Some(hash))) if *hash != described.hash => {
                 let what = "the hash of a dictionary does not match its values";
                 self.lie(self.all_rows(), offset, what);
             }
-            (Err(error), _) => self.lie(self.all_rows(), offset, error.to_string()),
-            (_, Err(error)) => self.lie(self.all_rows(), offset, error.to_string()),
+            (Err(error), _) | (_, Err(error)) => {
+                let what = error.to_string();
+                self.wrong(DamageKind::Other, self.all_rows(), offset, what);
+            }
             _ => {}
         }
         let mut tally = Tally::new(None);
@@ -255,7 +266,7 @@ impl ColumnCheck<'_> {
                     && !(least..=greatest).contains(&value)
                 {
                     let what = format!("{value} is not a value of type {data_type}");
-                    self.lie(self.all_rows(), offset, what);
+                    self.wrong(DamageKind::Other, self.all_rows(), offset, what);
                 }
             }
         }

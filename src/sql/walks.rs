@@ -92,6 +92,15 @@ pub(super) fn visit_parts<'e>(
     let _ = expr.apply(|part| Ok(visit(part)));
 }
 
+/// Visits the direct children of an expression.
+pub(super) fn visit_children<'e>(expr: &'e Expr, mut visit: impl FnMut(&'e Expr)) {
+    let visit: &mut dyn FnMut(&'e Expr) = &mut visit;
+    let _ = expr.apply_children(|part| {
+        visit(part);
+        Ok(TreeNodeRecursion::Continue)
+    });
+}
+
 /// Whether an expression of a node, or a part of one, passes a test.
 pub(super) fn node_has_part(node: &LogicalPlan, test: impl Fn(&Expr) -> bool) -> bool {
     let test: &dyn Fn(&Expr) -> bool = &test;

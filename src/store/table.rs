@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Caches, Snapshot, TableOptions, TableWriter};
+use super::{Caches, DataFiles, Snapshot, TableOptions, TableWriter};
 use crate::disk::Disk;
 use crate::error::Result;
 use crate::manifest::{Root, TableDir, presence, recover};
@@ -57,6 +57,12 @@ impl Table {
     /// The disk that it is on.
     pub(crate) fn disk(&self) -> &dyn Disk {
         &*self.disk
+    }
+
+    /// Makes data files that no writer commits: the caller holds the writer's lock, and commits them
+    /// itself.
+    pub(crate) fn data_files(&self) -> DataFiles {
+        DataFiles::new(self.dir.clone(), Arc::clone(&self.disk))
     }
 
     /// A snapshot of a given generation, if it is still kept.

@@ -203,6 +203,10 @@ impl<'a> DirectoryExport<'a> {
                 }
             }
         })?;
+        if segments.is_empty() {
+            // A file without rows still says which columns there are.
+            self.write_segment(0, &[])?;
+        }
         Ok(self.files.load(Ordering::Relaxed))
     }
 

@@ -343,7 +343,7 @@ impl IngestArgs {
                     .as_ref()
                     .map(|SortList(keys)| keys.clone())
                     .unwrap_or_default(),
-                compile: Some(Arc::new(SqlExpressions::default())),
+                compile: Some(Arc::new(SqlExpressions::stopped_by(signals::cancellation()))),
                 table: None,
             },
             profile,

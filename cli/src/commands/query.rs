@@ -78,7 +78,7 @@ pub(crate) struct QueryArgs {
     resources: ResourceArgs,
     #[command(flatten)]
     io: IoArg,
-    /// Give up after this long, such as 30s or 5m; exit code 5
+    /// Give up after this long, such as 30s or 5m; exit code 5; 0 is no limit
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     #[arg(env = "STY_TIMEOUT", hide_env = true)]
     timeout: Option<Duration>,
@@ -114,7 +114,8 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     };
     let store = Store::open(&args.store);
     let session = Session::open(&store, &options)?;
-    let watch = QueryWatch::start(&session, args.timeout, context);
+    let timeout = args.timeout.filter(|timeout| !timeout.is_zero());
+    let watch = QueryWatch::start(&session, timeout, context);
     let statements = session.parse(&sql)?;
     if statements.is_empty() && !store.exists()? {
         let what =

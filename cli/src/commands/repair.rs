@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
-use stylobate::{Lost, RepairOptions, RepairReport, SqlExpressions, Store, VerifyOptions, repair};
+use stylobate::{
+    Lost, RepairOptions, RepairReport, Rewritten, SqlExpressions, Store, VerifyOptions, repair,
+};
 
 use crate::args::resources::ThreadsArg;
 use crate::args::table::ScopeArg;
@@ -20,7 +22,10 @@ use crate::units::show_counted;
 /// cannot be read, and commits the rest as a new generation. Nothing is deleted: what is damaged,
 /// and data files that only lost metadata named, go to the folder damaged/ of the table. Each lost
 /// segment, chunk and data file is named with its rows, partition and bounds, as far as they are
-/// known; --format prints them as a list on stdout. Copy the store first if it is your only copy.
+/// known. Segments whose values can be read, and of which something false is said (statistics, a
+/// dictionary, order, partition), are written anew from their values, without the loss of a row.
+/// --format prints what is lost or written anew as a list on stdout. Copy the store first if it is
+/// your only copy.
 ///
 /// Examples:
 ///   sty repair db --dry-run
@@ -34,7 +39,7 @@ pub(crate) struct RepairArgs {
     /// Say what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Print the lost segments as a list on stdout, in this format
+    /// Print the segments that are lost or written anew as a list on stdout, in this format
     #[arg(long, value_enum)]
     format: Option<Format>,
     #[command(flatten)]
@@ -47,21 +52,64 @@ pub(crate) fn run(args: &RepairArgs, context: &Context) -> Result<(), Failure> {
     if tables.is_empty() {
         context.note(&format!("{}: no tables, nothing to repair", store.path().display()));
     }
-    let mut lost = Vec::new();
-    let done = repair_all(&store, tables, &mut lost, args, context);
+    let mut listed = Vec::new();
+    let done = repair_all(&store, tables, &mut listed, args, context);
     // Tables repaired before a signal are reported, too.
     if args.format.is_some() {
-        context.print_batch(&list(&lost)?, args.format)?;
+        context.print_batch(&list(&listed)?, args.format)?;
     }
     done
 }
 
-/// Repairs tables, and collects what is lost of each. One that cannot be repaired does not keep the
-/// others from it.
+/// A row of the list: what is lost, or written anew.
+struct Listed {
+    table: String,
+    outcome: &'static str,
+    segment: Option<u64>,
+    rows: Option<u64>,
+    partition: Arc<str>,
+    bounds: String,
+    file: String,
+    offset: u64,
+    why: String,
+}
+
+impl Listed {
+    fn lost(table: &str, lost: Lost) -> Listed {
+        Listed {
+            table: table.to_owned(),
+            outcome: "lost",
+            segment: lost.segment,
+            rows: lost.rows,
+            partition: lost.partition,
+            bounds: lost.bounds,
+            file: lost.file.display().to_string(),
+            offset: lost.offset,
+            why: lost.why,
+        }
+    }
+
+    fn rewritten(table: &str, rewritten: Rewritten) -> Listed {
+        Listed {
+            table: table.to_owned(),
+            outcome: "rewritten",
+            segment: Some(rewritten.segment),
+            rows: Some(rewritten.rows),
+            partition: rewritten.partition,
+            bounds: String::new(),
+            file: rewritten.file.display().to_string(),
+            offset: rewritten.offset,
+            why: rewritten.why.join("; "),
+        }
+    }
+}
+
+/// Repairs tables, and collects what is lost or written anew of each. One that cannot be repaired
+/// does not keep the others from it.
 fn repair_all(
     store: &Store,
     tables: Vec<String>,
-    lost: &mut Vec<(String, Lost)>,
+    listed: &mut Vec<Listed>,
     args: &RepairArgs,
     context: &Context,
 ) -> Result<(), Failure> {
@@ -69,7 +117,7 @@ fn repair_all(
         dry_run: args.dry_run,
         verify: VerifyOptions {
             threads: args.threads.count(),
-            compile: Arc::new(SqlExpressions::default()),
+            compile: Arc::new(SqlExpressions::stopped_by(signals::cancellation())),
             cancelled: signals::cancellation(),
         },
     };
@@ -79,7 +127,9 @@ fn repair_all(
         match store.table(&name).and_then(|table| repair(&table, &options)) {
             Ok(report) => {
                 tell(&name, &report, args, context);
-                lost.extend(report.lost.into_iter().map(|segment| (name.clone(), segment)));
+                listed.extend(report.lost.into_iter().map(|lost| Listed::lost(&name, lost)));
+                let anew = report.rewritten.into_iter();
+                listed.extend(anew.map(|rewritten| Listed::rewritten(&name, rewritten)));
             }
             Err(error) => failures.add(error.into(), context)?,
         }
@@ -99,20 +149,30 @@ fn tell(name: &str, report: &RepairReport, args: &RepairArgs, context: &Context)
     for lost in report.lost.iter().filter(|_| args.format.is_none()) {
         context.note(&format!("{name}: lost: {}", describe(lost)));
     }
+    let anew = if args.dry_run { "would be written anew" } else { "written anew" };
+    for rewritten in report.rewritten.iter().filter(|_| args.format.is_none()) {
+        let (rows, why) = (show_counted(rewritten.rows, "row"), rewritten.why.join("; "));
+        context.note(&format!("{name}: {anew}: segment {}, {rows}: {why}", rewritten.segment));
+    }
     let moves = if args.dry_run { "would be moved" } else { "moved" };
     for (from, to) in &report.moved {
         context.detail(&format!("{name}: {moves}: {} → {}", from.display(), to.display()));
     }
     let (rows, lost) = (show_counted(report.rows, "row"), show_lost(&report.lost));
     let files = show_counted(report.moved.len() as u64, "file");
+    let segments = match report.rewritten.len() as u64 {
+        0 => String::new(),
+        count if args.dry_run => format!("write {} anew, ", show_counted(count, "segment")),
+        count => format!("wrote {} anew, ", show_counted(count, "segment")),
+    };
     context.note(&match report.generation {
         Some(generation) => format!(
-            "{name}: committed generation {generation} of {rows}, lost {lost} and moved {files} \
-             to damaged/"
+            "{name}: committed generation {generation} of {rows}, {segments}lost {lost} and moved \
+             {files} to damaged/"
         ),
         None => format!(
-            "{name}: would commit a new generation of {rows}, lose {lost} and move {files} to \
-             damaged/"
+            "{name}: would commit a new generation of {rows}, {segments}lose {lost} and move \
+             {files} to damaged/"
         ),
     });
 }
@@ -144,23 +204,24 @@ fn show_lost(lost: &[Lost]) -> String {
     }
 }
 
-/// One row for each lost segment.
-fn list(lost: &[(String, Lost)]) -> Result<RecordBatch, Failure> {
-    let texts = |text: &dyn Fn(&(String, Lost)) -> String| -> ArrayRef {
-        Arc::new(StringArray::from_iter_values(lost.iter().map(text)))
+/// One row for each segment, chunk or file that is lost, or segment that is written anew.
+fn list(listed: &[Listed]) -> Result<RecordBatch, Failure> {
+    let texts = |text: &dyn Fn(&Listed) -> &str| -> ArrayRef {
+        Arc::new(StringArray::from_iter_values(listed.iter().map(text)))
     };
-    let numbers = |number: &dyn Fn(&Lost) -> Option<u64>| -> ArrayRef {
-        Arc::new(lost.iter().map(|(_, lost)| number(lost)).collect::<UInt64Array>())
+    let numbers = |number: &dyn Fn(&Listed) -> Option<u64>| -> ArrayRef {
+        Arc::new(listed.iter().map(number).collect::<UInt64Array>())
     };
     let columns: Vec<(&str, ArrayRef)> = vec![
-        ("table", texts(&|(table, _)| table.clone())),
-        ("segment", numbers(&|lost| lost.segment)),
-        ("rows", numbers(&|lost| lost.rows)),
-        ("partition", texts(&|(_, lost)| lost.partition.to_string())),
-        ("bounds", texts(&|(_, lost)| lost.bounds.clone())),
-        ("file", texts(&|(_, lost)| lost.file.display().to_string())),
-        ("offset", numbers(&|lost| Some(lost.offset))),
-        ("why", texts(&|(_, lost)| lost.why.clone())),
+        ("table", texts(&|row| &row.table)),
+        ("outcome", texts(&|row| row.outcome)),
+        ("segment", numbers(&|row| row.segment)),
+        ("rows", numbers(&|row| row.rows)),
+        ("partition", texts(&|row| &row.partition)),
+        ("bounds", texts(&|row| &row.bounds)),
+        ("file", texts(&|row| &row.file)),
+        ("offset", numbers(&|row| Some(row.offset))),
+        ("why", texts(&|row| &row.why)),
     ];
     Ok(RecordBatch::try_from_iter_with_nullable(
         columns.into_iter().map(|(name, array)| (name, array, true)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
-use stylobate::{Damage, Error, SqlExpressions, VerifyOptions, verify_with};
+use stylobate::{Damage, DamageKind, Error, SqlExpressions, VerifyOptions, verify_with};
 
 use crate::args::resources::{ReadArgs, ThreadsArg};
 use crate::args::table::ScopeArg;
@@ -46,7 +46,7 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
     let store = args.read.of(store);
     let options = VerifyOptions {
         threads: args.threads.count(),
-        compile: Arc::new(SqlExpressions::default()),
+        compile: Arc::new(SqlExpressions::stopped_by(signals::cancellation())),
         cancelled: signals::cancellation(),
     };
     let mut found: Vec<(String, Damage)> = Vec::new();
@@ -78,10 +78,13 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
     }
     let damage = || found.iter().map(|(_, damage)| damage).filter(|it| it.error.is_damage());
     let hint = match damage().next() {
-        Some(_) if damage().any(|damage| damage.unreadable) => {
+        Some(_) if damage().any(Damage::is_unreadable) => {
             Some("sty repair restores what can be restored")
         }
-        Some(_) => Some("all values can be read: export the table and ingest it into a new one"),
+        Some(_) if damage().all(|damage| damage.kind == DamageKind::Other) => {
+            Some("all values can be read: export the table and ingest it into a new one")
+        }
+        Some(_) => Some("all values can be read: sty repair puts right what is said of them"),
         None => None,
     };
     let mut failures = Failures::default();
@@ -117,7 +120,7 @@ fn list(found: &[(String, Damage)]) -> Result<RecordBatch, Failure> {
     let numbers = |number: &dyn Fn(&Damage) -> Option<u64>| -> ArrayRef {
         Arc::new(found.iter().map(|(_, damage)| number(damage)).collect::<UInt64Array>())
     };
-    let kind = |damage: &Damage| if damage.unreadable { "unreadable" } else { "false" };
+    let kind = |damage: &Damage| if damage.is_unreadable() { "unreadable" } else { "false" };
     let first = |damage: &Damage| damage.rows.as_ref().map(|rows| rows.start);
     let count = |damage: &Damage| damage.rows.as_ref().map(|rows| rows.end - rows.start);
     let columns: Vec<(&str, ArrayRef)> = vec![

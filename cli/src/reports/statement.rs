@@ -49,7 +49,7 @@ impl StatementReport {
             .zip(self.memory_before)
             .map(|(peak, before)| peak.saturating_sub(before));
         let text = match self.format {
-            StatsFormat::Table => show_text(&text(statistics, total, memory)).into_owned(),
+            StatsFormat::Table => text(statistics, total, memory),
             StatsFormat::Json => format!("{}\n", object(&self.sql, statistics, total, memory)),
         };
         // If stderr is closed, nobody is left to tell.
@@ -234,7 +234,7 @@ fn operator_text(operator: &Operator) -> String {
     let indent = "  ".repeat(operator.depth + 1);
     let table =
         operator.store.as_ref().map(|store| format!(" of {}", store.table)).unwrap_or_default();
-    let mut out = format!("{indent}{}{table}", operator.name);
+    let mut out = show_text(&format!("{indent}{}{table}", operator.name)).into_owned();
     let mut figures = Vec::new();
     figures.extend(operator.rows_out.map(|rows| show_counted(rows, "row")));
     figures.extend(operator.time.map(show_duration));
@@ -247,7 +247,7 @@ fn operator_text(operator: &Operator) -> String {
     out.push('\n');
     if let Some(store) = &operator.store {
         for line in store_text(store) {
-            out += &format!("{indent}  {line}\n");
+            out += &format!("{indent}  {}\n", show_text(&line));
         }
     }
     out

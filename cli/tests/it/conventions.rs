@@ -3,6 +3,7 @@
 use std::process::{Command, Stdio};
 
 use super::{run, sty};
+use crate::shell::Shell;
 
 #[test]
 fn help_goes_to_stdout_and_names_the_exit_codes() {
@@ -74,4 +75,38 @@ fn a_closed_stdout_is_success_and_silent() {
         .unwrap();
     assert_eq!(output.status.code(), Some(0));
     assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+}
+
+#[test]
+fn stdout_that_is_not_open_is_as_good_as_a_null_device() {
+    let shell = Shell::new();
+    for line in ["sty query db 'SELECT 1' >&-", "sty completions bash >&-", "sty --help >&-"] {
+        assert_eq!(shell.sh(line), (0, String::new(), String::new()), "{line}");
+    }
+    let (code, stdout, _) = shell.sh("sty query db 'SELEC 1' >&- 2>&-");
+    assert_eq!((code, stdout.as_str()), (1, ""));
+}
+
+#[test]
+fn no_folder_for_a_file_is_told_by_the_name_that_was_given() {
+    let shell = Shell::new();
+    shell.stdout_of("query db -q", "CREATE TABLE t (a INT)");
+    for line in ["sty query db 'FROM t' -o no/x.csv", "sty export db/t -o no/x.csv"] {
+        let (code, _, stderr) = shell.sh(line);
+        assert_eq!(code, 6, "{stderr}");
+        assert_eq!(stderr, "error: no/x.csv: No such file or directory (os error 2)\n", "{line}");
+    }
+    shell.file("a.csv", "a\nx\n");
+    let (code, _, stderr) = shell.run("ingest -q db/u a.csv --schema a:int --rejects no/x.csv");
+    assert_eq!(code, 6, "{stderr}");
+    assert!(stderr.starts_with("error: no: No such file") && !stderr.contains(".sty"), "{stderr}");
+}
+
+#[test]
+fn a_timeout_of_zero_is_none() {
+    let shell = Shell::new();
+    for zero in ["0", "0s", "0ms"] {
+        assert_eq!(shell.sh(&format!("sty query db 'SELECT 1 AS a' --timeout {zero}")).1, "a\n1\n");
+    }
+    assert_eq!(shell.sh("STY_TIMEOUT=0 sty query db 'SELECT 1 AS a'").1, "a\n1\n");
 }

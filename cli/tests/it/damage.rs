@@ -3,6 +3,9 @@
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
+use stylobate::Store;
+use stylobate::internal::store::{Edit, NewSegment};
+
 use crate::shell::Shell;
 
 /// A table of three segments of a thousand rows each, a file each.
@@ -129,4 +132,84 @@ fn a_table_that_cannot_be_repaired_does_not_keep_others_from_it() {
     let (code, _, stderr) = shell.run("verify db");
     assert!(code == 3 && stderr.contains("1 problem found"), "{stderr}");
     assert!(stderr.contains("sty repair restores what can be restored"), "{stderr}");
+}
+
+/// Commits a generation whose manifest says that every value of the second segment is its least.
+fn lie(shell: &Shell) {
+    let table = Store::open(shell.path("db")).table("t").unwrap();
+    let snapshot = table.snapshot().unwrap();
+    let entry = snapshot.segments().unwrap()[1].clone();
+    let columns = snapshot.schema().columns().iter();
+    let stats = columns.map(|column| {
+        let mut known = snapshot.column_stats(column.id).unwrap().swap_remove(1).unwrap();
+        known.stats.max = known.stats.min.clone();
+        (column.id, known.data_type, known.stats)
+    });
+    let stats = stats.collect();
+    let mut writer = table.writer(None).unwrap();
+    let mut file = writer.new_data_file().unwrap();
+    file.write_all(&std::fs::read(snapshot.path(&entry)).unwrap()).unwrap();
+    let new = NewSegment {
+        file: file.uuid(),
+        offset: 0,
+        length: entry.length,
+        uuid: entry.uuid,
+        footer_crc: entry.footer_crc,
+        rows: entry.rows,
+        stats,
+    };
+    let mut changes = writer.changes();
+    changes.edits.push(Edit { at: 1, remove: 1, insert: vec![new] });
+    writer.commit_changes(changes).unwrap();
+}
+
+#[test]
+fn false_statistics_are_put_right() {
+    let shell = three();
+    lie(&shell);
+    let sql = "sty query db 'SELECT count(*) AS n FROM t WHERE id >= 1500 AND id < 1600'";
+    assert_eq!(shell.sh(sql).1, "n\n0\n");
+    let (code, _, stderr) = shell.run("verify db");
+    assert_eq!(code, 3, "{stderr}");
+    assert!(stderr.contains("sty repair puts right what is said of them"), "{stderr}");
+    let (code, stdout, stderr) = shell.run("repair db --dry-run --format json");
+    let listed: serde_json::Value = serde_json::from_str(&stdout).unwrap();
+    let (first, count) = (&listed[0], listed.as_array().unwrap().len());
+    assert_eq!((code, count, &first["outcome"]), (0, 1, &"rewritten".into()), "{stdout}");
+    assert_eq!((&first["segment"], &first["rows"]), (&1.into(), &1000.into()), "{stdout}");
+    assert!(first["why"].as_str().unwrap().contains("column 'id'"), "{stdout}");
+    let summary =
+        "t: would commit a new generation of 3,000 rows, write 1 segment anew, lose 0 rows";
+    assert!(stderr.contains(summary), "{stderr}");
+    assert_eq!(shell.run("verify -q db").0, 3);
+    let (code, _, stderr) = shell.run("repair db");
+    assert!(code == 0 && stderr.contains("t: written anew: segment 1, 1,000 rows: "), "{stderr}");
+    let summary = "t: committed generation 5 of 3,000 rows, wrote 1 segment anew, lost 0 rows";
+    assert!(stderr.contains(summary), "{stderr}");
+    shell.stdout("verify -q db");
+    assert_eq!(shell.sh(sql).1, "n\n100\n");
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the test damages a store")]
+fn tables_tells_which_data_files_are_gone_or_cut() {
+    let shell = three();
+    assert!(shell.stdout("tables db").contains("t,3000,2,3,"), "{}", shell.stdout("tables db"));
+    let mut files = shell.files("db/t/data", "sty");
+    files.sort();
+    let length = std::fs::metadata(&files[0]).unwrap().len();
+    let file = std::fs::OpenOptions::new().write(true).open(&files[0]).unwrap();
+    file.set_len(length - 1).unwrap();
+    let (code, stdout, stderr) = shell.run("tables db");
+    assert!(code == 3 && stdout.ends_with(",damaged\n"), "{stdout}{stderr}");
+    let what = format!("corrupt at byte {}: it ends here, but", length - 1);
+    assert!(stderr.contains(&what), "{stderr}");
+    file.set_len(length).unwrap();
+    std::fs::remove_file(&files[1]).unwrap();
+    let (code, stdout, stderr) = shell.run("tables db");
+    assert!(code == 3 && stdout.contains("t,3000,2,3,"), "{stdout}{stderr}");
+    assert!(stderr.contains("it is missing, but the manifest names it\n"), "{stderr}");
+    std::fs::remove_dir_all(shell.path("db/t/data")).unwrap();
+    let (code, _, stderr) = shell.run("tables db");
+    assert!(code == 3 && stderr.contains("it; 2 more of its files are missing"), "{stderr}");
 }

@@ -262,3 +262,62 @@ fn rows_that_end_with_a_carriage_return_are_rows() {
         assert_eq!(shell.stdout_of("query db -q", &format!("FROM {table}")), "a,b\n1,x\n2,y\n");
     }
 }
+
+#[test]
+fn an_empty_table_becomes_a_file_with_its_columns() {
+    let shell = Shell::new();
+    shell.stdout_of("query db -q", "CREATE TABLE e (i INT, s TEXT)");
+    let texts = [("csv", "i,s\n"), ("tsv", "i\ts\n"), ("jsonl", "")];
+    for (format, text) in texts {
+        for (place, file) in
+            [("one.", format!("one.{format}")), ("d/", format!("d/part-000000.{format}"))]
+        {
+            let output = if place == "d/" { "d/".to_owned() } else { file.clone() };
+            shell.stdout(&format!("export -q db/e -o {output} --format {format}"));
+            assert_eq!(std::fs::read_to_string(shell.path(&file)).unwrap(), text, "{file}");
+        }
+    }
+    for format in ["parquet", "arrow"] {
+        shell.stdout(&format!("export -q db/e -o d/ --format {format}"));
+        shell.stdout(&format!("export -q db/e -o p_{format}/ --format {format} --partition-by i"));
+        for directory in ["d".to_owned(), format!("p_{format}")] {
+            let sql = format!("SELECT * FROM '{directory}/part-000000.{format}'");
+            let read = shell.stdout_of("query db -q", &sql);
+            assert_eq!(read, "i,s\n", "{format}");
+        }
+    }
+}
+
+#[test]
+fn arrow_streams_are_tables_and_pipes_are_refused() {
+    let shell = Shell::new();
+    shell.stdout_of("query db -q --format arrow -o a.arrows", "SELECT 1 AS a, 'x' AS b");
+    assert_eq!(shell.stdout_of("query db -q", "FROM 'a.arrows'"), "a,b\n1,x\n");
+    let script = "sty query db -q \"FROM '/dev/fd/3'\" 3<&0 < a.arrows | cat; \
+        mkfifo p p.csv p.arrow; for f in ./p p.csv p.arrow; do \
+        sty query db -q \"FROM '$f'\"; echo $?; done";
+    let (_, stdout, stderr) = shell.sh(script);
+    assert_eq!(stdout, "1\n1\n1\n", "{stderr}");
+    assert_eq!(stderr.matches(" is a pipe or a device, and a query reads files").count(), 3);
+    let (code, _, stderr) = shell.sh("cat a.arrows | sty query db -q \"FROM '/dev/fd/0'\"");
+    assert!(code == 1 && stderr.contains("is a pipe or a device"), "{stderr}");
+    let (_, _, stderr) = shell.sh("sty query db -q --no-files \"FROM './p'\"");
+    assert!(!stderr.contains("pipe"), "{stderr}");
+}
+
+#[test]
+fn thousands_of_columns_are_selected_at_once() {
+    let shell = Shell::new();
+    let line = |cell: &dyn Fn(usize) -> String| (0..8000).map(cell).collect::<Vec<_>>().join(",");
+    let (names, row) = (line(&|at| format!("c{at}")), line(&|at| at.to_string()));
+    shell.file("w.csv", format!("{names}\n{row}\n"));
+    shell.stdout("ingest -q db/w w.csv");
+    for sql in [
+        "FROM w",
+        "SELECT w.* FROM w WHERE c1 = 1 ORDER BY c7 DESC LIMIT 3",
+        "SELECT * FROM (SELECT * FROM w WHERE c2 = 2) AS v WHERE v.c1 = 1",
+    ] {
+        let answer = shell.stdout_of("query db -q --timeout 3s", sql);
+        assert_eq!(answer, format!("{names}\n{row}\n"), "{sql}");
+    }
+}

@@ -166,3 +166,69 @@ fn control_characters_in_names_are_printed_escaped() {
         shell.pipe("query db --format table", "SELECT 1 AS \"a\u{1b}[2J\", 'x\u{7}' AS b");
     assert!(code == 0 && is_plain(&stdout), "{stdout}");
 }
+
+#[test]
+fn a_flipped_bit_is_damage_and_no_newer_version() {
+    let shell = two_tables();
+    let manifest = |extension: &str| shell.files("db/sound/manifest", extension).remove(0);
+    // The version and the features in front of each file.
+    for (path, places) in [
+        (shell.path("db/sound/CURRENT"), [10, 11, 12]),
+        (manifest("root"), [8, 16, 23]),
+        (manifest("chunk"), [8, 16, 23]),
+    ] {
+        let whole = fs::read(&path).unwrap();
+        for at in places {
+            let mut flipped = whole.clone();
+            flipped[at] ^= 2;
+            fs::write(&path, &flipped).unwrap();
+            for line in ["verify db/sound", "export db/sound -o -"] {
+                let (code, _, stderr) = shell.run(line);
+                assert_eq!(code, 3, "{} {at} {line}: {stderr}", path.display());
+            }
+        }
+        fs::write(&path, &whole).unwrap();
+    }
+    assert_eq!(shell.run("verify db/sound").0, 0);
+}
+
+#[test]
+fn a_row_of_text_may_have_an_eighth_of_the_memory_limit() {
+    let shell = Shell::new();
+    let long = "x".repeat(13 << 20);
+    shell.file("long.csv", format!("a,b\n1,{long}\n2,y\n"));
+    shell.file("long.jsonl", format!("{{\"a\": 1, \"b\": \"{long}\"}}\n"));
+    for name in ["long.csv", "long.jsonl"] {
+        let sql = format!("SELECT sum(a) AS s, max(length(b)) AS m FROM '{name}'");
+        let query = |limit: &str| shell.pipe(&format!("query --memory-limit {limit}"), &sql);
+        let load = |limit: &str| {
+            shell.run(&format!("ingest -q {name}.db/t {name} --memory-limit {limit}"))
+        };
+        for (code, _, stderr) in [query("64MiB"), load("64MiB")] {
+            assert!(code != 0 && stderr.contains("an eighth of the memory limit"), "{stderr}");
+        }
+        for (code, _, stderr) in [query("512MiB"), load("512MiB")] {
+            assert_eq!(code, 0, "{stderr}");
+        }
+    }
+}
+
+#[test]
+fn a_line_break_in_a_name_does_not_break_the_line_of_a_message() {
+    let shell = Shell::new();
+    shell.file("a\nb.csv", "x\n1\n");
+    let lines = [
+        ("query db", "SELECT * FROM \"t\nu\"", 1, "t\\nu"),
+        ("query db", "SELECT \"t\nu\" FROM (SELECT 1 AS a)", 1, "t\\nu"),
+        ("query db", "SELECT * FROM 'a\nb.parquet'", 6, "a\\nb.parquet"),
+        ("query db", "SELECT no_such(1, 'a\nb')", 1, "no_such"),
+        ("query db", "SELECT CAST('1\n2' AS INT)", 1, "1\\n2"),
+    ];
+    for (line, sql, exit, shown) in lines {
+        let (code, _, stderr) = shell.pipe(line, sql);
+        assert!(code == exit && stderr.contains(shown), "{sql}: {code} {stderr}");
+        assert!(stderr.lines().count() <= 2, "{sql}: {stderr}");
+    }
+    let (code, _, stderr) = shell.sh("sty ingest db/t \"$(printf 'a\\nb.csv')\" --schema y:int");
+    assert!(code != 0 && stderr.contains("a\\nb.csv"), "{stderr}");
+}

@@ -2,17 +2,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::{
-    Array, ArrayRef, BinaryViewArray, NullArray, StringViewArray, UInt32Array, make_array,
-};
+use arrow_array::{Array, ArrayRef, BinaryViewArray, NullArray, UInt32Array, make_array};
 use arrow_buffer::{Buffer as ArrowBuffer, NullBuffer, ScalarBuffer};
-use arrow_data::{ArrayData, ByteView};
+use arrow_data::ArrayData;
 use bytes::Bytes;
 
 use super::Dictionary;
 use crate::budget::Charge;
 use crate::encoding::bools::from_mask;
 use crate::encoding::kernels::dispatch::simd;
+use crate::encoding::kernels::views::{text_views, view};
 use crate::error::{ArrowResult, Error, Result};
 use crate::model::DataType;
 
@@ -70,39 +69,23 @@ pub(super) fn views(
     data_type: &DataType,
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
-    let bad = |what: &str| Error::corrupt(0, what.to_string());
+    let data: ArrowBuffer = data.into();
+    if *data_type == DataType::Utf8 {
+        return match text_views(ends, data, nulls) {
+            Some(texts) => Ok(Arc::new(texts)),
+            None => Err(Error::corrupt(0, "text that is not UTF-8, or that ends outside its data")),
+        };
+    }
     let mut views: Vec<u128> = Vec::with_capacity(ends.len());
     let mut start = 0usize;
     for &end in ends {
         let value = data
-            .data
             .get(start..end as usize)
-            .ok_or_else(|| bad("string ends outside its data"))?;
+            .ok_or_else(|| Error::corrupt(0, "bytes that end outside their data"))?;
         views.push(view(value, start as u32));
         start = end as usize;
     }
-    let buffers = vec![data.into()];
-    let views = views.into();
-    Ok(match data_type {
-        DataType::Utf8 => {
-            Arc::new(StringViewArray::try_new(views, buffers, nulls).or_corrupt()?) as ArrayRef
-        }
-        _ => Arc::new(BinaryViewArray::try_new(views, buffers, nulls).or_corrupt()?),
-    })
-}
-
-/// Arrow's 16-byte view of a value at `offset` of the only buffer: short values are inline, long
-/// ones are references.
-fn view(value: &[u8], offset: u32) -> u128 {
-    let len = value.len() as u32;
-    if value.len() <= 12 {
-        let mut bytes = [0u8; 16];
-        bytes[..4].copy_from_slice(&len.to_le_bytes());
-        bytes[4..4 + value.len()].copy_from_slice(value);
-        return u128::from_le_bytes(bytes);
-    }
-    let prefix = value.first_chunk::<4>().map_or(0, |p| u32::from_le_bytes(*p));
-    ByteView { length: len, prefix, buffer_index: 0, offset }.as_u128()
+    Ok(Arc::new(BinaryViewArray::try_new(views.into(), vec![data], nulls).or_corrupt()?))
 }
 
 /// The dictionary's values at `codes`.

@@ -7,3 +7,4 @@ pub(crate) mod fsst;
 pub(crate) mod lanes;
 pub(crate) mod occurrences;
 pub(crate) mod two_sum;
+pub(crate) mod views;

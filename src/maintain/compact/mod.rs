@@ -100,7 +100,7 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
     };
     let mut compaction = Compaction {
         pool: Arc::new(thread_pool(load.threads)?),
-        pipeline: pipeline_options(&writer, &load),
+        pipeline: pipeline_options(writer.options(), &load),
         arrangement,
         rewrite_all,
         cancelled: Arc::clone(&options.cancelled),

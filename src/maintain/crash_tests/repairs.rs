@@ -10,9 +10,12 @@ use std::path::{Path, PathBuf};
 use super::matrix::{Trouble, base};
 use super::operations::Operation;
 use super::{State, check, check_next_writer, read, table};
+use crate::block::Order;
 use crate::disk::simulated::{PowerLoss, SimulatedDisk};
 use crate::disk::{Disk, durable};
-use crate::store::Table;
+use crate::manifest::WriteVolume;
+use crate::manifest::commit::{Change, Edit, commit};
+use crate::store::{Snapshot, Table};
 
 /// What is damaged.
 #[derive(Clone, Copy, Debug)]
@@ -25,11 +28,19 @@ enum Broken {
     /// That root is damaged, and `CURRENT`.
     RootAndCurrent,
     Current,
+    /// What the manifest says of the values of a segment is false.
+    Statistics,
 }
 
 impl Broken {
-    const ALL: [Broken; 5] =
-        [Broken::Chunk, Broken::Segment, Broken::LostRoot, Broken::RootAndCurrent, Broken::Current];
+    const ALL: [Broken; 6] = [
+        Broken::Chunk,
+        Broken::Segment,
+        Broken::LostRoot,
+        Broken::RootAndCurrent,
+        Broken::Current,
+        Broken::Statistics,
+    ];
 
     fn apply(self, disk: &SimulatedDisk, table: &Table) {
         let (snapshot, dir) = (table.snapshot().unwrap(), table.dir());
@@ -46,6 +57,7 @@ impl Broken {
                 flip(disk, &dir.current(), 20);
             }
             Broken::Current => flip(disk, &dir.current(), 20),
+            Broken::Statistics => lie(disk, &snapshot),
         }
         disk.lose_power(PowerLoss::Everything);
     }
@@ -55,6 +67,30 @@ fn flip(disk: &SimulatedDisk, path: &Path, at: usize) {
     let mut bytes = disk.files().remove(path).unwrap();
     bytes[at] ^= 1;
     durable::replace(disk, path, &bytes).unwrap();
+}
+
+/// Commits a generation whose manifest says nothing true of a segment's values.
+fn lie(disk: &SimulatedDisk, snapshot: &Snapshot) {
+    let (root, entry) = (snapshot.root(), snapshot.segments().unwrap()[1].clone());
+    let columns = root.schema.columns().iter();
+    let known = columns.filter_map(|column| {
+        let mut known = snapshot.column_stats(column.id).unwrap().swap_remove(1)?;
+        known.stats.min = known.stats.max.clone();
+        known.stats.order = Order { ascending: true, descending: true, strict: true };
+        Some((column.id, known))
+    });
+    let edits = vec![Edit { at: 1, remove: 1, insert: vec![(entry, known.collect())] }];
+    let change = Change {
+        base: Some(root),
+        schema: root.schema.clone(),
+        options: root.options,
+        arrangement: root.arrangement.clone(),
+        history: root.history,
+        edits,
+        sources: Vec::new(),
+        write_volume: WriteVolume::default(),
+    };
+    commit(disk, snapshot.dir(), change).unwrap();
 }
 
 /// Fails without a print of all bytes.
@@ -67,11 +103,15 @@ fn assert_same(
     assert!(found == expected, "{what}: other bytes");
 }
 
-/// The data files, by their names alone.
-fn data_files(disk: &SimulatedDisk) -> BTreeMap<PathBuf, Vec<u8>> {
+/// The data files, by their names alone, of those that `broken` has. What a repair has written
+/// anew comes beside them.
+fn data_files(disk: &SimulatedDisk, broken: &SimulatedDisk) -> BTreeMap<PathBuf, Vec<u8>> {
     let is_data = |path: &Path| path.extension().is_some_and(|extension| extension == "sty");
+    let name = |path: &Path| PathBuf::from(path.file_name().unwrap());
+    let known: BTreeSet<_> = broken.files().keys().map(|path| name(path)).collect();
     let files = disk.files().into_iter().filter(|(path, _)| is_data(path));
-    files.map(|(path, bytes)| (path.file_name().unwrap().into(), bytes)).collect()
+    let files = files.map(|(path, bytes)| (name(&path), bytes));
+    files.filter(|(name, _)| known.contains(name)).collect()
 }
 
 /// The files that were moved away, of those that were there before. A root that never came into
@@ -102,14 +142,14 @@ fn run(
             other => other,
         });
     }
-    let files = data_files(broken);
-    assert_same(&data_files(&disk), &files, &format!("{what}: data files"));
+    let files = data_files(broken, broken);
+    assert_same(&data_files(&disk, broken), &files, &format!("{what}: data files"));
     if reported.is_err() {
         Operation::Repair.run(&table(&disk)).unwrap_or_else(|error| panic!("{what}: {error}"));
     }
     check(&disk, std::slice::from_ref(expected), &what);
     assert!(table(&disk).generation().unwrap() > Some(newest), "{what}: a number comes again");
-    assert_same(&data_files(&disk), &files, &format!("{what}: data files"));
+    assert_same(&data_files(&disk, broken), &files, &format!("{what}: data files"));
     let before = moved(&disk, broken);
     check_next_writer(&disk, expected, &what);
     assert_same(&moved(&disk, broken), &before, &format!("{what}: moved files"));
@@ -135,7 +175,8 @@ fn every_call(broken: Broken) {
     let calls = repaired.calls();
     let expected = read(&table(&repaired)).unwrap();
     let rows = |state: &State| state.as_ref().unwrap().rows.len();
-    assert_eq!(expected == before, matches!(broken, Broken::Current), "{broken:?}");
+    let is_whole = matches!(broken, Broken::Current | Broken::Statistics);
+    assert_eq!(expected == before, is_whole, "{broken:?}");
     println!("{broken:?}: {calls} calls, {} of {} rows", rows(&expected), rows(&before));
     for at in 1..=calls + 1 {
         for trouble in Trouble::ALL {

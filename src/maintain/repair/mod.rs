@@ -8,6 +8,11 @@
 //! folder `damaged/` of the table. That is done before the commit: a crash in between leaves a
 //! table that lacks no more than what could not be read, and the next repair goes on.
 //!
+//! Where values can be read and something false is said of them (statistics, the order of a
+//! dictionary, the order or partition of rows), the segment is written anew from its values, and
+//! loses no row; a column that is said to be NOT NULL and is null somewhere may be null from then
+//! on.
+//!
 //! Older generations that are whole stay readable for as long as the table keeps generations. A
 //! data file that they name is left to them if it has sound segments.
 //!
@@ -16,28 +21,29 @@
 
 mod quarantine;
 mod report;
+mod rewrite;
+mod segments;
 mod survey;
+#[cfg(test)]
+mod false_tests;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-pub use self::report::{Lost, RepairOptions, RepairReport};
+pub use self::report::{Lost, RepairOptions, RepairReport, Rewritten};
+use self::rewrite::Faulty;
 use self::survey::{Generation, Survey};
-use super::verify::{self, Damage, VerifyReport};
+use super::verify;
 use crate::budget::Budget;
 use crate::disk::{Disk, Io, WriterLock};
 use crate::error::{Error, Result};
-use crate::manifest::commit::{self, Change, Edit};
+use crate::manifest::commit::{self, Change, Edit, SegmentWithStats};
 use crate::manifest::{History, Id, Root, TableDir, WriteVolume, listing};
 use crate::segment::Segment;
-use crate::store::{SegmentEntry, Snapshot, Table};
-
-/// Columns whose bounds are named for a lost segment.
-const NAMED_BOUNDS: usize = 8;
+use crate::store::{SegmentEntry, Table};
 
 /// Repairs a table. A table that is sound is left as it is.
 pub fn repair(table: &Table, options: &RepairOptions) -> Result<RepairReport> {
@@ -60,7 +66,8 @@ pub fn repair(table: &Table, options: &RepairOptions) -> Result<RepairReport> {
     if !options.dry_run {
         quarantine::settle(disk, dir, plan.report.current.unwrap_or(0))?;
         if plan.report.needed {
-            plan.commit(disk, dir)?;
+            let written = rewrite::rewrite(table, &plan.root, &plan.faulty, options)?;
+            plan.commit(disk, dir, written)?;
         }
     }
     Ok(plan.report)
@@ -77,6 +84,8 @@ struct Plan {
     greatest: u64,
     /// Segments to leave out, by their number.
     bad: BTreeMap<u64, SegmentEntry>,
+    /// Segments to write anew, by their number.
+    faulty: BTreeMap<u64, Faulty>,
     /// Files to move.
     files: Vec<PathBuf>,
     /// The root to go on with, if it is to be moved once there is a new one: because chunks of it
@@ -118,6 +127,7 @@ impl Plan {
             kept: Vec::new(),
             greatest: survey.greatest,
             bad: BTreeMap::new(),
+            faulty: BTreeMap::new(),
             files: survey.useless,
             outdated: survey.current.is_none().then(|| dir.root(base.root.generation)),
             // The root of the generation in force may be gone without a trace.
@@ -239,83 +249,6 @@ impl Plan {
         Ok(())
     }
 
-    /// Finds segments with bytes that cannot be read.
-    fn check_segments(&mut self, table: &Table, options: &RepairOptions) -> Result<()> {
-        let snapshot = table.snapshot_of(self.root.clone())?;
-        let mut found = VerifyReport::default();
-        verify::check_contents(&snapshot, &options.verify, &mut found)?;
-        if options.verify.cancelled.load(Ordering::Relaxed) {
-            // What was not checked is not in the report.
-            return Err(Error::Cancelled);
-        }
-        let mut why: BTreeMap<u64, String> = BTreeMap::new();
-        for Damage { segment, unreadable, error, .. } in found.problems {
-            match segment {
-                Some(_) if !unreadable => self.lies += 1,
-                Some(segment) if error.is_damage() => {
-                    why.entry(segment).or_insert_with(|| error.to_string());
-                }
-                // No permission, or a newer version: nothing is known of the bytes. Or a chunk
-                // could not be read that was read a moment ago.
-                _ => return Err(error),
-            }
-        }
-        if self.lies > 0 {
-            self.report.notes.push(format!(
-                "{} false statements about what can be read are left as they are: sty verify \
-                 names them; export and ingest write all of it anew",
-                self.lies
-            ));
-        }
-        let entries = snapshot.segments()?;
-        for (number, why) in why {
-            let Some(entry) = entries.get(number as usize) else { continue };
-            self.report.lost.push(Lost {
-                segment: Some(number),
-                rows: Some(entry.rows),
-                partition: Arc::clone(&entry.partition),
-                file: snapshot.path(entry),
-                offset: entry.offset,
-                bounds: bounds(&snapshot, number as usize),
-                why,
-            });
-            self.report.rows -= entry.rows;
-            self.bad.insert(number, entry.clone());
-        }
-        let sound = (0..).zip(entries.iter()).filter(|(number, _)| !self.bad.contains_key(number));
-        let sound: HashSet<Id> = sound.map(|(_, entry)| entry.file).collect();
-        self.move_bad(&snapshot, &sound);
-        Ok(())
-    }
-
-    /// Moves the files of bad segments, but none that has a sound segment of a generation that
-    /// stays.
-    fn move_bad(&mut self, snapshot: &Snapshot, sound: &HashSet<Id>) {
-        let bad: HashSet<(Id, u64)> =
-            self.bad.values().map(|entry| (entry.file, entry.offset)).collect();
-        let paths: BTreeMap<Id, PathBuf> =
-            self.bad.values().map(|entry| (entry.file, snapshot.path(entry))).collect();
-        for (file, path) in paths {
-            let named = |generation: &&Generation| {
-                generation.segments().any(|segment| {
-                    segment.file == file && !bad.contains(&(segment.file, segment.offset))
-                })
-            };
-            let older = self.kept.iter().skip(1).find(named);
-            let whose = match older {
-                _ if sound.contains(&file) => "the table".to_owned(),
-                Some(older) => format!("generation {}", older.root.generation),
-                None => {
-                    self.files.push(path);
-                    continue;
-                }
-            };
-            let note =
-                format!("{} stays where it is: {whose} has sound segments in it", path.display());
-            self.report.notes.push(note);
-        }
-    }
-
     /// Finds data files that no generation names which stays: with the metadata that named them
     /// they would be removed by the next sweep.
     fn find_unnamed(&mut self, disk: &dyn Disk, dir: &TableDir) -> Result<()> {
@@ -365,18 +298,25 @@ impl Plan {
         Ok(())
     }
 
-    fn commit(&mut self, disk: &dyn Disk, dir: &TableDir) -> Result<()> {
+    /// Puts the new generation in force, with segments in the place of others by their numbers.
+    fn commit(
+        &mut self,
+        disk: &dyn Disk,
+        dir: &TableDir,
+        written: BTreeMap<u64, Vec<SegmentWithStats>>,
+    ) -> Result<()> {
         let is_outdated = |(from, _): &(PathBuf, PathBuf)| Some(from) == self.outdated.as_ref();
         let (later, first): (Vec<_>, Vec<_>) =
             self.report.moved.iter().cloned().partition(is_outdated);
         quarantine::move_all(disk, &first)?;
-        let mut edits: Vec<Edit> = Vec::new();
-        for number in self.bad.keys().map(|number| *number as usize) {
-            match edits.last_mut() {
-                Some(edit) if edit.at + edit.remove == number => edit.remove += 1,
-                _ => edits.push(Edit { at: number, remove: 1, insert: Vec::new() }),
-            }
-        }
+        let bytes = written.values().flatten().map(|(entry, _)| entry.length).sum();
+        let removed = self.bad.keys().map(|number| (*number, Vec::new()));
+        let changed: BTreeMap<u64, Vec<SegmentWithStats>> = removed.chain(written).collect();
+        let edits = changed.into_iter().map(|(number, insert)| Edit {
+            at: number as usize,
+            remove: 1,
+            insert,
+        });
         // The new generation comes after all that were ever written.
         let base = Root { generation: self.greatest, ..self.root.clone() };
         let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -387,9 +327,9 @@ impl Plan {
             options: base.options,
             arrangement: base.arrangement.clone(),
             history: History { committed, keep: base.history.keep },
-            edits,
+            edits: edits.collect(),
             sources: Vec::new(),
-            write_volume: WriteVolume::default(),
+            write_volume: WriteVolume { loaded: 0, written: bytes },
         };
         let done = commit::commit(disk, dir, change)?;
         quarantine::move_all(disk, &later)?;
@@ -416,26 +356,4 @@ fn rows_of(disk: &dyn Disk, path: &Path) -> Result<Option<u64>> {
         Err(error) if error.is_damage() => Ok(None),
         Err(error) => Err(error),
     }
-}
-
-/// What the manifest knows of the values of a segment.
-fn bounds(snapshot: &Snapshot, number: usize) -> String {
-    let (mut at, mut place) = (0, number);
-    while let Some(chunk) = snapshot.chunks().get(at).filter(|c| c.segments as usize <= place) {
-        place -= chunk.segments as usize;
-        at += 1;
-    }
-    let mut named = Vec::new();
-    for column in snapshot.schema().columns() {
-        if named.len() == NAMED_BOUNDS {
-            break;
-        }
-        let Ok(known) = snapshot.column_stats_of_chunk(column.id, at) else { continue };
-        let Some(known) = known.into_iter().nth(place).flatten() else { continue };
-        if let (Some(min), Some(max)) = (&known.stats.min, &known.stats.max) {
-            let (min, max) = (min.value.show(&known.data_type), max.value.show(&known.data_type));
-            named.push(format!("{} {min} to {max}", column.name));
-        }
-    }
-    named.join(", ")
 }

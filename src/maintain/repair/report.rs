@@ -34,6 +34,24 @@ pub struct Lost {
     pub why: String,
 }
 
+/// A segment that is written anew from its values, because something false is said of them. It
+/// loses no row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rewritten {
+    /// The number of the segment in the table's order.
+    pub segment: u64,
+    /// The number of its rows.
+    pub rows: u64,
+    /// The partition; empty without partitions.
+    pub partition: Arc<str>,
+    /// The file with the false statements, which older generations may need.
+    pub file: PathBuf,
+    /// Offset of the segment in the file.
+    pub offset: u64,
+    /// What is false, with the columns.
+    pub why: Vec<String>,
+}
+
 /// What a repair did, or would do.
 #[derive(Debug, Default)]
 pub struct RepairReport {
@@ -41,7 +59,8 @@ pub struct RepairReport {
     pub current: Option<u64>,
     /// The generation on which the table goes on.
     pub base: u64,
-    /// Whether there is something to commit. What is false but readable is only noted.
+    /// Whether there is something to commit. What is false and follows from no values is only
+    /// noted.
     pub needed: bool,
     /// The new generation, if one was committed.
     pub generation: Option<u64>,
@@ -49,6 +68,8 @@ pub struct RepairReport {
     pub rows: u64,
     /// Rows that are lost, by segment.
     pub lost: Vec<Lost>,
+    /// Segments that were written anew, or would be, without the loss of a row.
+    pub rewritten: Vec<Rewritten>,
     /// Files that were moved, or would be, with their new places.
     pub moved: Vec<(PathBuf, PathBuf)>,
     /// What else was done or found.

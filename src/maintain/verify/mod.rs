@@ -15,7 +15,7 @@ mod report;
 mod rows;
 mod segments;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 
 use std::collections::{BTreeSet, HashSet};
 use std::path::Path;
@@ -23,7 +23,7 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
-pub use self::report::{Damage, VerifyOptions, VerifyReport};
+pub use self::report::{Damage, DamageKind, VerifyOptions, VerifyReport};
 use crate::error::{Error, Result};
 use crate::ingest::options::thread_pool;
 use crate::manifest::{Chunk, ChunkRef, LoadedSource, commit, recover};

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::error::Error;
 use crate::ingest::partition::{ColumnsOnly, Compile};
+pub use crate::segment::DamageKind;
 
 /// How to verify.
 #[derive(Clone, Debug)]
@@ -39,8 +40,8 @@ pub struct Damage {
     pub column: Option<Arc<str>>,
     /// The rows of the segment concerned, counted from its first.
     pub rows: Option<Range<u64>>,
-    /// Whether values cannot be read for it. Otherwise something false is said of readable values.
-    pub unreadable: bool,
+    /// What puts it right.
+    pub kind: DamageKind,
     /// What is wrong, with the file and the byte in it.
     pub error: Error,
 }
@@ -48,7 +49,12 @@ pub struct Damage {
 impl Damage {
     /// Damage outside of segments.
     pub(super) fn of_table(error: Error) -> Damage {
-        Damage { segment: None, column: None, rows: None, unreadable: true, error }
+        Damage { segment: None, column: None, rows: None, kind: DamageKind::Unreadable, error }
+    }
+
+    /// Whether values cannot be read for it. Otherwise something false is said of readable values.
+    pub fn is_unreadable(&self) -> bool {
+        self.kind == DamageKind::Unreadable
     }
 
     /// Where in the table it is, such as `segment 3, column 'v', rows 0 to 65535`; empty outside of

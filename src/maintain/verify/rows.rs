@@ -7,7 +7,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_row::{OwnedRow, RowConverter, SortField};
 use arrow_schema::{Field, Schema as ArrowSchema, SortOptions};
 
-use super::report::{Damage, VerifyOptions};
+use super::report::{Damage, DamageKind, VerifyOptions};
 use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::partition::Partitions;
 use crate::limits::VECTOR;
@@ -36,12 +36,8 @@ pub(super) fn check(
     let arrangement = &snapshot.root().arrangement;
     if !arrangement.sort_by.is_empty() {
         let wrong = unsorted(segment, &arrangement.sort_by);
-        checked.wrong.extend(named(
-            snapshot,
-            entry,
-            wrong,
-            "rows are not in the table's sort order",
-        ));
+        let what = "rows are not in the table's sort order";
+        checked.wrong.extend(named(snapshot, entry, wrong, DamageKind::Order, what));
     }
     if arrangement.partition_by.is_empty() {
         return checked;
@@ -54,7 +50,7 @@ pub(super) fn check(
         }
         wrong => {
             let what = format!("a row does not belong to partition '{}'", entry.partition);
-            checked.wrong.extend(named(snapshot, entry, wrong, &what));
+            checked.wrong.extend(named(snapshot, entry, wrong, DamageKind::Partition, &what));
         }
     }
     checked
@@ -65,10 +61,10 @@ fn named(
     snapshot: &Snapshot,
     entry: &SegmentEntry,
     found: Result<Option<(u64, ColumnId, u64)>>,
+    kind: DamageKind,
     what: &str,
 ) -> Option<Damage> {
-    let damage =
-        |error| Damage { segment: None, column: None, rows: None, unreadable: false, error };
+    let damage = |error| Damage { kind, ..Damage::of_table(error) };
     match found {
         Ok(None) => None,
         Ok(Some((row, id, offset))) => {
@@ -83,7 +79,7 @@ fn named(
         }
         Err(error) => {
             let error = error.in_file(snapshot.path(entry), entry.offset);
-            Some(Damage { unreadable: true, ..damage(error) })
+            Some(Damage::of_table(error))
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 
 use rayon::prelude::*;
 
-use super::report::{Damage, VerifyOptions};
+use super::report::{Damage, DamageKind, VerifyOptions};
 use super::rows;
 use crate::error::{Error, Result};
 use crate::manifest::Chunk;
@@ -89,11 +89,11 @@ impl SegmentCheck<'_> {
         if let Err(error) = segment.check_length() {
             checked.problems.push(self.damage(number, None, 0..self.entry.rows, error));
         }
-        let readable = !checked.problems.iter().any(|damage| damage.unreadable);
+        let readable = !checked.problems.iter().any(Damage::is_unreadable);
         checked.unchecked = rows.unchecked;
         for wrong in rows.wrong {
             // Columns that cannot be read have been named.
-            if readable || !wrong.unreadable {
+            if readable || !wrong.is_unreadable() {
                 checked.problems.push(Damage { segment: Some(number), ..wrong });
             }
         }
@@ -118,7 +118,7 @@ impl SegmentCheck<'_> {
         let column = id.map(|id: ColumnId| {
             named(id).unwrap_or_else(|| format!("of id {}, dropped", id.0).into())
         });
-        Damage { segment: Some(number), column, rows: Some(rows), unreadable: true, error }
+        Damage { segment: Some(number), column, rows: Some(rows), ..Damage::of_table(error) }
     }
 
     fn column_of(&self, id: ColumnId) -> Option<&Column> {
@@ -136,25 +136,25 @@ impl SegmentCheck<'_> {
         let readable = checked.faults.is_empty() || checked.truth.is_some();
         let mut wrong = Vec::new();
         if let Some(column) = self.column_of(id) {
-            let mut says = |what: String, file: &Path, at: u64| {
+            let mut says = |kind: DamageKind, what: String, file: &Path, at: u64| {
                 let error = Error::corrupt(at, what).in_file(file, 0);
                 let damage = self.damage(number, Some(id), 0..self.entry.rows, error);
-                wrong.push(Damage { unreadable: false, ..damage });
+                wrong.push(Damage { kind, ..damage });
             };
             if claim.is_some() && readable {
                 for what in against_manifest(claimed, &checked, self.entry.rows) {
                     let what = format!("what the manifest says of a segment is false: {what}");
-                    says(what, &self.claims.path, offset);
+                    says(DamageKind::Derived, what, &self.claims.path, offset);
                 }
             }
             let file = self.snapshot.path(self.entry);
-            if let Some(what) = against_schema(column, &checked, self.entry.rows) {
-                says(what, &file, self.entry.offset);
+            if let Some((kind, what)) = against_schema(column, &checked, self.entry.rows) {
+                says(kind, what, &file, self.entry.offset);
             }
         }
         let faults = checked.faults.into_iter().map(|fault| {
             let damage = self.damage(number, Some(id), fault.rows, fault.error);
-            Damage { unreadable: fault.unreadable, ..damage }
+            Damage { kind: fault.kind, ..damage }
         });
         faults.chain(wrong).collect()
     }
@@ -187,20 +187,23 @@ fn against_manifest(
 }
 
 /// What the table's schema says of a column that is not so.
-fn against_schema(column: &Column, checked: &CheckedColumn, rows: u64) -> Option<String> {
+fn against_schema(
+    column: &Column,
+    checked: &CheckedColumn,
+    rows: u64,
+) -> Option<(DamageKind, String)> {
     let Some(stored) = &checked.data_type else {
         let absent = !column.nullable && rows > 0 && checked.faults.is_empty();
-        return absent.then(|| "the column is NOT NULL, but the segment does not have it".into());
+        let what = "the column is NOT NULL, but the segment does not have it";
+        return absent.then(|| (DamageKind::Required, what.into()));
     };
     let widens =
         |stored: &DataType| stored.join(&column.data_type) == Some(column.data_type.clone());
     if !widens(stored) {
-        return Some(format!(
-            "{stored} is stored, which is not a type within {}",
-            column.data_type
-        ));
+        let what = format!("{stored} is stored, which is not a type within {}", column.data_type);
+        return Some((DamageKind::Other, what));
     }
     let nulls = checked.truth.as_ref().map_or(0, |truth| truth.nulls);
-    (!column.nullable && nulls > 0)
-        .then(|| format!("the column is NOT NULL, but {nulls} rows have no value"))
+    let what = || format!("the column is NOT NULL, but {nulls} rows have no value");
+    (!column.nullable && nulls > 0).then(|| (DamageKind::Required, what()))
 }

@@ -17,13 +17,13 @@ use crate::segment::writer::{InputColumn, SegmentInput, encode};
 use crate::segment::{ColumnRecord, Footer};
 use crate::store::{Changes, Edit, NewSegment, Store, TableOptions};
 
-const ROWS: usize = 3000;
-const ID: ColumnId = ColumnId(0);
-const NAME: ColumnId = ColumnId(1);
-const V: ColumnId = ColumnId(2);
+pub(in crate::maintain) const ROWS: usize = 3000;
+pub(in crate::maintain) const ID: ColumnId = ColumnId(0);
+pub(in crate::maintain) const NAME: ColumnId = ColumnId(1);
+pub(in crate::maintain) const V: ColumnId = ColumnId(2);
 const FLAG: ColumnId = ColumnId(3);
 
-fn schema() -> Schema {
+pub(in crate::maintain) fn schema() -> Schema {
     Schema::from_names([
         ("id", DataType::Int64),
         ("name", DataType::Utf8),
@@ -34,7 +34,7 @@ fn schema() -> Schema {
 }
 
 /// Rising numbers, few names, doubles with nulls and a NaN, and truth values.
-fn rows() -> SegmentInput {
+pub(in crate::maintain) fn rows() -> SegmentInput {
     let rows = 0..ROWS as i64;
     let names = ["alder", "birch", "cedar"];
     let v = rows.clone().map(|i| match i % 10 {
@@ -58,7 +58,11 @@ fn rows() -> SegmentInput {
 }
 
 /// A segment whose record of a column is changed, with the checksums that it then has.
-fn forged(bytes: &[u8], id: ColumnId, lie: impl FnOnce(&mut ColumnRecord)) -> Vec<u8> {
+pub(in crate::maintain) fn forged(
+    bytes: &[u8],
+    id: ColumnId,
+    lie: impl FnOnce(&mut ColumnRecord),
+) -> Vec<u8> {
     let mut footer = Footer::parse(bytes).unwrap();
     let (rows, block_rows, uuid) = (footer.rows, footer.block_rows, footer.uuid);
     let entry = footer.columns.iter_mut().find(|entry| entry.column == id).unwrap();
@@ -77,16 +81,20 @@ fn forged(bytes: &[u8], id: ColumnId, lie: impl FnOnce(&mut ColumnRecord)) -> Ve
     out
 }
 
-type Change<'a> = &'a dyn Fn(&mut Changes);
+pub(in crate::maintain) type Change<'a> = &'a dyn Fn(&mut Changes);
 
 /// A table of one segment with these bytes, of which the manifest says `stats`.
-struct Written {
+pub(in crate::maintain) struct Written {
     _dir: tempfile::TempDir,
-    store: PathBuf,
+    pub(in crate::maintain) store: PathBuf,
     file: PathBuf,
 }
 
-fn write(bytes: &[u8], stats: Vec<(ColumnId, DataType, Stats)>, change: Change<'_>) -> Written {
+pub(in crate::maintain) fn write(
+    bytes: &[u8],
+    stats: Vec<(ColumnId, DataType, Stats)>,
+    change: Change<'_>,
+) -> Written {
     let dir = tempfile::tempdir().unwrap();
     let table = Store::open(dir.path()).table("t").unwrap();
     let mut writer = table.writer(Some((schema(), TableOptions::default()))).unwrap();
@@ -110,12 +118,12 @@ fn write(bytes: &[u8], stats: Vec<(ColumnId, DataType, Stats)>, change: Change<'
     Written { store: dir.path().to_path_buf(), _dir: dir, file: path }
 }
 
-fn problems(store: &Path) -> Vec<Damage> {
+pub(in crate::maintain) fn problems(store: &Path) -> Vec<Damage> {
     // A new store, because a cache would still have the old mapping.
     verify(&Store::open(store).table("t").unwrap().snapshot().unwrap()).problems
 }
 
-fn sound() -> (Vec<u8>, Vec<(ColumnId, DataType, Stats)>) {
+pub(in crate::maintain) fn sound() -> (Vec<u8>, Vec<(ColumnId, DataType, Stats)>) {
     let encoded = encode(&rows(), &Options::new(Profile::Balanced)).unwrap();
     (encoded.parts.concat(), encoded.stats)
 }
@@ -136,10 +144,10 @@ fn what_is_true_is_sound() {
     assert!(problems(&write(&vague, stats, &|_| ()).store).is_empty());
 }
 
-type Lie = fn(&mut Stats);
+pub(in crate::maintain) type Lie = fn(&mut Stats);
 
 /// Lies about a column's statistics, and what is said of them.
-fn lies() -> Vec<(ColumnId, Lie, &'static str)> {
+pub(in crate::maintain) fn lies() -> Vec<(ColumnId, Lie, &'static str)> {
     vec![
         (ID, |stats| stats.min = exact(Scalar::Int(5000)), "the exact minimum is said to be 5000"),
         (ID, |stats| stats.max = exact(Scalar::Int(7)), "the exact maximum is said to be 7"),
@@ -190,7 +198,7 @@ fn statistics_that_lie_are_named() {
             };
             assert!(said.contains(what) && said.contains(part), "{what}: {found:?}");
             assert_eq!((&**named, found[0].rows.clone()), (file, Some(rows)), "{what}");
-            assert!(*offset > 0 && !found[0].unreadable, "{found:?}");
+            assert!(*offset > 0 && !found[0].is_unreadable(), "{found:?}");
             assert_eq!((found[0].segment, &found[0].column), (Some(0), &Some(name.clone())));
         };
         // In a block, in the segment, in the manifest.
@@ -232,6 +240,19 @@ fn a_manifest_that_lies_about_columns_is_found() {
     assert!(text.contains("int64 is stored, which is not a type within utf8"), "{text}");
 }
 
+/// Partitions by an expression of the names.
+pub(in crate::maintain) fn by_name(expression: &str) -> Arrangement {
+    Arrangement {
+        partition_by: vec![PartitionKey {
+            name: "name".into(),
+            expression: expression.into(),
+            columns: vec![("name".into(), NAME)],
+            data_type: DataType::Utf8,
+        }],
+        ..Arrangement::default()
+    }
+}
+
 #[test]
 fn rows_out_of_order_or_in_a_wrong_partition_are_found() {
     let (bytes, stats) = sound();
@@ -248,15 +269,6 @@ fn rows_out_of_order_or_in_a_wrong_partition_are_found() {
         wrong[0].to_string().contains("not in the table's sort order (segment 0, column 'name'")
     );
     assert_eq!(found(sorted(vec![key(ID, true)]))[0].rows, Some(1..2));
-    let by_name = |expression: &str| Arrangement {
-        partition_by: vec![PartitionKey {
-            name: "name".into(),
-            expression: expression.into(),
-            columns: vec![("name".into(), NAME)],
-            data_type: DataType::Utf8,
-        }],
-        ..Arrangement::default()
-    };
     let wrong = found(by_name("name"));
     assert!(wrong[0].to_string().contains("does not belong to partition ''"), "{wrong:?}");
     // What cannot be compiled is not checked, which is said.
@@ -319,7 +331,7 @@ fn all_damage_is_found_not_only_the_first() {
     overwrite(&written.file, &damaged);
     let found = problems(&written.store);
     let places = found.iter().map(|damage| match &damage.error {
-        Error::Corrupt { offset, file, .. } if *file == written.file && damage.unreadable => {
+        Error::Corrupt { offset, file, .. } if *file == written.file && damage.is_unreadable() => {
             (*offset, damage.column.as_deref().unwrap_or(""), damage.rows.clone().unwrap())
         }
         other => panic!("{other}"),

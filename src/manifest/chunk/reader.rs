@@ -17,6 +17,9 @@ use crate::manifest::commit::SegmentWithStats;
 use crate::manifest::{ChunkRef, Id, layout};
 use crate::model::ColumnId;
 
+/// What a chunk is refused for that is not the one that was committed.
+const NOT_AS_NAMED: &str = "checksum of the chunk does not match the root";
+
 #[derive(Clone, Copy, Debug)]
 struct Section {
     kind: u32,
@@ -40,7 +43,8 @@ impl Chunk {
     pub fn open(bytes: Arc<Mapped>, expected: &ChunkRef) -> Result<Chunk> {
         let all = whole(&bytes)?;
         let mut cursor = Cursor::new(all);
-        read_envelope(MAGIC, "manifest chunk", &mut cursor)?;
+        let envelope = read_envelope(MAGIC, "manifest chunk", &mut cursor);
+        envelope.map_err(|error| damaged_or_newer(all, expected, error))?;
         let id = cursor.uuid()?;
         let segments = cursor.count(SEGMENT_BYTES, limits::MAX_CHUNK_SEGMENTS)?;
         let count = cursor.count(SECTION_BYTES, limits::MAX_COLUMNS.saturating_mul(2))?;
@@ -153,7 +157,7 @@ impl Chunk {
     /// Verifies the whole file against the root, and parses every section.
     pub fn verify(&self, expected: &ChunkRef) -> Result<()> {
         if !checksum_holds(crc32fast::hash(whole(&self.bytes)?), expected.crc) {
-            return Err(Error::corrupt(0, "checksum of the chunk does not match the root"));
+            return Err(Error::corrupt(0, NOT_AS_NAMED));
         }
         let rows =
             self.segments()?.iter().try_fold(0u64, |sum, segment| sum.checked_add(segment.rows));
@@ -199,6 +203,15 @@ impl Chunk {
 
 fn whole(bytes: &Mapped) -> Result<&[u8]> {
     bytes.bytes(0..bytes.len(), Budget::UNLIMITED)
+}
+
+/// What an envelope is refused for. Only a whole file tells that it is newer; where the checksum of
+/// its header is, is not known then.
+fn damaged_or_newer(all: &[u8], expected: &ChunkRef, error: Error) -> Error {
+    match checksum_holds(crc32fast::hash(all), expected.crc) {
+        true => error,
+        false => Error::corrupt(0, NOT_AS_NAMED),
+    }
 }
 
 /// Refuses sections that share bytes: a short file would unfold to any number of statistics.

@@ -104,11 +104,26 @@ fn damage_is_an_error_or_changes_nothing() {
         for bit in 0..8 {
             let mut flipped = bytes.clone();
             flipped[at] ^= 1 << bit;
-            if let Ok(found) = everything(&flipped, &reference) {
-                assert_eq!(found, whole, "byte {at} bit {bit}");
+            match everything(&flipped, &reference) {
+                Ok(found) => assert_eq!(found, whole, "byte {at} bit {bit}"),
+                // Not a newer version, either.
+                Err(Error::Corrupt { .. }) => {}
+                Err(other) => panic!("byte {at} bit {bit}: {other}"),
             }
             assert!(open(&flipped, &reference).and_then(|chunk| chunk.verify(&reference)).is_err());
         }
+    }
+}
+
+#[test]
+fn only_whole_chunks_are_newer() {
+    let (bytes, reference) = sample().encode([9; 16]);
+    for at in [8, 16] {
+        let mut newer = bytes.clone();
+        newer[at] += 1;
+        let crc = crc32fast::hash(&newer);
+        let refusal = open(&newer, &ChunkRef { crc, ..reference.clone() }).unwrap_err();
+        assert!(matches!(refusal, Error::Unsupported(_)), "{refusal}");
     }
 }
 

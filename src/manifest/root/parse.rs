@@ -21,7 +21,6 @@ use crate::model::{Column, ColumnId, Schema};
 impl Root {
     /// Reads the stored form of `generation`.
     pub fn parse(bytes: &[u8], generation: u64) -> Result<Root> {
-        read_envelope(MAGIC, "table root", &mut Cursor::new(bytes))?;
         let mut cursor = Cursor::new(unseal(bytes)?);
         let may_read = read_envelope(MAGIC, "table root", &mut cursor)?;
         let found = cursor.u64()?;

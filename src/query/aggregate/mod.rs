@@ -48,7 +48,7 @@ use super::Aggregate;
 use super::slice::Slice;
 use super::words::truth;
 use crate::bytes::{Cursor, Writer};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::expr::Expression;
 
 /// The states of all aggregates of one thread.
@@ -319,6 +319,15 @@ impl<'a> Accumulators<'a> {
     /// Completes what is pending; no rows come after it.
     pub(crate) fn settle(&mut self) {
         self.states.iter_mut().for_each(|(state, _)| state.settle());
+    }
+
+    /// The answers of one aggregate for some groups, once settled.
+    pub(crate) fn finish_one(&self, aggregate: usize, groups: &[u64]) -> Result<ArrayRef> {
+        let (state, _) = self
+            .states
+            .get(aggregate)
+            .ok_or_else(|| Error::InvalidInput(format!("there is no aggregate {aggregate}")))?;
+        state.finish(groups, &self.rows)
     }
 
     /// The answers of some groups, once settled: a column for each aggregate.

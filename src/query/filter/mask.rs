@@ -5,6 +5,7 @@
 //! left, at those only; and if it holds for nothing but the outliers of a frame, only at its
 //! patches.
 
+use super::TextTest;
 use super::decimals::DecimalRange;
 use super::range::WordRange;
 use crate::block::{Stream, Validity};
@@ -12,7 +13,6 @@ use crate::encoding::kernels::occurrences::occurrences;
 use crate::encoding::strings::StringsOut;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
-use crate::expr::Pattern;
 use crate::limits::VECTOR;
 use crate::query::slice::{Slice, list};
 
@@ -171,12 +171,12 @@ impl MaskBuilder {
         self.only_valid(slice, reader.validity())
     }
 
-    /// Rows whose text matches a pattern, or does not.
-    pub(crate) fn like(
+    /// Rows whose text passes a test, or does not.
+    pub(super) fn texts(
         &mut self,
         slice: &Slice<'_, '_>,
         at: usize,
-        pattern: &Pattern,
+        test: TextTest<'_>,
         negated: bool,
     ) -> Result<()> {
         let block = slice.block.column(at)?;
@@ -186,11 +186,15 @@ impl MaskBuilder {
         let Stream::Bytes(strings) = reader.stream() else {
             return Err(Error::InvalidInput("a pattern on what are no texts".into()));
         };
+        let passes = |text: &[u8]| match test {
+            TextTest::Like(pattern) => pattern.matches(text) != negated,
+            TextTest::Same(same) => (text == same) != negated,
+        };
         let start = slice.range.start;
         if self.state == State::Rows {
             let mut failed = Ok(());
             self.rows.retain(|row| match strings.get(start + *row as usize) {
-                Ok(text) => pattern.matches(&text) != negated,
+                Ok(text) => passes(&text),
                 Err(error) => {
                     failed = Err(error);
                     false
@@ -202,11 +206,22 @@ impl MaskBuilder {
         self.ensure_mask(slice);
         self.texts.charge_to(reader.budget())?;
         for (start, mask) in (start..).step_by(VECTOR).zip(self.mask.chunks_mut(VECTOR)) {
-            self.texts.clear();
-            strings.decode(start..start + mask.len(), &mut self.texts)?;
-            for (byte, text) in mask.iter_mut().zip(self.texts.iter()) {
-                *byte &= u8::from(pattern.matches(text) != negated);
+            let rows = start..start + mask.len();
+            self.words.clear();
+            if let TextTest::Same(same) = test
+                && strings.lengths(rows.clone(), &mut self.words)?
+            {
+                let is_long = |length: &u32| *length as usize == same.len();
+                if same.is_empty() || !self.words.iter().any(is_long) {
+                    let lengths = mask.iter_mut().zip(&self.words);
+                    lengths.for_each(|(byte, len)| *byte &= u8::from(is_long(len) != negated));
+                    continue;
+                }
             }
+            self.texts.clear();
+            strings.decode(rows, &mut self.texts)?;
+            let texts = mask.iter_mut().zip(self.texts.iter());
+            texts.for_each(|(byte, text)| *byte &= u8::from(passes(text)));
         }
         self.only_valid(slice, reader.validity())
     }

@@ -8,7 +8,8 @@
 //!    in the narrowest word that holds them;
 //! 2. a set of dictionary codes, after the condition was evaluated once for each value of the
 //!    dictionary;
-//! 3. a pattern on the bytes of texts that have no dictionary;
+//! 3. a pattern or a constant on the bytes of texts that have no dictionary, for a constant on their
+//!    lengths first;
 //! 4. the condition itself over decoded columns, for the rows that the others have left.
 //!
 //! The first three run in the order that has dropped most rows for what it costs so far.
@@ -37,8 +38,8 @@ use super::stats::{Counters, Form, Statistic, Tally};
 use super::words::truth;
 use crate::block::Stream;
 use crate::error::Result;
-use crate::expr::{Pattern, Predicate};
-use crate::model::{Column, DataType};
+use crate::expr::{Comparison, Pattern, Predicate};
+use crate::model::{Column, DataType, Scalar};
 
 /// Conditions over columns.
 #[derive(Clone, Copy, Debug)]
@@ -94,8 +95,16 @@ enum Test<'f> {
     Words { at: usize, range: WordRange },
     Decimals { at: usize, range: DecimalRange },
     CodeSet { at: usize, set: &'f [u8] },
-    Like { at: usize, pattern: &'f Pattern, negated: bool },
+    Text { at: usize, test: TextTest<'f>, negated: bool },
     General(&'f Condition),
+}
+
+/// What texts without a dictionary are tested for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TextTest<'f> {
+    Like(&'f Pattern),
+    /// They are these bytes.
+    Same(&'f [u8]),
 }
 
 /// The tests that rows of a block have to pass; none if all do.
@@ -159,7 +168,7 @@ impl<'f> Filter<'f> {
         }
         let Some(column) = self.columns.get(at) else { return Ok(Some(Test::General(condition))) };
         let test = Test::range(&condition.predicate, column, at, block);
-        let test = test.or_else(|| Test::like(&condition.predicate, column, at, block));
+        let test = test.or_else(|| Test::text(&condition.predicate, column, at, block));
         Ok(Some(test.unwrap_or(Test::General(condition))))
     }
 
@@ -236,8 +245,8 @@ fn in_order<'f>(
 }
 
 impl<'f> Test<'f> {
-    /// A predicate as a pattern, if it is one on this column of a block.
-    fn like(
+    /// A predicate as a test of texts, if it is one on this column of a block.
+    fn text(
         predicate: &'f Predicate,
         column: &Column,
         at: usize,
@@ -247,14 +256,25 @@ impl<'f> Test<'f> {
             Predicate::Not(inner) => (&**inner, true),
             predicate => (predicate, false),
         };
-        let Predicate::Like { operand, pattern } = predicate else { return None };
+        let (operand, test, negated) = match predicate {
+            Predicate::Like { operand, pattern } => (operand, TextTest::Like(pattern), negated),
+            Predicate::Compare { operand, comparison, value: Scalar::Bytes(bytes) } => {
+                let differs = match comparison {
+                    Comparison::Equal => false,
+                    Comparison::NotEqual => true,
+                    _ => return None,
+                };
+                (operand, TextTest::Same(bytes), negated != differs)
+            }
+            _ => return None,
+        };
         let stored = block.stored(at)?;
         let same = operand.column == column.id && operand.data_type == column.data_type;
         if !same || column.data_type != DataType::Utf8 || *stored.data_type() != DataType::Utf8 {
             return None;
         }
         let Stream::Bytes(_) = block.column(at).ok()??.reader().stream() else { return None };
-        Some(Test::Like { at, pattern, negated })
+        Some(Test::Text { at, test, negated })
     }
 
     /// What the test costs for all rows, about: 1 for a comparison of bytes.
@@ -263,7 +283,8 @@ impl<'f> Test<'f> {
             // What may fail is asked in the order in which it was written.
             Test::General(_) => return Ok(f64::INFINITY),
             Test::CodeSet { .. } => return Ok(4.0),
-            Test::Like { .. } => return Ok(256.0),
+            Test::Text { test: TextTest::Same(_), .. } => return Ok(16.0),
+            Test::Text { .. } => return Ok(256.0),
             Test::Codes { at, low, high } => {
                 let values =
                     block.stored(*at).and_then(|c| c.record().dictionary).map_or(0, |d| d.values);
@@ -290,7 +311,7 @@ impl<'f> Test<'f> {
             Test::Decimals { range, .. } if range.of_bits => Form::Words,
             Test::Decimals { .. } => Form::Decimals,
             Test::CodeSet { .. } => Form::CodeSet,
-            Test::Like { .. } => Form::Pattern,
+            Test::Text { .. } => Form::Pattern,
             Test::General(_) => Form::Decoded,
         }
     }
@@ -349,7 +370,7 @@ impl Tests<'_> {
                 Test::Words { at, range } => mask.words(slice, *at, range)?,
                 Test::Decimals { at, range } => mask.decimals(slice, *at, range)?,
                 Test::CodeSet { at, set } => mask.code_set(slice, *at, set)?,
-                Test::Like { at, pattern, negated } => mask.like(slice, *at, pattern, *negated)?,
+                Test::Text { at, test, negated } => mask.texts(slice, *at, *test, *negated)?,
                 Test::General(_) => continue,
             }
             let left = mask.left(slice.range.len());

@@ -11,8 +11,9 @@ use super::slots::Slots;
 use super::spill::Spill;
 use super::strategy::{Strategy, choose};
 use super::table::Part;
+use super::texts::{TextBudget, TextShare};
 use super::worker::Hashed;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::query::aggregate::Accumulators;
 use crate::query::context::Context;
@@ -29,18 +30,59 @@ pub(crate) fn groups<'a>(
     survivors: &Survivors,
     context: &'a Context<'a>,
 ) -> Result<GroupOutput<'a>> {
-    let strategy = choose(fragment, keys, aggregates, survivors, context)?;
+    let texts = Arc::new(TextBudget::new(context.limits.texts));
+    match groups_with(fragment, keys, aggregates, survivors, context, Some(&texts)) {
+        // Keys of bytes can be spilled.
+        Err(Error::LimitExceeded(_)) if texts.is_exceeded() => {
+            groups_with(fragment, keys, aggregates, survivors, context, None)
+        }
+        grouped => grouped,
+    }
+}
+
+/// The same with texts as numbers, if they have a budget.
+fn groups_with<'a>(
+    fragment: &'a Fragment,
+    keys: &'a [Expression],
+    aggregates: &'a [Aggregate],
+    survivors: &Survivors,
+    context: &'a Context<'a>,
+    texts: Option<&Arc<TextBudget>>,
+) -> Result<GroupOutput<'a>> {
+    let strategy = choose(fragment, keys, aggregates, survivors, context, texts)?;
     context.recorder.update(|sum| sum.grouping = Some(strategy.name()));
     let slots = reserved(&strategy, aggregates, survivors, context)?;
-    let (sets, _held) = sets(fragment, keys, aggregates, &strategy, survivors, context)?;
+    let (sets, _held) = sets(fragment, keys, aggregates, &strategy, survivors, context, texts)?;
+    let sets = Sets { sets: &sets, texts };
     match strategy {
         Strategy::Direct(radix) => {
             let alone = keys.is_empty();
-            direct(fragment, radix, alone, aggregates, (&sets, slots), survivors, context)
+            direct(fragment, radix, alone, aggregates, (sets, slots), survivors, context)
         }
         Strategy::Hashed(encoder) => {
-            hashed(fragment, encoder, aggregates, &sets, survivors, context)
+            hashed(fragment, encoder, aggregates, sets, survivors, context)
         }
+    }
+}
+
+/// Distinct values that are counted, and the texts among them and the keys that are numbered.
+#[derive(Clone, Copy)]
+struct Sets<'s> {
+    sets: &'s [DistinctSet],
+    texts: Option<&'s Arc<TextBudget>>,
+}
+
+impl Sets<'_> {
+    /// Groups beside a worker for each set.
+    fn beside<'a, W>(
+        &self,
+        groups: W,
+        alone: bool,
+        spill: &Arc<Spill>,
+        context: &'a Context<'a>,
+    ) -> Result<WithSets<'a, W>> {
+        let sets = self.sets.iter().map(|set| set.worker(spill, context)).collect::<Result<_>>()?;
+        Ok(WithSets { groups, alone, sets, texts: TextShare::new(self.texts, context) })
     }
 }
 
@@ -71,7 +113,7 @@ fn direct<'a>(
     radix: Arc<MixedRadix>,
     alone: bool,
     aggregates: &'a [Aggregate],
-    (sets, reserved): (&[DistinctSet], Vec<Reservation<'a>>),
+    (sets, reserved): (Sets<'_>, Vec<Reservation<'a>>),
     survivors: &Survivors,
     context: &'a Context<'a>,
 ) -> Result<GroupOutput<'a>> {
@@ -84,15 +126,13 @@ fn direct<'a>(
     let groups = || Slots::new(Arc::clone(&radix), aggregates, reservation());
     let only_sets = alone
         && aggregates.iter().all(|aggregate| aggregate.distinct && aggregate.filter.is_none());
-    let make = || {
-        Ok(WithSets { groups: groups()?, alone: only_sets, sets: workers(sets, &spill, context)? })
-    };
+    let make = || sets.beside(groups()?, only_sets, &spill, context);
     let done = each_slice(&fragment.row_source(), survivors, &survivors.blocks, context, make)?;
-    let (slots, of_sets) = unzip(done, sets.len());
+    let (slots, of_sets, _texts) = unzip(done, sets.sets.len(), context);
     let mut slots = slots.into_iter();
     let first = slots.next().map_or_else(groups, Ok)?;
     let (mut states, reservation) = first.merged(slots)?;
-    for (set, workers) in sets.iter().zip(of_sets) {
+    for (set, workers) in sets.sets.iter().zip(of_sets) {
         set.counts(workers, &spill, context, |groups, counts| {
             let groups: &Vec<u64> = (&groups).try_into()?;
             states.add_distinct(&set.aggregates, groups, &counts)
@@ -102,6 +142,7 @@ fn direct<'a>(
         spill,
         radix,
         states,
+        first: fragment.first_groups(),
         alone,
         done: 0,
         context,
@@ -113,7 +154,7 @@ fn hashed<'a>(
     fragment: &'a Fragment,
     encoder: Arc<KeyEncoder>,
     aggregates: &'a [Aggregate],
-    sets: &[DistinctSet],
+    sets: Sets<'_>,
     survivors: &Survivors,
     context: &'a Context<'a>,
 ) -> Result<GroupOutput<'a>> {
@@ -121,11 +162,10 @@ fn hashed<'a>(
     let like = Part { keys: encoder.empty_keys(), states: Accumulators::new(aggregates)? };
     let table_keys = Arc::new(TableKeys::Group(Arc::clone(&encoder)));
     let groups = || Hashed::new(Arc::clone(&table_keys), Arc::clone(&spill), &like, context);
-    let make =
-        || Ok(WithSets { groups: groups()?, alone: false, sets: workers(sets, &spill, context)? });
+    let make = || sets.beside(groups()?, false, &spill, context);
     let done = each_slice(&fragment.row_source(), survivors, &survivors.blocks, context, make)?;
-    let (mut hashed, of_sets) = unzip(done, sets.len());
-    for (set, workers) in sets.iter().zip(of_sets) {
+    let (mut hashed, of_sets, texts) = unzip(done, sets.sets.len(), context);
+    for (set, workers) in sets.sets.iter().zip(of_sets) {
         let Some(into) = hashed.first_mut() else { break };
         set.counts(workers, &spill, context, |keys, counts| {
             let mut part = Part { keys, states: like.states.empty_like()? };
@@ -136,26 +176,24 @@ fn hashed<'a>(
         })?;
     }
     let (held, parts) = gather(hashed, context)?;
-    let left = PartitionOutput::new(spill, context, like, parts, held);
-    Ok(GroupOutput::Partitions(encoder, Box::new(left)))
+    let left = PartitionOutput::new(spill, context, like, parts, held).holding(texts);
+    Ok(GroupOutput::Partitions(encoder, fragment.first_groups(), Box::new(left)))
 }
 
-/// A worker for each set.
-fn workers<'a>(
-    sets: &[DistinctSet],
-    spill: &Arc<Spill>,
+/// The groups of all threads, for each set what all threads have seen, and what is reserved for
+/// texts.
+fn unzip<'a, W>(
+    workers: Vec<WithSets<'a, W>>,
+    sets: usize,
     context: &'a Context<'a>,
-) -> Result<Vec<SetWorker<'a>>> {
-    sets.iter().map(|set| set.worker(spill, context)).collect()
-}
-
-/// The groups of all threads, and for each set what all threads have seen.
-fn unzip<'a, W>(workers: Vec<WithSets<'a, W>>, sets: usize) -> (Vec<W>, Vec<Vec<SetWorker<'a>>>) {
+) -> (Vec<W>, Vec<Vec<SetWorker<'a>>>, Reservation<'a>) {
     let mut groups = Vec::with_capacity(workers.len());
     let mut of_sets: Vec<Vec<SetWorker<'a>>> = (0..sets).map(|_| Vec::new()).collect();
+    let mut texts = Reservation::new(context);
     for worker in workers {
         groups.push(worker.groups);
         of_sets.iter_mut().zip(worker.sets).for_each(|(all, set)| all.push(set));
+        texts.join(worker.texts.reservation);
     }
-    (groups, of_sets)
+    (groups, of_sets, texts)
 }

@@ -16,6 +16,12 @@ use crate::query::aggregate::columns::{gather, read_words, write_words};
 const SEED: u64 = 0x7374_796c_6f62_6174;
 const STATE: FixedState = FixedState::with_seed(SEED);
 
+/// The hash of a key of bytes.
+#[inline(always)]
+pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
+    STATE.hash_one(bytes)
+}
+
 /// What keys of every form do.
 pub(crate) trait KeyColumn: fmt::Debug {
     fn len(&self) -> usize;
@@ -231,7 +237,7 @@ impl KeyColumn for Bytes {
 
     fn hashes(&self, out: &mut Vec<u64>) {
         out.clear();
-        out.extend((0..self.len()).map(|at| STATE.hash_one(self.get(at))));
+        out.extend((0..self.len()).map(|at| hash_bytes(self.get(at))));
     }
 
     fn gather(&mut self, from: &Self, at: &[u32]) {

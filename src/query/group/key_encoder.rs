@@ -49,6 +49,16 @@ impl KeyEncoder {
         Ok(KeyEncoder::Rows(keys.to_vec(), RowConverter::new(fields).or_unsupported()?))
     }
 
+    /// How many columns they are.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            KeyEncoder::Radix(radix) => radix.len(),
+            KeyEncoder::Packed(packed) => packed.len(),
+            KeyEncoder::Text(_) => 1,
+            KeyEncoder::Rows(keys, _) => keys.len(),
+        }
+    }
+
     /// The bits of each key, if keys are numbers.
     pub(crate) fn bits(&self) -> Option<u32> {
         match self {

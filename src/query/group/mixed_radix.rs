@@ -31,6 +31,11 @@ impl MixedRadix {
         Ok(MixedRadix { keys: keys.into_iter().flatten().zip(types).collect(), product })
     }
 
+    /// How many keys are digits.
+    pub(crate) fn len(&self) -> usize {
+        self.keys.len()
+    }
+
     /// How many codes the last key has.
     pub(crate) fn last_domain(&self) -> u64 {
         self.keys.last().map_or(1, |(key, _)| key.domain())

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arrow_array::{Array, ArrayRef};
 use rayon::prelude::*;
 
+use super::first::choose;
 use super::index::Index;
 use super::key_encoder::KeyEncoder;
 use super::mixed_radix::MixedRadix;
@@ -18,6 +19,7 @@ use super::worker::Hashed;
 use crate::error::{Error, Result};
 use crate::query::aggregate::Accumulators;
 use crate::query::context::Context;
+use crate::query::fragment::FirstGroups;
 use crate::query::memory::Reservation;
 
 /// Groups of a step, before those of the same key are merged.
@@ -31,7 +33,7 @@ pub(crate) type Batches = Vec<Vec<ArrayRef>>;
 /// Groups that are still to come out.
 pub(crate) enum GroupOutput<'a> {
     Slots(SlotOutput<'a>),
-    Partitions(Arc<KeyEncoder>, Box<PartitionOutput<'a>>),
+    Partitions(Arc<KeyEncoder>, Option<&'a FirstGroups>, Box<PartitionOutput<'a>>),
 }
 
 impl GroupOutput<'_> {
@@ -39,7 +41,9 @@ impl GroupOutput<'_> {
     pub(crate) fn next(&mut self) -> Result<Option<Batches>> {
         match self {
             GroupOutput::Slots(slots) => slots.next(),
-            GroupOutput::Partitions(encoder, partitions) => partitions.batches(encoder),
+            GroupOutput::Partitions(encoder, first, partitions) => {
+                partitions.batches(encoder, *first)
+            }
         }
     }
 
@@ -47,7 +51,7 @@ impl GroupOutput<'_> {
     pub(crate) fn spilled(&self) -> (u64, u64) {
         let spill = match self {
             GroupOutput::Slots(slots) => &slots.spill,
-            GroupOutput::Partitions(_, partitions) => &partitions.spill,
+            GroupOutput::Partitions(_, _, partitions) => &partitions.spill,
         };
         (spill.bytes(), spill.files())
     }
@@ -59,6 +63,8 @@ pub(crate) struct SlotOutput<'a> {
     pub(crate) spill: Arc<Spill>,
     pub(crate) radix: Arc<MixedRadix>,
     pub(crate) states: Accumulators<'a>,
+    /// Which groups are wanted.
+    pub(crate) first: Option<&'a FirstGroups>,
     /// There is one group, even of no rows.
     pub(crate) alone: bool,
     pub(crate) done: usize,
@@ -81,6 +87,13 @@ impl SlotOutput<'_> {
                 self.states.rows.get(*start..slots.min(start + STEP_SLOTS)).unwrap_or_default();
             let groups: Vec<u64> =
                 (*start as u64..).zip(rows).filter(live).map(|(at, _)| at).collect();
+            let groups = match self.first.filter(|first| first.limit < groups.len()) {
+                None => groups,
+                Some(first) => {
+                    let of_keys = || self.radix.keys(&groups);
+                    choose(first, &groups, self.radix.len(), of_keys, &self.states)?
+                }
+            };
             let mut columns = self.radix.keys(&groups)?;
             columns.extend(self.states.finish(&groups)?);
             Ok(columns)
@@ -111,6 +124,8 @@ pub(crate) struct PartitionOutput<'a> {
     held: Reservation<'a>,
     /// For the tables and the answer of the step that is out.
     step: Reservation<'a>,
+    /// For texts that keys are the numbers of.
+    texts: Reservation<'a>,
     /// Empty tables with the room that former partitions took: fresh memory costs more than filling
     /// it.
     tables: Mutex<Vec<Table<'a>>>,
@@ -134,13 +149,24 @@ impl<'a> PartitionOutput<'a> {
             left,
             held,
             step: Reservation::new(context),
+            texts: Reservation::new(context),
             tables: Mutex::default(),
         }
     }
 
+    /// Keeps what is reserved for the texts of keys.
+    pub(crate) fn holding(mut self, texts: Reservation<'a>) -> Self {
+        self.texts.join(texts);
+        self
+    }
+
     /// The next groups as columns.
-    fn batches(&mut self, encoder: &KeyEncoder) -> Result<Option<Batches>> {
-        while let Some(made) = self.step(|part| columns(encoder, part))? {
+    fn batches(
+        &mut self,
+        encoder: &KeyEncoder,
+        first: Option<&FirstGroups>,
+    ) -> Result<Option<Batches>> {
+        while let Some(made) = self.step(|part| columns(encoder, part, first))? {
             let batches: Batches = made.into_iter().flatten().collect();
             let bytes = batches.iter().flatten().map(|column| column.get_array_memory_size()).sum();
             let reserved = self.step.bytes();

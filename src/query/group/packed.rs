@@ -1,5 +1,5 @@
-//! Keys packed side by side into the bits of one number: those with codes, and any whole numbers,
-//! times and floats.
+//! Keys packed side by side into the bits of one number: those with codes, any whole numbers, times
+//! and floats, and texts that have numbers.
 
 use std::sync::Arc;
 
@@ -11,8 +11,10 @@ use arrow_schema::DataType as ArrowType;
 
 use super::coding::CodedKey;
 use super::key_column::KeyWord;
+use super::texts::{self, TextBudget, TextKey};
 use crate::error::{Error, Result};
 use crate::expr::Expression;
+use crate::query::open::Survivors;
 use crate::query::slice::Slice;
 use crate::query::words::{from_words, is_words, one_zero, to_words};
 
@@ -42,16 +44,27 @@ enum FieldKind {
     Word(Expression),
     /// The bits of a float; those of the negative zero stand for null.
     Float(Expression),
+    /// The number of a text.
+    Text(TextKey),
 }
 
 impl Packed {
-    /// `None` if a key has no bits, or all together have too many.
-    pub(crate) fn new(keys: &[Expression], coded: Vec<Option<CodedKey>>) -> Option<Packed> {
+    /// `None` if a key has no bits, or all together have too many. Without `texts`, texts have none.
+    pub(crate) fn new(
+        keys: &[Expression],
+        coded: Vec<Option<CodedKey>>,
+        texts: Option<(&Survivors, &Arc<TextBudget>)>,
+    ) -> Option<Packed> {
         let fields: Option<Vec<Field>> =
-            keys.iter().zip(coded).map(|(key, coded)| Field::new(key, coded)).collect();
+            keys.iter().zip(coded).map(|(key, coded)| Field::new(key, coded, texts)).collect();
         let fields = fields?;
         let bits = fields.iter().map(|field| field.bits).sum();
         (bits <= 128).then_some(Packed { fields, bits })
+    }
+
+    /// How many keys share the number.
+    pub(crate) fn len(&self) -> usize {
+        self.fields.len()
     }
 
     /// What stands for null, if this is one key.
@@ -59,6 +72,7 @@ impl Packed {
         match &self.fields.first()?.kind {
             FieldKind::Coded(coded) => coded.null().map(u128::from),
             FieldKind::Word(_) => Some(0),
+            FieldKind::Text(_) => Some(u128::from(texts::NULL)),
             FieldKind::Float(key) if key.data_type == ArrowType::Float32 => {
                 Some(u128::from(NULL_FLOAT))
             }
@@ -103,6 +117,7 @@ impl Packed {
                     continue;
                 }
                 FieldKind::Float(expression) => floats(&slice.evaluate(expression)?, scratch),
+                FieldKind::Text(key) => key.write(slice, scratch)?,
             }
             push(out, scratch.iter().copied(), field.bits);
         }
@@ -136,6 +151,9 @@ impl Packed {
                         .collect();
                     from_words(words, some_null(valid), &field.data_type)?
                 }
+                FieldKind::Text(key) => {
+                    key.values(numbers.iter().map(|number| bits(number, below, field.bits)))?
+                }
                 FieldKind::Float(_) => {
                     let words = numbers.iter().map(|number| bits(number, below, field.bits));
                     from_floats(words, field.bits == 64)
@@ -147,7 +165,11 @@ impl Packed {
 }
 
 impl Field {
-    fn new(key: &Expression, coded: Option<CodedKey>) -> Option<Field> {
+    fn new(
+        key: &Expression,
+        coded: Option<CodedKey>,
+        texts: Option<(&Survivors, &Arc<TextBudget>)>,
+    ) -> Option<Field> {
         let data_type = key.data_type.clone();
         let (kind, bits) = match (coded, &data_type) {
             (Some(coded), _) => {
@@ -160,7 +182,10 @@ impl Field {
             (None, words) if is_words(words) || *words == ArrowType::UInt64 => {
                 (FieldKind::Word(key.clone()), words.primitive_width()? as u32 * 8 + 1)
             }
-            _ => return None,
+            _ => {
+                let (survivors, budget) = texts?;
+                (FieldKind::Text(TextKey::new(key, survivors, budget)?), texts::BITS)
+            }
         };
         Some(Field { kind, data_type, bits })
     }

@@ -24,6 +24,7 @@ use super::pair::{Pair, TableKeys};
 use super::spill::Spill;
 use super::strategy::{Strategy, key_encoder};
 use super::table::{Part, Table};
+use super::texts::{TextBudget, TextShare};
 use super::worker::Hashed;
 use crate::error::Result;
 use crate::expr::Expression;
@@ -63,6 +64,7 @@ pub(crate) fn sets<'a>(
     strategy: &Strategy,
     survivors: &Survivors,
     context: &'a Context<'a>,
+    texts: Option<&'a Arc<TextBudget>>,
 ) -> Result<(Vec<DistinctSet>, Reservation<'a>)> {
     let mut inputs: Vec<(&Expression, Vec<usize>)> = Vec::new();
     for (at, aggregate) in aggregates.iter().enumerate().filter(|(_, aggregate)| aggregate.distinct)
@@ -75,7 +77,8 @@ pub(crate) fn sets<'a>(
     }
     let threads = context.pool.current_num_threads().min(survivors.blocks.len().max(1));
     let rows = survivors.rows();
-    let mut budget = BitBudget { context, rows, threads, reservation: Reservation::new(context) };
+    let reservation = Reservation::new(context);
+    let mut budget = BitBudget { context, rows, threads, reservation, texts };
     let one = |(input, aggregates): (&Expression, Vec<usize>)| {
         let kind = kind(fragment, keys, input, strategy, survivors, &mut budget)?;
         Ok(DistinctSet { aggregates, kind })
@@ -84,12 +87,14 @@ pub(crate) fn sets<'a>(
     Ok((sets, budget.reservation))
 }
 
-/// How many bits may be taken.
+/// How many bits may be taken, and bytes of texts.
 struct BitBudget<'a> {
     context: &'a Context<'a>,
     rows: u64,
     threads: usize,
     reservation: Reservation<'a>,
+    /// Of texts that are numbered.
+    texts: Option<&'a Arc<TextBudget>>,
 }
 
 impl BitBudget<'_> {
@@ -119,7 +124,7 @@ fn kind(
     let group = match strategy {
         Strategy::Direct(radix) => {
             let all: Vec<Expression> = keys.iter().chain([input]).cloned().collect();
-            if let KeyEncoder::Radix(pairs) = key_encoder(fragment, &all, survivors)?
+            if let KeyEncoder::Radix(pairs) = key_encoder(fragment, &all, survivors, None)?
                 && pairs.product == radix.product.saturating_mul(pairs.last_domain())
                 && budget.has(pairs.product)
             {
@@ -129,7 +134,7 @@ fn kind(
         }
         Strategy::Hashed(encoder) => Some(Arc::clone(encoder)),
     };
-    let value = key_encoder(fragment, std::slice::from_ref(input), survivors)?;
+    let value = key_encoder(fragment, std::slice::from_ref(input), survivors, budget.texts)?;
     Ok(SetKind::Hashed(Arc::new(TableKeys::Pair(Pair::new(group, value)))))
 }
 
@@ -145,6 +150,8 @@ pub(crate) struct WithSets<'a, W> {
     /// Whether there is one group, and nothing but distinct values is asked for.
     pub(crate) alone: bool,
     pub(crate) sets: Vec<SetWorker<'a>>,
+    /// Of the texts that are numbered, this thread's share.
+    pub(crate) texts: TextShare<'a>,
 }
 
 impl DistinctSet {
@@ -230,6 +237,7 @@ impl<W: Worker> Worker for WithSets<'_, W> {
     }
 
     fn account(&mut self) -> Result<()> {
+        self.texts.account()?;
         self.groups.account()?;
         self.sets.iter_mut().try_for_each(Worker::account)
     }

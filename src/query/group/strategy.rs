@@ -7,6 +7,7 @@ use super::coding::CodedKey;
 use super::key_encoder::KeyEncoder;
 use super::mixed_radix::MixedRadix;
 use super::packed::Packed;
+use super::texts::TextBudget;
 use crate::error::Result;
 use crate::expr::Expression;
 use crate::query::aggregate::{Accumulators, MAX_PENDING};
@@ -43,8 +44,9 @@ pub(super) fn choose(
     aggregates: &[Aggregate],
     survivors: &Survivors,
     context: &Context<'_>,
+    texts: Option<&Arc<TextBudget>>,
 ) -> Result<Strategy> {
-    Ok(match key_encoder(fragment, keys, survivors)? {
+    Ok(match key_encoder(fragment, keys, survivors, texts)? {
         KeyEncoder::Radix(radix) if is_direct(radix.product, aggregates, survivors, context)? => {
             Strategy::Direct(radix)
         }
@@ -52,11 +54,12 @@ pub(super) fn choose(
     })
 }
 
-/// The form that keys take in a hash table.
+/// The form that keys take in a hash table; with `texts`, texts may be numbers.
 pub(super) fn key_encoder(
     fragment: &Fragment,
     keys: &[Expression],
     survivors: &Survivors,
+    texts: Option<&Arc<TextBudget>>,
 ) -> Result<KeyEncoder> {
     let all = fragment.conditions.is_empty();
     let coded = keys.iter().map(|key| CodedKey::new(key, &fragment.columns, survivors, all));
@@ -65,7 +68,7 @@ pub(super) fn key_encoder(
         Ok(radix) => return Ok(KeyEncoder::Radix(Arc::new(radix))),
         Err(coded) => coded,
     };
-    Ok(match Packed::new(keys, coded) {
+    Ok(match Packed::new(keys, coded, texts.map(|texts| (survivors, texts))) {
         Some(packed) => KeyEncoder::Packed(packed),
         None => KeyEncoder::from_bytes(keys)?,
     })

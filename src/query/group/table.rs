@@ -2,6 +2,7 @@
 
 use arrow_array::ArrayRef;
 
+use super::first::choose;
 use super::index::Index;
 use super::key_encoder::KeyEncoder;
 use super::keys::Keys;
@@ -10,6 +11,7 @@ use crate::error::Result;
 use crate::query::aggregate::Accumulators;
 use crate::query::aggregate::columns::GroupMap;
 use crate::query::aggregate::kernels::Groups;
+use crate::query::fragment::FirstGroups;
 use crate::query::slice::Slice;
 
 /// Groups, or rows as groups of their own: keys and states, not yet or no longer found by key.
@@ -138,8 +140,24 @@ impl<'a> Table<'a> {
 /// Groups that become rows of the answer at a time.
 const BATCH_GROUPS: usize = 1 << 15;
 
-/// Keys and aggregates of all groups of a part, settled, in batches.
-pub(crate) fn columns(encoder: &KeyEncoder, part: &Part<'_>) -> Result<Vec<Vec<ArrayRef>>> {
+/// Keys and aggregates of all groups of a part, settled, in batches; or of those that `first` asks
+/// for.
+pub(crate) fn columns(
+    encoder: &KeyEncoder,
+    part: &Part<'_>,
+    first: Option<&FirstGroups>,
+) -> Result<Vec<Vec<ArrayRef>>> {
+    if let Some(first) = first.filter(|first| first.limit < part.len()) {
+        let all: Vec<u64> = (0..part.len() as u64).collect();
+        let of_keys = || encoder.columns(&part.keys, 0..part.len());
+        let chosen = choose(first, &all, encoder.len(), of_keys, &part.states)?;
+        let places: Vec<u32> = chosen.iter().map(|group| *group as u32).collect();
+        let mut keys = part.keys.empty_like();
+        keys.append(&part.keys, &places)?;
+        let mut columns = encoder.columns(&keys, 0..keys.len())?;
+        columns.extend(part.states.finish(&chosen)?);
+        return Ok(vec![columns]);
+    }
     let batch = |start: usize| {
         let range = start..part.len().min(start + BATCH_GROUPS);
         let groups: Vec<u64> = range.clone().map(|at| at as u64).collect();

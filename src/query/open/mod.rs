@@ -9,10 +9,14 @@ pub(crate) mod opener;
 pub(crate) mod prefetch;
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arrow_array::{Array, ArrayRef};
 
 pub(crate) use self::block::OpenBlock;
+use crate::budget::Charge;
 use crate::error::{Error, Result};
+use crate::expr::Expression;
 use crate::model::Column;
 use crate::segment::{self, Segment};
 
@@ -24,12 +28,45 @@ pub(crate) struct OpenSegment {
     pub(crate) number: usize,
     /// `None` where the segment lacks the column: all its rows are null.
     pub(crate) columns: Vec<Option<Arc<segment::Column>>>,
+    /// Functions of one column of texts, evaluated for its dictionary; `None` where they failed.
+    evaluated: Mutex<Vec<(Expression, Arc<OnceLock<Option<Evaluated>>>)>>,
     /// What was counted as read: the segment, then each column's dictionary, then each block of
     /// each column.
     counted: Vec<AtomicBool>,
 }
 
+/// The results of a function for the values of a dictionary, and their charge.
+type Evaluated = (ArrayRef, Charge);
+
 impl OpenSegment {
+    /// The results of a function for all values of the dictionary of its only column, made once;
+    /// `None` if it fails for some, or there is no memory for them.
+    pub(crate) fn evaluated(
+        &self,
+        expression: &Expression,
+        dictionary: &ArrayRef,
+    ) -> Option<ArrayRef> {
+        let slot = {
+            let mut known = self.evaluated.lock().unwrap_or_else(PoisonError::into_inner);
+            match known.iter().find(|(known, _)| known.is_same(expression)) {
+                Some((_, slot)) => Arc::clone(slot),
+                None => {
+                    known.push((expression.clone(), Arc::default()));
+                    known.last().map(|(_, slot)| Arc::clone(slot))?
+                }
+            }
+        };
+        let make = || {
+            let results =
+                expression.evaluate(std::slice::from_ref(dictionary), dictionary.len()).ok()?;
+            let whole =
+                results.len() == dictionary.len() && *results.data_type() == expression.data_type;
+            let charge = self.segment.budget().charge(results.get_array_memory_size()).ok()?;
+            whole.then_some((results, charge))
+        };
+        slot.get_or_init(make).as_ref().map(|(results, _)| Arc::clone(results))
+    }
+
     /// Finds the columns of `columns` in a segment.
     pub(crate) fn open(segment: Arc<Segment>, number: usize, columns: &[Column]) -> Result<Self> {
         let columns: Vec<_> =
@@ -42,6 +79,7 @@ impl OpenSegment {
             segment,
             number,
             columns,
+            evaluated: Mutex::default(),
         })
     }
 

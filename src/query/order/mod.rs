@@ -17,7 +17,7 @@ use arrow_array::{Array, ArrayRef, new_empty_array};
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::SortOptions;
 
-use self::ranks::{ANY, Ranks, best_of_segment, best_ranks, first_guess, is_ranked, pair, ranks};
+use self::ranks::{ANY, Ranks, best_of_segment, best_ranks, first_guess, pair};
 use self::threshold::{Threshold, ranks_beside};
 use super::context::Context;
 use super::filter::{MaskBuilder, narrow};
@@ -28,7 +28,7 @@ use super::prune::Verdict;
 use super::slice::{Slice, take};
 use super::stats::{Clock, Counters, Statistic};
 use super::walk::{Worker, each_slice};
-use super::words::{one_zero, unordered, wordless};
+use super::words::{self, is_ranked, one_zero, ranks, unordered, wordless};
 use super::{Fragment, OrderBy};
 use crate::error::{ArrowResult, Error, Result};
 use crate::expr::{Comparison, Expression, Operand, Predicate};
@@ -262,7 +262,7 @@ impl Worker for Top<'_> {
         let is_ranked = is_ranked(&first.expression.data_type);
         let ranks = match &limit.key {
             Some(key) if !is_ranked => ranks_beside(&first_key, key, first),
-            _ => ranks(&first_key, first),
+            _ => ranks(&first_key, first.descending, first.nulls_first),
         };
         let mut places: Vec<u32> = match &ranks {
             Some(ranks) => (0u32..)
@@ -277,7 +277,10 @@ impl Worker for Top<'_> {
         }
         let others = self.order.iter().skip(1).map(|by| slice.evaluate(&by.expression));
         let others = others.collect::<Result<Vec<ArrayRef>>>()?;
-        let next = others.first().zip(self.order.get(1)).and_then(|(key, by)| self::ranks(key, by));
+        let next = others
+            .first()
+            .zip(self.order.get(1))
+            .and_then(|(key, by)| words::ranks(key, by.descending, by.nulls_first));
         let of = |ranks: &Option<Vec<i64>>, place: u32| {
             ranks.as_ref().and_then(|ranks| ranks.get(place as usize)).copied().unwrap_or(ANY)
         };

@@ -2,13 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray;
-use arrow_array::types::{Float32Type, Float64Type};
-use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType as ArrowType;
 
 use super::super::OrderBy;
-use super::super::words::{is_words, ordered, to_words};
+use super::super::words::{float_rank, is_ranked, null_rank};
 use crate::block::Stats;
 use crate::model::{DataType, Scalar};
 use crate::segment;
@@ -31,54 +28,9 @@ pub(super) fn pair(first: i64, second: i64) -> Ranks {
 pub(crate) fn best_of_segment(by: &OrderBy, stats: &[Option<ColumnStats>], number: usize) -> i64 {
     match stats.get(number) {
         Some(Some(column)) => best_rank(by, &column.stats, &column.data_type),
-        Some(None) => null_rank(by),
+        Some(None) => null_rank(by.nulls_first),
         None => ANY,
     }
-}
-
-/// Words that sort as the key does, the first row of the order least; `None` for text and decimals.
-pub(super) fn ranks(key: &ArrayRef, by: &OrderBy) -> Option<Vec<i64>> {
-    let turn = if by.descending { -1 } else { 0 };
-    let mut ranks: Vec<i64> = match key.data_type() {
-        ArrowType::Float64 => key
-            .as_primitive::<Float64Type>()
-            .values()
-            .iter()
-            .map(|v| float_rank(*v) ^ turn)
-            .collect(),
-        ArrowType::Float32 => key
-            .as_primitive::<Float32Type>()
-            .values()
-            .iter()
-            .map(|v| float_rank((*v).into()) ^ turn)
-            .collect(),
-        ArrowType::UInt64 => to_words(key)?.iter().map(|v| v ^ i64::MIN ^ turn).collect(),
-        _ => to_words(key)?.iter().map(|v| v ^ turn).collect(),
-    };
-    if let Some(nulls) = key.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
-        let null = null_rank(by);
-        for (rank, valid) in ranks.iter_mut().zip(nulls.iter()) {
-            if !valid {
-                *rank = null;
-            }
-        }
-    }
-    Some(ranks)
-}
-
-/// By total order, but zeros are equal.
-fn float_rank(value: f64) -> i64 {
-    ordered(if value == 0.0 { 0.0 } else { value })
-}
-
-/// Whether [`ranks`] knows keys of the type.
-pub(super) fn is_ranked(data_type: &ArrowType) -> bool {
-    is_words(data_type)
-        || matches!(data_type, ArrowType::UInt64 | ArrowType::Float32 | ArrowType::Float64)
-}
-
-pub(super) fn null_rank(by: &OrderBy) -> i64 {
-    if by.nulls_first { i64::MIN } else { i64::MAX }
 }
 
 /// No row of the block has lower ranks.
@@ -101,7 +53,9 @@ pub(crate) fn best_of_block(
     if !is_ranked(&by.expression.data_type) {
         return ANY;
     }
-    let Some(column) = columns.get(at).and_then(Option::as_deref) else { return null_rank(by) };
+    let Some(column) = columns.get(at).and_then(Option::as_deref) else {
+        return null_rank(by.nulls_first);
+    };
     match column.block_stats(block) {
         Some(stats) => best_rank(by, stats, column.data_type()),
         None => ANY,
@@ -114,7 +68,7 @@ pub(super) fn best_rank(by: &OrderBy, stats: &Stats, stored: &DataType) -> i64 {
         return ANY;
     }
     if stats.nulls == stats.rows {
-        return null_rank(by);
+        return null_rank(by.nulls_first);
     }
     // Ranks are of the table's type, bounds of the stored one.
     if stored.to_arrow() != by.expression.data_type {

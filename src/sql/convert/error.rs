@@ -111,7 +111,7 @@ fn copied(error: &Error) -> Error {
 /// An error that wraps no other one worth unwrapping.
 fn from_leaf(error: &DataFusionError) -> Error {
     use DataFusionError as D;
-    let message = || error.strip_backtrace().trim_start_matches(&prefix(error)).to_owned();
+    let message = || one_line(error.strip_backtrace().trim_start_matches(&prefix(error)));
     match error {
         D::SQL(parser, _) => from_parser(parser),
         D::SchemaError(schema, _) => schema_error(schema),
@@ -128,6 +128,13 @@ fn from_leaf(error: &DataFusionError) -> Error {
         D::Plan(what) => Error::InvalidInput(condition_message(what).unwrap_or_else(message)),
         _ => Error::InvalidInput(message()),
     }
+}
+
+/// A message in one line: DataFusion gives each function that a call might mean a line of its own.
+/// Line breaks in names stay, by which these are found.
+fn one_line(message: &str) -> String {
+    let head = message.replace(".\n\t", ". ").replace(":\n\t", ": ").replace(".\nThis ", ". This ");
+    head.replace("\n\t", ", ")
 }
 
 /// Advice for a condition that is not a boolean, as in `WHERE 1`.

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
 
 use super::error::from_arrow;
+use super::parts::{PART_BYTES, in_parts, is_text, text_bytes};
 use crate::error::{Error, Result};
 use crate::expr::Function;
 
@@ -22,6 +24,8 @@ pub(crate) struct PhysicalFunction {
     parts: Vec<(usize, Arc<dyn Function>)>,
     /// The declared type of the result.
     data_type: DataType,
+    /// How often texts are named.
+    texts: usize,
 }
 
 impl PhysicalFunction {
@@ -30,7 +34,8 @@ impl PhysicalFunction {
         let nullable = |field: &FieldRef| Arc::new(field.as_ref().clone().with_nullable(true));
         let schema =
             Arc::new(Schema::new(schema.fields().iter().map(nullable).collect::<Vec<FieldRef>>()));
-        Ok(PhysicalFunction { physical, schema, parts: Vec::new(), data_type })
+        let texts = texts(&physical, &schema);
+        Ok(PhysicalFunction { physical, schema, parts: Vec::new(), data_type, texts })
     }
 
     /// Lets functions of one input compute the last columns of the schema. Each comes with the
@@ -44,8 +49,27 @@ impl PhysicalFunction {
     }
 }
 
+/// How often an expression names texts.
+fn texts(physical: &Arc<dyn PhysicalExpr>, schema: &Schema) -> usize {
+    let column = physical.downcast_ref::<Column>();
+    let field = column.and_then(|column| schema.fields().get(column.index()));
+    let own = usize::from(field.is_some_and(|field| is_text(field.data_type())));
+    physical.children().into_iter().fold(own, |sum, part| sum.saturating_add(texts(part, schema)))
+}
+
 impl Function for PhysicalFunction {
     fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        let held: usize = inputs.iter().map(|input| input.get_buffer_memory_size()).sum();
+        if held.saturating_mul(self.texts) <= PART_BYTES {
+            return self.evaluate_all(inputs, rows);
+        }
+        let bytes = |inputs: &[ArrayRef], _| text_bytes(inputs).saturating_mul(self.texts);
+        in_parts(inputs, rows, &bytes, &|inputs, rows| self.evaluate_all(inputs, rows))
+    }
+}
+
+impl PhysicalFunction {
+    fn evaluate_all(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let mut columns = inputs.to_vec();
         for (input, part) in &self.parts {
@@ -69,11 +93,22 @@ impl Function for PhysicalFunction {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{Array, BooleanArray, Int32Array, new_null_array};
+    use arrow_array::{BooleanArray, Int32Array, StringArray, new_null_array};
     use arrow_schema::Field;
-    use datafusion::physical_expr::expressions::{Column, IsNullExpr};
+    use datafusion::physical_expr::expressions::IsNullExpr;
 
     use super::*;
+
+    #[test]
+    fn long_texts_are_evaluated_in_parts() {
+        let schema = Schema::new(vec![Field::new("a", DataType::Utf8, true)]);
+        let column: Arc<dyn PhysicalExpr> = Arc::new(Column::new("a", 0));
+        let compiled = PhysicalFunction::new(column, &schema).unwrap();
+        let texts = |row: usize| (row % 7 > 0).then(|| "x".repeat(row * 10));
+        let texts: ArrayRef = Arc::new((0..3000).map(texts).collect::<StringArray>());
+        assert!(texts.get_buffer_memory_size() > PART_BYTES);
+        assert_eq!(&compiled.evaluate(&[Arc::clone(&texts)], 3000).unwrap(), &texts);
+    }
 
     #[test]
     fn columns_that_are_never_null_are_evaluated_on_null() {

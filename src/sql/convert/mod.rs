@@ -4,6 +4,7 @@
 mod arithmetic;
 mod error;
 mod function;
+mod parts;
 mod predicate;
 mod scalar;
 mod statistics;
@@ -11,6 +12,7 @@ mod statistics;
 pub(crate) use arithmetic::to_arithmetic;
 pub(crate) use error::{from_arrow, listed, suggestion};
 pub(crate) use function::PhysicalFunction;
+pub(in crate::sql) use parts::{in_parts, is_text, text_bytes};
 pub(crate) use predicate::{KeyOperand, to_key_predicate, to_predicate};
 pub(crate) use scalar::to_scalar;
 pub(crate) use statistics::to_statistics;

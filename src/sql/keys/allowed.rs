@@ -2,10 +2,12 @@
 //!
 //! They stand in manifests, which others may have written, and every reader of the table evaluates
 //! them while it plans. So there is a list of what they may do, and all of it takes time and memory
-//! in proportion to the values: nothing repeats, pads or replaces. The length of the text, the
-//! number of its words and the depth of the tree have limits. The text is checked before it is
-//! parsed, because the parser builds a tree that is as deep as a chain of `+ 1` is long, and the
-//! tree before it is simplified, because simplifying evaluates what is constant.
+//! in proportion to the values: nothing repeats, pads or replaces, and an argument that could make
+//! it otherwise must be a short constant. The length of the text, the number of its words, the
+//! depth of the tree and the parts that simplifying makes of it ([`bounded`]) have limits. The text
+//! is checked before it is parsed, because the parser builds a tree that is as deep as a chain of
+//! `+ 1` is long, and the tree before it is simplified, because simplifying evaluates what is
+//! constant.
 //!
 //! Who stores rows gets an error for any other expression. Who only reads the table does not need
 //! its keys: such an expression rules no partition out.
@@ -18,6 +20,7 @@ use datafusion::sql::sqlparser::tokenizer::{Token, Tokenizer};
 
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::sql::keys::bounded;
 use crate::sql::syntax::dialect;
 
 /// The most words, numbers and signs of an expression.
@@ -25,6 +28,19 @@ const MAX_TOKENS: usize = 1000;
 /// How deep an expression may be. Chains of AND and OR, and of one arithmetic operator, are as deep
 /// as they are long.
 const MAX_DEPTH: usize = 128;
+/// How many parts an expression may have once it is simplified.
+const MAX_PARTS: u64 = 4_000;
+/// The longest constant where it stands for a pattern, a separator or the like, in bytes: what it
+/// is applied to is read as often.
+const MAX_CONSTANT_BYTES: usize = 256;
+/// The most wildcards of a LIKE.
+const MAX_WILDCARDS: usize = 32;
+
+/// Arguments that must be short constants, by their positions. Separators of `concat_ws` would be
+/// repeated, and those of another within it again; sets of characters and texts that are looked for
+/// are compared at each place.
+const CONSTANT: [(&str, usize); 6] =
+    [("btrim", 1), ("concat_ws", 0), ("ltrim", 1), ("rtrim", 1), ("strpos", 1), ("to_char", 1)];
 
 /// Functions whose results are no longer than their arguments together, but for a constant, and
 /// that take no longer than to read them.
@@ -150,10 +166,16 @@ pub(super) fn check_text(expression: &str, dialect: Dialect) -> Result<()> {
 pub(super) fn check(expression: &str, parsed: &Expr) -> Result<()> {
     let mut check = Check { depth: 0, refused: None };
     parsed.visit(&mut check)?;
-    match check.refused {
-        Some(what) => Err(refused(expression, &what)),
-        None => Ok(()),
+    if let Some(what) = check.refused {
+        return Err(refused(expression, &what));
     }
+    let parts = bounded::parts(parsed);
+    if parts > MAX_PARTS {
+        let what =
+            format!("it becomes {parts} parts when it is simplified, of {MAX_PARTS} at most");
+        return Err(refused(expression, &what));
+    }
+    Ok(())
 }
 
 struct Check {
@@ -202,20 +224,43 @@ fn refusal(part: &Expr) -> Option<String> {
         | Expr::Case(_)
         | Expr::Cast(_)
         | Expr::TryCast(_)
-        | Expr::Like(_)
         | Expr::InList(_) => None,
+        Expr::Like(like) => {
+            let wildcards = constant(&like.pattern)
+                .map(|text| text.matches(['%', '_']).count())
+                .filter(|wildcards| *wildcards <= MAX_WILDCARDS);
+            let what = "the pattern of a LIKE is not a short constant, or has many wildcards";
+            wildcards.is_none().then(|| what.to_owned())
+        }
         Expr::BinaryExpr(binary) => {
             (!is_allowed(binary.op)).then(|| format!("it uses the operator {}", binary.op))
         }
         Expr::ScalarFunction(call) => {
             let name = call.name();
-            FUNCTIONS.binary_search(&name).err().map(|_| format!("it calls {name}()"))
+            if FUNCTIONS.binary_search(&name).is_err() {
+                return Some(format!("it calls {name}()"));
+            }
+            let (_, at) = CONSTANT.iter().find(|(known, _)| *known == name)?;
+            let long = call.args.get(*at).filter(|argument| constant(argument).is_none());
+            let number = at + 1;
+            long.map(|_| format!("argument {number} of {name}() is not a short constant"))
         }
         Expr::AggregateFunction(_) | Expr::WindowFunction(_) => {
             Some("it is not computed from one row alone".to_owned())
         }
         other => Some(format!("it has a {}", other.variant_name())),
     }
+}
+
+/// The text of a constant that is short; a null has none.
+fn constant(expression: &Expr) -> Option<&str> {
+    let value = match expression {
+        Expr::Literal(value, _) => value,
+        Expr::Cast(cast) => return constant(&cast.expr),
+        _ => return None,
+    };
+    let text = value.try_as_str()?.unwrap_or_default();
+    (text.len() <= MAX_CONSTANT_BYTES).then_some(text)
 }
 
 fn is_allowed(operator: Operator) -> bool {
@@ -313,6 +358,9 @@ mod tests {
             "NOT (n = 1 OR s IS DISTINCT FROM 'x')",
             "to_char(t, '%Y-%m')",
             "split_part(s, '/', 1)",
+            "concat_ws('-', s, cast(n AS text))",
+            "trim(BOTH 'x' FROM s)",
+            "coalesce(coalesce(s, 'a'), 'b')",
         ] {
             compile(expression).unwrap_or_else(|error| panic!("{expression}: {error}"));
         }
@@ -329,6 +377,14 @@ mod tests {
             ("regexp_replace(s, '.', 'xxxx', 'g')", "it calls regexp_replace()"),
             ("s ~ '(a+)+b'", "it uses the operator ~"),
             ("now()", "it calls now()"),
+            ("concat_ws(concat_ws(s, '', '', ''), '', '', '')", "argument 1 of concat_ws()"),
+            ("concat_ws(concat_ws('x', '', '', ''), '', '', '')", "argument 1 of concat_ws()"),
+            ("btrim(s, s)", "argument 2 of btrim()"),
+            ("strpos(s, s)", "argument 2 of strpos()"),
+            ("to_char(t, s)", "argument 2 of to_char()"),
+            ("s LIKE s", "the pattern of a LIKE"),
+            (&format!("s LIKE '{}'", "%_".repeat(20)), "the pattern of a LIKE"),
+            (&format!("strpos(s, '{}')", "a".repeat(300)), "argument 2 of strpos()"),
         ] {
             let error = compile(expression).unwrap_err().to_string();
             assert!(error.contains(why), "{expression}: {error}");
@@ -336,6 +392,23 @@ mod tests {
         assert!(
             compile("random() * n").unwrap_err().to_string().contains("not the same each time")
         );
+    }
+
+    #[test]
+    fn what_doubles_when_it_is_simplified_is_refused() {
+        let nested = |levels: usize, before: &str, after: &str| {
+            format!("{}s{}", before.repeat(levels), after.repeat(levels))
+        };
+        for (before, after) in [
+            ("coalesce(", ", 'x')"),
+            ("nvl(", ", 'x')"),
+            ("cast((", " BETWEEN '1' AND '2') AS text)"),
+            ("cast((", " IN ('1', '2', '3')) AS text)"),
+        ] {
+            compile(&nested(5, before, after)).unwrap();
+            let error = compile(&nested(14, before, after)).unwrap_err().to_string();
+            assert!(error.contains("parts when it is simplified"), "{error}");
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! SQL expressions over the columns of rows that are being stored: what a table is partitioned by.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use arrow_schema::{Field, Schema as ArrowSchema};
 use datafusion::common::DFSchema;
@@ -18,6 +19,7 @@ use crate::model::Column;
 use crate::sql::convert::{PhysicalFunction, from_arrow};
 use crate::sql::functions::dates;
 use crate::sql::keys::allowed;
+use crate::sql::keys::bounded::Bounded;
 use crate::sql::rules::lists;
 use crate::sql::rules::opaque;
 use crate::sql::syntax::{dialect, function_aliases, precedence, quantified};
@@ -31,10 +33,18 @@ use crate::sql::types::zones;
 /// Compiles expressions with the meaning that they have in queries.
 pub struct SqlExpressions {
     state: SessionState,
+    cancelled: Arc<AtomicBool>,
 }
 
 impl Default for SqlExpressions {
     fn default() -> Self {
+        SqlExpressions::stopped_by(Arc::default())
+    }
+}
+
+impl SqlExpressions {
+    /// Expressions that stop with [`Error::Cancelled`] once this is set.
+    pub fn stopped_by(cancelled: Arc<AtomicBool>) -> Self {
         let mut state = SessionStateBuilder::new_with_default_features()
             .with_config(dialect::session_config())
             .build();
@@ -46,7 +56,7 @@ impl Default for SqlExpressions {
                 Arc::new(function),
             );
         }
-        SqlExpressions { state }
+        SqlExpressions { state, cancelled }
     }
 }
 
@@ -90,7 +100,13 @@ impl SqlExpressions {
         }
         allowed::check(expression, &logical)?;
         let simplified = simplify(logical, schema, &self.state)?;
-        Ok((simplified.clone(), compile_simplified(simplified, schema, &self.state)?))
+        let mut compiled = compile_simplified(simplified.clone(), schema, &self.state)?;
+        if let Some(function) = compiled.function.take() {
+            let cancelled = Arc::clone(&self.cancelled);
+            let bounded = Bounded::new(function, &simplified, schema, cancelled);
+            compiled.function = Some(Arc::new(bounded));
+        }
+        Ok((simplified, compiled))
     }
 }
 

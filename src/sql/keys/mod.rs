@@ -2,5 +2,6 @@
 //! over them.
 
 mod allowed;
+mod bounded;
 pub(in crate::sql) mod expressions;
 pub(in crate::sql) mod partition_keys;

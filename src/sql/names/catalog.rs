@@ -78,7 +78,7 @@ impl Tables {
     /// From now on, leaves damaged segments out of all tables, and verifies tables on `threads`
     /// threads.
     pub(crate) fn skip_damaged(&self, threads: usize, cancelled: Arc<AtomicBool>) {
-        let compile = Arc::new(SqlExpressions::default());
+        let compile = Arc::new(SqlExpressions::stopped_by(Arc::clone(&cancelled)));
         // Set once, when the session is made.
         let _ = self.skipping.set(VerifyOptions { threads, compile, cancelled });
     }
@@ -167,8 +167,10 @@ impl Tables {
 
     /// The file that `name` means.
     async fn file(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        if self.no_files && files::is_file(name) {
-            return Err(files_refused(name));
+        match self.no_files {
+            true if files::is_file(name) => return Err(files_refused(name)),
+            true => return Ok(None),
+            false => {}
         }
         let Some(state) = self.state() else { return Ok(None) };
         let mut note = |text| self.note(text);

@@ -46,11 +46,11 @@ fn kind_of(name: &str) -> Option<Kind> {
     let (_, ending) = uncompressed.unwrap_or(&lower).rsplit_once('.')?;
     Some(match ending {
         "csv" | "tsv" | "tab" | "txt" | "json" | "jsonl" | "ndjson" => Kind::Text,
-        "parquet" | "pq" | "arrow" | "feather" | "ipc" if uncompressed.is_some() => {
+        "parquet" | "pq" | "arrow" | "arrows" | "feather" | "ipc" if uncompressed.is_some() => {
             Kind::Compressed
         }
         "parquet" | "pq" => Kind::Parquet,
-        "arrow" | "feather" | "ipc" => Kind::Arrow,
+        "arrow" | "arrows" | "feather" | "ipc" => Kind::Arrow,
         _ => return None,
     })
 }
@@ -66,14 +66,19 @@ pub(crate) async fn open(
     state: &SessionState,
     note: &mut (dyn FnMut(String) + Send),
 ) -> Result<Option<Arc<dyn TableProvider>>> {
-    let threads = state.config().target_partitions();
+    let (threads, memory) = (state.config().target_partitions(), foreign::memory_limit(state));
     if name == "-" {
-        return Ok(Some(Arc::new(TextTable::open(None, threads, note)?)));
+        return Ok(Some(Arc::new(TextTable::open(None, threads, memory, note)?)));
     }
-    let Some(kind) = kind_of(name) else { return Ok(None) };
+    let Some(kind) = kind_of(name) else {
+        refuse_pipe(name)?;
+        return Ok(None);
+    };
     let paths = expand(name)?;
     let format = match kind {
-        Kind::Text => return Ok(Some(Arc::new(TextTable::open(Some(&paths), threads, note)?))),
+        Kind::Text => {
+            return Ok(Some(Arc::new(TextTable::open(Some(&paths), threads, memory, note)?)));
+        }
         Kind::Parquet => Arc::new(ForeignFormat::new(foreign::Kind::Parquet)),
         Kind::Arrow => Arc::new(ForeignFormat::new(foreign::Kind::Arrow)),
         Kind::Compressed => {
@@ -129,6 +134,7 @@ fn expand(name: &str) -> Result<Vec<PathBuf>> {
     if look_up(Path::new(name))?.is_some_and(|found| found.is_file()) {
         return Ok(vec![absolute(Path::new(name))?]);
     }
+    refuse_pipe(name)?;
     let missing = |what: &str| Err(Error::NotFound(format!("no file {name}{what}")));
     if !name.contains(['*', '?', '[']) {
         return missing("");
@@ -146,6 +152,21 @@ fn expand(name: &str) -> Result<Vec<PathBuf>> {
         }
     }
     if paths.is_empty() { missing(" matches the pattern") } else { Ok(paths) }
+}
+
+/// Refuses a pipe or a device, such as a shell's `<(…)`: a table may be read several times.
+fn refuse_pipe(name: &str) -> Result<()> {
+    if !name.contains('/') && kind_of(name).is_none() {
+        return Ok(());
+    }
+    // A name that cannot be looked up is that of no file.
+    match look_up(Path::new(name)).ok().flatten() {
+        Some(found) if !found.is_file() && !found.is_dir() => Err(Error::Unsupported(format!(
+            "{name} is a pipe or a device, and a query reads files, or one pipe as its standard \
+             input: `… | sty query STORE \"SELECT … FROM '-'\"`"
+        ))),
+        _ => Ok(()),
+    }
 }
 
 fn absolute(path: &Path) -> Result<PathBuf> {

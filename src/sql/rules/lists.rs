@@ -7,6 +7,8 @@
 //! (x IN (1) AND x IN (2))`), that a list may contain a null, and that two different columns in a
 //! list can have equal values. Here, members that are not constants become comparisons of their
 //! own, and lists of constants over one expression are united correctly.
+//!
+//! Many inequalities of one expression become a list, too: DataFusion compares each with all others.
 
 use std::collections::HashMap;
 
@@ -22,6 +24,9 @@ use indexmap::{IndexMap, IndexSet};
 use crate::sql::rules::literal_sides::with_one_zero;
 use crate::sql::syntax::chains::joined;
 use crate::sql::walks::{any_expression, rewrite_down, rewrite_plan, rewrite_where};
+
+/// So many inequalities of one expression stay as they are.
+const MANY: usize = 16;
 
 #[derive(Debug)]
 pub(in crate::sql) struct UniteLists;
@@ -41,7 +46,8 @@ impl AnalyzerRule for UniteLists {
 }
 
 fn may_be_list(expr: &Expr) -> bool {
-    matches!(expr, Expr::InList(_) | Expr::BinaryExpr(BinaryExpr { op: Operator::Or, .. }))
+    use Operator::{NotEq, Or};
+    matches!(expr, Expr::InList(_) | Expr::BinaryExpr(BinaryExpr { op: Or | NotEq, .. }))
 }
 
 /// Unites lists in an expression until it has none left that DataFusion would unite.
@@ -99,8 +105,10 @@ struct ExprLists {
     count: usize,
 }
 
-/// Unites the lists among the parts of a chain, so that each expression has one list.
+/// Unites the lists among the parts of a chain, so that each expression has one list, at the place
+/// of the first: what is before it may keep it from failing.
 fn unite_lists(op: Operator, parts: Vec<Expr>) -> Vec<Expr> {
+    let parts = if op == Operator::And { with_many_excluded(parts) } else { parts };
     let subject_of =
         |part| list_subject(part).filter(|_| op == Operator::And || is_negated_list(part));
     let exprs: Vec<Option<&Expr>> = parts.iter().map(subject_of).collect();
@@ -120,11 +128,45 @@ fn unite_lists(op: Operator, parts: Vec<Expr>) -> Vec<Expr> {
     if all.is_empty() {
         return parts;
     }
-    let is_united = |list: &InList| all.contains_key(&*list.expr);
-    let others =
-        parts.into_iter().zip(lists).filter(|(_, list)| !list.as_ref().is_some_and(is_united));
-    let others: Vec<Expr> = others.map(|(part, _)| part).collect();
-    all.into_iter().map(|(expr, lists)| lists.condition(expr, op)).chain(others).collect()
+    let mut united: HashMap<Expr, Option<ExprLists>> =
+        all.into_iter().map(|(expr, lists)| (expr, Some(lists))).collect();
+    let kept = |(part, list): (Expr, Option<InList>)| match list
+        .and_then(|list| Some((united.get_mut(&*list.expr)?.take(), *list.expr)))
+    {
+        Some((lists, expr)) => lists.map(|lists| lists.condition(expr, op)),
+        None => Some(part),
+    };
+    parts.into_iter().zip(lists).filter_map(kept).collect()
+}
+
+/// Makes lists of one member of the parts `x <> constant` if there are many for the same `x`.
+fn with_many_excluded(parts: Vec<Expr>) -> Vec<Expr> {
+    if parts.len() <= MANY {
+        return parts;
+    }
+    let mut counts: HashMap<&Expr, usize> = HashMap::new();
+    let subjects = parts.iter().filter_map(excluded);
+    subjects.for_each(|(expr, _)| *counts.entry(expr).or_default() += 1);
+    let list = |part: &Expr| {
+        let (expr, value) = excluded(part).filter(|(expr, _)| counts.get(expr) > Some(&MANY))?;
+        Some(Expr::InList(InList::new(expr.clone().into(), vec![value.clone()], true)))
+    };
+    let lists: Vec<Option<Expr>> = parts.iter().map(list).collect();
+    parts.into_iter().zip(lists).map(|(part, list)| list.unwrap_or(part)).collect()
+}
+
+/// The expression and the constant that it must not equal.
+fn excluded(expr: &Expr) -> Option<(&Expr, &Expr)> {
+    let Expr::BinaryExpr(BinaryExpr { left, op: Operator::NotEq, right }) = expr else {
+        return None;
+    };
+    match (left.as_ref(), right.as_ref()) {
+        (Expr::Literal(..), Expr::Literal(..)) => None,
+        (expr, value @ Expr::Literal(scalar, _)) | (value @ Expr::Literal(scalar, _), expr) => {
+            (!scalar.is_null()).then_some((expr, value))
+        }
+        _ => None,
+    }
 }
 
 impl ExprLists {

@@ -35,10 +35,11 @@ use crate::expr::Expression;
 use crate::query::sample::estimated_rows;
 use crate::query::slice::SLICE_ROWS;
 use crate::query::stats::Counters;
-use crate::query::{self, Condition, Fragment, OrderBy, Recorder, run};
+use crate::query::{self, Fragment, Recorder, run};
 use crate::sql::rules::pushdown::replaced;
 use crate::sql::run::cancel::Canceller;
 use crate::sql::run::coalesce::Coalescer;
+use crate::sql::run::describe::describe;
 use crate::sql::run::dynamic::{Duty, DynamicFilters};
 use crate::sql::run::generate::{Output, generate};
 use crate::sql::run::leaf::{leaf_methods, leaf_properties};
@@ -159,12 +160,14 @@ impl FragmentExec {
     }
 
     /// A filter over the answer as one over columns of the table; `None` if it reads anything but
-    /// keys that are columns.
+    /// keys that are columns, or would let other groups be the first ones.
     fn below_groups(
         &self,
         filter: &Arc<dyn PhysicalExpr>,
     ) -> DataFusionResult<Option<Arc<dyn PhysicalExpr>>> {
-        let query::Output::Aggregate { keys, .. } = &self.fragment.output else { return Ok(None) };
+        let query::Output::Aggregate { keys, first: None, .. } = &self.fragment.output else {
+            return Ok(None);
+        };
         replaced(filter, |key| {
             let at = keys.get(key.index())?.as_column()?;
             let name = &self.fragment.columns.get(at)?.name;
@@ -451,39 +454,4 @@ impl Execution {
             },
         )
     }
-}
-
-/// A fragment on one line, as EXPLAIN shows it.
-pub(crate) fn describe(
-    fragment: &Fragment,
-    table: &str,
-    f: &mut fmt::Formatter<'_>,
-) -> fmt::Result {
-    write!(f, "StoreFragment: table={table}")?;
-    match &fragment.output {
-        query::Output::Aggregate { keys, aggregates } => {
-            list(f, "group", keys.iter().map(|key| &*key.text))?;
-            list(f, "aggregates", aggregates.iter().map(|aggregate| &*aggregate.text))?;
-        }
-        query::Output::Top { order, limit, expressions } => {
-            let order: Vec<String> = order.iter().map(OrderBy::to_string).collect();
-            list(f, "order", order.iter().map(String::as_str))?;
-            write!(f, ", limit={limit}")?;
-            list(f, "columns", expressions.iter().map(|expression| &*expression.text))?;
-        }
-    }
-    list(
-        f,
-        "filter",
-        fragment.conditions.iter().map(|Condition { expression, .. }| &*expression.text),
-    )
-}
-
-fn list<'a>(
-    f: &mut fmt::Formatter<'_>,
-    name: &str,
-    items: impl Iterator<Item = &'a str>,
-) -> fmt::Result {
-    let items: Vec<&str> = items.collect();
-    if items.is_empty() { Ok(()) } else { write!(f, ", {name}=[{}]", items.join(", ")) }
 }

@@ -10,6 +10,7 @@
 //! | `dynamic` | filters that operators above a scan fill in while the query runs |
 //! | `provider` | a table of the store as DataFusion sees it |
 //! | `report` | what a statement has done, for `--stats` |
+//! | `describe` | fragments as EXPLAIN shows them |
 //! | `exec` | fragments as leaf operators |
 //! | `generate` | a stream of batches from straight-line code |
 //! | `coalesce` | small batches, held until they make a large one |
@@ -26,6 +27,7 @@ pub(in crate::sql) mod cancel;
 pub(in crate::sql) mod dynamic;
 pub(in crate::sql) mod provider;
 pub(in crate::sql) mod report;
+pub(in crate::sql) mod describe;
 pub(in crate::sql) mod exec;
 pub(in crate::sql) mod generate;
 pub(in crate::sql) mod coalesce;

@@ -14,12 +14,15 @@ use datafusion::common::DFSchemaRef;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::logical_plan::InvariantLevel;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
-use datafusion::logical_expr::{Expr, LogicalPlan, SortExpr, UserDefinedLogicalNode};
+use datafusion::logical_expr::{
+    Expr, Limit, LogicalPlan, Sort, SortExpr, UserDefinedLogicalNode, lit,
+};
 use datafusion::physical_expr::{LexOrdering, create_physical_sort_exprs};
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::query::{Fragment, run};
-use crate::sql::run::exec::{Engine, FragmentExec, describe};
+use crate::query::{ByColumn, FirstGroups, Fragment, Output, run};
+use crate::sql::run::describe::describe;
+use crate::sql::run::exec::{Engine, FragmentExec};
 use crate::sql::run::table::StoreTable;
 
 /// What stands for a part of a plan that runs in our own code.
@@ -41,6 +44,36 @@ impl FragmentNode {
         order: Vec<SortExpr>,
     ) -> Self {
         FragmentNode { fragment: Arc::new(fragment), table: Arc::clone(table), replaced, order }
+    }
+
+    /// The same groups, or fewer: at least the first `limit` of an order, whose columns are the
+    /// node's. `None` if these are not groups of keys, or are the first already.
+    pub(crate) fn first_groups(&self, order: Vec<ByColumn>, limit: usize) -> Option<FragmentNode> {
+        let Output::Aggregate { keys, aggregates, first: None } = &self.fragment.output else {
+            return None;
+        };
+        if keys.is_empty() {
+            return None;
+        }
+        let columns = self.schema().columns();
+        let key = |by: &ByColumn| {
+            let column = Expr::Column(columns.get(by.column)?.clone());
+            Some(column.sort(!by.descending, by.nulls_first))
+        };
+        // Plan equality must see what is left out.
+        let input = Arc::new(self.replaced.clone());
+        let replaced = match order.iter().map(key).collect::<Option<Vec<_>>>()? {
+            any if any.is_empty() => {
+                let fetch = Some(Box::new(lit(i64::try_from(limit).ok()?)));
+                LogicalPlan::Limit(Limit { skip: None, fetch, input })
+            }
+            expr => LogicalPlan::Sort(Sort { expr, input, fetch: Some(limit) }),
+        };
+        let (keys, aggregates) = (keys.clone(), aggregates.clone());
+        let first = Some(FirstGroups { order, limit });
+        let output = Output::Aggregate { keys, aggregates, first };
+        let fragment = Fragment { output, ..(*self.fragment).clone() };
+        Some(FragmentNode::new(fragment, &self.table, replaced, self.order.clone()))
     }
 
     /// Why the executor cannot run it; `None` if it can.

@@ -48,6 +48,7 @@ use crate::sql::run::stream::{BatchStream, Frugal};
 use crate::sql::session::prepared::Prepared;
 use crate::sql::session::statement::{Planned, StatementPlanner};
 use crate::sql::syntax::parse::{self, Parsed};
+use crate::sql::syntax::whole_rows::WholeRows;
 use crate::sql::syntax::{dialect, marks, similar};
 use crate::sql::types::decimals::DecimalArithmetic;
 use crate::sql::types::intervals::IntervalArithmetic;
@@ -160,6 +161,7 @@ impl Session {
             .with_physical_optimizer_rules(rules::physical_rules())
             .with_query_planner(Arc::new(Planner(engine)))
             .with_type_planner(Arc::new(SqlTypes))
+            .with_relation_planners(vec![Arc::new(WholeRows)])
             .build();
         let mut context = SessionContext::new_with_state(state);
         context.register_expr_planner(Arc::new(IntervalArithmetic))?;
@@ -307,8 +309,8 @@ impl Session {
         reservation.try_grow(share.min(WRITE_BYTES) as usize)?;
         let limit = Some(share).filter(|share| *share < WRITE_BYTES);
         // If the table is partitioned by expressions, these decide where rows go.
-        let arrange =
-            Arrange { compile: Some(Arc::new(SqlExpressions::default())), ..Arrange::default() };
+        let expressions = SqlExpressions::stopped_by(self.canceller.flag());
+        let arrange = Arrange { compile: Some(Arc::new(expressions)), ..Arrange::default() };
         let options = LoadOptions {
             arrange,
             threads: self.threads,

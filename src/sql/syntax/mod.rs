@@ -29,6 +29,7 @@ pub(in crate::sql) mod wildcards;
 pub(in crate::sql) mod underscores;
 pub(in crate::sql) mod using_names;
 pub(in crate::sql) mod values;
+pub(in crate::sql) mod whole_rows;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{Expr, Ident, Statement as SqlStatement};

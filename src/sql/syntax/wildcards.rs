@@ -302,9 +302,14 @@ impl VisitorMut for Expansion<'_> {
 /// For `a.*` that is so if a merged column is not taken from the left table.
 fn needs_expansion(select: &Select) -> bool {
     let has = |test: fn(&SelectItem) -> bool| select.projection.iter().any(test);
-    (has(|item| matches!(item, SelectItem::Wildcard(_))) && merges(&select.from, |_| true))
+    (has(|item| matches!(item, SelectItem::Wildcard(_))) && joins_by_columns(&select.from))
         || (has(|item| matches!(item, SelectItem::QualifiedWildcard(..)))
             && merges(&select.from, |from| !matches!(from, MergedFrom::Left)))
+}
+
+/// Whether tables are joined by columns.
+pub(super) fn joins_by_columns(from: &[TableWithJoins]) -> bool {
+    merges(from, |_| true)
 }
 
 /// Whether tables are joined by columns, and where the merged columns come from passes a test.

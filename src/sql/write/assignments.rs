@@ -32,6 +32,7 @@ use crate::ingest::assign::{LEAST_UNCERTAIN, assign, is_exact};
 use crate::model::{Column, DataType, Schema};
 use crate::sql::syntax::dialect::StylobateDialect;
 use crate::sql::syntax::marks::{mark, unmarked};
+use crate::sql::syntax::whole_rows;
 use crate::sql::syntax::wildcards::WildcardExpander;
 use crate::sql::types::decimals::exact_literal;
 use crate::sql::walks::has_part;
@@ -45,7 +46,7 @@ pub(in crate::sql) async fn plan(
     let written_out = stars.expand(state, statement).await?;
     let statement = written_out.as_ref().unwrap_or(statement);
     let Statement::Statement(parsed) = statement else {
-        return state.statement_to_plan(statement.clone()).await;
+        return whole_rows::plan(state, statement).await;
     };
     match parsed.as_ref() {
         SqlStatement::Insert(insert) => match source_query(insert) {
@@ -69,7 +70,7 @@ pub(in crate::sql) async fn plan(
             marked.assignments.iter_mut().for_each(|assignment| mark(&mut assignment.value));
             plan_sql(state, SqlStatement::Update(marked)).await
         }
-        _ => state.statement_to_plan(statement.clone()).await,
+        _ => whole_rows::plan(state, statement).await,
     }
 }
 
@@ -93,7 +94,7 @@ fn check_targets(assignments: &[Assignment]) -> Result<()> {
 }
 
 async fn plan_sql(state: &SessionState, statement: SqlStatement) -> Result<LogicalPlan> {
-    state.statement_to_plan(Statement::Statement(Box::new(statement))).await
+    whole_rows::plan(state, &Statement::Statement(Box::new(statement))).await
 }
 
 /// The query whose rows an INSERT adds; `None` where they are VALUES.

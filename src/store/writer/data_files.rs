@@ -33,7 +33,7 @@ pub(super) struct Uncommitted {
 }
 
 impl DataFiles {
-    pub(super) fn new(dir: TableDir, disk: Arc<dyn Disk>) -> Self {
+    pub(crate) fn new(dir: TableDir, disk: Arc<dyn Disk>) -> Self {
         DataFiles { dir, disk, written: Arc::default() }
     }
 
@@ -66,8 +66,15 @@ impl DataFiles {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Removes the files again that no commit has named, best effort.
+    pub(crate) fn discard(&self) {
+        for path in std::mem::take(&mut *self.lock()).made_paths(&self.dir) {
+            let _ = self.disk.remove(&path);
+        }
+    }
+
     /// Makes every file and its directory entry durable.
-    pub(super) fn sync(&self) -> Result<()> {
+    pub(crate) fn sync(&self) -> Result<()> {
         let mut written = self.lock();
         let everything =
             written.unsynced.len() > FILES_TO_SYNC && self.disk.sync_fs(&self.dir.data())?;
@@ -82,6 +89,12 @@ impl DataFiles {
         written.unsynced.clear();
         written.dirs.clear();
         Ok(())
+    }
+}
+
+impl Uncommitted {
+    fn made_paths(&self, dir: &TableDir) -> Vec<PathBuf> {
+        self.made.iter().map(|(file, partition)| dir.data_file(partition, file)).collect()
     }
 }
 

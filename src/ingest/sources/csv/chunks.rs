@@ -85,10 +85,12 @@ impl CsvChunks {
         self
     }
 
-    /// Makes longer rows, and so longer quoted fields, an error.
+    /// Makes longer rows, and so longer quoted fields, an error. With `skip_bad_rows`, quoted fields
+    /// of half as many bytes count as unterminated, so that they are no error.
     #[must_use]
     pub fn with_row_limit(mut self, bytes: usize) -> Self {
         self.row_limit = bytes.min(limits::MAX_VALUE_BYTES);
+        self.max_open = self.max_open.min(self.row_limit / 2);
         self
     }
 
@@ -214,19 +216,18 @@ impl CsvChunks {
 
     fn row_too_long(&self, text: &[u8], ends: &RowEnds) -> Error {
         let name = self.name.display();
-        let limit = self.row_limit >> 20;
+        let limit = limits::too_long(self.row_limit);
         match ends.open {
             Some(open) => {
                 let before = text.get(..open).unwrap_or_default();
                 let line = self.next.1 + memchr_iter(b'\n', before).count() as u64;
                 Error::LimitExceeded(format!(
-                    "{name}: the quoted field that starts in line {line} is longer than {limit} \
-                     MiB; is its closing quote missing, or the quote character another one \
-                     (--quote)?"
+                    "{name}: the quoted field that starts in line {line} {limit}; is its closing \
+                     quote missing, or the quote character another one (--quote)?"
                 ))
             }
             None => Error::LimitExceeded(format!(
-                "{name}: line {} is longer than {limit} MiB; is this a text file?",
+                "{name}: line {} {limit}; is this a text file?",
                 self.next.1
             )),
         }

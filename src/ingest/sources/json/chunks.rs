@@ -106,11 +106,10 @@ impl JsonChunks {
             }
             if text.len() > self.row_limit {
                 return Err(Error::LimitExceeded(format!(
-                    "{}: the row at line {} is longer than {} MiB; is a quote or a bracket \
-                     missing?",
+                    "{}: the row at line {} {}; is a quote or a bracket missing?",
                     self.name.display(),
                     self.line_at(&text, self.scan.start),
-                    self.row_limit >> 20
+                    limits::too_long(self.row_limit)
                 )));
             }
             size = text.len() + self.chunk_bytes;

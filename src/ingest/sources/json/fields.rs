@@ -128,7 +128,7 @@ pub(super) fn read_table<'a>(
                         + count_lines(chunk, start, wrong.at.min(chunk.text.len())),
                     column: None,
                     reason: wrong.what,
-                    text: raw.trim_ascii_end().to_vec(),
+                    text: without_line_end(raw).to_vec(),
                 });
             }
         }
@@ -172,6 +172,12 @@ fn row_end(chunk: &JsonChunk, start: usize) -> usize {
         }
         Layout::Values | Layout::Array => value_end(&chunk.text, start),
     }
+}
+
+/// A line as it was, blanks at its end included, without what ends it.
+fn without_line_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
 }
 
 fn count_lines(chunk: &JsonChunk, from: usize, to: usize) -> u64 {

@@ -408,3 +408,13 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn bad_rows_keep_the_blanks_at_their_ends() {
+    let text = b"{\"a\":1}\n{\"a\" \x0c \n\x0c\x0c\r\n{\"a\":2} x \t\n{\"a\":3";
+    let chunks = chunks("x.jsonl", text, 1 << 20).unwrap();
+    let schema = infer(Path::new("x.jsonl"), &JsonOptions::default(), chunks.first()).unwrap();
+    let bad = chunks.iter().flat_map(|chunk| parse_rows(&schema, chunk).unwrap().bad);
+    let expected: [&[u8]; 4] = [b"{\"a\" \x0c ", b"\x0c\x0c", b"x \t", b"{\"a\":3"];
+    assert_eq!(bad.map(|row| row.text).collect::<Vec<_>>(), expected);
+}

@@ -167,7 +167,7 @@ async fn local_file(
 }
 
 /// The session's memory limit in bytes.
-fn memory_limit(state: &dyn Session) -> u64 {
+pub(super) fn memory_limit(state: &dyn Session) -> u64 {
     match state.runtime_env().memory_pool.memory_limit() {
         MemoryLimit::Finite(bytes) => bytes as u64,
         MemoryLimit::Infinite | MemoryLimit::Unknown => u64::MAX,

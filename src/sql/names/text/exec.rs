@@ -8,6 +8,7 @@ use arrow_array::{RecordBatch, RecordBatchOptions, new_null_array};
 use arrow_schema::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::EmissionType;
@@ -85,7 +86,7 @@ impl Queue {
                     None => self.open = None,
                 }
             }
-            let Some(TextInput { source, layout }) = self.inputs.pop_front() else {
+            let Some(TextInput { source, layout, row_limit }) = self.inputs.pop_front() else {
                 return Ok(None);
             };
             let chunks = match source {
@@ -94,7 +95,7 @@ impl Queue {
                         "the standard input can be read only once; ingest it into a table first";
                     Error::InvalidInput(what.into())
                 })?,
-                TextSource::File(path) => chunks(Input::path(path))?,
+                TextSource::File(path) => chunks(Input::path(path), row_limit)?,
             };
             self.open = Some((chunks, layout));
         }
@@ -156,8 +157,10 @@ impl ExecutionPlan for TextExec {
     fn execute(
         &self,
         partition: usize,
-        _: Arc<TaskContext>,
+        context: Arc<TaskContext>,
     ) -> DataFusionResult<SendableRecordBatchStream> {
+        // It counts so that others spill or stop; it is bounded by itself.
+        let memory = MemoryConsumer::new(self.name()).register(context.memory_pool());
         let make =
             || Mutex::new(Queue { inputs: self.inputs.iter().cloned().collect(), open: None });
         let queue = self.executions.start(partition, make);
@@ -169,15 +172,20 @@ impl ExecutionPlan for TextExec {
             loop {
                 let Some((chunk, layout)) = lock(&queue).next()? else { return Ok(()) };
                 let timer = baseline.elapsed_compute().timer();
+                // The text, and as much again for its values.
+                memory.resize(chunk.bytes().saturating_mul(2));
                 let batch = parse(&layout, &chunk, &columns, complete, &target)?;
                 timer.done();
                 bytes.add(chunk.bytes());
                 drop(chunk);
+                memory.resize(batch.get_array_memory_size());
                 for start in (0..batch.num_rows()).step_by(BATCH_ROWS) {
                     let slice = batch.slice(start, BATCH_ROWS.min(batch.num_rows() - start));
                     baseline.record_output(slice.num_rows());
                     output.emit(slice).await;
                 }
+                drop(batch);
+                memory.free();
             }
         }))
     }

@@ -72,8 +72,9 @@ impl Iterator for Chunks {
     }
 }
 
-pub(super) fn chunks(input: Input) -> Result<Chunks> {
-    Ok(start(input.open()?, &[])?.0)
+/// The chunks of an input, in which no row may be longer than `row_limit`.
+pub(super) fn chunks(input: Input, row_limit: usize) -> Result<Chunks> {
+    Ok(start(input.open()?, &[], row_limit)?.0)
 }
 
 /// All that is needed to parse the chunks of an input.
@@ -85,15 +86,23 @@ pub(super) enum TextSchema {
 
 /// The chunks of an input, and the options to parse them with, given the columns that a table has
 /// already.
-fn start(opened: Opened, prior: &[(Arc<str>, DataType)]) -> Result<(Chunks, CsvOptions)> {
+fn start(
+    opened: Opened,
+    prior: &[(Arc<str>, DataType)],
+    row_limit: usize,
+) -> Result<(Chunks, CsvOptions)> {
     let mut options = CsvOptions::for_format(opened.format);
     options.prior =
         prior.iter().map(|(name, data_type)| (name.to_string(), data_type.clone())).collect();
     let unread = match opened.format {
         Format::Csv | Format::Tsv => {
-            Reader::Csv(CsvChunks::new(&opened.name, opened.bytes, &options))
+            let chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
+            Reader::Csv(chunks.with_row_limit(row_limit))
         }
-        Format::Json => Reader::Json(Box::new(JsonChunks::new(&opened.name, opened.bytes))),
+        Format::Json => {
+            let chunks = JsonChunks::new(&opened.name, opened.bytes);
+            Reader::Json(Box::new(chunks.with_row_limit(row_limit)))
+        }
         Format::Arrow | Format::Parquet => {
             let name = opened.name.display();
             return Err(Error::Unsupported(format!(
@@ -107,10 +116,14 @@ fn start(opened: Opened, prior: &[(Arc<str>, DataType)]) -> Result<(Chunks, CsvO
 
 /// The chunks of an input, and the names and types of columns by its first chunk; `None` for an
 /// input without rows if there are columns already.
-pub(super) fn sample(input: Input, prior: &Columns) -> Result<Option<(Chunks, TextSchema)>> {
+pub(super) fn sample(
+    input: Input,
+    prior: &Columns,
+    row_limit: usize,
+) -> Result<Option<(Chunks, TextSchema)>> {
     let opened = input.open()?;
     let name = opened.name.clone();
-    let (mut chunks, options) = start(opened, prior)?;
+    let (mut chunks, options) = start(opened, prior, row_limit)?;
     let first = chunks.next().transpose()?;
     if first.is_none() && !prior.is_empty() {
         return Ok(None);

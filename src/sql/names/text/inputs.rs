@@ -10,6 +10,8 @@ use super::formats::{Chunks, Columns, TextSchema};
 pub(super) struct TextInput {
     pub(super) source: TextSource,
     pub(super) layout: Arc<Layout>,
+    /// The longest row, in bytes.
+    pub(super) row_limit: usize,
 }
 
 /// How the rows of an input are read.
@@ -31,7 +33,12 @@ pub(super) type Stdin = Arc<Mutex<Option<Chunks>>>;
 
 impl TextInput {
     /// An input of a table with these columns, read in the table's types.
-    pub(super) fn new(source: TextSource, mut schema: TextSchema, columns: &Columns) -> Self {
+    pub(super) fn new(
+        source: TextSource,
+        mut schema: TextSchema,
+        columns: &Columns,
+        row_limit: usize,
+    ) -> Self {
         let own = schema.columns();
         let place = |name: &Arc<str>| own.iter().position(|(known, _)| known == name);
         let positions: Vec<Option<usize>> = columns.iter().map(|(name, _)| place(name)).collect();
@@ -40,7 +47,7 @@ impl TextInput {
                 schema.set_type(*at, data_type);
             }
         }
-        TextInput { source, layout: Arc::new(Layout { schema, positions }) }
+        TextInput { source, layout: Arc::new(Layout { schema, positions }), row_limit }
     }
 }
 

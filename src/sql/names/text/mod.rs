@@ -27,6 +27,7 @@ use self::formats::{Columns, TextSchema, is_compressed, join, sample};
 use self::inputs::{TextInput, TextSource};
 use crate::error::{IoResult, Result};
 use crate::ingest::sources::Input;
+use crate::limits;
 
 /// Files up to this size are parsed once for their types alone.
 const WHOLE_FILE_BYTES: u64 = 64 << 20;
@@ -39,17 +40,20 @@ pub(crate) struct TextTable {
 }
 
 impl TextTable {
-    /// Opens files, or with `None` the standard input, and infers their types. Guesses are noted.
+    /// Opens files, or with `None` the standard input, and infers their types, within a limit of
+    /// memory. Guesses are noted.
     pub(crate) fn open(
         paths: Option<&[PathBuf]>,
         threads: usize,
+        memory: u64,
         note: &mut (dyn FnMut(String) + Send),
     ) -> Result<TextTable> {
+        let row_limit = limits::row_bytes(memory);
         let mut columns = Columns::new();
         let mut inputs = Vec::new();
         match paths {
             None => {
-                if let Some((chunks, mut schema)) = sample(Input::stdin(), &columns)? {
+                if let Some((chunks, mut schema)) = sample(Input::stdin(), &columns, row_limit)? {
                     chunks.first().map_or(Ok(()), |first| schema.widen_by(first))?;
                     add_columns(&mut columns, &schema)?;
                     note_guesses("standard input", &schema, note);
@@ -58,9 +62,8 @@ impl TextTable {
             }
             Some(paths) => {
                 for path in paths {
-                    let Some((chunks, mut schema)) = sample(Input::path(path), &columns)? else {
-                        continue;
-                    };
+                    let sampled = sample(Input::path(path), &columns, row_limit)?;
+                    let Some((chunks, mut schema)) = sampled else { continue };
                     if is_small(path)? {
                         schema.widen_over(chunks, threads)?;
                     } else {
@@ -78,7 +81,7 @@ impl TextTable {
             .collect();
         let inputs = inputs
             .into_iter()
-            .map(|(source, schema)| TextInput::new(source, schema, &columns))
+            .map(|(source, schema)| TextInput::new(source, schema, &columns, row_limit))
             .collect();
         Ok(TextTable { schema: Arc::new(Schema::new(fields)), inputs })
     }

@@ -38,7 +38,7 @@ pub(super) fn lower(
     let fragment = Fragment {
         columns: compiler.columns(),
         conditions,
-        output: Output::Aggregate { keys, aggregates },
+        output: Output::Aggregate { keys, aggregates, first: None },
         schema: Arc::clone(aggregate.schema.inner()),
     };
     Ok(FragmentNode::new(fragment, &input.table, plan.clone(), Vec::new()))

@@ -1,6 +1,7 @@
 //! Compiles expressions over a table's columns: whole trees become one function over Arrow arrays.
 
-use std::collections::HashMap;
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -34,12 +35,26 @@ pub(super) struct Compiler<'a> {
     props: &'a ExecutionProps,
     /// The columns that expressions have read so far, by position in the table.
     positions: Vec<usize>,
+    /// The index in `positions` of each of them.
+    inputs: HashMap<usize, usize>,
+    /// The positions in the table of its columns, by name.
+    places: OnceCell<HashMap<&'a str, usize>>,
     known: HashMap<Expr, Expression>,
+    /// The texts of the known expressions.
+    texts: HashSet<Box<str>>,
 }
 
 impl<'a> Compiler<'a> {
     pub(super) fn new(source: &'a Input, props: &'a ExecutionProps) -> Self {
-        Compiler { source, props, positions: Vec::new(), known: HashMap::new() }
+        Compiler {
+            source,
+            props,
+            positions: Vec::new(),
+            inputs: HashMap::new(),
+            places: OnceCell::new(),
+            known: HashMap::new(),
+            texts: HashSet::new(),
+        }
     }
 
     /// The columns that all expressions so far read. Expressions refer to them by their position
@@ -67,12 +82,19 @@ impl<'a> Compiler<'a> {
         self.compile(&self.source.resolve(expr)?)
     }
 
+    /// Compiles all columns that the candidate sees.
+    pub(super) fn outputs(&mut self) -> Result<Vec<Expression>, Refusal> {
+        let source = self.source;
+        source.outputs.iter().map(|output| self.compile(output)).collect()
+    }
+
     /// Compiles an expression over the table's columns.
     fn compile(&mut self, expr: &Expr) -> Result<Expression, Refusal> {
         if let Some(known) = self.known.get(expr) {
             return Ok(known.clone());
         }
         let compiled = self.compile_new(expr)?;
+        self.texts.insert(compiled.text.clone());
         self.known.insert(expr.clone(), compiled.clone());
         Ok(compiled)
     }
@@ -188,9 +210,10 @@ impl<'a> Compiler<'a> {
 
     /// The columns that an expression reads, by position in the table.
     fn positions_of(&self, expr: &Expr) -> Result<Vec<usize>, Refusal> {
-        let schema = self.source.table.snapshot().schema();
-        let position =
-            |name: &str| schema.position(name).ok_or_else(|| format!("there is no column {name}"));
+        let position = |name: &str| {
+            let place = self.places().get(name).copied();
+            place.ok_or_else(|| format!("there is no column {name}"))
+        };
         let mut positions: Vec<usize> = expr
             .column_refs()
             .into_iter()
@@ -200,14 +223,18 @@ impl<'a> Compiler<'a> {
         Ok(positions)
     }
 
+    /// The positions in the table of its columns, by name: there may be thousands.
+    fn places(&self) -> &HashMap<&'a str, usize> {
+        let columns = self.source.table.snapshot().schema().columns();
+        self.places.get_or_init(|| {
+            columns.iter().enumerate().map(|(at, column)| (&*column.name, at)).collect()
+        })
+    }
+
     /// The text of an expression in EXPLAIN; no two expressions of a fragment have the same.
     fn text(&self, expr: &Expr) -> String {
         let short = text(expr);
-        if self.known.values().any(|known| *known.text == *short) {
-            expr.to_string()
-        } else {
-            short
-        }
+        if self.texts.contains(short.as_str()) { expr.to_string() } else { short }
     }
 
     /// Compiles an expression as a function, with our own implementation of the parts of dates in
@@ -279,7 +306,7 @@ impl<'a> Compiler<'a> {
 
     /// The position of a table's column among those that the fragment reads.
     fn input(&mut self, position: usize) -> usize {
-        self.positions.iter().position(|known| *known == position).unwrap_or_else(|| {
+        *self.inputs.entry(position).or_insert_with(|| {
             self.positions.push(position);
             self.positions.len() - 1
         })

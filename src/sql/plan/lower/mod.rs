@@ -111,8 +111,15 @@ impl TreeNodeRewriter for Lowering<'_> {
         self.refusals.pop();
         match plan {
             LogicalPlan::Sort(sort) => {
+                if let Some(plan) = top::first_of_sorted(&sort) {
+                    return Ok(Transformed::yes(plan));
+                }
                 Ok(zeros::one_zero_in_sort(sort)?.update_data(LogicalPlan::Sort))
             }
+            LogicalPlan::Limit(limit) => Ok(match top::first_of_any(&limit) {
+                Some(plan) => Transformed::yes(plan),
+                None => Transformed::no(LogicalPlan::Limit(limit)),
+            }),
             LogicalPlan::Filter(filter) => {
                 Ok(opaque::hide_rounding_casts(filter)?.update_data(LogicalPlan::Filter))
             }

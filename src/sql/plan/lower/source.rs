@@ -29,7 +29,7 @@ pub(super) struct Input {
     /// The conditions on a row, in the order in which they would be tested.
     pub(super) conditions: Vec<Expr>,
     /// The columns that the candidate sees, as functions of the table's.
-    outputs: Vec<Expr>,
+    pub(super) outputs: Vec<Expr>,
     /// The names of these columns.
     schema: DFSchemaRef,
 }

@@ -55,6 +55,22 @@ fn aggregates_become_fragments() {
             "table=t, aggregates=[var_pop(CAST(small AS Float64)), var(CAST(small AS Float64)), \
              stddev_pop(float), approx_distinct(word)]",
         ),
+        (
+            "SELECT upper(w), n FROM (SELECT word AS w, count(*) AS n, sum(id) AS s FROM t GROUP \
+             BY word) ORDER BY s DESC, n LIMIT 5 OFFSET 2",
+            "table=t, group=[word], aggregates=[count(*), sum(id)], order=[sum(id) DESC NULLS \
+             FIRST, count(*) ASC NULLS LAST], first=7",
+        ),
+        ("SELECT DISTINCT word FROM t LIMIT 4", "table=t, group=[word], first=4"),
+        // These need all groups.
+        (
+            "SELECT word, count(*) FROM t GROUP BY word ORDER BY upper(word) LIMIT 4",
+            "table=t, group=[word], aggregates=[count(*)]",
+        ),
+        (
+            "SELECT word FROM t GROUP BY word HAVING count(*) > 1 LIMIT 4",
+            "table=t, group=[word], aggregates=[count(*)]",
+        ),
         // The projection made for common subexpressions is inlined.
         (
             "SELECT sum(id * 2), max(id * 2) FROM t AS a GROUP BY upper(word), upper(word) || 'x'",

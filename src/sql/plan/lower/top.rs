@@ -1,14 +1,17 @@
-//! The first rows of a sort as fragments.
+//! The first rows of a sort as fragments; and the first groups of an aggregate's fragment, where a
+//! sort or a limit above it asks for no others.
 
 use std::sync::Arc;
 
 use datafusion::execution::context::ExecutionProps;
-use datafusion::logical_expr::{Expr, LogicalPlan, Sort};
+use datafusion::logical_expr::{
+    Expr, Extension, FetchType, Limit, LogicalPlan, SkipType, Sort, SortExpr,
+};
 
 use super::aggregate::is_comparable;
 use super::expression::Compiler;
-use super::source::{Input, Refusal};
-use crate::query::{Fragment, OrderBy, Output};
+use super::source::{Input, Refusal, without_alias};
+use crate::query::{ByColumn, Fragment, OrderBy, Output};
 use crate::sql::run::node::FragmentNode;
 
 /// The fragment for the first `limit` rows of `plan`, whose node is `sort`.
@@ -30,9 +33,7 @@ pub(super) fn lower(
         order.push(OrderBy { expression, descending: !key.asc, nulls_first: key.nulls_first });
     }
     let schema = sort.input.schema();
-    let outputs = schema.columns().into_iter().map(Expr::Column);
-    let expressions =
-        outputs.map(|output| compiler.expression(&output)).collect::<Result<Vec<_>, _>>()?;
+    let expressions = compiler.outputs()?;
     if expressions.is_empty() || order.is_empty() {
         return Err("no columns".into());
     }
@@ -43,4 +44,56 @@ pub(super) fn lower(
         schema: Arc::clone(schema.inner()),
     };
     Ok(FragmentNode::new(fragment, &source.table, plan.clone(), sort.expr.clone()))
+}
+
+/// A sort that returns only its first rows, over a fragment that gives the groups which they are,
+/// and perhaps more; `None` of another.
+pub(super) fn first_of_sorted(sort: &Sort) -> Option<LogicalPlan> {
+    let schema = sort.input.schema();
+    let by = |key: &SortExpr| {
+        let Expr::Column(column) = &key.expr else { return None };
+        let column = schema.maybe_index_of_column(column)?;
+        Some(ByColumn { column, descending: !key.asc, nulls_first: key.nulls_first })
+    };
+    let order = sort.expr.iter().map(by).collect::<Option<_>>()?;
+    let input = Arc::new(first_groups(&sort.input, order, sort.fetch?)?);
+    Some(LogicalPlan::Sort(Sort { input, ..sort.clone() }))
+}
+
+/// The same of a limit without an order.
+pub(super) fn first_of_any(limit: &Limit) -> Option<LogicalPlan> {
+    let (Ok(SkipType::Literal(skip)), Ok(FetchType::Literal(Some(fetch)))) =
+        (limit.get_skip_type(), limit.get_fetch_type())
+    else {
+        return None;
+    };
+    let input = Arc::new(first_groups(&limit.input, Vec::new(), skip.checked_add(fetch)?)?);
+    Some(LogicalPlan::Limit(Limit { input, ..limit.clone() }))
+}
+
+/// A fragment of groups below projections, which then gives at least the first groups of an order.
+fn first_groups(plan: &LogicalPlan, mut order: Vec<ByColumn>, limit: usize) -> Option<LogicalPlan> {
+    match plan {
+        LogicalPlan::Extension(extension) => {
+            let node = extension.node.as_any().downcast_ref::<FragmentNode>()?;
+            let node = Arc::new(node.first_groups(order, limit)?);
+            Some(LogicalPlan::Extension(Extension { node }))
+        }
+        LogicalPlan::Projection(projection) => {
+            let below = projection.input.schema();
+            for by in &mut order {
+                let Expr::Column(column) = without_alias(projection.expr.get(by.column)?) else {
+                    return None;
+                };
+                by.column = below.maybe_index_of_column(column)?;
+            }
+            let input = first_groups(&projection.input, order, limit)?;
+            plan.with_new_exprs(plan.expressions(), vec![input]).ok()
+        }
+        LogicalPlan::SubqueryAlias(alias) => {
+            let input = first_groups(&alias.input, order, limit)?;
+            plan.with_new_exprs(plan.expressions(), vec![input]).ok()
+        }
+        _ => None,
+    }
 }

@@ -1,0 +1,321 @@
+//! Numbers for texts: a text gets one when the first thread meets it, and is a key of 32 bits from
+//! then on, beside the other keys of its row.
+//!
+//! Where a segment has a dictionary, its texts are looked up once for the segment and not for each
+//! row, and only those that rows have; a function of a text is evaluated once for each. All texts
+//! stay in memory: where they take more than their share of it, grouping starts again with keys of
+//! bytes, which can be spilled (`grouping`).
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, BinaryViewArray};
+use arrow_schema::DataType as ArrowType;
+
+use super::index::Index;
+use super::key_column::{Bytes, KeyColumn, hash_bytes};
+use crate::block::{Reader, Stream};
+use crate::encoding::strings::{Strings, StringsOut};
+use crate::error::{ArrowResult, Error, Result};
+use crate::expr::Expression;
+use crate::query::context::Context;
+use crate::query::memory::Reservation;
+use crate::query::open::{PerSegment, Survivors};
+use crate::query::slice::{Slice, take};
+
+/// Bits of a number.
+pub(super) const BITS: u32 = u32::BITS;
+/// The number of null. Nothing has 0.
+pub(super) const NULL: u32 = 1;
+/// The least number of a text.
+const FIRST: u32 = 2;
+/// Where fewer than one row in so many is selected, texts are fetched one by one.
+const MANY: usize = 4;
+/// Threads that number texts rarely meet in one of so many tables.
+const SHARDS: usize = 64;
+
+/// The bytes that the texts of a query may take in memory.
+#[derive(Debug)]
+pub(crate) struct TextBudget {
+    most: usize,
+    taken: AtomicUsize,
+    exceeded: AtomicBool,
+}
+
+impl TextBudget {
+    pub(crate) fn new(most: usize) -> Self {
+        TextBudget { most, taken: AtomicUsize::new(0), exceeded: AtomicBool::new(false) }
+    }
+
+    /// Whether an error was that there are too many.
+    pub(crate) fn is_exceeded(&self) -> bool {
+        self.exceeded.load(Ordering::Relaxed)
+    }
+
+    fn take(&self, bytes: usize) -> Result<()> {
+        if self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.most {
+            return Ok(());
+        }
+        self.exceeded.store(true, Ordering::Relaxed);
+        Err(Error::LimitExceeded(format!("texts of keys take more than {} bytes", self.most)))
+    }
+}
+
+/// What one of several threads reserves for the texts of all.
+pub(crate) struct TextShare<'a> {
+    budget: Option<Arc<TextBudget>>,
+    threads: usize,
+    pub(super) reservation: Reservation<'a>,
+}
+
+impl<'a> TextShare<'a> {
+    pub(super) fn new(budget: Option<&Arc<TextBudget>>, context: &'a Context<'a>) -> Self {
+        let threads = context.pool.current_num_threads().max(1);
+        TextShare { budget: budget.cloned(), threads, reservation: Reservation::new(context) }
+    }
+
+    /// Reserves what the texts take by now.
+    pub(super) fn account(&mut self) -> Result<()> {
+        let Some(budget) = &self.budget else { return Ok(()) };
+        self.reservation.resize(budget.taken.load(Ordering::Relaxed) / self.threads)
+    }
+}
+
+/// A key of texts, or of bytes, as numbers.
+#[derive(Debug)]
+pub(crate) struct TextKey {
+    key: Expression,
+    /// The number of each code of a segment's dictionary; 0 if no row had it yet.
+    of_codes: PerSegment<Box<[AtomicU32]>>,
+    texts: Texts,
+}
+
+impl TextKey {
+    /// `None` for a key of another type.
+    pub(super) fn new(
+        key: &Expression,
+        survivors: &Survivors,
+        budget: &Arc<TextBudget>,
+    ) -> Option<TextKey> {
+        let is_text = matches!(key.data_type, ArrowType::Utf8View | ArrowType::BinaryView);
+        is_text.then(|| TextKey {
+            key: key.clone(),
+            of_codes: PerSegment::new(survivors),
+            texts: Texts::new(Arc::clone(budget)),
+        })
+    }
+
+    /// Appends the number of each selected row of a slice to `out`, which is empty.
+    pub(super) fn write(&self, slice: &Slice<'_, '_>, out: &mut Vec<u64>) -> Result<()> {
+        if let Some(at) = self.key.only_input()
+            && let Some((codes, dictionary)) = slice.text_codes(at)?
+        {
+            return self.write_codes(slice.block.at.segment, &codes, &dictionary, out);
+        }
+        if let Some(at) = self.key.as_column()
+            && slice.selected().is_none_or(|rows| rows.len() * MANY >= slice.range.len())
+            && let Some(block) = slice.block.column(at)?
+            && let Stream::Bytes(stored) = block.reader().stream()
+        {
+            return self.write_stored(stored, block.reader(), slice, out);
+        }
+        let numbers = self.texts.numbers_of(&slice.evaluate(&self.key)?)?;
+        out.extend(numbers.into_iter().map(u64::from));
+        Ok(())
+    }
+
+    /// The same of a stored column without a dictionary, whose texts are not made into an array.
+    fn write_stored(
+        &self,
+        stored: &Strings<'_>,
+        reader: &Reader<'_>,
+        slice: &Slice<'_, '_>,
+        out: &mut Vec<u64>,
+    ) -> Result<()> {
+        let mut decoded = StringsOut::new();
+        decoded.charge_to(reader.budget())?;
+        stored.decode(slice.range.clone(), &mut decoded)?;
+        let texts: Vec<Option<&[u8]>> = match slice.selected() {
+            None => decoded.iter().map(Some).collect(),
+            Some(rows) => rows.iter().map(|row| Some(decoded.value(*row as usize))).collect(),
+        };
+        let mut valid = vec![1u8; slice.range.len()];
+        reader.validity().blank(&mut valid, slice.range.clone())?;
+        let valid = |at: usize| {
+            let row =
+                slice.selected().map_or(Some(at), |rows| rows.get(at).map(|row| *row as usize));
+            row.and_then(|row| valid.get(row)).is_some_and(|valid| *valid == 1)
+        };
+        let texts: Vec<Option<&[u8]>> =
+            texts.into_iter().enumerate().map(|(at, text)| text.filter(|_| valid(at))).collect();
+        out.extend(self.texts.numbers(&texts)?.into_iter().map(u64::from));
+        Ok(())
+    }
+
+    /// The same for rows that have these codes of a segment's dictionary, each of which it has.
+    fn write_codes(
+        &self,
+        segment: usize,
+        codes: &[u32],
+        dictionary: &ArrayRef,
+        out: &mut Vec<u64>,
+    ) -> Result<()> {
+        let make = || (0..dictionary.len()).map(|_| AtomicU32::new(0)).collect();
+        let Some(known) = self.of_codes.get_or_init(segment, make) else { return Ok(()) };
+        let number = |code: &u32| {
+            u64::from(known.get(*code as usize).map_or(0, |number| number.load(Ordering::Relaxed)))
+        };
+        out.extend(codes.iter().map(number));
+        let mut new: Vec<u32> =
+            codes.iter().zip(&*out).filter(|(_, n)| **n == 0).map(|(code, _)| *code).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        new.sort_unstable();
+        new.dedup();
+        let values = take(dictionary, &new)?;
+        let values = match self.key.function {
+            None => values,
+            Some(_) => self.key.evaluate(&[values], new.len())?,
+        };
+        for (code, number) in new.iter().zip(self.texts.numbers_of(&values)?) {
+            if let Some(known) = known.get(*code as usize) {
+                known.store(number, Ordering::Relaxed);
+            }
+        }
+        out.clear();
+        out.extend(codes.iter().map(number));
+        Ok(())
+    }
+
+    /// The values of numbers.
+    pub(super) fn values(&self, numbers: impl Iterator<Item = u64>) -> Result<ArrayRef> {
+        let values = self.texts.values(numbers);
+        if self.key.data_type == ArrowType::BinaryView {
+            return Ok(Arc::new(values));
+        }
+        Ok(Arc::new(values.to_string_view().or_unsupported()?))
+    }
+}
+
+/// Distinct texts, numbered from [`FIRST`], in tables by the high bits of their hashes.
+#[derive(Debug)]
+struct Texts {
+    shards: Vec<RwLock<Shard>>,
+    budget: Arc<TextBudget>,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    index: Index,
+    texts: Bytes,
+}
+
+impl Texts {
+    fn new(budget: Arc<TextBudget>) -> Self {
+        Texts { shards: (0..SHARDS).map(|_| RwLock::default()).collect(), budget }
+    }
+
+    /// The number of each text of an array of views.
+    fn numbers_of(&self, values: &ArrayRef) -> Result<Vec<u32>> {
+        let texts: Vec<Option<&[u8]>> = match values.as_string_view_opt() {
+            Some(texts) => texts.iter().map(|text| text.map(str::as_bytes)).collect(),
+            None => {
+                let bytes = values.as_binary_view_opt().ok_or_else(|| {
+                    Error::InvalidInput(format!("a key of {} as texts", values.data_type()))
+                })?;
+                bytes.iter().collect()
+            }
+        };
+        self.numbers(&texts)
+    }
+
+    /// The number of each text, or of null. Those of a table are looked up together.
+    fn numbers(&self, texts: &[Option<&[u8]>]) -> Result<Vec<u32>> {
+        let mut numbers = vec![NULL; texts.len()];
+        let mut hashes = vec![0; texts.len()];
+        let mut ends = [0; SHARDS];
+        // What is the same as the text before it has its number.
+        let is_new = |at: usize| at == 0 || texts[at] != texts[at - 1];
+        for (at, text) in texts.iter().enumerate() {
+            if let Some(text) = text.filter(|_| is_new(at)) {
+                hashes[at] = hash_bytes(text);
+                ends[shard_of(hashes[at])] += 1;
+            }
+        }
+        let mut start = 0;
+        for end in &mut ends {
+            start += std::mem::replace(end, start);
+        }
+        let mut by_shard = vec![(0, &[][..]); start];
+        for (at, text) in texts.iter().enumerate() {
+            if let Some(text) = text.filter(|_| is_new(at)) {
+                let next = &mut ends[shard_of(hashes[at])];
+                by_shard[*next] = (at, text);
+                *next += 1;
+            }
+        }
+        let mut start = 0;
+        for (number, (shard, end)) in self.shards.iter().zip(ends).enumerate() {
+            let some = &by_shard[std::mem::replace(&mut start, end)..end];
+            if some.is_empty() {
+                continue;
+            }
+            let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
+            let before = shard.memory();
+            for (at, text) in some {
+                let place = shard.find(hashes[*at], text)?;
+                numbers[*at] = FIRST + place * SHARDS as u32 + number as u32;
+            }
+            self.budget.take(shard.memory() - before)?;
+        }
+        for at in 1..texts.len() {
+            if texts[at].is_some() && !is_new(at) {
+                numbers[at] = numbers[at - 1];
+            }
+        }
+        Ok(numbers)
+    }
+
+    /// The texts of numbers; null of those that are none.
+    fn values(&self, numbers: impl Iterator<Item = u64>) -> BinaryViewArray {
+        let shards: Vec<_> = self
+            .shards
+            .iter()
+            .map(|shard| shard.read().unwrap_or_else(PoisonError::into_inner))
+            .collect();
+        let text = |number: u64| {
+            let number = number.checked_sub(u64::from(FIRST))? as usize;
+            Some(shards.get(number % SHARDS)?.texts.get(number / SHARDS))
+        };
+        numbers.map(text).collect()
+    }
+}
+
+fn shard_of(hash: u64) -> usize {
+    (hash >> (u64::BITS - SHARDS.ilog2())) as usize
+}
+
+impl Shard {
+    /// The place of a text, which is new if it was not there.
+    #[inline(always)]
+    fn find(&mut self, hash: u64, text: &[u8]) -> Result<u32> {
+        let next = self.texts.len();
+        if next >= (u32::MAX - FIRST) as usize / SHARDS {
+            return Err(Error::LimitExceeded("more than 2³² different texts in a key".into()));
+        }
+        self.index.reserve(next + 1);
+        let place = self
+            .index
+            .find_or_insert(hash, next as u32, |known| self.texts.get(known as usize) == text);
+        if place as usize == next {
+            self.texts.push(text);
+        }
+        Ok(place)
+    }
+
+    fn memory(&self) -> usize {
+        self.index.memory() + self.texts.memory()
+    }
+}
