@@ -204,6 +204,7 @@ impl Builder<'_> {
         rows: f64,
     ) -> DataFusionResult<Part> {
         let filter = joined_filter(filters, &left, &right)?;
+        let built = read_by_one(left.plan);
         let (set, scanned) = (left.set | right.set, right.scanned);
         let places = match join_type {
             JoinType::LeftSemi | JoinType::LeftAnti => left.places.clone(),
@@ -216,18 +217,18 @@ impl Builder<'_> {
         let projection = (kept.len() < places.len()).then(|| kept.clone());
         let cut: Vec<Place> = kept.iter().filter_map(|at| places.get(*at).copied()).collect();
         if on.is_empty() && filter.is_none() {
-            let plan: Plan = Arc::new(CrossJoinExec::new(left.plan, right.plan));
+            let plan: Plan = Arc::new(CrossJoinExec::new(built, right.plan));
             return Ok(Part { plan, places, rows, scanned, set });
         }
         let plan: Plan = match on.is_empty() {
             true => Arc::new(
-                NestedLoopJoinExecBuilder::new(left.plan, right.plan, join_type)
+                NestedLoopJoinExecBuilder::new(built, right.plan, join_type)
                     .with_filter(filter)
                     .with_projection(projection)
                     .build()?,
             ),
             false => Arc::new(
-                HashJoinExecBuilder::new(left.plan, right.plan, on, join_type)
+                HashJoinExecBuilder::new(built, right.plan, on, join_type)
                     .with_filter(filter)
                     .with_projection(projection)
                     .with_partition_mode(self.mode(left.rows, right.rows))
@@ -267,6 +268,14 @@ impl Builder<'_> {
             true => PartitionMode::CollectLeft,
             false => PartitionMode::Partitioned,
         }
+    }
+}
+
+/// A small table that becomes a hash table, which one thread makes, read by that thread.
+fn read_by_one(plan: Plan) -> Plan {
+    match plan.downcast_ref::<ScanExec>() {
+        Some(scan) if scan.table_rows() as f64 <= SMALL => Arc::new(scan.in_one_partition()),
+        _ => plan,
     }
 }
 
