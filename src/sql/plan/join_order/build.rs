@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 use datafusion::common::{JoinSide, JoinType, internal_datafusion_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::Operator;
@@ -121,7 +121,12 @@ impl Builder<'_> {
                 .iter()
                 .map(|(place, _)| part.position(*place))
                 .collect::<DataFusionResult<_>>()?;
-            let expr = renumber(&filter.expr, |at| places.get(at).copied())?;
+            let schema = part.plan.schema();
+            let column = |at: usize| {
+                let at = *places.get(at)?;
+                Some(Column::new(schema.fields().get(at)?.name(), at))
+            };
+            let expr = renumber(&filter.expr, column)?;
             part.plan = Arc::new(FilterExec::try_new(expr, part.plan)?);
         }
         Ok(part)
@@ -317,7 +322,11 @@ fn joined_filter(
                 indices.len() - 1
             }));
         }
-        let expr = renumber(&filter.expr, |at| numbers.get(at).copied())?;
+        let column = |at: usize| {
+            let field: &FieldRef = fields.get(*numbers.get(at)?)?;
+            Some(Column::new(field.name(), *numbers.get(at)?))
+        };
+        let expr = renumber(&filter.expr, column)?;
         all = Some(match all {
             Some(all) => {
                 Arc::new(BinaryExpr::new(all, Operator::And, expr)) as Arc<dyn PhysicalExpr>
