@@ -16,6 +16,8 @@ mod fuzz;
 mod golden;
 mod ingest;
 mod inputs;
+#[cfg(feature = "sql")]
+mod joins;
 mod layers;
 mod loading;
 #[cfg(all(feature = "sql", feature = "parquet"))]

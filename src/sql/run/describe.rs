@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::query::fragment::direction;
-use crate::query::{self, Condition, Fragment, OrderBy};
+use crate::query::{ByColumn, Condition, FirstGroups, Fragment, OrderBy, Output};
 
 /// A fragment on one line, as EXPLAIN shows it.
 pub(crate) fn describe(
@@ -13,13 +13,13 @@ pub(crate) fn describe(
 ) -> fmt::Result {
     write!(f, "StoreFragment: table={table}")?;
     match &fragment.output {
-        query::Output::Aggregate { keys, aggregates, first } => {
+        Output::Aggregate { keys, aggregates, first } => {
             list(f, "group", keys.iter().map(|key| &*key.text))?;
             list(f, "aggregates", aggregates.iter().map(|aggregate| &*aggregate.text))?;
-            if let Some(query::FirstGroups { order, limit }) = first {
+            if let Some(FirstGroups { order, limit }) = first {
                 let texts = keys.iter().map(|key| &*key.text);
                 let texts: Vec<&str> = texts.chain(aggregates.iter().map(|a| &*a.text)).collect();
-                let by = |by: &query::ByColumn| {
+                let by = |by: &ByColumn| {
                     let text = texts.get(by.column).copied().unwrap_or_default();
                     direction(text, by.descending, by.nulls_first)
                 };
@@ -28,7 +28,7 @@ pub(crate) fn describe(
                 write!(f, ", first={limit}")?;
             }
         }
-        query::Output::Top { order, limit, expressions } => {
+        Output::Top { order, limit, expressions } => {
             let order: Vec<String> = order.iter().map(OrderBy::to_string).collect();
             list(f, "order", order.iter().map(String::as_str))?;
             write!(f, ", limit={limit}")?;

@@ -160,7 +160,7 @@ impl FragmentExec {
     }
 
     /// A filter over the answer as one over columns of the table; `None` if it reads anything but
-    /// keys that are columns.
+    /// keys that are columns, or would let other groups be the first ones.
     fn below_groups(
         &self,
         filter: &Arc<dyn PhysicalExpr>,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{Schema, SchemaRef};
+use arrow_schema::{FieldRef, Schema, SchemaRef};
 use datafusion::common::{JoinSide, JoinType, internal_datafusion_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::Operator;
@@ -121,7 +121,12 @@ impl Builder<'_> {
                 .iter()
                 .map(|(place, _)| part.position(*place))
                 .collect::<DataFusionResult<_>>()?;
-            let expr = renumber(&filter.expr, |at| places.get(at).copied())?;
+            let schema = part.plan.schema();
+            let column = |at: usize| {
+                let at = *places.get(at)?;
+                Some(Column::new(schema.fields().get(at)?.name(), at))
+            };
+            let expr = renumber(&filter.expr, column)?;
             part.plan = Arc::new(FilterExec::try_new(expr, part.plan)?);
         }
         Ok(part)
@@ -204,6 +209,7 @@ impl Builder<'_> {
         rows: f64,
     ) -> DataFusionResult<Part> {
         let filter = joined_filter(filters, &left, &right)?;
+        let built = read_by_one(left.plan);
         let (set, scanned) = (left.set | right.set, right.scanned);
         let places = match join_type {
             JoinType::LeftSemi | JoinType::LeftAnti => left.places.clone(),
@@ -216,18 +222,18 @@ impl Builder<'_> {
         let projection = (kept.len() < places.len()).then(|| kept.clone());
         let cut: Vec<Place> = kept.iter().filter_map(|at| places.get(*at).copied()).collect();
         if on.is_empty() && filter.is_none() {
-            let plan: Plan = Arc::new(CrossJoinExec::new(left.plan, right.plan));
+            let plan: Plan = Arc::new(CrossJoinExec::new(built, right.plan));
             return Ok(Part { plan, places, rows, scanned, set });
         }
         let plan: Plan = match on.is_empty() {
             true => Arc::new(
-                NestedLoopJoinExecBuilder::new(left.plan, right.plan, join_type)
+                NestedLoopJoinExecBuilder::new(built, right.plan, join_type)
                     .with_filter(filter)
                     .with_projection(projection)
                     .build()?,
             ),
             false => Arc::new(
-                HashJoinExecBuilder::new(left.plan, right.plan, on, join_type)
+                HashJoinExecBuilder::new(built, right.plan, on, join_type)
                     .with_filter(filter)
                     .with_projection(projection)
                     .with_partition_mode(self.mode(left.rows, right.rows))
@@ -270,6 +276,14 @@ impl Builder<'_> {
     }
 }
 
+/// A small table that becomes a hash table, which one thread makes, read by that thread.
+fn read_by_one(plan: Plan) -> Plan {
+    match plan.downcast_ref::<ScanExec>() {
+        Some(scan) if scan.table_rows() as f64 <= SMALL => Arc::new(scan.in_one_partition()),
+        _ => plan,
+    }
+}
+
 /// Rows of the table whose scan a filter on the rows of a plan may reach.
 fn scanned(plan: &Plan) -> f64 {
     if let Some(scan) = plan.downcast_ref::<ScanExec>() {
@@ -308,7 +322,11 @@ fn joined_filter(
                 indices.len() - 1
             }));
         }
-        let expr = renumber(&filter.expr, |at| numbers.get(at).copied())?;
+        let column = |at: usize| {
+            let field: &FieldRef = fields.get(*numbers.get(at)?)?;
+            Some(Column::new(field.name(), *numbers.get(at)?))
+        };
+        let expr = renumber(&filter.expr, column)?;
         all = Some(match all {
             Some(all) => {
                 Arc::new(BinaryExpr::new(all, Operator::And, expr)) as Arc<dyn PhysicalExpr>

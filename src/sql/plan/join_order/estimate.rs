@@ -7,7 +7,7 @@
 
 use datafusion::common::stats::Precision;
 use datafusion::common::{JoinSide, JoinType, Statistics};
-use datafusion::physical_expr::expressions::Column as Name;
+use datafusion::physical_expr::expressions::{CastExpr, Column as Name};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::filter::FilterExec;
@@ -183,7 +183,10 @@ fn of_operator(plan: &dyn ExecutionPlan) -> Option<Estimate> {
     if let Some(projection) = plan.downcast_ref::<ProjectionExec>() {
         let below = estimate(projection.input().as_ref())?;
         let values = projection.expr().iter().map(|projected| {
-            let at = projected.expr.downcast_ref::<Name>().map(Name::index);
+            // A cast that never fails keeps values apart.
+            let cast = projected.expr.downcast_ref::<CastExpr>().map(CastExpr::expr);
+            let read = cast.unwrap_or(&projected.expr);
+            let at = read.downcast_ref::<Name>().map(Name::index);
             at.and_then(|at| below.columns.get(at).copied()).unwrap_or_else(|| unknown(below.rows))
         });
         return Some(Estimate { rows: below.rows, columns: values.collect() });

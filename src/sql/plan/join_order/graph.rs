@@ -15,12 +15,12 @@ use arrow_schema::{DataType, FieldRef};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::common::{JoinSide, JoinType, NullEquality, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::expressions::{CastExpr, Column};
 use datafusion::physical_expr::{PhysicalExpr, split_conjunction};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::joins::utils::{JoinFilter, build_join_schema};
 use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJoinExec};
-use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 
 use super::fallible::might_fail;
 use crate::sql::run::scan::ScanExec;
@@ -106,6 +106,8 @@ pub(super) struct Graph {
 enum Refused {
     /// Something reads a column of this attached relation.
     Read(usize),
+    /// This node must be a relation as a whole.
+    Apart(Plan),
     Unusual,
 }
 
@@ -127,6 +129,10 @@ pub(super) fn graph(plan: &Plan) -> Option<(Graph, Vec<Place>)> {
                 whole = graph.whole;
                 whole.push(Arc::clone(join));
             }
+            Err(Refused::Apart(node)) => {
+                whole = graph.whole;
+                whole.push(node);
+            }
             Ok(_) | Err(Refused::Unusual) => return None,
         }
     }
@@ -147,11 +153,15 @@ impl Graph {
             return self.relation(plan, None);
         }
         if let Some(projection) = plan.downcast_ref::<ProjectionExec>()
-            && let Some(kept) = columns(projection)
             && (is_join(projection.input()) || projection.input().is::<ProjectionExec>())
+            && is_plain(projection)
         {
             let below = self.add(projection.input())?;
-            return kept.into_iter().map(|at| at_place(&below, at)).collect();
+            let place = |projected: &ProjectionExpr| match index(&projected.expr) {
+                Some(at) => at_place(&below, at),
+                None => self.computed(projected, &below, plan),
+            };
+            return projection.expr().iter().map(place).collect();
         }
         if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
             return self.hash_join(plan, join);
@@ -175,6 +185,38 @@ impl Graph {
             return projected(outputs, join.projection().as_deref());
         }
         self.relation(plan, None)
+    }
+
+    /// A column that a projection computes from another: the relation computes it.
+    fn computed(
+        &mut self,
+        projected: &ProjectionExpr,
+        below: &[Place],
+        node: &Plan,
+    ) -> Found<Place> {
+        let read = cast_column(&projected.expr).ok_or(Refused::Unusual)?;
+        let read = at_place(below, read.index())?;
+        let relation = self.relations.get_mut(read.relation).ok_or(Refused::Unusual)?;
+        if relation.attached.is_some() {
+            return Err(Refused::Apart(Arc::clone(node)));
+        }
+        let schema = relation.plan.schema();
+        let column = |at: usize| {
+            let name = schema.fields().get(at).map_or("", |field| field.name());
+            Column::new(name, at)
+        };
+        let kept = (0..schema.fields().len()).map(|at| ProjectionExpr {
+            alias: column(at).name().to_owned(),
+            expr: Arc::new(column(at)),
+        });
+        let mut exprs: Vec<ProjectionExpr> = kept.collect();
+        let expr = renumber(&projected.expr, |_| Some(column(read.column)));
+        let expr = expr.map_err(|_| Refused::Unusual)?;
+        exprs.push(ProjectionExpr { expr, alias: projected.alias.clone() });
+        let place = Place { relation: read.relation, column: exprs.len() - 1 };
+        let computed = ProjectionExec::try_new(exprs, Arc::clone(&relation.plan));
+        relation.plan = Arc::new(computed.map_err(|_| Refused::Unusual)?);
+        Ok(place)
     }
 
     fn relation(&mut self, plan: &Plan, attached: Option<Attachment>) -> Found<Vec<Place>> {
@@ -325,9 +367,21 @@ impl Graph {
     }
 }
 
-/// The columns of a projection that computes nothing.
-fn columns(projection: &ProjectionExec) -> Option<Vec<usize>> {
-    projection.expr().iter().map(|projected| index(&projected.expr)).collect()
+/// Whether a projection computes nothing but casts that never fail, as those of keys of a join.
+fn is_plain(projection: &ProjectionExec) -> bool {
+    let schema = projection.input().schema();
+    projection.expr().iter().all(|projected| {
+        let is_cast = || {
+            cast_column(&projected.expr).is_some()
+                && !might_fail(&projected.expr, &schema, &|_| None)
+        };
+        index(&projected.expr).is_some() || is_cast()
+    })
+}
+
+/// The column that an expression casts.
+fn cast_column(expr: &Arc<dyn PhysicalExpr>) -> Option<&Column> {
+    expr.downcast_ref::<CastExpr>()?.expr().downcast_ref::<Column>()
 }
 
 fn index(expr: &Arc<dyn PhysicalExpr>) -> Option<usize> {
@@ -391,11 +445,13 @@ fn filters(filter: &JoinFilter, left: &[Place], right: &[Place]) -> Found<Vec<Fi
     let part = |part: &Arc<dyn PhysicalExpr>| {
         let (mut used, mut places) = (Vec::new(), Vec::new());
         let renumbered = renumber(part, |at| {
+            let name = filter.schema().fields().get(at)?.name();
             let known = used.iter().position(|known| *known == at);
-            Some(known.unwrap_or_else(|| {
+            let number = known.unwrap_or_else(|| {
                 used.push(at);
                 used.len() - 1
-            }))
+            });
+            Some(Column::new(name, number))
         });
         for at in &used {
             places.push(all.get(*at).cloned().ok_or(Refused::Unusual)?);
@@ -410,16 +466,16 @@ fn filters(filter: &JoinFilter, left: &[Place], right: &[Place]) -> Found<Vec<Fi
     split_conjunction(filter.expression()).into_iter().map(part).collect()
 }
 
-/// Gives columns other numbers; those for which there is none keep theirs.
+/// Replaces columns by others; those for which there is none stay.
 pub(super) fn renumber(
     expr: &Arc<dyn PhysicalExpr>,
-    mut number: impl FnMut(usize) -> Option<usize>,
+    mut other: impl FnMut(usize) -> Option<Column>,
 ) -> DataFusionResult<Arc<dyn PhysicalExpr>> {
-    let number: &mut dyn FnMut(usize) -> Option<usize> = &mut number;
+    let other: &mut dyn FnMut(usize) -> Option<Column> = &mut other;
     let done = Arc::clone(expr).transform_up(|part| {
         let Some(column) = part.downcast_ref::<Column>() else { return Ok(Transformed::no(part)) };
-        let Some(at) = number(column.index()) else { return Ok(Transformed::no(part)) };
-        Ok(Transformed::yes(Arc::new(Column::new(column.name(), at)) as Arc<dyn PhysicalExpr>))
+        let Some(column) = other(column.index()) else { return Ok(Transformed::no(part)) };
+        Ok(Transformed::yes(Arc::new(column) as Arc<dyn PhysicalExpr>))
     })?;
     Ok(done.data)
 }

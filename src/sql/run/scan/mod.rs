@@ -105,6 +105,12 @@ impl ScanExec {
         ScanExec::with_order(Arc::new(scan), self.properties.partitioning.partition_count(), order)
     }
 
+    /// The same in one partition: it then begins when it is polled, and hears of all filters that
+    /// are known by then. DataFusion's operator that unites several begins at once.
+    pub(crate) fn in_one_partition(&self) -> Self {
+        ScanExec::with_order(Arc::clone(&self.scan), 1, None)
+    }
+
     /// As people write them; those that came later are one.
     fn conditions(&self) -> Vec<String> {
         let mut texts: Vec<String> =
