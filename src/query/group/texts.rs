@@ -36,7 +36,7 @@ const MANY: usize = 4;
 /// each.
 const SHARDS: usize = 16;
 
-/// The bytes that the texts of a query may take in memory.
+/// The bytes that the texts of a query may take in memory, and the numbers of dictionaries.
 #[derive(Debug)]
 pub(crate) struct TextBudget {
     most: usize,
@@ -160,8 +160,13 @@ impl TextKey {
         dictionary: &ArrayRef,
         out: &mut Vec<u64>,
     ) -> Result<()> {
-        let make = || (0..dictionary.len()).map(|_| AtomicU32::new(0)).collect();
+        let mut bytes = 0;
+        let make = || {
+            bytes = dictionary.len() * size_of::<AtomicU32>();
+            (0..dictionary.len()).map(|_| AtomicU32::new(0)).collect()
+        };
         let Some(known) = self.of_codes.get_or_init(segment, make) else { return Ok(()) };
+        self.texts.budget.take(bytes)?;
         let number = |code: &u32| {
             u64::from(known.get(*code as usize).map_or(0, |number| number.load(Ordering::Relaxed)))
         };
@@ -194,7 +199,7 @@ impl TextKey {
         if self.key.data_type == ArrowType::BinaryView {
             return Ok(Arc::new(values));
         }
-        Ok(Arc::new(values.to_string_view().or_unsupported()?))
+        Ok(Arc::new(values.to_string_view().or_corrupt()?))
     }
 }
 
