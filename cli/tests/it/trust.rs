@@ -200,7 +200,8 @@ fn a_row_of_text_may_have_an_eighth_of_the_memory_limit() {
     shell.file("long.jsonl", format!("{{\"a\": 1, \"b\": \"{long}\"}}\n"));
     for name in ["long.csv", "long.jsonl"] {
         let sql = format!("SELECT sum(a) AS s, max(length(b)) AS m FROM '{name}'");
-        let query = |limit: &str| shell.pipe(&format!("query --memory-limit {limit}"), &sql);
+        let query =
+            |limit: &str| shell.pipe(&format!("query --memory-limit {limit}"), sql.as_str());
         let load = |limit: &str| {
             shell.run(&format!("ingest -q {name}.db/t {name} --memory-limit {limit}"))
         };

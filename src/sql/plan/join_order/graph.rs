@@ -1,8 +1,8 @@
 //! A tree of joins as a graph: relations, and the conditions between them.
 //!
 //! Columns are followed by position, never by name. What must keep its place becomes a relation as
-//! a whole: full joins, mark joins, joins in which nulls are equal, computed projections, and joins
-//! with conditions that might fail for rows which the join has not seen.
+//! a whole: full joins, mark joins, joins in which nulls are equal, computed projections other than
+//! casts, and joins with conditions that might fail for rows which the join has not seen.
 //!
 //! The inner side of an outer, semi or anti join becomes an *attached* relation: it is joined to
 //! any set that has the relations which its condition names. That is right as long as nothing else
