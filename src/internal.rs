@@ -115,6 +115,6 @@ pub mod store {
     pub use crate::store::outside::check_outside_tables;
     pub use crate::store::{
         Changes, ColumnStats, DataFile, DataFiles, Edit, NewSegment, SegmentEntry, check_name,
-        is_committing,
+        commits_ended, forbid_commits,
     };
 }

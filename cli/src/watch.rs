@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use stylobate::internal::store::is_committing;
+use stylobate::internal::store::{commits_ended, forbid_commits};
 use stylobate::{Error, Session};
 
 use crate::context::Context;
@@ -57,11 +57,14 @@ fn temporary() -> MutexGuard<'static, Vec<Directories>> {
 
 /// Waits until the command ends by itself, or ends the process.
 fn end_process(context: &Context, failure: &Failure) {
-    std::thread::sleep(GRACE);
     // A statement whose commit has begun ends by itself, so that its exit code tells whether its
-    // rows are in force.
-    while is_committing() {
+    // rows are in force; and it has a moment to say so.
+    loop {
+        let ended = commits_ended();
         std::thread::sleep(GRACE);
+        if commits_ended() == ended && forbid_commits() {
+            break;
+        }
     }
     if begin_end() {
         remove_temporary();

@@ -2,10 +2,10 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::fs::{FlockOperation, OFlags, flock};
 use rustix::io::Errno;
 
 use super::{Disk, DiskFile, Entry, Io, Lock, LockMode, LockedFile, Mapped, says_missing};
@@ -36,6 +36,18 @@ fn sync(path: &Path, file: &File) -> Result<()> {
     file.sync_all().with_path(path)
 }
 
+/// Opens a file of a table to read it. Anything else under its name is damage: opening a pipe must
+/// not wait for a writer, and a directory has no bytes.
+fn open_regular(path: &Path) -> Result<File> {
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path);
+    let file = file.with_path(path)?;
+    match file.metadata().with_path(path)?.is_file() {
+        true => Ok(file),
+        false => Err(Error::corrupt(0, "it is no regular file").in_file(path, 0)),
+    }
+}
+
 impl Disk for RealDisk {
     fn create(&self, path: &Path) -> Result<Box<dyn DiskFile>> {
         let file = OpenOptions::new().write(true).create_new(true).open(path).with_path(path)?;
@@ -43,7 +55,7 @@ impl Disk for RealDisk {
     }
 
     fn read(&self, path: &Path, limit: u64) -> Result<Vec<u8>> {
-        let file = File::open(path).with_path(path)?;
+        let file = open_regular(path)?;
         let length = file.metadata().with_path(path)?.len();
         if length > limit {
             return Err(too_long(path, length, limit));
@@ -55,7 +67,7 @@ impl Disk for RealDisk {
     }
 
     fn map(&self, path: &Path, io: Io) -> Result<Mapped> {
-        Mapped::from_file(path, File::open(path).with_path(path)?, io)
+        Mapped::from_file(path, open_regular(path)?, io)
     }
 
     fn list(&self, dir: &Path) -> Result<Vec<Entry>> {

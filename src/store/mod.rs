@@ -20,7 +20,9 @@ pub use crate::manifest::{ColumnStats, SegmentEntry, TableOptions};
 pub use snapshot::Snapshot;
 pub use store::{Store, check_name};
 pub use table::Table;
-pub use writer::{Changes, Commit, DataFile, DataFiles, NewSegment, TableWriter, is_committing};
+pub use writer::{
+    Changes, Commit, DataFile, DataFiles, NewSegment, TableWriter, commits_ended, forbid_commits,
+};
 
 use crate::budget::Budget;
 use crate::disk::{Lru, MappingCache, memory};

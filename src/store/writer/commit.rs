@@ -10,26 +10,39 @@ use crate::manifest::recover::Scope;
 use crate::manifest::{ColumnStats, History, Id, Root, SegmentEntry, WriteVolume};
 use crate::model::{Column, ColumnId, Schema};
 
-/// How many commits of this process have begun and not ended.
+/// How many commits of this process have begun and not ended; [`FORBIDDEN`] once none may begin.
 static RUNNING: AtomicUsize = AtomicUsize::new(0);
+/// How many have ended.
+static ENDED: AtomicUsize = AtomicUsize::new(0);
+/// No commit begins any more.
+const FORBIDDEN: usize = usize::MAX;
 
-/// Whether a commit of this process has begun and not ended. If the process ends itself then, its
-/// caller cannot know whether the rows are in force.
-pub fn is_committing() -> bool {
-    RUNNING.load(Ordering::Acquire) > 0
+/// How many commits of this process have ended, well or not.
+pub fn commits_ended() -> usize {
+    ENDED.load(Ordering::Acquire)
+}
+
+/// Forbids all commits from now on; false, and nothing forbidden, while one runs. A process that
+/// ends itself calls it first: during a commit, its caller could not know whether the rows are in
+/// force.
+pub fn forbid_commits() -> bool {
+    let none = RUNNING.compare_exchange(0, FORBIDDEN, Ordering::AcqRel, Ordering::Acquire);
+    none.is_ok() || none == Err(FORBIDDEN)
 }
 
 struct RunningCommit;
 
 impl RunningCommit {
-    fn begin() -> Self {
-        RUNNING.fetch_add(1, Ordering::AcqRel);
-        RunningCommit
+    fn begin() -> Result<Self> {
+        let one_more = |running: usize| (running < FORBIDDEN).then(|| running + 1);
+        let begun = RUNNING.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more);
+        begun.map(|_| RunningCommit).map_err(|_| Error::Cancelled)
     }
 }
 
 impl Drop for RunningCommit {
     fn drop(&mut self) {
+        ENDED.fetch_add(1, Ordering::AcqRel);
         RUNNING.fetch_sub(1, Ordering::AcqRel);
     }
 }
@@ -85,7 +98,7 @@ impl TableWriter {
             Ok(Edit { at: edit.at, remove: edit.remove, insert })
         };
         let edits = edits.into_iter().map(to_entries).collect::<Result<Vec<_>>>()?;
-        let _running = RunningCommit::begin();
+        let _running = RunningCommit::begin()?;
         self.state = CommitState::Unknown;
         self.files.sync()?;
         let written = std::mem::take(&mut self.files.lock().bytes);

@@ -14,9 +14,9 @@ mod data_files;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-pub use self::commit::is_committing;
 #[cfg(feature = "sql")]
 pub(crate) use self::commit::missing_value;
+pub use self::commit::{commits_ended, forbid_commits};
 pub use self::data_files::{DataFile, DataFiles};
 use super::snapshot::open_segment;
 use super::{ColumnStats, SegmentEntry, TableOptions};
