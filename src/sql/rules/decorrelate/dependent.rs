@@ -177,9 +177,11 @@ fn is_plain_lateral(plan: &LogicalPlan) -> bool {
         }
         LogicalPlan::Filter(filter) => {
             let mut conditions = split_conjunction(&filter.predicate).into_iter();
-            conditions
-                .all(|condition| outer_columns_of(condition).is_empty() || is_equality(condition))
-                && outer_columns(&filter.input).is_empty()
+            let is_plain = |condition: &Expr| {
+                outer_columns_of(condition).is_empty()
+                    || is_equality(condition, filter.input.schema())
+            };
+            conditions.all(is_plain) && outer_columns(&filter.input).is_empty()
         }
         _ => false,
     }
@@ -189,16 +191,19 @@ fn are_columns(exprs: &[Expr]) -> bool {
     exprs.iter().all(|expr| matches!(expr, Expr::Column(_)))
 }
 
-/// Whether a condition is the equality of a column and an outer one.
-fn is_equality(condition: &Expr) -> bool {
+/// Whether a condition is the equality of a column and an outer one, and no other column of the
+/// input has the same name: DataFusion reads the condition above a projection, and there perhaps
+/// that one.
+fn is_equality(condition: &Expr, input: &DFSchema) -> bool {
     let Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) = condition else {
         return false;
     };
-    matches!(
-        (left.as_ref(), right.as_ref()),
-        (Expr::Column(_), Expr::OuterReferenceColumn(..))
-            | (Expr::OuterReferenceColumn(..), Expr::Column(_))
-    )
+    let ((Expr::Column(column), Expr::OuterReferenceColumn(..))
+    | (Expr::OuterReferenceColumn(..), Expr::Column(column))) = (left.as_ref(), right.as_ref())
+    else {
+        return false;
+    };
+    input.fields().iter().filter(|field| *field.name() == column.name).count() == 1
 }
 
 /// The name of the column with the answers.
