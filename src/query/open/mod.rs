@@ -29,14 +29,14 @@ pub(crate) struct OpenSegment {
     /// `None` where the segment lacks the column: all its rows are null.
     pub(crate) columns: Vec<Option<Arc<segment::Column>>>,
     /// Functions of one column of texts, evaluated for its dictionary; `None` where they failed.
-    evaluated: Mutex<Vec<(Expression, Arc<OnceLock<Option<Evaluated>>>)>>,
+    evaluated: Mutex<Vec<(Expression, Arc<Evaluated>)>>,
     /// What was counted as read: the segment, then each column's dictionary, then each block of
     /// each column.
     counted: Vec<AtomicBool>,
 }
 
 /// The results of a function for the values of a dictionary, and their charge.
-type Evaluated = (ArrayRef, Charge);
+type Evaluated = OnceLock<Option<(ArrayRef, Charge)>>;
 
 impl OpenSegment {
     /// The results of a function for all values of the dictionary of its only column, made once;
