@@ -65,7 +65,7 @@ fn aggregates_become_fragments() {
         // These need all groups.
         (
             "SELECT word, count(*) FROM t GROUP BY word ORDER BY upper(word) LIMIT 4",
-            "table=t, group=[word], aggregates=[count(*)]",
+            "table=t, group=[word], aggregates=[count(*)], dynamic=[DynamicFilter [ empty ]]",
         ),
         (
             "SELECT word FROM t GROUP BY word HAVING count(*) > 1 LIMIT 4",
