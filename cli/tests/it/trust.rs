@@ -195,13 +195,14 @@ fn a_flipped_bit_is_damage_and_no_newer_version() {
 #[test]
 fn a_row_of_text_may_have_an_eighth_of_the_memory_limit() {
     let shell = Shell::new();
+    assert_eq!(shell.pipe("query -q db", "CREATE TABLE t (a INT)").0, 0);
     let long = "x".repeat(13 << 20);
     shell.file("long.csv", format!("a,b\n1,{long}\n2,y\n"));
     shell.file("long.jsonl", format!("{{\"a\": 1, \"b\": \"{long}\"}}\n"));
     for name in ["long.csv", "long.jsonl"] {
         let sql = format!("SELECT sum(a) AS s, max(length(b)) AS m FROM '{name}'");
         let query =
-            |limit: &str| shell.pipe(&format!("query --memory-limit {limit}"), sql.as_str());
+            |limit: &str| shell.pipe(&format!("query db --memory-limit {limit}"), sql.as_str());
         let load = |limit: &str| {
             shell.run(&format!("ingest -q {name}.db/t {name} --memory-limit {limit}"))
         };

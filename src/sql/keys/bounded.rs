@@ -167,7 +167,9 @@ mod tests {
     fn a_row_that_would_become_hundreds_of_times_as_long_is_refused() {
         let text: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(1 << 20)]));
         let text = arrow_cast::cast(&text, &DataType::Utf8View).unwrap();
-        let refusal = compile(&many(400), Arc::default()).evaluate(&[text.clone()], 1).unwrap_err();
+        let refusal = compile(&many(400), Arc::default())
+            .evaluate(std::slice::from_ref(&text), 1)
+            .unwrap_err();
         assert!(matches!(refusal, Error::LimitExceeded(_)), "{refusal}");
         compile(&many(40), Arc::default()).evaluate(&[text], 1).unwrap();
     }
@@ -178,7 +180,7 @@ mod tests {
         let compiled = compile(&many(40), Arc::clone(&cancelled));
         let text: ArrayRef = Arc::new(StringArray::from(vec!["x"; 10]));
         let text = arrow_cast::cast(&text, &DataType::Utf8View).unwrap();
-        compiled.evaluate(&[text.clone()], 10).unwrap();
+        compiled.evaluate(std::slice::from_ref(&text), 10).unwrap();
         cancelled.store(true, Ordering::Relaxed);
         assert!(matches!(compiled.evaluate(&[text], 10), Err(Error::Cancelled)));
     }
