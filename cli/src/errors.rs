@@ -168,7 +168,8 @@ fn shortened(message: &str) -> Cow<'_, str> {
 }
 
 /// The first long value of a message, and what is before and after it: a text in quotes, or a word.
-/// A path is no value: it is shown as a whole. Quotes of which none closes any more are noted.
+/// Paths are not shortened. `unclosed` remembers quotes that never close, so that no later word
+/// looks for their end again.
 fn next_value<'a>(
     message: &'a str,
     unclosed: &mut Vec<char>,

@@ -22,10 +22,9 @@ use crate::units::show_counted;
 /// cannot be read, and commits the rest as a new generation. Nothing is deleted: what is damaged,
 /// and data files that only lost metadata named, go to the folder damaged/ of the table. Each lost
 /// segment, chunk and data file is named with its rows, partition and bounds, as far as they are
-/// known. Segments whose values can be read, and of which something false is said (statistics, a
-/// dictionary, order, partition), are written anew from their values, without the loss of a row.
-/// --format prints what is lost or written anew as a list on stdout. Copy the store first if it is
-/// your only copy.
+/// known. Segments whose values can be read, but whose statistics, dictionary, order or partition
+/// are recorded wrongly, are rewritten from their values, and no row is lost. --format prints what
+/// is lost or rewritten as a list on stdout. Copy the store first if it is your only copy.
 ///
 /// Examples:
 ///   sty repair db --dry-run

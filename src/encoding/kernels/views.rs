@@ -6,9 +6,9 @@ use arrow_buffer::{Buffer, NullBuffer};
 use arrow_data::ByteView;
 use encoding_rs::Encoding;
 
-/// Texts back to back in `data`, of which each ends where `ends` says; `None` if one of them does
-/// not end after it starts, within the data and between characters, if the data is not UTF-8, or if
-/// `nulls` are of another length.
+/// Views of the texts that stand back to back in `data` and end at the offsets `ends`. `None` if
+/// the data is not UTF-8, if the offsets fall, leave the data or split a character, or if `nulls`
+/// has another length than `ends`.
 pub(crate) fn text_views(
     ends: &[u32],
     data: Buffer,

@@ -30,7 +30,7 @@ fn fix(store: &Path, dry_run: bool) -> RepairReport {
     repair(&Store::open(store).table("t").unwrap(), &options).unwrap()
 }
 
-/// Repairs a table of one segment, of which something false is said, and returns what it tells.
+/// Repairs a table whose only segment has false statistics, and returns the report.
 fn repaired(written: &Written, what: &str) -> RepairReport {
     assert!(!problems(&written.store).is_empty(), "{what}");
     let plan = fix(&written.store, true);

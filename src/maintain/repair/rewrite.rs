@@ -1,4 +1,4 @@
-//! Writes segments anew of which something false is said, although their values can be read.
+//! Rewrites segments whose values can be read but whose statistics or order are recorded wrongly.
 //!
 //! Rows are decoded block by block, all of them and in their order, and the new segments are made
 //! from the values alone, as of any rows that come in: no statistics are asked, nothing is pruned,

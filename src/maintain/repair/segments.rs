@@ -17,7 +17,7 @@ use crate::store::{Snapshot, Table};
 const NAMED_BOUNDS: usize = 8;
 
 impl Plan {
-    /// Finds segments with bytes that cannot be read, and those of which something false is said.
+    /// Finds segments that cannot be read in full, and those with false statistics or order.
     pub(super) fn check_segments(&mut self, table: &Table, options: &RepairOptions) -> Result<()> {
         let snapshot = table.snapshot_of(self.root.clone())?;
         let mut found = VerifyReport::default();
