@@ -7,7 +7,7 @@
 //! | keys | strategy | file |
 //! | --- | --- | --- |
 //! | all have codes, and the product of their domains is small | the codes, as digits of one number, are the group | `mixed_radix`, `slots` |
-//! | all are numbers, or texts with dictionaries, that fit 128 bits together | a hash table of such numbers | `packed`, `texts`, `worker` |
+//! | all are numbers, or texts, that fit 128 bits together | a hash table of such numbers | `packed`, `texts`, `worker` |
 //! | anything | a hash table of the keys as bytes | `key_encoder`, `worker` |
 //!
 //! Codes mean the same in every segment (`coding`), so that the states of threads are merged slot
