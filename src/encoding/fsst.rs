@@ -86,7 +86,8 @@ impl<'a> Fsst<'a> {
             if vector.total > 8 * vector.bytes.len() as u64 {
                 return Err(Vector::mismatch());
             }
-            out.check_space(vector.total)?;
+            // Decompression stores up to 8 bytes for each code before it is known how many stay.
+            out.reserve(vector.rest, 8 * (vector.bytes.len() + 1))?;
             out.push_ends(vector.lengths);
             let start = out.data.len();
             let total = vector.total as usize;

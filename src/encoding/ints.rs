@@ -11,6 +11,7 @@ use super::plain::Plain;
 use super::planes::Planes;
 use super::run_length::RunLength;
 use super::sequence::Sequence;
+use super::word::limits;
 use super::{Encoding, Options, Sink, Source, Word};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
@@ -226,12 +227,13 @@ impl<'a, W: Word> Ints<'a, W> {
         match self {
             Ints::Frame(stream) => stream.select_range(rows, (low, high), signed, refine, mask),
             Ints::RunLength(stream) => {
-                let number = |v: W| {
-                    if signed { Word::to_i64(v).into() } else { i128::from(Word::to_u64(v)) }
-                };
-                stream
-                    .select(rows, |value| (low..=high).contains(&number(value)), refine, mask)
-                    .map(|()| true)
+                let (least, most) = limits::<W>(signed);
+                let (low, high) = (low.max(least), high.min(most));
+                if low > high {
+                    return Ok(false);
+                }
+                let range = (W::from_u64(low as u64), W::from_u64((high - low) as u64));
+                stream.select(rows, range, refine, mask).map(|()| true)
             }
             _ => Ok(false),
         }

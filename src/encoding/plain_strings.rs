@@ -40,7 +40,7 @@ impl<'a> Plain<'a> {
                 usize::try_from(vector.total).ok().and_then(|total| vector.bytes.get(..total));
             let bytes = bytes.filter(|b| !vector.whole || b.len() == vector.bytes.len());
             let bytes = bytes.ok_or_else(Vector::mismatch)?;
-            out.check_space(vector.total)?;
+            out.reserve(vector.rest, 0)?;
             out.push_ends(vector.lengths);
             out.data.extend_from_slice(bytes);
             Ok(())

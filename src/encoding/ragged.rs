@@ -28,6 +28,8 @@ pub(super) struct Vector<'b> {
     pub(super) lengths: &'b [u32],
     /// Their sum.
     pub(super) total: u64,
+    /// The sum of these and of all that follow.
+    pub(super) rest: u64,
     /// The bytes of the whole vector.
     pub(super) bytes: &'b [u8],
     /// Whether all values of the vector are requested, so that all its bytes must be used.
@@ -116,6 +118,7 @@ impl<'a> Ragged<'a> {
         let mut starts = Vec::with_capacity(self.starts.rows());
         self.starts.decode(0..self.starts.rows(), &mut starts)?;
         check_first(starts.first().copied())?;
+        let mut rest: u64 = lengths.iter().map(|&l| u64::from(l)).sum();
         for (lengths, vector) in lengths.chunks(VECTOR).zip(rows.start / VECTOR..) {
             let last_row = vector * VECTOR + lengths.len();
             let start = starts.get(vector).map_or(0, |&s| s as usize);
@@ -125,9 +128,11 @@ impl<'a> Ragged<'a> {
             f(Vector {
                 lengths,
                 total,
+                rest,
                 bytes: &self.data.range(start..end)?,
                 whole: lengths.len() == VECTOR || last_row == self.rows,
             })?;
+            rest -= total;
         }
         Ok(())
     }

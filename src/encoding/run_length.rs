@@ -1,16 +1,19 @@
 //! Run-length: the end of every run (exclusive, strictly ascending, the last is the number of rows)
 //! and its value, each a stream of its own. For sorted and clustered columns.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
 use super::choose::{self, Scope};
+use super::kernels::dispatch::simd;
 use super::{Encoding, Ints, Sink, Source, Word};
 use crate::budget::{Budget, Charge};
 use crate::error::{Error, Result};
 
 /// Runs of up to this many rows are decoded by one store of fixed size.
 const SHORT: usize = 4;
+/// Where fewer than one run in this many passes a test, only the rows of those that do are written.
+const MANY: usize = 8;
 
 /// A lower bound on the bits of `runs` runs over `rows` rows, to see whether it is worth trying.
 pub(super) fn lower_bound(rows: usize, runs: usize) -> f64 {
@@ -47,7 +50,10 @@ pub struct RunLength<'a, W: Word> {
     rows: usize,
     ends: Ints<'a, u32>,
     values: Ints<'a, W>,
-    decoded: OnceCell<(Vec<u32>, Vec<W>, Charge)>,
+    decoded_ends: OnceCell<(Vec<u32>, Charge)>,
+    decoded_values: OnceCell<(Vec<W>, Charge)>,
+    /// A range in which no run's value lies, as its least value and its span.
+    absent: Cell<Option<(W, W)>>,
     budget: &'a Budget,
 }
 
@@ -62,7 +68,9 @@ impl<'a, W: Word> RunLength<'a, W> {
         let ends = source.child(|source| Ints::parse(source, runs))?;
         let values = source.child(|source| Ints::parse(source, runs))?;
         let budget = source.budget();
-        Ok(RunLength { rows, ends, values, decoded: OnceCell::new(), budget })
+        let (decoded_ends, decoded_values) = (OnceCell::new(), OnceCell::new());
+        let absent = Cell::new(None);
+        Ok(RunLength { rows, ends, values, decoded_ends, decoded_values, absent, budget })
     }
 
     pub(super) fn rows(&self) -> usize {
@@ -77,15 +85,26 @@ impl<'a, W: Word> RunLength<'a, W> {
     /// All run ends and run values. Of the ends, only the first and the last were checked: callers
     /// must check that they are ascending.
     pub fn runs(&self) -> Result<(&[u32], &[W])> {
-        if self.decoded.get().is_none() {
-            let charge = self.budget.charge(self.ends.rows() * (size_of::<u32>() + W::BYTES))?;
-            let (mut ends, mut values) = (Vec::new(), Vec::new());
+        if self.decoded_ends.get().is_none() {
+            let charge = self.budget.charge(self.ends.rows() * size_of::<u32>())?;
+            let mut ends = Vec::new();
             self.ends.decode(0..self.ends.rows(), &mut ends)?;
-            self.values.decode(0..self.values.rows(), &mut values)?;
             check_ends(&ends, self.rows)?;
-            let _ = self.decoded.set((ends, values, charge));
+            let _ = self.decoded_ends.set((ends, charge));
         }
-        Ok(self.decoded.get().map_or((&[], &[]), |(ends, values, _)| (ends, values)))
+        let ends = self.decoded_ends.get().map_or(&[][..], |(ends, _)| ends);
+        Ok((ends, self.run_values()?))
+    }
+
+    /// The value of each run.
+    fn run_values(&self) -> Result<&[W]> {
+        if self.decoded_values.get().is_none() {
+            let charge = self.budget.charge(self.values.rows() * W::BYTES)?;
+            let mut values = Vec::new();
+            self.values.decode(0..self.values.rows(), &mut values)?;
+            let _ = self.decoded_values.set((values, charge));
+        }
+        Ok(self.decoded_values.get().map_or(&[], |(values, _)| values))
     }
 
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<W>) -> Result<()> {
@@ -124,20 +143,61 @@ impl<'a, W: Word> RunLength<'a, W> {
         if at == rows.end { Ok(()) } else { Err(Error::corrupt(0, "runs end before the rows do")) }
     }
 
-    /// Sets the mask for the rows of each run by whether its value passes; with `refine`, rows
-    /// whose mask is 0 stay 0.
+    /// Sets the mask for the rows of each run by whether its value lies from `low` to `low + span`,
+    /// modulo 2^BITS; with `refine`, rows whose mask is 0 stay 0.
+    ///
+    /// The ends of the runs are read only if a value passes.
     pub(super) fn select(
         &self,
         rows: Range<usize>,
-        passes: impl Fn(W) -> bool,
+        (low, span): (W, W),
         refine: bool,
         mask: &mut [u8],
     ) -> Result<()> {
-        let mut found = Vec::new();
-        self.decode_with::<u8>(rows, &mut found, |value| u8::from(passes(value)))?;
-        for (slot, found) in mask.iter_mut().zip(found) {
-            *slot = if refine { *slot & found } else { found };
+        let passes = move |value: W| Word::sub(value, low) <= span;
+        if self.absent.get() == Some((low, span)) {
+            mask.fill(0);
+            return Ok(());
         }
+        let values = self.run_values()?;
+        let passing = simd(
+            #[inline(always)]
+            || values.iter().map(|value| usize::from(passes(*value))).sum::<usize>(),
+        );
+        if passing == 0 {
+            self.absent.set(Some((low, span)));
+            mask.fill(0);
+            return Ok(());
+        }
+        if passing * MANY > values.len() {
+            let mut found = Vec::new();
+            self.decode_with::<u8>(rows, &mut found, |value| u8::from(passes(value)))?;
+            for (slot, found) in mask.iter_mut().zip(found) {
+                *slot = if refine { *slot & found } else { found };
+            }
+            return Ok(());
+        }
+        let (ends, values) = self.runs()?;
+        let first = ends.partition_point(|&end| end as usize <= rows.start);
+        let (mut at, mut start) = (0, 0);
+        for (&end, &value) in ends.iter().zip(values).skip(first) {
+            let end = (end as usize).min(rows.end).saturating_sub(rows.start);
+            if end <= start {
+                return Err(Error::corrupt(0, "run ends are not ascending"));
+            }
+            if passes(value) {
+                mask.get_mut(at..start).unwrap_or_default().fill(0);
+                if !refine {
+                    mask.get_mut(start..end).unwrap_or_default().fill(1);
+                }
+                at = end;
+            }
+            start = end;
+            if end == rows.len() {
+                break;
+            }
+        }
+        mask.get_mut(at..).unwrap_or_default().fill(0);
         Ok(())
     }
 

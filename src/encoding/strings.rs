@@ -132,6 +132,13 @@ impl StringsOut {
         self.charge.grow((all as usize).saturating_sub(self.charge.bytes()))
     }
 
+    /// [`StringsOut::check_space`] for `bytes`, and memory for them all and for `more` at once.
+    pub(super) fn reserve(&mut self, bytes: u64, more: usize) -> Result<()> {
+        self.check_space(bytes)?;
+        self.data.reserve(bytes as usize + more);
+        Ok(())
+    }
+
     /// Appends the ends of values of these lengths, whose bytes come next. The caller has checked
     /// their sum.
     pub(super) fn push_ends(&mut self, lengths: &[u32]) {

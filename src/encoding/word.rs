@@ -61,3 +61,11 @@ word!(u8, i8);
 word!(u16, i16);
 word!(u32, i32);
 word!(u64, i64);
+
+/// The least and the greatest value of a word, signed or not.
+pub(crate) fn limits<W: Word>(signed: bool) -> (i128, i128) {
+    match signed {
+        true => (-(1i128 << (W::BITS - 1)), (1i128 << (W::BITS - 1)) - 1),
+        false => (0, (1i128 << W::BITS) - 1),
+    }
+}

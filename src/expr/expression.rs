@@ -45,6 +45,8 @@ pub struct Traits {
     /// The result is the only input's number in a wider type: comparing, grouping or summing the
     /// inputs is the same as doing so with the results.
     pub widening: bool,
+    /// The result is the number of bytes of the only input, a text.
+    pub byte_length: bool,
     /// Results that are not null are between these integers, and null results only from null.
     pub bounds: Option<(i64, i64)>,
 }

@@ -8,6 +8,8 @@ pub struct Pattern {
     text: Box<[u8]>,
     /// The parts between `%`: the first part must start the text, and the last one end it.
     parts: Vec<Part>,
+    /// Finds what every match contains, where matches may start with any text.
+    contained: Option<Finder<'static>>,
 }
 
 /// Text without `%`.
@@ -30,15 +32,23 @@ impl PartialEq for Pattern {
 impl Pattern {
     /// The pattern of `LIKE`.
     pub fn like(text: &[u8]) -> Self {
-        Pattern {
-            text: text.into(),
-            parts: text.split(|byte| *byte == b'%').map(Part::new).collect(),
-        }
+        Pattern::new(text, text.split(|byte| *byte == b'%').map(Part::new).collect())
     }
 
     /// The pattern of texts that start with these bytes.
     pub fn starts_with(prefix: &[u8]) -> Self {
-        Pattern { text: prefix.into(), parts: vec![Part::literal(prefix), Part::literal(b"")] }
+        Pattern::new(prefix, vec![Part::literal(prefix), Part::literal(b"")])
+    }
+
+    fn new(text: &[u8], parts: Vec<Part>) -> Self {
+        let literals = match parts.as_slice() {
+            [first, middle @ .., _] if first.is_empty() => middle,
+            _ => &[],
+        };
+        let literals = literals.iter().flat_map(|part| &part.pieces).map(|(literal, _)| literal);
+        let longest = literals.max_by_key(|literal| literal.len()).filter(|l| !l.is_empty());
+        let contained = longest.map(|literal| Finder::new(literal).into_owned());
+        Pattern { text: text.into(), parts, contained }
     }
 
     /// The prefix of every match, and whether every text with this prefix matches.
@@ -64,6 +74,53 @@ impl Pattern {
                 }
                 last.ends(rest)
             }
+        }
+    }
+
+    /// Sets the mask of texts to 0 where they do not match, or with `negated` where they do. Text
+    /// `i` ends at `ends[i]` and starts where the one before it ends.
+    ///
+    /// A text that every match contains is looked for in all texts at once.
+    pub(crate) fn mask(&self, data: &[u8], ends: &[u32], negated: bool, mask: &mut [u8]) {
+        let start = |row: usize| row.checked_sub(1).and_then(|row| ends.get(row)).map_or(0, |e| *e);
+        let text = |row: usize, end: u32| data.get(start(row) as usize..end as usize);
+        let Some(contained) = &self.contained else {
+            for ((row, end), byte) in ends.iter().enumerate().zip(mask) {
+                let matches = text(row, *end).is_some_and(|text| self.matches(text));
+                *byte &= u8::from(matches != negated);
+            }
+            return;
+        };
+        let is_whole = match self.parts.as_slice() {
+            [_, middle, last] => middle.chars.is_none() && last.is_empty(),
+            _ => false,
+        };
+        // The text that is looked at, the place that is searched on from, and the texts whose mask
+        // is as it will be.
+        let (mut row, mut at, mut done) = (0, 0, 0);
+        while let Some(found) = data.get(at..).and_then(|rest| contained.find(rest)) {
+            let found = at + found;
+            row += ends
+                .get(row..)
+                .unwrap_or_default()
+                .iter()
+                .take_while(|e| **e as usize <= found)
+                .count();
+            let Some(end) = ends.get(row).copied() else { break };
+            let matches = match is_whole {
+                true => found + contained.needle().len() <= end as usize,
+                false => text(row, end).is_some_and(|text| self.matches(text)),
+            };
+            at = if is_whole && !matches { found + 1 } else { end as usize };
+            if matches && negated {
+                mask.get_mut(row..=row).unwrap_or_default().fill(0);
+            } else if matches {
+                mask.get_mut(done..row).unwrap_or_default().fill(0);
+                done = row + 1;
+            }
+        }
+        if !negated {
+            mask.get_mut(done..).unwrap_or_default().fill(0);
         }
     }
 }
@@ -174,6 +231,28 @@ mod tests {
             prop_assert!(!all || expected == text.as_bytes().starts_with(prefix));
             let starts = Pattern::starts_with(pattern.as_bytes());
             prop_assert_eq!(starts.matches(text.as_bytes()), text.starts_with(&pattern));
+        }
+
+        #[test]
+        fn texts_are_masked_as_each_matches(
+            pattern in "%?[ab_%]{0,5}",
+            texts in prop::collection::vec("[abé]{0,7}", 0..9),
+            before in 0u8..=255,
+            negated: bool,
+        ) {
+            let compiled = Pattern::like(pattern.as_bytes());
+            let data = texts.concat().into_bytes();
+            let ends: Vec<u32> = texts.iter().scan(0, |end, text| {
+                *end += text.len() as u32;
+                Some(*end)
+            }).collect();
+            let before: Vec<u8> = (0..texts.len()).map(|i| before >> (i % 8) & 1).collect();
+            let mut mask = before.clone();
+            compiled.mask(&data, &ends, negated, &mut mask);
+            for ((text, before), after) in texts.iter().zip(before).zip(mask) {
+                let passes = compiled.matches(text.as_bytes()) != negated;
+                prop_assert_eq!(after, before & u8::from(passes), "{:?} {:?}", text, &pattern);
+            }
         }
 
         #[test]

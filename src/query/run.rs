@@ -108,11 +108,23 @@ pub fn run<'a>(
     match &fragment.output {
         Output::Aggregate { keys, aggregates, .. } => {
             let mut counters = Counters::new(fragment.conditions.len());
-            let survivors = opener.survivors(&mut counters)?;
+            let mut survivors = opener.survivors(&mut counters)?;
+            let some = group::on_some_groups(fragment, keys, aggregates, &mut survivors, context)?;
+            let mut narrowed = None;
+            if !some.is_empty() {
+                let with_some = narrowed.insert(fragment.clone());
+                with_some.conditions.extend(some);
+                let Fragment { columns, conditions, .. } = with_some;
+                let opener = Opener::new(columns, conditions, snapshot, context.timed)?;
+                counters = Counters::new(conditions.len());
+                survivors = opener.survivors(&mut counters)?;
+            }
             counters.prune = clock.lap();
             context.recorder.update(|sum| sum.add(&counters));
             let before = context.recorder.counters().work;
-            let rest = group::groups(fragment, keys, aggregates, &survivors, context)?;
+            let rows = narrowed.as_ref().unwrap_or(fragment);
+            let first = fragment.first_groups();
+            let rest = group::groups(rows, first, keys, aggregates, &survivors, context)?;
             count_finish(context, clock.lap(), before);
             Answer::from(&fragment.schema, rest, context)
         }

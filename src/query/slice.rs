@@ -17,13 +17,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, UInt32Array};
+use arrow_buffer::NullBuffer;
 
 use super::open::OpenBlock;
-use crate::block::{CHARGED_BUFFER, Stream};
+use crate::block::{CHARGED_BUFFER, Stream, Validity};
 use crate::budget::Charge;
 use crate::error::{ArrowResult, Error, Result};
 use crate::expr::Expression;
-use crate::model::Physical;
+use crate::model::{DataType, Physical};
 
 /// Dictionaries are worth a look where one in so many rows is selected.
 const MANY: usize = 4;
@@ -160,6 +161,13 @@ impl<'b, 'a> Slice<'b, 'a> {
     /// The values of an expression for the selected rows. A function of texts is evaluated once for
     /// each text of a segment's dictionary, where many rows have them.
     pub(crate) fn evaluate(&self, expression: &Expression) -> Result<ArrayRef> {
+        if expression.traits.byte_length
+            && self.len() * MANY >= self.range.len()
+            && let Some(at) = expression.only_input()
+            && let Some(lengths) = self.byte_lengths(at)?
+        {
+            return arrow_cast::cast(&lengths, &expression.data_type).or_corrupt();
+        }
         if let (Some(at), Some(_)) = (expression.only_input(), &expression.function)
             && self.len() * MANY >= self.range.len()
             && let Some((codes, dictionary)) = self.text_codes(at)?
@@ -169,6 +177,31 @@ impl<'b, 'a> Slice<'b, 'a> {
             return take(&results, &codes);
         }
         expression.evaluate(&self.inputs(expression)?, self.len())
+    }
+
+    /// The numbers of bytes of a column's texts for the selected rows, where they are stored beside
+    /// the texts.
+    fn byte_lengths(&self, at: usize) -> Result<Option<ArrayRef>> {
+        let Some(block) = self.block.column(at)? else { return Ok(None) };
+        let (Stream::Bytes(strings), DataType::Utf8) =
+            (block.reader().stream(), block.column().data_type())
+        else {
+            return Ok(None);
+        };
+        let valid = match block.reader().validity() {
+            Validity::AllValid => None,
+            Validity::Stream(bools) => Some(NullBuffer::new(bools.decode(self.range.clone())?)),
+            Validity::AllNull | Validity::ByCode => return Ok(None),
+        };
+        let mut lengths = Vec::with_capacity(self.range.len());
+        if !strings.lengths(self.range.clone(), &mut lengths)? {
+            return Ok(None);
+        }
+        let all: ArrayRef = Arc::new(UInt32Array::new(lengths.into(), valid));
+        Ok(Some(match self.selected() {
+            None => all,
+            Some(rows) => take(&all, rows)?,
+        }))
     }
 
     /// The codes of the selected rows of a column of texts or bytes, and their segment's

@@ -458,6 +458,17 @@ impl Column {
         Ok(Some(values))
     }
 
+    /// The values of the dictionary as they are stored, without null, for who looks at each once;
+    /// `None` for a column without a dictionary, or one whose dictionary is decoded already.
+    pub(crate) fn undecoded_dictionary(&self) -> Result<Option<block::Reader<'_>>> {
+        let Some(described) = self.record.dictionary else { return Ok(None) };
+        if self.dictionary.lock().is_some() {
+            return Ok(None);
+        }
+        let reader = self.parse(&described.place, DICTIONARY, described.values as usize, true);
+        self.bytes.checked(reader).map(Some)
+    }
+
     fn decode_dictionary(&self, described: &DictionaryPlace) -> Result<(Dictionary, Charge)> {
         let place = described.place;
         // Texts are charged as they are decoded; views and words, before.

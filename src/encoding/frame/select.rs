@@ -7,6 +7,7 @@ use super::{Frame, Patches};
 use crate::encoding::Word;
 use crate::encoding::kernels::bitpack::{self, by_lane};
 use crate::encoding::kernels::dispatch::simd;
+use crate::encoding::word::limits;
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 
@@ -61,10 +62,7 @@ impl<W: Word> Frame<'_, W> {
         else {
             return Ok(false);
         };
-        let (least, most) = match signed {
-            true => (-(1i128 << (W::BITS - 1)), (1i128 << (W::BITS - 1)) - 1),
-            false => (0, (1i128 << W::BITS) - 1),
-        };
+        let (least, most) = limits::<W>(signed);
         let (low, high) = (low.max(least), high.min(most));
         if factor == 0 || low > high {
             return Ok(false);

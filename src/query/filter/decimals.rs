@@ -44,6 +44,8 @@ impl DecimalRange {
         let (min, max) = stored.block_stats(block.at.block)?.doubles()?;
         let bounds = scaling.bounds(min, max)?;
         let (below, above) = scaling.around(*value, &bounds);
+        let outside = *comparison == Comparison::NotEqual;
+        let comparison = if outside { Comparison::Equal } else { *comparison };
         let (first, last) = match comparison {
             Comparison::Equal => (below + 1, above - 1),
             Comparison::Less => (i128::MIN, below),
@@ -53,13 +55,14 @@ impl DecimalRange {
             Comparison::NotEqual => return None,
         };
         let range = WordRange::between(first, last, *bounds.start(), *bounds.end());
-        let (low, high) = ordered_range(*comparison, *value)?;
+        let range = WordRange { outside, ..range };
+        let (low, high) = ordered_range(comparison, *value)?;
         Some(DecimalRange { range, low, high, of_bits: scaling.is_bits() })
     }
 
     /// Whether a row's own value passes.
     #[inline(always)]
     pub(crate) fn holds(&self, value: f64) -> bool {
-        (self.low..=self.high).contains(&ordered(value + 0.0))
+        (self.low..=self.high).contains(&ordered(value + 0.0)) != self.range.outside
     }
 }

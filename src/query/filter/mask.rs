@@ -5,15 +5,13 @@
 //! left, at those only; and if it holds for nothing but the outliers of a frame, only at its
 //! patches.
 
-use super::TextTest;
 use super::decimals::DecimalRange;
 use super::range::WordRange;
+use super::texts::{TextScratch, TextTest};
 use crate::block::{Stream, Validity};
 use crate::encoding::kernels::occurrences::occurrences;
-use crate::encoding::strings::StringsOut;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
-use crate::limits::VECTOR;
 use crate::query::slice::{Slice, list};
 
 /// If fewer than one row in this many is left, rows are fetched one by one.
@@ -33,7 +31,9 @@ pub(crate) struct MaskBuilder {
     shorts: Vec<u16>,
     words: Vec<u32>,
     longs: Vec<u64>,
-    texts: StringsOut,
+    texts: TextScratch,
+    /// The mask before a range of which the other rows pass.
+    before: Vec<u8>,
 }
 
 /// Which representation of the mask is current.
@@ -87,7 +87,7 @@ impl MaskBuilder {
         high: u32,
     ) -> Result<()> {
         let Some(codes) = codes_of(slice, at)?.filter(|_| low <= high) else {
-            return self.nulls(slice, low == 0 && low <= high);
+            return self.all(slice, low == 0 && low <= high);
         };
         let most =
             slice.block.stored(at).and_then(|c| c.record().dictionary).map_or(0, |d| d.values);
@@ -96,6 +96,7 @@ impl MaskBuilder {
             span: u64::from(most),
             low: u64::from(low),
             high: u64::from(high),
+            outside: false,
         };
         self.range(slice, codes, &range)
     }
@@ -103,7 +104,7 @@ impl MaskBuilder {
     /// Rows whose dictionary code is in a set.
     pub(crate) fn code_set(&mut self, slice: &Slice<'_, '_>, at: usize, set: &[u8]) -> Result<()> {
         let holds_null = set.first().is_some_and(|holds| *holds != 0);
-        let Some(codes) = codes_of(slice, at)? else { return self.nulls(slice, holds_null) };
+        let Some(codes) = codes_of(slice, at)? else { return self.all(slice, holds_null) };
         let holds = |code: u32| set.get(code as usize).copied().unwrap_or(0);
         if self.state == State::Rows {
             return self.keep(slice, codes, |code| holds(code) != 0);
@@ -129,9 +130,8 @@ impl MaskBuilder {
         range: &WordRange,
     ) -> Result<()> {
         let block = slice.block.column(at)?;
-        let Some(reader) = block.map(|block| block.reader()).filter(|_| range.low <= range.high)
-        else {
-            return self.nulls(slice, false);
+        let Some(reader) = block.map(|block| block.reader()).filter(|_| !range.is_empty()) else {
+            return self.all(slice, false);
         };
         match reader.stream() {
             Stream::W8(ints) => self.range(slice, ints, range)?,
@@ -152,7 +152,7 @@ impl MaskBuilder {
     ) -> Result<()> {
         let block = slice.block.column(at)?;
         let Some(reader) = block.map(|block| block.reader()) else {
-            return self.nulls(slice, false);
+            return self.all(slice, false);
         };
         let Some(scaled) = reader.scaled() else {
             return Err(Error::InvalidInput("a range of what are no scaled integers".into()));
@@ -162,10 +162,10 @@ impl MaskBuilder {
         scaled.each_exception(&slice.range, |row, value| {
             own.push((row as u32, self.has(row) && decimals.holds(value)));
         })?;
-        if decimals.range.low <= decimals.range.high {
+        if !decimals.range.is_empty() {
             self.range(slice, scaled.ints, &decimals.range)?;
         } else {
-            self.nulls(slice, false)?;
+            self.all(slice, false)?;
         }
         self.correct(&own);
         self.only_valid(slice, reader.validity())
@@ -181,20 +181,16 @@ impl MaskBuilder {
     ) -> Result<()> {
         let block = slice.block.column(at)?;
         let Some(reader) = block.map(|block| block.reader()) else {
-            return self.nulls(slice, false);
+            return self.all(slice, false);
         };
         let Stream::Bytes(strings) = reader.stream() else {
             return Err(Error::InvalidInput("a pattern on what are no texts".into()));
-        };
-        let passes = |text: &[u8]| match test {
-            TextTest::Like(pattern) => pattern.matches(text) != negated,
-            TextTest::Same(same) => (text == same) != negated,
         };
         let start = slice.range.start;
         if self.state == State::Rows {
             let mut failed = Ok(());
             self.rows.retain(|row| match strings.get(start + *row as usize) {
-                Ok(text) => passes(&text),
+                Ok(text) => test.passes(&text) != negated,
                 Err(error) => {
                     failed = Err(error);
                     false
@@ -204,25 +200,8 @@ impl MaskBuilder {
             return self.only_valid(slice, reader.validity());
         }
         self.ensure_mask(slice);
-        self.texts.charge_to(reader.budget())?;
-        for (start, mask) in (start..).step_by(VECTOR).zip(self.mask.chunks_mut(VECTOR)) {
-            let rows = start..start + mask.len();
-            self.words.clear();
-            if let TextTest::Same(same) = test
-                && strings.lengths(rows.clone(), &mut self.words)?
-            {
-                let is_long = |length: &u32| *length as usize == same.len();
-                if same.is_empty() || !self.words.iter().any(is_long) {
-                    let lengths = mask.iter_mut().zip(&self.words);
-                    lengths.for_each(|(byte, len)| *byte &= u8::from(is_long(len) != negated));
-                    continue;
-                }
-            }
-            self.texts.clear();
-            strings.decode(rows, &mut self.texts)?;
-            let texts = mask.iter_mut().zip(self.texts.iter());
-            texts.for_each(|(byte, text)| *byte &= u8::from(passes(text)));
-        }
+        let MaskBuilder { mask, texts, .. } = self;
+        test.mask(strings, start, negated, mask, texts, reader.budget())?;
         self.only_valid(slice, reader.validity())
     }
 
@@ -261,7 +240,7 @@ impl MaskBuilder {
                     mask.fill(0);
                 }
             })?,
-            Validity::AllNull => self.nulls(slice, false)?,
+            Validity::AllNull => self.all(slice, false)?,
             Validity::AllValid | Validity::ByCode => {}
         }
         Ok(())
@@ -273,12 +252,14 @@ impl MaskBuilder {
         ints: &Ints<'_, W>,
         range: &WordRange,
     ) -> Result<()> {
+        if range.outside && (self.state != State::Rows || range.low > range.high) {
+            return self.outside(slice, ints, range);
+        }
         let (rows, base, span) = (slice.range.clone(), range.base as u64, range.high - range.low);
         // Values of 8 to 32 bits count by their sign only where they are made wider.
         let signed = range.base < 0;
         if range.low == 0 && range.high >= range.span {
-            self.ensure_mask(slice);
-            return Ok(());
+            return self.all(slice, !range.outside);
         }
         let bounds = (
             i128::from(range.base) + i128::from(range.low),
@@ -291,15 +272,17 @@ impl MaskBuilder {
             if self.rows.len() * FETCH > all {
                 self.mask.resize(rows.len(), 0);
                 if ints.select_range(rows, bounds, signed, false, &mut self.mask)? {
+                    let passing = u8::from(!range.outside);
                     let mask = &self.mask;
-                    self.rows.retain(|row| mask.get(*row as usize).is_some_and(|byte| *byte != 0));
+                    self.rows.retain(|row| mask.get(*row as usize) == Some(&passing));
                     return Ok(());
                 }
             }
             let distance = |v: W| {
                 if signed { Word::to_i64(v) as u64 } else { Word::to_u64(v) }.wrapping_sub(base)
             };
-            return self.keep(slice, ints, |v| distance(v).wrapping_sub(range.low) <= span);
+            let inside = |v| distance(v).wrapping_sub(range.low) <= span;
+            return self.keep(slice, ints, |v| inside(v) != range.outside);
         }
         if range.is_of_outliers(ints, signed) {
             return self.outliers(slice, ints, range);
@@ -326,6 +309,39 @@ impl MaskBuilder {
             self.longs.clear();
             ints.decode_narrow(rows, base, signed, &mut self.longs)?;
             within(self.state, &mut self.mask, &self.longs, range.low, span);
+        }
+        self.state = State::Mask;
+        Ok(())
+    }
+
+    /// Leaves the rows whose value does not lie in a range, unless few rows are left.
+    fn outside<W: Word>(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        ints: &Ints<'_, W>,
+        range: &WordRange,
+    ) -> Result<()> {
+        if range.low > range.high {
+            self.ensure_mask(slice);
+            return Ok(());
+        }
+        self.ensure_mask(slice);
+        std::mem::swap(&mut self.mask, &mut self.before);
+        self.state = State::All;
+        self.range(slice, ints, &WordRange { outside: false, ..*range })?;
+        let MaskBuilder { state, mask, rows, before, .. } = self;
+        match state {
+            State::Rows => {
+                std::mem::swap(mask, before);
+                for row in rows {
+                    if let Some(byte) = mask.get_mut(*row as usize) {
+                        *byte = 0;
+                    }
+                }
+            }
+            State::All | State::Mask => {
+                mask.iter_mut().zip(before).for_each(|(byte, before)| *byte = *before & !*byte);
+            }
         }
         self.state = State::Mask;
         Ok(())
@@ -371,8 +387,8 @@ impl MaskBuilder {
         Ok(())
     }
 
-    /// All rows are null, for which the condition `holds` or not.
-    fn nulls(&mut self, slice: &Slice<'_, '_>, holds: bool) -> Result<()> {
+    /// The condition `holds` for all rows, or for none.
+    fn all(&mut self, slice: &Slice<'_, '_>, holds: bool) -> Result<()> {
         match (self.state, holds) {
             (_, false) => {
                 self.rows.clear();

@@ -22,6 +22,7 @@
 mod decimals;
 mod mask;
 mod range;
+mod texts;
 
 use std::sync::{Arc, OnceLock};
 
@@ -30,6 +31,7 @@ use arrow_array::Array;
 use self::decimals::DecimalRange;
 pub(crate) use self::mask::MaskBuilder;
 use self::range::WordRange;
+use self::texts::TextTest;
 use super::Condition;
 use super::open::OpenBlock;
 use super::prune::Verdict;
@@ -38,8 +40,8 @@ use super::stats::{Counters, Form, Statistic, Tally};
 use super::words::truth;
 use crate::block::Stream;
 use crate::error::Result;
-use crate::expr::{Comparison, Pattern, Predicate};
-use crate::model::{Column, DataType, Scalar};
+use crate::expr::Predicate;
+use crate::model::{Column, DataType};
 
 /// Conditions over columns.
 #[derive(Clone, Copy, Debug)]
@@ -99,12 +101,20 @@ enum Test<'f> {
     General(&'f Condition),
 }
 
-/// What texts without a dictionary are tested for.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum TextTest<'f> {
-    Like(&'f Pattern),
-    /// They are these bytes.
-    Same(&'f [u8]),
+impl OnCodes {
+    /// Of the codes whose byte is 1.
+    fn new(passes: Box<[u8]>) -> Self {
+        let passing = |byte: &u8| *byte != 0;
+        let (Some(first), Some(last)) =
+            (passes.iter().position(passing), passes.iter().rposition(passing))
+        else {
+            return OnCodes::Range(1, 0);
+        };
+        if passes.get(first..=last).is_some_and(|passes| passes.iter().all(passing)) {
+            return OnCodes::Range(first as u32, last as u32);
+        }
+        OnCodes::Set(passes)
+    }
 }
 
 /// The tests that rows of a block have to pass; none if all do.
@@ -187,11 +197,15 @@ impl<'f> Filter<'f> {
             Some(number) => (passing.get(number), block.rows as u64),
         };
         let Some(slot) = slot else { return Ok(&NO) };
-        if let Some(known) = slot.get() {
-            return Ok(known);
-        }
-        let found = self.judge_codes(condition, at, block, most)?;
-        Ok(slot.get_or_init(|| found))
+        // Who comes second waits instead of looking at the same values.
+        let mut failed = Ok(());
+        let known = slot.get_or_init(|| {
+            self.judge_codes(condition, at, block, most).unwrap_or_else(|error| {
+                failed = Err(error);
+                OnCodes::No
+            })
+        });
+        failed.map(|()| known)
     }
 
     /// What a condition is on a dictionary of at most `most` values.
@@ -205,11 +219,18 @@ impl<'f> Filter<'f> {
         let (Some(stored), Some(column)) = (block.stored(at), self.columns.get(at)) else {
             return Ok(OnCodes::No);
         };
-        let Some(dictionary) = stored.dictionary()? else { return Ok(OnCodes::No) };
+        let Some(described) = stored.record().dictionary else { return Ok(OnCodes::No) };
         // As many values as rows: those of the rows that are left are fewer.
-        if dictionary.len() as u64 > most {
+        if u64::from(described.values) + 1 > most {
             return Ok(OnCodes::No);
         }
+        if *stored.data_type() == DataType::Utf8
+            && let Some((test, negated)) = TextTest::new(&condition.predicate, column)
+            && let Some(found) = test.on_dictionary(stored, negated)?
+        {
+            return Ok(found);
+        }
+        let Some(dictionary) = stored.dictionary()? else { return Ok(OnCodes::No) };
         let Ok(values) = arrow_cast::cast(&dictionary, &column.data_type.to_arrow()) else {
             return Ok(OnCodes::No);
         };
@@ -218,14 +239,7 @@ impl<'f> Filter<'f> {
         let Ok(outcomes) = condition.expression.evaluate(&[values], dictionary.len()) else {
             return Ok(OnCodes::No);
         };
-        let holds = truth(&outcomes);
-        let mut codes = holds.valid_indices();
-        let Some(first) = codes.next() else { return Ok(OnCodes::Range(1, 0)) };
-        let last = codes.last().unwrap_or(first);
-        if last - first + 1 == holds.len() - holds.null_count() {
-            return Ok(OnCodes::Range(first as u32, last as u32));
-        }
-        Ok(OnCodes::Set(holds.iter().map(u8::from).collect()))
+        Ok(OnCodes::new(truth(&outcomes).iter().map(u8::from).collect()))
     }
 }
 
@@ -252,25 +266,8 @@ impl<'f> Test<'f> {
         at: usize,
         block: &OpenBlock<'_>,
     ) -> Option<Self> {
-        let (predicate, negated) = match predicate {
-            Predicate::Not(inner) => (&**inner, true),
-            predicate => (predicate, false),
-        };
-        let (operand, test, negated) = match predicate {
-            Predicate::Like { operand, pattern } => (operand, TextTest::Like(pattern), negated),
-            Predicate::Compare { operand, comparison, value: Scalar::Bytes(bytes) } => {
-                let differs = match comparison {
-                    Comparison::Equal => false,
-                    Comparison::NotEqual => true,
-                    _ => return None,
-                };
-                (operand, TextTest::Same(bytes), negated != differs)
-            }
-            _ => return None,
-        };
-        let stored = block.stored(at)?;
-        let same = operand.column == column.id && operand.data_type == column.data_type;
-        if !same || column.data_type != DataType::Utf8 || *stored.data_type() != DataType::Utf8 {
+        let (test, negated) = TextTest::new(predicate, column)?;
+        if *block.stored(at)?.data_type() != DataType::Utf8 {
             return None;
         }
         let Stream::Bytes(_) = block.column(at).ok()??.reader().stream() else { return None };
@@ -295,6 +292,7 @@ impl<'f> Test<'f> {
                         span: values.into(),
                         low: (*low).into(),
                         high: (*high).into(),
+                        outside: false,
                     },
                 )
             }

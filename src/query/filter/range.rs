@@ -6,13 +6,14 @@ use arrow_array::types::Float64Type;
 
 use crate::block::{Bound, Stream};
 use crate::encoding::{Ints, Word};
-use crate::expr::{Comparison, Predicate};
+use crate::expr::{Comparison, Operand, Predicate};
 use crate::model::{Column, DataType, Physical, Scalar};
 use crate::query::open::OpenBlock;
 use crate::query::words::{is_words, ordered, to_words};
 use crate::segment::open_block::Block;
 
-/// Values from `low` to `high`, in a block whose values lie from `base` to `base + span`.
+/// Values from `low` to `high`, or all others, in a block whose values lie from `base` to
+/// `base + span`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WordRange {
     /// Least value of the block.
@@ -23,6 +24,8 @@ pub(crate) struct WordRange {
     pub(crate) low: u64,
     /// Greatest distance that passes; below `low` if none does.
     pub(crate) high: u64,
+    /// Whether the other values pass in their place.
+    pub(crate) outside: bool,
 }
 
 impl WordRange {
@@ -53,8 +56,20 @@ impl WordRange {
             _ => None,
         };
         let (base, top) = (word(&stats.min)?, word(&stats.max)?);
-        let (low, high) = bounds(predicate, column)?;
-        Some(WordRange::between(low, high, base, top))
+        let (inside, outside) = match predicate {
+            Predicate::Not(inner) => (bounds(inner, column)?, true),
+            Predicate::Compare { operand, comparison: Comparison::NotEqual, value } => {
+                (exactly(operand, value, column)?, true)
+            }
+            predicate => (bounds(predicate, column)?, false),
+        };
+        let range = WordRange::between(inside.0, inside.1, base, top);
+        Some(WordRange { outside, ..range })
+    }
+
+    /// Whether no value passes.
+    pub(super) fn is_empty(&self) -> bool {
+        self.low > self.high && !self.outside
     }
 
     /// What looking at all rows of a block costs: 1 for words of a byte.
@@ -91,9 +106,10 @@ impl WordRange {
             |v: i128| v.saturating_sub(i128::from(base)).clamp(0, i128::from(u64::MAX)) as u64;
         let span = distance(i128::from(top));
         if high < i128::from(base) || low > i128::from(top) || low > high {
-            return WordRange { base, span, low: 1, high: 0 };
+            return WordRange { base, span, low: 1, high: 0, outside: false };
         }
-        WordRange { base, span, low: distance(low), high: distance(high).min(span) }
+        let (low, high) = (distance(low), distance(high).min(span));
+        WordRange { base, span, low, high, outside: false }
     }
 }
 
@@ -178,20 +194,24 @@ pub(super) fn ordered_range(comparison: Comparison, value: f64) -> Option<(i64, 
     })
 }
 
+/// The range of one whole number, if a column is compared with one as it is stored.
+fn exactly(operand: &Operand, value: &Scalar, column: &Column) -> Option<(i128, i128)> {
+    let Scalar::Int(value) = value else { return None };
+    let same = operand.column == column.id && operand.data_type == column.data_type;
+    (same && !matches!(column.data_type, DataType::Decimal { .. })).then_some((*value, *value))
+}
+
 /// The inclusive range of values for which the predicate is true.
 fn bounds(predicate: &Predicate, column: &Column) -> Option<(i128, i128)> {
     match predicate {
-        Predicate::Compare { operand, comparison, value: Scalar::Int(value) } => {
-            let same = operand.column == column.id && operand.data_type == column.data_type;
-            if !same || matches!(column.data_type, DataType::Decimal { .. }) {
-                return None;
-            }
+        Predicate::Compare { operand, comparison, value } => {
+            let (value, _) = exactly(operand, value, column)?;
             Some(match comparison {
-                Comparison::Equal => (*value, *value),
+                Comparison::Equal => (value, value),
                 Comparison::Less => (i128::MIN, value.saturating_sub(1)),
-                Comparison::LessOrEqual => (i128::MIN, *value),
+                Comparison::LessOrEqual => (i128::MIN, value),
                 Comparison::Greater => (value.saturating_add(1), i128::MAX),
-                Comparison::GreaterOrEqual => (*value, i128::MAX),
+                Comparison::GreaterOrEqual => (value, i128::MAX),
                 Comparison::NotEqual => return None,
             })
         }

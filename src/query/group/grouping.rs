@@ -17,14 +17,17 @@ use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::query::aggregate::Accumulators;
 use crate::query::context::Context;
+use crate::query::fragment::FirstGroups;
 use crate::query::memory::Reservation;
 use crate::query::open::Survivors;
 use crate::query::walk::each_slice;
 use crate::query::{Aggregate, Fragment};
 
-/// Groups the rows that pass. The keys and aggregates come out of what is given back.
+/// Groups the rows that pass, of which the `first` groups are wanted. The keys and aggregates come
+/// out of what is given back.
 pub(crate) fn groups<'a>(
-    fragment: &'a Fragment,
+    fragment: &Fragment,
+    first: Option<&'a FirstGroups>,
     keys: &'a [Expression],
     aggregates: &'a [Aggregate],
     survivors: &Survivors,
@@ -32,11 +35,11 @@ pub(crate) fn groups<'a>(
 ) -> Result<GroupOutput<'a>> {
     let texts = Arc::new(TextBudget::new(context.limits.texts));
     let before = context.recorder.counters();
-    match groups_with(fragment, keys, aggregates, survivors, context, Some(&texts)) {
+    match groups_with(fragment, first, keys, aggregates, survivors, context, Some(&texts)) {
         // Keys of bytes can be spilled.
         Err(Error::LimitExceeded(_)) if texts.is_used() => {
             context.recorder.update(|sum| *sum = before);
-            groups_with(fragment, keys, aggregates, survivors, context, None)
+            groups_with(fragment, first, keys, aggregates, survivors, context, None)
         }
         grouped => grouped,
     }
@@ -44,7 +47,8 @@ pub(crate) fn groups<'a>(
 
 /// The same with texts as numbers, if they have a budget.
 fn groups_with<'a>(
-    fragment: &'a Fragment,
+    fragment: &Fragment,
+    first: Option<&'a FirstGroups>,
     keys: &'a [Expression],
     aggregates: &'a [Aggregate],
     survivors: &Survivors,
@@ -59,10 +63,10 @@ fn groups_with<'a>(
     match strategy {
         Strategy::Direct(radix) => {
             let alone = keys.is_empty();
-            direct(fragment, radix, alone, aggregates, (sets, slots), survivors, context)
+            direct((fragment, first), radix, alone, aggregates, (sets, slots), survivors, context)
         }
         Strategy::Hashed(encoder) => {
-            hashed(fragment, encoder, aggregates, sets, survivors, context)
+            hashed((fragment, first), encoder, aggregates, sets, survivors, context)
         }
     }
 }
@@ -111,7 +115,7 @@ fn reserved<'a>(
 }
 
 fn direct<'a>(
-    fragment: &'a Fragment,
+    (fragment, first): (&Fragment, Option<&'a FirstGroups>),
     radix: Arc<MixedRadix>,
     alone: bool,
     aggregates: &'a [Aggregate],
@@ -132,8 +136,8 @@ fn direct<'a>(
     let done = each_slice(&fragment.row_source(), survivors, &survivors.blocks, context, make)?;
     let (slots, of_sets, _texts) = unzip(done, sets.sets.len(), context);
     let mut slots = slots.into_iter();
-    let first = slots.next().map_or_else(groups, Ok)?;
-    let (mut states, reservation) = first.merged(slots)?;
+    let one = slots.next().map_or_else(groups, Ok)?;
+    let (mut states, reservation) = one.merged(slots)?;
     for (set, workers) in sets.sets.iter().zip(of_sets) {
         set.counts(workers, &spill, context, |groups, counts| {
             let groups: &Vec<u64> = (&groups).try_into()?;
@@ -144,7 +148,7 @@ fn direct<'a>(
         spill,
         radix,
         states,
-        first: fragment.first_groups(),
+        first,
         alone,
         done: 0,
         context,
@@ -153,7 +157,7 @@ fn direct<'a>(
 }
 
 fn hashed<'a>(
-    fragment: &'a Fragment,
+    (fragment, first): (&Fragment, Option<&'a FirstGroups>),
     encoder: Arc<KeyEncoder>,
     aggregates: &'a [Aggregate],
     sets: Sets<'_>,
@@ -179,7 +183,7 @@ fn hashed<'a>(
     }
     let (held, parts) = gather(hashed, context)?;
     let left = PartitionOutput::new(spill, context, like, parts, held).holding(texts);
-    Ok(GroupOutput::Partitions(encoder, fragment.first_groups(), Box::new(left)))
+    Ok(GroupOutput::Partitions(encoder, first, Box::new(left)))
 }
 
 /// The groups of all threads, for each set what all threads have seen, and what is reserved for

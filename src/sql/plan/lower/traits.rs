@@ -18,9 +18,29 @@ const MAX_DEPTH: usize = 64;
 /// The traits of an expression over columns of this schema.
 pub(super) fn traits(expr: &Expr, schema: &Schema) -> Traits {
     let Some(known) = ordered(expr, schema, 0) else {
-        return Traits { bounds: bounds(expr, schema), ..Traits::default() };
+        let byte_length = is_byte_length(expr, schema);
+        return Traits { bounds: bounds(expr, schema), byte_length, ..Traits::default() };
     };
-    Traits { monotone: true, integral: known.integral, widening: known.widening, bounds: None }
+    let Ordered { integral, widening, .. } = known;
+    Traits { monotone: true, integral, widening, ..Traits::default() }
+}
+
+/// Whether an expression is the number of bytes of a text, in a type that holds any.
+fn is_byte_length(expr: &Expr, schema: &Schema) -> bool {
+    match expr {
+        Expr::Cast(cast) => {
+            let wide = [DataType::Int32, DataType::Int64, DataType::Float64];
+            wide.contains(cast.field.data_type())
+                && !matches!(&*cast.expr, Expr::Cast(_))
+                && is_byte_length(&cast.expr, schema)
+        }
+        Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "octet_length" => {
+            let [Expr::Column(name)] = args.as_slice() else { return false };
+            let column = schema.position(&name.name).and_then(|at| schema.columns().get(at));
+            column.is_some_and(|column| column.data_type == crate::model::DataType::Utf8)
+        }
+        _ => false,
+    }
 }
 
 /// The minimum and maximum results of an expression that does not keep order.

@@ -1,0 +1,120 @@
+//! Conditions on the bytes of texts: patterns, and comparisons with a constant for equality.
+//!
+//! Texts are decoded a vector at a time and looked at together, in memory that is used again; a
+//! segment's dictionary is never decoded whole for them.
+
+use super::OnCodes;
+use crate::block::Stream;
+use crate::budget::Budget;
+use crate::encoding::strings::{Strings, StringsOut};
+use crate::error::Result;
+use crate::expr::{Comparison, Pattern, Predicate};
+use crate::limits::VECTOR;
+use crate::model::{Column, DataType, Scalar};
+use crate::segment::reader;
+
+/// What texts are tested for.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum TextTest<'f> {
+    Like(&'f Pattern),
+    /// They are these bytes.
+    Same(&'f [u8]),
+}
+
+/// Memory for one vector of texts.
+#[derive(Debug, Default)]
+pub(super) struct TextScratch {
+    lengths: Vec<u32>,
+    texts: StringsOut,
+}
+
+impl<'f> TextTest<'f> {
+    /// A predicate as a test of a column's texts, and whether those pass that fail it.
+    pub(super) fn new(predicate: &'f Predicate, column: &Column) -> Option<(Self, bool)> {
+        let (predicate, negated) = match predicate {
+            Predicate::Not(inner) => (&**inner, true),
+            predicate => (predicate, false),
+        };
+        let (operand, test, negated) = match predicate {
+            Predicate::Like { operand, pattern } => (operand, TextTest::Like(pattern), negated),
+            Predicate::Compare { operand, comparison, value: Scalar::Bytes(bytes) } => {
+                let differs = match comparison {
+                    Comparison::Equal => false,
+                    Comparison::NotEqual => true,
+                    _ => return None,
+                };
+                (operand, TextTest::Same(bytes), negated != differs)
+            }
+            _ => return None,
+        };
+        let same = operand.column == column.id && operand.data_type == column.data_type;
+        (same && column.data_type == DataType::Utf8).then_some((test, negated))
+    }
+
+    /// Whether a text passes.
+    pub(super) fn passes(self, text: &[u8]) -> bool {
+        match self {
+            TextTest::Like(pattern) => pattern.matches(text),
+            TextTest::Same(same) => text == same,
+        }
+    }
+
+    /// Sets the mask of texts, of which the first is at `start`, a multiple of [`VECTOR`], to 0
+    /// where they fail, or with `negated` where they pass.
+    pub(super) fn mask(
+        self,
+        strings: &Strings<'_>,
+        start: usize,
+        negated: bool,
+        mask: &mut [u8],
+        scratch: &mut TextScratch,
+        budget: &Budget,
+    ) -> Result<()> {
+        let TextScratch { lengths, texts } = scratch;
+        texts.charge_to(budget)?;
+        for (start, mask) in (start..).step_by(VECTOR).zip(mask.chunks_mut(VECTOR)) {
+            let rows = start..start + mask.len();
+            lengths.clear();
+            if let TextTest::Same(same) = self
+                && strings.lengths(rows.clone(), lengths)?
+            {
+                let is_long = |length: &u32| *length as usize == same.len();
+                if same.is_empty() || !lengths.iter().any(is_long) {
+                    let lengths = mask.iter_mut().zip(&*lengths);
+                    lengths.for_each(|(byte, len)| *byte &= u8::from(is_long(len) != negated));
+                    continue;
+                }
+            }
+            texts.clear();
+            strings.decode(rows, texts)?;
+            match self {
+                TextTest::Like(pattern) => pattern.mask(&texts.data, &texts.ends, negated, mask),
+                TextTest::Same(same) => {
+                    let texts = mask.iter_mut().zip(texts.iter());
+                    texts.for_each(|(byte, text)| *byte &= u8::from((text == same) != negated));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The test on the dictionary of a column, from its stored texts; `None` where the dictionary
+    /// is decoded already.
+    pub(super) fn on_dictionary(
+        self,
+        stored: &reader::Column,
+        negated: bool,
+    ) -> Result<Option<OnCodes>> {
+        let Some(reader) = stored.undecoded_dictionary()? else { return Ok(None) };
+        let Stream::Bytes(strings) = reader.stream() else { return Ok(None) };
+        let budget = reader.budget();
+        let _charge = budget.charge(strings.rows() + 1)?;
+        let mut passes = vec![1; strings.rows() + 1];
+        // No test holds for null.
+        if let Some((null, passes)) = passes.split_first_mut() {
+            *null = 0;
+            self.mask(strings, 0, negated, passes, &mut TextScratch::default(), budget)?;
+        }
+        Ok(Some(OnCodes::new(passes.into())))
+    }
+}
