@@ -9,7 +9,7 @@ pub struct Pattern {
     /// The parts between `%`: the first part must start the text, and the last one end it.
     parts: Vec<Part>,
     /// Finds what every match contains, where matches may start with any text.
-    contained: Option<Finder<'static>>,
+    contained: Option<Box<Finder<'static>>>,
 }
 
 /// Text without `%`.
@@ -47,7 +47,7 @@ impl Pattern {
         };
         let literals = literals.iter().flat_map(|part| &part.pieces).map(|(literal, _)| literal);
         let longest = literals.max_by_key(|literal| literal.len()).filter(|l| !l.is_empty());
-        let contained = longest.map(|literal| Finder::new(literal).into_owned());
+        let contained = longest.map(|literal| Box::new(Finder::new(literal).into_owned()));
         Pattern { text: text.into(), parts, contained }
     }
 

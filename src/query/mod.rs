@@ -43,6 +43,7 @@ pub mod run;
 pub(crate) mod sample;
 pub(crate) mod select;
 pub(crate) mod slice;
+mod some_groups;
 pub(crate) mod stats;
 #[cfg(test)]
 mod tests;

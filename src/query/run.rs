@@ -11,7 +11,7 @@ use super::group::{self, GroupOutput};
 use super::open::opener::Opener;
 use super::stats::{Clock, Counters};
 use super::{Fragment, Output};
-use super::{metadata, order};
+use super::{metadata, order, some_groups};
 use crate::error::{ArrowResult, Result};
 use crate::store::Snapshot;
 
@@ -109,7 +109,7 @@ pub fn run<'a>(
         Output::Aggregate { keys, aggregates, .. } => {
             let mut counters = Counters::new(fragment.conditions.len());
             let mut survivors = opener.survivors(&mut counters)?;
-            let some = group::on_some_groups(fragment, keys, aggregates, &mut survivors, context)?;
+            let some = some_groups::conditions(fragment, keys, &mut survivors, context)?;
             let mut narrowed = None;
             if !some.is_empty() {
                 let with_some = narrowed.insert(fragment.clone());

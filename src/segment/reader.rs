@@ -1,23 +1,21 @@
 //! A mapped segment: the footer, column records read on demand, blocks verified at their first use.
 
+mod dictionaries;
+
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use arrow_array::Array;
-
-use super::dictionary;
 use super::footer::{DirectoryEntry, Footer};
-use super::record::{BlockPlace, ColumnRecord, DictionaryPlace};
+use super::record::{BlockPlace, ColumnRecord};
 use super::scaled::ScaledDictionary;
 use crate::block::{self, Dictionary, Stats, Validity, placed_crc};
 use crate::budget::{Budget, Charge, Reclaim};
 use crate::bytes::checksum_holds;
 use crate::disk::Mapped;
 use crate::error::{Error, Result};
-use crate::limits;
 use crate::model::{ColumnId, DataType};
 
 /// The block number in the identity of a column record; see [`placed_crc`].
@@ -439,63 +437,5 @@ impl Column {
         } else {
             Err(Error::corrupt(0, "codes and dictionary do not go together"))
         }
-    }
-
-    /// The dictionary as an array with null at index 0; `None` for a column without one. It is kept
-    /// as long as the budget has room, and decoded again after that.
-    pub fn dictionary(&self) -> Result<Option<Dictionary>> {
-        let Some(described) = self.record.dictionary else { return Ok(None) };
-        // Others wait instead of decoding it, too.
-        let mut kept = self.dictionary.lock();
-        if let Some((dictionary, _)) = &*kept {
-            return Ok(Some(Arc::clone(dictionary)));
-        }
-        let (values, charge) = self.decode_dictionary(&described)?;
-        *kept = Some((Arc::clone(&values), charge));
-        drop(kept);
-        let weak: Weak<KeptDictionary> = Arc::downgrade(&self.dictionary);
-        self.bytes.budget.keep(weak, values.get_buffer_memory_size());
-        Ok(Some(values))
-    }
-
-    /// The values of the dictionary as they are stored, without null, for who looks at each once;
-    /// `None` for a column without a dictionary, or one whose dictionary is decoded already.
-    pub(crate) fn undecoded_dictionary(&self) -> Result<Option<block::Reader<'_>>> {
-        let Some(described) = self.record.dictionary else { return Ok(None) };
-        if self.dictionary.lock().is_some() {
-            return Ok(None);
-        }
-        let reader = self.parse(&described.place, DICTIONARY, described.values as usize, true);
-        self.bytes.checked(reader).map(Some)
-    }
-
-    fn decode_dictionary(&self, described: &DictionaryPlace) -> Result<(Dictionary, Charge)> {
-        let place = described.place;
-        // Texts are charged as they are decoded; views and words, before.
-        let mut charge = self.charge((described.values as usize + 1) * size_of::<u128>())?;
-        let values = self
-            .parse(&place, DICTIONARY, described.values as usize, true)?
-            .with_max_bytes(limits::MAX_DICTIONARY_BYTES)
-            .decode(0..described.values as usize, self.data_type(), None)
-            .and_then(|values| dictionary::with_null(&values))
-            .map_err(|e| self.bytes.locate(e, place.offset));
-        let values = self.bytes.checked(values)?;
-        // Large buffers of texts have charges of their own.
-        let more = values.get_buffer_memory_size().saturating_sub(charge.bytes());
-        if more < block::CHARGED_BUFFER || values.data_type().is_primitive() {
-            charge.grow(more)?;
-        }
-        Ok((values, charge))
-    }
-
-    /// The dictionary as scaled integers, made once; `None` for a column without a dictionary, or
-    /// one with values that are no decimals.
-    pub fn scaled_dictionary(&self) -> Result<Option<&ScaledDictionary>> {
-        if self.scaled_dictionary.get().is_none() {
-            let Some(dictionary) = self.dictionary()? else { return Ok(None) };
-            let charge = self.charge(dictionary.len() * size_of::<i64>())?;
-            let _ = self.scaled_dictionary.set((ScaledDictionary::new(&dictionary), charge));
-        }
-        Ok(self.scaled_dictionary.get().and_then(|(dictionary, _)| dictionary.as_ref()))
     }
 }

@@ -33,7 +33,7 @@ const SQL_FOLDERS: [&str; 13] = [
 ];
 
 /// The folders and files of `src/query/`, from the bottom.
-const QUERY: [&str; 17] = [
+const QUERY: [&str; 18] = [
     "fragment",
     "words",
     "stats",
@@ -48,6 +48,7 @@ const QUERY: [&str; 17] = [
     "select",
     "aggregate",
     "group",
+    "some_groups",
     "order",
     "metadata",
     "run",

@@ -48,7 +48,6 @@ mod table;
 mod texts;
 mod worker;
 
-pub(crate) use first::on_some_groups;
 pub(crate) use grouping::groups;
 pub(crate) use interner::Interner;
 pub(crate) use output::GroupOutput;
