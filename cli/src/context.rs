@@ -63,7 +63,7 @@ impl Context {
         let output = Output::open(path, force)?;
         let format = Format::choose(asked, path, &output);
         let look = Look::new(self.color, output.is_terminal());
-        Ok((output, format, PrintOptions { header: true, max_rows: None, look }))
+        Ok((output, format, PrintOptions { header: true, max_rows: None, look, threads: 1 }))
     }
 
     /// Prints a list to stdout as a whole result. Names in it have their control characters

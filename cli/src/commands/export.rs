@@ -129,7 +129,7 @@ pub(crate) fn run(args: &ExportArgs, context: &Context) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes all rows in order. All threads decode ahead while one prints.
+/// Writes all rows in order. All threads decode ahead while one prints; those of Parquet encode.
 fn write_one_file(
     args: &ExportArgs,
     snapshot: &Snapshot,
@@ -138,6 +138,7 @@ fn write_one_file(
 ) -> Result<u64, Failure> {
     let asked = args.format.map(ExportFormat::format);
     let (output, format, options) = context.open_result(asked, Some(&args.output), args.force)?;
+    let options = PrintOptions { threads: args.threads.count(), ..options };
     let mut printer = Printer::new(format, &snapshot.schema().to_arrow(), &options, output)?;
     let places = blocks(snapshot)?;
     let (send, receive) = sync_channel::<Result<Vec<RecordBatch>, stylobate::Error>>(1);
@@ -272,7 +273,9 @@ impl<'a> DirectoryExport<'a> {
         let path = directory.join(format!("part-{number:06}{suffix}.{}", self.format.extension()));
         let output = Output::open(Some(&path), self.args.force)?;
         self.files.fetch_add(1, Ordering::Relaxed);
-        let options = PrintOptions { header: true, max_rows: None, look: Look::default() };
+        // The threads write other files.
+        let look = Look::default();
+        let options = PrintOptions { header: true, max_rows: None, look, threads: 1 };
         Printer::new(self.format.format(), &self.schema, &options, output)
     }
 }

@@ -132,7 +132,12 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
         session,
         parameters,
         format,
-        options: PrintOptions { header: !args.no_header, max_rows: args.max_rows, ..options },
+        options: PrintOptions {
+            header: !args.no_header,
+            max_rows: args.max_rows,
+            threads: args.resources.threads.count(),
+            ..options
+        },
         memory_before: anonymous_bytes(),
         has_printed: false,
     };

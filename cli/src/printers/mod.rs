@@ -103,6 +103,8 @@ pub(crate) struct PrintOptions {
     pub(crate) max_rows: Option<u64>,
     /// What the table may use: colours, box characters, width.
     pub(crate) look: Look,
+    /// Threads that may encode.
+    pub(crate) threads: usize,
 }
 
 /// Writes one result.
@@ -175,9 +177,11 @@ impl Printer {
             Format::Arrow => {
                 FormatPrinter::Arrow(Box::new(arrow_ipc::ArrowPrinter::new(schema, output)?))
             }
-            Format::Parquet => {
-                FormatPrinter::Parquet(Box::new(parquet::ParquetPrinter::new(schema, output)?))
-            }
+            Format::Parquet => FormatPrinter::Parquet(Box::new(parquet::ParquetPrinter::new(
+                schema,
+                options.threads,
+                output,
+            )?)),
         };
         Ok(Printer { rows: 0, max_rows: options.max_rows, cut: false, format: printer })
     }

@@ -1,5 +1,6 @@
 //! One Parquet file compressed with zstd. Row groups hold at most a million rows or 128 MiB, so
-//! that a result of any size is written in bounded memory. Writing Parquet needs no seeks, so `>
+//! that a result of any size is written in bounded memory. Rows are gathered, and then all threads
+//! encode and compress them, a column at a time each. Writing Parquet needs no seeks, so `>
 //! file.parquet` works as well as `-o`.
 //!
 //! A type that Parquet lacks, and that the writer would write as bare integers or not at all, is
@@ -10,12 +11,18 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{RecordBatch, new_empty_array};
 use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::{
+    ArrowColumnChunk, ArrowColumnWriter, ArrowRowGroupWriterFactory, compute_leaves,
+};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use super::plain_types::{plain_batch, plain_schema};
 use crate::errors::Failure;
@@ -23,11 +30,30 @@ use crate::output::Output;
 
 const ROW_GROUP_ROWS: usize = 1_000_000;
 const ROW_GROUP_BYTES: usize = 128 << 20;
+/// Rows and bytes are gathered up to these bounds before they are encoded.
+const GATHERED_ROWS: usize = 1 << 16;
+const GATHERED_BYTES: usize = 16 << 20;
 
 /// Writes one result as Parquet.
 pub(super) struct ParquetPrinter {
     schema: SchemaRef,
-    writer: ArrowWriter<LentOutput>,
+    writer: SerializedFileWriter<LentOutput>,
+    columns: ArrowRowGroupWriterFactory,
+    /// For each field how many columns of Parquet it is.
+    leaves: Vec<usize>,
+    pool: Option<ThreadPool>,
+    gathered: Vec<RecordBatch>,
+    /// Rows that are gathered.
+    rows: usize,
+    group: RowGroup,
+}
+
+/// The row group under work.
+#[derive(Default)]
+struct RowGroup {
+    /// The writers of each field's columns; none before the first rows.
+    fields: Vec<Vec<ArrowColumnWriter>>,
+    rows: usize,
 }
 
 /// The output while the writer has it. It is taken back after the last flush, since the writer's
@@ -45,26 +71,113 @@ impl Write for LentOutput {
 }
 
 impl ParquetPrinter {
-    pub(super) fn new(schema: &SchemaRef, output: Output) -> Result<Self, Failure> {
+    pub(super) fn new(schema: &SchemaRef, threads: usize, output: Output) -> Result<Self, Failure> {
         let schema = parquet_schema(&plain_schema(schema));
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
-            .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-            .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
             .set_created_by(format!("stylobate {}", env!("CARGO_PKG_VERSION")))
             .build();
         let writer =
-            ArrowWriter::try_new(LentOutput(Some(output)), schema.clone(), Some(properties))
-                .map_err(failure)?;
-        Ok(ParquetPrinter { schema, writer })
+            ArrowWriter::try_new(LentOutput(Some(output)), schema.clone(), Some(properties));
+        let (writer, columns) =
+            writer.and_then(ArrowWriter::into_serialized_writer).map_err(failure)?;
+        let leaves = |field: &Arc<Field>| {
+            compute_leaves(field, &new_empty_array(field.data_type())).map(|leaves| leaves.len())
+        };
+        let leaves = schema.fields().iter().map(leaves).collect::<Result<_, _>>();
+        let pool = match threads {
+            0 | 1 => None,
+            threads => Some(ThreadPoolBuilder::new().num_threads(threads).build()),
+        };
+        Ok(ParquetPrinter {
+            leaves: leaves.map_err(failure)?,
+            pool: pool.transpose().map_err(|e| Failure::failed(format!("no threads: {e}")))?,
+            gathered: Vec::new(),
+            rows: 0,
+            group: RowGroup::default(),
+            schema,
+            writer,
+            columns,
+        })
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        let batch = plain_batch(batch, &self.schema)?;
-        self.writer.write(&batch).map_err(failure)
+        let mut batch = plain_batch(batch, &self.schema)?;
+        while batch.num_rows() > 0 {
+            let space = ROW_GROUP_ROWS - self.group.rows - self.rows;
+            let rows = batch.num_rows().min(space);
+            self.gathered.push(batch.slice(0, rows));
+            self.rows += rows;
+            batch = batch.slice(rows, batch.num_rows() - rows);
+            let bytes: usize = self.gathered.iter().map(RecordBatch::get_array_memory_size).sum();
+            if rows == space || self.rows >= GATHERED_ROWS || bytes >= GATHERED_BYTES {
+                self.encode()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Encodes what is gathered, and ends the row group where it is full.
+    fn encode(&mut self) -> Result<(), Failure> {
+        let ParquetPrinter { schema, writer, columns, leaves, gathered, group, .. } = self;
+        if group.fields.is_empty() {
+            let number = writer.flushed_row_groups().len();
+            let mut all = columns.create_column_writers(number).map_err(failure)?.into_iter();
+            group.fields =
+                leaves.iter().map(|leaves| all.by_ref().take(*leaves).collect()).collect();
+        }
+        let gathered = std::mem::take(gathered);
+        let encode = |(at, writers): (usize, &mut Vec<ArrowColumnWriter>)| {
+            for batch in &gathered {
+                let leaves = compute_leaves(schema.field(at), batch.column(at))?;
+                for (writer, leaf) in writers.iter_mut().zip(leaves) {
+                    writer.write(&leaf)?;
+                }
+            }
+            Ok(())
+        };
+        match &self.pool {
+            Some(pool) => pool.install(|| {
+                group.fields.par_iter_mut().enumerate().with_max_len(1).try_for_each(encode)
+            }),
+            None => group.fields.iter_mut().enumerate().try_for_each(encode),
+        }
+        .map_err(failure)?;
+        group.rows += std::mem::take(&mut self.rows);
+        let writers = group.fields.iter().flatten();
+        let bytes: usize = writers.map(ArrowColumnWriter::get_estimated_total_bytes).sum();
+        if group.rows >= ROW_GROUP_ROWS || bytes >= ROW_GROUP_BYTES {
+            self.end_group()?;
+        }
+        Ok(())
+    }
+
+    fn end_group(&mut self) -> Result<(), Failure> {
+        let RowGroup { fields, .. } = std::mem::take(&mut self.group);
+        let close = |writers: Vec<ArrowColumnWriter>| {
+            writers.into_iter().map(ArrowColumnWriter::close).collect::<Result<Vec<_>, _>>()
+        };
+        let chunks: Vec<Vec<ArrowColumnChunk>> = match &self.pool {
+            Some(pool) => pool.install(|| {
+                fields.into_par_iter().with_max_len(1).map(close).collect::<Result<_, _>>()
+            }),
+            None => fields.into_iter().map(close).collect(),
+        }
+        .map_err(failure)?;
+        let mut group = self.writer.next_row_group().map_err(failure)?;
+        for chunk in chunks.into_iter().flatten() {
+            chunk.append_to_row_group(&mut group).map_err(failure)?;
+        }
+        group.close().map(|_| ()).map_err(failure)
     }
 
     pub(super) fn finish(mut self) -> Result<Output, Failure> {
+        if !self.gathered.is_empty() {
+            self.encode()?;
+        }
+        if !self.group.fields.is_empty() {
+            self.end_group()?;
+        }
         self.writer.finish().map_err(failure)?;
         let output = self.writer.inner_mut().0.take();
         output.ok_or_else(|| Failure::failed("the Parquet file was finished twice"))

@@ -21,7 +21,7 @@ use crate::output::Output;
 use crate::terminal::Look;
 
 fn options() -> PrintOptions {
-    PrintOptions { header: true, max_rows: None, look: Look::default() }
+    PrintOptions { header: true, max_rows: None, look: Look::default(), threads: 2 }
 }
 
 /// The batches as the format prints them to a file.
