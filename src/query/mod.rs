@@ -11,6 +11,7 @@
 //! | `stats` | counters of what is read, pruned and let through |
 //! | `context` | what a run has: threads, memory, limits |
 //! | `memory` | what it reserves of the session's memory |
+//! | `spill` | what it has no memory for, in a temporary file |
 //! | `prune` | statistics tell which segments and blocks may hold a matching row |
 //! | `open` | those segments and blocks, open; prefetching |
 //! | `slice` | some rows of a block, and which of them are selected |
@@ -43,6 +44,7 @@ pub mod run;
 pub(crate) mod sample;
 pub(crate) mod select;
 pub(crate) mod slice;
+mod spill;
 pub(crate) mod stats;
 #[cfg(test)]
 mod tests;

@@ -443,6 +443,7 @@ fn the_first_rows_by_text() {
     let output = Output::Top {
         order: vec![by(1, false), by(3, true)],
         limit: 50,
+        skip: 0,
         expressions: vec![column(3), column(1)],
     };
     let batch = answer(&snapshot, vec![], output);
@@ -463,6 +464,7 @@ fn the_first_rows() {
         let output = Output::Top {
             order: vec![by(2), by(3)],
             limit: 50,
+            skip: 0,
             expressions: vec![column(3), column(2), column(1)],
         };
         let batch = answer(&snapshot, vec![], output);

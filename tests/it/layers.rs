@@ -33,12 +33,13 @@ const SQL_FOLDERS: [&str; 13] = [
 ];
 
 /// The folders and files of `src/query/`, from the bottom.
-const QUERY: [&str; 17] = [
+const QUERY: [&str; 18] = [
     "fragment",
     "words",
     "stats",
     "context",
     "memory",
+    "spill",
     "prune",
     "open",
     "slice",
