@@ -28,6 +28,8 @@ pub struct BatchStream {
     rows: u64,
     /// How to answer with less memory, as long as no row has come.
     frugal: Option<Frugal>,
+    /// Whether the statement has written.
+    committed: bool,
 }
 
 /// Plans and starts a statement once more, so that it needs less memory.
@@ -53,6 +55,7 @@ impl BatchStream {
             execution: Duration::ZERO,
             rows: 0,
             frugal: None,
+            committed: false,
         }
     }
 
@@ -60,6 +63,17 @@ impl BatchStream {
     pub(crate) fn or(mut self, frugal: Frugal) -> Self {
         self.frugal = Some(frugal);
         self
+    }
+
+    /// The same answer, of a statement that has written.
+    pub(crate) fn of_committed(mut self) -> Self {
+        self.committed = true;
+        self
+    }
+
+    /// Whether the statement has written: what it has stored stays, whatever becomes of the answer.
+    pub fn has_committed(&self) -> bool {
+        self.committed
     }
 
     /// Begins once more, in the way that needs less memory. Returns the error if there is none.
