@@ -121,6 +121,16 @@ impl Failure {
             .hint("do not repeat the command: what it was to store is there")
     }
 
+    /// The same with the name of the output, for an error of a writer that does not know it.
+    #[must_use]
+    pub(crate) fn of_output(mut self, name: &Path) -> Self {
+        if self.code == "io" && self.file.is_none() {
+            self.message = format!("{}: {}", name.display(), self.message).into_boxed_str();
+            self.file = Some(name.to_path_buf());
+        }
+        self
+    }
+
     /// Says what to do about it.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -38,6 +38,8 @@ pub(crate) mod memory;
 pub(crate) mod metadata;
 pub(crate) mod open;
 pub(crate) mod order;
+#[cfg(test)]
+mod order_tests;
 pub(crate) mod prune;
 pub mod run;
 #[cfg(feature = "sql")]

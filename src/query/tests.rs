@@ -23,9 +23,9 @@ use crate::store::{Snapshot, Store, TableOptions};
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     few: Option<i64>,
-    text: Option<&'static str>,
+    pub(super) text: Option<&'static str>,
     pub(super) decimal: Option<f64>,
-    rising: i64,
+    pub(super) rising: i64,
     many: i64,
 }
 

@@ -87,7 +87,7 @@ impl<'a> FilteredBlock<'a> {
 
 /// Rows of a slice of this block: fewer where texts are long, because what is computed from a
 /// slice of them is as long again.
-fn slice_rows(block: &OpenBlock<'_>) -> usize {
+pub(crate) fn slice_rows(block: &OpenBlock<'_>) -> usize {
     let is_text =
         |column: &&segment::Column| matches!(column.data_type(), DataType::Utf8 | DataType::Binary);
     let texts = (0..block.columns()).filter_map(|at| block.stored(at)).filter(is_text);

@@ -119,6 +119,8 @@ pub struct Session {
     memory: u64,
     /// Whether statements that write are refused.
     read_only: bool,
+    /// Where operators spill.
+    temp_dir: PathBuf,
 }
 
 impl Session {
@@ -198,6 +200,7 @@ impl Session {
             threads,
             memory,
             read_only: options.read_only,
+            temp_dir: options.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
         })
     }
 
@@ -281,7 +284,8 @@ impl Session {
         let starting = async { execute_stream(Arc::clone(&plan), context) };
         let stream = self.workers.run(canceller, starting)??;
         let (workers, canceller) = (Arc::clone(&self.workers), canceller.clone());
-        Ok(BatchStream::new(stream, plan, workers, canceller, started.elapsed()))
+        let (elapsed, temp_dir) = (started.elapsed(), self.temp_dir.clone());
+        Ok(BatchStream::new(stream, plan, workers, canceller, elapsed, temp_dir))
     }
 
     /// How to answer a statement with less memory.
