@@ -13,7 +13,7 @@ use super::filter::{Filter, MaskBuilder, OnDictionaries, Tests};
 use super::fragment::RowSource;
 use super::open::prefetch::{BlockQueue, Prefetch};
 use super::open::{BlockRef, OpenBlock, PerSegment, Survivors};
-use super::slice::{SLICE_BYTES, SLICE_ROWS, Slice};
+use super::slice::{SLICE_BYTES, SLICE_ROWS, SLICE_VALUES, Slice};
 use super::stats::{Clock, Statistic, Tally};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
@@ -96,6 +96,12 @@ pub(crate) fn slice_rows(block: &OpenBlock<'_>) -> usize {
     (SLICE_BYTES / row.max(1) / VECTOR * VECTOR).clamp(VECTOR, SLICE_ROWS)
 }
 
+/// Rows of a slice of which so many values are read, some of a column more than once: what is
+/// computed of each is held for all rows.
+fn rows_of_many(values: usize) -> usize {
+    (SLICE_VALUES / values.max(1) / VECTOR * VECTOR).clamp(VECTOR, SLICE_ROWS)
+}
+
 /// Runs blocks on all threads, each with a worker of its own, in order. Returns the
 /// workers.
 pub(crate) fn each_slice<W: Worker>(
@@ -132,7 +138,7 @@ pub(crate) fn each_slice<W: Worker>(
             let Some(filtered) = filtered else { continue };
             tally.counters.scan.time += tally.clock.lap();
             let rows = filtered.block.rows;
-            let step = slice_rows(&filtered.block);
+            let step = slice_rows(&filtered.block).min(rows_of_many(source.read_by_row.len()));
             for start in (0..rows).step_by(step) {
                 let range = start..rows.min(start + step);
                 let Some(mut slice) = filtered.slice(range, &mut mask, tally)? else { continue };

@@ -215,6 +215,7 @@ fn tables_tells_which_data_files_are_gone_or_cut() {
 }
 
 /// Links that lead back to themselves, where files of a table were.
+#[expect(clippy::disallowed_methods, reason = "the test damages a store")]
 #[test]
 fn links_to_themselves_are_damage() {
     let becomes_link = |shell: &Shell, path: &Path| {
@@ -240,6 +241,7 @@ fn links_to_themselves_are_damage() {
 
 /// A table without `CURRENT` is damaged for every command, whatever keeps its newest root from
 /// being read.
+#[expect(clippy::disallowed_methods, reason = "the test damages a store")]
 #[test]
 fn without_current_a_root_that_cannot_be_read_is_damage() {
     let shell = three();

@@ -3,7 +3,7 @@
 use super::super::context::Context;
 use super::super::memory::Reservation;
 use super::ranks::Ranks;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A row that may be in the answer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,20 +60,25 @@ impl<'a> Held<'a> {
         self.rows.push(row);
     }
 
-    /// Keeps the first `limit` rows, in any order.
+    /// Keeps the first `limit` rows, the last of them at the end, and the others in any order.
     pub(super) fn keep_first(&mut self, limit: usize) -> Result<()> {
-        if limit > 0 && limit < self.rows.len() {
+        if (1..=self.rows.len()).contains(&limit) {
             self.rows.select_nth_unstable(limit - 1);
         }
         self.rows.truncate(limit);
         self.keys = self.rows.iter().map(|row| row.key.len()).sum();
-        self.resize(self.rows.capacity(), self.rows.len(), self.keys)
+        match self.resize(self.rows.capacity(), self.rows.len(), self.keys) {
+            // What is there already stays reserved as it is.
+            Err(Error::LimitExceeded(_)) => Ok(()),
+            other => other,
+        }
     }
 
     /// Takes over what another thread holds.
     pub(super) fn join(&mut self, other: Held<'_>) {
         self.reservation.join(other.reservation);
         self.keys += other.keys;
+        self.rows.reserve_exact(other.rows.len());
         self.rows.extend(other.rows);
     }
 

@@ -72,6 +72,9 @@ impl Runs {
     pub(super) fn add(&self, held: &mut Held<'_>) -> Result<Option<Candidate>> {
         let mut rows = held.take_sorted();
         let mut state = self.state();
+        if rows.is_empty() {
+            return Ok(state.worst.clone());
+        }
         if let Some(worst) = &state.worst {
             rows.truncate(rows.partition_point(|row| row <= worst));
         }
