@@ -61,6 +61,7 @@ pub mod ingest {
     pub use crate::ingest::load::rejected_before;
     pub use crate::ingest::partition::{Compile, Partitions, partition_keys};
     pub use crate::ingest::sources::count_rows;
+    pub use crate::ingest::unpublished::remove_unpublished;
 
     /// CSV, chunk by chunk.
     pub mod csv {

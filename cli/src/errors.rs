@@ -109,6 +109,28 @@ impl Failure {
         failure
     }
 
+    /// The same after a commit, of which only the report has failed: whoever repeats the command
+    /// would store its rows twice.
+    pub(crate) fn after_commit(self) -> Self {
+        if matches!(self.exit, Exit::Done | Exit::Interrupted | Exit::Unconfirmed) {
+            return self;
+        }
+        let message = format!("stored and in force, but not reported: {}", self.message);
+        let failure = Failure { file: self.file, ..Failure::new(self.exit, self.code, message) };
+        Failure { exit: Exit::Unconfirmed, code: "unreported", ..failure }
+            .hint("do not repeat the command: what it was to store is there")
+    }
+
+    /// The same with the name of the output, for an error of a writer that does not know it.
+    #[must_use]
+    pub(crate) fn of_output(mut self, name: &Path) -> Self {
+        if self.code == "io" && self.file.is_none() {
+            self.message = format!("{}: {}", name.display(), self.message).into_boxed_str();
+            self.file = Some(name.to_path_buf());
+        }
+        self
+    }
+
     /// Says what to do about it.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {

@@ -110,12 +110,17 @@ impl Output {
         }
     }
 
+    /// What people call it.
+    pub(crate) fn name(&self) -> &Path {
+        match self {
+            Output::Stream(_) => Path::new("stdout"),
+            Output::File { target, .. } => target,
+        }
+    }
+
     /// The failure for an I/O error of this destination.
     pub(crate) fn failure(&self, error: &io::Error) -> Failure {
-        match self {
-            Output::Stream(_) => Failure::io(Path::new("stdout"), error),
-            Output::File { target, .. } => Failure::io(target, error),
-        }
+        Failure::io(self.name(), error)
     }
 }
 

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use stylobate::internal::ingest::remove_unpublished;
 use stylobate::internal::store::{commits_ended, forbid_commits};
 use stylobate::{Error, Session};
 
@@ -67,6 +68,7 @@ fn end_process(context: &Context, failure: &Failure) {
         }
     }
     if begin_end() {
+        remove_unpublished();
         remove_temporary();
         failure.report(context.error_format, context.color_stderr());
         // Threads still run: an operator may have begun to spill after the first removal.

@@ -41,10 +41,22 @@ fn sync(path: &Path, file: &File) -> Result<()> {
 fn open_regular(path: &Path) -> Result<File> {
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path);
-    let file = file.with_path(path)?;
+    let file = no_loop(path, file)?;
     match file.metadata().with_path(path)?.is_file() {
         true => Ok(file),
         false => Err(Error::corrupt(0, "it is no regular file").in_file(path, 0)),
+    }
+}
+
+/// What the system says of a path of a table. Links that lead nowhere but back are damage, as
+/// missing files are.
+fn no_loop<T>(path: &Path, told: std::io::Result<T>) -> Result<T> {
+    match told {
+        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+            let what = "it is a symbolic link that leads back to itself";
+            Err(Error::corrupt(0, what).in_file(path, 0))
+        }
+        told => told.with_path(path),
     }
 }
 
@@ -92,7 +104,7 @@ impl Disk for RealDisk {
     }
 
     fn len(&self, path: &Path) -> Result<u64> {
-        Ok(fs::metadata(path).with_path(path)?.len())
+        Ok(no_loop(path, fs::metadata(path))?.len())
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
@@ -149,7 +161,7 @@ impl Disk for RealDisk {
         };
         let mut options = OpenOptions::new();
         options.read(true).write(writable).create(mode == LockMode::Create);
-        let file = options.open(path).with_path(path)?;
+        let file = no_loop(path, options.open(path))?;
         match retry(|| flock(&file, operation)) {
             Ok(()) => {}
             // On a file system without locks, readers go on unprotected: exclusive locks fail
@@ -226,6 +238,22 @@ pub(super) fn too_long(path: &Path, length: u64, limit: u64) -> Error {
 mod tests {
     use super::*;
     use crate::budget::Budget;
+
+    #[test]
+    fn a_link_to_itself_is_damage() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("CURRENT");
+        std::os::unix::fs::symlink("CURRENT", &path).unwrap();
+        for error in [
+            RealDisk.read(&path, 9).unwrap_err(),
+            RealDisk.map(&path, Io::Mmap).unwrap_err(),
+            RealDisk.map(&path, Io::Read).unwrap_err(),
+        ] {
+            assert!(error.is_damage() && error.to_string().contains("back to itself"), "{error}");
+        }
+        let error = RealDisk.len(&path).unwrap_err();
+        assert!(error.is_damage(), "{error}");
+    }
 
     #[test]
     fn files_locks_and_directories() {

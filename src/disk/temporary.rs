@@ -50,13 +50,15 @@ pub fn without_path(error: std::io::Error) -> std::io::Error {
     }
 }
 
-fn failed(directory: &Path, what: &str, error: std::io::Error) -> Error {
-    let hint = match error.kind() {
-        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            "; free some space there, or use "
-        }
-        _ => "; use ",
-    };
+/// Whether there is no space left.
+pub(crate) fn is_full(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+    matches!(error.kind(), StorageFull | QuotaExceeded)
+}
+
+/// An error of a temporary file, with what to do about it.
+pub(crate) fn failed(directory: &Path, what: &str, error: std::io::Error) -> Error {
+    let hint = if is_full(&error) { "; free some space there, or use " } else { "; use " };
     let message = format!(
         "cannot {what} a temporary file: {error}{hint}another --temp-dir or a larger --memory-limit"
     );

@@ -10,6 +10,7 @@ pub(crate) mod timestamp_text; // timestamps in short forms, completed
 pub(crate) mod infer; // types from a sample
 pub(crate) mod rejects; // rows that cannot be stored
 mod rejects_file; // the file of rejected rows
+pub(crate) mod unpublished; // those of loads that a process leaves in the middle
 pub(crate) mod accounting; // counts of stored and rejected rows
 pub(crate) mod sources; // CSV, TSV, JSON, Arrow, Parquet
 pub(crate) mod assign; // exact conversion of values to a column's type

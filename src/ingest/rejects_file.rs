@@ -12,9 +12,10 @@ use std::io::{self, BufRead, BufReader, BufWriter, Seek, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempPath;
+use tempfile::{NamedTempFile, TempPath};
 
 use super::rejects::{PriorRejects, Reject};
+use super::unpublished::Unpublished;
 use crate::disk::temporary::without_path;
 use crate::disk::{Disk, RealDisk, durable};
 use crate::error::{Error, IoResult, Result};
@@ -30,6 +31,8 @@ pub(super) struct RejectsFile {
     writer: BufWriter<File>,
     /// The file until it is published.
     temporary: Option<TempPath>,
+    /// What a process that ends itself knows of it until then.
+    unpublished: Option<Unpublished>,
     target: PathBuf,
     replace: bool,
     /// The temporary file of the killed load that this one resumes.
@@ -93,17 +96,22 @@ impl RejectsFile {
         let mut builder = tempfile::Builder::new();
         builder.permissions(std::fs::Permissions::from_mode(0o666));
         let name = load_path.file_name().unwrap_or_default();
-        let made = if resumes {
-            builder.prefix(".sty-").tempfile_in(directory)
-        } else {
-            // The load has not committed anything: a leftover file means nothing.
-            let _ = RealDisk.remove(load_path);
-            builder.prefix(name).rand_bytes(0).tempfile_in(directory)
+        let make = || {
+            let made = if resumes {
+                builder.prefix(".sty-").tempfile_in(directory)
+            } else {
+                // The load has not committed anything: a leftover file means nothing.
+                let _ = RealDisk.remove(load_path);
+                builder.prefix(name).rand_bytes(0).tempfile_in(directory)
+            };
+            made.map_err(without_path).with_path(directory)
         };
-        let (file, temporary) = made.map_err(without_path).with_path(directory)?.into_parts();
+        let (made, unpublished) = Unpublished::make(make, NamedTempFile::path)?;
+        let (file, temporary) = made.into_parts();
         Ok(RejectsFile {
             writer: BufWriter::with_capacity(1 << 16, file),
             temporary: Some(temporary),
+            unpublished: Some(unpublished),
             target,
             replace: false,
             leftover: None,
@@ -133,6 +141,7 @@ impl RejectsFile {
     pub(super) fn seal(&mut self) -> Result<()> {
         let sealed = self.writer.flush().and_then(|()| self.writer.get_ref().sync_all());
         sealed.with_path(&self.target)?;
+        self.unpublished.iter().for_each(Unpublished::synced);
         // Until it is renamed, it has to be found under its temporary name.
         match self.temporary {
             Some(_) if !self.stream => RealDisk.sync_dir(durable::parent(&self.target)),
@@ -148,6 +157,7 @@ impl RejectsFile {
             return Ok(());
         }
         let Some(temporary) = self.temporary.take() else { return Ok(()) };
+        self.unpublished = None;
         let target = &self.target;
         let kept = if self.replace {
             temporary.persist(target)

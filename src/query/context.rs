@@ -11,13 +11,14 @@ pub struct Context<'a> {
     pub pool: &'a rayon::ThreadPool,
     /// Asked once per block; the run ends with `Error::Cancelled` when it says so.
     pub cancelled: &'a (dyn Fn() -> bool + Sync),
-    /// Reserves more bytes for groups. If it refuses, groups go to temporary files.
+    /// Reserves more bytes for groups, and for rows that may be among the first. If it refuses,
+    /// they go to temporary files.
     pub reserve: &'a (dyn Fn(usize) -> Result<()> + Sync),
     /// Where the run counts what it does.
     pub recorder: &'a Recorder,
     /// Whether it takes times, too.
     pub timed: bool,
-    /// Gives bytes back that groups no longer need.
+    /// Gives bytes back that are no longer needed.
     pub release: &'a (dyn Fn(usize) + Sync),
     /// Where temporary files are made.
     pub temp_dir: &'a Path,
@@ -25,7 +26,7 @@ pub struct Context<'a> {
     pub limits: GroupLimits,
 }
 
-/// How large the parts of groupings become: for speed, not for what comes out.
+/// How large the parts of groupings and answers become: for speed, not for what comes out.
 #[derive(Clone, Copy, Debug)]
 pub struct GroupLimits {
     /// Groups of a direct index.
@@ -40,6 +41,8 @@ pub struct GroupLimits {
     pub free: usize,
     /// Bytes of texts that are numbered as keys, and stay in memory.
     pub texts: usize,
+    /// About how many bytes of the first rows of an order come out at once.
+    pub answer: usize,
 }
 
 impl GroupLimits {
@@ -54,6 +57,7 @@ impl GroupLimits {
             serial: usual.serial.min(bytes / 1024),
             free: usual.free.min(bytes / 16),
             texts: bytes / 4,
+            answer: usual.answer.min(bytes / 16),
         }
     }
 }
@@ -67,6 +71,7 @@ impl Default for GroupLimits {
             serial: 1 << 14,
             free: 1 << 20,
             texts: 1 << 32,
+            answer: 1 << 28,
         }
     }
 }

@@ -86,12 +86,14 @@ pub enum Output {
         /// The groups that are wanted; `None` for all. More may come out, in any order.
         first: Option<FirstGroups>,
     },
-    /// The first `limit` rows in some order.
+    /// The first `limit` rows in some order, without the first `skip` of them.
     Top {
         /// The most significant first.
         order: Vec<OrderBy>,
-        /// How many rows.
+        /// How many rows, with those that are skipped.
         limit: usize,
+        /// How many rows do not come out.
+        skip: usize,
         /// The columns of the answer.
         expressions: Vec<Expression>,
     },

@@ -11,6 +11,7 @@
 //! | `stats` | counters of what is read, pruned and let through |
 //! | `context` | what a run has: threads, memory, limits |
 //! | `memory` | what it reserves of the session's memory |
+//! | `spill` | what it has no memory for, in a temporary file |
 //! | `prune` | statistics tell which segments and blocks may hold a matching row |
 //! | `open` | those segments and blocks, open; prefetching |
 //! | `slice` | some rows of a block, and which of them are selected |
@@ -37,6 +38,8 @@ pub(crate) mod memory;
 pub(crate) mod metadata;
 pub(crate) mod open;
 pub(crate) mod order;
+#[cfg(test)]
+mod order_tests;
 pub(crate) mod prune;
 pub mod run;
 #[cfg(feature = "sql")]
@@ -44,6 +47,7 @@ pub(crate) mod sample;
 pub(crate) mod select;
 pub(crate) mod slice;
 mod some_groups;
+mod spill;
 pub(crate) mod stats;
 #[cfg(test)]
 mod tests;

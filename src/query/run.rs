@@ -15,12 +15,35 @@ use super::{metadata, order, some_groups};
 use crate::error::{ArrowResult, Result};
 use crate::store::Snapshot;
 
+/// What is left of an answer.
+enum Rest<'a> {
+    Groups(Box<GroupOutput<'a>>),
+    Rows(Box<order::RowsOutput<'a>>),
+}
+
+impl Rest<'_> {
+    fn next(&mut self) -> Result<Option<Vec<Vec<ArrayRef>>>> {
+        match self {
+            Rest::Groups(groups) => groups.next(),
+            Rest::Rows(rows) => Ok(rows.next()?.map(|part| vec![part])),
+        }
+    }
+
+    /// Bytes and files that are spilled while it is made.
+    fn spilled(&self) -> (u64, u64) {
+        match self {
+            Rest::Groups(groups) => groups.spilled(),
+            Rest::Rows(_) => (0, 0),
+        }
+    }
+}
+
 /// The answer of a fragment, part by part.
 #[derive(Default)]
 pub struct Answer<'a> {
     /// In the fragment's schema. [`Answer::more`] puts the next ones here.
     pub batches: Vec<RecordBatch>,
-    rest: Option<(SchemaRef, GroupOutput<'a>, &'a Context<'a>)>,
+    rest: Option<(SchemaRef, Rest<'a>, &'a Context<'a>)>,
     /// Bytes and files that were spilled, as far as they are counted.
     spilled: (u64, u64),
 }
@@ -36,7 +59,7 @@ impl<'a> Answer<'a> {
         Ok(Answer { batches: vec![batch(schema, columns)?], ..Answer::default() })
     }
 
-    fn from(schema: &SchemaRef, rest: GroupOutput<'a>, context: &'a Context<'a>) -> Result<Self> {
+    fn from(schema: &SchemaRef, rest: Rest<'a>, context: &'a Context<'a>) -> Result<Self> {
         let mut answer =
             Answer { rest: Some((schema.clone(), rest, context)), ..Answer::default() };
         answer.more()?;
@@ -80,7 +103,7 @@ fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<RecordBatch> {
 pub fn refusal(fragment: &Fragment) -> Option<String> {
     let aggregates = match &fragment.output {
         Output::Aggregate { aggregates, .. } => aggregates,
-        Output::Top { limit, .. } if *limit > order::MAX_LIMIT => {
+        Output::Top { limit, skip, .. } if limit.saturating_sub(*skip) > order::MAX_LIMIT => {
             return Some(format!("a limit of more than {} rows", order::MAX_LIMIT));
         }
         Output::Top { .. } => return None,
@@ -126,16 +149,14 @@ pub fn run<'a>(
             let first = fragment.first_groups();
             let rest = group::groups(rows, first, keys, aggregates, &survivors, context)?;
             count_finish(context, clock.lap(), before);
-            Answer::from(&fragment.schema, rest, context)
+            Answer::from(&fragment.schema, Rest::Groups(Box::new(rest)), context)
         }
-        Output::Top { order, limit, expressions } => {
+        Output::Top { .. } => {
             let before = context.recorder.counters();
-            let columns = order::top(fragment, order, *limit, expressions, &opener, context)?;
-            let answer = Answer::new(&fragment.schema, columns)?;
+            let rest = Rest::Rows(Box::new(order::top(fragment, &opener, context)?));
             let pruning = context.recorder.counters().prune.saturating_sub(before.prune);
             count_finish(context, clock.lap().saturating_sub(pruning), before.work);
-            context.recorder.update(|sum| sum.output.rows_out += rows_of(&answer.batches));
-            Ok(answer)
+            Answer::from(&fragment.schema, rest, context)
         }
     }
 }

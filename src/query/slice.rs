@@ -34,6 +34,8 @@ pub(crate) const SLICE_ROWS: usize = 8192;
 /// The most stored bytes of a slice of more than one vector. Long texts are stored in about half of
 /// their bytes.
 pub(crate) const SLICE_BYTES: usize = 2 << 20;
+/// About the most values that are read of a slice of more than one vector.
+pub(crate) const SLICE_VALUES: usize = 1 << 20;
 
 /// Rows of a block under work, some of them selected.
 pub(crate) struct Slice<'b, 'a> {

@@ -23,9 +23,9 @@ use crate::store::{Snapshot, Store, TableOptions};
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     few: Option<i64>,
-    text: Option<&'static str>,
+    pub(super) text: Option<&'static str>,
     pub(super) decimal: Option<f64>,
-    rising: i64,
+    pub(super) rising: i64,
     many: i64,
 }
 
@@ -443,6 +443,7 @@ fn the_first_rows_by_text() {
     let output = Output::Top {
         order: vec![by(1, false), by(3, true)],
         limit: 50,
+        skip: 0,
         expressions: vec![column(3), column(1)],
     };
     let batch = answer(&snapshot, vec![], output);
@@ -463,6 +464,7 @@ fn the_first_rows() {
         let output = Output::Top {
             order: vec![by(2), by(3)],
             limit: 50,
+            skip: 0,
             expressions: vec![column(3), column(2), column(1)],
         };
         let batch = answer(&snapshot, vec![], output);

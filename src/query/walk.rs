@@ -13,7 +13,7 @@ use super::filter::{Filter, MaskBuilder, OnDictionaries, Tests};
 use super::fragment::RowSource;
 use super::open::prefetch::{BlockQueue, Prefetch};
 use super::open::{BlockRef, OpenBlock, PerSegment, Survivors};
-use super::slice::{SLICE_BYTES, SLICE_ROWS, Slice};
+use super::slice::{SLICE_BYTES, SLICE_ROWS, SLICE_VALUES, Slice};
 use super::stats::{Clock, Statistic, Tally};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
@@ -87,13 +87,19 @@ impl<'a> FilteredBlock<'a> {
 
 /// Rows of a slice of this block: fewer where texts are long, because what is computed from a
 /// slice of them is as long again.
-fn slice_rows(block: &OpenBlock<'_>) -> usize {
+pub(crate) fn slice_rows(block: &OpenBlock<'_>) -> usize {
     let is_text =
         |column: &&segment::Column| matches!(column.data_type(), DataType::Utf8 | DataType::Binary);
     let texts = (0..block.columns()).filter_map(|at| block.stored(at)).filter(is_text);
     let bytes: u64 = texts.map(|column| column.block_bytes(block.at.block)).sum();
     let row = usize::try_from(bytes).unwrap_or(usize::MAX) / block.rows.max(1);
     (SLICE_BYTES / row.max(1) / VECTOR * VECTOR).clamp(VECTOR, SLICE_ROWS)
+}
+
+/// Rows of a slice of which so many values are read, some of a column more than once: what is
+/// computed of each is held for all rows.
+fn rows_of_many(values: usize) -> usize {
+    (SLICE_VALUES / values.max(1) / VECTOR * VECTOR).clamp(VECTOR, SLICE_ROWS)
 }
 
 /// Runs blocks on all threads, each with a worker of its own, in order. Returns the
@@ -132,7 +138,7 @@ pub(crate) fn each_slice<W: Worker>(
             let Some(filtered) = filtered else { continue };
             tally.counters.scan.time += tally.clock.lap();
             let rows = filtered.block.rows;
-            let step = slice_rows(&filtered.block);
+            let step = slice_rows(&filtered.block).min(rows_of_many(source.read_by_row.len()));
             for start in (0..rows).step_by(step) {
                 let range = start..rows.min(start + step);
                 let Some(mut slice) = filtered.slice(range, &mut mask, tally)? else { continue };

@@ -53,6 +53,8 @@ pub use run::stream::BatchStream;
 pub use session::{Session, SessionOptions, Statement};
 
 #[cfg(test)]
+mod memory_tests;
+#[cfg(test)]
 mod store_tests;
 #[cfg(test)]
 mod tests;

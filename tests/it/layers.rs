@@ -39,6 +39,7 @@ const QUERY: [&str; 18] = [
     "stats",
     "context",
     "memory",
+    "spill",
     "prune",
     "open",
     "slice",

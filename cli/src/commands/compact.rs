@@ -84,7 +84,9 @@ pub(crate) fn run(args: &CompactArgs, context: &Context) -> Result<(), Failure> 
     ));
     match args.report {
         Some(ReportFormat::Json) => {
-            Output::stdout()?.print_line(&object(&args.table.path.table, &report))
+            let object = object(&args.table.path.table, &report);
+            let printed = Output::stdout().and_then(|output| output.print_line(&object));
+            printed.map_err(Failure::after_commit)
         }
         None => Ok(()),
     }

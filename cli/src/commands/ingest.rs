@@ -287,7 +287,9 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     let report = progress.watch(read, || load(writer, inputs, &options))?;
     print_for_people(&report, args.errors.rejects.as_deref(), context);
     match args.report {
-        Some(ReportFormat::Json) => print_json(&args.table.table, &report),
+        Some(ReportFormat::Json) => {
+            print_json(&args.table.table, &report).map_err(Failure::after_commit)
+        }
         None => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use stylobate::{Parameters, Session, SessionOptions, Statement, Store};
+use stylobate::{BatchStream, Parameters, Session, SessionOptions, Statement, Store};
 
 use crate::args::output::OutputArgs;
 use crate::args::permissions::PermissionArgs;
@@ -140,11 +140,13 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
         },
         memory_before: anonymous_bytes(),
         has_printed: false,
+        has_committed: false,
     };
     for statement in &statements {
         output = runner.run(statement, output)?;
     }
-    output.commit()
+    let ended = output.commit();
+    if runner.has_committed { ended.map_err(Failure::after_commit) } else { ended }
 }
 
 /// Runs statements in order and prints their results to one output.
@@ -160,6 +162,8 @@ struct Runner<'a> {
     memory_before: Option<u64>,
     /// Whether a statement had a result.
     has_printed: bool,
+    /// Whether a statement has written.
+    has_committed: bool,
 }
 
 impl Runner<'_> {
@@ -188,6 +192,22 @@ impl Runner<'_> {
             self.note_time("done", started);
             return Ok(output);
         }
+        self.has_committed |= stream.has_committed();
+        let committed = stream.has_committed();
+        match self.print(stream, report, started, output) {
+            Err(failure) if committed => Err(failure.after_commit()),
+            printed => printed,
+        }
+    }
+
+    /// Prints the answer of a statement.
+    fn print(
+        &mut self,
+        mut stream: BatchStream,
+        report: Option<StatementReport>,
+        started: Instant,
+        output: Output,
+    ) -> Result<Output, Failure> {
         self.check_room_for_result()?;
         let mut printer = Printer::new(self.format, &stream.schema(), &self.options, output)?;
         let mut rows = 0;

@@ -26,7 +26,7 @@ mod tests;
 
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -113,6 +113,8 @@ pub(crate) struct Printer {
     max_rows: Option<u64>,
     cut: bool,
     format: FormatPrinter,
+    /// Of the output.
+    name: PathBuf,
 }
 
 enum FormatPrinter {
@@ -147,6 +149,7 @@ impl Printer {
             let hint = "name a file with -o, or pipe the output into a program that reads it";
             return Err(Failure::usage("a terminal cannot show this format").hint(hint));
         }
+        let name = output.name().to_path_buf();
         let printer = match format {
             Format::Table => FormatPrinter::Table(Box::new(table::TablePrinter::new(
                 schema,
@@ -183,7 +186,7 @@ impl Printer {
                 output,
             )?)),
         };
-        Ok(Printer { rows: 0, max_rows: options.max_rows, cut: false, format: printer })
+        Ok(Printer { rows: 0, max_rows: options.max_rows, cut: false, format: printer, name })
     }
 
     /// Writes a batch. `Break` means that no more rows are wanted and the query can be dropped.
@@ -193,14 +196,15 @@ impl Printer {
         self.cut |= rows < batch.num_rows();
         self.rows += rows as u64;
         let batch = batch.slice(0, rows);
-        match &mut self.format {
-            FormatPrinter::Table(printer) => printer.write(&batch)?,
-            FormatPrinter::Csv(printer) => printer.write(&batch)?,
-            FormatPrinter::Json(printer) => printer.write(&batch)?,
-            FormatPrinter::Markdown(printer) => printer.write(&batch)?,
-            FormatPrinter::Arrow(printer) => printer.write(&batch)?,
-            FormatPrinter::Parquet(printer) => printer.write(&batch)?,
-        }
+        let written = match &mut self.format {
+            FormatPrinter::Table(printer) => printer.write(&batch),
+            FormatPrinter::Csv(printer) => printer.write(&batch),
+            FormatPrinter::Json(printer) => printer.write(&batch),
+            FormatPrinter::Markdown(printer) => printer.write(&batch),
+            FormatPrinter::Arrow(printer) => printer.write(&batch),
+            FormatPrinter::Parquet(printer) => printer.write(&batch),
+        };
+        written.map_err(|failure| failure.of_output(&self.name))?;
         Ok(if self.cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
     }
 
@@ -213,7 +217,8 @@ impl Printer {
             FormatPrinter::Markdown(printer) => printer.finish(),
             FormatPrinter::Arrow(printer) => printer.finish(),
             FormatPrinter::Parquet(printer) => printer.finish(),
-        }?;
+        };
+        let output = output.map_err(|failure| failure.of_output(&self.name))?;
         Ok(Finished { output, rows: self.rows, cut: self.cut })
     }
 }

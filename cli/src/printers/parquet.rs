@@ -8,7 +8,6 @@
 //! value that does not fit there is an error.
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, new_empty_array};
@@ -212,7 +211,7 @@ fn failure(error: ParquetError) -> Failure {
     if let ParquetError::External(source) = &error
         && let Some(io) = source.downcast_ref::<io::Error>()
     {
-        return Failure::io(Path::new("output"), io);
+        return arrow_schema::ArrowError::IoError(io.to_string(), io.kind().into()).into();
     }
     Failure::failed(format!("cannot write Parquet: {error}"))
 }

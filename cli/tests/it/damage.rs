@@ -213,3 +213,47 @@ fn tables_tells_which_data_files_are_gone_or_cut() {
     let (code, _, stderr) = shell.run("tables db");
     assert!(code == 3 && stderr.contains("it; 2 more of its files are missing"), "{stderr}");
 }
+
+/// Links that lead back to themselves, where files of a table were.
+#[expect(clippy::disallowed_methods, reason = "the test damages a store")]
+#[test]
+fn links_to_themselves_are_damage() {
+    let becomes_link = |shell: &Shell, path: &Path| {
+        std::fs::remove_file(path).unwrap();
+        std::os::unix::fs::symlink(path.file_name().unwrap(), path).unwrap();
+        for command in ["tables db", "verify -q db", "query db 'SELECT sum(id) FROM t'"] {
+            let (code, _, stderr) = shell.sh(&format!("sty {command}"));
+            assert_eq!(code, 3, "{command}: {stderr}");
+            assert!(stderr.contains("leads back to itself"), "{command}: {stderr}");
+        }
+        let (code, _, stderr) = shell.run("repair db");
+        assert_eq!(code, 0, "{stderr}");
+        assert_eq!(shell.run("verify -q db").0, 0);
+    };
+    let shell = three();
+    becomes_link(&shell, &shell.path("db/t/CURRENT"));
+    assert_eq!(shell.stdout_of("query db", "SELECT count(*) AS n FROM t"), "n\n3000\n");
+    let mut files = shell.files("db/t/data", "sty");
+    files.sort();
+    becomes_link(&shell, &files[1]);
+    assert_eq!(shell.stdout_of("query db", "SELECT count(*) AS n FROM t"), "n\n2000\n");
+}
+
+/// A table without `CURRENT` is damaged for every command, whatever keeps its newest root from
+/// being read.
+#[expect(clippy::disallowed_methods, reason = "the test damages a store")]
+#[test]
+fn without_current_a_root_that_cannot_be_read_is_damage() {
+    let shell = three();
+    let mut roots = shell.files("db/t/manifest", "root");
+    roots.sort();
+    let newest = roots.last().unwrap();
+    std::fs::remove_file(shell.path("db/t/CURRENT")).unwrap();
+    // Of a size that no reader believes, which tells nothing of its bytes.
+    std::fs::OpenOptions::new().write(true).open(newest).unwrap().set_len(1 << 40).unwrap();
+    for command in ["tables db", "verify -q db", "repair db --dry-run", "repair db"] {
+        let (code, _, stderr) = shell.run(command);
+        assert_eq!(code, 3, "{command}: {stderr}");
+        assert!(stderr.contains("CURRENT"), "{command}: {stderr}");
+    }
+}

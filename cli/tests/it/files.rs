@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use super::shell::Shell;
+use super::sty;
 
 /// A random sequence with a fixed seed.
 struct Random(u64);
@@ -320,4 +321,18 @@ fn thousands_of_columns_are_selected_at_once() {
         let answer = shell.stdout_of("query db -q --timeout 3s", sql);
         assert_eq!(answer, format!("{names}\n{row}\n"), "{sql}");
     }
+}
+
+/// The text is read piece by piece, and the first piece may have nothing but the names.
+#[test]
+fn a_long_first_row_decides_on_types() {
+    let shell = Shell::new();
+    let text = format!("a,b\n1,{}\n2,short\n", "x".repeat(5 << 20));
+    let sql = "SELECT a + 1 AS a, length(b) AS b FROM '-' ORDER BY a";
+    let answer = {
+        let words = ["query", "db", sql];
+        sty(&words).write_stdin(text).output().unwrap()
+    };
+    let (answer, stderr) = (String::from_utf8_lossy(&answer.stdout).into_owned(), answer.stderr);
+    assert_eq!(answer, "a,b\n2,5242880\n3,5\n", "{}", String::from_utf8_lossy(&stderr));
 }

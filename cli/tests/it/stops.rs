@@ -1,5 +1,6 @@
 //! Commands that are stopped: by a timeout, by a signal, and where they do not look.
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -88,4 +89,36 @@ fn a_signal_ends_every_command_and_leaves_no_temporary_file() {
             assert_eq!(names(&directory.join("trips")), [""; 0], "{args:?}");
         }
     }
+}
+
+/// Rows that were rejected before anything is committed go with the load.
+#[test]
+fn a_signal_leaves_no_file_of_rejected_rows() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sty"))
+        .args(["ingest", "db/t", "-", "--rejects", "bad.csv", "--schema", "a=bigint"])
+        .current_dir(directory.path())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(b"a\n1\nx\n").unwrap();
+    let rejects = || {
+        let all = names(directory.path()).into_iter();
+        all.filter(|name| name.contains("rejects") || name == "bad.csv").count()
+    };
+    for _ in 0..100 {
+        if rejects() == 1 {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(rejects(), 1, "the load has begun");
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "TERM", &id]).status().unwrap().success());
+    // It waits for more rows, which do not come.
+    assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
+    drop(stdin);
+    assert_eq!(rejects(), 0);
 }

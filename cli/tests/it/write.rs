@@ -74,3 +74,44 @@ fn a_table_that_is_partitioned_by_an_expression_takes_rows_of_sql() {
         "v\n1\n3\n"
     );
 }
+
+/// Whoever repeats a command that has stored its rows stores them twice.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_answer_that_cannot_be_printed_after_a_commit_says_that_the_rows_are_stored() {
+    let shell = Shell::new();
+    shell.file("a.csv", "a\n5\n");
+    for (command, rows) in [
+        ("sty query db 'CREATE TABLE t AS SELECT 1 AS a; INSERT INTO t VALUES (2)'", 2),
+        ("sty query db 'UPDATE t SET a = 3 WHERE a = 2'", 2),
+        ("sty query db 'DELETE FROM t WHERE a = 3'", 1),
+        ("sty ingest -q db/t a.csv --report json", 2),
+        ("sty compact -q db/t --all --report json", 2),
+    ] {
+        let (code, _, stderr) = shell.sh(&format!("{command} > /dev/full"));
+        assert_eq!(code, 7, "{command}: {stderr}");
+        assert!(stderr.contains("stored and in force, but not reported: stdout: "), "{stderr}");
+        let stored = shell.stdout_of("query db", "SELECT count(*) FROM t");
+        assert_eq!(stored, format!("count(*)\n{rows}\n"), "{command}");
+    }
+    let (code, _, stderr) = shell.sh("sty query db 'SELECT * FROM t' > /dev/full");
+    assert_eq!(code, 1, "{stderr}");
+    assert!(stderr.starts_with("error: stdout: "), "{stderr}");
+    // A reader that has gone is no failure.
+    assert_eq!(shell.sh("sty query db 'INSERT INTO t VALUES (9)' | true").0, 0);
+}
+
+/// Each format's writer has an error of its own.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_named_in_every_format() {
+    let shell = Shell::new();
+    for format in ["csv", "tsv", "json", "jsonl", "markdown", "table", "arrow", "parquet"] {
+        let sql = "SELECT value AS a FROM generate_series(1, 100000)";
+        let (code, _, stderr) =
+            shell.sh(&format!("sty query db '{sql}' --format {format} > /dev/full"));
+        assert_eq!(code, 1, "{format}: {stderr}");
+        assert!(stderr.starts_with("error: stdout: "), "{format}: {stderr}");
+        assert_eq!(stderr.matches("stdout").count(), 1, "{format}: {stderr}");
+    }
+}

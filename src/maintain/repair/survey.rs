@@ -87,6 +87,14 @@ impl Survey {
                     let chunks = chunks(disk, dir, &root, &mut known)?;
                     survey.readable.push(Generation { root, chunks });
                 }
+                // Without CURRENT the table is damaged, whatever keeps a root from being read.
+                Err(error) if survey.current.is_none() && !error.is_damage() => {
+                    let what = format!(
+                        "it is lost, and generation {generation} cannot be read: {error}; once it \
+                         can, or its root is moved away, sty repair goes on"
+                    );
+                    return Err(Error::corrupt(0, what).in_file(dir.current(), 0));
+                }
                 Err(error) => {
                     survey.give_up(error, dir.root(generation))?;
                     survey.lost_root = true;

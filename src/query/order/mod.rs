@@ -5,37 +5,44 @@
 //! first key itself. Blocks are visited in the order of their best rank, so that the threshold is
 //! good early, and a block whose best is worse is not opened. Rows that pass the threshold are
 //! compared by all keys, as bytes; the other columns of the answer are fetched for its rows alone.
+//! Rows that may be in the answer and do not fit into memory are spilled in sorted runs.
 
+mod candidates;
 #[cfg(feature = "sql")]
 pub(crate) mod chains;
+mod output;
 pub(crate) mod ranks;
+mod runs;
 mod threshold;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
-use arrow_array::{Array, ArrayRef, new_empty_array};
+use arrow_array::ArrayRef;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::SortOptions;
 
+use self::candidates::{Candidate, Held};
+pub(crate) use self::output::RowsOutput;
+use self::output::places;
 use self::ranks::{ANY, Ranks, best_of_segment, best_ranks, first_guess, pair};
+use self::runs::Runs;
 use self::threshold::{Threshold, ranks_beside};
 use super::context::Context;
 use super::filter::{MaskBuilder, narrow};
 use super::open::opener::Opener;
-use super::open::prefetch::Prefetch;
 use super::open::{BlockRef, OpenBlock, Survivors};
 use super::prune::Verdict;
 use super::slice::{Slice, take};
 use super::stats::{Clock, Counters, Statistic};
 use super::walk::{Worker, each_slice};
 use super::words::{self, is_ranked, one_zero, ranks, unordered, wordless};
-use super::{Fragment, OrderBy};
+use super::{Fragment, OrderBy, Output};
 use crate::error::{ArrowResult, Error, Result};
-use crate::expr::{Comparison, Expression, Operand, Predicate};
+use crate::expr::{Comparison, Operand, Predicate};
 use crate::model::{Column, DataType, Scalar};
 use crate::store::ColumnStats;
 
-/// The most rows that an answer may have; a larger one is a sort.
+/// The most rows that come out; for more, a sort is faster.
 pub(crate) const MAX_LIMIT: usize = 1 << 20;
 /// How many candidates are kept beyond the rows of the answer before the worst are dropped. The
 /// fewer, the sooner the threshold improves; but it is a quarter of the answer's rows where these
@@ -44,35 +51,23 @@ fn spare(limit: usize) -> usize {
     limit.clamp(64, (limit / 4).max(4096))
 }
 
-/// A row that may be in the answer.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Candidate {
-    /// Sorts as the order asks.
-    key: Box<[u8]>,
-    /// Where it stands in the table: rows of one key come in that order.
-    number: usize,
-    block: usize,
-    row: u32,
-    /// Position in [`Survivors::segments`].
-    segment: usize,
-    ranks: Ranks,
-}
-
-/// The columns of the first `limit` rows, in order.
+/// The first `limit` rows in order, without the first `skip` of them.
 ///
 /// Segments are opened in the order of their best ranks as the manifest knows them, one at first
 /// and then four times as many each time, until the best of those that are left is worse than the
 /// rows found.
-pub(crate) fn top(
-    fragment: &Fragment,
-    order: &[OrderBy],
-    limit: usize,
-    expressions: &[Expression],
+pub(crate) fn top<'a>(
+    fragment: &'a Fragment,
     opener: &Opener<'_>,
-    context: &Context<'_>,
-) -> Result<Vec<ArrayRef>> {
+    context: &'a Context<'a>,
+) -> Result<RowsOutput<'a>> {
+    let Output::Top { order, limit, skip, expressions } = &fragment.output else {
+        return Err(Error::InvalidInput("the fragment has no order".into()));
+    };
+    let (limit, skip) = (*limit, *skip);
     let threshold = Mutex::new(Threshold::NONE);
-    let (mut survivors, mut found) = (Survivors::default(), Vec::new());
+    let runs = Runs::new(limit, context);
+    let (mut survivors, mut found) = (Survivors::default(), Held::new(context));
     let mut clock = Clock::start(context.timed);
     let mut counters = Counters::new(fragment.conditions.len());
     let mut ranked = ranked_segments(order, opener, &mut counters)?;
@@ -95,21 +90,29 @@ pub(crate) fn top(
             break;
         }
         let blocks = best_first(order, &survivors, before);
-        let make = || Top::new(order, limit, &threshold, &fragment.columns);
+        let (held, keys) = (|| Held::new(context), (order.as_slice(), limit));
+        let make = || Top::new(keys, &fragment.columns, &threshold, &runs, held());
         for worker in each_slice(&fragment.row_source(), &survivors, &blocks, context, make)? {
-            found.extend(worker.kept);
+            found.join(worker.held);
         }
-        make()?.prune(&mut found)?;
+        let mut all = Top::new(keys, &fragment.columns, &threshold, &runs, found)?;
+        all.prune()?;
+        if !runs.is_empty() {
+            all.spill()?;
+        }
+        found = all.held;
         clock.lap();
         wave *= 4;
     }
     for (_, number) in ranked {
         opener.count_left(number, &mut counters);
     }
+    let (bytes, files) = runs.spilled();
+    counters.spilled_bytes += bytes;
+    counters.spill_files += files;
     context.recorder.update(|sum| sum.add(&counters));
-    found.sort_unstable();
-    found.truncate(limit);
-    fetch(fragment, expressions, &survivors, &found, context)
+    let places = places(found, &runs, skip, limit, context)?;
+    Ok(RowsOutput::new(fragment, expressions, survivors, places, context))
 }
 
 /// The segments that may hold rows, each with the least ranks that its rows may have, the least
@@ -143,7 +146,7 @@ fn known<'a>(by: Option<&'a OrderBy>, opener: &Opener<'_>) -> Result<Option<Know
     }
 }
 
-struct Top<'a> {
+struct Top<'a, 'h> {
     order: &'a [OrderBy],
     limit: usize,
     converter: RowConverter,
@@ -151,30 +154,25 @@ struct Top<'a> {
     threshold: &'a Mutex<Threshold>,
     columns: &'a [Column],
     mask: MaskBuilder,
-    kept: Vec<Candidate>,
+    held: Held<'h>,
+    runs: &'a Runs,
 }
 
-impl<'a> Top<'a> {
+impl<'a, 'h> Top<'a, 'h> {
     fn new(
-        order: &'a [OrderBy],
-        limit: usize,
-        threshold: &'a Mutex<Threshold>,
+        (order, limit): (&'a [OrderBy], usize),
         columns: &'a [Column],
+        threshold: &'a Mutex<Threshold>,
+        runs: &'a Runs,
+        held: Held<'h>,
     ) -> Result<Self> {
         let field = |by: &OrderBy| {
             let options = SortOptions { descending: by.descending, nulls_first: by.nulls_first };
             SortField::new_with_options(by.expression.data_type.clone(), options)
         };
         let converter = RowConverter::new(order.iter().map(field).collect()).or_unsupported()?;
-        Ok(Top {
-            order,
-            limit,
-            converter,
-            threshold,
-            columns,
-            mask: MaskBuilder::default(),
-            kept: Vec::new(),
-        })
+        let mask = MaskBuilder::default();
+        Ok(Top { order, limit, converter, threshold, columns, mask, held, runs })
     }
 
     /// What the first key must be to be worth a look, as a condition on a column: a little more
@@ -212,16 +210,17 @@ impl<'a> Top<'a> {
     }
 
     /// Drops what cannot be in the answer, and tells the others.
-    fn prune(&self, kept: &mut Vec<Candidate>) -> Result<()> {
-        let (Some(last), Some(by)) = (self.limit.checked_sub(1), self.order.first()) else {
-            return Ok(());
-        };
-        if kept.len() <= last {
+    fn prune(&mut self) -> Result<()> {
+        if self.held.rows.len() < self.limit {
             return Ok(());
         }
-        kept.select_nth_unstable(last);
-        kept.truncate(self.limit);
-        let Some(worst) = kept.last() else { return Ok(()) };
+        self.held.keep_first(self.limit)?;
+        self.held.rows.last().map_or(Ok(()), |worst| self.tell(worst))
+    }
+
+    /// Tells the others which row is the worst that would still be in the answer.
+    fn tell(&self, worst: &Candidate) -> Result<()> {
+        let Some(by) = self.order.first() else { return Ok(()) };
         let mut found = Threshold { ranks: worst.ranks, key: None };
         if !is_ranked(&by.expression.data_type) {
             let parser = self.converter.parser();
@@ -234,9 +233,37 @@ impl<'a> Top<'a> {
         self.threshold.lock().unwrap_or_else(PoisonError::into_inner).lower(found, by);
         Ok(())
     }
+
+    /// Puts the rows found so far into a temporary file.
+    fn spill(&mut self) -> Result<()> {
+        match self.runs.add(&mut self.held)? {
+            Some(worst) => self.tell(&worst),
+            None => Ok(()),
+        }
+    }
+
+    /// Reserves memory for more rows. If that is refused, some are dropped or spilled.
+    fn make_room(&mut self, rows: usize, keys: usize) -> Result<()> {
+        match self.held.reserve(rows, keys) {
+            Err(Error::LimitExceeded(_)) => {}
+            other => return other,
+        }
+        // Dropping a few is not worth the search for them.
+        if self.held.rows.len() > self.limit + self.limit / 4 {
+            self.prune()?;
+        } else {
+            self.spill()?;
+        }
+        match self.held.reserve(rows, keys) {
+            Err(Error::LimitExceeded(_)) if !self.held.rows.is_empty() => {}
+            other => return other,
+        }
+        self.spill()?;
+        self.held.reserve(rows, keys)
+    }
 }
 
-impl Worker for Top<'_> {
+impl Worker for Top<'_, '_> {
     fn skips(&mut self, block: &OpenBlock<'_>) -> Option<Statistic> {
         let limit = self.threshold();
         let best = best_ranks(self.order, &block.segment.columns, block.at.block);
@@ -291,27 +318,25 @@ impl Worker for Top<'_> {
             keys.push(one_zero(&take(key, &places)?));
         }
         let rows = self.converter.convert_columns(&keys).or_unsupported()?;
+        self.make_room(places.len(), rows.size())?;
         let BlockRef { segment, block } = slice.block.at;
         for (place, row) in places.iter().zip(rows.iter()) {
             let at = slice
                 .selected()
                 .map_or(*place, |rows| rows.get(*place as usize).copied().unwrap_or(0));
             let row_at = at + slice.range.start as u32;
-            self.kept.push(Candidate {
+            self.held.push(Candidate {
                 key: row.as_ref().into(),
-                number: slice.block.segment.number,
-                block,
+                number: slice.block.segment.number as u32,
+                block: block as u32,
                 row: row_at,
-                segment,
+                segment: segment as u32,
                 ranks: if is_ranked { both(*place) } else { (0, of(&next, *place)) },
             });
         }
-        if self.kept.len() >= self.limit
-            && (limit.is_none() || self.kept.len() > self.limit + spare(self.limit))
-        {
-            let mut kept = std::mem::take(&mut self.kept);
-            self.prune(&mut kept)?;
-            self.kept = kept;
+        let rows = self.held.rows.len();
+        if rows >= self.limit && (limit.is_none() || rows > self.limit + spare(self.limit)) {
+            self.prune()?;
         }
         Ok(())
     }
@@ -327,68 +352,4 @@ fn best_first(order: &[OrderBy], survivors: &Survivors, from: usize) -> Vec<Bloc
     let mut blocks: Vec<BlockRef> = survivors.blocks.iter().skip(from).copied().collect();
     blocks.sort_by_cached_key(rank);
     blocks
-}
-
-/// The columns of the rows found.
-fn fetch(
-    fragment: &Fragment,
-    expressions: &[Expression],
-    survivors: &Survivors,
-    found: &[Candidate],
-    context: &Context<'_>,
-) -> Result<Vec<ArrayRef>> {
-    let mut counters = Counters::default();
-    let mut by_block: Vec<(usize, usize, u32, u32)> =
-        (0u32..).zip(found).map(|(at, c)| (c.segment, c.block, c.row, at)).collect();
-    by_block.sort_unstable();
-    let mut parts: Vec<Vec<ArrayRef>> = vec![Vec::new(); expressions.len()];
-    let read = expressions.iter().flat_map(|expression| expression.inputs.iter().copied());
-    let prefetch = Prefetch::new(&[], read);
-    for rows in by_block.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-        if let Some((segment, block, ..)) = rows.first()
-            && let Some(segment) = survivors.segments.get(*segment)
-        {
-            prefetch.blocks(segment, std::iter::once(*block));
-        }
-    }
-    for rows in by_block.chunk_by(|a, b| (a.0, a.1) == (b.0, b.1)) {
-        let Some((segment, block, ..)) = rows.first() else { continue };
-        let block = OpenBlock::open(
-            survivors,
-            &fragment.columns,
-            BlockRef { segment: *segment, block: *block },
-        )?;
-        let places: Vec<u32> = rows.iter().map(|(_, _, row, _)| *row).collect();
-        let mut columns: Vec<Option<ArrayRef>> = vec![None; fragment.columns.len()];
-        for (expression, parts) in expressions.iter().zip(&mut parts) {
-            let mut inputs = Vec::with_capacity(expression.inputs.len());
-            for at in &expression.inputs {
-                let slot = columns
-                    .get_mut(*at)
-                    .ok_or_else(|| Error::InvalidInput("no such column".into()))?;
-                inputs.push(match slot {
-                    Some(known) => Arc::clone(known),
-                    None => Arc::clone(slot.insert(block.gather(*at, &places)?)),
-                });
-            }
-            parts.push(expression.evaluate(&inputs, places.len())?);
-        }
-        block.count_opened(&mut counters);
-    }
-    context.recorder.update(|sum| sum.add(&counters));
-    // Where in the concatenated parts each row of the answer is.
-    let mut places = vec![0u32; found.len()];
-    for (place, (.., at)) in (0u32..).zip(&by_block) {
-        if let Some(slot) = places.get_mut(*at as usize) {
-            *slot = place;
-        }
-    }
-    let finish = |(parts, expression): (Vec<ArrayRef>, &Expression)| {
-        if parts.is_empty() {
-            return Ok(new_empty_array(&expression.data_type));
-        }
-        let parts: Vec<&dyn Array> = parts.iter().map(|part| &**part).collect();
-        take(&arrow_select::concat::concat(&parts).or_unsupported()?, &places)
-    };
-    parts.into_iter().zip(expressions).map(finish).collect()
 }

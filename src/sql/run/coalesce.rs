@@ -21,6 +21,10 @@ const MAX_COPIED: usize = SLICE_ROWS / 2 - 1;
 /// Texts of a batch that was put together have at most this many buffers.
 const MAX_BUFFERS: usize = 8;
 
+/// Batches with more bytes of texts than this are passed on without being copied, and such with
+/// many more come out in parts: what operators compute of long texts is as long again.
+const LONG_TEXTS: usize = 2 << 20;
+
 /// The share of the memory limit that a batch may hold beyond what it uses.
 const HELD_SHARE: usize = 256;
 
@@ -52,7 +56,7 @@ impl Coalescer {
 
     /// Adds a batch, and gives out what can go. What was held comes out before a large batch.
     pub(in crate::sql) fn push(&mut self, batch: RecordBatch) -> Result<Vec<RecordBatch>> {
-        if batch.num_rows() > MAX_COPIED {
+        if batch.num_rows() > MAX_COPIED || text_bytes(&batch) > LONG_TEXTS {
             self.flush()?;
             self.ready.push(compact(batch, self.most_held, usize::MAX)?);
         } else {
@@ -87,6 +91,27 @@ impl Coalescer {
         }
         Ok(())
     }
+}
+
+/// The same rows in batches whose texts are not very long in all.
+pub(in crate::sql) fn in_parts(batch: RecordBatch) -> Result<Vec<RecordBatch>> {
+    let (rows, parts) = (batch.num_rows(), text_bytes(&batch) / (4 * LONG_TEXTS) + 1);
+    if parts == 1 || rows <= 1 {
+        return Ok(vec![batch]);
+    }
+    let step = rows.div_ceil(parts);
+    let part = |start: usize| compact(batch.slice(start, step.min(rows - start)), 0, usize::MAX);
+    (0..rows).step_by(step).map(part).collect()
+}
+
+/// The bytes of all texts that are not within their views.
+fn text_bytes(batch: &RecordBatch) -> usize {
+    let of = |column: &ArrayRef| match column.data_type() {
+        DataType::Utf8View => column.as_string_view().total_buffer_bytes_used(),
+        DataType::BinaryView => column.as_binary_view().total_buffer_bytes_used(),
+        _ => 0,
+    };
+    batch.columns().iter().map(of).sum()
 }
 
 /// The same rows in buffers of which texts use at least half, or which are small, at most `most`
@@ -157,6 +182,23 @@ mod tests {
         assert_eq!(sizes, [6, MAX_COPIED + 1, 7, SLICE_ROWS - 8, 4]);
         assert_eq!(all, (0..next).collect::<Vec<_>>());
         assert!(coalescer.finish().unwrap().is_empty());
+    }
+
+    #[test]
+    fn long_texts_are_not_held_and_come_out_in_parts() {
+        let texts: ArrayRef = Arc::new(
+            (0..3000).map(|row| Some("x".repeat(8000 + row % 2))).collect::<StringViewArray>(),
+        );
+        let batch = RecordBatch::try_from_iter([("x", texts)]).unwrap();
+        let mut coalescer = Coalescer::new(&batch.schema(), usize::MAX);
+        let passed = coalescer.push(batch.clone()).unwrap();
+        assert_eq!(passed.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [3000]);
+        let parts = in_parts(batch.clone()).unwrap();
+        assert_eq!(arrow_select::concat::concat_batches(&batch.schema(), &parts).unwrap(), batch);
+        assert_eq!(parts.len(), 3);
+        for part in parts {
+            assert!(part.get_array_memory_size() < 20 << 20);
+        }
     }
 
     /// Of all batches, some have texts that use their buffers and some have few of many.

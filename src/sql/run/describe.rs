@@ -28,10 +28,13 @@ pub(crate) fn describe(
                 write!(f, ", first={limit}")?;
             }
         }
-        Output::Top { order, limit, expressions } => {
+        Output::Top { order, limit, skip, expressions } => {
             let order: Vec<String> = order.iter().map(OrderBy::to_string).collect();
             list(f, "order", order.iter().map(String::as_str))?;
             write!(f, ", limit={limit}")?;
+            if *skip > 0 {
+                write!(f, ", skip={skip}")?;
+            }
             list(f, "columns", expressions.iter().map(|expression| &*expression.text))?;
         }
     }

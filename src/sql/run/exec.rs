@@ -53,7 +53,7 @@ use crate::sql::stack::WORKER_BYTES;
 pub(crate) struct Engine {
     threads: usize,
     canceller: Canceller,
-    /// Where groups spill.
+    /// Where fragments spill.
     temp_dir: PathBuf,
     /// Made when the first fragment runs.
     pool: Mutex<Option<Arc<ThreadPool>>>,
@@ -210,7 +210,7 @@ impl FragmentExec {
                 .map(|key| self.distinct(key))
                 .try_fold(1u64, |all, one| one?.checked_mul(all))
                 .unwrap_or(u64::MAX),
-            query::Output::Top { limit, .. } => *limit as u64,
+            query::Output::Top { limit, skip, .. } => limit.saturating_sub(*skip) as u64,
         };
         usize::try_from(most.min(rows)).unwrap_or(usize::MAX)
     }
@@ -301,10 +301,10 @@ impl ExecutionPlan for FragmentExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> DataFusionResult<SendableRecordBatchStream> {
-        let can_spill = matches!(
-            &self.fragment.output,
-            query::Output::Aggregate { keys, .. } if !keys.is_empty()
-        );
+        let can_spill = match &self.fragment.output {
+            query::Output::Aggregate { keys, .. } => !keys.is_empty(),
+            query::Output::Top { .. } => true,
+        };
         let most = Settings::of(context.session_config().options()).group_memory;
         let pool = match context.memory_pool().memory_limit() {
             MemoryLimit::Finite(bytes) => bytes,
@@ -425,16 +425,16 @@ impl Execution {
     fn reserve(&self, bytes: usize) -> Result<()> {
         if self.memory.size().saturating_add(bytes) > self.most {
             return Err(Error::LimitExceeded(format!(
-                "groups that cannot be spilled take more than sty.group_memory, {} bytes",
+                "groups or rows that cannot be spilled take more than sty.group_memory, {} bytes",
                 self.most
             )));
         }
-        // Groups that fill the pool can be spilled; what decoding lacks then ends the statement.
+        // What fills the pool here can be spilled; what decoding lacks then ends the statement.
         if let MemoryLimit::Finite(all) = self.pool.memory_limit()
             && self.pool.reserved().saturating_add(bytes) > all - all / 8
         {
             return Err(Error::LimitExceeded(format!(
-                "memory: a larger --memory-limit or fewer --threads may do (groups need {bytes} \
+                "memory: a larger --memory-limit or fewer --threads may do (a fragment needs {bytes} \
                  more bytes; an eighth of all {all} bytes is kept for decoding)"
             )));
         }

@@ -1,6 +1,7 @@
 //! An answer as a plain iterator of batches over DataFusion's asynchronous stream, and how to stop
 //! it.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -11,6 +12,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use futures::StreamExt;
 
+use crate::disk::temporary::{self, is_full};
 use crate::error::{Error, Result};
 use crate::sql::run::cancel::{Canceller, Workers};
 use crate::sql::run::report::Statistics;
@@ -28,6 +30,10 @@ pub struct BatchStream {
     rows: u64,
     /// How to answer with less memory, as long as no row has come.
     frugal: Option<Frugal>,
+    /// Whether the statement has written.
+    committed: bool,
+    /// Where operators spill.
+    temp_dir: PathBuf,
 }
 
 /// Plans and starts a statement once more, so that it needs less memory.
@@ -41,6 +47,7 @@ impl BatchStream {
         workers: Arc<Workers>,
         canceller: Canceller,
         planning: Duration,
+        temp_dir: PathBuf,
     ) -> Self {
         let (schema, stream) = (stream.schema(), Some(stream));
         BatchStream {
@@ -53,6 +60,8 @@ impl BatchStream {
             execution: Duration::ZERO,
             rows: 0,
             frugal: None,
+            committed: false,
+            temp_dir,
         }
     }
 
@@ -60,6 +69,27 @@ impl BatchStream {
     pub(crate) fn or(mut self, frugal: Frugal) -> Self {
         self.frugal = Some(frugal);
         self
+    }
+
+    /// The same answer, of a statement that has written.
+    pub(crate) fn of_committed(mut self) -> Self {
+        self.committed = true;
+        self
+    }
+
+    /// Whether the statement has written: what it has stored stays, whatever becomes of the answer.
+    pub fn has_committed(&self) -> bool {
+        self.committed
+    }
+
+    /// An error of a full disk with the folder of temporary files, which DataFusion's does not name.
+    fn located(&self, error: Error) -> Error {
+        match error {
+            Error::Io { path, source } if path.as_os_str() == "query" && is_full(&source) => {
+                temporary::failed(&self.temp_dir, "write", source)
+            }
+            error => error,
+        }
     }
 
     /// Begins once more, in the way that needs less memory. Returns the error if there is none.
@@ -123,7 +153,7 @@ impl Iterator for BatchStream {
                 }
                 return Some(Ok(batch));
             }
-            Ok(Some(Err(error))) => match self.begin_frugally(error.into()) {
+            Ok(Some(Err(error))) => match self.begin_frugally(self.located(error.into())) {
                 Ok(()) => return self.next(),
                 Err(error) => Some(Err(error)),
             },

@@ -119,6 +119,8 @@ pub struct Session {
     memory: u64,
     /// Whether statements that write are refused.
     read_only: bool,
+    /// Where operators spill.
+    temp_dir: PathBuf,
 }
 
 impl Session {
@@ -158,7 +160,7 @@ impl Session {
             .with_catalog_list(Arc::new(catalogs))
             .with_analyzer_rules(rules::analyzer_rules())
             .with_optimizer_rules(rules::logical_rules(&canceller.flag()))
-            .with_physical_optimizer_rules(rules::physical_rules())
+            .with_physical_optimizer_rules(rules::physical_rules(memory))
             .with_query_planner(Arc::new(Planner(engine)))
             .with_type_planner(Arc::new(SqlTypes))
             .with_relation_planners(vec![Arc::new(WholeRows)])
@@ -198,6 +200,7 @@ impl Session {
             threads,
             memory,
             read_only: options.read_only,
+            temp_dir: options.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
         })
     }
 
@@ -205,7 +208,7 @@ impl Session {
     /// runs.
     pub fn parse(&self, sql: &str) -> Result<Vec<Statement>> {
         let dialect = self.context.state_ref().read().config_options().sql_parser.dialect;
-        let parsed = parse::statements(sql, dialect)?;
+        let parsed = parse::statements(sql, dialect, self.memory)?;
         Ok(parsed.into_iter().map(|parsed| Statement { parsed }).collect())
     }
 
@@ -248,11 +251,11 @@ impl Session {
             .run(&self.canceller, planner.plan(&statement.parsed.statement, parameters))??
         {
             Planned::Answer(plan) => {
-                let joins_by_hash = frugal::joins_by_hash(&plan);
+                let may_take_less = frugal::may_take_less(&plan);
                 let answer = self.start(plan, &self.canceller, timed, started)?;
                 // The standard input cannot be read twice.
-                Ok(match joins_by_hash && !self.tables.reads_stdin() {
-                    true => answer.or(self.joined_by_order(statement, parameters, timed)),
+                Ok(match may_take_less && !self.tables.reads_stdin() {
+                    true => answer.or(self.frugally(statement, parameters, timed)),
                     false => answer,
                 })
             }
@@ -281,12 +284,13 @@ impl Session {
         let starting = async { execute_stream(Arc::clone(&plan), context) };
         let stream = self.workers.run(canceller, starting)??;
         let (workers, canceller) = (Arc::clone(&self.workers), canceller.clone());
-        Ok(BatchStream::new(stream, plan, workers, canceller, started.elapsed()))
+        let (elapsed, temp_dir) = (started.elapsed(), self.temp_dir.clone());
+        Ok(BatchStream::new(stream, plan, workers, canceller, elapsed, temp_dir))
     }
 
-    /// How to answer a statement with joins of sorted inputs.
-    fn joined_by_order(&self, statement: &Statement, values: &Parameters, timed: bool) -> Frugal {
-        let context = frugal::joining_by_order(&self.context);
+    /// How to answer a statement with less memory.
+    fn frugally(&self, statement: &Statement, values: &Parameters, timed: bool) -> Frugal {
+        let context = frugal::session(&self.context);
         let (tables, prepared) = (Arc::clone(&self.tables), Arc::clone(&self.prepared));
         let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
         let (statement, values) = (statement.parsed.statement.clone(), values.clone());
@@ -321,7 +325,8 @@ impl Session {
         let answer = write.run(store, &options, rows)?;
         drop(reservation);
         // The answer about committed rows is delivered even if the session has been cancelled.
-        self.start(answer, &Canceller::default(), timed, started)
+        let answer = self.start(answer, &Canceller::default(), timed, started)?;
+        Ok(answer.of_committed())
     }
 
     fn modify(&self, modify: Modify, timed: bool, started: Instant) -> Result<BatchStream> {
@@ -333,7 +338,9 @@ impl Session {
         self.tables.release(&modify.table);
         let options =
             ModifyOptions { threads: self.threads, memory_limit, cancelled: cancelled.flag() };
-        self.start(modify.run(store, &options)?, &Canceller::default(), timed, started)
+        let answer = modify.run(store, &options)?;
+        let answer = self.start(answer, &Canceller::default(), timed, started)?;
+        Ok(answer.of_committed())
     }
 
     /// Parses a text and runs its statements in order, each to its end before the next; stops at

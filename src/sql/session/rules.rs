@@ -14,6 +14,7 @@ use crate::sql::rules::empty_groups::keep_above_empty_groups;
 use crate::sql::rules::filter_projections::SelectAboveFilters;
 use crate::sql::rules::frames::FramesOfPeers;
 use crate::sql::rules::kept_limits::keep_limits;
+use crate::sql::rules::large_limits::SpillLargeLimits;
 use crate::sql::rules::lists::UniteLists;
 use crate::sql::rules::literal_sides::{self, literals_right};
 use crate::sql::rules::null_joins::keep_null_equal_joins;
@@ -21,6 +22,7 @@ use crate::sql::rules::null_keys::TypedNullKeys;
 use crate::sql::rules::null_rows::ForgetAtNullRows;
 use crate::sql::rules::opaque::HideFromRules;
 use crate::sql::rules::orders::SortUnsortedInputs;
+use crate::sql::rules::patterns::{RefuseLongPatterns, refuse_long};
 use crate::sql::rules::pushdown::PositionalFilterPushdown;
 use crate::sql::rules::set_operations::CountEqualRows;
 use crate::sql::rules::skipped::skip_idle;
@@ -61,6 +63,7 @@ pub(in crate::sql) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync
     rules.push(Arc::new(Decorrelate));
     rules.push(Arc::new(TypedNullKeys));
     rules.push(Arc::new(HideFromRules));
+    rules.push(Arc::new(RefuseLongPatterns));
     rules
 }
 
@@ -84,13 +87,15 @@ pub(in crate::sql) fn logical_rules(stopped: &Arc<AtomicBool>) -> Vec<LogicalRul
         .map_or(0, |before| before + 1);
     rules.insert(place, each_node("literals_right", literals_right));
     rules.push(each_node("each_key_once", each_key_once));
-    // The last one: by now, literals have the type of their column.
+    // One of the last: by now, literals have the type of their column.
     rules.push(each_node("both_zeros", both_zeros));
+    rules.push(whole_plan("refuse_long_patterns", refuse_long));
     rules.into_iter().map(|rule| stoppable(rule, stopped)).collect()
 }
 
 /// DataFusion's physical rules and ours, with filters pushed down by position instead of by name.
-pub(in crate::sql) fn physical_rules() -> Vec<PhysicalRule> {
+/// Statements may use `memory` bytes.
+pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
     let mut rules = PhysicalOptimizer::new().rules;
     for rule in &mut rules {
         match rule.name() {
@@ -113,6 +118,9 @@ pub(in crate::sql) fn physical_rules() -> Vec<PhysicalRule> {
     rules.insert(chosen.map_or(0, |at| at + 1), Arc::new(JoinOrder));
     let last = rules.iter().rposition(|rule| rule.name() == "ProjectionPushdown");
     rules.insert(last.unwrap_or(rules.len()), Arc::new(SelectAboveFilters));
+    // Before the filters that a sort with a limit hands down are.
+    let handed_down = before(&rules, "PositionalFilterPushdown(Post)");
+    rules.insert(handed_down, Arc::new(SpillLargeLimits { memory }));
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortUnsortedInputs));
     rules
 }

@@ -367,7 +367,7 @@ mod tests {
     }
 
     fn parsed(sql: &str) -> Statement {
-        parse::statements(sql, Dialect::DuckDB).unwrap().remove(0).statement
+        parse::statements(sql, Dialect::DuckDB, 1 << 30).unwrap().remove(0).statement
     }
 
     #[test]

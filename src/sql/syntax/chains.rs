@@ -274,7 +274,7 @@ mod tests {
     use crate::sql::syntax::{parse, sql_of};
 
     fn limited(sql: &str) -> Result<(String, usize)> {
-        let mut statements = parse::statements(sql, Dialect::Generic)?;
+        let mut statements = parse::statements(sql, Dialect::Generic, 1 << 34)?;
         let parsed = statements.first_mut().unwrap();
         Ok((sql_of(&mut parsed.statement).unwrap().to_string(), parsed.levels))
     }

@@ -24,6 +24,7 @@ pub(in crate::sql) mod repeated;
 pub(in crate::sql) mod rewrite;
 pub(in crate::sql) mod row_values;
 pub(in crate::sql) mod similar;
+pub(in crate::sql) mod size;
 pub(in crate::sql) mod standard;
 pub(in crate::sql) mod wildcards;
 pub(in crate::sql) mod underscores;

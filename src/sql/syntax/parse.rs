@@ -15,7 +15,7 @@ use crate::sql::stack::with_syntax_levels;
 use crate::sql::syntax::placeholders::allow_names;
 use crate::sql::syntax::{
     chains, dialect, frames, from_first, function_aliases, nesting, order_names, precedence,
-    quantified, repeated, row_values, similar, sql_of, standard, underscores, values,
+    quantified, repeated, row_values, similar, size, sql_of, standard, underscores, values,
 };
 use crate::sql::types::decimals;
 use crate::sql::types::times;
@@ -32,13 +32,14 @@ pub(in crate::sql) struct Parsed {
     pub(in crate::sql) levels: usize,
 }
 
-/// Splits a text into statements at `;`.
-pub(in crate::sql) fn statements(sql: &str, dialect: Dialect) -> Result<Vec<Parsed>> {
+/// Splits a text into statements at `;`. Each may use `memory` bytes.
+pub(in crate::sql) fn statements(sql: &str, dialect: Dialect, memory: u64) -> Result<Vec<Parsed>> {
     let dialect = dialect::from_name(dialect)?;
     let tokens = Tokenizer::new(dialect.as_ref(), sql).tokenize_with_location();
     let tokens = tokens.map_err(|error| {
         DataFusionError::SQL(Box::new(ParserError::TokenizerError(error.to_string())), None)
     })?;
+    size::check_words(&tokens, memory)?;
     let levels = chains::most_levels(&tokens)?;
     with_syntax_levels(levels, || corrected(tokens, dialect.as_ref()))
 }
@@ -55,6 +56,7 @@ fn corrected(tokens: Vec<TokenWithSpan>, dialect: &dyn Syntax) -> Result<Vec<Par
         if let Some(sql) = sql_of(&mut statement) {
             levels = chains::limit(sql)?;
             nesting::check(sql)?;
+            size::check(sql)?;
             from_first::complete(sql);
             values::as_selects(sql);
             function_aliases::translate(sql);

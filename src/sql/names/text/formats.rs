@@ -55,9 +55,13 @@ enum Reader {
 }
 
 impl Chunks {
-    /// Peeks at a chunk that was read already.
-    pub(super) fn first(&self) -> Option<&Chunk> {
-        self.ready.front()
+    /// Peeks at a chunk by its number among those to come.
+    fn peek(&mut self, at: usize) -> Result<Option<&Chunk>> {
+        while self.ready.len() <= at {
+            let Some(next) = self.unread.next().transpose()? else { return Ok(None) };
+            self.ready.push_back(next);
+        }
+        Ok(self.ready.get(at))
     }
 }
 
@@ -65,10 +69,18 @@ impl Iterator for Chunks {
     type Item = Result<Chunk>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.ready.pop_front().map(Ok).or_else(|| match &mut self.unread {
+        self.ready.pop_front().map(Ok).or_else(|| self.unread.next())
+    }
+}
+
+impl Iterator for Reader {
+    type Item = Result<Chunk>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
             Reader::Csv(unread) => Some(unread.next()?.map(Chunk::Csv)),
             Reader::Json(unread) => Some(unread.next()?.map(Chunk::Json)),
-        })
+        }
     }
 }
 
@@ -270,11 +282,20 @@ impl TextSchema {
         Ok(())
     }
 
-    /// Widens the types by one chunk.
-    pub(super) fn widen_by(&mut self, chunk: &Chunk) -> Result<()> {
-        let mut found = FoundTypes { types: self.types(), late: HashMap::new() };
-        found.add(&self.parse_all(chunk)?, chunk.number())?;
-        self.apply(found);
+    /// Widens the types by the first chunk with rows: one before it may have only the names of the
+    /// columns, where the first row is long.
+    pub(super) fn widen_by_first(&mut self, chunks: &mut Chunks) -> Result<()> {
+        let mut at = 0;
+        while let Some(chunk) = chunks.peek(at)? {
+            let mut found = FoundTypes { types: self.types(), late: HashMap::new() };
+            let rows = self.parse_all(chunk)?;
+            found.add(&rows, chunk.number())?;
+            self.apply(found);
+            if rows.num_rows() > 0 {
+                break;
+            }
+            at += 1;
+        }
         Ok(())
     }
 

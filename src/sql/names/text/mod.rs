@@ -53,8 +53,9 @@ impl TextTable {
         let mut inputs = Vec::new();
         match paths {
             None => {
-                if let Some((chunks, mut schema)) = sample(Input::stdin(), &columns, row_limit)? {
-                    chunks.first().map_or(Ok(()), |first| schema.widen_by(first))?;
+                let sampled = sample(Input::stdin(), &columns, row_limit)?;
+                if let Some((mut chunks, mut schema)) = sampled {
+                    schema.widen_by_first(&mut chunks)?;
                     add_columns(&mut columns, &schema)?;
                     note_guesses("standard input", &schema, note);
                     inputs.push((TextSource::Stdin(Arc::new(Mutex::new(Some(chunks)))), schema));
@@ -63,11 +64,11 @@ impl TextTable {
             Some(paths) => {
                 for path in paths {
                     let sampled = sample(Input::path(path), &columns, row_limit)?;
-                    let Some((chunks, mut schema)) = sampled else { continue };
+                    let Some((mut chunks, mut schema)) = sampled else { continue };
                     if is_small(path)? {
                         schema.widen_over(chunks, threads)?;
                     } else {
-                        chunks.first().map_or(Ok(()), |first| schema.widen_by(first))?;
+                        schema.widen_by_first(&mut chunks)?;
                     }
                     add_columns(&mut columns, &schema)?;
                     note_guesses(&path.display().to_string(), &schema, note);

@@ -134,8 +134,8 @@ impl Lowering<'_> {
     /// `None` for a plan that is no candidate.
     fn candidate(&self, plan: &LogicalPlan) -> Option<Result<LogicalPlan, Refusal>> {
         let LogicalPlan::Aggregate(aggregate) = plan else {
-            let LogicalPlan::Sort(sort) = plan else { return None };
-            return Some(extension(top::lower(sort, sort.fetch?, plan, self.props)));
+            let top = top::candidate(plan)?;
+            return Some(extension(top::lower(top, plan, self.props)));
         };
         let Some(shared) = sums::shared(aggregate) else {
             return Some(extension(aggregate::lower(aggregate, plan, self.props)));

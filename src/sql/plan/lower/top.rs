@@ -14,10 +14,28 @@ use super::source::{Input, Refusal, without_alias};
 use crate::query::{ByColumn, Fragment, OrderBy, Output};
 use crate::sql::run::node::FragmentNode;
 
-/// The fragment for the first `limit` rows of `plan`, whose node is `sort`.
+/// A sort that returns only its first rows, perhaps below a limit that skips some of them: the
+/// sort, how many rows it returns, and how many of these are skipped.
+pub(super) fn candidate(plan: &LogicalPlan) -> Option<(&Sort, usize, usize)> {
+    match plan {
+        LogicalPlan::Sort(sort) => Some((sort, sort.fetch?, 0)),
+        LogicalPlan::Limit(limit) => {
+            let LogicalPlan::Sort(sort) = limit.input.as_ref() else { return None };
+            let (SkipType::Literal(skip), FetchType::Literal(Some(fetch))) =
+                (limit.get_skip_type().ok()?, limit.get_fetch_type().ok()?)
+            else {
+                return None;
+            };
+            let rows = sort.fetch?.min(skip.checked_add(fetch)?);
+            (skip > 0).then_some((sort, rows, skip))
+        }
+        _ => None,
+    }
+}
+
+/// The fragment for the first `limit` rows of a sort without the first `skip`, which `plan` gives.
 pub(super) fn lower(
-    sort: &Sort,
-    limit: usize,
+    (sort, limit, skip): (&Sort, usize, usize),
     plan: &LogicalPlan,
     props: &ExecutionProps,
 ) -> Result<FragmentNode, Refusal> {
@@ -40,7 +58,7 @@ pub(super) fn lower(
     let fragment = Fragment {
         columns: compiler.columns(),
         conditions,
-        output: Output::Top { order, limit, expressions },
+        output: Output::Top { order, limit, skip, expressions },
         schema: Arc::clone(schema.inner()),
     };
     Ok(FragmentNode::new(fragment, &source.table, plan.clone(), sort.expr.clone()))

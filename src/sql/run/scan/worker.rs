@@ -14,10 +14,10 @@ use crate::limits::VECTOR;
 use crate::query::Recorder;
 use crate::query::filter::{Filter, MaskBuilder};
 use crate::query::open::{BlockRef, OpenBlock};
-use crate::query::slice::{SLICE_ROWS, Slice};
+use crate::query::slice::Slice;
 use crate::query::stats::Tally;
-use crate::query::walk::FilteredBlock;
-use crate::sql::run::coalesce::Coalescer;
+use crate::query::walk::{FilteredBlock, slice_rows};
+use crate::sql::run::coalesce::{Coalescer, in_parts};
 use crate::sql::run::generate::Output;
 
 /// What the partitions share.
@@ -86,7 +86,7 @@ impl Worker {
         let Some(filtered) = filtered else { return Ok(()) };
         filtered.block.count_read(&mut counted.tally.counters);
         counted.tally.counters.scan.time = counted.tally.clock.lap();
-        let (mut left, mut step) = (0..filtered.block.rows, SLICE_ROWS);
+        let (mut left, mut step) = (0..filtered.block.rows, slice_rows(&filtered.block));
         let mut coalescer = Coalescer::new(&self.scan.schema, self.most_held);
         let mut mask = MaskBuilder::default();
         while !left.is_empty() && !self.is_satisfied() {
@@ -115,12 +115,12 @@ impl Worker {
             counted.tally.counters.output.rows_out += passed;
             counted.tally.counters.output.time += counted.tally.clock.lap();
             for full in coalescer.push(batch)? {
-                self.emit(full, output).await;
+                self.emit(full, output).await?;
             }
         }
         filtered.note_passed();
         for last in coalescer.finish()? {
-            self.emit(last, output).await;
+            self.emit(last, output).await?;
         }
         Ok(())
     }
@@ -134,10 +134,13 @@ impl Worker {
         }
     }
 
-    async fn emit(&self, batch: RecordBatch, output: &Output) {
-        self.baseline.record_output(batch.num_rows());
-        self.baseline.output_batches().add(1);
-        output.emit(batch).await;
+    async fn emit(&self, batch: RecordBatch, output: &Output) -> Result<()> {
+        for part in in_parts(batch)? {
+            self.baseline.record_output(part.num_rows());
+            self.baseline.output_batches().add(1);
+            output.emit(part).await;
+        }
+        Ok(())
     }
 
     /// What is left of some rows; `None` of none.

@@ -1,0 +1,99 @@
+//! Statements that need more memory than there is, or would take more before they read a row.
+
+use crate::error::Error;
+use crate::sql::tests::rows;
+use crate::sql::{Session, SessionOptions};
+use crate::store::Store;
+
+/// A session with so many MiB over a store with 200,000 rows of texts.
+fn session(directory: &tempfile::TempDir, memory: u64) -> Session {
+    let options = SessionOptions {
+        threads: Some(2),
+        create: true,
+        memory_limit: Some(memory << 20),
+        ..SessionOptions::default()
+    };
+    let session = Session::open(&Store::open(directory.path().join("db")), &options).unwrap();
+    let create = "CREATE TABLE IF NOT EXISTS t AS SELECT value AS n, \
+         'a text of some length that is number ' || (value * 7919 % 200003) AS s \
+         FROM generate_series(1, 200000)";
+    rows(&session, create, &[]).unwrap();
+    session
+}
+
+fn plan(session: &Session, sql: &str) -> String {
+    rows(session, &format!("EXPLAIN {sql}"), &[]).unwrap().join("\n")
+}
+
+#[test]
+fn an_offset_fetches_no_row_that_it_skips() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 256);
+    for (sql, skip) in [
+        ("SELECT n, s FROM t ORDER BY s, n LIMIT 3 OFFSET 50000", "limit=50003, skip=50000"),
+        ("SELECT n FROM t ORDER BY s LIMIT 3 OFFSET 199998", "limit=200001, skip=199998"),
+        ("SELECT s FROM t WHERE n > 9 ORDER BY n DESC LIMIT 3 OFFSET 1", "limit=4, skip=1"),
+        ("SELECT n FROM t ORDER BY n LIMIT 3 OFFSET 300000", "limit=300003, skip=300000"),
+        ("SELECT n FROM t ORDER BY n LIMIT 0 OFFSET 3", ""),
+    ] {
+        let plan = plan(&session, sql);
+        assert!(plan.contains(skip) && (skip.is_empty() || !plan.contains("LimitExec")), "{plan}");
+        let answer = rows(&session, sql, &[]).unwrap();
+        rows(&session, "SET sty.native = off", &[]).unwrap();
+        assert_eq!(answer, rows(&session, sql, &[]).unwrap(), "{sql}");
+        rows(&session, "SET sty.native = on", &[]).unwrap();
+        rows(&session, "SET sty.group_memory = 1000000", &[]).unwrap();
+        assert_eq!(answer, rows(&session, sql, &[]).unwrap(), "{sql}");
+        rows(&session, &format!("SET sty.group_memory = {}", usize::MAX), &[]).unwrap();
+    }
+}
+
+#[test]
+fn limits_of_many_rows_are_sorts_that_spill() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 32);
+    let many = "SELECT DISTINCT s || '!' AS x, n FROM t ORDER BY x, n LIMIT 150000";
+    let plan_of_many = plan(&session, many);
+    assert!(!plan_of_many.contains("TopK"), "{plan_of_many}");
+    assert!(plan_of_many.contains("GlobalLimitExec: skip=0, fetch=150000"), "{plan_of_many}");
+    let few = plan(&session, &many.replace("150000", "1500"));
+    assert!(few.contains("TopK"), "{few}");
+    let first = rows(&session, many, &[]).unwrap();
+    assert!(first.len() == 150_000 && first.is_sorted());
+}
+
+/// DataFusion's merge of several sorts gets no memory where these fill it.
+#[test]
+fn a_sort_of_more_rows_than_fit_spills() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 20);
+    let sorted = rows(&session, "SELECT s, n FROM t ORDER BY s, n", &[]).unwrap();
+    assert!(sorted.len() == 200_000 && sorted.is_sorted());
+}
+
+#[test]
+fn long_patterns_are_refused_wherever_they_come_from() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 256);
+    let long = "%a".repeat(40_000);
+    let alternatives = vec!["a1"; 40_000].join("|");
+    for condition in [
+        format!("s LIKE '{long}'"),
+        format!("s NOT ILIKE '{long}'"),
+        format!("s SIMILAR TO '{long}'"),
+        format!("s ~ '{alternatives}'"),
+        format!("s !~* '{alternatives}'"),
+        format!("regexp_like(s, '{alternatives}')"),
+        format!("regexp_replace(s, '{alternatives}', 'x') = s"),
+        "s LIKE repeat('%a', 40000)".to_owned(),
+    ] {
+        let shown = &condition[..condition.len().min(40)];
+        let sql = format!("SELECT count(*) FROM t WHERE {condition}");
+        match rows(&session, &sql, &[]) {
+            Err(Error::LimitExceeded(what)) => assert!(what.contains("a pattern of"), "{what}"),
+            other => panic!("{shown}: {other:?}"),
+        }
+    }
+    let long = format!("SELECT count(*) FROM t WHERE s LIKE '{}'", "%a".repeat(1000));
+    assert_eq!(rows(&session, &long, &[]).unwrap(), ["0"]);
+}

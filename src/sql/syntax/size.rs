@@ -1,0 +1,184 @@
+//! Limits how much memory and time a statement takes before it reads a row.
+//!
+//! Where this stands on the road of a query: before parsing and after it. Each word of a statement
+//! takes about a kilobyte when it is planned: a number of an IN list is an expression that
+//! DataFusion (55.2) copies and compares, a row of VALUES a row of expressions. Sorts hold all keys
+//! of a batch. And `coalesce(a, b)` is simplified to `CASE WHEN a IS NOT NULL THEN a ELSE b END`,
+//! which names `a` twice: nested in `a`, it doubles with every level.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, GroupByExpr, OrderByKind, Query, SetExpr, Statement, Visitor,
+};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use crate::error::{Error, Result};
+use crate::sql::walks::visit;
+
+/// What a word takes while its statement is planned: measured with rows of VALUES, the most, and
+/// with lists of numbers and texts.
+const WORD_BYTES: u64 = 1 << 10;
+
+/// What statements may take beyond the memory limit, so that lists of 100,000 values always work.
+const FREE_BYTES: u64 = 128 << 20;
+
+/// The most keys of an ORDER BY or GROUP BY.
+const MAX_KEYS: usize = 1000;
+
+/// The most parts of an expression, those as often that simplifying repeats.
+const MAX_PARTS: u64 = 1 << 18;
+
+/// Refuses a text with a statement of more words than fit into so many bytes of memory. Commas and
+/// white space do not count.
+pub(in crate::sql) fn check_words(tokens: &[TokenWithSpan], memory: u64) -> Result<()> {
+    let most = memory.saturating_add(FREE_BYTES) / WORD_BYTES;
+    let mut words = 0_u64;
+    for token in tokens {
+        match token.token {
+            Token::Whitespace(_) | Token::Comma => {}
+            Token::SemiColon => words = 0,
+            _ => words += 1,
+        }
+        if words > most {
+            return Err(Error::LimitExceeded(format!(
+                "a statement of more than {most} words (names, numbers, texts and signs) does not \
+                 fit into a memory limit of {memory} bytes: raise --memory-limit, or put its rows \
+                 or values into a file or table (sty ingest)"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a statement that sorts or groups by too many keys, or whose expressions become too large
+/// when they are simplified.
+pub(in crate::sql) fn check(statement: &Statement) -> Result<()> {
+    let mut size = Size { open: vec![Parts::default()] };
+    match visit(statement, &mut size) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(what) => Err(Error::LimitExceeded(what)),
+    }
+}
+
+/// What is within each expression that is open, so far.
+struct Size {
+    open: Vec<Parts>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Parts {
+    /// Of all arguments but the last.
+    before: u64,
+    last: u64,
+    /// How many levels are repeated.
+    levels: usize,
+}
+
+impl Visitor for Size {
+    type Break = String;
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<String> {
+        let order = query.order_by.as_ref().map_or(0, |order| match &order.kind {
+            OrderByKind::Expressions(keys) => keys.len(),
+            OrderByKind::All(_) => 0,
+        });
+        let groups = match query.body.as_ref() {
+            SetExpr::Select(select) => match &select.group_by {
+                GroupByExpr::Expressions(keys, _) => keys.len(),
+                GroupByExpr::All(_) => 0,
+            },
+            _ => 0,
+        };
+        let most = order.max(groups);
+        if most > MAX_KEYS {
+            return ControlFlow::Break(format!(
+                "a query sorts or groups by {most} keys, and at most {MAX_KEYS} are allowed"
+            ));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, _: &Expr) -> ControlFlow<String> {
+        self.open.push(Parts::default());
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &Expr) -> ControlFlow<String> {
+        let Parts { before, last, levels } = self.open.pop().unwrap_or_default();
+        let repeats = is_repeated(expr);
+        let parts = before.saturating_mul(1 + u64::from(repeats)).saturating_add(last + 1);
+        if repeats && levels > 0 && parts > MAX_PARTS {
+            return ControlFlow::Break(format!(
+                "coalesce in coalesce: an expression has more than {MAX_PARTS} parts once it is \
+                 simplified, which doubles it at each level; coalesce(a, b, c) takes any number \
+                 of values"
+            ));
+        }
+        if let Some(outer) = self.open.last_mut() {
+            outer.before = outer.before.saturating_add(outer.last);
+            outer.last = parts;
+            outer.levels = outer.levels.max(levels + usize::from(repeats));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether an expression names its arguments twice when it is simplified, but for the last one.
+fn is_repeated(expr: &Expr) -> bool {
+    let Expr::Function(function) = expr else { return false };
+    let Some(name) = function.name.0.last().and_then(|name| name.as_ident()) else { return false };
+    ["coalesce", "nvl", "ifnull", "nvl2"].iter().any(|known| name.value.eq_ignore_ascii_case(known))
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::common::config::Dialect;
+
+    use super::*;
+    use crate::sql::syntax::parse;
+
+    fn refusal(sql: &str, memory: u64) -> Option<String> {
+        match parse::statements(sql, Dialect::Generic, memory) {
+            Ok(_) => None,
+            Err(Error::LimitExceeded(what)) => Some(what),
+            Err(other) => Some(format!("another error: {other}")),
+        }
+    }
+
+    #[test]
+    fn what_programs_write_fits_and_more_is_refused_by_the_memory_limit() {
+        let list = |values: usize| {
+            let values: Vec<String> = (0..values).map(|value| value.to_string()).collect();
+            format!("SELECT * FROM t WHERE x IN ({})", values.join(", "))
+        };
+        let rows = |rows: usize| {
+            let rows = vec!["(1, 'a', 2.5, NULL, 7)"; rows].join(", ");
+            format!("INSERT INTO t VALUES {rows}")
+        };
+        assert_eq!(refusal(&list(100_000), 1 << 20), None);
+        assert_eq!(refusal(&rows(10_000), 1 << 20), None);
+        assert_eq!(refusal(&vec![rows(10_000); 4].join(";"), 1 << 20), None);
+        assert!(refusal(&list(700_000), 256 << 20).unwrap().contains("--memory-limit"));
+        assert_eq!(refusal(&list(700_000), 1 << 30), None);
+    }
+
+    #[test]
+    fn many_keys_and_nested_coalesce_are_refused() {
+        let keys = |count: usize| vec!["x"; count].join(", ");
+        for by in ["GROUP BY", "ORDER BY"] {
+            let sql = |count| format!("SELECT 1 FROM t {by} {}", keys(count));
+            assert_eq!(refusal(&sql(1000), 1 << 30), None);
+            assert!(refusal(&sql(1001), 1 << 30).unwrap().contains("1001 keys"));
+        }
+        let nested = |levels: usize| {
+            format!("SELECT {}x{}", "coalesce(".repeat(levels), ", 1)".repeat(levels))
+        };
+        assert_eq!(refusal(&nested(10), 1 << 30), None);
+        let last = format!("SELECT {}x{}", "coalesce(1, ".repeat(90), ")".repeat(90));
+        assert_eq!(refusal(&last, 1 << 30), None);
+        assert!(refusal(&nested(30), 1 << 30).unwrap().contains("coalesce(a, b, c)"));
+        let flat = format!("SELECT coalesce({})", keys(50_000));
+        assert_eq!(refusal(&flat, 1 << 30), None);
+    }
+}
