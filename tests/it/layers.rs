@@ -33,7 +33,7 @@ const SQL_FOLDERS: [&str; 13] = [
 ];
 
 /// The folders and files of `src/query/`, from the bottom.
-const QUERY: [&str; 18] = [
+const QUERY: [&str; 19] = [
     "fragment",
     "words",
     "stats",
