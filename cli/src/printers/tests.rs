@@ -8,8 +8,9 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt64Type};
 use arrow_array::{
-    Array, ArrayRef, Decimal128Array, Int64Array, RecordBatch, StringViewArray,
-    Time32MillisecondArray, Time32SecondArray, TimestampMillisecondArray, TimestampSecondArray,
+    Array, ArrayRef, Decimal128Array, Int64Array, RecordBatch, StringArray, StringViewArray,
+    StructArray, Time32MillisecondArray, Time32SecondArray, TimestampMillisecondArray,
+    TimestampSecondArray,
 };
 
 use arrow_schema::{DataType, Field, Schema, TimeUnit};
@@ -193,6 +194,36 @@ fn arrow_and_parquet_read_back() {
             assert!(same || name.name() == "float", "{format:?} {name}");
         }
     }
+}
+
+#[test]
+fn parquet_keeps_many_rows_in_order_whatever_the_threads() {
+    let rows = 150_000i64;
+    let numbers: Int64Array = (0..rows).map(|row| (row % 7 != 0).then_some(row)).collect();
+    let texts: StringArray = (0..rows).map(|row| Some(format!("text {}", row % 1000))).collect();
+    let items = StructArray::from(vec![
+        (Arc::new(Field::new("n", DataType::Int64, true)), Arc::new(numbers.clone()) as ArrayRef),
+        (Arc::new(Field::new("t", DataType::Utf8, true)), Arc::new(texts.clone()) as ArrayRef),
+    ]);
+    let columns: Vec<(&str, ArrayRef)> =
+        vec![("n", Arc::new(numbers)), ("both", Arc::new(items)), ("t", Arc::new(texts))];
+    let whole = RecordBatch::try_from_iter_with_nullable(
+        columns.into_iter().map(|(name, array)| (name, array, true)),
+    )
+    .unwrap();
+    let parts: Vec<RecordBatch> = (0..rows as usize)
+        .step_by(40_000)
+        .map(|at| whole.slice(at, 40_000.min(rows as usize - at)))
+        .collect();
+    let written = |threads| print(Format::Parquet, &parts, &PrintOptions { threads, ..options() });
+    let bytes = written(3);
+    assert_eq!(bytes, written(1));
+    let mut file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut file, &bytes).unwrap();
+    let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file);
+    let reader = reader.unwrap().with_batch_size(rows as usize).build().unwrap();
+    let read: Vec<RecordBatch> = reader.map(Result::unwrap).collect();
+    assert_eq!(read.as_slice(), [whole]);
 }
 
 /// Writes an array as Parquet, and reads it as one who knows nothing of Arrow.
