@@ -166,7 +166,7 @@ fn from_parser(error: &ParserError) -> Error {
             Error::InvalidInput(what.clone())
         }
         ParserError::RecursionLimitExceeded => {
-            Error::LimitExceeded("the statement is nested too deeply".into())
+            Error::LimitExceeded("the statement is nested too deeply, or can be read in too many ways".into())
         }
     }
 }

@@ -150,7 +150,7 @@ pub(super) fn check_text(expression: &str, dialect: Dialect) -> Result<()> {
     if length > limits::MAX_EXPRESSION_BYTES {
         return Err(refused(expression, &format!("it has {length} bytes, more than allowed")));
     }
-    let dialect = dialect::from_name(dialect)?;
+    let dialect = dialect::from_name(dialect, expression.len())?;
     let Ok(tokens) = Tokenizer::new(&*dialect, expression).tokenize() else {
         return Ok(()); // the parser says what is wrong
     };

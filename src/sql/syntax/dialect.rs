@@ -4,31 +4,40 @@
 //! Where this stands on the road of a query: first, in the parser. In DuckDB's dialect, sqlparser
 //! (0.62) takes `a = 1` for a named argument, in aggregates too, and refuses `count(a = 1)`. Named
 //! arguments are written with `=>` and `:=`. sqlparser also lets `||` bind as tightly as `*`, so
-//! that `'a' || 2 * 3` multiplies a text. Otherwise this dialect equals `DuckDbDialect`, and passes
+//! that `'a' || 2 * 3` multiplies a text. Where an expression can be read in two ways, sqlparser
+//! tries one after the other: of `INTERVAL INTERVAL INTERVAL …` and `CAST(CAST(CAST( …` that end in
+//! an error it tries 2ⁿ, so this dialect counts. Otherwise it equals `DuckDbDialect`, and passes
 //! for it wherever sqlparser asks for the type of the dialect.
 
 use std::any::TypeId;
+use std::cell::Cell;
 
 use datafusion::common::config::Dialect as Name;
 use datafusion::execution::config::SessionConfig;
 use datafusion::sql::parser::DFParserBuilder;
-use datafusion::sql::sqlparser::ast::ExprWithAlias;
+use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias};
 use datafusion::sql::sqlparser::dialect::{Dialect, DuckDbDialect, Precedence, dialect_from_str};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::error::{Error, Result};
 
-pub(in crate::sql) fn from_name(name: Name) -> Result<Box<dyn Dialect>> {
+/// Attempts at an expression for each byte of a text, and beside them. What is understood needs
+/// fewer than ten.
+const ATTEMPTS: u64 = 64;
+const MORE_ATTEMPTS: u64 = 1 << 14;
+
+/// The dialect for a text of this many bytes.
+pub(in crate::sql) fn from_name(name: Name, bytes: usize) -> Result<Box<dyn Dialect>> {
     match name {
-        Name::DuckDB => Ok(Box::new(StylobateDialect)),
+        Name::DuckDB => Ok(Box::new(StylobateDialect::new(bytes))),
         other => dialect_from_str(other)
             .ok_or_else(|| Error::InvalidInput(format!("unknown SQL dialect {other}"))),
     }
 }
 
 pub(in crate::sql) fn parse_expression(sql: &str, name: Name) -> Result<ExprWithAlias> {
-    let dialect = from_name(name)?;
+    let dialect = from_name(name, sql.len())?;
     let expression = DFParserBuilder::new(sql)
         .with_dialect(dialect.as_ref())
         .build()
@@ -38,7 +47,18 @@ pub(in crate::sql) fn parse_expression(sql: &str, name: Name) -> Result<ExprWith
 
 /// The dialect that is understood unless a session chooses another one.
 #[derive(Debug)]
-pub(in crate::sql) struct StylobateDialect;
+pub(in crate::sql) struct StylobateDialect {
+    /// Attempts at an expression that are left.
+    attempts: Cell<u64>,
+}
+
+impl StylobateDialect {
+    /// For one text of this many bytes.
+    pub(in crate::sql) fn new(bytes: usize) -> Self {
+        let attempts = (bytes as u64).saturating_mul(ATTEMPTS).saturating_add(MORE_ATTEMPTS);
+        StylobateDialect { attempts: Cell::new(attempts) }
+    }
+}
 
 /// Defines methods that return true.
 macro_rules! yes {
@@ -65,6 +85,17 @@ impl Dialect for StylobateDialect {
     fn get_next_precedence(&self, parser: &Parser) -> Option<std::result::Result<u8, ParserError>> {
         let concatenates = parser.peek_token_ref().token == Token::StringConcat;
         concatenates.then(|| Ok(self.prec_value(Precedence::PlusMinus) - 1))
+    }
+
+    fn parse_prefix(&self, _: &mut Parser) -> Option<std::result::Result<Expr, ParserError>> {
+        match self.attempts.get().checked_sub(1) {
+            Some(left) => {
+                self.attempts.set(left);
+                None
+            }
+            // The only error after which the parser does not try something else.
+            None => Some(Err(ParserError::RecursionLimitExceeded)),
+        }
     }
 
     // All that `DuckDbDialect` has, except supports_named_fn_args_with_eq_operator.
@@ -107,17 +138,35 @@ mod tests {
     use datafusion::sql::sqlparser::dialect::{Dialect, DuckDbDialect};
     use datafusion::sql::sqlparser::parser::Parser;
 
-    use super::StylobateDialect;
+    use super::{Name, StylobateDialect, parse_expression};
 
     #[test]
     fn all_but_named_arguments_is_parsed_as_in_duckdb() {
-        assert!((&StylobateDialect as &dyn Dialect).is::<DuckDbDialect>());
+        assert!((&StylobateDialect::new(0) as &dyn Dialect).is::<DuckDbDialect>());
         for sql in [
             "FROM t",
             "SELECT {'a': 1}, MAP {1: 2}, f(a := 1), x NOTNULL, * EXCLUDE (a), FROM t ORDER BY ALL",
         ] {
             let read = |dialect: &dyn Dialect| Parser::parse_sql(dialect, sql).unwrap();
-            assert_eq!(read(&StylobateDialect), read(&DuckDbDialect {}), "{sql}");
+            assert_eq!(read(&StylobateDialect::new(sql.len())), read(&DuckDbDialect {}), "{sql}");
         }
+    }
+
+    #[test]
+    fn readings_that_double_at_each_level_end() {
+        for (open, close) in [
+            ("INTERVAL ", "INTERVAL IS NOT NULL"),
+            ("CAST(", "IS NOT NULL NOT NOT"),
+            ("CASE WHEN ", "THEN THEN"),
+            ("EXTRACT(", "FROM FROM"),
+            ("SUBSTRING(", "FROM FROM"),
+            ("NOT EXISTS (SELECT ", "SELECT SELECT"),
+            ("x IN (", ")) )"),
+        ] {
+            let sql = open.repeat(48) + close;
+            assert!(parse_expression(&sql, Name::DuckDB).is_err(), "{sql}");
+        }
+        let nested = "CAST(".repeat(40) + "1" + &" AS BIGINT)".repeat(40);
+        parse_expression(&nested, Name::DuckDB).unwrap();
     }
 }

@@ -34,7 +34,7 @@ pub(in crate::sql) struct Parsed {
 
 /// Splits a text into statements at `;`. Each may use `memory` bytes.
 pub(in crate::sql) fn statements(sql: &str, dialect: Dialect, memory: u64) -> Result<Vec<Parsed>> {
-    let dialect = dialect::from_name(dialect)?;
+    let dialect = dialect::from_name(dialect, sql.len())?;
     let tokens = Tokenizer::new(dialect.as_ref(), sql).tokenize_with_location();
     let tokens = tokens.map_err(|error| {
         DataFusionError::SQL(Box::new(ParserError::TokenizerError(error.to_string())), None)

@@ -102,7 +102,8 @@ fn select_from(values: &Values) -> Option<Query> {
 }
 
 fn parsed(sql: &str) -> Option<Query> {
-    Parser::new(&StylobateDialect).try_with_sql(sql).ok()?.parse_query().ok().map(|query| *query)
+    let dialect = StylobateDialect::new(sql.len());
+    Parser::new(&dialect).try_with_sql(sql).ok()?.parse_query().ok().map(|query| *query)
 }
 
 /// Replaces the rows that a query reads.
