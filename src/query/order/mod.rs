@@ -245,7 +245,7 @@ impl<'a, 'h> Top<'a, 'h> {
     /// Reserves memory for more rows, where need be by dropping or spilling others. False if there
     /// is none, because other threads hold it.
     fn make_room(&mut self, rows: usize, keys: usize) -> Result<bool> {
-        if self.runs.is_wanted() {
+        if !self.held.rows.is_empty() && self.runs.is_wanted() {
             self.spill()?;
         }
         if self.reserve(rows, keys)? {
