@@ -103,7 +103,8 @@ fn a_signal_leaves_no_file_of_rejected_rows() {
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(b"a\n1\nx\n").unwrap();
+    // More than is read before the first rows are parsed.
+    stdin.write_all(format!("a\nx\n{}", "1\n".repeat(8 << 20)).as_bytes()).unwrap();
     let rejects = || {
         let all = names(directory.path()).into_iter();
         all.filter(|name| name.contains("rejects") || name == "bad.csv").count()
