@@ -96,7 +96,7 @@ fn a_signal_ends_every_command_and_leaves_no_temporary_file() {
 fn a_signal_leaves_no_file_of_rejected_rows() {
     let directory = tempfile::tempdir().unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_sty"))
-        .args(["ingest", "db/t", "-", "--rejects", "bad.csv", "--schema", "a=bigint"])
+        .args(["ingest", "db/t", "-", "--rejects", "bad.csv", "--schema", "a:bigint"])
         .current_dir(directory.path())
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())

@@ -1,4 +1,4 @@
-//! Joins and sorts of more rows than the memory limit lets a hash table hold, or leaves for a merge.
+//! Joins and sorts of more rows than a hash table may hold, or than leave memory for their merge.
 //!
 //! Where this stands on the road of a query: the hash table of a join (DataFusion 55.2) cannot
 //! spill, and the merge of several sorts gets what these leave, which may be nothing. A statement
