@@ -66,8 +66,8 @@ fn limits_of_many_rows_are_sorts_that_spill() {
 #[test]
 fn a_sort_of_more_rows_than_fit_spills() {
     let dir = tempfile::tempdir().unwrap();
-    let session = session(&dir, 20);
-    let sorted = rows(&session, "SELECT s, n FROM t ORDER BY s, n", &[]).unwrap();
+    let session = session(&dir, 24);
+    let sorted = rows(&session, "SELECT s FROM t ORDER BY s", &[]).unwrap();
     assert!(sorted.len() == 200_000 && sorted.is_sorted());
 }
 

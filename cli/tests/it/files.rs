@@ -5,7 +5,6 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use super::shell::Shell;
-use super::sty;
 
 /// A random sequence with a fixed seed.
 struct Random(u64);
@@ -327,12 +326,9 @@ fn thousands_of_columns_are_selected_at_once() {
 #[test]
 fn a_long_first_row_decides_on_types() {
     let shell = Shell::new();
-    let text = format!("a,b\n1,{}\n2,short\n", "x".repeat(5 << 20));
+    shell.file("x.csv", format!("a,b\n1,{}\n2,short\n", "x".repeat(5 << 20)));
+    shell.stdout_of("query db", "CREATE TABLE t (a INT)");
     let sql = "SELECT a + 1 AS a, length(b) AS b FROM '-' ORDER BY a";
-    let answer = {
-        let words = ["query", "db", sql];
-        sty(&words).write_stdin(text).output().unwrap()
-    };
-    let (answer, stderr) = (String::from_utf8_lossy(&answer.stdout).into_owned(), answer.stderr);
-    assert_eq!(answer, "a,b\n2,5242880\n3,5\n", "{}", String::from_utf8_lossy(&stderr));
+    let (code, stdout, stderr) = shell.sh(&format!("sty query db \"{sql}\" < x.csv"));
+    assert_eq!((code, stdout.as_str()), (0, "a,b\n2,5242880\n3,5\n"), "{stderr}");
 }

@@ -96,14 +96,15 @@ fn a_signal_ends_every_command_and_leaves_no_temporary_file() {
 fn a_signal_leaves_no_file_of_rejected_rows() {
     let directory = tempfile::tempdir().unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_sty"))
-        .args(["ingest", "db/t", "-", "--rejects", "bad.csv", "--schema", "a=bigint"])
+        .args(["ingest", "db/t", "-", "--rejects", "bad.csv", "--schema", "a:bigint"])
         .current_dir(directory.path())
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let mut stdin = child.stdin.take().unwrap();
-    stdin.write_all(b"a\n1\nx\n").unwrap();
+    // More than is read before the first rows are parsed.
+    stdin.write_all(format!("a\nx\n{}", "1\n".repeat(8 << 20)).as_bytes()).unwrap();
     let rejects = || {
         let all = names(directory.path()).into_iter();
         all.filter(|name| name.contains("rejects") || name == "bad.csv").count()

@@ -106,6 +106,7 @@ fn an_answer_that_cannot_be_printed_after_a_commit_says_that_the_rows_are_stored
 #[test]
 fn a_full_disk_is_named_in_every_format() {
     let shell = Shell::new();
+    shell.stdout_of("query db", "CREATE TABLE t (a INT)");
     for format in ["csv", "tsv", "json", "jsonl", "markdown", "table", "arrow", "parquet"] {
         let sql = "SELECT value AS a FROM generate_series(1, 100000)";
         let (code, _, stderr) =

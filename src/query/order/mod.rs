@@ -242,11 +242,14 @@ impl<'a, 'h> Top<'a, 'h> {
         }
     }
 
-    /// Reserves memory for more rows. If that is refused, some are dropped or spilled.
-    fn make_room(&mut self, rows: usize, keys: usize) -> Result<()> {
-        match self.held.reserve(rows, keys) {
-            Err(Error::LimitExceeded(_)) => {}
-            other => return other,
+    /// Reserves memory for more rows, where need be by dropping or spilling others. False if there
+    /// is none, because other threads hold it.
+    fn make_room(&mut self, rows: usize, keys: usize) -> Result<bool> {
+        if !self.held.rows.is_empty() && self.runs.is_wanted() {
+            self.spill()?;
+        }
+        if self.reserve(rows, keys)? {
+            return Ok(true);
         }
         // Dropping a few is not worth the search for them.
         if self.held.rows.len() > self.limit + self.limit / 4 {
@@ -254,12 +257,23 @@ impl<'a, 'h> Top<'a, 'h> {
         } else {
             self.spill()?;
         }
-        match self.held.reserve(rows, keys) {
-            Err(Error::LimitExceeded(_)) if !self.held.rows.is_empty() => {}
-            other => return other,
+        if self.reserve(rows, keys)? {
+            return Ok(true);
         }
         self.spill()?;
-        self.held.reserve(rows, keys)
+        let reserved = self.reserve(rows, keys)?;
+        if !reserved {
+            self.runs.want();
+        }
+        Ok(reserved)
+    }
+
+    fn reserve(&mut self, rows: usize, keys: usize) -> Result<bool> {
+        match self.held.reserve(rows, keys) {
+            Ok(()) => Ok(true),
+            Err(Error::LimitExceeded(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
     }
 }
 
@@ -318,7 +332,7 @@ impl Worker for Top<'_, '_> {
             keys.push(one_zero(&take(key, &places)?));
         }
         let rows = self.converter.convert_columns(&keys).or_unsupported()?;
-        self.make_room(places.len(), rows.size())?;
+        let reserved = self.make_room(places.len(), rows.size())?;
         let BlockRef { segment, block } = slice.block.at;
         for (place, row) in places.iter().zip(rows.iter()) {
             let at = slice
@@ -333,6 +347,9 @@ impl Worker for Top<'_, '_> {
                 segment: segment as u32,
                 ranks: if is_ranked { both(*place) } else { (0, of(&next, *place)) },
             });
+        }
+        if !reserved {
+            return self.spill();
         }
         let rows = self.held.rows.len();
         if rows >= self.limit && (limit.is_none() || rows > self.limit + spare(self.limit)) {

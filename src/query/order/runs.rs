@@ -6,6 +6,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::super::context::Context;
@@ -24,6 +25,8 @@ pub(super) struct Runs {
     directory: PathBuf,
     limit: usize,
     state: Mutex<State>,
+    /// Whether a thread has no memory left, which another one holds.
+    wanted: AtomicBool,
 }
 
 struct State {
@@ -46,11 +49,21 @@ impl Runs {
             worst: None,
             before: (0, 0),
         };
-        Runs { directory, limit, state: Mutex::new(state) }
+        Runs { directory, limit, state: Mutex::new(state), wanted: AtomicBool::new(false) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Lets another thread spill what it holds.
+    pub(super) fn want(&self) {
+        self.wanted.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether another thread wants memory, which is then this thread's to give.
+    pub(super) fn is_wanted(&self) -> bool {
+        self.wanted.load(Ordering::Relaxed) && self.wanted.swap(false, Ordering::Relaxed)
     }
 
     pub(super) fn is_empty(&self) -> bool {

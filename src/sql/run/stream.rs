@@ -82,7 +82,7 @@ impl BatchStream {
         self.committed
     }
 
-    /// An error of a full disk with the folder of temporary files, which DataFusion's does not name.
+    /// An error of a full disk with the folder of temporary files: DataFusion does not name it.
     fn located(&self, error: Error) -> Error {
         match error {
             Error::Io { path, source } if path.as_os_str() == "query" && is_full(&source) => {

@@ -1,4 +1,4 @@
-//! Joins and sorts of more rows than the memory limit lets a hash table hold, or leaves for a merge.
+//! Joins and sorts of more rows than a hash table may hold, or than leave memory for their merge.
 //!
 //! Where this stands on the road of a query: the hash table of a join (DataFusion 55.2) cannot
 //! spill, and the merge of several sorts gets what these leave, which may be nothing. A statement
@@ -7,6 +7,7 @@
 //! keys, the error stays.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SendableRecordBatchStream;
@@ -20,6 +21,9 @@ use super::statement::{Planned, StatementPlanner};
 use crate::error::{Error, Result};
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::statistics::task_context;
+
+/// How long to wait for memory.
+const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
 /// Whether there is a plan that takes less memory: this one has a join by a hash table, or merges
 /// sorts.
@@ -55,6 +59,15 @@ pub(super) fn session(context: &SessionContext) -> SessionContext {
     let partitions = &mut options.execution.target_partitions;
     *partitions = (*partitions).max(2);
     SessionContext::new_with_state(state)
+}
+
+/// Waits until most of the memory is free: the tasks of the plan that failed give theirs back when
+/// they notice that nobody asks them any more.
+pub(super) fn wait_for_memory(context: &SessionContext, memory: usize) {
+    let (pool, started) = (Arc::clone(&context.runtime_env().memory_pool), Instant::now());
+    while pool.reserved() > memory / 4 && started.elapsed() < LONGEST_WAIT {
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// Plans and starts a query.

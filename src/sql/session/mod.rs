@@ -294,7 +294,9 @@ impl Session {
         let (tables, prepared) = (Arc::clone(&self.tables), Arc::clone(&self.prepared));
         let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
         let (statement, values) = (statement.parsed.statement.clone(), values.clone());
+        let memory = usize::try_from(self.memory).unwrap_or(usize::MAX);
         Box::new(move || {
+            frugal::wait_for_memory(&context, memory);
             let (context, tables, prepared) = (&context, &*tables, &*prepared);
             let planner = StatementPlanner { context, tables, prepared };
             workers.run(&canceller, frugal::start(planner, &statement, &values, timed))?
