@@ -18,6 +18,7 @@
 //! | `node` | a fragment as a node of logical plans |
 //! | `executions` | the executions of a leaf, each with what its partitions share |
 //! | `scan` | scans as leaf operators: blocks filtered and decoded to Arrow |
+//! | `shared` | parts of a plan that are computed once and read at several places |
 //! | `statistics` | counters of an operator, also as metrics for `EXPLAIN ANALYZE` |
 
 pub(in crate::sql) mod table;
@@ -35,4 +36,5 @@ pub(in crate::sql) mod leaf;
 pub(in crate::sql) mod node;
 pub(in crate::sql) mod executions;
 pub(in crate::sql) mod scan;
+pub(in crate::sql) mod shared;
 pub(in crate::sql) mod statistics;

@@ -27,6 +27,7 @@ use crate::sql::rules::skipped::skip_idle;
 use crate::sql::rules::top_keys::limit_exact_keys;
 use crate::sql::rules::using::UsingBoth;
 use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, stoppable, whole_plan};
+use crate::sql::run::shared::ShowSharedParts;
 use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, UserCasts};
 use crate::sql::types::integer_means::ExactMeans;
 use crate::sql::types::intervals::Intervals;
@@ -114,5 +115,6 @@ pub(in crate::sql) fn physical_rules() -> Vec<PhysicalRule> {
     let last = rules.iter().rposition(|rule| rule.name() == "ProjectionPushdown");
     rules.insert(last.unwrap_or(rules.len()), Arc::new(SelectAboveFilters));
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortUnsortedInputs));
+    rules.push(Arc::new(ShowSharedParts));
     rules
 }
