@@ -13,6 +13,7 @@ use crate::encoding::kernels::occurrences::occurrences;
 use crate::encoding::strings::StringsOut;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
+use crate::expr::IntegerSet;
 use crate::limits::VECTOR;
 use crate::query::slice::{Slice, list};
 
@@ -141,6 +142,63 @@ impl MaskBuilder {
             _ => return Err(Error::InvalidInput("a range of what are no whole numbers".into())),
         }
         self.only_valid(slice, reader.validity())
+    }
+
+    /// Rows whose value is in a set. `all` has the bounds of the block's values.
+    pub(super) fn set(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        at: usize,
+        all: &WordRange,
+        set: &IntegerSet,
+    ) -> Result<()> {
+        let block = slice.block.column(at)?;
+        let Some(reader) = block.map(|block| block.reader()) else {
+            return self.nulls(slice, false);
+        };
+        match reader.stream() {
+            Stream::W8(ints) => self.members(slice, ints, all, set)?,
+            Stream::W16(ints) => self.members(slice, ints, all, set)?,
+            Stream::W32(ints) => self.members(slice, ints, all, set)?,
+            Stream::W64(ints) => self.members(slice, ints, all, set)?,
+            _ => return Err(Error::InvalidInput("a set of what are no whole numbers".into())),
+        }
+        self.only_valid(slice, reader.validity())
+    }
+
+    fn members<W: Word>(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        ints: &Ints<'_, W>,
+        all: &WordRange,
+        set: &IntegerSet,
+    ) -> Result<()> {
+        let (rows, base, signed) = (slice.range.clone(), all.base as u64, all.base < 0);
+        let first = set.place(all.base);
+        let holds = |distance: u64| set.at(first.wrapping_add(distance));
+        if self.state == State::Rows {
+            let wide = |v: W| if signed { Word::to_i64(v) as u64 } else { Word::to_u64(v) };
+            return self.keep(slice, ints, |v| holds(wide(v).wrapping_sub(base)) != 0);
+        }
+        if all.span <= u64::from(u8::MAX) {
+            self.bytes.clear();
+            ints.decode_narrow(rows, base, signed, &mut self.bytes)?;
+            and_mask(self.state, &mut self.mask, &self.bytes, |v| holds(v.into()));
+        } else if all.span <= u64::from(u16::MAX) {
+            self.shorts.clear();
+            ints.decode_narrow(rows, base, signed, &mut self.shorts)?;
+            and_mask(self.state, &mut self.mask, &self.shorts, |v| holds(v.into()));
+        } else if all.span <= u64::from(u32::MAX) {
+            self.words.clear();
+            ints.decode_narrow(rows, base, signed, &mut self.words)?;
+            and_mask(self.state, &mut self.mask, &self.words, |v| holds(v.into()));
+        } else {
+            self.longs.clear();
+            ints.decode_narrow(rows, base, signed, &mut self.longs)?;
+            and_mask(self.state, &mut self.mask, &self.longs, holds);
+        }
+        self.state = State::Mask;
+        Ok(())
     }
 
     /// Rows whose double lies in a range.

@@ -34,27 +34,15 @@ impl WordRange {
         at: usize,
         block: &OpenBlock<'_>,
     ) -> Option<Self> {
-        let stored = block.stored(at)?;
-        let same = *stored.data_type() == column.data_type
-            || (stored.data_type().is_integer() && column.data_type.is_integer());
-        if !same || !matches!(stored.data_type().physical(), Physical::Word { .. }) {
-            return None;
-        }
-        let reader = block.column(at).ok()??.reader();
-        if !matches!(
-            reader.stream(),
-            Stream::W8(_) | Stream::W16(_) | Stream::W32(_) | Stream::W64(_)
-        ) {
-            return None;
-        }
-        let stats = stored.block_stats(block.at.block)?;
-        let word = |bound: &Option<Bound>| match bound.as_ref()?.value {
-            Scalar::Int(v) => i64::try_from(v).ok(),
-            _ => None,
-        };
-        let (base, top) = (word(&stats.min)?, word(&stats.max)?);
+        let (base, top) = block_bounds(column, at, block)?;
         let (low, high) = bounds(predicate, column)?;
         Some(WordRange::between(low, high, base, top))
+    }
+
+    /// All values of a block of whole numbers stored as they are.
+    pub(super) fn all(column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<Self> {
+        let (base, top) = block_bounds(column, at, block)?;
+        Some(WordRange::between(base.into(), top.into(), base, top))
     }
 
     /// What looking at all rows of a block costs: 1 for words of a byte.
@@ -95,6 +83,27 @@ impl WordRange {
         }
         WordRange { base, span, low: distance(low), high: distance(high).min(span) }
     }
+}
+
+/// The least and the greatest value of a block of whole numbers stored as they are.
+fn block_bounds(column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<(i64, i64)> {
+    let stored = block.stored(at)?;
+    let same = *stored.data_type() == column.data_type
+        || (stored.data_type().is_integer() && column.data_type.is_integer());
+    if !same || !matches!(stored.data_type().physical(), Physical::Word { .. }) {
+        return None;
+    }
+    let reader = block.column(at).ok()??.reader();
+    if !matches!(reader.stream(), Stream::W8(_) | Stream::W16(_) | Stream::W32(_) | Stream::W64(_))
+    {
+        return None;
+    }
+    let stats = stored.block_stats(block.at.block)?;
+    let word = |bound: &Option<Bound>| match bound.as_ref()?.value {
+        Scalar::Int(v) => i64::try_from(v).ok(),
+        _ => None,
+    };
+    Some((word(&stats.min)?, word(&stats.max)?))
 }
 
 /// The inclusive range of dictionary codes for which a comparison is true; it is empty where the
