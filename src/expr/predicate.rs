@@ -3,7 +3,9 @@
 //! `sql/convert/predicate.rs` makes them, `query::prune` judges them by statistics, and
 //! `query::filter` has forms for some of them. [`Predicate::Unknown`] is always safe.
 
-use crate::expr::{Outcome, Pattern};
+use std::sync::Arc;
+
+use crate::expr::{IntegerSet, Outcome, Pattern};
 use crate::model::{ColumnId, DataType, Scalar};
 
 /// How a value is compared with a constant.
@@ -72,6 +74,13 @@ pub enum Predicate {
         /// The list.
         values: Vec<Scalar>,
     },
+    /// A column of whole numbers in a set of them.
+    InSet {
+        /// Left side.
+        operand: Operand,
+        /// The set.
+        set: Arc<IntegerSet>,
+    },
     /// Text that matches a pattern: `LIKE`, `starts_with`.
     Like {
         /// Left side.
@@ -98,6 +107,7 @@ impl Predicate {
             Predicate::Constant(_) | Predicate::Unknown => {}
             Predicate::Compare { operand, .. }
             | Predicate::In { operand, .. }
+            | Predicate::InSet { operand, .. }
             | Predicate::Like { operand, .. } => f(operand.column),
             Predicate::IsNull(column) => f(*column),
             Predicate::Is(inner, _) | Predicate::Not(inner) => inner.for_each_column(f),

@@ -52,7 +52,7 @@ pub(crate) mod stats;
 #[cfg(test)]
 mod tests;
 pub(crate) mod walk;
-mod words;
+pub(crate) mod words;
 
 #[cfg(feature = "sql")]
 pub(crate) use aggregate::mean;

@@ -163,6 +163,46 @@ fn the_memory_limit_is_one_of_our_errors() {
     assert!(matches!(error, Error::LimitExceeded(_)), "{error}");
 }
 
+/// The rows of the shared part take more than its share of the second limit.
+#[test]
+fn rows_of_a_shared_part_that_do_not_fit_in_memory_are_spilled() {
+    let sql = "WITH g AS (SELECT value % 300000 AS k, count(*) AS c, max(value::text) AS t
+            FROM generate_series(1, 600000) GROUP BY 1)
+        SELECT count(*), sum(c), max(t) FROM
+            (SELECT k, c, t FROM g UNION ALL SELECT k, c, t FROM g WHERE c > 2) u";
+    for (memory_limit, spills) in [(1 << 30, false), (64 << 20, true)] {
+        let threads = Some(2);
+        let memory_limit = Some(memory_limit);
+        let options = SessionOptions { threads, memory_limit, ..SessionOptions::default() };
+        let session = Session::new(&options).unwrap();
+        let statements = session.parse(sql).unwrap();
+        let mut stream = session.execute(&statements[0], &Parameters::default()).unwrap();
+        let batches: Vec<_> = stream.by_ref().map(|batch| shown(&batch.unwrap())).collect();
+        assert_eq!(batches.concat(), ["300000|600000|99999"]);
+        let operators = stream.statistics().operators;
+        let shared: Vec<_> = operators.iter().filter(|o| o.name == "SharedExec").collect();
+        let spilled = shared.iter().any(|shared| shared.spilled_bytes > 0);
+        assert_eq!((shared.len(), spilled), (2, spills));
+    }
+}
+
+#[test]
+fn readers_of_a_shared_part_stop_with_the_statement() {
+    let session = session();
+    let sql =
+        "WITH g AS (SELECT x % 7 AS k, count(*) AS c FROM generate_series(1, 10000000000) a(x)
+        GROUP BY 1) SELECT a.c FROM g a JOIN g b ON a.k = b.k";
+    let canceller = session.canceller();
+    let waiting = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(100));
+        canceller.cancel();
+    });
+    let started = std::time::Instant::now();
+    assert!(matches!(rows(&session, sql, &[]), Err(Error::Cancelled)));
+    waiting.join().unwrap();
+    assert!(started.elapsed() < std::time::Duration::from_secs(30));
+}
+
 #[test]
 fn a_cancelled_session_stops() {
     let session = session();

@@ -45,6 +45,15 @@ pub(super) fn rewrite_plan(
     plan.transform_up_with_subqueries(rewrite)
 }
 
+/// Rewrites the nodes of a plan and of its subqueries, top-down.
+pub(super) fn replace_nodes(
+    plan: LogicalPlan,
+    mut replace: impl FnMut(LogicalPlan) -> Rewritten<LogicalPlan>,
+) -> Rewritten<LogicalPlan> {
+    let replace: &mut dyn FnMut(LogicalPlan) -> Rewritten<LogicalPlan> = &mut replace;
+    plan.transform_down_with_subqueries(replace)
+}
+
 /// Rewrites the nodes of a plan without its subqueries, bottom-up.
 pub(super) fn rewrite_nodes(
     plan: LogicalPlan,

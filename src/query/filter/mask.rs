@@ -5,6 +5,8 @@
 //! left, at those only; and if it holds for nothing but the outliers of a frame, only at its
 //! patches.
 
+mod sets;
+
 use super::decimals::DecimalRange;
 use super::range::WordRange;
 use super::texts::{TextScratch, TextTest};
@@ -100,27 +102,6 @@ impl MaskBuilder {
             outside: false,
         };
         self.range(slice, codes, &range)
-    }
-
-    /// Rows whose dictionary code is in a set.
-    pub(crate) fn code_set(&mut self, slice: &Slice<'_, '_>, at: usize, set: &[u8]) -> Result<()> {
-        let holds_null = set.first().is_some_and(|holds| *holds != 0);
-        let Some(codes) = codes_of(slice, at)? else { return self.all(slice, holds_null) };
-        let holds = |code: u32| set.get(code as usize).copied().unwrap_or(0);
-        if self.state == State::Rows {
-            return self.keep(slice, codes, |code| holds(code) != 0);
-        }
-        if set.len() <= 1 << u8::BITS {
-            self.bytes.clear();
-            codes.decode_narrow(slice.range.clone(), 0, false, &mut self.bytes)?;
-            and_mask(self.state, &mut self.mask, &self.bytes, |code| holds(u32::from(code)));
-        } else {
-            self.words.clear();
-            codes.decode(slice.range.clone(), &mut self.words)?;
-            and_mask(self.state, &mut self.mask, &self.words, holds);
-        }
-        self.state = State::Mask;
-        Ok(())
     }
 
     /// Rows whose value lies in a range.

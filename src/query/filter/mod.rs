@@ -5,7 +5,7 @@
 //! then in the cheapest form that it has:
 //!
 //! 1. a range of dictionary codes or of integers, those that stand for doubles among them, compared
-//!    in the narrowest word that holds them;
+//!    in the narrowest word that holds them, or a set of integers, looked up by it;
 //! 2. a set of dictionary codes, after the condition was evaluated once for each value of the
 //!    dictionary;
 //! 3. a pattern or a constant on the bytes of texts that have no dictionary, for a constant on
@@ -40,7 +40,7 @@ use super::stats::{Counters, Form, Statistic, Tally};
 use super::words::truth;
 use crate::block::Stream;
 use crate::error::Result;
-use crate::expr::Predicate;
+use crate::expr::{IntegerSet, Predicate};
 use crate::model::{Column, DataType};
 
 /// Conditions over columns.
@@ -95,6 +95,7 @@ pub(crate) enum OnCodes {
 enum Test<'f> {
     Codes { at: usize, low: u32, high: u32 },
     Words { at: usize, range: WordRange },
+    Set { at: usize, all: WordRange, set: &'f IntegerSet },
     Decimals { at: usize, range: DecimalRange },
     CodeSet { at: usize, set: &'f [u8] },
     Text { at: usize, test: TextTest<'f>, negated: bool },
@@ -178,6 +179,7 @@ impl<'f> Filter<'f> {
         }
         let Some(column) = self.columns.get(at) else { return Ok(Some(Test::General(condition))) };
         let test = Test::range(&condition.predicate, column, at, block);
+        let test = test.or_else(|| Test::set(&condition.predicate, column, at, block));
         let test = test.or_else(|| Test::text(&condition.predicate, column, at, block));
         Ok(Some(test.unwrap_or(Test::General(condition))))
     }
@@ -297,6 +299,8 @@ impl<'f> Test<'f> {
                 )
             }
             Test::Words { at, range } => (*at, *range),
+            // A place is looked up for each value.
+            Test::Set { at, all, .. } => return Ok(2.0 * all.cost(block.column(*at)?)),
             Test::Decimals { at, range } => (*at, range.range),
         };
         Ok(range.cost(block.column(at)?))
@@ -305,13 +309,26 @@ impl<'f> Test<'f> {
     fn form(&self) -> Form {
         match self {
             Test::Codes { .. } => Form::Codes,
-            Test::Words { .. } => Form::Words,
+            Test::Words { .. } | Test::Set { .. } => Form::Words,
             Test::Decimals { range, .. } if range.of_bits => Form::Words,
             Test::Decimals { .. } => Form::Decimals,
             Test::CodeSet { .. } => Form::CodeSet,
             Test::Text { .. } => Form::Pattern,
             Test::General(_) => Form::Decoded,
         }
+    }
+
+    /// A predicate as a set of numbers, if it is one on this column of a block.
+    fn set(
+        predicate: &'f Predicate,
+        column: &Column,
+        at: usize,
+        block: &OpenBlock<'_>,
+    ) -> Option<Self> {
+        let Predicate::InSet { operand, set } = predicate else { return None };
+        let same = operand.column == column.id && operand.data_type == column.data_type;
+        let all = WordRange::all(column, at, block).filter(|_| same)?;
+        Some(Test::Set { at, all, set })
     }
 
     /// A predicate as a range of numbers, if it is one on this column of a block.
@@ -366,6 +383,7 @@ impl Tests<'_> {
             match test {
                 Test::Codes { at, low, high } => mask.codes(slice, *at, *low, *high)?,
                 Test::Words { at, range } => mask.words(slice, *at, range)?,
+                Test::Set { at, all, set } => mask.set(slice, *at, all, set)?,
                 Test::Decimals { at, range } => mask.decimals(slice, *at, range)?,
                 Test::CodeSet { at, set } => mask.code_set(slice, *at, set)?,
                 Test::Text { at, test, negated } => mask.texts(slice, *at, *test, *negated)?,

@@ -38,20 +38,7 @@ impl WordRange {
         at: usize,
         block: &OpenBlock<'_>,
     ) -> Option<Self> {
-        let stored = block.stored(at)?;
-        let same = *stored.data_type() == column.data_type
-            || (stored.data_type().is_integer() && column.data_type.is_integer());
-        if !same || !matches!(stored.data_type().physical(), Physical::Word { .. } | Physical::Wide)
-        {
-            return None;
-        }
-        let reader = block.column(at).ok()??.reader();
-        if !matches!(reader.stream(), Stream::W8(_) | Stream::W16(_) | Stream::W32(_))
-            && reader.longs().is_none()
-        {
-            return None;
-        }
-        let (base, top) = stored.block_stats(block.at.block)?.integers()?;
+        let (base, top) = block_bounds(column, at, block)?;
         let (inside, outside) = match predicate {
             Predicate::Not(inner) => (bounds(inner, column)?, true),
             Predicate::Compare { operand, comparison: Comparison::NotEqual, value } => {
@@ -66,6 +53,12 @@ impl WordRange {
     /// Whether no value passes.
     pub(super) fn is_empty(&self) -> bool {
         self.low > self.high && !self.outside
+    }
+
+    /// All values of a block of whole numbers stored as they are.
+    pub(super) fn all(column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<Self> {
+        let (base, top) = block_bounds(column, at, block)?;
+        Some(WordRange::between(base.into(), top.into(), base, top))
     }
 
     /// What looking at all rows of a block costs: 1 for words of a byte.
@@ -112,6 +105,23 @@ impl WordRange {
         let (low, high) = (distance(low), distance(high).min(span));
         WordRange { base, span, low, high, outside: false }
     }
+}
+
+/// The least and the greatest value of a block of whole numbers stored as they are.
+fn block_bounds(column: &Column, at: usize, block: &OpenBlock<'_>) -> Option<(i64, i64)> {
+    let stored = block.stored(at)?;
+    let same = *stored.data_type() == column.data_type
+        || (stored.data_type().is_integer() && column.data_type.is_integer());
+    if !same || !matches!(stored.data_type().physical(), Physical::Word { .. } | Physical::Wide) {
+        return None;
+    }
+    let reader = block.column(at).ok()??.reader();
+    if !matches!(reader.stream(), Stream::W8(_) | Stream::W16(_) | Stream::W32(_))
+        && reader.longs().is_none()
+    {
+        return None;
+    }
+    stored.block_stats(block.at.block)?.integers()
 }
 
 /// The inclusive range of dictionary codes for which a comparison is true; it is empty where the

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::block::Stats;
-use crate::expr::{Comparison, Operand, Outcome, Outcomes, Predicate};
+use crate::expr::{Comparison, IntegerSet, Operand, Outcome, Outcomes, Predicate};
 use crate::model::{ColumnId, DataType, Scalar};
 
 /// What is known of one column over the rows in question.
@@ -120,6 +120,9 @@ pub(crate) fn outcomes<'a>(
         Predicate::In { operand, values } => {
             of_values(operand, evidence, |range| range.among(values))
         }
+        Predicate::InSet { operand, set } => {
+            of_values(operand, evidence, |range| range.within(set))
+        }
         Predicate::Like { operand, pattern } => {
             let (prefix, all) = pattern.prefix();
             of_values(operand, evidence, |range| {
@@ -215,6 +218,14 @@ impl Range {
             sure |= found.is_only(Outcome::True) && !zero(value);
         }
         Outcomes::NONE.with(Outcome::True, possible).with(Outcome::False, !sure)
+    }
+
+    fn within(&self, set: &IntegerSet) -> Outcomes {
+        let (any, all) = match (&self.min, &self.max) {
+            (Some(Scalar::Int(min)), Some(Scalar::Int(max))) => set.among(*min, *max),
+            _ => (true, false),
+        };
+        Outcomes::NONE.with(Outcome::True, any).with(Outcome::False, !all)
     }
 
     fn starts_with(&self, prefix: &[u8]) -> Outcomes {

@@ -165,9 +165,9 @@ fn from_parser(error: &ParserError) -> Error {
         ParserError::TokenizerError(what) | ParserError::ParserError(what) => {
             Error::InvalidInput(what.clone())
         }
-        ParserError::RecursionLimitExceeded => {
-            Error::LimitExceeded("the statement is nested too deeply, or can be read in too many ways".into())
-        }
+        ParserError::RecursionLimitExceeded => Error::LimitExceeded(
+            "the statement is nested too deeply, or can be read in too many ways".into(),
+        ),
     }
 }
 

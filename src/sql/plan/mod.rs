@@ -4,4 +4,5 @@
 pub(in crate::sql) mod join_order;
 pub(in crate::sql) mod planner;
 pub(in crate::sql) mod semi_joins;
+mod share;
 pub(in crate::sql) mod lower;

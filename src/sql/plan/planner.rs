@@ -1,9 +1,9 @@
 //! From optimized logical plans to physical ones: fragments go to our executor, the rest to
 //! DataFusion's operators.
 //!
-//! Where this stands on the road of a query: after DataFusion's logical rules. `lower` puts
-//! fragments into the plan here, so that every way to a physical plan (a statement, EXPLAIN,
-//! EXPLAIN ANALYZE) goes through it.
+//! Where this stands on the road of a query: after DataFusion's logical rules. `share` takes out
+//! what stands at several places, and `lower` puts fragments into the plan here, so that every way
+//! to a physical plan (a statement, EXPLAIN, EXPLAIN ANALYZE) goes through them.
 
 use std::sync::Arc;
 
@@ -17,8 +17,11 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, PhysicalPlanner};
 
 use crate::sql::plan::lower::lower;
+use crate::sql::plan::share::{Divided, divide};
 use crate::sql::run::exec::Engine;
 use crate::sql::run::node::FragmentNode;
+use crate::sql::run::settings::Settings;
+use crate::sql::run::shared::SharedNode;
 
 /// Plans fragments for our executor and the rest for DataFusion's operators.
 #[derive(Debug)]
@@ -31,18 +34,26 @@ impl QueryPlanner for Planner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        let plan = lower(plan.clone(), session)?;
-        let fragments = FragmentPlanner(Arc::clone(&self.0));
-        DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(fragments)])
-            .create_physical_plan(&plan, session)
-            .await
+        let nodes = NodePlanner(Arc::clone(&self.0));
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(nodes)]);
+        // Without the executor, DataFusion's own operators answer, for others to compare with.
+        if !Settings::of(session.config_options()).native {
+            let plan = lower(plan.clone(), session)?;
+            return planner.create_physical_plan(&plan, session).await;
+        }
+        let Divided { plan, parts } = divide(plan.clone())?;
+        for (part, plan) in parts {
+            let plan = lower(plan, session)?;
+            part.set_plan(planner.create_physical_plan(&plan, session).await?);
+        }
+        planner.create_physical_plan(&lower(plan, session)?, session).await
     }
 }
 
-struct FragmentPlanner(Arc<Engine>);
+struct NodePlanner(Arc<Engine>);
 
 #[async_trait]
-impl ExtensionPlanner for FragmentPlanner {
+impl ExtensionPlanner for NodePlanner {
     async fn plan_extension(
         &self,
         _: &dyn PhysicalPlanner,
@@ -52,6 +63,9 @@ impl ExtensionPlanner for FragmentPlanner {
         session: &dyn Session,
         context: &PhysicalPlanningContext,
     ) -> DataFusionResult<Option<Arc<dyn ExecutionPlan>>> {
+        if let Some(shared) = node.as_any().downcast_ref::<SharedNode>() {
+            return shared.planned().map(Some);
+        }
         let Some(node) = node.as_any().downcast_ref::<FragmentNode>() else { return Ok(None) };
         node.planned(&self.0, session, context).map(Some)
     }

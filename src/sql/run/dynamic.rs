@@ -37,6 +37,7 @@ use datafusion::scalar::ScalarValue;
 use crate::expr::{Expression, Traits};
 use crate::query::Condition;
 use crate::sql::convert::{PhysicalFunction, to_predicate};
+use crate::sql::run::number_sets::as_set;
 use crate::sql::run::table::StoreTable;
 use crate::sql::walks::is_comparison;
 
@@ -142,13 +143,37 @@ fn now(
     table: &StoreTable,
     schema: &Schema,
 ) -> DataFusionResult<Vec<Condition>> {
+    let filter = snapshot_physical_expr(Arc::clone(filter))?;
+    let mut parts = split_conjunction(&filter);
+    if duty == Duty::Exact {
+        return parts.into_iter().map(|part| condition(part, table, schema)).collect();
+    }
     let mut conditions = Vec::new();
-    for part in split_conjunction(&snapshot_physical_expr(Arc::clone(filter))?) {
-        if duty == Duty::Exact || says_something(part, schema)? {
-            conditions.push(condition(part, table, schema)?);
+    while let Some(part) = parts.first() {
+        let inputs = inputs(part);
+        let alike = match inputs.len() {
+            1 => parts.extract_if(.., |part| self::inputs(part) == inputs).collect(),
+            _ => vec![parts.remove(0)],
+        };
+        let mut said = Vec::with_capacity(alike.len());
+        for part in alike {
+            if says_something(part, schema)? {
+                said.push(condition(part, table, schema)?);
+            }
+        }
+        match as_set(&said, table, schema)? {
+            Some(set) => conditions.push(set),
+            None => conditions.extend(said),
         }
     }
     Ok(conditions)
+}
+
+/// The columns that a part reads.
+fn inputs(part: &Arc<dyn PhysicalExpr>) -> Vec<usize> {
+    let mut inputs: Vec<usize> = collect_columns(part).iter().map(Column::index).collect();
+    inputs.sort_unstable();
+    inputs
 }
 
 /// A part of a filter.
@@ -157,8 +182,7 @@ fn condition(
     table: &StoreTable,
     schema: &Schema,
 ) -> DataFusionResult<Condition> {
-    let mut inputs: Vec<usize> = collect_columns(part).iter().map(Column::index).collect();
-    inputs.sort_unstable();
+    let inputs = inputs(part);
     let schema = Arc::new(schema.project(&inputs)?);
     let physical = reassign_expr_columns(Arc::clone(part), &schema)?;
     let compiled = PhysicalFunction::new(physical, &schema)?;

@@ -8,6 +8,7 @@
 //! | `settings` | the session's own settings, `SET sty.…` |
 //! | `cancel` | the threads on which a session works, and how to stop it |
 //! | `dynamic` | filters that operators above a scan fill in while the query runs |
+//! | `number_sets` | hints on a column of whole numbers as sets of numbers |
 //! | `provider` | a table of the store as DataFusion sees it |
 //! | `report` | what a statement has done, for `--stats` |
 //! | `describe` | fragments as EXPLAIN shows them |
@@ -18,12 +19,14 @@
 //! | `node` | a fragment as a node of logical plans |
 //! | `executions` | the executions of a leaf, each with what its partitions share |
 //! | `scan` | scans as leaf operators: blocks filtered and decoded to Arrow |
+//! | `shared` | parts of a plan that are computed once and read at several places |
 //! | `statistics` | counters of an operator, also as metrics for `EXPLAIN ANALYZE` |
 
 pub(in crate::sql) mod table;
 pub(in crate::sql) mod stream;
 pub(in crate::sql) mod settings;
 pub(in crate::sql) mod cancel;
+mod number_sets;
 pub(in crate::sql) mod dynamic;
 pub(in crate::sql) mod provider;
 pub(in crate::sql) mod report;
@@ -35,4 +38,5 @@ pub(in crate::sql) mod leaf;
 pub(in crate::sql) mod node;
 pub(in crate::sql) mod executions;
 pub(in crate::sql) mod scan;
+pub(in crate::sql) mod shared;
 pub(in crate::sql) mod statistics;

@@ -19,6 +19,7 @@ use datafusion::physical_plan::union::UnionExec;
 
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::scan::ScanExec;
+use crate::sql::run::shared::SharedExec;
 
 /// The share of rows that a condition of unknown effect leaves.
 pub(super) const UNKNOWN: f64 = 0.25;
@@ -167,6 +168,9 @@ fn of_operator(plan: &dyn ExecutionPlan) -> Option<Estimate> {
             only.is_unique = true;
         }
         return Some(found);
+    }
+    if let Some(shared) = plan.downcast_ref::<SharedExec>() {
+        return estimate(shared.part().as_ref());
     }
     if let Some(join) = plan.downcast_ref::<HashJoinExec>() {
         return of_hash_join(join);
