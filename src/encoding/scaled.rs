@@ -1,6 +1,6 @@
 //! The one view of floats that are stored as integers. Filters, keys, sums and distinct values ask
-//! for it and work on the integers; which encoding gave them is nobody else's business. Floats of 32
-//! bits come as the doubles that they are; only sums leave them alone, because 0.1 of 32 bits is not
+//! for it and work on the integers; which encoding gave them is nobody else's business. Floats of
+//! 32 bits come as the doubles that they are; sums leave them alone, because 0.1 of 32 bits is not
 //! the decimal 0.1.
 //!
 //! Where bounds of the integers are known, they sort as the values do. Under some scalings they

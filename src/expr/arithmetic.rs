@@ -1,7 +1,6 @@
-//! Arithmetic over doubles, over wrapping 64-bit integers, or over decimals as 64-bit integers, as a
-//! list of steps. A few hundred
-//! rows at a time go through all steps while they are in the L1 cache (Boncz, Zukowski, Nes:
-//! "MonetDB/X100", 2005), without intermediate arrays. It never fails.
+//! Arithmetic over doubles, over wrapping 64-bit integers, or over decimals as 64-bit integers, as
+//! a list of steps. A few hundred rows at a time go through all steps while they are in the L1
+//! cache (Boncz, Zukowski, Nes: "MonetDB/X100", 2005), without intermediate arrays. It never fails.
 //!
 //! Because it cannot fail, rows that a mask leaves out may take part. Of decimals, that holds where
 //! bounds of the inputs show that no step leaves 64 bits.

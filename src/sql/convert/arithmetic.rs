@@ -1,8 +1,8 @@
 //! Lowers expressions that consist of arithmetic alone to steps of our own.
 //!
-//! Decimals become integers: a sum's operands are multiplied up to the same scale, a product's scale
-//! is the sum of theirs, as in Arrow. Precisions do not matter, because Arrow checks only that 128
-//! bits suffice.
+//! Decimals become integers: a sum's operands are multiplied up to the same scale, a product's
+//! scale is the sum of theirs, as in Arrow. Precisions do not matter, because Arrow checks only
+//! that 128 bits suffice.
 
 use arrow_schema::DataType as ArrowType;
 use datafusion::logical_expr::expr::Cast;

@@ -55,7 +55,10 @@ fn key(compiler: &mut Compiler<'_>, key: &Expr) -> Result<Expression, Refusal> {
 /// Whether values of the type can be keys and compared.
 pub(super) fn is_comparable(data_type: &DataType) -> bool {
     is_ordered(data_type)
-        || matches!(data_type, DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
+        || matches!(
+            data_type,
+            DataType::Boolean | DataType::Binary | DataType::LargeBinary | DataType::BinaryView
+        )
 }
 
 /// Whether fragments compute min() and max() of this type.
@@ -64,8 +67,7 @@ fn is_ordered(data_type: &DataType) -> bool {
     data_type.is_integer()
         || matches!(
             data_type,
-            T::Boolean
-                | T::Float32
+            T::Float32
                 | T::Float64
                 | T::Date32
                 | T::Timestamp(..)
