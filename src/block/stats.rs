@@ -69,6 +69,16 @@ impl Stats {
         }
     }
 
+    /// The least and the greatest integer, if both fit 64 bits.
+    pub(crate) fn integers(&self) -> Option<(i64, i64)> {
+        match (&self.min.as_ref()?.value, &self.max.as_ref()?.value) {
+            (Scalar::Int(min), Scalar::Int(max)) => {
+                i64::try_from(*min).ok().zip(i64::try_from(*max).ok())
+            }
+            _ => None,
+        }
+    }
+
     /// Statistics of these rows followed by those of `next`. They count as sorted only where bounds
     /// prove it across the boundary.
     #[must_use]

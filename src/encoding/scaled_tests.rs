@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
+use super::float::Float;
 use super::floats::{self, Floats};
-use super::scaled::{ScaledInts, Scaling};
+use super::scaled::{Scaled, ScaledInts, Scaling};
 use super::{Encoding, Options, Profile, Sink, Source};
 
 const FORCED: [Option<Encoding>; 5] = [
@@ -16,11 +17,25 @@ const FORCED: [Option<Encoding>; 5] = [
 
 /// Checks the view of a stream of these values, and whether there are bounds of its integers.
 fn check(values: &[f64], force: Option<Encoding>) -> bool {
+    let (head, payload) = encoded(values, force);
+    let stream = Floats::<f64>::parse(&mut Source::new(&head, &payload), values.len()).unwrap();
+    stream.scaled().is_some_and(|scaled| check_view(scaled, values, force))
+}
+
+fn check_singles(values: &[f32], force: Option<Encoding>) -> bool {
+    let (head, payload) = encoded(values, force);
+    let stream = Floats::<f32>::parse(&mut Source::new(&head, &payload), values.len()).unwrap();
+    let doubles: Vec<f64> = values.iter().map(|value| f64::from(*value)).collect();
+    stream.scaled().is_some_and(|scaled| check_view(scaled, &doubles, force))
+}
+
+fn encoded<F: Float>(values: &[F], force: Option<Encoding>) -> (Vec<u8>, Vec<u8>) {
     let mut sink = Sink::new();
     floats::encode(values, &Options { force, ..Options::new(Profile::Balanced) }, &mut sink);
-    let (head, payload) = sink.into_parts();
-    let stream = Floats::<f64>::parse(&mut Source::new(&head, &payload), values.len()).unwrap();
-    let Some(scaled) = stream.scaled() else { return false };
+    sink.into_parts()
+}
+
+fn check_view(scaled: Scaled<'_, '_>, values: &[f64], force: Option<Encoding>) -> bool {
     let (mut ints, all) = (Vec::<u64>::new(), 0..values.len());
     scaled.decode(all.clone(), 0, &mut ints).unwrap();
     let mut exceptions = Vec::new();
@@ -81,6 +96,28 @@ proptest! {
     }
 
     #[test]
+    fn those_of_32_bits_are_the_values(values in prop::collection::vec(value(), 1..300)) {
+        let singles: Vec<f32> = values.iter().map(|value| *value as f32).collect();
+        for force in FORCED {
+            check_singles(&singles, force);
+        }
+    }
+
+    #[test]
+    fn decimals_of_32_bits_keep_their_order(
+        ints in prop::collection::vec(-(1i32 << 22)..1 << 22, 1..300),
+        exponent in 0i32..5,
+    ) {
+        let value = |int: &i32| (f64::from(*int) / 10f64.powi(exponent)) as f32;
+        let values: Vec<f32> = ints.iter().map(value).collect();
+        prop_assert!(check_singles(&values, Some(Encoding::Alp)));
+        for (int, value) in ints.iter().zip(&values) {
+            let scaling = Scaling::quotients(exponent as u8, true);
+            prop_assert_eq!(scaling.int((*value).into()), Some(i64::from(*int)));
+        }
+    }
+
+    #[test]
     fn decimals_keep_their_order(
         ints in prop::collection::vec(-(1i64 << 48)..1 << 48, 1..300),
         exponent in 0i32..5,
@@ -91,11 +128,11 @@ proptest! {
 
     #[test]
     fn the_integer_of_a_decimal_comes_back(int in -(1i64 << 50)..=1 << 50, exponent in 0u8..=18) {
-        let scaling = Scaling::quotients(exponent);
+        let scaling = Scaling::quotients(exponent, false);
         let value = scaling.value(int);
         prop_assert_eq!(scaling.int(value), Some(int));
         prop_assert!(scaling.is_nearest(int..=int));
-        let fewest = Scaling::decimals_of(value, 0);
+        let fewest = Scaling::decimals_of(value, 0, false);
         prop_assert!(exponent > 6 || fewest.is_some_and(|fewest| fewest <= exponent));
     }
 }

@@ -58,6 +58,11 @@ impl<'a> Wide<'a> {
         Ok(Wide { low, high })
     }
 
+    /// The values as 64-bit integers, if all are stored so.
+    pub(crate) fn words(&self) -> Option<&Ints<'a, u64>> {
+        self.high.is_none().then_some(&self.low)
+    }
+
     /// How many values the stream has.
     pub fn rows(&self) -> usize {
         self.low.rows()

@@ -97,7 +97,8 @@ impl Expression {
         }
     }
 
-    /// The native form, if the expression is pure arithmetic, which never fails.
+    /// The native form, if the expression is pure arithmetic, which never fails; of decimals, where
+    /// its steps fit.
     pub fn as_arithmetic(&self) -> Option<&Arithmetic> {
         self.function.as_ref()?.arithmetic()
     }

@@ -23,7 +23,8 @@ use crate::block::{CHARGED_BUFFER, Stream};
 use crate::budget::Charge;
 use crate::error::{ArrowResult, Error, Result};
 use crate::expr::Expression;
-use crate::model::Physical;
+use crate::expr::arithmetic::Arithmetic;
+use crate::model::{DataType, Physical};
 
 /// Dictionaries are worth a look where one in so many rows is selected.
 const MANY: usize = 4;
@@ -42,6 +43,7 @@ pub(crate) struct Slice<'b, 'a> {
     selection: Selection,
     /// The selected rows, once somebody has asked a mask for them.
     listed: OnceCell<Vec<u32>>,
+    /// The selected values of each column, then those of decimals as integers.
     arrays: RefCell<Vec<Option<ArrayRef>>>,
     /// Of the arrays, as long as they are kept here.
     charge: RefCell<Charge>,
@@ -58,7 +60,7 @@ enum Selection {
 
 impl<'b, 'a> Slice<'b, 'a> {
     pub(crate) fn new(block: &'b OpenBlock<'a>, range: Range<usize>) -> Self {
-        let arrays = RefCell::new(vec![None; block.columns()]);
+        let arrays = RefCell::new(vec![None; 2 * block.columns()]);
         let (selection, listed) = (Selection::All, OnceCell::new());
         Slice { block, range, selection, listed, arrays, charge: RefCell::default() }
     }
@@ -120,22 +122,37 @@ impl<'b, 'a> Slice<'b, 'a> {
 
     /// The selected values of a column in the table's type.
     pub(crate) fn array(&self, at: usize) -> Result<ArrayRef> {
-        if let Some(Some(known)) = self.arrays.borrow().get(at) {
+        self.values(at, at, self.block.table_type(at)?)
+    }
+
+    /// [`Slice::array`], but decimals are the integers that the block stores, all of which fit 64
+    /// bits ([`OpenBlock::integer_bounds`]).
+    pub(crate) fn integers(&self, at: usize) -> Result<ArrayRef> {
+        match self.block.table_type(at)? {
+            DataType::Decimal { .. } => {
+                self.values(at, self.block.columns() + at, &DataType::Int64)
+            }
+            _ => self.array(at),
+        }
+    }
+
+    fn values(&self, at: usize, place: usize, data_type: &DataType) -> Result<ArrayRef> {
+        if let Some(Some(known)) = self.arrays.borrow().get(place) {
             return Ok(Arc::clone(known));
         }
         let array = match self.selected() {
-            None => self.block.decode(at, self.range.clone())?,
+            None => self.block.decode_as(at, self.range.clone(), data_type)?,
             Some(rows) if rows.len() * self.block.rows_per_fetch(at)? < self.range.len() => {
                 let rows: Vec<u32> = rows.iter().map(|row| row + self.range.start as u32).collect();
-                self.block.gather(at, &rows)?
+                self.block.gather(at, &rows, data_type)?
             }
             Some(rows) => {
-                let all = self.block.decode(at, self.range.clone())?;
+                let all = self.block.decode_as(at, self.range.clone(), data_type)?;
                 take(&all, rows)?
             }
         };
         self.count(at, &array)?;
-        if let Some(slot) = self.arrays.borrow_mut().get_mut(at) {
+        if let Some(slot) = self.arrays.borrow_mut().get_mut(place) {
             *slot = Some(Arc::clone(&array));
         }
         Ok(array)
@@ -169,6 +186,16 @@ impl<'b, 'a> Slice<'b, 'a> {
             return take(&results, &codes);
         }
         expression.evaluate(&self.inputs(expression)?, self.len())
+    }
+
+    /// The native form of an expression, if it cannot fail for any row of the block.
+    pub(crate) fn arithmetic<'e>(&self, expression: &'e Expression) -> Option<&'e Arithmetic> {
+        let arithmetic = expression.as_arithmetic()?;
+        if let Arithmetic::Decimals { steps, .. } = arithmetic {
+            let bounds = expression.inputs.iter().map(|at| self.block.integer_bounds(*at));
+            return steps.fit(&bounds.collect::<Option<Vec<_>>>()?).then_some(arithmetic);
+        }
+        Some(arithmetic)
     }
 
     /// The codes of the selected rows of a column of texts or bytes, and their segment's

@@ -43,7 +43,7 @@ fn extend<T: ArrowNativeType>(
     Some(values.iter().map(|v| wide(*v)).collect())
 }
 
-/// An array of a type that [`to_words`] takes, of the low bits of `words`.
+/// An array of a type that [`to_words`] takes, of the low bits of `words`, or of decimals.
 pub(crate) fn from_words(
     words: Vec<i64>,
     nulls: Option<NullBuffer>,
@@ -58,6 +58,7 @@ pub(crate) fn from_words(
         Some(2) => Buffer::from_iter(words.iter().map(|w| *w as i16)),
         Some(4) => Buffer::from_iter(words.iter().map(|w| *w as i32)),
         Some(8) => Buffer::from_vec(words),
+        Some(16) => Buffer::from_iter(words.iter().map(|w| i128::from(*w))),
         _ => return Err(Error::InvalidInput(format!("{data_type} is not made of words"))),
     };
     let data =

@@ -44,8 +44,20 @@ impl Block<'_> {
 
     /// The rows `rows` (starting at a multiple of 1,024) in the stored type.
     pub fn decode(&self, rows: Range<usize>) -> Result<ArrayRef> {
+        self.decode_stored(rows, self.column.data_type())
+    }
+
+    fn decode_stored(&self, rows: Range<usize>, data_type: &DataType) -> Result<ArrayRef> {
         let dictionary = self.column.dictionary()?;
-        self.checked(self.reader.decode(rows, self.column.data_type(), dictionary.as_ref()))
+        self.checked(self.reader.decode(rows, data_type, dictionary.as_ref()))
+    }
+
+    /// The type in which values are decoded before they are widened to another.
+    fn decoded_type<'t>(&'t self, target: &'t DataType) -> &'t DataType {
+        match (self.column.data_type(), target) {
+            (DataType::Decimal { .. }, DataType::Int64) => target,
+            (stored, _) => stored,
+        }
     }
 
     /// What was decoded, unless the file was cut in the meantime.
@@ -60,16 +72,16 @@ impl Block<'_> {
         self.checked(self.reader.decode_coded(rows, self.column.data_type(), dictionary.as_ref()))
     }
 
-    /// [`Block::decode`], widened to the table's type.
+    /// [`Block::decode`], widened to the table's type. Decimals may be asked for as the integers of
+    /// 64 bits that they are stored as ([`block::Reader::longs`]).
     pub fn decode_as(&self, rows: Range<usize>, target: &DataType) -> Result<ArrayRef> {
-        widen(&self.decode(rows)?, &target.to_arrow())
+        widen(&self.decode_stored(rows, self.decoded_type(target))?, &target.to_arrow())
     }
 
-    /// Single rows, in the table's type.
+    /// Single rows, as [`Block::decode_as`] has them.
     pub fn gather(&self, rows: &[u32], target: &DataType) -> Result<ArrayRef> {
-        let dictionary = self.column.dictionary()?;
-        let gathered =
-            self.checked(self.reader.gather(rows, self.column.data_type(), dictionary.as_ref()))?;
+        let (dictionary, stored) = (self.column.dictionary()?, self.decoded_type(target));
+        let gathered = self.checked(self.reader.gather(rows, stored, dictionary.as_ref()))?;
         widen(&gathered, &target.to_arrow())
     }
 

@@ -31,8 +31,9 @@ impl ScaledDictionary {
     pub(super) fn new(dictionary: &ArrayRef) -> Option<Self> {
         let values = dictionary.as_primitive_opt::<Float64Type>()?;
         let values = values.values().get(1..)?;
-        let exponent = values.iter().try_fold(0, |most, v| Scaling::decimals_of(*v, most))?;
-        let scaling = Scaling::quotients(exponent);
+        let exponent =
+            values.iter().try_fold(0, |most, v| Scaling::decimals_of(*v, most, false))?;
+        let scaling = Scaling::quotients(exponent, false);
         let ints = std::iter::once(Some(0)).chain(values.iter().map(|v| scaling.int(*v)));
         let ints: Vec<i64> = ints.collect::<Option<_>>()?;
         let most = ints.iter().map(|int| int.unsigned_abs()).max().unwrap_or(0);
@@ -99,7 +100,9 @@ pub(super) fn decimals(
         }
         .map(Some);
     }
-    let Some(scaled) = reader.scaled() else { return Ok(None) };
+    let Some(scaled) = reader.scaled().filter(|scaled| !scaled.scaling.is_single()) else {
+        return Ok(None);
+    };
     let Some(exponent) = scaled.scaling.exponent() else { return Ok(None) };
     let bounds = stats.and_then(Stats::doubles);
     let Some(bounds) = bounds.and_then(|(min, max)| scaled.scaling.bounds(min, max)) else {

@@ -18,6 +18,7 @@ use crate::model::DataType;
 
 impl Reader<'_> {
     /// The rows `rows` (starting at a multiple of 1,024) as an Arrow array of the stored type.
+    /// Decimals that are stored in 64 bits come as integers of 64 bits, too.
     pub fn decode(
         &self,
         rows: Range<usize>,
@@ -49,6 +50,9 @@ impl Reader<'_> {
                 s.decode(rows, &mut out)?;
                 fixed(ArrowBuffer::from_vec(out), data_type, nulls)
             }
+            Stream::Wide(_) if *data_type == DataType::Int64 => {
+                words(self.integers()?, rows, data_type, nulls)
+            }
             Stream::Wide(s) => {
                 let mut out = Vec::with_capacity(rows.len());
                 s.decode(rows, &mut out)?;
@@ -70,6 +74,12 @@ impl Reader<'_> {
             }
             Stream::Codes(s) => look_up(codes(s, rows)?, known(dictionary)?),
         }
+    }
+
+    /// The stored integers of decimals.
+    pub(super) fn integers(&self) -> Result<&Ints<'_, u64>> {
+        let wider = || Error::InvalidInput("decimals of more than 64 bits as integers".into());
+        self.longs().ok_or_else(wider)
     }
 
     /// [`Reader::decode`], but codes stay codes: of a block that has them, a dictionary array over

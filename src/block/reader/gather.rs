@@ -7,6 +7,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer as ArrowBuffer, NullBu
 
 use super::arrays::{Charged, fixed, look_up, null_array, views};
 use super::{Dictionary, Reader, Stream, Validity};
+use crate::encoding::ints::Ints;
 use crate::encoding::strings::StringsOut;
 use crate::error::{ArrowResult, Error, Result};
 use crate::limits::VECTOR;
@@ -63,6 +64,10 @@ impl Reader<'_> {
             Stream::F64(s) => {
                 gather_fixed(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls)
             }
+            Stream::Wide(_) if *data_type == DataType::Int64 => {
+                let s = self.integers()?;
+                gather_fixed(rows, |out| s.gather(rows, out), |row| s.get(row), data_type, nulls)
+            }
             Stream::Wide(s) => {
                 fixed(ArrowBuffer::from_vec(get_each(rows, |row| s.get(row))?), data_type, nulls)
             }
@@ -93,7 +98,8 @@ impl Reader<'_> {
     /// Whether a row can be read without decoding those before it.
     fn is_light(&self) -> bool {
         match &self.stream {
-            Stream::Null | Stream::Bool(_) | Stream::Wide(_) | Stream::Bytes(_) => true,
+            Stream::Null | Stream::Bool(_) | Stream::Bytes(_) => true,
+            Stream::Wide(s) => s.words().is_none_or(Ints::is_light),
             Stream::W8(s) => s.is_light(),
             Stream::W16(s) => s.is_light(),
             Stream::W32(s) | Stream::Codes(s) => s.is_light(),

@@ -160,10 +160,20 @@ impl<'a> Reader<'a> {
         &self.stream
     }
 
-    /// The doubles as integers, where they are stored so.
+    /// The floats as integers, where they are stored so.
     pub(crate) fn scaled(&self) -> Option<Scaled<'_, 'a>> {
         match &self.stream {
+            Stream::F32(floats) => floats.scaled(),
             Stream::F64(floats) => floats.scaled(),
+            _ => None,
+        }
+    }
+
+    /// Words of 64 bits: whole numbers and times, or decimals that are stored so.
+    pub(crate) fn longs(&self) -> Option<&Ints<'a, u64>> {
+        match &self.stream {
+            Stream::W64(ints) => Some(ints),
+            Stream::Wide(wide) => wide.words(),
             _ => None,
         }
     }

@@ -11,7 +11,7 @@ pub(crate) use super::alp_rd::AlpRd;
 pub(crate) use super::bits::Bits;
 pub(crate) use super::dyadic::Dyadic;
 pub use super::float::Float;
-use super::scaled::Scaled;
+use super::scaled::{Scaled, StoredExceptions, StoredInts};
 use super::{Encoding, Options, Sink, Source, Word, alp, alp_rd, bits, dyadic};
 use crate::error::{Error, Result};
 
@@ -231,14 +231,32 @@ impl<'a, F: Float> Floats<'a, F> {
     }
 }
 
+impl<'a> Floats<'a, f32> {
+    /// The floats as integers, where they are stored so.
+    pub(crate) fn scaled(&self) -> Option<Scaled<'_, 'a>> {
+        match self {
+            Floats::Bits(bits) => Some(Scaled::bits(StoredInts::Singles(&bits.words))),
+            Floats::Alp(Alp { stored, scale }) => Some(Scaled::decimals(
+                *scale,
+                StoredInts::Singles(&stored.ints),
+                StoredExceptions::Singles(&stored.exceptions),
+            )),
+            // A grid is for doubles that were floats of 32 bits.
+            Floats::Dyadic(_) | Floats::AlpRd(_) => None,
+        }
+    }
+}
+
 impl<'a> Floats<'a, f64> {
     /// The doubles as integers, where they are stored so.
     pub(crate) fn scaled(&self) -> Option<Scaled<'_, 'a>> {
         match self {
-            Floats::Bits(bits) => Some(Scaled::bits(&bits.words)),
-            Floats::Alp(Alp { stored, scale }) => {
-                Some(Scaled::decimals(*scale, &stored.ints, &stored.exceptions))
-            }
+            Floats::Bits(bits) => Some(Scaled::bits(StoredInts::Doubles(&bits.words))),
+            Floats::Alp(Alp { stored, scale }) => Some(Scaled::decimals(
+                *scale,
+                StoredInts::Doubles(&stored.ints),
+                StoredExceptions::Doubles(&stored.exceptions),
+            )),
             Floats::Dyadic(Dyadic { stored, grid }) => {
                 Some(Scaled::grid(*grid, &stored.ints, &stored.exceptions))
             }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Decimal128Array, UInt32Array};
+use arrow_array::{ArrayRef, UInt32Array};
 use arrow_buffer::NullBuffer;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
@@ -56,17 +56,8 @@ impl StateKind for ExtremeRow {
         values: &Values,
         valid: Option<&NullBuffer>,
     ) -> Result<()> {
-        let array: ArrayRef = match values {
-            Values::Array(array) => Arc::clone(array),
-            Values::Wide(wide) => {
-                let decimals = Decimal128Array::new(wide.clone(), None);
-                Arc::new(decimals.with_data_type(self.data_type.clone()))
-            }
-            Values::Words(_) | Values::Floats(_) | Values::Decimals(_) => {
-                return Err(wrong_kind_error());
-            }
-        };
-        let rows = self.converter.convert_columns(&[array]).or_unsupported()?;
+        let Values::Array(array) = values else { return Err(wrong_kind_error()) };
+        let rows = self.converter.convert_columns(&[Arc::clone(array)]).or_unsupported()?;
         for (at, row) in rows.iter().enumerate() {
             if valid.is_none_or(|valid| valid.is_valid(at)) {
                 self.best.offer(groups.at(at), row.as_ref(), self.greatest);

@@ -31,7 +31,8 @@ pub(crate) struct Fetched {
 /// The forms of values.
 #[derive(Debug)]
 pub(crate) enum Values {
-    /// Booleans, whole numbers, dates, times; unsigned ones of 64 bits too.
+    /// Booleans, whole numbers, dates, times; unsigned ones of 64 bits too, and the integers that
+    /// stand for decimals where all of a block fit.
     Words(ScalarBuffer<i64>),
     /// Doubles.
     Floats(ScalarBuffer<f64>),
@@ -133,10 +134,16 @@ pub(crate) fn fetch(
     {
         return Ok(fetched);
     }
-    if let Some(arithmetic) = expression.as_arithmetic() {
-        return Ok(computed(arithmetic.compute(&slice.inputs(expression)?, slice.len())?, wanted));
+    if let Some(arithmetic) = slice.arithmetic(expression) {
+        let inputs = expression.inputs.iter().map(|at| slice.integers(*at));
+        let inputs: Vec<ArrayRef> = inputs.collect::<Result<_>>()?;
+        return Ok(computed(arithmetic.compute(&inputs, slice.len())?, wanted));
     }
-    Ok(values_of(slice.evaluate(expression)?, wanted))
+    let array = match expression.as_column() {
+        Some(at) if slice.block.integer_bounds(at).is_some() => slice.integers(at)?,
+        _ => slice.evaluate(expression)?,
+    };
+    Ok(values_of(array, wanted))
 }
 
 fn computed((values, valid): (Computed, Option<NullBuffer>), wanted: ValueUse) -> Fetched {

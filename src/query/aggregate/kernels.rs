@@ -276,6 +276,14 @@ pub(crate) fn add_wide(
                 *slot += values.chunks(1 << 20).map(wide_sum).sum::<i128>();
             }
         }
+        (Groups::Bytes { codes, group_of_code }, None) if are_small(values) => fold_bytes(
+            codes,
+            group_of_code,
+            values,
+            sums,
+            |sum: &mut i64, v| *sum = sum.wrapping_add(v),
+            |slot, sum| *slot += i128::from(sum),
+        ),
         (groups, None) => fold_spread(
             groups,
             values,
@@ -285,6 +293,16 @@ pub(crate) fn add_wide(
         ),
         (groups, valid) => fold(groups, values, valid, sums, |slot, v| *slot += i128::from(v)),
     }
+}
+
+/// Whether no sum of some of the values leaves 64 bits.
+fn are_small(values: &[i64]) -> bool {
+    // Of a negative number, the bits that are not set.
+    let used = simd(
+        #[inline(always)]
+        || values.iter().fold(0, |used, value| used | (value ^ (value >> 63))),
+    );
+    used.checked_add(1).is_some_and(|most: i64| most.checked_mul(values.len() as i64).is_some())
 }
 
 /// The sum of up to 2³² whole numbers: both halves of them by themselves, all made positive.
@@ -312,11 +330,8 @@ pub(crate) fn fold_spread<S: Copy + Default, V: Copy>(
     merge: impl Fn(&mut S, S),
 ) {
     match groups {
-        Groups::Bytes { codes, group_of_code } if group_of_code.len() <= 64 => {
-            fold_codes::<S, V, 8, 64>(codes, group_of_code, values, slots, add, merge);
-        }
         Groups::Bytes { codes, group_of_code } => {
-            fold_codes::<S, V, 4, 256>(codes, group_of_code, values, slots, add, merge)
+            fold_bytes(codes, group_of_code, values, slots, add, merge)
         }
         Groups::Same { group, .. } => {
             let Some(slot) = slots.get_mut(group) else { return };
@@ -340,18 +355,34 @@ fn fold_eights<S: Copy, V: Copy>(eights: &[[V; 8]], lanes: &mut [S; 8], add: imp
     }
 }
 
-/// The same for codes below a power of two: the more that rows of one code wait for each other, the
-/// more sets.
+/// The same for codes of a byte; the sets are of another type than the slots.
 #[inline(always)]
-fn fold_codes<S: Copy + Default, V: Copy, const SETS: usize, const CODES: usize>(
+fn fold_bytes<P: Copy + Default, S, V: Copy>(
     codes: &[u8],
     group_of_code: &[u32],
     values: &[V],
     slots: &mut [S],
-    add: impl Fn(&mut S, V),
-    merge: impl Fn(&mut S, S),
+    add: impl Fn(&mut P, V),
+    merge: impl Fn(&mut S, P),
 ) {
-    let mut sets = [[S::default(); CODES]; SETS];
+    match group_of_code.len() <= 64 {
+        true => fold_codes::<_, _, _, 8, 64>(codes, group_of_code, values, slots, add, merge),
+        false => fold_codes::<_, _, _, 4, 256>(codes, group_of_code, values, slots, add, merge),
+    }
+}
+
+/// The same for codes below a power of two: the more that rows of one code wait for each other, the
+/// more sets.
+#[inline(always)]
+fn fold_codes<P: Copy + Default, S, V: Copy, const SETS: usize, const CODES: usize>(
+    codes: &[u8],
+    group_of_code: &[u32],
+    values: &[V],
+    slots: &mut [S],
+    add: impl Fn(&mut P, V),
+    merge: impl Fn(&mut S, P),
+) {
+    let mut sets = [[P::default(); CODES]; SETS];
     let (some_codes, last_codes) = codes.as_chunks::<SETS>();
     let (some_values, last_values) = values.as_chunks::<SETS>();
     for (codes, values) in some_codes.iter().zip(some_values) {

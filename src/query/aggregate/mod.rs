@@ -12,7 +12,7 @@
 //! | `count` | nothing beside the rows that did not count | `count` |
 //! | `distinct_count` | a count, made by `group::sets` | `count(DISTINCT …)` |
 //! | `integer_sum` | 64 bits, which wrap | `sum` of integers |
-//! | `wide_sum` | 128 bits | `sum` of decimals, `avg` of integers |
+//! | `wide_sum` | 128 bits | `sum` and `avg` of decimals, `avg` of integers |
 //! | `float_sum` | two doubles | `sum` and `avg` of doubles |
 //! | `variance` | count, distances and squares of `moments` | variances and deviations |
 //! | `extreme` | a word that sorts like the value | `min` and `max` of numbers and times |
@@ -210,7 +210,7 @@ impl<'a> Accumulators<'a> {
         // Arithmetic is not worth it for a minority of the rows.
         let many = slice.len() * 2 > slice.range.len();
         let sound = |input: &&Expression| {
-            input.as_column().is_some() || (many && input.as_arithmetic().is_some())
+            input.as_column().is_some() || (many && slice.arithmetic(input).is_some())
         };
         let sound = !self.inputs.is_empty() && self.inputs.iter().all(sound);
         let Some(mask) =

@@ -8,7 +8,7 @@ use arrow_schema::DataType as ArrowType;
 use super::columns::{GroupMap, RowCounts, gather, read_words, write_words};
 use super::count::Count;
 use super::distinct_count::DistinctCount;
-use super::extreme::Extreme;
+use super::extreme::{WideExtreme, WordExtreme, has_words};
 use super::extreme_row::ExtremeRow;
 use super::float_sum::FloatSum;
 use super::input::Fetched;
@@ -70,7 +70,17 @@ macro_rules! kinds {
     };
 }
 
-kinds!(Count, DistinctCount, IntegerSum, WideSum, FloatSum, Variance, Extreme, ExtremeRow);
+kinds!(
+    Count,
+    DistinctCount,
+    IntegerSum,
+    WideSum,
+    FloatSum,
+    Variance,
+    WordExtreme,
+    WideExtreme,
+    ExtremeRow
+);
 
 impl Kind {
     /// The kind for a function of an input; `None` if it does not take the input's type.
@@ -96,6 +106,13 @@ impl Kind {
                     Some(WideSum::mean().into())
                 }
                 T::Float64 => Some(FloatSum::new(true).into()),
+                T::Decimal128(precision, scale) => match aggregate.data_type {
+                    T::Decimal128(digits, behind) => {
+                        let mean = WideSum::decimal_mean((*precision, *scale), (digits, behind));
+                        mean.map(Into::into)
+                    }
+                    _ => None,
+                },
                 _ => None,
             },
             (AggregateFunction::Variance { sample }, Some(input)) => {
@@ -111,9 +128,10 @@ impl Kind {
 }
 
 fn extreme(greatest: bool, input: &ArrowType) -> Result<Kind> {
-    Ok(match Extreme::takes(input) {
-        true => Extreme::new(greatest, input.clone()).into(),
-        false => ExtremeRow::new(greatest, input.clone())?.into(),
+    Ok(match input {
+        ArrowType::Decimal128(..) => WideExtreme::new(greatest, input.clone()).into(),
+        input if has_words(input) => WordExtreme::new(greatest, input.clone()).into(),
+        input => ExtremeRow::new(greatest, input.clone())?.into(),
     })
 }
 
@@ -304,6 +322,7 @@ mod tests {
         push(Sum, &decimals, None);
         push(Average, &ints, Some(ArrowType::Float64));
         push(Average, &decimals, Some(ArrowType::Float64));
+        push(Average, &decimals, Some(ArrowType::Decimal128(16, 4)));
         for function in [Sum, Average, Variance { sample: true }, Deviation { sample: false }] {
             push(function, &doubles, None);
         }

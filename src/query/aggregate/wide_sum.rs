@@ -1,17 +1,18 @@
-//! Sums in 128 bits: of decimals, which wrap, and of integers and decimals without a fraction to be
-//! divided for their mean.
+//! Sums in 128 bits: of decimals, which wrap, and of integers and decimals to be divided for their
+//! mean.
 
 use std::sync::Arc;
 
+use arrow_array::types::{Decimal128Type, DecimalType};
 use arrow_array::{ArrayRef, Decimal128Array, Float64Array};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
-use arrow_schema::DataType as ArrowType;
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType as ArrowType};
 
 use super::columns::{GroupMap, GroupStorage, SlotColumn};
 use super::input::Values;
 use super::kernels::{Groups, add_wide, fold};
 use super::kind::{Batch, StateKind, wrong_kind_error};
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 #[derive(Debug)]
 pub(super) struct WideSum {
@@ -26,7 +27,12 @@ enum Answer {
     Sum(ArrowType),
     /// Its quotient by the count, as a double.
     Mean,
+    /// The quotient as a decimal with more digits behind the point, cut off.
+    DecimalMean { factor: i128, precision: u8, scale: i8 },
 }
+
+/// DataFusion (55.2) sums decimals of more digits for their mean in 256 bits.
+const MOST_DIGITS: u8 = DECIMAL128_MAX_PRECISION - 13;
 
 impl WideSum {
     /// The sum of decimals, of a type.
@@ -37,6 +43,15 @@ impl WideSum {
     /// The mean of integers.
     pub(super) fn mean() -> Self {
         WideSum { sums: SlotColumn::new(0), answer: Answer::Mean }
+    }
+
+    /// The mean of decimals of some digits and scale, as a decimal of others; `None` if the sum may
+    /// need more bits.
+    pub(super) fn decimal_mean(of: (u8, i8), (precision, scale): (u8, i8)) -> Option<Self> {
+        let more = scale.checked_sub(of.1).filter(|_| of.0 <= MOST_DIGITS && of.1 >= 0)?;
+        let factor = 10i128.checked_pow(u32::try_from(more).ok()?)?;
+        let answer = Answer::DecimalMean { factor, precision, scale };
+        Some(WideSum { sums: SlotColumn::new(0), answer })
     }
 }
 
@@ -89,6 +104,18 @@ impl StateKind for WideSum {
             Answer::Sum(data_type) => {
                 let array = Decimal128Array::new(sums.into(), batch.nulls());
                 Arc::new(array.with_data_type(data_type.clone()))
+            }
+            Answer::DecimalMean { factor, precision, scale } => {
+                let mean = |(sum, count): (&i128, &u64)| {
+                    let sum = sum.checked_mul(*factor)?;
+                    let mean = sum.checked_div(i128::from(*count)).unwrap_or_default();
+                    Decimal128Type::is_valid_decimal_precision(mean, *precision).then_some(mean)
+                };
+                let means = sums.iter().zip(batch.counts).map(mean).collect::<Option<Vec<_>>>();
+                let overflow = || "Arithmetic Overflow in AvgAccumulator".into();
+                let means = means.ok_or_else(|| Error::InvalidInput(overflow()))?;
+                let array = Decimal128Array::new(means.into(), batch.nulls());
+                Arc::new(array.with_data_type(ArrowType::Decimal128(*precision, *scale)))
             }
             Answer::Mean => {
                 let means = sums.iter().zip(batch.counts).map(|(sum, count)| mean(*sum, *count));

@@ -1,4 +1,4 @@
-//! Comparisons of doubles as ranges of the integers that a block stores in their place.
+//! Comparisons of floats as ranges of the integers that a block stores in their place.
 
 use super::range::{WordRange, ordered_range};
 use crate::expr::{Comparison, Predicate};
@@ -13,12 +13,13 @@ pub(crate) struct DecimalRange {
     /// Words of [`ordered`] that pass.
     low: i64,
     high: i64,
-    /// Whether the integers are the bits of the doubles.
+    /// Whether the integers are the bits of the floats.
     pub(super) of_bits: bool,
 }
 
 impl DecimalRange {
-    /// The range that a predicate is on a column of doubles, if it is a comparison.
+    /// The range that a predicate is on a column of floats, if it is a comparison: as doubles, they
+    /// are the same numbers in the same order.
     pub(crate) fn new(
         predicate: &Predicate,
         column: &Column,
@@ -29,15 +30,10 @@ impl DecimalRange {
         else {
             return None;
         };
-        let same = operand.column == column.id && operand.data_type == DataType::Float64;
         let stored = block.stored(at)?;
-        if !same
-            || column.data_type != DataType::Float64
-            || *stored.data_type() != DataType::Float64
-        {
-            return None;
-        }
-        if value.is_nan() {
+        let types = [&operand.data_type, &column.data_type, stored.data_type()];
+        let floats = types.iter().all(|t| matches!(t, DataType::Float32 | DataType::Float64));
+        if operand.column != column.id || !floats || value.is_nan() {
             return None;
         }
         let scaling = block.column(at).ok()??.reader().scaled()?.scaling;

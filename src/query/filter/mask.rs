@@ -10,6 +10,7 @@ use super::decimals::DecimalRange;
 use super::range::WordRange;
 use crate::block::{Stream, Validity};
 use crate::encoding::kernels::occurrences::occurrences;
+use crate::encoding::scaled::StoredInts;
 use crate::encoding::strings::StringsOut;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
@@ -137,13 +138,15 @@ impl MaskBuilder {
             Stream::W8(ints) => self.range(slice, ints, range)?,
             Stream::W16(ints) => self.range(slice, ints, range)?,
             Stream::W32(ints) => self.range(slice, ints, range)?,
-            Stream::W64(ints) => self.range(slice, ints, range)?,
-            _ => return Err(Error::InvalidInput("a range of what are no whole numbers".into())),
+            _ => match reader.longs() {
+                Some(ints) => self.range(slice, ints, range)?,
+                None => return Err(Error::InvalidInput("a range of no whole numbers".into())),
+            },
         }
         self.only_valid(slice, reader.validity())
     }
 
-    /// Rows whose double lies in a range.
+    /// Rows whose float lies in a range.
     pub(crate) fn decimals(
         &mut self,
         slice: &Slice<'_, '_>,
@@ -163,7 +166,10 @@ impl MaskBuilder {
             own.push((row as u32, self.has(row) && decimals.holds(value)));
         })?;
         if decimals.range.low <= decimals.range.high {
-            self.range(slice, scaled.ints, &decimals.range)?;
+            match scaled.ints {
+                StoredInts::Singles(ints) => self.range(slice, ints, &decimals.range)?,
+                StoredInts::Doubles(ints) => self.range(slice, ints, &decimals.range)?,
+            }
         } else {
             self.nulls(slice, false)?;
         }

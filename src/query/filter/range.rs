@@ -4,7 +4,8 @@ use arrow_array::Array;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Float64Type;
 
-use crate::block::{Bound, Stream};
+use crate::block::Stream;
+use crate::encoding::scaled::StoredInts;
 use crate::encoding::{Ints, Word};
 use crate::expr::{Comparison, Predicate};
 use crate::model::{Column, DataType, Physical, Scalar};
@@ -37,22 +38,17 @@ impl WordRange {
         let stored = block.stored(at)?;
         let same = *stored.data_type() == column.data_type
             || (stored.data_type().is_integer() && column.data_type.is_integer());
-        if !same || !matches!(stored.data_type().physical(), Physical::Word { .. }) {
+        if !same || !matches!(stored.data_type().physical(), Physical::Word { .. } | Physical::Wide)
+        {
             return None;
         }
         let reader = block.column(at).ok()??.reader();
-        if !matches!(
-            reader.stream(),
-            Stream::W8(_) | Stream::W16(_) | Stream::W32(_) | Stream::W64(_)
-        ) {
+        if !matches!(reader.stream(), Stream::W8(_) | Stream::W16(_) | Stream::W32(_))
+            && reader.longs().is_none()
+        {
             return None;
         }
-        let stats = stored.block_stats(block.at.block)?;
-        let word = |bound: &Option<Bound>| match bound.as_ref()?.value {
-            Scalar::Int(v) => i64::try_from(v).ok(),
-            _ => None,
-        };
-        let (base, top) = (word(&stats.min)?, word(&stats.max)?);
+        let (base, top) = stored.block_stats(block.at.block)?.integers()?;
         let (low, high) = bounds(predicate, column)?;
         Some(WordRange::between(low, high, base, top))
     }
@@ -64,10 +60,15 @@ impl WordRange {
             Some(Stream::W8(ints)) => self.is_of_outliers(ints, signed),
             Some(Stream::W16(ints)) => self.is_of_outliers(ints, signed),
             Some(Stream::W32(ints) | Stream::Codes(ints)) => self.is_of_outliers(ints, signed),
-            Some(Stream::W64(ints)) => self.is_of_outliers(ints, signed),
             _ => {
-                let scaled = block.and_then(|block| block.reader().scaled());
-                scaled.is_some_and(|scaled| self.is_of_outliers(scaled.ints, signed))
+                let reader = block.map(Block::reader);
+                match reader.and_then(|reader| reader.scaled()).map(|scaled| scaled.ints) {
+                    Some(StoredInts::Singles(ints)) => self.is_of_outliers(ints, signed),
+                    Some(StoredInts::Doubles(ints)) => self.is_of_outliers(ints, signed),
+                    None => reader
+                        .and_then(|reader| reader.longs())
+                        .is_some_and(|ints| self.is_of_outliers(ints, signed)),
+                }
             }
         };
         match self.span {
@@ -183,7 +184,7 @@ fn bounds(predicate: &Predicate, column: &Column) -> Option<(i128, i128)> {
     match predicate {
         Predicate::Compare { operand, comparison, value: Scalar::Int(value) } => {
             let same = operand.column == column.id && operand.data_type == column.data_type;
-            if !same || matches!(column.data_type, DataType::Decimal { .. }) {
+            if !same {
                 return None;
             }
             Some(match comparison {

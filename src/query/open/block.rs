@@ -8,7 +8,7 @@ use arrow_array::{Array, ArrayRef, new_null_array};
 use super::{BlockRef, OpenSegment, Survivors, no_column_error};
 use crate::error::{Error, Result};
 use crate::expr::Predicate;
-use crate::model::{Column, ColumnId};
+use crate::model::{Column, ColumnId, DataType};
 use crate::query::prune::Verdict;
 use crate::query::prune::blocks::judge;
 use crate::query::stats::{Counters, Pruned, Statistic};
@@ -76,8 +76,9 @@ impl<'a> OpenBlock<'a> {
     }
 
     /// The type of a column in the table.
-    pub(crate) fn table_type(&self, at: usize) -> Option<arrow_schema::DataType> {
-        self.table.get(at).map(|column| column.data_type.to_arrow())
+    pub(crate) fn table_type(&self, at: usize) -> Result<&'a DataType> {
+        let column = self.table.get(at).ok_or_else(|| no_column_error(at))?;
+        Ok(&column.data_type)
     }
 
     /// How the segment stores a column; `None` where it lacks it.
@@ -94,13 +95,35 @@ impl<'a> OpenBlock<'a> {
         judge(predicate, &self.segment.segment, self.at.block, of)
     }
 
+    /// The least and greatest value of a column of whole numbers, or of decimals as the integers
+    /// that they are stored as, if all of them fit 64 bits.
+    pub(crate) fn integer_bounds(&self, at: usize) -> Option<(i64, i64)> {
+        let (stored, table) = (self.stored(at)?, &self.table.get(at)?.data_type);
+        let decimals = matches!(table, DataType::Decimal { .. }) && stored.data_type() == table;
+        if decimals {
+            self.column(at).ok()??.reader().longs()?;
+        } else if !table.is_integer() || !stored.data_type().is_integer() {
+            return None;
+        }
+        stored.block_stats(self.at.block)?.integers()
+    }
+
     /// Some rows of a column in the table's type; `rows` starts at a multiple of 1,024.
     pub(crate) fn decode(&self, at: usize, rows: Range<usize>) -> Result<ArrayRef> {
-        let column = self.table.get(at).ok_or_else(|| no_column_error(at))?;
+        self.decode_as(at, rows, self.table_type(at)?)
+    }
+
+    /// The same in any type that [`Block::decode_as`] takes.
+    pub(crate) fn decode_as(
+        &self,
+        at: usize,
+        rows: Range<usize>,
+        data_type: &DataType,
+    ) -> Result<ArrayRef> {
         let Some(block) = self.column(at)? else {
-            return Ok(new_null_array(&column.data_type.to_arrow(), rows.len()));
+            return Ok(new_null_array(&data_type.to_arrow(), rows.len()));
         };
-        let array = block.decode_as(rows, &column.data_type)?;
+        let array = block.decode_as(rows, data_type)?;
         self.count_decoded(at, &array, array.len(), 0);
         Ok(array)
     }
@@ -110,13 +133,12 @@ impl<'a> OpenBlock<'a> {
         Ok(self.column(at)?.map_or(1, |block| block.reader().rows_per_fetch()))
     }
 
-    /// Single rows of a column in the table's type.
-    pub(crate) fn gather(&self, at: usize, rows: &[u32]) -> Result<ArrayRef> {
-        let column = self.table.get(at).ok_or_else(|| no_column_error(at))?;
+    /// Single rows of a column in such a type.
+    pub(crate) fn gather(&self, at: usize, rows: &[u32], data_type: &DataType) -> Result<ArrayRef> {
         let Some(block) = self.column(at)? else {
-            return Ok(new_null_array(&column.data_type.to_arrow(), rows.len()));
+            return Ok(new_null_array(&data_type.to_arrow(), rows.len()));
         };
-        let array = block.gather(rows, &column.data_type)?;
+        let array = block.gather(rows, data_type)?;
         self.count_decoded(at, &array, 0, rows.len());
         Ok(array)
     }

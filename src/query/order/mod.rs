@@ -368,7 +368,10 @@ fn fetch(
                     .ok_or_else(|| Error::InvalidInput("no such column".into()))?;
                 inputs.push(match slot {
                     Some(known) => Arc::clone(known),
-                    None => Arc::clone(slot.insert(block.gather(*at, &places)?)),
+                    None => {
+                        let data_type = block.table_type(*at)?;
+                        Arc::clone(slot.insert(block.gather(*at, &places, data_type)?))
+                    }
                 });
             }
             parts.push(expression.evaluate(&inputs, places.len())?);

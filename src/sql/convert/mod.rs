@@ -9,7 +9,7 @@ mod predicate;
 mod scalar;
 mod statistics;
 
-pub(crate) use arithmetic::to_arithmetic;
+pub(crate) use arithmetic::{to_arithmetic, to_decimal_steps};
 pub(crate) use error::{from_arrow, listed, suggestion};
 pub(crate) use function::PhysicalFunction;
 pub(in crate::sql) use parts::{in_parts, is_text, text_bytes};

@@ -88,7 +88,8 @@ impl<'a> Maker<'a> {
             return self.name(is_number).unwrap_or_else(|| "7".into());
         }
         let d = depth - 1;
-        match self.r.below(17) {
+        match self.r.below(18) {
+            17 => self.amount(),
             0 | 1 => {
                 let op = self.r.pick(&["+", "-", "*"]);
                 format!("({} {op} {})", self.number(d), self.small())
@@ -141,6 +142,22 @@ impl<'a> Maker<'a> {
             14 => format!("coalesce({}, {})", self.number(d), self.small()),
             15 => format!("nullif({}, {})", self.number(d), self.small()),
             _ => format!("(-{})", self.number(d)),
+        }
+    }
+
+    /// Arithmetic over decimals of few digits, or over what stands in their place.
+    fn amount(&mut self) -> String {
+        let short = |t: &DataType| {
+            matches!(t, DataType::Decimal { precision: ..=19, .. })
+                || (t.is_integer() && *t != DataType::UInt64)
+        };
+        let mut column = || self.name(short).unwrap_or_else(|| "7".into());
+        let (a, b, c) = (column(), column(), column());
+        let (small, inner) = (self.small(), self.r.pick(&["+", "-", "*"]));
+        match self.r.below(3) {
+            0 => format!("({a} * ({small} {inner} {b}))"),
+            1 => format!("({a} * ({small} - {b}) * ({small} + {c}))"),
+            _ => format!("({a} {inner} {b})"),
         }
     }
 

@@ -3,13 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
+use arrow_array::{ArrayRef, Float64Array};
 use arrow_buffer::ScalarBuffer;
 use arrow_schema::DataType as ArrowType;
 
 use crate::encoding::Word;
 use crate::encoding::kernels::dispatch::simd;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::query::slice::Slice;
 use crate::query::words::to_words;
 
@@ -60,12 +60,25 @@ pub(super) fn narrow(codes: &[u64]) -> Vec<u32> {
 pub(super) fn words_of(array: &ArrayRef) -> Option<ScalarBuffer<i64>> {
     use arrow_array::cast::AsArray;
     match array.data_type() {
+        ArrowType::Float32 => {
+            let floats = array.as_primitive::<arrow_array::types::Float32Type>();
+            Some(floats.values().iter().map(|v| *v as i64).collect())
+        }
         ArrowType::Float64 => {
             let floats = array.as_primitive::<arrow_array::types::Float64Type>();
             Some(floats.values().iter().map(|v| *v as i64).collect())
         }
         _ => to_words(array),
     }
+}
+
+pub(super) fn is_float(data_type: &ArrowType) -> bool {
+    matches!(data_type, ArrowType::Float32 | ArrowType::Float64)
+}
+
+/// Doubles in a type of floats that has them all.
+pub(super) fn as_floats(doubles: Float64Array, data_type: &ArrowType) -> Result<ArrayRef> {
+    arrow_cast::cast(&doubles, data_type).or_corrupt()
 }
 
 pub(super) fn unknown_code_error() -> Error {

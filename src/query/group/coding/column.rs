@@ -9,11 +9,11 @@ use arrow_buffer::NullBuffer;
 use arrow_schema::DataType as ArrowType;
 
 use super::codes::{CodesOfBlock, check_domain, domain, from_codes, narrow, unknown_code_error};
-use crate::block::{Stats, Stream, Validity};
+use crate::block::{Stream, Validity};
 use crate::encoding::bools::Bools;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
-use crate::model::{Column, DataType, Physical, Scalar};
+use crate::model::{Column, DataType, Physical};
 use crate::query::group::interner::Interner;
 use crate::query::open::{OpenBlock, Survivors};
 use crate::query::slice::{Slice, take};
@@ -53,7 +53,8 @@ impl CodedKeyColumn {
             .iter()
             .map(|s| s.columns.get(at).and_then(Option::as_deref))
             .collect();
-        if is_words(&column.data_type.to_arrow()) {
+        let decimals = matches!(column.data_type, DataType::Decimal { .. });
+        if decimals || is_words(&column.data_type.to_arrow()) {
             return Self::from_bounds(at, column, &stored);
         }
         Self::from_dictionaries(at, column, &stored)
@@ -199,7 +200,10 @@ impl CodedKeyColumn {
             Stream::W8(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
             Stream::W16(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
             Stream::W32(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
-            Stream::W64(ints) => value(ints, signed).map(|v| v.wrapping_sub(bias)),
+            Stream::W64(_) | Stream::Wide(_) => {
+                let value = reader.longs().and_then(|ints| value(ints, true));
+                value.map(|v| v.wrapping_sub(bias))
+            }
             Stream::Codes(ints) => match value(ints, false) {
                 Some(code) => Some(u64::from(self.translated(code, block.at.segment)?)),
                 None => None,
@@ -214,7 +218,7 @@ impl CodedKeyColumn {
             return Some(CodesOfBlock::Dictionary(Arc::clone(map)));
         }
         let stats = block.stored(self.at)?.block_stats(block.at.block)?;
-        let (CodeValues::From(_), Some((min, max))) = (&self.code_values, limits_of(stats)) else {
+        let (CodeValues::From(_), Some((min, max))) = (&self.code_values, stats.integers()) else {
             return None;
         };
         let code = |value: i64| (value as u64).wrapping_sub(self.bias());
@@ -277,7 +281,10 @@ impl CodedKeyColumn {
             Stream::W8(ints) => ints.decode_narrow(rows.clone(), bias, signed, out)?,
             Stream::W16(ints) => ints.decode_narrow(rows.clone(), bias, signed, out)?,
             Stream::W32(ints) => ints.decode_narrow(rows.clone(), bias, signed, out)?,
-            Stream::W64(ints) => ints.decode_narrow(rows.clone(), bias, signed, out)?,
+            Stream::W64(_) | Stream::Wide(_) => match reader.longs() {
+                Some(ints) => ints.decode_narrow(rows.clone(), bias, signed, out)?,
+                None => return Err(Error::corrupt(0, "decimals of more bits than their bounds")),
+            },
             Stream::Codes(ints) => self.translate(ints, block.at.segment, rows.clone(), out)?,
             _ => return Err(Error::corrupt(0, "a coded column without codes")),
         }
@@ -347,7 +354,7 @@ fn bounds(table: &DataType, stored: &[Option<&segment::Column>]) -> Option<(Rang
         }
         let same =
             column.data_type() == table || (column.data_type().is_integer() && table.is_integer());
-        let (min, max) = limits_of(stats)?;
+        let (min, max) = stats.integers()?;
         if !same {
             return None;
         }
@@ -358,12 +365,4 @@ fn bounds(table: &DataType, stored: &[Option<&segment::Column>]) -> Option<(Rang
         return Some((0..0, true));
     }
     Some((low..high, nulls))
-}
-
-fn limits_of(stats: &Stats) -> Option<(i64, i64)> {
-    let word = |bound: &Option<crate::block::Bound>| match bound.as_ref()?.value {
-        Scalar::Int(v) => i64::try_from(v).ok(),
-        _ => None,
-    };
-    word(&stats.min).zip(word(&stats.max))
 }

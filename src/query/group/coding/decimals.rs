@@ -1,11 +1,11 @@
-//! Columns of decimal doubles as keys: amounts, distances, rates. What a block stores as a scaled
+//! Columns of decimal floats as keys: amounts, distances, rates. What a block stores as a scaled
 //! integer, or a dictionary holds as one, needs no hash: its distance from the least is a small
 //! number.
 
 use std::ops::RangeInclusive;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
+use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{ArrayRef, Int64Array};
 use arrow_schema::DataType as ArrowType;
 
@@ -43,8 +43,12 @@ struct ToInt(f64);
 
 impl Function for ToInt {
     fn evaluate(&self, inputs: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
+        let nearest = |value: f64| (value * self.0).round() as i64;
         let int = |values: &ArrayRef| -> Int64Array {
-            values.as_primitive::<Float64Type>().unary(|value| (value * self.0).round() as i64)
+            match values.as_primitive_opt::<Float32Type>() {
+                Some(singles) => singles.unary(|value| nearest(value.into())),
+                None => values.as_primitive::<Float64Type>().unary(nearest),
+            }
         };
         Ok(std::sync::Arc::new(
             inputs.iter().map(int).next().unwrap_or_else(|| Int64Array::from(Vec::<i64>::new())),
@@ -56,9 +60,11 @@ impl DecimalColumn {
     /// `None` if some block may hold anything else. All blocks of the column are looked at, which
     /// is worth it where their rows are needed anyway.
     pub(super) fn new(at: usize, column: &Column, survivors: &Survivors) -> Result<Option<Self>> {
-        if column.data_type != DataType::Float64 {
-            return Ok(None);
-        }
+        let single = match column.data_type {
+            DataType::Float32 => true,
+            DataType::Float64 => false,
+            _ => return Ok(None),
+        };
         let mut exponent = 0;
         let mut known = Vec::new();
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
@@ -67,6 +73,9 @@ impl DecimalColumn {
         while let Some(block) = queue.take() {
             let Some(segment) = survivors.segments.get(block.segment) else { return Ok(None) };
             let Some(stored) = segment.columns.get(at).and_then(Option::as_deref) else { continue };
+            if *stored.data_type() != column.data_type {
+                return Ok(None);
+            }
             let Some(decimals) = exponent_of(stored, block.block, &mut known)? else {
                 return Ok(None);
             };
@@ -75,7 +84,7 @@ impl DecimalColumn {
                 (low, high) = (low.min(min), high.max(max));
             }
         }
-        let scaling = Scaling::quotients(exponent);
+        let scaling = Scaling::quotients(exponent, single);
         let few = scaling.bounds(low, high).filter(is_few);
         let Some((low, high)) = few.map(RangeInclusive::into_inner) else { return Ok(None) };
         let traits = Traits { monotone: true, ..Traits::default() };
@@ -132,9 +141,6 @@ fn exponent_of(
     block: usize,
     known: &mut Vec<(Scaling, RangeInclusive<i64>)>,
 ) -> Result<Option<u8>> {
-    if *stored.data_type() != DataType::Float64 {
-        return Ok(None);
-    }
     if stored.record().dictionary.is_some() {
         return Ok(stored.scaled_dictionary()?.map(|all| all.exponent));
     }
@@ -154,7 +160,8 @@ fn exponent_of(
     }
     let mut exponent = scaled.scaling.exponent();
     scaled.each_exception(&(0..reader.rows()), |_, value| {
-        exponent = exponent.and_then(|exponent| Scaling::decimals_of(value, exponent));
+        exponent = exponent
+            .and_then(|exponent| Scaling::decimals_of(value, exponent, scaled.scaling.is_single()));
     })?;
     Ok(exponent)
 }

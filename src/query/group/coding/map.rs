@@ -5,14 +5,14 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{Array, ArrayRef, Float64Array};
+use arrow_schema::DataType as ArrowType;
 
-use super::codes::words_of;
+use super::codes::{as_floats, words_of};
 use crate::block::Stream;
-use crate::encoding::scaled::{Scaled, Scaling};
+use crate::encoding::scaled::{Scaled, Scaling, StoredInts};
 use crate::encoding::{Ints, Word};
 use crate::error::Result;
 use crate::expr::Expression;
-use crate::model::DataType;
 use crate::query::open::{OpenBlock, PerBlock, PerSegment, Survivors};
 use crate::query::slice::Slice;
 
@@ -59,8 +59,12 @@ impl CodeMaps {
             let make = || of_doubles(key, at, bias, scaled.scaling, slice.block);
             let map = self.of_block(Some(scaled.scaling), slice.block, make);
             let Some(map) = map else { return Ok(false) };
-            map.look_up(scaled.ints, slice.range.clone(), out)?;
-            exceptions(key, bias, &scaled, slice.range.clone(), out)?;
+            match scaled.ints {
+                StoredInts::Singles(ints) => map.look_up(ints, slice.range.clone(), out)?,
+                StoredInts::Doubles(ints) => map.look_up(ints, slice.range.clone(), out)?,
+            }
+            let data_type = slice.block.table_type(at)?.to_arrow();
+            exceptions((key, &data_type), bias, &scaled, slice.range.clone(), out)?;
         }
         reader.validity().blank(out, slice.range.clone())?;
         Ok(true)
@@ -109,9 +113,9 @@ impl CodeMaps {
     }
 }
 
-/// Codes of values that are stored as they are.
+/// Codes of values that are stored as they are; the key's input is of a type.
 fn exceptions<T: Word>(
-    key: &Expression,
+    (key, data_type): (&Expression, &ArrowType),
     bias: i64,
     scaled: &Scaled<'_, '_>,
     rows: Range<usize>,
@@ -125,7 +129,7 @@ fn exceptions<T: Word>(
     if places.is_empty() {
         return Ok(());
     }
-    let results = evaluate(key, Arc::new(Float64Array::from(values)), bias)?;
+    let results = evaluate(key, as_floats(Float64Array::from(values), data_type)?, bias)?;
     for (row, word) in places.into_iter().zip(results) {
         if let Some(code) = out.get_mut(row) {
             *code = T::from_u64(word.wrapping_sub(bias) as u64);
@@ -187,7 +191,7 @@ fn of_doubles(
     scaling: Scaling,
     block: &OpenBlock<'_>,
 ) -> Option<CodeMap> {
-    let stored = block.stored(at).filter(|stored| *stored.data_type() == DataType::Float64)?;
+    let stored = block.stored(at)?;
     let (min, max) = stored.stats().doubles()?;
     let bounds = scaling.bounds(min, max)?;
     let (least, most) = (*bounds.start(), (block.rows / 2).min(usize::from(u16::MAX)) as u64);
@@ -195,7 +199,9 @@ fn of_doubles(
         return None;
     }
     let values: Vec<f64> = bounds.map(|int| scaling.value(int)).collect();
-    let words = evaluate(key, Arc::new(Float64Array::from(values)), bias).ok()?;
+    let data_type = block.table_type(at).ok()?.to_arrow();
+    let values = as_floats(Float64Array::from(values), &data_type).ok()?;
+    let words = evaluate(key, values, bias).ok()?;
     let codes = codes(&words, bias)?;
     Some(CodeMap { scaling: Some(scaling), least: least as u64, codes })
 }
@@ -206,7 +212,7 @@ fn of_dictionary(key: &Expression, at: usize, bias: i64, block: &OpenBlock<'_>) 
     if dictionary.len() as u64 > block.segment.segment.rows() / 2 {
         return None;
     }
-    let values = arrow_cast::cast(&dictionary, &block.table_type(at)?).ok()?;
+    let values = arrow_cast::cast(&dictionary, &block.table_type(at).ok()?.to_arrow()).ok()?;
     let mut words = evaluate(key, values, bias).ok()?;
     // Null is code 0 on both sides.
     *words.first_mut()? = bias;

@@ -4,12 +4,15 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 use arrow_array::{Array, ArrayRef, Float64Array};
 use arrow_buffer::{NullBuffer, ScalarBuffer};
 use arrow_schema::DataType as ArrowType;
 
 use super::codes::{
-    check_domain, compact, domain, from_codes, narrow, out_of_bounds_error, words_of,
+    as_floats, check_domain, compact, domain, from_codes, is_float, narrow, out_of_bounds_error,
+    words_of,
 };
 use super::decimals::{self, DecimalColumn};
 use super::map::CodeMaps;
@@ -22,6 +25,7 @@ use crate::model::{Column, DataType, Scalar};
 use crate::query::open::{OpenBlock, PerBlock, Survivors};
 use crate::query::slice::{Slice, take};
 use crate::query::words::{blank, from_words, is_words};
+use crate::segment;
 
 /// A key of numbers within known bounds.
 #[derive(Debug)]
@@ -45,8 +49,8 @@ pub(crate) struct RangedKey {
 enum KeyValues {
     /// Themselves.
     Numbers,
-    /// The doubles that are scaled so.
-    Doubles(Scaling),
+    /// The floats that are scaled so.
+    Floats(Scaling),
     /// The values of a choice: code 0 is the first, and not null unless that is.
     Choice(ArrayRef),
 }
@@ -65,7 +69,7 @@ impl RangedKey {
 
     pub(super) fn decimals(at: usize, column: DecimalColumn, survivors: &Survivors) -> Self {
         let DecimalColumn { int, scaling, low, domain } = column;
-        let stands_for = KeyValues::Doubles(scaling);
+        let stands_for = KeyValues::Floats(scaling);
         RangedKey::new(int, Some(at), (low, true, domain), stands_for, survivors)
     }
 
@@ -76,7 +80,7 @@ impl RangedKey {
         column: &Column,
         survivors: &Survivors,
     ) -> Option<Self> {
-        let integral = key.traits.integral && key.data_type == ArrowType::Float64;
+        let integral = key.traits.integral && is_float(&key.data_type);
         if !key.traits.monotone || !(is_words(&key.data_type) || integral) {
             return None;
         }
@@ -127,7 +131,7 @@ impl RangedKey {
             KeyValues::Choice(values) => {
                 (0..values.len()).find(|at| values.is_null(*at)).map(|at| at as u64)
             }
-            KeyValues::Numbers | KeyValues::Doubles(_) => self.nulls.then_some(0),
+            KeyValues::Numbers | KeyValues::Floats(_) => self.nulls.then_some(0),
         }
     }
 
@@ -135,17 +139,17 @@ impl RangedKey {
     pub(super) fn values(&self, codes: &[u64], data_type: &ArrowType) -> Result<ArrayRef> {
         let scaling = match &self.stands_for {
             KeyValues::Choice(values) => return take(values, &narrow(codes)),
-            KeyValues::Doubles(scaling) => *scaling,
-            KeyValues::Numbers => Scaling::quotients(0),
+            KeyValues::Floats(scaling) => *scaling,
+            KeyValues::Numbers => Scaling::quotients(0, false),
         };
         let words = from_codes(codes, self.low, self.nulls);
         let null = self.nulls && codes.contains(&0);
         let nulls = null.then(|| NullBuffer::from_iter(codes.iter().map(|c| *c != 0)));
-        if *data_type != ArrowType::Float64 {
+        if !is_float(data_type) {
             return from_words(words, nulls, data_type);
         }
         let floats: ScalarBuffer<f64> = words.iter().map(|w| scaling.value(*w)).collect();
-        Ok(Arc::new(Float64Array::new(floats, nulls)))
+        as_floats(Float64Array::new(floats, nulls), data_type)
     }
 
     /// The code of all rows of a block, if it shows without a look at them that they have the same.
@@ -190,7 +194,7 @@ impl RangedKey {
     /// false, with nothing appended, where that does not do.
     fn write_stored<T: Word>(&self, slice: &Slice<'_, '_>, out: &mut Vec<T>) -> Result<bool> {
         let Some(at) = self.input else { return Ok(false) };
-        if let KeyValues::Doubles(scaling) = self.stands_for
+        if let KeyValues::Floats(scaling) = self.stands_for
             && decimals::write(scaling, at, self.bias(), slice, out)?
         {
             return Ok(true);
@@ -213,9 +217,9 @@ fn at_bounds(
         }
         // −0.0 is below 0.0, and its code would be that of 0.0.
         (true, Scalar::Float(min), Scalar::Float(max))
-            if *table == DataType::Float64 && min.is_sign_positive() =>
+            if is_float(&table.to_arrow()) && min.is_sign_positive() =>
         {
-            Arc::new(arrow_array::Float64Array::from(vec![*min, *max])) as ArrayRef
+            as_floats(Float64Array::from(vec![*min, *max]), &table.to_arrow()).ok()?
         }
         _ => return None,
     };
@@ -223,10 +227,11 @@ fn at_bounds(
     if results.null_count() > 0 {
         return None;
     }
-    if let Some(floats) = results.as_any().downcast_ref::<arrow_array::Float64Array>()
-        && !floats.values().iter().all(|v| v.abs() < 9e15)
-    {
-        return None;
+    if is_float(results.data_type()) {
+        let doubles = arrow_cast::cast(&results, &ArrowType::Float64).ok()?;
+        if !doubles.as_primitive::<Float64Type>().values().iter().all(|v| v.abs() < 9e15) {
+            return None;
+        }
     }
     let words = words_of(&results)?;
     Some((*words.first()?, *words.get(1)?))
@@ -256,5 +261,5 @@ fn fold(key: &Expression, at: usize, bias: i64, block: &OpenBlock<'_>) -> Option
 
 /// Whether a column is stored in the table's type.
 fn stored_as(block: &OpenBlock<'_>, at: usize) -> bool {
-    block.stored(at).map(|column| column.data_type().to_arrow()) == block.table_type(at)
+    block.stored(at).map(segment::Column::data_type) == block.table_type(at).ok()
 }

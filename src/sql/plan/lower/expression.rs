@@ -20,10 +20,11 @@ use datafusion::scalar::ScalarValue;
 use super::source::{Input, Refusal};
 use super::traits::traits;
 use crate::error::Error;
+use crate::expr::arithmetic::Arithmetic;
 use crate::expr::{Choice, DatePart, Expression, Function, Part, Traits};
 use crate::model::Column;
 use crate::query::Condition;
-use crate::sql::convert::{PhysicalFunction, to_arithmetic, to_predicate};
+use crate::sql::convert::{PhysicalFunction, to_arithmetic, to_decimal_steps, to_predicate};
 use crate::sql::walks::{rewrite_down, rewrite_up};
 
 /// The most values of a choice.
@@ -120,10 +121,15 @@ impl<'a> Compiler<'a> {
             self.function(expr, &positions).map_err(|error| Error::from(error).to_string())?;
         let data_type = compiled.data_type().clone();
         let traits = traits(expr, schema);
-        let function: Arc<dyn Function> = match to_arithmetic(expr, schema, &positions) {
-            Some(arithmetic) => Arc::new(arithmetic),
-            None => self.date_part(expr).map_or_else(|| Arc::new(compiled) as _, |(_, part)| part),
-        };
+        let decimals = || to_decimal_steps(expr, &data_type, schema, &positions);
+        let function: Arc<dyn Function> =
+            if let Some(arithmetic) = to_arithmetic(expr, schema, &positions) {
+                Arc::new(arithmetic)
+            } else if let Some(steps) = decimals() {
+                Arc::new(Arithmetic::Decimals { steps, exact: Arc::new(compiled) })
+            } else {
+                self.date_part(expr).map_or_else(|| Arc::new(compiled) as _, |(_, part)| part)
+            };
         let choice = self.choice(expr, &positions, &inputs);
         Ok(Expression { inputs, function: Some(function), data_type, traits, choice, text })
     }

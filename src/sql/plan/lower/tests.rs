@@ -174,6 +174,7 @@ fn candidates_that_are_not_taken_say_why() {
         ),
         ("SELECT max(id + random()) FROM t", "random is volatile"),
         ("SELECT max(flag) FROM t WHERE id > 7", "max of type Boolean"),
+        ("SELECT avg(money::decimal(38,4)) FROM t WHERE id > 7", "unsupported: Average of"),
         ("SELECT count(*) FROM (SELECT * FROM t LIMIT 10)", "over a limit"),
         ("SELECT count(*) FROM t a JOIN t b ON a.id = b.small", "over a join"),
         (
@@ -224,6 +225,13 @@ fn names_types_and_answers_are_those_of_datafusion() {
         "SELECT sum(money), min(money), max(day), min(at), sum(1), max('x') FROM t WHERE id < 0",
         "SELECT avg(money), sum(money), sum(small::smallint) a, max(id::bigint unsigned) b FROM t \
          WHERE small BETWEEN 0 AND 9",
+        "SELECT word, sum(money * (1 - money)), avg(money), min(money), max(money * small), \
+         count(money), sum(money + id) FROM t WHERE money > 2 GROUP BY 1",
+        "SELECT max(money - small), avg(money * 2), min(money) FROM t WHERE money BETWEEN 1 AND 7",
+        "SELECT money, min(day), count(*) FROM t WHERE money <> 3 GROUP BY 1",
+        "SELECT round(single), floor(single), count(*), avg(single), sum(single) FROM t WHERE \
+         single > 1.5 GROUP BY 1, 2",
+        "SELECT single, count(*) FROM t WHERE single < 100 GROUP BY 1",
         "SELECT word AS w, flag, count(*) AS \"N\", sum(id) % 7 FROM t GROUP BY word, flag",
         "SELECT date_part('year', at) AS y, round(float) r, count(*) FROM t WHERE id < 20000 \
          GROUP BY 1, 2",
