@@ -153,6 +153,12 @@ fn holds(
                 }
             })),
         },
+        Predicate::InSet { operand, set } => match value(operand.column) {
+            Some(Scalar::Int(number)) => {
+                truth(i64::try_from(*number).is_ok_and(|number| set.at(set.place(number)) != 0))
+            }
+            _ => Outcome::Null,
+        },
         Predicate::Like { operand, pattern } => match value(operand.column) {
             Some(Scalar::Bytes(text)) => truth(pattern.matches(text)),
             _ => Outcome::Null,
