@@ -188,8 +188,11 @@ fn select_keys(query: &mut Query) -> Option<()> {
 /// BY stays outside.
 fn wrap_in_derived_table(query: &mut Query, columns: &str) -> Option<()> {
     let template = format!("SELECT {columns} FROM (SELECT 1) AS \"order:\"");
-    let template =
-        *Parser::new(&StylobateDialect).try_with_sql(&template).ok()?.parse_query().ok()?;
+    let template = *Parser::new(&StylobateDialect::new(template.len()))
+        .try_with_sql(&template)
+        .ok()?
+        .parse_query()
+        .ok()?;
     let select = std::mem::replace(&mut query.body, template.body);
     let SetExpr::Select(outer) = query.body.as_mut() else { return None };
     let TableFactor::Derived { subquery, .. } = &mut outer.from.first_mut()?.relation else {

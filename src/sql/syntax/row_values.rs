@@ -163,13 +163,11 @@ impl RowComparisons {
             (0..values.len()).map(|column| format!("sty__{}_{column}", self.subqueries)).collect();
         let text =
             format!("SELECT 1 FROM (SELECT 1) AS \"{name}\" (\"{}\")", columns.join("\", \""));
-        let template =
-            Parser::new(&StylobateDialect).try_with_sql(&text).ok()?.parse_query().ok()?;
+        let dialect = StylobateDialect::new(text.len());
+        let template = Parser::new(&dialect).try_with_sql(&text).ok()?.parse_query().ok()?;
         let member: Vec<Expr> = columns
             .iter()
-            .map(|column| {
-                Parser::new(&StylobateDialect).try_with_sql(&format!("\"{name}\".\"{column}\""))
-            })
+            .map(|column| Parser::new(&dialect).try_with_sql(&format!("\"{name}\".\"{column}\"")))
             .map(|parser| parser.ok()?.parse_expr().ok())
             .collect::<Option<Vec<Expr>>>()?;
         let equal = compare(values, &BinaryOperator::Eq, &member)?;

@@ -147,7 +147,7 @@ async fn insert_rows(
 }
 
 fn parse_query(sql: &str) -> Result<Query> {
-    match Parser::parse_sql(&StylobateDialect, sql)?.pop() {
+    match Parser::parse_sql(&StylobateDialect::new(sql.len()), sql)?.pop() {
         Some(SqlStatement::Query(query)) => Ok(*query),
         _ => plan_err!("{sql} is not a query"),
     }
