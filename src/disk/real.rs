@@ -48,11 +48,15 @@ fn open_regular(path: &Path) -> Result<File> {
     }
 }
 
+fn is_loop(error: &std::io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::LOOP.raw_os_error())
+}
+
 /// What the system says of a path of a table. Links that lead nowhere but back are damage, as
 /// missing files are.
 fn no_loop<T>(path: &Path, told: std::io::Result<T>) -> Result<T> {
     match told {
-        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
+        Err(error) if is_loop(&error) => {
             let what = "it is a symbolic link that leads back to itself";
             Err(Error::corrupt(0, what).in_file(path, 0))
         }
@@ -92,7 +96,7 @@ impl Disk for RealDisk {
                 let is_dir = match kind.is_symlink() {
                     true => match fs::metadata(entry.path()) {
                         Ok(target) => target.is_dir(),
-                        Err(error) => !says_missing(&error),
+                        Err(error) => !says_missing(&error) && !is_loop(&error),
                     },
                     false => kind.is_dir(),
                 };
@@ -111,7 +115,7 @@ impl Disk for RealDisk {
         match path.try_exists() {
             Err(error) if says_missing(&error) => Ok(false),
             // A link is there, though it leads back to itself.
-            Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => Ok(true),
+            Err(error) if is_loop(&error) => Ok(true),
             told => told.with_path(path),
         }
     }

@@ -68,7 +68,7 @@ fn pruned(store: &Value, statistic: &str) -> [u64; 3] {
 fn a_range_of_a_sorted_column() {
     let shell = store();
     let (low, high) = (ROWS + 70_000, ROWS + 140_000);
-    let filter = format!("WHERE id >= {low} AND id < {high} AND k <> 3");
+    let filter = format!("WHERE id >= {low} AND id < {high} AND abs(k - 3) <> 0");
     for (sql, executor, output) in [
         (format!("SELECT k, count(*) FROM t {filter} GROUP BY k"), "StoreFragment", "group"),
         (format!("SELECT id + k FROM t {filter}"), "StoreScan", "project"),

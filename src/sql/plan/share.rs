@@ -1,9 +1,9 @@
 //! Finds parts of a plan that stand at several places, so that they are computed once.
 //!
 //! Where this stands on the road of a query: after all logical rules, before `lower`. DataFusion
-//! (55.2) puts the whole of a WITH query at each place that names it, and plans and runs every copy.
-//! Rules may have changed copies in different ways: only what is still equal is shared, be it a WITH
-//! query, a part of one, or text that a statement repeats. Parts are shared from an aggregate,
+//! (55.2) puts the whole of a WITH query at each place that names it, and plans and runs each copy.
+//! Rules may have changed copies in different ways: only what is still equal is shared, be it a
+//! WITH query, a part of one, or text that a statement repeats. Parts are shared from an aggregate,
 //! window or limit on, whose rows are few or dear; a copy of a scan or join has filters of its own
 //! that come while it runs.
 
@@ -63,8 +63,8 @@ fn with_places(
     Ok(replace_nodes(plan, place)?.data)
 }
 
-/// The largest parts that stand at several places, and those of them that stand at several places in
-/// what is left.
+/// The largest parts that stand at several places, and those of them that stand at several places
+/// in what is left.
 fn repeated(plan: &LogicalPlan) -> DataFusionResult<Vec<LogicalPlan>> {
     let mut known: Vec<(LogicalPlan, usize)> = Vec::new();
     plan.apply_with_subqueries(|node| {
@@ -137,8 +137,8 @@ fn is_plain(node: &LogicalPlan) -> bool {
     )
 }
 
-/// Whether two plans are the same. Plan equality ignores what a scan reads: a table and a WITH query
-/// may have the same name.
+/// Whether two plans are the same. Plan equality ignores what a scan reads: a table and a WITH
+/// query may have the same name.
 fn are_equal(one: &LogicalPlan, two: &LogicalPlan) -> bool {
     discriminant(one) == discriminant(two)
         && one.schema().fields().len() == two.schema().fields().len()

@@ -1,8 +1,8 @@
 //! Hints on a column of whole numbers as sets of numbers.
 //!
-//! The filter of a join is a list of keys or a look-up in its hash table. Asked of each row, it costs
-//! more than all else that a scan does. Where a column has few possible values by the side of the
-//! rows of its table, the hint is asked once of each value.
+//! The filter of a join is a list of keys or a look-up in its hash table. Asked of each row, it
+//! costs more than all else that a scan does. Where a column has few possible values by the side of
+//! the rows of its table, the hint is asked once of each value.
 
 use std::sync::Arc;
 

@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn readings_that_double_at_each_level_end() {
         for (open, close) in [
-            ("INTERVAL ", "INTERVAL IS NOT NULL"),
+            ("INTERVAL ", "CAST(INTERVAL )"),
             ("CAST(", "IS NOT NULL NOT NOT"),
             ("CASE WHEN ", "THEN THEN"),
             ("EXTRACT(", "FROM FROM"),

@@ -106,7 +106,8 @@ fn first_rows_become_fragments() {
         ),
         (
             "SELECT id + 1 AS n FROM t WHERE flag ORDER BY n LIMIT 5 OFFSET 3",
-            "table=t, order=[id + 1 ASC NULLS LAST], limit=8, columns=[id + 1], filter=[flag]",
+            "table=t, order=[id + 1 ASC NULLS LAST], limit=8, skip=3, columns=[id + 1], \
+             filter=[flag]",
         ),
     ] {
         assert_eq!(fragment(&both, sql), expected, "{sql}");

@@ -1,8 +1,8 @@
 //! Parts of a plan that stand at several places: computed once, read at each of them.
 //!
 //! Where this stands on the road of a query: `plan::share` finds such parts in the logical plan and
-//! puts a [`SharedNode`] at each place; each of them becomes a [`SharedExec`], a leaf that hands out
-//! the same [`rows`]. What operators above would push down into one of the copies stays above.
+//! puts a [`SharedNode`] at each place; each of them becomes a [`SharedExec`], a leaf that hands
+//! out the same [`rows`]. What operators above would push down into one of the copies stays above.
 
 mod node;
 mod rows;

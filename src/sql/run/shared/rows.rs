@@ -156,8 +156,8 @@ impl Reading {
 /// The batches of a partition.
 pub(super) type Rows = stream::BoxStream<'static, DataFusionResult<RecordBatch>>;
 
-/// Tells when a stream of a reader has ended. After the last one, nobody needs the rows any more; if
-/// a reader does begin once more, they are computed once more.
+/// Tells when a stream of a reader has ended. After the last one, nobody needs the rows any more;
+/// if a reader does begin once more, they are computed once more.
 struct End {
     now: Arc<Mutex<Now>>,
     /// How many streams there are in all.
@@ -245,8 +245,8 @@ impl Memory {
         Memory { most, counted: Mutex::new(Some(RecordBatchMemoryCounter::new())), reservation }
     }
 
-    /// Reserves what a batch takes. After the first one that does not fit, none does: the buffers of
-    /// a batch that is not kept are counted, too.
+    /// Reserves what a batch takes. After the first one that does not fit, none does: the buffers
+    /// of a batch that is not kept are counted, too.
     fn take(&self, batch: &RecordBatch) -> bool {
         let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
         let Some(counter) = counted.as_mut() else { return false };
