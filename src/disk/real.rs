@@ -96,7 +96,7 @@ impl Disk for RealDisk {
                 let is_dir = match kind.is_symlink() {
                     true => match fs::metadata(entry.path()) {
                         Ok(target) => target.is_dir(),
-                        Err(error) => !says_missing(&error) && !is_loop(&error),
+                        Err(error) => !says_missing(&error),
                     },
                     false => kind.is_dir(),
                 };

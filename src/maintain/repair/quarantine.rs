@@ -42,7 +42,10 @@ pub(super) fn settle(disk: &dyn Disk, dir: &TableDir, current: u64) -> Result<()
             disk.sync_dir(&from)?;
         }
         let within = listing::list(disk, &to)?.into_iter().filter(|entry| entry.is_dir);
-        dirs.extend(within.map(|entry| (to.join(&entry.name), from.join(&entry.name))));
+        let dirs_within = within.map(|entry| (to.join(&entry.name), from.join(&entry.name)));
+        // A link that leads back to itself was moved like any file.
+        let is_loop = |path: &Path| disk.len(path).is_err_and(|error| error.is_damage());
+        dirs.extend(dirs_within.filter(|(to, _)| !is_loop(to)));
     }
     Ok(())
 }
