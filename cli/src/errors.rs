@@ -109,7 +109,7 @@ impl Failure {
         failure
     }
 
-    /// The same after a commit, of which only the report has failed: whoever repeats the command
+    /// The failure when a commit succeeded and only its report failed. A user who repeats the command
     /// would store its rows twice.
     pub(crate) fn after_commit(self) -> Self {
         if matches!(self.exit, Exit::Done | Exit::Interrupted | Exit::Unconfirmed) {

@@ -18,7 +18,7 @@ pub struct Context<'a> {
     pub recorder: &'a Recorder,
     /// Whether it takes times, too.
     pub timed: bool,
-    /// Gives bytes back that are no longer needed.
+    /// Returns bytes to the pool.
     pub release: &'a (dyn Fn(usize) + Sync),
     /// Where temporary files are made.
     pub temp_dir: &'a Path,

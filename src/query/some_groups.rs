@@ -25,8 +25,8 @@ const SOME: usize = 1024;
 /// They are looked for in one block of this many.
 const SAMPLE: usize = 16;
 
-/// Conditions that leave some groups whole, at least as many as are wanted, if any will do and they
-/// are found in a small part of the rows; else none.
+/// Conditions that keep all rows of at least n groups and drop those of most others. There are none
+/// if the query asks for other groups than any n, or the first blocks have fewer than n.
 pub(super) fn conditions(
     fragment: &Fragment,
     keys: &[Expression],

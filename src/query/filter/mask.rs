@@ -35,7 +35,7 @@ pub(crate) struct MaskBuilder {
     words: Vec<u32>,
     longs: Vec<u64>,
     texts: TextScratch,
-    /// The mask before a range of which the other rows pass.
+    /// The mask as it was before a negated range is tested.
     before: Vec<u8>,
 }
 

@@ -59,8 +59,8 @@ impl<'f> TextTest<'f> {
         }
     }
 
-    /// Sets the mask of texts, of which the first is at `start`, a multiple of [`VECTOR`], to 0
-    /// where they fail, or with `negated` where they pass.
+    /// Clears the mask of the texts that fail, or with `negated` of those that pass. The first text
+    /// is row `start`, a multiple of [`VECTOR`].
     pub(super) fn mask(
         self,
         strings: &Strings<'_>,

@@ -23,8 +23,8 @@ use crate::query::open::Survivors;
 use crate::query::walk::each_slice;
 use crate::query::{Aggregate, Fragment};
 
-/// Groups the rows that pass, of which the `first` groups are wanted. The keys and aggregates come
-/// out of what is given back.
+/// Groups the rows that pass the filter. The output yields the columns of keys and aggregates, of
+/// the `first` groups only if these are given.
 pub(crate) fn groups<'a>(
     fragment: &Fragment,
     first: Option<&'a FirstGroups>,

@@ -22,8 +22,8 @@ use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::error::{Error, Result};
 
-/// Attempts at an expression for each byte of a text, and beside them. What is understood needs
-/// fewer than ten.
+/// How often the parser may try to read an expression: this often for each byte of the text, and
+/// this often beside that. Valid SQL needs fewer than ten attempts a byte.
 const ATTEMPTS: u64 = 64;
 const MORE_ATTEMPTS: u64 = 1 << 14;
 
