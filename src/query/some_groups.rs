@@ -43,23 +43,33 @@ pub(super) fn conditions(
     let found = some_keys(fragment, keys, first.limit, survivors, context);
     survivors.blocks.extend(rest);
     context.recorder.update(|sum| *sum = before);
-    let Some(found) = found? else { return Ok(Vec::new()) };
+    let Found::Keys(found) = found? else { return Ok(Vec::new()) };
     let conditions = keys.iter().zip(&found);
     Ok(conditions.filter_map(|(key, values)| among(key, values, &fragment.columns)).collect())
 }
 
-/// The keys of some groups, a column for each key; `None` if there are too few.
+/// What a sample of the rows says of the groups.
+enum Found {
+    /// The keys of some groups, a column for each key.
+    Keys(Vec<ArrayRef>),
+    /// The sample has fewer groups than are wanted.
+    TooFew,
+    /// The whole table can have few groups only, which cost little.
+    Cheap,
+}
+
+/// Keys from the first block, or else from the whole sample.
 fn some_keys(
     fragment: &Fragment,
     keys: &[Expression],
     limit: usize,
     survivors: &mut Survivors,
     context: &Context<'_>,
-) -> Result<Option<Vec<ArrayRef>>> {
+) -> Result<Found> {
     let rest = survivors.blocks.split_off(1.min(survivors.blocks.len()));
     let mut found = keys_of(fragment, keys, limit, survivors, context);
     survivors.blocks.extend(rest);
-    if let Ok(None) = found
+    if let Ok(Found::TooFew) = found
         && survivors.blocks.len() > 1
     {
         found = keys_of(fragment, keys, limit, survivors, context);
@@ -73,21 +83,21 @@ fn keys_of(
     limit: usize,
     survivors: &Survivors,
     context: &Context<'_>,
-) -> Result<Option<Vec<ArrayRef>>> {
+) -> Result<Found> {
     let mut output = groups(fragment, fragment.first_groups(), keys, &[], survivors, context)?;
-    // There can be few groups only, which cost little.
     if matches!(output, GroupOutput::Slots(_)) {
-        return Ok(None);
+        return Ok(Found::Cheap);
     }
     while let Some(batches) = output.next()? {
         let enough = batches
             .into_iter()
             .find(|columns| columns.first().is_some_and(|column| column.len() >= limit));
         if let Some(columns) = enough {
-            return Ok(Some(columns.iter().map(|column| column.slice(0, limit)).collect()));
+            let keys = columns.iter().map(|column| column.slice(0, limit)).collect();
+            return Ok(Found::Keys(keys));
         }
     }
-    Ok(None)
+    Ok(Found::TooFew)
 }
 
 /// That a key is one of some values; `None` if its type has no such test.
