@@ -109,8 +109,8 @@ impl Failure {
         failure
     }
 
-    /// The failure when a commit succeeded and only its report failed. A user who repeats the command
-    /// would store its rows twice.
+    /// The failure when a commit succeeded and only its report failed. A user who repeats the
+    /// command would store its rows twice.
     pub(crate) fn after_commit(self) -> Self {
         if matches!(self.exit, Exit::Done | Exit::Interrupted | Exit::Unconfirmed) {
             return self;
