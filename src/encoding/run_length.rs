@@ -11,7 +11,7 @@ use crate::budget::{Budget, Charge};
 use crate::error::{Error, Result};
 
 /// Runs of up to this many rows are decoded by one store of fixed size.
-const SHORT: usize = 4;
+const SHORT: usize = 8;
 /// Where fewer than one run in this many passes a test, only the rows of those that do are written.
 const MANY: usize = 8;
 
@@ -119,28 +119,41 @@ impl<'a, W: Word> RunLength<'a, W> {
         map: impl Fn(W) -> N,
     ) -> Result<()> {
         let (ends, values) = self.runs()?;
-        let (mut at, start) = (rows.start, out.len());
+        let start = out.len();
         out.resize(start + rows.len(), N::default());
-        let values_out = out.get_mut(start..).unwrap_or_default();
-        let first = ends.partition_point(|&end| end as usize <= at);
-        for (&end, &value) in ends.iter().zip(values).skip(first) {
-            if at >= rows.end {
-                break;
-            }
-            let end = (end as usize).min(rows.end);
-            if end <= at {
-                return Err(Error::corrupt(0, "run ends are not ascending"));
-            }
-            let (value, place) = (map(value), at - rows.start);
+        let out = out.get_mut(start..).unwrap_or_default();
+        let first = ends.partition_point(|&end| end as usize <= rows.start);
+        let last = ends.partition_point(|&end| end as usize <= rows.end);
+        let whole = ends.get(first..last).unwrap_or_default().iter();
+        let (mut at, mut ascending) = (0, true);
+        for (&end, &value) in whole.zip(values.get(first..).unwrap_or_default()) {
+            let end = (end as usize).wrapping_sub(rows.start);
+            let value = map(value);
+            ascending &= end > at;
             // Most runs are short: a fixed number of words is stored even if the run is shorter,
             // and the next run overwrites the excess.
-            match values_out.get_mut(place..).and_then(|rest| rest.first_chunk_mut::<SHORT>()) {
-                Some(some) if end - at <= SHORT => *some = [value; SHORT],
-                _ => values_out.get_mut(place..end - rows.start).unwrap_or_default().fill(value),
+            match out.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<SHORT>()) {
+                Some(some) => {
+                    *some = [value; SHORT];
+                    if end.wrapping_sub(at) > SHORT {
+                        out.get_mut(at + SHORT..end).unwrap_or_default().fill(value);
+                    }
+                }
+                None => out.get_mut(at..end).unwrap_or_default().fill(value),
             }
             at = end;
         }
-        if at == rows.end { Ok(()) } else { Err(Error::corrupt(0, "runs end before the rows do")) }
+        if !ascending || at > out.len() {
+            return Err(Error::corrupt(0, "run ends are not ascending"));
+        }
+        match (out.get_mut(at..).unwrap_or_default(), values.get(last)) {
+            ([], _) => Ok(()),
+            (rest, Some(&value)) => {
+                rest.fill(map(value));
+                Ok(())
+            }
+            (_, None) => Err(Error::corrupt(0, "runs end before the rows do")),
+        }
     }
 
     /// Sets the mask for the rows of each run by whether its value lies from `low` to `low + span`,
