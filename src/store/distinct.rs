@@ -27,7 +27,8 @@ pub(super) fn distinct_values(segments: &[Option<ColumnStats>]) -> Option<u64> {
     let bands = bands(stats(), count);
     let (in_segment, of_segment) = (sum as f64 / count, rows as f64 / count);
     let in_band = drawn(drawn_from(in_segment, of_segment), rows as f64 / bands);
-    Some(((bands * in_band) as u64).clamp(most, sum.min(rows)))
+    // Statistics that lie may know of more values than rows.
+    Some(((bands * in_band) as u64).max(most).min(sum.min(rows)))
 }
 
 /// No more values than there are whole numbers between the least and the greatest: a segment
@@ -126,6 +127,13 @@ mod tests {
         assert_eq!(distinct_values(&[segment(1000, 160, 1, 10)]), Some(10));
         let both = [segment(1000, 160, 1, 10), segment(1000, 160, 1, 10)];
         assert_eq!(distinct_values(&both), Some(10));
+    }
+
+    #[test]
+    fn statistics_that_lie_give_no_more_values_than_rows() {
+        let most = 1 << 40;
+        let lies = [segment(10, most, 0, most.into()), segment(10, most - 1, 0, most.into())];
+        assert_eq!(distinct_values(&lies), Some(20));
     }
 
     #[test]

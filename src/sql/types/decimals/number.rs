@@ -33,10 +33,10 @@ impl Number {
     pub(super) fn from_expr(expr: &Expr) -> Option<Number> {
         match expr {
             Expr::Literal(value, _) => Number::from_literal(value),
-            Expr::Negative(inner) => Some(Number {
-                digits: -Number::from_expr(inner)?.digits,
-                ..Number::from_expr(inner)?
-            }),
+            Expr::Negative(inner) => {
+                let number = Number::from_expr(inner)?;
+                Some(Number { digits: -number.digits, ..number })
+            }
             Expr::Cast(cast) => {
                 let number = match cast_text(expr) {
                     Some(text) => Number::parse(text)?,
