@@ -110,7 +110,12 @@ fn errors_keep_their_kind_and_say_where() {
     rows(&session, "CREATE VIEW trips AS SELECT 1 AS vendor, 2 AS \"Total\"", &[]).unwrap();
     let fails = |sql: &str| rows(&session, sql, &[]).unwrap_err();
     let syntax = fails("SELECT 1;\nSELECT FROM WHERE");
-    assert!(matches!(&syntax, Error::InvalidInput(what) if what.contains("Line: 2")), "{syntax}");
+    assert!(
+        matches!(&syntax, Error::InvalidInput(what) if what.contains("(line 2, column ")),
+        "{syntax}"
+    );
+    let cut = fails("SELECT 1 +").to_string();
+    assert_eq!(cut, "Expected: an expression, found: the end of the statement");
     let table = fails("SELECT * FROM tripz");
     assert_eq!(table.to_string(), "no table tripz; did you mean trips?");
     assert!(matches!(table, Error::NotFound(_)));

@@ -163,11 +163,23 @@ fn memory_message(message: &str) -> String {
 fn from_parser(error: &ParserError) -> Error {
     match error {
         ParserError::TokenizerError(what) | ParserError::ParserError(what) => {
-            Error::InvalidInput(what.clone())
+            Error::InvalidInput(parser_message(what))
         }
         ParserError::RecursionLimitExceeded => Error::LimitExceeded(
             "the statement is nested too deeply, or can be read in too many ways".into(),
         ),
+    }
+}
+
+/// A message of the parser: it writes a location in words of its own, and gives none at the end.
+fn parser_message(what: &str) -> String {
+    if let Some(head) = what.strip_suffix("found: EOF") {
+        return format!("{head}found: the end of the statement");
+    }
+    let location = what.rsplit_once(" at Line: ");
+    match location.and_then(|(head, place)| Some((head, place.split_once(", Column: ")?))) {
+        Some((head, (line, column))) => format!("{head} (line {line}, column {column})"),
+        None => what.to_owned(),
     }
 }
 
@@ -243,14 +255,9 @@ fn edit_distance(a: &str, b: &str) -> usize {
 /// Adds the location in the statement, unless the message has it.
 fn with_location(error: Error, diagnostic: &Diagnostic) -> Error {
     match (error, diagnostic.span) {
-        (Error::InvalidInput(what), Some(span))
-            if !what.contains("Line: ") && !what.contains("(line ") =>
-        {
-            Error::InvalidInput(format!(
-                "{what} (line {}, column {})",
-                span.start.line, span.start.column
-            ))
-        }
+        (Error::InvalidInput(what), Some(span)) if !what.contains("(line ") => Error::InvalidInput(
+            format!("{what} (line {}, column {})", span.start.line, span.start.column),
+        ),
         (error, _) => error,
     }
 }
