@@ -62,13 +62,16 @@ fn limits_of_many_rows_are_sorts_that_spill() {
     assert!(first.len() == 150_000 && first.is_sorted());
 }
 
-/// DataFusion's merge of several sorts gets no memory where these fill it.
 #[test]
 fn a_sort_of_more_rows_than_fit_spills() {
     let dir = tempfile::tempdir().unwrap();
     let session = session(&dir, 24);
-    let sorted = rows(&session, "SELECT s FROM t ORDER BY s", &[]).unwrap();
-    assert!(sorted.len() == 200_000 && sorted.is_sorted());
+    for sql in
+        ["SELECT s FROM t ORDER BY s", "SELECT s || s || s || s || s AS x FROM t ORDER BY x, n"]
+    {
+        let sorted = rows(&session, sql, &[]).unwrap();
+        assert!(sorted.len() == 200_000 && sorted.is_sorted(), "{sql}");
+    }
 }
 
 #[test]

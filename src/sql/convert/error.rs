@@ -152,11 +152,11 @@ fn prefix(error: &DataFusionError) -> String {
     full.strip_suffix(&*message).map(str::to_owned).unwrap_or_default()
 }
 
-/// Advice, followed by the last line of the pool's message, which says who asked for how much. The
-/// lines before it list the operators that hold most.
+/// Advice, followed by the last line of the message, which is the pool's and says who asked for how
+/// much. Operators put lines of their own before it.
 fn memory_message(message: &str) -> String {
     let lines = message.trim_end();
-    let asked = lines.rsplit_once("\nError: ").map_or(lines, |(_, asked)| asked);
+    let asked = lines.rsplit_once('\n').map_or(lines, |(_, asked)| asked);
     format!("memory: a larger --memory-limit or fewer --threads may do ({asked})")
 }
 

@@ -45,15 +45,6 @@ impl Coalescer {
         Coalescer { held, most_held, ready: Vec::new() }
     }
 
-    /// How many bytes of texts a batch may hold beside those that it uses, such as the rest of a
-    /// dictionary. Every operator counts them for every batch, though they are shared.
-    pub(in crate::sql) fn most_held(context: &TaskContext) -> usize {
-        match context.memory_pool().memory_limit() {
-            MemoryLimit::Finite(bytes) => bytes / HELD_SHARE,
-            MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
-        }
-    }
-
     /// Adds a batch, and gives out what can go. What was held comes out before a large batch.
     pub(in crate::sql) fn push(&mut self, batch: RecordBatch) -> Result<Vec<RecordBatch>> {
         if batch.num_rows() > MAX_COPIED || text_bytes(&batch) > LONG_TEXTS {
@@ -93,6 +84,15 @@ impl Coalescer {
     }
 }
 
+/// How many bytes of texts a batch may hold beside those that it uses, such as the rest of a
+/// dictionary. Every operator counts them for every batch, though they are shared.
+pub(in crate::sql) fn most_held(context: &TaskContext) -> usize {
+    match context.memory_pool().memory_limit() {
+        MemoryLimit::Finite(bytes) => bytes / HELD_SHARE,
+        MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
+    }
+}
+
 /// The same rows in batches whose texts are not very long in all.
 pub(in crate::sql) fn in_parts(batch: RecordBatch) -> Result<Vec<RecordBatch>> {
     let (rows, parts) = (batch.num_rows(), text_bytes(&batch) / (4 * LONG_TEXTS) + 1);
@@ -116,7 +116,11 @@ fn text_bytes(batch: &RecordBatch) -> usize {
 
 /// The same rows in buffers of which texts use at least half, or which are small, at most `most`
 /// for a column.
-fn compact(batch: RecordBatch, small: usize, most: usize) -> Result<RecordBatch> {
+pub(in crate::sql) fn compact(
+    batch: RecordBatch,
+    small: usize,
+    most: usize,
+) -> Result<RecordBatch> {
     let (schema, mut columns, rows) = batch.into_parts();
     for column in &mut columns {
         let copied = match column.data_type() {

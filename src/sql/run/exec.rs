@@ -38,7 +38,7 @@ use crate::query::stats::Counters;
 use crate::query::{self, Fragment, Recorder, run};
 use crate::sql::rules::pushdown::replaced;
 use crate::sql::run::cancel::Canceller;
-use crate::sql::run::coalesce::Coalescer;
+use crate::sql::run::coalesce::{Coalescer, most_held};
 use crate::sql::run::describe::describe;
 use crate::sql::run::dynamic::{Duty, DynamicFilters};
 use crate::sql::run::generate::{Output, generate};
@@ -320,7 +320,7 @@ impl ExecutionPlan for FragmentExec {
             baseline: BaselineMetrics::new(&self.metrics, partition),
             recorder: Arc::clone(&self.recorder),
             timed: context.session_config().get_extension::<Timed>().is_some(),
-            most_held: Coalescer::most_held(&context),
+            most_held: most_held(&context),
             pool: Arc::clone(context.memory_pool()),
             memory: MemoryConsumer::new("StoreFragment")
                 .with_can_spill(can_spill)
@@ -355,7 +355,7 @@ struct Execution {
     baseline: BaselineMetrics,
     recorder: Arc<Recorder>,
     timed: bool,
-    /// See [`Coalescer::most_held`].
+    /// See [`most_held`].
     most_held: usize,
     /// Given back when the answer is out.
     memory: MemoryReservation,

@@ -20,6 +20,7 @@
 //! | `executions` | the executions of a leaf, each with what its partitions share |
 //! | `scan` | scans as leaf operators: blocks filtered and decoded to Arrow |
 //! | `shared` | parts of a plan that are computed once and read at several places |
+//! | `sort` | sorts of all rows, in as little memory as there is |
 //! | `statistics` | counters of an operator, also as metrics for `EXPLAIN ANALYZE` |
 
 pub(in crate::sql) mod table;
@@ -39,4 +40,5 @@ pub(in crate::sql) mod node;
 pub(in crate::sql) mod executions;
 pub(in crate::sql) mod scan;
 pub(in crate::sql) mod shared;
+pub(in crate::sql) mod sort;
 pub(in crate::sql) mod statistics;

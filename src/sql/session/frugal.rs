@@ -1,10 +1,8 @@
-//! Joins and sorts of more rows than a hash table may hold, or than leave memory for their merge.
+//! Joins of more rows than a hash table may hold.
 //!
 //! Where this stands on the road of a query: the hash table of a join (DataFusion 55.2) cannot
-//! spill, and the merge of several sorts gets what these leave, which may be nothing. A statement
-//! that fails for either, before it has given a row, is planned once more with joins of sorted
-//! inputs and with one sort in the place of several. Where such joins have conditions beside their
-//! keys, the error stays.
+//! spill. A statement that fails for it, before it has given a row, is planned once more with joins
+//! of sorted inputs. Where such joins have conditions beside their keys, the error stays.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -12,7 +10,6 @@ use std::time::{Duration, Instant};
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
-use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
@@ -25,10 +22,9 @@ use crate::sql::run::statistics::task_context;
 /// How long to wait for memory.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Whether there is a plan that takes less memory: this one has a join by a hash table, or merges
-/// sorts.
+/// Whether there is a plan that takes less memory: this one has a join by a hash table.
 pub(super) fn may_take_less(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    has_node(plan, |node| node.is::<HashJoinExec>() || node.is::<SortPreservingMergeExec>())
+    has_node(plan, |node| node.is::<HashJoinExec>())
 }
 
 /// Whether a plan has a join of sorted inputs with a condition beside the keys: DataFusion's
@@ -49,12 +45,11 @@ fn has_node(plan: &Arc<dyn ExecutionPlan>, test: impl Fn(&dyn ExecutionPlan) -> 
     found
 }
 
-/// A session like another one, whose plans join sorted inputs, and sort on one thread.
+/// A session like another one, whose plans join sorted inputs.
 pub(super) fn session(context: &SessionContext) -> SessionContext {
     let mut state = context.state();
     let options = state.config_mut().options_mut();
     options.optimizer.prefer_hash_join = false;
-    options.optimizer.repartition_sorts = false;
     // DataFusion joins sorted inputs in several partitions only.
     let partitions = &mut options.execution.target_partitions;
     *partitions = (*partitions).max(2);

@@ -2,12 +2,12 @@
 
 mod decoded;
 mod frugal;
+mod pool;
 pub(in crate::sql) mod prepared;
 pub(in crate::sql) mod rules;
 pub(in crate::sql) mod statement;
 pub(in crate::sql) mod writes;
 
-use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +17,7 @@ use datafusion::catalog::{
 };
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::memory_pool::{FairSpillPool, MemoryConsumer, TrackConsumersPool};
+use datafusion::execution::memory_pool::MemoryConsumer;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
@@ -45,6 +45,7 @@ use crate::sql::run::exec::Engine;
 use crate::sql::run::settings::Settings;
 use crate::sql::run::statistics::task_context;
 use crate::sql::run::stream::{BatchStream, Frugal};
+use crate::sql::session::pool::SharedPool;
 use crate::sql::session::prepared::Prepared;
 use crate::sql::session::statement::{Planned, StatementPlanner};
 use crate::sql::syntax::parse::{self, Parsed};
@@ -403,8 +404,8 @@ fn configuration(threads: usize) -> SessionConfig {
 
 fn environment(options: &SessionOptions, memory: u64) -> Result<Arc<RuntimeEnv>> {
     let limit = usize::try_from(memory).unwrap_or(usize::MAX);
-    let pool = TrackConsumersPool::new(FairSpillPool::new(limit), NonZeroUsize::MIN);
-    let mut builder = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(pool));
+    let pool = Arc::new(SharedPool::new(limit));
+    let mut builder = RuntimeEnvBuilder::new().with_memory_pool(pool);
     if let Some(directory) = &options.temp_dir {
         builder = builder.with_temp_file_path(directory);
     }

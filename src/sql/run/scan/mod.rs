@@ -43,7 +43,7 @@ use crate::query::order::chains::{Chains, chains};
 use crate::query::sample::estimated_rows;
 use crate::query::{OrderBy, Recorder};
 use crate::sql::convert::to_statistics;
-use crate::sql::run::coalesce::Coalescer;
+use crate::sql::run::coalesce::most_held;
 use crate::sql::run::dynamic::Duty;
 use crate::sql::run::executions::Executions;
 use crate::sql::run::generate::generate;
@@ -341,7 +341,7 @@ impl ExecutionPlan for ScanExec {
             baseline: BaselineMetrics::new(&self.metrics, partition),
             recorder: Arc::clone(&self.recorder),
             timed: context.session_config().get_extension::<Timed>().is_some(),
-            most_held: Coalescer::most_held(&context),
+            most_held: most_held(&context),
         };
         self.recorder.update(|sum| sum.threads = sum.threads.max(partition as u64 + 1));
         Ok(generate(Arc::clone(&self.scan.schema), move |output| worker.run(output)))

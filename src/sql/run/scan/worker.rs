@@ -36,7 +36,7 @@ pub(super) struct Worker {
     pub(super) baseline: BaselineMetrics,
     pub(super) recorder: Arc<Recorder>,
     pub(super) timed: bool,
-    /// See [`Coalescer::most_held`].
+    /// See [`most_held`].
     pub(super) most_held: usize,
 }
 

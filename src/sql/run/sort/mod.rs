@@ -1,0 +1,296 @@
+//! Sorts of all rows, in as little memory as there is.
+//!
+//! Where this stands on the road of a query: the last physical rule but for those that check and
+//! show puts an [`ExternalSortExec`] in the place of each sort without a limit, and of the merge
+//! above it. Each partition of the input is collected (`collect`) into sorted runs (`runs`): one in
+//! memory if its rows fit, else several in temporary files. The runs of all partitions are merged
+//! at once (`merge`), with no more files than there is memory for, and their rows are put together
+//! in batches (`gather`).
+//!
+//! DataFusion's sort (55.2) needs memory for the merge of what it is about to spill, counts texts
+//! once for each batch that shares their buffer, and its merge above asks for more long after the
+//! first rows have been given out: it fails where the rows are a few times the memory limit.
+
+mod collect;
+mod gather;
+mod merge;
+mod runs;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::internal_err;
+use datafusion::common::runtime::JoinSet;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, SpillMetrics,
+};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::stream::RecordBatchReceiverStream;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+    SpillManager, replace_children_if_necessary,
+};
+
+use collect::Collector;
+use merge::{Runs, Sorted};
+use runs::{ChunkSize, Keys};
+
+use crate::sql::run::coalesce::most_held;
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// The part of the memory limit that the rows of a batch may take, within these bounds.
+const CHUNK_SHARE: usize = 256;
+const CHUNK_BYTES: std::ops::RangeInclusive<usize> = (64 << 10)..=(1 << 20);
+
+/// How many batches are put together at a time, beside the merge.
+const GATHERED_AT_ONCE: usize = 2;
+
+/// Puts our sort in the place of DataFusion's, and of the merge above it.
+#[derive(Debug)]
+pub(in crate::sql) struct SortExternally;
+
+impl PhysicalOptimizerRule for SortExternally {
+    fn optimize(&self, plan: Plan, _: &ConfigOptions) -> DataFusionResult<Plan> {
+        let rewritten = plan.transform_down(|node| {
+            Ok(match external(&node)? {
+                Some(sort) => Transformed::yes(sort),
+                None => Transformed::no(node),
+            })
+        })?;
+        Ok(rewritten.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "sort_externally"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// What stands for a sort of all rows, or for the merge of such sorts.
+fn external(node: &Plan) -> DataFusionResult<Option<Plan>> {
+    let Some(merge) = node.downcast_ref::<SortPreservingMergeExec>() else {
+        return Ok(sort_of(node, None).map(|sort| Arc::new(sort) as Plan));
+    };
+    let projection = merge.input().downcast_ref::<ProjectionExec>();
+    let below = projection.map_or(merge.input(), ProjectionExec::input);
+    let Some(sort) = below.downcast_ref::<SortExec>() else { return Ok(None) };
+    if merge.fetch().is_some() || !is_same_order(merge.expr(), projection, sort.expr()) {
+        return Ok(None);
+    }
+    let merged = SortPreservingMergeExec::new(sort.expr().clone(), Arc::clone(below));
+    let Some(sort) = sort_of(below, Some(merged.properties())) else { return Ok(None) };
+    Ok(Some(match projection {
+        Some(_) => replace_children_if_necessary(Arc::clone(merge.input()), vec![Arc::new(sort)])?,
+        None => Arc::new(sort),
+    }))
+}
+
+/// Whether an order is the one of a sort below, of which the projection between them gives columns.
+fn is_same_order(
+    order: &LexOrdering,
+    projection: Option<&ProjectionExec>,
+    sorted: &LexOrdering,
+) -> bool {
+    let Some(projection) = projection else { return order == sorted };
+    let expressions = projection.expr();
+    let below = |key: &PhysicalSortExpr| {
+        let column = key.expr.downcast_ref::<Column>()?;
+        Some((&expressions.get(column.index())?.expr, key.options))
+    };
+    order.len() == sorted.len()
+        && order.iter().zip(sorted).all(|(key, sorted)| {
+            below(key).is_some_and(|(of, options)| of.eq(&sorted.expr) && options == sorted.options)
+        })
+}
+
+/// What stands for a sort of all rows, with the properties of the merge above it if there is one.
+fn sort_of(node: &Plan, merged: Option<&Arc<PlanProperties>>) -> Option<ExternalSortExec> {
+    let sort = node.downcast_ref::<SortExec>()?;
+    let is_whole = sort.fetch().is_none() && Keys::are_known(sort.expr(), &sort.schema());
+    is_whole.then(|| ExternalSortExec {
+        input: Arc::clone(sort.input()),
+        order: sort.expr().clone(),
+        merges: merged.is_some(),
+        properties: Arc::clone(merged.unwrap_or(node.properties())),
+        metrics: ExecutionPlanMetricsSet::new(),
+    })
+}
+
+/// Sorts each partition, or all of them into one.
+#[derive(Debug)]
+struct ExternalSortExec {
+    input: Plan,
+    order: LexOrdering,
+    /// Whether the rows of all partitions come out as one.
+    merges: bool,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl DisplayAs for ExternalSortExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let each = !self.merges && self.input.output_partitioning().partition_count() > 1;
+        write!(f, "{}: expr=[{}], preserve_partitioning=[{each}]", self.name(), self.order)
+    }
+}
+
+impl ExecutionPlan for ExternalSortExec {
+    fn name(&self) -> &'static str {
+        "ExternalSortExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        &self.properties
+    }
+
+    fn children(&self) -> Vec<&Plan> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
+    ) -> DataFusionResult<TreeNodeRecursion> {
+        let mut recursion = TreeNodeRecursion::Continue;
+        for key in &self.order {
+            recursion = recursion.visit_sibling(|| visit(&key.expr))?;
+        }
+        Ok(recursion)
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> DataFusionResult<Plan> {
+        let Ok([input]) = <[Plan; 1]>::try_from(children) else {
+            return internal_err!("{} has one input", self.name());
+        };
+        Ok(Arc::new(ExternalSortExec {
+            input,
+            order: self.order.clone(),
+            merges: self.merges,
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }))
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> DataFusionResult<SendableRecordBatchStream> {
+        let inputs = match self.merges {
+            true => 0..self.input.output_partitioning().partition_count(),
+            false => partition..partition + 1,
+        };
+        let inputs = inputs.map(|input| self.input.execute(input, Arc::clone(&context)));
+        let inputs = inputs.collect::<DataFusionResult<Vec<_>>>()?;
+        // All are known to the pool before the first one takes its share.
+        let memory = inputs.iter().map(|_| reservation("Sort", true, &context)).collect();
+        let spills = SpillManager::new(
+            context.runtime_env(),
+            SpillMetrics::new(&self.metrics, partition),
+            self.input.schema(),
+        );
+        let limit = match context.memory_pool().memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes,
+            MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
+        };
+        let sort = Sort {
+            order: self.order.clone(),
+            spills: spills.with_compression_type(context.session_config().spill_compression()),
+            size: ChunkSize {
+                rows: context.session_config().batch_size(),
+                bytes: (limit / CHUNK_SHARE).clamp(*CHUNK_BYTES.start(), *CHUNK_BYTES.end()),
+            },
+            small: most_held(&context),
+            merge_memory: reservation("SortMerge", false, &context),
+        };
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let mut stream = RecordBatchReceiverStream::builder(self.schema(), 1);
+        let output = stream.tx();
+        stream.spawn(async move {
+            let mut sorted = sort.start(inputs, memory).await?;
+            let mut gathered = VecDeque::new();
+            loop {
+                let next = sorted.next().await?;
+                let is_last = next.is_none();
+                gathered.extend(next);
+                while is_last || gathered.len() > GATHERED_AT_ONCE {
+                    let Some(batches) = gathered.pop_front() else { return Ok(()) };
+                    for batch in batches.join_unwind().await.map_err(joined)?? {
+                        baseline.record_output(batch.num_rows());
+                        if output.send(Ok(batch)).await.is_err() {
+                            // Nobody asks any more.
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+        });
+        Ok(stream.build())
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+}
+
+fn reservation(name: &str, can_spill: bool, context: &TaskContext) -> MemoryReservation {
+    MemoryConsumer::new(name).with_can_spill(can_spill).register(context.memory_pool())
+}
+
+fn joined(error: tokio::task::JoinError) -> DataFusionError {
+    DataFusionError::ExecutionJoin(Box::new(error))
+}
+
+/// What the parts of one sort have in common.
+struct Sort {
+    order: LexOrdering,
+    spills: SpillManager,
+    size: ChunkSize,
+    /// See [`most_held`].
+    small: usize,
+    merge_memory: MemoryReservation,
+}
+
+impl Sort {
+    /// Collects all rows, and begins to merge them.
+    async fn start(
+        self,
+        inputs: Vec<SendableRecordBatchStream>,
+        memory: Vec<MemoryReservation>,
+    ) -> DataFusionResult<Sorted> {
+        let keys = Arc::new(Keys::new(&self.order, self.spills.schema())?);
+        let mut tasks = JoinSet::new();
+        for (input, memory) in inputs.into_iter().zip(memory) {
+            let keys = Arc::clone(&keys);
+            let collector =
+                Collector::new(keys, self.spills.clone(), self.size, memory, self.small);
+            tasks.spawn(collector.collect(input));
+        }
+        let mut runs = Runs::default();
+        while let Some(done) = tasks.join_next().await {
+            runs.extend(done.map_err(joined)??);
+        }
+        Sorted::of(runs, keys, self.spills, self.size, self.merge_memory).await
+    }
+}

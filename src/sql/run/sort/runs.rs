@@ -1,0 +1,184 @@
+//! Rows in memory, and the order in which they are sorted.
+//!
+//! Keys are compared as bytes (`arrow-row`), eight of them at once: those after the bytes with
+//! which all keys begin, as `http://` or the high bytes of numbers that are small.
+
+use std::ops::Range;
+
+use arrow_array::RecordBatch;
+use arrow_row::{RowConverter, Rows, SortField};
+use arrow_schema::Schema;
+use datafusion::common::utils::memory::get_record_batch_memory_size;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::memory_pool::MemoryReservation;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+
+/// How much of a run is put together, written and read at once, at most. A row may be longer.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChunkSize {
+    pub(super) rows: usize,
+    pub(super) bytes: usize,
+}
+
+/// How keys are made of rows.
+pub(super) struct Keys {
+    expressions: Vec<PhysicalSortExpr>,
+    converter: RowConverter,
+}
+
+impl Keys {
+    /// Whether all keys of an order can be compared as bytes.
+    pub(super) fn are_known(order: &LexOrdering, schema: &Schema) -> bool {
+        fields(order, schema).is_ok_and(|fields| RowConverter::supports_fields(&fields))
+    }
+
+    pub(super) fn new(order: &LexOrdering, schema: &Schema) -> DataFusionResult<Keys> {
+        let converter = RowConverter::new(fields(order, schema)?)?;
+        Ok(Keys { expressions: order.iter().cloned().collect(), converter })
+    }
+
+    /// The keys of all rows of a batch.
+    pub(super) fn of(&self, batch: &RecordBatch) -> DataFusionResult<Rows> {
+        let column = |key: &PhysicalSortExpr| {
+            key.expr.evaluate(batch).and_then(|column| column.into_array(batch.num_rows()))
+        };
+        let columns = self.expressions.iter().map(column).collect::<DataFusionResult<Vec<_>>>()?;
+        Ok(self.converter.convert_columns(&columns)?)
+    }
+}
+
+fn fields(order: &LexOrdering, schema: &Schema) -> DataFusionResult<Vec<SortField>> {
+    let field = |key: &PhysicalSortExpr| {
+        Ok(SortField::new_with_options(key.expr.data_type(schema)?, key.options))
+    };
+    order.iter().map(field).collect()
+}
+
+/// A run in memory: the batches as they came, and the order of their rows.
+pub(super) struct MemoryRun {
+    pub(super) batches: Vec<Held>,
+    order: Vec<Place>,
+    /// Given back with the rows.
+    _memory: Option<MemoryReservation>,
+}
+
+/// A batch with its keys.
+pub(super) struct Held {
+    pub(super) batch: RecordBatch,
+    keys: Rows,
+    /// The mean bytes of a row.
+    pub(super) row_bytes: usize,
+}
+
+impl Held {
+    pub(super) fn new(batch: RecordBatch, keys: Rows) -> Self {
+        let bytes = get_record_batch_memory_size(&batch);
+        let row_bytes = bytes / batch.num_rows().max(1);
+        Held { batch, keys, row_bytes }
+    }
+
+    pub(super) fn key(&self, row: usize) -> &[u8] {
+        self.keys.row(row).data()
+    }
+}
+
+/// A row of a run, with bytes of its key.
+#[derive(Clone, Copy)]
+pub(super) struct Place {
+    head: u64,
+    batch: u32,
+    row: u32,
+}
+
+impl MemoryRun {
+    /// Sorts the rows of batches. Equal ones stay in their order.
+    pub(super) fn sorted(batches: Vec<Held>, memory: Option<MemoryReservation>) -> MemoryRun {
+        let rows = batches.iter().map(|held| held.batch.num_rows()).sum();
+        let mut order = Vec::with_capacity(rows);
+        for (batch, held) in batches.iter().enumerate() {
+            let place = |row| Place { head: 0, batch: batch as u32, row: row as u32 };
+            order.extend((0..held.batch.num_rows()).map(place));
+        }
+        sort(&mut order, |place| batches[place.batch as usize].key(place.row as usize));
+        MemoryRun { batches, order, _memory: memory }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
+    }
+
+    /// The batch and the row of the n-th row.
+    pub(super) fn place(&self, n: usize) -> (usize, usize) {
+        let place = self.order[n];
+        (place.batch as usize, place.row as usize)
+    }
+
+    /// The key of the n-th row.
+    pub(super) fn key(&self, n: usize) -> &[u8] {
+        let (batch, row) = self.place(n);
+        self.batches[batch].key(row)
+    }
+
+    /// The first of some rows whose key is not before a bound.
+    pub(super) fn lower_bound(
+        &self,
+        rows: Range<usize>,
+        is_before: impl Fn(&[u8]) -> bool,
+    ) -> usize {
+        let key = |place: &Place| self.batches[place.batch as usize].key(place.row as usize);
+        rows.start + self.order[rows].partition_point(|place| is_before(key(place)))
+    }
+}
+
+/// Fewer rows are compared by their whole keys.
+const FEW: usize = 16;
+
+/// Sorts rows by eight bytes of their keys, then those that have these in common by the eight bytes
+/// after all that they have in common, and so on: a key is looked up once for each such step, not
+/// once for each comparison (Ng and Kakehi, Cache Efficient Radix Sort for String Sorting, 2007).
+fn sort<'a>(order: &mut [Place], key: impl Fn(&Place) -> &'a [u8]) {
+    let mut open = vec![(0..order.len(), 0)];
+    while let Some((range, skipped)) = open.pop() {
+        let start = range.start;
+        let part = &mut order[range];
+        if part.len() <= FEW {
+            part.sort_by(|a, b| key(a)[skipped..].cmp(&key(b)[skipped..]));
+            continue;
+        }
+        let skipped = skipped + common_bytes(part.iter().map(|place| &key(place)[skipped..]));
+        part.iter_mut().for_each(|place| place.head = head(&key(place)[skipped..]));
+        part.sort_by_key(|place| place.head);
+        let mut first = start;
+        for equal in part.chunk_by(|a, b| a.head == b.head) {
+            let range = first..first + equal.len();
+            first = range.end;
+            // No key begins with another one, so those that end here are equal.
+            if equal.len() > 1 && key(&equal[0]).len() > skipped + HEAD_BYTES {
+                open.push((range, skipped + HEAD_BYTES));
+            }
+        }
+    }
+}
+
+/// The bytes of a key that are compared at once.
+const HEAD_BYTES: usize = 8;
+
+/// The first bytes of a key as a number.
+pub(super) fn head(key: &[u8]) -> u64 {
+    let mut bytes = [0; HEAD_BYTES];
+    let len = key.len().min(HEAD_BYTES);
+    bytes[..len].copy_from_slice(&key[..len]);
+    u64::from_be_bytes(bytes)
+}
+
+/// The number of bytes with which all keys begin alike.
+pub(super) fn common_bytes<'a>(mut keys: impl Iterator<Item = &'a [u8]>) -> usize {
+    let Some(mut common) = keys.next() else { return 0 };
+    for key in keys {
+        if !key.starts_with(common) {
+            let alike = common.iter().zip(key).take_while(|(a, b)| a == b).count();
+            common = &common[..alike];
+        }
+    }
+    common.len()
+}

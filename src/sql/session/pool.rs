@@ -1,0 +1,115 @@
+//! How the memory of a session is shared out among the operators of DataFusion.
+//!
+//! Where this stands on the road of a query: what spills (sorts, groups, our fragments) and what
+//! cannot (stored data that is decoded, the hash table of a join, the merge of what was spilled)
+//! ask here before they take memory. DataFusion's `FairSpillPool` lets the former take all of it,
+//! and whatever cannot spill then finds none.
+
+use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use datafusion::common::human_readable_size;
+use datafusion::common::{DataFusionError, Result};
+use datafusion::execution::memory_pool::{
+    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
+};
+
+/// Where several spill, a quarter of what they could have is kept for the others.
+const KEPT_SHARE: usize = 4;
+
+/// A pool whose spilling consumers have equal shares of what the others leave: of all of it if one
+/// spills, and of three quarters if several do.
+#[derive(Debug)]
+pub(super) struct SharedPool {
+    limit: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    /// The number of consumers that spill.
+    spilling: usize,
+    /// Bytes of those that spill.
+    spillable: usize,
+    /// Bytes of the others.
+    unspillable: usize,
+}
+
+impl SharedPool {
+    pub(super) fn new(limit: usize) -> Self {
+        SharedPool { limit, taken: Mutex::default() }
+    }
+
+    fn taken(&self) -> MutexGuard<'_, Taken> {
+        self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Taken {
+    fn of(&mut self, can_spill: bool) -> &mut usize {
+        if can_spill { &mut self.spillable } else { &mut self.unspillable }
+    }
+}
+
+impl fmt::Display for SharedPool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a memory limit of {}", human_readable_size(self.limit))
+    }
+}
+
+impl MemoryPool for SharedPool {
+    fn name(&self) -> &'static str {
+        "shared"
+    }
+
+    fn register(&self, consumer: &MemoryConsumer) {
+        self.taken().spilling += usize::from(consumer.can_spill());
+    }
+
+    fn unregister(&self, consumer: &MemoryConsumer) {
+        self.taken().spilling -= usize::from(consumer.can_spill());
+    }
+
+    fn grow(&self, reservation: &MemoryReservation, additional: usize) {
+        *self.taken().of(reservation.consumer().can_spill()) += additional;
+    }
+
+    fn shrink(&self, reservation: &MemoryReservation, less: usize) {
+        *self.taken().of(reservation.consumer().can_spill()) -= less;
+    }
+
+    fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
+        let (can_spill, has) = (reservation.consumer().can_spill(), reservation.size());
+        let mut taken = self.taken();
+        let left = if can_spill {
+            let spillable = self.limit.saturating_sub(taken.unspillable);
+            let share = match taken.spilling {
+                0 | 1 => spillable,
+                several => (spillable - spillable / KEPT_SHARE) / several,
+            };
+            share.saturating_sub(has)
+        } else {
+            self.limit.saturating_sub(taken.unspillable + taken.spillable)
+        };
+        if additional > left {
+            return Err(DataFusionError::ResourcesExhausted(format!(
+                "{} has {}, needs {} more, and {} are left of {self}",
+                reservation.consumer().name(),
+                human_readable_size(has),
+                human_readable_size(additional),
+                human_readable_size(left),
+            )));
+        }
+        *taken.of(can_spill) += additional;
+        Ok(())
+    }
+
+    fn reserved(&self) -> usize {
+        let taken = self.taken();
+        taken.spillable + taken.unspillable
+    }
+
+    fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit::Finite(self.limit)
+    }
+}
