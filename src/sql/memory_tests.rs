@@ -74,6 +74,19 @@ fn a_sort_of_more_rows_than_fit_spills() {
     }
 }
 
+/// The hash table of the join takes more than the half that the writer leaves.
+#[test]
+fn the_rows_of_a_new_table_may_need_a_join_of_sorted_inputs() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 32);
+    let join = "SELECT a.n, a.s || b.s AS s FROM (SELECT n + 0 AS n, s || s AS s FROM t) a \
+         JOIN (SELECT n * 1 AS n, s || s || s AS s FROM t) b ON a.n = b.n";
+    rows(&session, &format!("CREATE TABLE joined AS {join}"), &[]).unwrap();
+    rows(&session, &format!("INSERT INTO joined {join}"), &[]).unwrap();
+    let counted = rows(&session, "SELECT count(*), sum(n), count(DISTINCT s) FROM joined", &[]);
+    assert_eq!(counted.unwrap(), ["400000|40000200000|200000"]);
+}
+
 #[test]
 fn long_patterns_are_refused_wherever_they_come_from() {
     let dir = tempfile::tempdir().unwrap();

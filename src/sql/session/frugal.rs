@@ -56,31 +56,30 @@ pub(super) fn session(context: &SessionContext) -> SessionContext {
     SessionContext::new_with_state(state)
 }
 
-/// Waits until most of the memory is free: the tasks of the plan that failed give theirs back when
-/// they notice that nobody asks them any more.
-pub(super) fn wait_for_memory(context: &SessionContext, memory: usize) {
+/// Waits until no more than `taken` bytes are taken: the tasks of the plan that failed give theirs
+/// back when they notice that nobody asks them any more.
+pub(super) fn wait_for_memory(context: &SessionContext, taken: usize) {
     let (pool, started) = (Arc::clone(&context.runtime_env().memory_pool), Instant::now());
-    while pool.reserved() > memory / 4 && started.elapsed() < LONGEST_WAIT {
+    while pool.reserved() > taken && started.elapsed() < LONGEST_WAIT {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// Plans and starts a query.
+/// Plans a statement, and starts the plan of its rows.
 pub(super) async fn start(
     planner: StatementPlanner<'_>,
     statement: &Statement,
     parameters: &Parameters,
     timed: bool,
 ) -> Result<(SendableRecordBatchStream, Arc<dyn ExecutionPlan>)> {
-    match planner.plan(statement, parameters).await? {
-        Planned::Answer(plan) if joins_with_filter(&plan) => {
-            Err(Error::Unsupported("a join of sorted inputs with a condition".into()))
-        }
-        Planned::Answer(plan) => {
-            Ok((execute_stream(Arc::clone(&plan), task_context(planner.context, timed))?, plan))
-        }
-        Planned::Write(_) | Planned::Modify(_) => {
-            Err(Error::Unsupported("a query became a statement that writes".into()))
-        }
+    let plan = match planner.plan(statement, parameters).await? {
+        Planned::Answer(plan) => Some(plan),
+        Planned::Write(write) => write.rows,
+        Planned::Modify(_) => None,
+    };
+    let plan = plan.ok_or_else(|| Error::Unsupported("a statement without rows".into()))?;
+    if joins_with_filter(&plan) {
+        return Err(Error::Unsupported("a join of sorted inputs with a condition".into()));
     }
+    Ok((execute_stream(Arc::clone(&plan), task_context(planner.context, timed))?, plan))
 }

@@ -251,15 +251,7 @@ impl Session {
             .workers
             .run(&self.canceller, planner.plan(&statement.parsed.statement, parameters))??
         {
-            Planned::Answer(plan) => {
-                let may_take_less = frugal::may_take_less(&plan);
-                let answer = self.start(plan, &self.canceller, timed, started)?;
-                // The standard input cannot be read twice.
-                Ok(match may_take_less && !self.tables.reads_stdin() {
-                    true => answer.or(self.frugally(statement, parameters, timed)),
-                    false => answer,
-                })
-            }
+            Planned::Answer(plan) => self.answer(plan, statement, parameters, timed, started),
             Planned::Write(_) | Planned::Modify(_) if self.read_only => {
                 Err(Error::InvalidInput("this session is read-only: no statement writes".into()))
             }
@@ -268,7 +260,10 @@ impl Session {
                  would change others"
                     .into(),
             )),
-            Planned::Write(write) => self.write(*write, timed, started),
+            Planned::Write(write) => {
+                let start = |plan| self.answer(plan, statement, parameters, timed, started);
+                self.write(*write, start, timed, started)
+            }
             Planned::Modify(modify) => self.modify(*modify, timed, started),
         }
     }
@@ -289,15 +284,37 @@ impl Session {
         Ok(BatchStream::new(stream, plan, workers, canceller, elapsed, temp_dir))
     }
 
+    /// Starts the plan of a statement's rows, which is planned once more if it needs more memory
+    /// than there is.
+    fn answer(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        statement: &Statement,
+        parameters: &Parameters,
+        timed: bool,
+        started: Instant,
+    ) -> Result<BatchStream> {
+        let may_take_less = frugal::may_take_less(&plan);
+        let frugal = may_take_less.then(|| self.frugally(statement, parameters, timed));
+        let answer = self.start(plan, &self.canceller, timed, started)?;
+        Ok(match frugal {
+            // The standard input cannot be read twice.
+            Some(frugal) if !self.tables.reads_stdin() => answer.or(frugal),
+            _ => answer,
+        })
+    }
+
     /// How to answer a statement with less memory.
     fn frugally(&self, statement: &Statement, values: &Parameters, timed: bool) -> Frugal {
         let context = frugal::session(&self.context);
         let (tables, prepared) = (Arc::clone(&self.tables), Arc::clone(&self.prepared));
         let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
         let (statement, values) = (statement.parsed.statement.clone(), values.clone());
-        let memory = usize::try_from(self.memory).unwrap_or(usize::MAX);
+        // A writer keeps its memory.
+        let kept = context.runtime_env().memory_pool.reserved() as u64;
+        let free = usize::try_from(kept + self.memory / 4).unwrap_or(usize::MAX);
         Box::new(move || {
-            frugal::wait_for_memory(&context, memory);
+            frugal::wait_for_memory(&context, free);
             let (context, tables, prepared) = (&context, &*tables, &*prepared);
             let planner = StatementPlanner { context, tables, prepared };
             workers.run(&canceller, frugal::start(planner, &statement, &values, timed))?
@@ -305,7 +322,14 @@ impl Session {
     }
 
     /// Half of the memory is for the writer, half for the query that gives the rows.
-    fn write(&self, write: Write, timed: bool, started: Instant) -> Result<BatchStream> {
+    /// `start` starts the plan of the latter.
+    fn write(
+        &self,
+        write: Write,
+        start: impl Fn(Arc<dyn ExecutionPlan>) -> Result<BatchStream>,
+        timed: bool,
+        started: Instant,
+    ) -> Result<BatchStream> {
         let Some(store) = self.tables.store() else {
             return Err(Error::Unsupported("this session has no store to write to".into()));
         };
@@ -324,8 +348,7 @@ impl Session {
             memory_limit: limit,
             ..LoadOptions::default()
         };
-        let rows = |plan| self.start(plan, &self.canceller, timed, started);
-        let answer = write.run(store, &options, rows)?;
+        let answer = write.run(store, &options, start)?;
         drop(reservation);
         // The answer about committed rows is delivered even if the session has been cancelled.
         let answer = self.start(answer, &Canceller::default(), timed, started)?;

@@ -1,15 +1,13 @@
 //! How the memory of a session is shared out among the operators of DataFusion.
 //!
 //! Where this stands on the road of a query: what spills (sorts, groups, our fragments) and what
-//! cannot (stored data that is decoded, the hash table of a join, the merge of what was spilled)
-//! ask here before they take memory. DataFusion's `FairSpillPool` lets the former take all of it,
-//! and whatever cannot spill then finds none.
+//! cannot (stored data that is decoded, the hash table of a join) ask here before they take memory.
+//! DataFusion's `FairSpillPool` lets the former take all of it, and what cannot spill finds none.
 
 use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use datafusion::common::human_readable_size;
-use datafusion::common::{DataFusionError, Result};
+use datafusion::common::{DataFusionError, Result, human_readable_size};
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
@@ -111,5 +109,39 @@ impl MemoryPool for SharedPool {
 
     fn memory_limit(&self) -> MemoryLimit {
         MemoryLimit::Finite(self.limit)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    #[test]
+    fn what_spills_leaves_a_quarter() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(SharedPool::new(1000));
+        let consumer = |spills| MemoryConsumer::new("test").with_can_spill(spills).register(&pool);
+        let (one, fixed) = (consumer(true), consumer(false));
+        // Alone, it may have all.
+        one.try_grow(1000).unwrap();
+        assert!(fixed.try_grow(1).is_err() && one.try_grow(1).is_err());
+        one.free();
+        let two = consumer(true);
+        one.try_grow(375).unwrap();
+        two.try_grow(375).unwrap();
+        assert!(one.try_grow(1).is_err() && two.try_grow(1).is_err());
+        fixed.try_grow(250).unwrap();
+        let error = fixed.try_grow(1).unwrap_err().to_string();
+        assert!(
+            error.contains("test has 250.0 B, needs 1.0 B more, and 0.0 B are left"),
+            "{error}"
+        );
+        drop(two);
+        // What others have taken counts.
+        one.try_grow(375).unwrap();
+        assert!(one.try_grow(1).is_err());
+        drop((one, fixed));
+        assert_eq!(pool.reserved(), 0);
     }
 }

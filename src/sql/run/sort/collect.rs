@@ -11,6 +11,7 @@ use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_plan::SpillManager;
 use futures::StreamExt;
 
+use super::gather::part_of;
 use super::merge::{FileRun, Runs, write_run};
 use super::runs::{ChunkSize, Held, Keys, MemoryRun, Place};
 use crate::sql::run::coalesce::compact;
@@ -52,12 +53,16 @@ impl Collector {
                 self.push(compact(batch, self.small, usize::MAX)?).await?;
             }
         }
+        // Gives back what made the rows.
+        drop(rows);
         if !self.files.is_empty() {
             self.spill().await?;
+            let memory = vec![self.memory];
+            return Ok(Runs { in_files: self.files, memory, ..Runs::default() });
         }
-        let mut runs = Runs { in_memory: Vec::new(), in_files: self.files };
+        let mut runs = Runs::default();
         if !self.held.is_empty() {
-            runs.in_memory.push(MemoryRun::sorted(self.held, Some(self.memory)));
+            runs.in_memory.push(MemoryRun::sorted(self.held, Some(self.memory)).await);
         }
         Ok(runs)
     }
@@ -77,9 +82,8 @@ impl Collector {
                 Err(_) => {
                     self.counter = RecordBatchMemoryCounter::new();
                     let half = batch.num_rows() / 2;
-                    for (from, rows) in [(half, batch.num_rows() - half), (0, half)] {
-                        parts.push(compact(batch.slice(from, rows), 0, usize::MAX)?);
-                    }
+                    parts.push(part_of(&batch, half..batch.num_rows())?);
+                    parts.push(part_of(&batch, 0..half)?);
                 }
             }
         }
@@ -87,7 +91,8 @@ impl Collector {
     }
 
     fn take(&mut self, batch: &RecordBatch, keys: &Rows) -> DataFusionResult<()> {
-        let order = size_of::<Place>() * batch.num_rows();
+        // A sort takes half of what it sorts beside it.
+        let order = size_of::<Place>() * batch.num_rows() * 3 / 2;
         self.memory.try_grow(self.counter.count_batch(batch) + keys.size() + order)
     }
 
@@ -96,7 +101,7 @@ impl Collector {
         let held = std::mem::take(&mut self.held);
         self.counter = RecordBatchMemoryCounter::new();
         if !held.is_empty() {
-            let run = MemoryRun::sorted(held, None);
+            let run = MemoryRun::sorted(held, None).await;
             self.files.extend(write_run(run, &self.keys, &self.spills, self.size).await?);
         }
         self.memory.free();

@@ -1,16 +1,19 @@
 //! Rows of several batches, put together in one.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::GenericByteViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{BinaryViewType, ByteViewType, StringViewType};
 use arrow_array::{Array, ArrayRef, GenericByteViewArray, RecordBatch, RecordBatchOptions};
+use arrow_buffer::Buffer;
 use arrow_schema::DataType;
 use arrow_select::interleave::interleave;
 use datafusion::error::Result as DataFusionResult;
 
 use super::runs::{ChunkSize, Held};
+use crate::sql::run::coalesce::compact;
 
 /// Rows of several batches, in order.
 #[derive(Default)]
@@ -39,31 +42,50 @@ impl Picks {
             self.batches.push(held.batch.clone());
         }
         self.rows.push((place.1 as usize, row));
-        self.bytes += held.row_bytes;
+        self.bytes += held.row_bytes(row);
     }
 }
 
-/// The rows in one batch, whose buffers hold nothing else.
+/// Some rows of a batch, in smaller buffers. Texts that rows share stay shared.
+pub(super) fn part_of(batch: &RecordBatch, rows: Range<usize>) -> DataFusionResult<RecordBatch> {
+    let places: Vec<(usize, usize)> = rows.clone().map(|row| (0, row)).collect();
+    let part = |column: &ArrayRef| match column.data_type() {
+        DataType::Utf8View | DataType::BinaryView => Ok(column.slice(rows.start, rows.len())),
+        _ => interleave(&[column.as_ref()], &places),
+    };
+    let columns = batch.columns().iter().map(part).collect::<Result<Vec<_>, _>>()?;
+    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let part = RecordBatch::try_new_with_options(batch.schema(), columns, &options)?;
+    Ok(compact(part, 0, usize::MAX)?)
+}
+
+/// The rows in one batch. Its texts are in buffers that hold nothing else, unless rows share them.
 pub(super) fn gather(picks: &Picks) -> DataFusionResult<RecordBatch> {
     let schema = picks.batches[0].schema();
     let column = |at: usize| {
         let columns: Vec<&ArrayRef> = picks.batches.iter().map(|batch| batch.column(at)).collect();
-        Ok(match schema.field(at).data_type() {
+        let gathered = match schema.field(at).data_type() {
             DataType::Utf8View => gather_texts::<StringViewType>(&columns, &picks.rows),
             DataType::BinaryView => gather_texts::<BinaryViewType>(&columns, &picks.rows),
-            _ => {
-                let columns: Vec<&dyn Array> = columns.into_iter().map(AsRef::as_ref).collect();
-                interleave(&columns, &picks.rows)?
-            }
-        })
+            _ => None,
+        };
+        if let Some(gathered) = gathered {
+            return Ok(gathered);
+        }
+        let columns: Vec<&dyn Array> = columns.into_iter().map(AsRef::as_ref).collect();
+        Ok(interleave(&columns, &picks.rows)?)
     };
     let columns = (0..schema.fields().len()).map(column).collect::<DataFusionResult<Vec<_>>>()?;
     let options = RecordBatchOptions::new().with_row_count(Some(picks.rows.len()));
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
-/// `arrow-select` would keep the buffers of all columns.
-fn gather_texts<T: ByteViewType>(columns: &[&ArrayRef], rows: &[(usize, usize)]) -> ArrayRef {
+/// Texts in a buffer of their own, unless they are longer in all than those which they have now:
+/// rows share them. (`arrow-select` keeps the buffers of all columns.)
+fn gather_texts<T: ByteViewType>(
+    columns: &[&ArrayRef],
+    rows: &[(usize, usize)],
+) -> Option<ArrayRef> {
     let columns: Vec<&GenericByteViewArray<T>> =
         columns.iter().map(|column| column.as_byte_view::<T>()).collect();
     let texts = || {
@@ -77,10 +99,14 @@ fn gather_texts<T: ByteViewType>(columns: &[&ArrayRef], rows: &[(usize, usize)])
         _ => 0,
     };
     let bytes: usize = texts().map(long).sum();
+    let held = columns.iter().flat_map(|column| column.data_buffers()).map(Buffer::len);
+    if bytes > held.sum() {
+        return None;
+    }
     let mut gathered = GenericByteViewBuilder::<T>::with_capacity(rows.len())
         .with_fixed_block_size(u32::try_from(bytes).unwrap_or(LONG_BLOCK).max(1));
     texts().for_each(|text| gathered.append_option(text));
-    Arc::new(gathered.finish())
+    Some(Arc::new(gathered.finish()))
 }
 
 /// Texts of at most this many bytes are within their views.

@@ -9,7 +9,6 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use datafusion::common::runtime::SpawnedTask;
-use datafusion::common::utils::memory::get_record_batch_memory_size;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::execution::memory_pool::MemoryReservation;
@@ -27,17 +26,23 @@ const MAX_FILES: usize = 256;
 /// columns, and as keys.
 const BATCH_COPIES: usize = 3;
 
+/// What reading a file takes beside.
+const READ_BYTES: usize = 128 << 10;
+
 /// Sorted runs.
 #[derive(Default)]
 pub(super) struct Runs {
     pub(super) in_memory: Vec<MemoryRun>,
     pub(super) in_files: Vec<FileRun>,
+    /// What those in files do not need any more.
+    pub(super) memory: Vec<MemoryReservation>,
 }
 
 impl Runs {
     pub(super) fn extend(&mut self, other: Runs) {
         self.in_memory.extend(other.in_memory);
         self.in_files.extend(other.in_files);
+        self.memory.extend(other.memory);
     }
 }
 
@@ -64,13 +69,12 @@ impl Sorted {
         keys: Arc<Keys>,
         spills: SpillManager,
         size: ChunkSize,
-        memory: MemoryReservation,
     ) -> DataFusionResult<Sorted> {
-        let Runs { mut in_memory, in_files: mut files } = runs;
-        if files.is_empty() {
+        let Runs { mut in_memory, in_files: mut files, mut memory } = runs;
+        let Some(memory) = memory.pop() else {
             let runs = in_memory.into_iter().map(Arc::new).collect();
             return Ok(Sorted::InMemory(MemoryMerge::new(runs, keys, size)));
-        }
+        };
         loop {
             files.sort_by_key(|run| std::cmp::Reverse(run.rows));
             let most = match reserve(&files, &memory) {
@@ -85,7 +89,9 @@ impl Sorted {
             if most >= files.len() {
                 break;
             }
-            let shortest = files.split_off(files.len() - most);
+            // No more than it takes to merge the rest at once.
+            let enough = most.min(files.len() - most + 1);
+            let shortest = files.split_off(files.len() - enough);
             let cursors = open(shortest, &keys, &spills).await?;
             let mut merge = Merge::new(cursors, Arc::clone(&keys), size);
             files.extend(write(&mut merge, &spills).await?);
@@ -101,25 +107,32 @@ impl Sorted {
     /// Begins to put the next rows together.
     pub(super) async fn next(&mut self) -> DataFusionResult<Option<Gathering>> {
         match self {
-            Sorted::InMemory(merge) => Ok(merge.next_part().map(|mut part| {
-                SpawnedTask::spawn(async move {
-                    let mut batches = Vec::new();
-                    while let Some(picks) = part.next().await? {
-                        batches.push(gather(&picks)?);
-                    }
-                    Ok(batches)
-                })
-            })),
+            Sorted::InMemory(merge) => Ok(merge.next_part().map(gather_part)),
             Sorted::Streaming(merge) => Ok(merge
                 .next()
                 .await?
-                .map(|picks| SpawnedTask::spawn(async move { Ok(vec![gather(&picks)?]) }))),
+                .map(|picks| SpawnedTask::spawn(async move { Ok((vec![gather(&picks)?], None)) }))),
         }
     }
 }
 
-/// Batches that another thread puts together.
-pub(super) type Gathering = SpawnedTask<DataFusionResult<Vec<RecordBatch>>>;
+/// How many batches of a part are put together before the first one is passed on.
+const BATCHES_AT_ONCE: usize = 4;
+
+/// Puts the rows of a part together: some batches, and the rest of the part if there is one.
+pub(super) fn gather_part(mut part: Merge) -> Gathering {
+    SpawnedTask::spawn(async move {
+        let mut batches = Vec::new();
+        while batches.len() < BATCHES_AT_ONCE {
+            let Some(picks) = part.next().await? else { return Ok((batches, None)) };
+            batches.push(gather(&picks)?);
+        }
+        Ok((batches, Some(part)))
+    })
+}
+
+/// Batches that another thread puts together, and what follows them.
+pub(super) type Gathering = SpawnedTask<DataFusionResult<(Vec<RecordBatch>, Option<Merge>)>>;
 
 /// Runs in memory, which are cut at the same keys into parts that are merged beside each other.
 pub(super) struct MemoryMerge {
@@ -139,7 +152,10 @@ impl MemoryMerge {
     /// The merge of the next rows, which are at most twice as many as a batch has.
     fn next_part(&mut self) -> Option<Merge> {
         let mut part = self.open.pop()?;
-        while part.iter().map(Range::len).sum::<usize>() > 2 * self.size.rows {
+        // Single rows are not cut.
+        while part.iter().map(Range::len).sum::<usize>() > 2 * self.size.rows
+            && part.iter().any(|rows| rows.len() > 1)
+        {
             let (before, after) = self.cut(&part);
             self.open.push(after);
             part = before;
@@ -217,8 +233,9 @@ async fn write(rows: &mut Merge, spills: &SpillManager) -> DataFusionResult<Opti
     while let Some(picks) = rows.next().await? {
         let batch = gather(&picks)?;
         written += batch.num_rows();
-        batch_bytes = batch_bytes.max(get_record_batch_memory_size(&batch));
-        file.append_batch(&batch)?;
+        batch_bytes = batch_bytes.max(file.append_batch(&batch)?);
+        // The statement may have been stopped.
+        tokio::task::yield_now().await;
     }
     Ok(file.finish()?.map(|file| FileRun { file, rows: written, batch_bytes }))
 }
@@ -241,7 +258,8 @@ fn reserve(files: &[FileRun], memory: &MemoryReservation) -> DataFusionResult<us
     let mut most = files.len().min(MAX_FILES);
     loop {
         let merged = &files[files.len() - most..];
-        let bytes: usize = merged.iter().map(|run| BATCH_COPIES * run.batch_bytes).sum();
+        let bytes: usize =
+            merged.iter().map(|run| READ_BYTES + BATCH_COPIES * run.batch_bytes).sum();
         match memory.try_resize(bytes) {
             Ok(()) => return Ok(most),
             // Fewer would not become fewer files.

@@ -23,11 +23,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::internal_err;
 use datafusion::common::runtime::JoinSet;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Statistics, internal_err};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{LexOrdering, PhysicalExpr, PhysicalSortExpr};
@@ -38,23 +38,25 @@ use datafusion::physical_plan::metrics::{
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
-use datafusion::physical_plan::stream::RecordBatchReceiverStream;
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::stream::{RecordBatchReceiverStream, RecordBatchStreamAdapter};
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
     SpillManager, replace_children_if_necessary,
 };
+use futures::stream::{self, TryStreamExt};
 
 use collect::Collector;
-use merge::{Runs, Sorted};
+use merge::{Runs, Sorted, gather_part};
 use runs::{ChunkSize, Keys};
 
 use crate::sql::run::coalesce::most_held;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// The part of the memory limit that the rows of a batch may take, within these bounds.
-const CHUNK_SHARE: usize = 256;
-const CHUNK_BYTES: std::ops::RangeInclusive<usize> = (64 << 10)..=(1 << 20);
+/// The bytes of a batch are within these bounds.
+const LEAST_CHUNK: usize = 64 << 10;
+const LARGEST_CHUNK: usize = 1 << 20;
 
 /// How many batches are put together at a time, beside the merge.
 const GATHERED_AT_ONCE: usize = 2;
@@ -127,7 +129,7 @@ fn sort_of(node: &Plan, merged: Option<&Arc<PlanProperties>>) -> Option<External
     is_whole.then(|| ExternalSortExec {
         input: Arc::clone(sort.input()),
         order: sort.expr().clone(),
-        merges: merged.is_some(),
+        merges: merged.is_some() || !sort.preserve_partitioning(),
         properties: Arc::clone(merged.unwrap_or(node.properties())),
         metrics: ExecutionPlanMetricsSet::new(),
     })
@@ -204,58 +206,53 @@ impl ExecutionPlan for ExternalSortExec {
         let inputs = inputs.map(|input| self.input.execute(input, Arc::clone(&context)));
         let inputs = inputs.collect::<DataFusionResult<Vec<_>>>()?;
         // All are known to the pool before the first one takes its share.
-        let memory = inputs.iter().map(|_| reservation("Sort", true, &context)).collect();
+        let memory = inputs.iter().map(|_| reservation(&context)).collect();
         let spills = SpillManager::new(
             context.runtime_env(),
             SpillMetrics::new(&self.metrics, partition),
             self.input.schema(),
         );
-        let limit = match context.memory_pool().memory_limit() {
-            MemoryLimit::Finite(bytes) => bytes,
-            MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
-        };
         let sort = Sort {
             order: self.order.clone(),
             spills: spills.with_compression_type(context.session_config().spill_compression()),
             size: ChunkSize {
                 rows: context.session_config().batch_size(),
-                bytes: (limit / CHUNK_SHARE).clamp(*CHUNK_BYTES.start(), *CHUNK_BYTES.end()),
+                bytes: most_held(&context).clamp(LEAST_CHUNK, LARGEST_CHUNK),
             },
             small: most_held(&context),
-            merge_memory: reservation("SortMerge", false, &context),
         };
         let baseline = BaselineMetrics::new(&self.metrics, partition);
-        let mut stream = RecordBatchReceiverStream::builder(self.schema(), 1);
-        let output = stream.tx();
-        stream.spawn(async move {
-            let mut sorted = sort.start(inputs, memory).await?;
-            let mut gathered = VecDeque::new();
-            loop {
-                let next = sorted.next().await?;
-                let is_last = next.is_none();
-                gathered.extend(next);
-                while is_last || gathered.len() > GATHERED_AT_ONCE {
-                    let Some(batches) = gathered.pop_front() else { return Ok(()) };
-                    for batch in batches.join_unwind().await.map_err(joined)?? {
-                        baseline.record_output(batch.num_rows());
-                        if output.send(Ok(batch)).await.is_err() {
-                            // Nobody asks any more.
-                            return Ok(());
-                        }
-                    }
-                }
-            }
-        });
-        Ok(stream.build())
+        let schema = self.schema();
+        // Nothing is read before it is asked for.
+        let rows =
+            stream::once(
+                async move { Ok::<_, DataFusionError>(sort.run(inputs, memory, baseline)) },
+            );
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, rows.try_flatten())))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
         Some(self.metrics.clone_inner())
     }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        vec![ChildStats::At(partition.filter(|_| !self.merges))]
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> DataFusionResult<Arc<Statistics>> {
+        match inputs {
+            [input] => Ok(Arc::clone(input)),
+            _ => internal_err!("{} has one input", self.name()),
+        }
+    }
 }
 
-fn reservation(name: &str, can_spill: bool, context: &TaskContext) -> MemoryReservation {
-    MemoryConsumer::new(name).with_can_spill(can_spill).register(context.memory_pool())
+fn reservation(context: &TaskContext) -> MemoryReservation {
+    MemoryConsumer::new("Sort").with_can_spill(true).register(context.memory_pool())
 }
 
 fn joined(error: tokio::task::JoinError) -> DataFusionError {
@@ -269,10 +266,45 @@ struct Sort {
     size: ChunkSize,
     /// See [`most_held`].
     small: usize,
-    merge_memory: MemoryReservation,
 }
 
 impl Sort {
+    /// Sorts the rows of the inputs.
+    fn run(
+        self,
+        inputs: Vec<SendableRecordBatchStream>,
+        memory: Vec<MemoryReservation>,
+        baseline: BaselineMetrics,
+    ) -> SendableRecordBatchStream {
+        let schema = Arc::clone(self.spills.schema());
+        let mut stream = RecordBatchReceiverStream::builder(schema, 1);
+        let output = stream.tx();
+        stream.spawn(async move {
+            let mut sorted = self.start(inputs, memory).await?;
+            let mut gathered = VecDeque::new();
+            loop {
+                let next = sorted.next().await?;
+                let is_last = next.is_none();
+                gathered.extend(next);
+                while is_last || gathered.len() > GATHERED_AT_ONCE {
+                    let Some(first) = gathered.pop_front() else { return Ok(()) };
+                    let (batches, rest) = first.join_unwind().await.map_err(joined)??;
+                    if let Some(rest) = rest {
+                        gathered.push_front(gather_part(rest));
+                    }
+                    for batch in batches {
+                        baseline.record_output(batch.num_rows());
+                        if output.send(Ok(batch)).await.is_err() {
+                            // Nobody asks any more.
+                            return Ok(());
+                        }
+                    }
+                }
+            }
+        });
+        stream.build()
+    }
+
     /// Collects all rows, and begins to merge them.
     async fn start(
         self,
@@ -281,16 +313,20 @@ impl Sort {
     ) -> DataFusionResult<Sorted> {
         let keys = Arc::new(Keys::new(&self.order, self.spills.schema())?);
         let mut tasks = JoinSet::new();
-        for (input, memory) in inputs.into_iter().zip(memory) {
-            let keys = Arc::clone(&keys);
-            let collector =
-                Collector::new(keys, self.spills.clone(), self.size, memory, self.small);
-            tasks.spawn(collector.collect(input));
+        for (number, (input, memory)) in inputs.into_iter().zip(memory).enumerate() {
+            let (keys, spills) = (Arc::clone(&keys), self.spills.clone());
+            let collector = Collector::new(keys, spills, self.size, memory, self.small);
+            tasks.spawn(async move { Ok((number, collector.collect(input).await?)) });
         }
-        let mut runs = Runs::default();
+        let mut partitions = Vec::new();
         while let Some(done) = tasks.join_next().await {
-            runs.extend(done.map_err(joined)??);
+            let done: DataFusionResult<(usize, Runs)> = done.map_err(joined)?;
+            partitions.push(done?);
         }
-        Sorted::of(runs, keys, self.spills, self.size, self.merge_memory).await
+        // Equal rows come in the order of the partitions.
+        partitions.sort_by_key(|(number, _)| *number);
+        let mut runs = Runs::default();
+        partitions.into_iter().for_each(|(_, partition)| runs.extend(partition));
+        Sorted::of(runs, keys, self.spills, self.size).await
     }
 }

@@ -5,10 +5,11 @@
 
 use std::ops::Range;
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, RecordBatch};
+use arrow_buffer::ScalarBuffer;
 use arrow_row::{RowConverter, Rows, SortField};
-use arrow_schema::Schema;
-use datafusion::common::utils::memory::get_record_batch_memory_size;
+use arrow_schema::{DataType, Schema};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
@@ -66,15 +67,31 @@ pub(super) struct MemoryRun {
 pub(super) struct Held {
     pub(super) batch: RecordBatch,
     keys: Rows,
-    /// The mean bytes of a row.
-    pub(super) row_bytes: usize,
+    /// The mean bytes of a row, beside long texts.
+    fixed_bytes: usize,
+    /// The views of texts.
+    views: Vec<ScalarBuffer<u128>>,
 }
 
 impl Held {
     pub(super) fn new(batch: RecordBatch, keys: Rows) -> Self {
-        let bytes = get_record_batch_memory_size(&batch);
-        let row_bytes = bytes / batch.num_rows().max(1);
-        Held { batch, keys, row_bytes }
+        let (mut bytes, mut views) = (0, Vec::new());
+        for column in batch.columns() {
+            match column.data_type() {
+                DataType::Utf8View => views.push(column.as_string_view().views().clone()),
+                DataType::BinaryView => views.push(column.as_binary_view().views().clone()),
+                _ => bytes += column.to_data().get_slice_memory_size().unwrap_or_default(),
+            }
+        }
+        let fixed_bytes = bytes / batch.num_rows().max(1) + size_of::<u128>() * views.len();
+        Held { batch, keys, fixed_bytes, views }
+    }
+
+    /// About how many bytes a row takes by itself.
+    pub(super) fn row_bytes(&self, row: usize) -> usize {
+        // The length of a text is in the lower half of its view.
+        let text = |views: &ScalarBuffer<u128>| views[row] as u32 as usize;
+        self.fixed_bytes + self.views.iter().map(text).sum::<usize>()
     }
 
     pub(super) fn key(&self, row: usize) -> &[u8] {
@@ -92,14 +109,14 @@ pub(super) struct Place {
 
 impl MemoryRun {
     /// Sorts the rows of batches. Equal ones stay in their order.
-    pub(super) fn sorted(batches: Vec<Held>, memory: Option<MemoryReservation>) -> MemoryRun {
+    pub(super) async fn sorted(batches: Vec<Held>, memory: Option<MemoryReservation>) -> MemoryRun {
         let rows = batches.iter().map(|held| held.batch.num_rows()).sum();
         let mut order = Vec::with_capacity(rows);
         for (batch, held) in batches.iter().enumerate() {
             let place = |row| Place { head: 0, batch: batch as u32, row: row as u32 };
             order.extend((0..held.batch.num_rows()).map(place));
         }
-        sort(&mut order, |place| batches[place.batch as usize].key(place.row as usize));
+        sort(&mut order, |place| batches[place.batch as usize].key(place.row as usize)).await;
         MemoryRun { batches, order, _memory: memory }
     }
 
@@ -136,29 +153,46 @@ const FEW: usize = 16;
 /// Sorts rows by eight bytes of their keys, then those that have these in common by the eight bytes
 /// after all that they have in common, and so on: a key is looked up once for each such step, not
 /// once for each comparison (Ng and Kakehi, Cache Efficient Radix Sort for String Sorting, 2007).
-fn sort<'a>(order: &mut [Place], key: impl Fn(&Place) -> &'a [u8]) {
-    let mut open = vec![(0..order.len(), 0)];
+///
+/// It can be stopped between two steps.
+async fn sort<'a>(order: &mut [Place], key: impl Fn(&Place) -> &'a [u8]) {
+    let compare = |part: &mut [Place], skipped: usize| {
+        part.sort_by(|a, b| key(a)[skipped..].cmp(&key(b)[skipped..]));
+    };
+    let (mut open, mut sorted) = (vec![(0..order.len(), 0)], 0);
     while let Some((range, skipped)) = open.pop() {
+        sorted += range.len();
+        if sorted >= ROWS_AT_ONCE {
+            sorted = 0;
+            tokio::task::yield_now().await;
+        }
         let start = range.start;
         let part = &mut order[range];
         if part.len() <= FEW {
-            part.sort_by(|a, b| key(a)[skipped..].cmp(&key(b)[skipped..]));
+            compare(part, skipped);
             continue;
         }
         let skipped = skipped + common_bytes(part.iter().map(|place| &key(place)[skipped..]));
         part.iter_mut().for_each(|place| place.head = head(&key(place)[skipped..]));
         part.sort_by_key(|place| place.head);
         let mut first = start;
-        for equal in part.chunk_by(|a, b| a.head == b.head) {
+        for equal in part.chunk_by_mut(|a, b| a.head == b.head) {
             let range = first..first + equal.len();
             first = range.end;
             // No key begins with another one, so those that end here are equal.
-            if equal.len() > 1 && key(&equal[0]).len() > skipped + HEAD_BYTES {
-                open.push((range, skipped + HEAD_BYTES));
+            if equal.len() == 1 || key(&equal[0]).len() <= skipped + HEAD_BYTES {
+                continue;
+            }
+            match equal.len() {
+                ..=FEW => compare(equal, skipped + HEAD_BYTES),
+                _ => open.push((range, skipped + HEAD_BYTES)),
             }
         }
     }
 }
+
+/// How many rows are sorted before others may have the thread.
+const ROWS_AT_ONCE: usize = 1 << 16;
 
 /// The bytes of a key that are compared at once.
 const HEAD_BYTES: usize = 8;
