@@ -1,6 +1,12 @@
 //! Statements that need more memory than there is, or would take more before they read a row.
 
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, Int64Array, RecordBatch, StringArray};
+
 use crate::error::Error;
+use crate::ingest::arrange::SortBy;
+use crate::sql::store_tests::{ingest_sorted, write};
 use crate::sql::tests::rows;
 use crate::sql::{Session, SessionOptions};
 use crate::store::Store;
@@ -71,6 +77,27 @@ fn a_sort_of_more_rows_than_fit_spills() {
     {
         let sorted = rows(&session, sql, &[]).unwrap();
         assert!(sorted.len() == 200_000 && sorted.is_sorted(), "{sql}");
+    }
+}
+
+/// What is stored in order is not sorted: its parts are merged, and readers run ahead of the merge.
+#[test]
+fn a_merge_of_stored_order_finds_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 12);
+    let file = dir.path().join("t.parquet");
+    let texts: ArrayRef =
+        Arc::new((0..200_000).map(|n| Some(format!("{n:060}"))).collect::<StringArray>());
+    let numbers: ArrayRef = Arc::new(Int64Array::from_iter_values(0..200_000));
+    write(&file, &RecordBatch::try_from_iter([("n", numbers), ("s", texts)]).unwrap());
+    let by_n = SortBy { column: "n".to_owned(), descending: false, nulls_first: false };
+    ingest_sorted(&Store::open(dir.path().join("db")), "ordered", &file, vec![by_n]);
+    let sql = "SELECT n, s || s || s FROM ordered ORDER BY n DESC";
+    let plan = plan(&session, sql);
+    assert!(plan.contains("BufferExec") && !plan.contains("SortExec"), "{plan}");
+    for _ in 0..5 {
+        let sorted = rows(&session, sql, &[]).unwrap();
+        assert!(sorted.len() == 200_000 && sorted[0].starts_with("199999|"), "{}", sorted[0]);
     }
 }
 

@@ -95,7 +95,7 @@ fn batch(range: std::ops::Range<i64>, late: bool) -> RecordBatch {
         .unwrap()
 }
 
-fn write(path: &Path, batch: &RecordBatch) {
+pub(super) fn write(path: &Path, batch: &RecordBatch) {
     let mut bytes = Vec::new();
     let mut writer =
         parquet::arrow::ArrowWriter::try_new(&mut bytes, batch.schema(), None).unwrap();
@@ -110,7 +110,7 @@ fn ingest(store: &Store, table: &str, file: &Path) {
     ingest_sorted(store, table, file, Vec::new());
 }
 
-fn ingest_sorted(store: &Store, table: &str, file: &Path, sort_by: Vec<SortBy>) {
+pub(super) fn ingest_sorted(store: &Store, table: &str, file: &Path, sort_by: Vec<SortBy>) {
     let options =
         TableOptions { block_rows: 2048, segment_rows: 16_384, ..TableOptions::default() };
     let writer = store.table(table).unwrap().writer(Some((Schema::default(), options))).unwrap();

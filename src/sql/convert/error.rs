@@ -64,7 +64,7 @@ fn from_boxed(inner: Box<dyn std::error::Error + Send + Sync>) -> Error {
 pub(crate) fn from_arrow(error: ArrowError) -> Error {
     match error {
         ArrowError::ExternalError(inner) => from_boxed(inner),
-        ArrowError::IoError(_, source) => Error::Io { path: PathBuf::from("query"), source },
+        ArrowError::IoError(_, source) => from_io(&source),
         ArrowError::MemoryError(what) => Error::LimitExceeded(what),
         ArrowError::NotYetImplemented(what) => Error::Unsupported(what),
         other => Error::InvalidInput(arrow_message(&other)),
@@ -117,17 +117,36 @@ fn from_leaf(error: &DataFusionError) -> Error {
         D::SchemaError(schema, _) => schema_error(schema),
         D::NotImplemented(_) => Error::Unsupported(message()),
         D::ResourcesExhausted(_) => Error::LimitExceeded(memory_message(&message())),
-        D::IoError(source) => Error::Io {
-            path: PathBuf::from("query"),
-            source: std::io::Error::new(source.kind(), source.to_string()),
+        D::IoError(source) => from_io(source),
+        D::ArrowError(inner, _) => match inner.as_ref() {
+            ArrowError::IoError(_, source) => from_io(source),
+            inner => Error::InvalidInput(arrow_message(inner)),
         },
-        D::ArrowError(inner, _) => Error::InvalidInput(arrow_message(inner)),
         D::Internal(_) | D::ExecutionJoin(_) => {
             Error::Unsupported(format!("the query engine failed on this statement: {}", message()))
         }
         D::Plan(what) => Error::InvalidInput(condition_message(what).unwrap_or_else(message)),
         _ => Error::InvalidInput(message()),
     }
+}
+
+/// The error of the operating system: writers of temporary files wrap it in others, whose kind and
+/// message do not say that a disk is full.
+fn from_io(source: &std::io::Error) -> Error {
+    let mut system = source;
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(source);
+    while let Some(error) = next {
+        next = match error.downcast_ref::<std::io::Error>() {
+            Some(error) => {
+                system = error;
+                // Its own `source` leaves out what it wraps.
+                error.get_ref().map(|wrapped| wrapped as _)
+            }
+            None => error.source(),
+        };
+    }
+    let source = std::io::Error::new(system.kind(), system.to_string());
+    Error::Io { path: PathBuf::from("query"), source }
 }
 
 /// A message in one line: DataFusion gives each function that a call might mean a line of its own.
@@ -259,5 +278,29 @@ fn with_location(error: Error, diagnostic: &Diagnostic) -> Error {
             format!("{what} (line {}, column {})", span.start.line, span.start.column),
         ),
         (error, _) => error,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    #[test]
+    fn a_full_disk_is_found_whatever_wraps_it() {
+        let full = || io::Error::from(io::ErrorKind::StorageFull);
+        let wrapped = || io::Error::other(DataFusionError::IoError(io::Error::other(full())));
+        let in_arrow = ArrowError::IoError("writing".into(), wrapped());
+        for error in [
+            DataFusionError::IoError(full()),
+            DataFusionError::IoError(wrapped()),
+            DataFusionError::ArrowError(Box::new(in_arrow), None),
+        ] {
+            let error = Error::from(error);
+            let Error::Io { source, .. } = &error else { panic!("{error}") };
+            assert_eq!(source.kind(), io::ErrorKind::StorageFull);
+            assert_eq!(source.to_string(), full().to_string());
+        }
     }
 }

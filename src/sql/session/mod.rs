@@ -156,7 +156,7 @@ impl Session {
         let memory = options.memory_limit.unwrap_or_else(memory::default_limit);
         let engine = Arc::new(Engine::new(threads, options.temp_dir.clone(), canceller.clone()));
         let state = SessionStateBuilder::new_with_default_features()
-            .with_config(configuration(threads))
+            .with_config(configuration(threads, memory))
             .with_runtime_env(environment(options, memory)?)
             .with_catalog_list(Arc::new(catalogs))
             .with_analyzer_rules(rules::analyzer_rules())
@@ -406,10 +406,14 @@ impl std::fmt::Debug for Session {
     }
 }
 
+/// The part of the memory that may be read ahead of a merge, and the most bytes for one thread.
+const READ_AHEAD_SHARE: u64 = 32;
+const READ_AHEAD_BYTES: u64 = 16 << 20;
+
 /// The most memory that an ingest takes if no limit is lower.
 const WRITE_BYTES: u64 = 1 << 30;
 
-fn configuration(threads: usize) -> SessionConfig {
+fn configuration(threads: usize, memory: u64) -> SessionConfig {
     let mut config = dialect::session_config()
         .with_target_partitions(threads)
         .with_information_schema(true)
@@ -419,6 +423,10 @@ fn configuration(threads: usize) -> SessionConfig {
     let options = config.options_mut();
     options.sql_parser.collect_spans = true;
     options.explain.logical_plan_only = false;
+    // Readers of stored order run this far ahead of the merge above them, at most. By default it is
+    // a gigabyte each, under any memory limit, and the merge finds no memory.
+    let ahead = memory / READ_AHEAD_SHARE / threads.max(1) as u64;
+    options.execution.sort_pushdown_buffer_capacity = ahead.clamp(1, READ_AHEAD_BYTES) as usize;
     // DataFusion's logical and physical planner do not always agree which columns of an aggregate
     // are nullable, which is no reason to refuse the statement.
     options.execution.skip_physical_aggregate_schema_check = true;

@@ -12,7 +12,7 @@ use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
 
-/// Where several spill, a quarter of what they could have is kept for the others.
+/// If several consumers spill, they leave this part of their memory (one in four) to the others.
 const KEPT_SHARE: usize = 4;
 
 /// A pool whose spilling consumers have equal shares of what the others leave: of all of it if one

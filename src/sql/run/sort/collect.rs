@@ -25,7 +25,7 @@ pub(super) struct Collector {
     /// Texts are copied if they hold more than this many bytes, and use less than half of them.
     small: usize,
     held: Vec<Held>,
-    /// Counts the buffers of what is held, each once.
+    /// The bytes of all batches in `held`. A buffer that several of them share counts once.
     counter: RecordBatchMemoryCounter,
     files: Vec<FileRun>,
 }
@@ -53,7 +53,7 @@ impl Collector {
                 self.push(compact(batch, self.small, usize::MAX)?).await?;
             }
         }
-        // Gives back what made the rows.
+        // The operators below free their memory before the rows are sorted.
         drop(rows);
         if !self.files.is_empty() {
             self.spill().await?;
@@ -91,7 +91,7 @@ impl Collector {
     }
 
     fn take(&mut self, batch: &RecordBatch, keys: &Rows) -> DataFusionResult<()> {
-        // A sort takes half of what it sorts beside it.
+        // The standard library's stable sort allocates half as many places again.
         let order = size_of::<Place>() * batch.num_rows() * 3 / 2;
         self.memory.try_grow(self.counter.count_batch(batch) + keys.size() + order)
     }

@@ -46,20 +46,17 @@ impl Picks {
     }
 }
 
-/// Some rows of a batch, in smaller buffers. Texts that rows share stay shared.
+/// Some rows of a batch, in smaller buffers. Rows that share a text go on sharing it.
 pub(super) fn part_of(batch: &RecordBatch, rows: Range<usize>) -> DataFusionResult<RecordBatch> {
-    let places: Vec<(usize, usize)> = rows.clone().map(|row| (0, row)).collect();
-    let part = |column: &ArrayRef| match column.data_type() {
-        DataType::Utf8View | DataType::BinaryView => Ok(column.slice(rows.start, rows.len())),
-        _ => interleave(&[column.as_ref()], &places),
-    };
+    let places: Vec<(usize, usize)> = rows.map(|row| (0, row)).collect();
+    let part = |column: &ArrayRef| interleave(&[column.as_ref()], &places);
     let columns = batch.columns().iter().map(part).collect::<Result<Vec<_>, _>>()?;
-    let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
+    let options = RecordBatchOptions::new().with_row_count(Some(places.len()));
     let part = RecordBatch::try_new_with_options(batch.schema(), columns, &options)?;
     Ok(compact(part, 0, usize::MAX)?)
 }
 
-/// The rows in one batch. Its texts are in buffers that hold nothing else, unless rows share them.
+/// Copies the rows into one batch. Only texts that many rows share stay in the buffers they are in.
 pub(super) fn gather(picks: &Picks) -> DataFusionResult<RecordBatch> {
     let schema = picks.batches[0].schema();
     let column = |at: usize| {
@@ -80,8 +77,8 @@ pub(super) fn gather(picks: &Picks) -> DataFusionResult<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(schema, columns, &options)?)
 }
 
-/// Texts in a buffer of their own, unless they are longer in all than those which they have now:
-/// rows share them. (`arrow-select` keeps the buffers of all columns.)
+/// Copies texts to one new buffer (`arrow-select` would keep the buffers of all columns). Returns
+/// nothing if that would be larger than the buffers of now, because many rows share a text.
 fn gather_texts<T: ByteViewType>(
     columns: &[&ArrayRef],
     rows: &[(usize, usize)],

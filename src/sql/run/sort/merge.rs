@@ -26,7 +26,7 @@ const MAX_FILES: usize = 256;
 /// columns, and as keys.
 const BATCH_COPIES: usize = 3;
 
-/// What reading a file takes beside.
+/// The buffers of the reader of a file.
 const READ_BYTES: usize = 128 << 10;
 
 /// Sorted runs.
@@ -433,7 +433,7 @@ impl Tournament {
         Tournament { nodes }
     }
 
-    /// The first of all; none is `usize::MAX`.
+    /// The leaf with the least key, or `usize::MAX` if there are no leaves.
     fn winner(&self) -> usize {
         self.nodes.first().copied().unwrap_or(usize::MAX)
     }

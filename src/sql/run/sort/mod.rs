@@ -7,9 +7,10 @@
 //! at once (`merge`), with no more files than there is memory for, and their rows are put together
 //! in batches (`gather`).
 //!
-//! DataFusion's sort (55.2) needs memory for the merge of what it is about to spill, counts texts
-//! once for each batch that shares their buffer, and its merge above asks for more long after the
-//! first rows have been given out: it fails where the rows are a few times the memory limit.
+//! DataFusion's sort (55.2) fails where the rows are a few times the memory limit. To spill its
+//! rows it must first merge them, which takes memory that the rows have already taken. It counts a
+//! buffer of texts once for each batch that refers to it. The merge above it reserves more memory
+//! while it runs, and fails after the first rows have been returned.
 
 mod collect;
 mod gather;
@@ -104,7 +105,8 @@ fn external(node: &Plan) -> DataFusionResult<Option<Plan>> {
     }))
 }
 
-/// Whether an order is the one of a sort below, of which the projection between them gives columns.
+/// Whether a merge has the order of the sort below it. A projection between the two may move and
+/// rename columns.
 fn is_same_order(
     order: &LexOrdering,
     projection: Option<&ProjectionExec>,
