@@ -70,6 +70,15 @@ pub enum Error {
         /// What failed after it was in force.
         source: Box<Error>,
     },
+    /// A commit is in force, but what was to be written beside it could not be. What it stored is
+    /// stored: doing it once more would store it twice.
+    #[error("generation {generation} is in force and holds the rows, but {source}")]
+    Unreported {
+        /// The generation that is in force.
+        generation: u64,
+        /// What failed after it was in force.
+        source: Box<Error>,
+    },
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,

@@ -282,6 +282,12 @@ impl From<stylobate::Error> for Failure {
                 (failure.generation, failure.file) = (NonZeroU64::new(generation), Some(current));
                 failure
             }
+            Error::Unreported { generation, source } => {
+                let mut failure = Failure::new(Exit::Unconfirmed, "unreported", message);
+                failure.generation = NonZeroU64::new(generation);
+                failure.file = Failure::from(*source).file;
+                failure.hint("do not repeat the command: the rows of that generation are there")
+            }
             Error::Cancelled => Failure::interrupted(),
             _ => Failure::failed(message),
         }

@@ -55,7 +55,7 @@ pub(crate) trait Disk: Debug + Send + Sync {
     /// omitted. A symbolic link whose target cannot be reached counts as a directory, so that the
     /// attempt to list it returns the error.
     fn list(&self, dir: &Path) -> Result<Vec<Entry>>;
-    /// Length of a file in bytes.
+    /// Length of a file in bytes; an error if it is something else.
     fn len(&self, path: &Path) -> Result<u64>;
     /// Whether a file or directory exists; an error if the system does not tell.
     fn exists(&self, path: &Path) -> Result<bool>;

@@ -1,6 +1,6 @@
 //! The local file system.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -42,8 +42,13 @@ fn open_regular(path: &Path) -> Result<File> {
     let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
     let file = OpenOptions::new().read(true).custom_flags(nonblocking).open(path);
     let file = no_loop(path, file)?;
-    match file.metadata().with_path(path)?.is_file() {
-        true => Ok(file),
+    regular(path, &file.metadata().with_path(path)?)?;
+    Ok(file)
+}
+
+fn regular(path: &Path, metadata: &Metadata) -> Result<()> {
+    match metadata.is_file() {
+        true => Ok(()),
         false => Err(Error::corrupt(0, "it is no regular file").in_file(path, 0)),
     }
 }
@@ -108,7 +113,9 @@ impl Disk for RealDisk {
     }
 
     fn len(&self, path: &Path) -> Result<u64> {
-        Ok(no_loop(path, fs::metadata(path))?.len())
+        let metadata = no_loop(path, fs::metadata(path))?;
+        regular(path, &metadata)?;
+        Ok(metadata.len())
     }
 
     fn exists(&self, path: &Path) -> Result<bool> {
@@ -257,8 +264,10 @@ mod tests {
         ] {
             assert!(error.is_damage() && error.to_string().contains("back to itself"), "{error}");
         }
-        let error = RealDisk.len(&path).unwrap_err();
-        assert!(error.is_damage(), "{error}");
+        for path in [&*path, dir.path()] {
+            let error = RealDisk.len(path).unwrap_err();
+            assert!(error.is_damage(), "{error}");
+        }
         assert!(RealDisk.exists(&path).unwrap());
     }
 

@@ -252,6 +252,33 @@ impl<T: Number> Steps<T> {
 }
 
 impl Steps<i64> {
+    /// The factor of the only input and what is added to it, if that is all the steps do.
+    pub fn linear(&self) -> Option<(i128, i128)> {
+        let mut results: Vec<(i128, i128)> = vec![];
+        for (operator, left, right) in &self.0 {
+            let of = |argument: &Argument<i64>| match argument {
+                Argument::Input(0) => Some((1, 0)),
+                Argument::Input(_) => None,
+                Argument::Literal(value) => Some((0, i128::from(*value))),
+                Argument::Step(step) => results.get(*step).copied(),
+            };
+            let (left, right) = (of(left)?, of(right)?);
+            results.push(match operator {
+                Operator::Add => (left.0.checked_add(right.0)?, left.1.checked_add(right.1)?),
+                Operator::Subtract => (left.0.checked_sub(right.0)?, left.1.checked_sub(right.1)?),
+                Operator::Multiply => {
+                    let (factor, of) = if left.0 == 0 { (left.1, right) } else { (right.1, left) };
+                    if left.0 != 0 && right.0 != 0 {
+                        return None;
+                    }
+                    (factor.checked_mul(of.0)?, factor.checked_mul(of.1)?)
+                }
+                Operator::Divide | Operator::Remainder => return None,
+            });
+        }
+        Some(results.last().copied().unwrap_or((1, 0)))
+    }
+
     /// Whether no step leaves 64 bits, the inputs being within these bounds.
     pub fn fit(&self, inputs: &[(i64, i64)]) -> bool {
         let mut results: Vec<(i64, i64)> = Vec::with_capacity(self.0.len());
@@ -428,6 +455,31 @@ mod tests {
         assert!(!steps.fit(&[(i64::MIN, i64::MAX), (99, 101)]));
         assert!(!steps.fit(&[(0, 1), (i64::MIN, 0)]));
         assert!(!steps.fit(&[(0, 1)]));
+    }
+
+    #[test]
+    fn steps_are_linear_where_they_multiply_by_literals_only() {
+        let (x, two) = (Argument::Input(0), Argument::Literal(2));
+        let mut steps = Steps::new();
+        assert_eq!(steps.linear(), Some((1, 0)));
+        let more = steps.push(Operator::Subtract, Argument::Literal(7), x);
+        let twice = steps.push(Operator::Multiply, two, more);
+        steps.push(Operator::Add, twice, x);
+        assert_eq!(steps.linear(), Some((-1, 14)));
+        let mut square = steps.clone();
+        square.push(Operator::Multiply, more, x);
+        assert_eq!(square.linear(), None);
+        for step in [(Operator::Divide, x, two), (Operator::Add, x, Argument::Input(1))] {
+            let mut other = steps.clone();
+            other.push(step.0, step.1, step.2);
+            assert_eq!(other.linear(), None);
+        }
+        let mut large = Steps::new();
+        let mut last = Argument::Literal(i64::MAX);
+        for _ in 0..3 {
+            last = large.push(Operator::Multiply, last, Argument::Literal(i64::MIN));
+        }
+        assert_eq!(large.linear(), None, "it does not fit");
     }
 
     #[test]

@@ -151,14 +151,22 @@ impl RejectsFile {
 
     /// Renames the file to its target, where it may keep growing.
     pub(super) fn publish(&mut self) -> Result<()> {
-        if let Some(temporary) = self.temporary.as_ref().filter(|_| self.stream) {
-            let copied = copy_after(temporary, &self.target, self.copied);
-            self.copied = copied.with_path(&self.target)?;
+        let Some(temporary) = self.temporary.take() else { return Ok(()) };
+        let target = &self.target;
+        if self.stream {
+            match copy_after(&temporary, target, self.copied) {
+                Ok(copied) => (self.copied, self.temporary) = (copied, Some(temporary)),
+                Err(closed) if closed.kind() == io::ErrorKind::BrokenPipe => {
+                    return Err(Error::io(target, closed));
+                }
+                Err(reason) => {
+                    self.unpublished = None;
+                    return kept_elsewhere(temporary, target, &reason);
+                }
+            }
             return Ok(());
         }
-        let Some(temporary) = self.temporary.take() else { return Ok(()) };
         self.unpublished = None;
-        let target = &self.target;
         let kept = if self.replace {
             temporary.persist(target)
         } else {
@@ -172,18 +180,17 @@ impl RejectsFile {
                 }
                 RealDisk.sync_dir(durable::parent(target))
             }
-            Err(failed) => {
-                // The table was committed without these rows: they must not be lost.
-                let (reason, place) = (failed.error, failed.path.to_path_buf());
-                let _ = failed.path.keep();
-                let what = format!(
-                    "{reason}; the other rows are stored, and the rejected ones are in {}",
-                    place.display()
-                );
-                Err(Error::io(target, io::Error::new(reason.kind(), what)))
-            }
+            Err(failed) => kept_elsewhere(failed.path, target, &failed.error),
         }
     }
+}
+
+/// The table was committed without the rows of the file, so they must not be lost.
+fn kept_elsewhere(temporary: TempPath, target: &Path, reason: &io::Error) -> Result<()> {
+    let place = temporary.to_path_buf();
+    let _ = temporary.keep();
+    let what = format!("{reason}; the rejected rows are in {}", place.display());
+    Err(Error::io(target, io::Error::new(reason.kind(), what)))
 }
 
 fn missing_rows<T>(path: &Path, before: u64) -> Result<T> {

@@ -5,7 +5,9 @@
 //! whole numbers, and no extremes of floats where zeros have signs or NaN has many forms. Bounds of
 //! text are prefixes in the manifest; where a table has few segments, their records say the rest.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
+use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,7 +17,9 @@ use arrow_array::{
 use arrow_array::{StringViewArray, new_null_array};
 use arrow_schema::DataType as ArrowType;
 
+use super::aggregate::Accumulators;
 use super::group::Interner;
+use super::open::ColumnTotals;
 use super::prune::widened;
 use super::stats::{Counters, Step};
 use super::words::from_words;
@@ -34,9 +38,9 @@ pub(crate) fn answer(
     aggregates: &[Aggregate],
     snapshot: &Snapshot,
 ) -> Result<Option<Vec<ArrayRef>>> {
-    let mut answers = Vec::with_capacity(aggregates.len());
+    let (mut answers, mut known) = (Vec::with_capacity(aggregates.len()), HashMap::new());
     for aggregate in aggregates {
-        match one(fragment, aggregate, snapshot)? {
+        match one(fragment, aggregate, snapshot, &mut known)? {
             Some(answer) if *answer.data_type() == aggregate.data_type => answers.push(answer),
             _ => return Ok(None),
         }
@@ -67,28 +71,38 @@ fn one(
     fragment: &Fragment,
     aggregate: &Aggregate,
     snapshot: &Snapshot,
+    known: &mut HashMap<usize, Stats>,
 ) -> Result<Option<ArrayRef>> {
     if aggregate.filter.is_some() {
         return Ok(None);
     }
-    let count = |n: u64| Some(Arc::new(Int64Array::from(vec![n as i64])) as ArrayRef);
-    let Some(input) = &aggregate.input else { return Ok(count(snapshot.rows())) };
-    let Some(column) = input.as_column().and_then(|at| fragment.columns.get(at)) else {
-        return Ok(None);
+    let Some(input) = &aggregate.input else {
+        return Ok(Some(Arc::new(Int64Array::from(vec![snapshot.rows() as i64]))));
     };
-    let stats = whole(snapshot, column)?;
+    let Some(at) = input.only_input() else { return Ok(None) };
+    let Some(column) = fragment.columns.get(at) else { return Ok(None) };
+    let stats = match known.entry(at) {
+        Entry::Occupied(known) => known.into_mut(),
+        Entry::Vacant(unknown) => unknown.insert(whole(snapshot, column)?),
+    };
+    if let Some(answer) = from_totals(aggregate, stats, column, snapshot)? {
+        return Ok(Some(answer));
+    }
+    if input.as_column().is_none() {
+        return Ok(None);
+    }
     if aggregate.distinct {
-        return distinct(&stats, column, snapshot)?
+        return distinct(stats, column, snapshot)?
             .map(|n| as_type(n, &aggregate.data_type))
             .transpose();
     }
     Ok(match aggregate.function {
-        AggregateFunction::Count => count(snapshot.rows() - stats.nulls),
         _ if stats.nulls == snapshot.rows() => Some(new_null_array(&aggregate.data_type, 1)),
-        AggregateFunction::Sum => sum(&stats, column),
-        AggregateFunction::Min => extreme(&stats, &stats.min, column),
-        AggregateFunction::Max => extreme(&stats, &stats.max, column),
-        AggregateFunction::Average
+        AggregateFunction::Min => extreme(stats, &stats.min, column),
+        AggregateFunction::Max => extreme(stats, &stats.max, column),
+        AggregateFunction::Count
+        | AggregateFunction::Sum
+        | AggregateFunction::Average
         | AggregateFunction::Variance { .. }
         | AggregateFunction::Deviation { .. } => None,
     })
@@ -138,12 +152,20 @@ fn distinct(stats: &Stats, column: &Column, snapshot: &Snapshot) -> Result<Optio
     Ok(Some(union.len() as u64 - 1))
 }
 
-fn sum(stats: &Stats, column: &Column) -> Option<ArrayRef> {
-    match column.data_type {
-        // Sums wrap.
-        DataType::Int64 => from_words(vec![stats.sum? as i64], None, &ArrowType::Int64).ok(),
-        DataType::UInt64 => from_words(vec![stats.sum? as i64], None, &ArrowType::UInt64).ok(),
-        _ => None,
+/// An aggregate of which the totals of a column are all that it needs.
+fn from_totals(
+    aggregate: &Aggregate,
+    stats: &Stats,
+    column: &Column,
+    snapshot: &Snapshot,
+) -> Result<Option<ArrayRef>> {
+    let is_number =
+        column.data_type.is_integer() || matches!(column.data_type, DataType::Decimal { .. });
+    let totals = |_| Some(ColumnTotals { stats: Cow::Borrowed(stats), is_number });
+    let mut states = Accumulators::fixed(std::slice::from_ref(aggregate), 1)?;
+    match states.add_totals(0, snapshot.rows(), totals) {
+        true => states.finish_one(0, &[0]).map(Some),
+        false => Ok(None),
     }
 }
 
@@ -195,6 +217,10 @@ pub(crate) fn whole(snapshot: &Snapshot, column: &Column) -> Result<Stats> {
                 })
             })
         };
+        if known.data_type != column.data_type && !column.data_type.is_integer() {
+            // It may count other units.
+            stats.sum = None;
+        }
         stats.min = widen(stats.min.take());
         stats.max = widen(stats.max.take());
         sum = sum.followed_by(&stats);

@@ -30,11 +30,13 @@ pub enum Statistic {
     /// The zone map says that all rows come after those already found of the first rows of an
     /// order.
     Threshold,
+    /// The zone map has the counts, sums and bounds that are asked for, of rows all of which count.
+    ZoneTotals,
 }
 
 impl Statistic {
     /// All of them, in the order in which they are asked.
-    pub const ALL: [Statistic; 7] = [
+    pub const ALL: [Statistic; 8] = [
         Statistic::Partition,
         Statistic::ManifestBounds,
         Statistic::ManifestNulls,
@@ -42,6 +44,7 @@ impl Statistic {
         Statistic::ZoneNulls,
         Statistic::Dictionary,
         Statistic::Threshold,
+        Statistic::ZoneTotals,
     ];
 
     /// Its name in reports.
@@ -54,6 +57,7 @@ impl Statistic {
             Statistic::ZoneNulls => "zone_map_null_count",
             Statistic::Dictionary => "dictionary",
             Statistic::Threshold => "top_n_threshold",
+            Statistic::ZoneTotals => "zone_map_totals",
         }
     }
 }

@@ -101,6 +101,26 @@ fn an_answer_that_cannot_be_printed_after_a_commit_says_that_the_rows_are_stored
     assert_eq!(shell.sh("sty query db 'INSERT INTO t VALUES (9)' | true").0, 0);
 }
 
+/// Rejected rows that cannot be written where they should be are kept.
+#[cfg(target_os = "linux")]
+#[test]
+fn rejected_rows_that_cannot_be_written_after_a_commit_are_kept() {
+    let shell = Shell::new();
+    shell.file("a.csv", "a\n5\nx\n");
+    let load = "TMPDIR=. sty ingest -q db/t --schema a:int64 --rejects /dev/full a.csv";
+    let (code, _, stderr) = shell.sh(load);
+    assert_eq!(code, 7, "{stderr}");
+    let (before, kept) = stderr.split_once("; the rejected rows are in ").unwrap();
+    assert!(before.contains("generation 1 is in force and holds the rows, but /dev/full: "));
+    let kept = std::fs::read_to_string(shell.path(kept.lines().next().unwrap())).unwrap();
+    assert_eq!(kept.lines().count(), 2, "{kept}");
+    assert_eq!(shell.stdout_of("query db", "SELECT a FROM t"), "a\n5\n");
+    // A reader that has gone is no failure.
+    let load = "sty ingest -q db/u --schema a:int64 --rejects >(true) a.csv";
+    let (code, _, stderr) = shell.sh(&format!("bash -c '{load}'"));
+    assert_eq!(code, 0, "{stderr}");
+}
+
 /// Each format's writer has an error of its own.
 #[cfg(target_os = "linux")]
 #[test]

@@ -9,6 +9,7 @@ use super::columns::{GroupMap, GroupStorage};
 use super::input::Values;
 use super::kernels::Groups;
 use super::kind::{Batch, StateKind};
+use super::totals::Totals;
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 
@@ -34,6 +35,10 @@ impl StateKind for Count {
 
     fn update(&mut self, _: Groups<'_>, _: &Values, _: Option<&NullBuffer>) -> Result<()> {
         Ok(())
+    }
+
+    fn takes(&self, _: &Totals) -> bool {
+        true
     }
 
     fn merge(&mut self, _: &Self, _: GroupMap<'_>) {}

@@ -13,6 +13,7 @@ use super::columns::{GroupMap, GroupStorage, SlotColumn};
 use super::input::Values;
 use super::kernels::{Groups, fold, neutralised};
 use super::kind::{Batch, StateKind, wrong_kind_error};
+use super::totals::{Numbers, Totals};
 use crate::encoding::kernels::dispatch::simd;
 use crate::error::Result;
 use crate::model::Scalar;
@@ -133,6 +134,13 @@ impl<T: SortWord> Extreme<T> {
         let none = if greatest { T::LEAST } else { T::GREATEST };
         Extreme { best: SlotColumn::new(none), greatest, input }
     }
+
+    /// The word of the number that is the best of some.
+    fn bound_of(&self, numbers: &Numbers) -> Option<T> {
+        let (least, greatest) = numbers.bounds?;
+        let bound = if self.greatest { greatest } else { least };
+        T::of_bound(&Scalar::Int(bound.into()), &self.input)
+    }
 }
 
 impl<T: SortWord> StateKind for Extreme<T> {
@@ -175,6 +183,17 @@ impl<T: SortWord> StateKind for Extreme<T> {
         let is_better = |word| if self.greatest { word > *best } else { word < *best };
         // Without a value yet, whether there are any has to be seen.
         *best == self.best.empty || word.is_none_or(is_better)
+    }
+
+    fn takes(&self, totals: &Totals) -> bool {
+        totals.values() == 0
+            || totals.numbers.is_some_and(|numbers| self.bound_of(&numbers).is_some())
+    }
+
+    fn add_totals(&mut self, group: usize, numbers: &Numbers) {
+        if let (Some(word), Some(slot)) = (self.bound_of(numbers), self.best.slots.get_mut(group)) {
+            *slot = if self.greatest { word.max(*slot) } else { word.min(*slot) };
+        }
     }
 
     fn merge(&mut self, others: &Self, map: GroupMap<'_>) {

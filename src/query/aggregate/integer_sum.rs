@@ -8,6 +8,7 @@ use super::columns::{GroupMap, GroupStorage, SlotColumn};
 use super::input::Values;
 use super::kernels::{Groups, fold};
 use super::kind::{Batch, StateKind, wrong_kind_error};
+use super::totals::{Numbers, Totals};
 use crate::error::Result;
 use crate::query::words::from_words;
 
@@ -50,6 +51,16 @@ impl StateKind for IntegerSum {
         let Values::Words(values) = values else { return Err(wrong_kind_error()) };
         fold(groups, values, valid, &mut self.sums.slots, |sum, v| *sum = sum.wrapping_add(v));
         Ok(())
+    }
+
+    fn takes(&self, totals: &Totals) -> bool {
+        totals.numbers.is_some()
+    }
+
+    fn add_totals(&mut self, group: usize, numbers: &Numbers) {
+        if let Some(sum) = self.sums.slots.get_mut(group) {
+            *sum = sum.wrapping_add(numbers.sum as i64);
+        }
     }
 
     fn merge(&mut self, others: &Self, map: GroupMap<'_>) {

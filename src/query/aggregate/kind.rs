@@ -10,6 +10,7 @@ use arrow_buffer::NullBuffer;
 use super::columns::{GroupMap, GroupStorage};
 use super::input::Values;
 use super::kernels::Groups;
+use super::totals::{Numbers, Totals};
 use crate::error::{Error, Result};
 use crate::query::open::OpenBlock;
 
@@ -40,6 +41,14 @@ pub(super) trait StateKind: fmt::Debug {
     fn improves(&self, _group: usize, _column: usize, _block: &OpenBlock<'_>) -> bool {
         true
     }
+
+    /// Whether totals of rows can stand for their values.
+    fn takes(&self, _totals: &Totals) -> bool {
+        false
+    }
+
+    /// Adds rows to a group by totals that it takes.
+    fn add_totals(&mut self, _group: usize, _numbers: &Numbers) {}
 
     /// Completes what is pending. No rows come after it, but settled groups may be merged in, and
     /// then it is called again.

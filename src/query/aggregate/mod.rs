@@ -31,6 +31,7 @@ mod kind;
 mod moments;
 mod overflow;
 mod state;
+mod totals;
 mod variance;
 mod wide_sum;
 
@@ -42,9 +43,11 @@ pub(crate) use self::float_sum::MAX_PENDING;
 use self::input::{Fetched, ValueUse, fetch, fetch_kept, mask_bits};
 use self::kernels::{Groups, count, grow};
 use self::state::State;
+use self::totals::Totals;
 #[cfg(feature = "sql")]
 pub(crate) use self::wide_sum::mean;
 use super::Aggregate;
+use super::open::{ColumnTotals, OpenBlock};
 use super::slice::Slice;
 use super::words::truth;
 use crate::bytes::{Cursor, Writer};
@@ -201,6 +204,41 @@ impl<'a> Accumulators<'a> {
         self.update_states(slice, groups)?;
         count(groups, &mut self.rows);
         Ok(())
+    }
+
+    /// Adds `rows` rows to one group by the zone maps of the columns, without a look at them;
+    /// false, with nothing done, where these say too little.
+    pub(crate) fn add_totals<'s>(
+        &mut self,
+        group: usize,
+        rows: u64,
+        column: impl Fn(usize) -> Option<ColumnTotals<'s>>,
+    ) -> bool {
+        if self.aggregates.iter().any(|aggregate| aggregate.filter.is_some() || aggregate.distinct)
+        {
+            return false;
+        }
+        let of = |input: &&Expression| Totals::new(input, &column).filter(|it| it.rows == rows);
+        let Some(all) = self.inputs.iter().map(of).collect::<Option<Vec<_>>>() else {
+            return false;
+        };
+        let totals = |input: &Option<usize>| input.and_then(|at| all.get(at));
+        let takes = |(state, input): &(State, _)| totals(input).is_none_or(|it| state.takes(it));
+        if !self.states.iter().all(takes) {
+            return false;
+        }
+        for (state, input) in &mut self.states {
+            if let Some(totals) = totals(input) {
+                state.add_totals(group, totals, self.rows.len());
+            }
+        }
+        self.rows.get_mut(group).into_iter().for_each(|all| *all += rows);
+        true
+    }
+
+    /// The same for all rows of a block.
+    pub(crate) fn add_block(&mut self, group: usize, block: &OpenBlock<'_>) -> bool {
+        self.add_totals(group, block.rows as u64, |at| block.totals(at))
     }
 
     /// Adds the rows of a slice by its mask, all to one group, without a list of them: all rows

@@ -15,6 +15,7 @@ use super::input::Fetched;
 use super::integer_sum::IntegerSum;
 use super::kernels::{Groups, count_missing};
 use super::kind::{Batch, StateKind, wrong_kind_error};
+use super::totals::Totals;
 use super::variance::Variance;
 use super::wide_sum::WideSum;
 use crate::bytes::{Cursor, Writer};
@@ -210,6 +211,22 @@ impl State {
         // The rows that a filter leaves out are not those that are null.
         let valid = valid.filter(|valid| !fetched.zeroed || fetched.valid.as_ref() != Some(*valid));
         self.kind.get_mut().update(groups, &fetched.values, valid)
+    }
+
+    /// Whether totals of rows can stand for their values.
+    pub(super) fn takes(&self, totals: &Totals) -> bool {
+        self.kind.get().takes(totals)
+    }
+
+    /// Adds rows to one of `group_count` groups by totals that it takes.
+    pub(super) fn add_totals(&mut self, group: usize, totals: &Totals, group_count: usize) {
+        if totals.nulls > 0 {
+            let missing = self.missing.get_or_insert_with(|| vec![0; group_count]);
+            missing.get_mut(group).into_iter().for_each(|missing| *missing += totals.nulls);
+        }
+        if let Some(numbers) = totals.numbers.filter(|_| totals.values() > 0) {
+            self.kind.get_mut().add_totals(group, &numbers);
+        }
     }
 
     /// Adds distinct values to groups for which there is room.

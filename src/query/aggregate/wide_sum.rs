@@ -12,6 +12,7 @@ use super::columns::{GroupMap, GroupStorage, SlotColumn};
 use super::input::Values;
 use super::kernels::{Groups, add_wide, fold};
 use super::kind::{Batch, StateKind, wrong_kind_error};
+use super::totals::{Numbers, Totals};
 use crate::error::{Error, Result};
 
 #[derive(Debug)]
@@ -88,6 +89,16 @@ impl StateKind for WideSum {
             }
         }
         Ok(())
+    }
+
+    fn takes(&self, totals: &Totals) -> bool {
+        totals.numbers.is_some()
+    }
+
+    fn add_totals(&mut self, group: usize, numbers: &Numbers) {
+        if let Some(sum) = self.sums.slots.get_mut(group) {
+            *sum = sum.wrapping_add(numbers.sum);
+        }
     }
 
     fn merge(&mut self, others: &Self, map: GroupMap<'_>) {

@@ -236,6 +236,10 @@ impl<W: Worker> Worker for WithSets<'_, W> {
         all.reduce(Option::and)?
     }
 
+    fn take_block(&mut self, block: &OpenBlock<'_>) -> Result<bool> {
+        Ok(self.sets.is_empty() && self.groups.take_block(block)?)
+    }
+
     fn account(&mut self) -> Result<()> {
         self.texts.account()?;
         self.groups.account()?;

@@ -16,6 +16,7 @@ use crate::query::aggregate::columns::GroupMap;
 use crate::query::aggregate::kernels::Groups;
 use crate::query::aggregate::{Accumulators, MAX_PENDING};
 use crate::query::memory::Reservation;
+use crate::query::open::OpenBlock;
 use crate::query::slice::Slice;
 use crate::query::walk::Worker;
 
@@ -80,6 +81,11 @@ impl Worker for Slots<'_> {
             Err(_) if self.radix.product <= MAX_PENDING as u64 && self.is_small() => Ok(()),
             reserved => reserved,
         }
+    }
+
+    fn take_block(&mut self, block: &OpenBlock<'_>) -> Result<bool> {
+        let group = self.radix.of_block(block)?.constant();
+        Ok(group.is_some_and(|group| self.states.add_block(group as usize, block)))
     }
 
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {

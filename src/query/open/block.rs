@@ -1,11 +1,13 @@
 //! A block under work: its columns as they are encoded, or decoded for some rows.
 
+use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
 use arrow_array::{Array, ArrayRef, new_null_array};
 
 use super::{BlockRef, OpenSegment, Survivors, no_column_error};
+use crate::block::Stats;
 use crate::error::{Error, Result};
 use crate::expr::Predicate;
 use crate::model::{Column, ColumnId, DataType};
@@ -21,6 +23,14 @@ struct Decoded {
     values: u64,
     fetched: u64,
     bytes: u64,
+}
+
+/// What a zone map says of a column.
+pub(crate) struct ColumnTotals<'a> {
+    pub(crate) stats: Cow<'a, Stats>,
+    /// Whether its sum and bounds are the table's whole numbers, or those that stand for its
+    /// decimals.
+    pub(crate) is_number: bool,
 }
 
 /// A block under work: each column is opened, and verified, when it is first asked for.
@@ -106,6 +116,22 @@ impl<'a> OpenBlock<'a> {
             return None;
         }
         stored.block_stats(self.at.block)?.integers()
+    }
+
+    /// What the zone map says of a column.
+    pub(crate) fn totals(&self, at: usize) -> Option<ColumnTotals<'a>> {
+        let table = &self.table.get(at)?.data_type;
+        let Some(stored) = self.stored(at) else {
+            let rows = self.rows as u64;
+            let stats = Cow::Owned(Stats { rows, nulls: rows, ..Stats::default() });
+            return Some(ColumnTotals { stats, is_number: false });
+        };
+        let is_number = match table {
+            DataType::Decimal { .. } => stored.data_type() == table,
+            _ => table.is_integer() && stored.data_type().is_integer(),
+        };
+        let stats = Cow::Borrowed(stored.block_stats(self.at.block)?);
+        Some(ColumnTotals { stats, is_number })
     }
 
     /// Some rows of a column in the table's type; `rows` starts at a multiple of 1,024.

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_array::{Array, ArrayRef};
 
-pub(crate) use self::block::OpenBlock;
+pub(crate) use self::block::{ColumnTotals, OpenBlock};
 use crate::budget::Charge;
 use crate::error::{Error, Result};
 use crate::expr::Expression;

@@ -104,6 +104,9 @@ fn copied(error: &Error) -> Error {
             current: current.clone(),
             source: Box::new(copied(source)),
         },
+        Error::Unreported { generation, source } => {
+            Error::Unreported { generation: *generation, source: Box::new(copied(source)) }
+        }
         Error::Cancelled => Error::Cancelled,
     }
 }

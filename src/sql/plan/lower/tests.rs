@@ -222,6 +222,13 @@ fn names_types_and_answers_are_those_of_datafusion() {
     for sql in [
         "SELECT count(*), count(1), count(NULL), count(small), sum(small), avg(small), min(word) \
          FROM t",
+        "SELECT count(*), count(small), sum(small + 1), avg(small), avg(7 - 2 * id), min(3 - id), \
+         max(small * 2), sum(money + 1), avg(money), min(money * 2), sum(id::bigint unsigned), \
+         max(extra), count(extra + 1), count(word), sum(id * id), min(id::double) FROM t",
+        "SELECT count(small), sum(small + 1), avg(7 - 2 * id), min(3 - id), max(money - 1), \
+         avg(money) FROM t WHERE id < 17000",
+        "SELECT id / 9000, count(small), sum(small - id), avg(id), min(id), max(extra), \
+         sum(money) FROM t WHERE id >= 0 GROUP BY 1",
         "SELECT sum(float) FILTER (WHERE id < 20000), avg(single), max(single), min(float) FROM t",
         "SELECT sum(money), min(money), max(day), min(at), sum(1), max('x') FROM t WHERE id < 0",
         "SELECT avg(money), sum(money), sum(small::smallint) a, max(id::bigint unsigned) b FROM t \
