@@ -1,13 +1,19 @@
 //! First rows of an order in little memory, against the same computed row by row.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
+use arrow_array::{ArrayRef, BooleanArray};
+use arrow_schema::DataType as ArrowType;
 
-use super::tests::{Row, all_of, column, fragment, rows, store};
+use super::tests::{Row, all_of, answer, column, fragment, rows, store, store_as};
 use super::*;
+use crate::encoding::Encoding;
 use crate::error::{Error, Result};
+use crate::expr::{Comparison, Expression, Function, Operand, Predicate};
+use crate::model::{DataType, Scalar};
 use crate::store::Snapshot;
 
 /// The numbers of the rows from `skip` to `limit` by text and then by number falling, with the
@@ -72,4 +78,90 @@ fn the_first_rows_spill_where_they_do_not_fit() {
         assert!(most <= memory);
     }
     assert!(matches!(first(&snapshot, (0, 30_000), 1000), Err(Error::LimitExceeded(_))));
+}
+
+/// A column of texts compared with a constant.
+#[derive(Debug)]
+struct Compared(Comparison, &'static str);
+
+impl Function for Compared {
+    fn evaluate(&self, inputs: &[ArrayRef], _: usize) -> Result<ArrayRef> {
+        let texts = inputs[0].as_string_view().iter();
+        let all: BooleanArray = texts.map(|t| Some(holds(self.0, t?, self.1))).collect();
+        Ok(Arc::new(all))
+    }
+}
+
+fn holds(comparison: Comparison, text: &str, value: &str) -> bool {
+    match comparison {
+        Comparison::Equal => text == value,
+        Comparison::NotEqual => text != value,
+        Comparison::Less => text < value,
+        Comparison::LessOrEqual => text <= value,
+        Comparison::Greater => text > value,
+        Comparison::GreaterOrEqual => text >= value,
+    }
+}
+
+/// Comparisons of texts with a constant, with and without a dictionary, and the first rows of an
+/// order by text and by number among those that pass.
+#[test]
+fn the_first_of_the_rows_whose_texts_compare() {
+    for force in [None, Some(Encoding::Plain)] {
+        let dir = tempfile::tempdir().unwrap();
+        let all = rows(80_000, 9);
+        let snapshot = store_as(dir.path(), &[(all.clone(), force)]);
+        let id = snapshot.schema().columns()[1].id;
+        let operand = Operand { column: id, data_type: DataType::Utf8 };
+        for comparison in [
+            Comparison::Equal,
+            Comparison::NotEqual,
+            Comparison::Less,
+            Comparison::LessOrEqual,
+            Comparison::Greater,
+            Comparison::GreaterOrEqual,
+        ] {
+            for (value, descending) in [("", false), ("aa", true), ("ab", false), ("zz", true)] {
+                let predicate = Predicate::Compare {
+                    operand: operand.clone(),
+                    comparison,
+                    value: Scalar::Bytes(value.as_bytes().into()),
+                };
+                let function: Arc<dyn Function> = Arc::new(Compared(comparison, value));
+                let expression = Expression {
+                    function: Some(function),
+                    data_type: ArrowType::Boolean,
+                    ..column(1)
+                };
+                let mut passing: Vec<&Row> = all.iter().collect();
+                passing.retain(|row| row.text.is_some_and(|text| holds(comparison, text, value)));
+                for at in [1, 3] {
+                    let by = |at, descending| OrderBy {
+                        expression: column(at),
+                        descending,
+                        nulls_first: false,
+                    };
+                    let output = Output::Top {
+                        order: vec![by(at, descending), by(3, false)],
+                        limit: 40,
+                        skip: 0,
+                        expressions: vec![column(3)],
+                    };
+                    let condition = Condition::new(expression.clone(), predicate.clone());
+                    let found = answer(&snapshot, vec![condition], output);
+                    passing.sort_by(|a, b| {
+                        let first = match at {
+                            1 => a.text.cmp(&b.text),
+                            _ => a.rising.cmp(&b.rising),
+                        };
+                        let first = if descending { first.reverse() } else { first };
+                        first.then(a.rising.cmp(&b.rising))
+                    });
+                    let wanted: Vec<i64> = passing.iter().take(40).map(|r| r.rising).collect();
+                    let found = found.column(0).as_primitive::<Int64Type>().values();
+                    assert_eq!(found.as_ref(), wanted, "{comparison:?} {value} {descending} {at}");
+                }
+            }
+        }
+    }
 }

@@ -52,8 +52,25 @@ enum State {
 }
 
 impl MaskBuilder {
-    pub(crate) fn clear(&mut self) {
-        self.state = State::All;
+    /// Begins with the rows that are selected in a slice.
+    pub(super) fn begin(&mut self, slice: &Slice<'_, '_>) {
+        let rows = slice.range.len();
+        self.state = if let Some(mask) = slice.mask() {
+            mask.clone_into(&mut self.mask);
+            State::Mask
+        } else if let Some(selected) = slice.selected().filter(|few| few.len() * FEW < rows) {
+            selected.clone_into(&mut self.rows);
+            State::Rows
+        } else if let Some(selected) = slice.selected() {
+            self.mask.clear();
+            self.mask.resize(rows, 0);
+            for row in selected {
+                self.mask.get_mut(*row as usize).into_iter().for_each(|byte| *byte = 1);
+            }
+            State::Mask
+        } else {
+            State::All
+        };
     }
 
     /// How many of `all` rows are left; few rows are listed from now on.

@@ -8,8 +8,8 @@
 //!    in the narrowest word that holds them, or a set of integers, looked up by it;
 //! 2. a set of dictionary codes, after the condition was evaluated once for each value of the
 //!    dictionary;
-//! 3. a pattern or a constant on the bytes of texts that have no dictionary, for a constant on
-//!    their lengths first;
+//! 3. a pattern or a constant on the bytes of texts that have no dictionary, where they are to be
+//!    the same on their lengths first;
 //! 4. the condition itself over decoded columns, for the rows that the others have left.
 //!
 //! The first three run in the order that has dropped most rows for what it costs so far.
@@ -349,7 +349,7 @@ impl<'f> Test<'f> {
 }
 
 /// Leaves only rows selected for which a predicate on a column is true, where it is a range of
-/// numbers and no rows were left out before; else the slice stays as it is.
+/// codes, numbers or texts; else the slice stays as it is.
 pub(crate) fn narrow(
     predicate: &Predicate,
     column: &Column,
@@ -357,10 +357,8 @@ pub(crate) fn narrow(
     slice: &mut Slice<'_, '_>,
     mask: &mut MaskBuilder,
 ) -> Result<()> {
-    if slice.selected().is_some() {
-        return Ok(());
-    }
-    match Test::range(predicate, column, at, slice.block) {
+    let test = Test::range(predicate, column, at, slice.block);
+    match test.or_else(|| Test::text(predicate, column, at, slice.block)) {
         // It is nobody's condition: nothing counts it.
         Some(test) => {
             Tests { tests: vec![(usize::MAX, test)] }.apply(slice, mask, &mut Tally::default())
@@ -377,7 +375,7 @@ impl Tests<'_> {
         mask: &mut MaskBuilder,
         tally: &mut Tally,
     ) -> Result<()> {
-        mask.clear();
+        mask.begin(slice);
         let mut rows_in = slice.len();
         for (number, test) in &self.tests {
             match test {

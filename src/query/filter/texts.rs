@@ -1,7 +1,9 @@
-//! Conditions on the bytes of texts: patterns, and comparisons with a constant for equality.
+//! Conditions on the bytes of texts: patterns, and comparisons with a constant.
 //!
 //! Texts are decoded a vector at a time and looked at together, in memory that is used again; a
 //! segment's dictionary is never decoded whole for them.
+
+use std::cmp::Ordering;
 
 use super::OnCodes;
 use crate::block::Stream;
@@ -19,6 +21,10 @@ pub(super) enum TextTest<'f> {
     Like(&'f Pattern),
     /// They are these bytes.
     Same(&'f [u8]),
+    /// They sort before these bytes.
+    Before(&'f [u8]),
+    /// They sort before these bytes, or are the same.
+    UpTo(&'f [u8]),
 }
 
 /// Memory for one vector of texts.
@@ -26,6 +32,12 @@ pub(super) enum TextTest<'f> {
 pub(super) struct TextScratch {
     lengths: Vec<u32>,
     texts: StringsOut,
+}
+
+/// How two texts stand in an order. Most often the first bytes tell.
+#[inline]
+fn order(text: &[u8], other: &[u8]) -> Ordering {
+    text.first().cmp(&other.first()).then_with(|| text.cmp(other))
 }
 
 impl<'f> TextTest<'f> {
@@ -38,12 +50,15 @@ impl<'f> TextTest<'f> {
         let (operand, test, negated) = match predicate {
             Predicate::Like { operand, pattern } => (operand, TextTest::Like(pattern), negated),
             Predicate::Compare { operand, comparison, value: Scalar::Bytes(bytes) } => {
-                let differs = match comparison {
-                    Comparison::Equal => false,
-                    Comparison::NotEqual => true,
-                    _ => return None,
+                let (test, fails) = match comparison {
+                    Comparison::Equal => (TextTest::Same(bytes), false),
+                    Comparison::NotEqual => (TextTest::Same(bytes), true),
+                    Comparison::Less => (TextTest::Before(bytes), false),
+                    Comparison::GreaterOrEqual => (TextTest::Before(bytes), true),
+                    Comparison::LessOrEqual => (TextTest::UpTo(bytes), false),
+                    Comparison::Greater => (TextTest::UpTo(bytes), true),
                 };
-                (operand, TextTest::Same(bytes), negated != differs)
+                (operand, test, negated != fails)
             }
             _ => return None,
         };
@@ -56,6 +71,8 @@ impl<'f> TextTest<'f> {
         match self {
             TextTest::Like(pattern) => pattern.matches(text),
             TextTest::Same(same) => text == same,
+            TextTest::Before(bytes) => order(text, bytes).is_lt(),
+            TextTest::UpTo(bytes) => order(text, bytes).is_le(),
         }
     }
 
@@ -73,6 +90,9 @@ impl<'f> TextTest<'f> {
         let TextScratch { lengths, texts } = scratch;
         texts.charge_to(budget)?;
         for (start, mask) in (start..).step_by(VECTOR).zip(mask.chunks_mut(VECTOR)) {
+            if mask.iter().all(|byte| *byte == 0) {
+                continue;
+            }
             let rows = start..start + mask.len();
             lengths.clear();
             if let TextTest::Same(same) = self
@@ -89,9 +109,10 @@ impl<'f> TextTest<'f> {
             strings.decode(rows, texts)?;
             match self {
                 TextTest::Like(pattern) => pattern.mask(&texts.data, &texts.ends, negated, mask),
-                TextTest::Same(same) => {
-                    let texts = mask.iter_mut().zip(texts.iter());
-                    texts.for_each(|(byte, text)| *byte &= u8::from((text == same) != negated));
+                test => {
+                    for (row, byte) in mask.iter_mut().enumerate().filter(|(_, byte)| **byte != 0) {
+                        *byte = u8::from(test.passes(texts.value(row)) != negated);
+                    }
                 }
             }
         }

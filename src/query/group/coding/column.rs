@@ -1,6 +1,7 @@
 //! A stored column under codes: dictionaries united, or distances from the least value.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -12,7 +13,7 @@ use super::codes::{CodesOfBlock, check_domain, domain, from_codes, narrow, unkno
 use crate::block::{Stream, Validity};
 use crate::encoding::bools::Bools;
 use crate::encoding::{Ints, Word};
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::model::{Column, DataType, Physical};
 use crate::query::group::interner::Interner;
 use crate::query::open::{OpenBlock, Survivors};
@@ -35,7 +36,23 @@ pub(crate) struct CodedKeyColumn {
     /// Whether rows hold negative zeros, for which the codes' values have zeros.
     pub(super) loses_sign: bool,
     /// For each segment with a dictionary: the code of each of its codes.
-    maps: Vec<Option<Arc<[u32]>>>,
+    maps: Vec<Option<CodeMap>>,
+}
+
+/// The code of each code of a segment's dictionary.
+#[derive(Clone, Debug)]
+struct CodeMap {
+    codes: Arc<[u32]>,
+    /// Whether each is mapped to itself.
+    is_same: bool,
+}
+
+impl CodeMap {
+    fn new(codes: impl Into<Arc<[u32]>>) -> Self {
+        let codes = codes.into();
+        let is_same = codes.iter().enumerate().all(|(at, code)| at == *code as usize);
+        CodeMap { codes, is_same }
+    }
 }
 
 #[derive(Debug)]
@@ -87,7 +104,8 @@ impl CodedKeyColumn {
                     let bias = range.start.wrapping_sub(i64::from(nulls));
                     let code = |w: &i64| u32::try_from(w.wrapping_sub(bias)).unwrap_or(u32::MAX);
                     // Entry 0 is null.
-                    Some(std::iter::once(0).chain(words.iter().skip(1).map(code)).collect())
+                    let codes = std::iter::once(0).chain(words.iter().skip(1).map(code));
+                    Some(CodeMap::new(codes.collect::<Vec<u32>>()))
                 }
             });
         }
@@ -121,33 +139,40 @@ impl CodedKeyColumn {
         if described.iter().map(|d| u64::from(d.values)).sum::<u64>() > MAX_UNITED {
             return Ok(None);
         }
-        let mut union = Interner::new(&data_type)?;
-        // Null is code 0 whether it occurs or not.
-        union.intern(&new_null_array(&data_type, 1))?;
-        let mut known: HashMap<u128, Arc<[u32]>> = HashMap::new();
-        let mut maps = Vec::with_capacity(stored.len());
-        let mut loses_sign = false;
-        for column in stored {
-            let Some((column, dictionary)) = column.and_then(|c| Some((c, c.record().dictionary?)))
-            else {
-                maps.push(None);
-                continue;
-            };
-            if let Some(map) = known.get(&dictionary.hash) {
-                maps.push(Some(Arc::clone(map)));
-                continue;
+        // Each dictionary once, in the order of the segments.
+        let (mut dictionaries, mut places) = (Vec::new(), HashMap::new());
+        for column in stored.iter().flatten() {
+            let Some(dictionary) = column.record().dictionary else { continue };
+            if let Entry::Vacant(place) = places.entry(dictionary.hash) {
+                let Some(values) = column.dictionary()? else { return Ok(None) };
+                place.insert(dictionaries.len());
+                dictionaries.push(arrow_cast::cast(&values, &data_type).or_corrupt()?);
             }
-            let Some(values) = column.dictionary()? else { return Ok(None) };
-            let values = arrow_cast::cast(&values, &data_type)
-                .map_err(|e| Error::corrupt(0, e.to_string()))?;
-            loses_sign |= has_negative_zero(&values);
-            let map: Arc<[u32]> = union.intern(&values)?.into();
-            known.insert(dictionary.hash, Arc::clone(&map));
-            maps.push(Some(map));
         }
-        let values = union.values()?;
+        let loses_sign = dictionaries.iter().any(has_negative_zero);
+        let (values, of_dictionaries) = match dictionaries.as_slice() {
+            // Its values are all different, and the first is null.
+            [only] if !loses_sign => {
+                let same = CodeMap::new((0..only.len() as u32).collect::<Vec<u32>>());
+                (Arc::clone(only), vec![same])
+            }
+            _ => {
+                let mut union = Interner::new(&data_type)?;
+                // Null is code 0 whether it occurs or not.
+                union.intern(&new_null_array(&data_type, 1))?;
+                let maps =
+                    dictionaries.iter().map(|values| Ok(CodeMap::new(union.intern(values)?)));
+                let maps = maps.collect::<Result<Vec<CodeMap>>>()?;
+                (union.values()?, maps)
+            }
+        };
+        let map = |column: &Option<&segment::Column>| {
+            let place = places.get(&column.as_ref()?.record().dictionary?.hash)?;
+            of_dictionaries.get(*place).cloned()
+        };
         let domain = values.len() as u64;
         let code_values = CodeValues::Values(values);
+        let maps = stored.iter().map(map).collect();
         Ok(Some(CodedKeyColumn {
             at,
             data_type,
@@ -215,7 +240,7 @@ impl CodedKeyColumn {
     /// The codes that rows of a block may have, null's aside, by the dictionary or the zone map.
     pub(super) fn possible(&self, block: &OpenBlock<'_>) -> Option<CodesOfBlock> {
         if let Some(map) = self.maps.get(block.at.segment)? {
-            return Some(CodesOfBlock::Dictionary(Arc::clone(map)));
+            return Some(CodesOfBlock::Dictionary(Arc::clone(&map.codes)));
         }
         let stats = block.stored(self.at)?.block_stats(block.at.block)?;
         let (CodeValues::From(_), Some((min, max))) = (&self.code_values, stats.integers()) else {
@@ -231,8 +256,12 @@ impl CodedKeyColumn {
         low.wrapping_sub(i64::from(self.nulls)) as u64
     }
 
+    fn code_map(&self, segment: usize) -> Result<&CodeMap> {
+        self.maps.get(segment).and_then(Option::as_ref).ok_or_else(unknown_code_error)
+    }
+
     pub(super) fn map(&self, segment: usize) -> Result<&[u32]> {
-        self.maps.get(segment).and_then(Option::as_deref).ok_or_else(unknown_code_error)
+        self.code_map(segment).map(|map| &*map.codes)
     }
 
     /// The code of each dictionary code of a block, if it has such.
@@ -312,12 +341,11 @@ impl CodedKeyColumn {
         rows: Range<usize>,
         out: &mut Vec<T>,
     ) -> Result<()> {
-        let map = self.map(segment)?;
-        let same = map.iter().enumerate().all(|(i, code)| i == *code as usize);
+        let CodeMap { codes: map, is_same } = self.code_map(segment)?;
         if map.len() as u64 - 1 <= u64::MAX >> (64 - T::BITS) {
             codes.decode_narrow(rows, 0, false, out)?;
             check_domain(out, map.len() as u64)?;
-            if !same {
+            if !is_same {
                 for code in out.iter_mut() {
                     *code = T::from_u64(u64::from(map[Word::to_u64(*code) as usize]));
                 }
