@@ -204,11 +204,39 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
+    /// What decoding a value, or asking a run, costs beside unpacking one, about.
+    pub fn decoding_cost(&self) -> f64 {
+        match self {
+            Ints::RunLength(_) => 0.25,
+            Ints::Planes(_) => 4.0,
+            _ => 1.0,
+        }
+    }
+
     /// Bits of the packed codes on which [`Ints::select_range`] works.
     pub fn packed_bits(&self) -> Option<u32> {
         match self {
             Ints::Frame(stream) => Some(stream.width()),
             _ => None,
+        }
+    }
+
+    /// Sets the mask for all rows to what `passes` says of their values, 0 or 1; with `refine`,
+    /// rows whose mask is 0 stay 0. Returns false, and leaves the mask alone, where values are not
+    /// stored as runs, so that each row would have to be asked for.
+    pub fn select_runs(
+        &self,
+        rows: Range<usize>,
+        refine: bool,
+        mask: &mut [u8],
+        passes: impl Fn(W) -> u8,
+    ) -> Result<bool> {
+        check_range(&rows, self.rows())?;
+        match self {
+            Ints::RunLength(stream) => {
+                stream.select_runs(rows, refine, mask, passes).map(|()| true)
+            }
+            _ => Ok(false),
         }
     }
 

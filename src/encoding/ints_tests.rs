@@ -67,6 +67,16 @@ fn check_ranges<W: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
                     }
                 }
             }
+            for refine in [false, true] {
+                let before = |row: usize| u8::from(!refine || row.is_multiple_of(3));
+                let mut mask: Vec<u8> = (0..values.len()).map(before).collect();
+                let passes = |v: W| u8::from((number(low)..=number(high)).contains(&number(v)));
+                if ints.select_runs(0..values.len(), refine, &mut mask, passes).unwrap() {
+                    let expected =
+                        (0..values.len()).map(|row| before(row) & u8::from(inside(&row)));
+                    assert_eq!(mask, expected.collect::<Vec<_>>());
+                }
+            }
             if !ints.only_outliers(number(low), number(high), signed) {
                 continue;
             }

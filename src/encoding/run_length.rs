@@ -183,12 +183,7 @@ impl<'a, W: Word> RunLength<'a, W> {
             return Ok(());
         }
         if passing * MANY > values.len() {
-            let mut found = Vec::new();
-            self.decode_with::<u8>(rows, &mut found, |value| u8::from(passes(value)))?;
-            for (slot, found) in mask.iter_mut().zip(found) {
-                *slot = if refine { *slot & found } else { found };
-            }
-            return Ok(());
+            return self.select_runs(rows, refine, mask, |value| u8::from(passes(value)));
         }
         let (ends, values) = self.runs()?;
         let first = ends.partition_point(|&end| end as usize <= rows.start);
@@ -211,6 +206,23 @@ impl<'a, W: Word> RunLength<'a, W> {
             }
         }
         mask.get_mut(at..).unwrap_or_default().fill(0);
+        Ok(())
+    }
+
+    /// Sets the mask for the rows of each run to what `passes` says of its value, 0 or 1; with
+    /// `refine`, rows whose mask is 0 stay 0.
+    pub(super) fn select_runs(
+        &self,
+        rows: Range<usize>,
+        refine: bool,
+        mask: &mut [u8],
+        passes: impl Fn(W) -> u8,
+    ) -> Result<()> {
+        let mut found = Vec::new();
+        self.decode_with(rows, &mut found, passes)?;
+        for (slot, found) in mask.iter_mut().zip(found) {
+            *slot = if refine { *slot & found } else { found };
+        }
         Ok(())
     }
 

@@ -63,29 +63,29 @@ impl WordRange {
 
     /// What looking at all rows of a block costs: 1 for words of a byte.
     pub(super) fn cost(&self, block: Option<&Block<'_>>) -> f64 {
-        let signed = self.base < 0;
-        let outliers = match block.map(|block| block.reader().stream()) {
-            Some(Stream::W8(ints)) => self.is_of_outliers(ints, signed),
-            Some(Stream::W16(ints)) => self.is_of_outliers(ints, signed),
-            Some(Stream::W32(ints) | Stream::Codes(ints)) => self.is_of_outliers(ints, signed),
-            _ => {
-                let reader = block.map(Block::reader);
-                match reader.and_then(|reader| reader.scaled()).map(|scaled| scaled.ints) {
-                    Some(StoredInts::Singles(ints)) => self.is_of_outliers(ints, signed),
-                    Some(StoredInts::Doubles(ints)) => self.is_of_outliers(ints, signed),
-                    None => reader
-                        .and_then(|reader| reader.longs())
-                        .is_some_and(|ints| self.is_of_outliers(ints, signed)),
-                }
-            }
-        };
-        match self.span {
-            _ if outliers => 0.125,
-            0..=0xff => 1.0,
-            0x100..=0xffff => 2.0,
-            0x1_0000..=0xffff_ffff => 4.0,
-            _ => 8.0,
+        let Some(reader) = block.map(Block::reader) else { return self.cost_of::<u64>(None) };
+        match reader.stream() {
+            Stream::W8(ints) => self.cost_of(Some(ints)),
+            Stream::W16(ints) => self.cost_of(Some(ints)),
+            Stream::W32(ints) | Stream::Codes(ints) => self.cost_of(Some(ints)),
+            _ => match reader.scaled().map(|scaled| scaled.ints) {
+                Some(StoredInts::Singles(ints)) => self.cost_of(Some(ints)),
+                Some(StoredInts::Doubles(ints)) => self.cost_of(Some(ints)),
+                None => self.cost_of(reader.longs()),
+            },
         }
+    }
+
+    fn cost_of<W: Word>(&self, ints: Option<&Ints<'_, W>>) -> f64 {
+        let decoding = ints.map_or(1.0, Ints::decoding_cost);
+        decoding
+            * match self.span {
+                _ if ints.is_some_and(|ints| self.is_of_outliers(ints, self.base < 0)) => 0.125,
+                0..=0xff => 1.0,
+                0x100..=0xffff => 2.0,
+                0x1_0000..=0xffff_ffff => 4.0,
+                _ => 8.0,
+            }
     }
 
     /// Whether none but outliers of the stream may lie in the range.

@@ -17,6 +17,9 @@ impl MaskBuilder {
         if self.state == State::Rows {
             return self.keep(slice, codes, |code| holds(code) != 0);
         }
+        if self.runs(slice, codes, holds)? {
+            return Ok(());
+        }
         if set.len() <= 1 << u8::BITS {
             self.bytes.clear();
             codes.decode_narrow(slice.range.clone(), 0, false, &mut self.bytes)?;
@@ -54,6 +57,23 @@ impl MaskBuilder {
         self.only_valid(slice, reader.validity())
     }
 
+    /// Asks each run once where values are stored as runs; false, with nothing done, where they are
+    /// not.
+    fn runs<W: Word>(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        ints: &Ints<'_, W>,
+        passes: impl Fn(W) -> u8,
+    ) -> Result<bool> {
+        let refine = self.state == State::Mask;
+        self.mask.resize(slice.range.len(), 0);
+        let done = ints.select_runs(slice.range.clone(), refine, &mut self.mask, passes)?;
+        if done {
+            self.state = State::Mask;
+        }
+        Ok(done)
+    }
+
     fn members<W: Word>(
         &mut self,
         slice: &Slice<'_, '_>,
@@ -64,9 +84,13 @@ impl MaskBuilder {
         let (rows, base, signed) = (slice.range.clone(), all.base as u64, all.base < 0);
         let first = set.place(all.base);
         let holds = |distance: u64| set.at(first.wrapping_add(distance));
+        let wide = |v: W| if signed { Word::to_i64(v) as u64 } else { Word::to_u64(v) };
+        let member = |v: W| holds(wide(v).wrapping_sub(base));
         if self.state == State::Rows {
-            let wide = |v: W| if signed { Word::to_i64(v) as u64 } else { Word::to_u64(v) };
-            return self.keep(slice, ints, |v| holds(wide(v).wrapping_sub(base)) != 0);
+            return self.keep(slice, ints, |v| member(v) != 0);
+        }
+        if self.runs(slice, ints, member)? {
+            return Ok(());
         }
         if all.span <= u64::from(u8::MAX) {
             self.bytes.clear();
