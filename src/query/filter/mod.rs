@@ -43,6 +43,10 @@ use crate::error::Result;
 use crate::expr::{IntegerSet, Predicate};
 use crate::model::{Column, DataType};
 
+/// Where fewer than one row in so many is left, a condition on numbers must leave out most of them
+/// to be worth a look at all.
+const MANY: usize = 4;
+
 /// Conditions over columns.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Filter<'a> {
@@ -357,7 +361,12 @@ pub(crate) fn narrow(
     slice: &mut Slice<'_, '_>,
     mask: &mut MaskBuilder,
 ) -> Result<()> {
-    let test = Test::range(predicate, column, at, slice.block);
+    // Numbers of few rows are as soon fetched as those of all are compared.
+    let is_worth = |test: &Test<'_>| match test {
+        Test::Words { .. } | Test::Decimals { .. } => slice.len() * MANY >= slice.range.len(),
+        _ => true,
+    };
+    let test = Test::range(predicate, column, at, slice.block).filter(is_worth);
     match test.or_else(|| Test::text(predicate, column, at, slice.block)) {
         // It is nobody's condition: nothing counts it.
         Some(test) => {

@@ -23,6 +23,10 @@ use crate::segment;
 
 /// Dictionaries are united up to this many values in all.
 const MAX_UNITED: u64 = 1 << 20;
+/// Several dictionaries are united where there are this many rows for each value, or few values.
+/// Where a filter leaves few of many rows, those of their values are fewer.
+const ROWS_A_VALUE: u64 = 8;
+const FEW_UNITED: u64 = 1 << 12;
 
 /// A stored column under codes.
 #[derive(Debug)]
@@ -72,15 +76,16 @@ impl CodedKeyColumn {
             .collect();
         let decimals = matches!(column.data_type, DataType::Decimal { .. });
         if decimals || is_words(&column.data_type.to_arrow()) {
-            return Self::from_bounds(at, column, &stored);
+            return Self::from_bounds(at, column, &stored, survivors.rows());
         }
-        Self::from_dictionaries(at, column, &stored)
+        Self::from_dictionaries(at, column, &stored, survivors.rows())
     }
 
-    pub(super) fn from_bounds(
+    fn from_bounds(
         at: usize,
         column: &Column,
         stored: &[Option<&segment::Column>],
+        rows: u64,
     ) -> Result<Option<Self>> {
         let data_type = column.data_type.to_arrow();
         let Some((range, nulls)) = bounds(&column.data_type, stored) else { return Ok(None) };
@@ -89,7 +94,7 @@ impl CodedKeyColumn {
         if u32::try_from(domain).is_err()
             && stored.iter().flatten().any(|c| c.record().dictionary.is_some())
         {
-            return Self::from_dictionaries(at, column, stored);
+            return Self::from_dictionaries(at, column, stored, rows);
         }
         let mut maps = Vec::with_capacity(stored.len());
         for column in stored {
@@ -121,10 +126,12 @@ impl CodedKeyColumn {
         }))
     }
 
-    pub(super) fn from_dictionaries(
+    /// `rows` are those of the blocks that survive.
+    fn from_dictionaries(
         at: usize,
         column: &Column,
         stored: &[Option<&segment::Column>],
+        rows: u64,
     ) -> Result<Option<Self>> {
         let data_type = column.data_type.to_arrow();
         let has_values = |c: &&segment::Column| c.stats().nulls < c.stats().rows;
@@ -136,7 +143,9 @@ impl CodedKeyColumn {
             .map(|c| c.record().dictionary)
             .collect();
         let Some(described) = described else { return Ok(None) };
-        if described.iter().map(|d| u64::from(d.values)).sum::<u64>() > MAX_UNITED {
+        let one = described.iter().all(|d| described.first().is_some_and(|o| o.hash == d.hash));
+        let values = described.iter().map(|d| u64::from(d.values)).sum::<u64>();
+        if !one && values > MAX_UNITED.min((rows / ROWS_A_VALUE).max(FEW_UNITED)) {
             return Ok(None);
         }
         // Each dictionary once, in the order of the segments.
