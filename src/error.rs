@@ -72,7 +72,7 @@ pub enum Error {
     },
     /// A commit is in force, but what was to be written beside it could not be. What it stored is
     /// stored: doing it once more would store it twice.
-    #[error("generation {generation} is in force and holds the rows, but {source}")]
+    #[error("generation {generation} is in force and holds the rows up to here, but {source}")]
     Unreported {
         /// The generation that is in force.
         generation: u64,

@@ -286,7 +286,10 @@ impl From<stylobate::Error> for Failure {
                 let mut failure = Failure::new(Exit::Unconfirmed, "unreported", message);
                 failure.generation = NonZeroU64::new(generation);
                 failure.file = Failure::from(*source).file;
-                failure.hint("do not repeat the command: the rows of that generation are there")
+                failure.hint(
+                    "do not load the same rows again; the table remembers files that it has loaded, \
+                     but not what came from a pipe",
+                )
             }
             Error::Cancelled => Failure::interrupted(),
             _ => Failure::failed(message),

@@ -204,7 +204,7 @@ impl<'a, W: Word> Ints<'a, W> {
         }
     }
 
-    /// What decoding a value, or asking a run, costs beside unpacking one, about.
+    /// About what decoding costs, as a multiple of unpacking; of runs, asking each of them.
     pub fn decoding_cost(&self) -> f64 {
         match self {
             Ints::RunLength(_) => 0.25,

@@ -267,11 +267,12 @@ impl Steps<i64> {
                 Operator::Add => (left.0.checked_add(right.0)?, left.1.checked_add(right.1)?),
                 Operator::Subtract => (left.0.checked_sub(right.0)?, left.1.checked_sub(right.1)?),
                 Operator::Multiply => {
-                    let (factor, of) = if left.0 == 0 { (left.1, right) } else { (right.1, left) };
-                    if left.0 != 0 && right.0 != 0 {
-                        return None;
-                    }
-                    (factor.checked_mul(of.0)?, factor.checked_mul(of.1)?)
+                    let (constant, other) = match (left.0, right.0) {
+                        (0, _) => (left.1, right),
+                        (_, 0) => (right.1, left),
+                        _ => return None,
+                    };
+                    (constant.checked_mul(other.0)?, constant.checked_mul(other.1)?)
                 }
                 Operator::Divide | Operator::Remainder => return None,
             });

@@ -1,7 +1,6 @@
 //! A whole load: inputs → segments of a table → one commit at the end, all or nothing, or several
 //! commits on the way.
 
-use std::io::ErrorKind;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -229,11 +228,9 @@ impl<'a> Loading<'a> {
         self.report.write_volume = commit.write_volume;
         // Without a change, there is no new generation.
         self.report.commits += u64::from(commit.metadata_bytes > 0);
-        self.accounting.publish().map_err(|error| match &error {
-            // Whoever reads the rejected rows wants no more of them, which is no failure.
-            Error::Io { source, .. } if source.kind() == ErrorKind::BrokenPipe => error,
-            _ => Error::Unreported { generation: commit.generation, source: Box::new(error) },
-        })
+        let generation = commit.generation;
+        let published = self.accounting.publish();
+        published.map_err(|error| Error::Unreported { generation, source: Box::new(error) })
     }
 
     fn finish(mut self) -> Result<(LoadReport, RowAccounting)> {

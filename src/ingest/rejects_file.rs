@@ -63,7 +63,9 @@ impl RejectsFile {
         let directory =
             if stream { std::env::temp_dir() } else { durable::parent(&target).to_path_buf() };
         let load_path = directory.join(temporary_name(before));
-        let mut file = RejectsFile::temporary(&directory, &load_path, resumes, target)?;
+        // Others may read the folder of temporary files.
+        let mode = if stream { 0o600 } else { 0o666 };
+        let mut file = RejectsFile::temporary(&directory, (&load_path, mode), resumes, target)?;
         (file.replace, file.stream) = (replace, stream);
         if resumes && !stream {
             if file.copy_rows(&load_path, before)? {
@@ -89,12 +91,12 @@ impl RejectsFile {
     /// An empty file. The first run of a load uses the name that contains the load's id.
     fn temporary(
         directory: &Path,
-        load_path: &Path,
+        (load_path, mode): (&Path, u32),
         resumes: bool,
         target: PathBuf,
     ) -> Result<Self> {
         let mut builder = tempfile::Builder::new();
-        builder.permissions(std::fs::Permissions::from_mode(0o666));
+        builder.permissions(std::fs::Permissions::from_mode(mode));
         let name = load_path.file_name().unwrap_or_default();
         let make = || {
             let made = if resumes {
@@ -156,9 +158,8 @@ impl RejectsFile {
         if self.stream {
             match copy_after(&temporary, target, self.copied) {
                 Ok(copied) => (self.copied, self.temporary) = (copied, Some(temporary)),
-                Err(closed) if closed.kind() == io::ErrorKind::BrokenPipe => {
-                    return Err(Error::io(target, closed));
-                }
+                // Whoever reads the rejected rows wants no more of them.
+                Err(closed) if closed.kind() == io::ErrorKind::BrokenPipe => {}
                 Err(reason) => {
                     self.unpublished = None;
                     return kept_elsewhere(temporary, target, &reason);
@@ -187,8 +188,13 @@ impl RejectsFile {
 
 /// The table was committed without the rows of the file, so they must not be lost.
 fn kept_elsewhere(temporary: TempPath, target: &Path, reason: &io::Error) -> Result<()> {
-    let place = temporary.to_path_buf();
-    let _ = temporary.keep();
+    // Not under the name of the load: when it goes on, it would take the file for its own.
+    let mut place = temporary.to_path_buf();
+    place.add_extension(format!("{}.csv", std::process::id()));
+    if let Err(failed) = temporary.persist_noclobber(&place) {
+        place = failed.path.to_path_buf();
+        let _ = failed.path.keep();
+    }
     let what = format!("{reason}; the rejected rows are in {}", place.display());
     Err(Error::io(target, io::Error::new(reason.kind(), what)))
 }

@@ -17,7 +17,7 @@ use arrow_array::{
 use arrow_array::{StringViewArray, new_null_array};
 use arrow_schema::DataType as ArrowType;
 
-use super::aggregate::Accumulators;
+use super::aggregate::{Accumulators, Totals};
 use super::group::Interner;
 use super::open::ColumnTotals;
 use super::prune::widened;
@@ -79,7 +79,7 @@ fn one(
     let Some(input) = &aggregate.input else {
         return Ok(Some(Arc::new(Int64Array::from(vec![snapshot.rows() as i64]))));
     };
-    let Some(at) = input.only_input() else { return Ok(None) };
+    let Some(at) = Totals::column(input) else { return Ok(None) };
     let Some(column) = fragment.columns.get(at) else { return Ok(None) };
     let stats = match known.entry(at) {
         Entry::Occupied(known) => known.into_mut(),

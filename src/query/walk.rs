@@ -144,7 +144,9 @@ pub(crate) fn each_slice<W: Worker>(
             let Some(filtered) = filtered else { continue };
             tally.counters.scan.time += tally.clock.lap();
             let rows = filtered.block.rows;
-            if filtered.tests.is_empty() && worker.take_block(&filtered.block)? {
+            let taken = || worker.take_block(&filtered.block);
+            let taken = filtered.tests.is_empty().then(taken).transpose();
+            if taken.map_err(|error| filtered.block.in_file(error))? == Some(true) {
                 filtered.block.count_pruned(Statistic::ZoneTotals, None, &mut tally.counters);
                 tally.counters.output.rows_in += rows as u64;
                 tally.counters.output.time += tally.clock.lap();

@@ -111,14 +111,18 @@ fn rejected_rows_that_cannot_be_written_after_a_commit_are_kept() {
     let (code, _, stderr) = shell.sh(load);
     assert_eq!(code, 7, "{stderr}");
     let (before, kept) = stderr.split_once("; the rejected rows are in ").unwrap();
-    assert!(before.contains("generation 1 is in force and holds the rows, but /dev/full: "));
+    assert!(
+        before.contains("generation 1 is in force and holds the rows up to here, but /dev/full: ")
+    );
     let kept = std::fs::read_to_string(shell.path(kept.lines().next().unwrap())).unwrap();
     assert_eq!(kept.lines().count(), 2, "{kept}");
     assert_eq!(shell.stdout_of("query db", "SELECT a FROM t"), "a\n5\n");
     // A reader that has gone is no failure.
-    let load = "sty ingest -q db/u --schema a:int64 --rejects >(true) a.csv";
+    shell.file("many.csv", format!("a\n{}", "1\nx\n".repeat(30_000)));
+    let load = "sty ingest -q db/u --schema a:int64 --commit-every 5000 --rejects >(true) many.csv";
     let (code, _, stderr) = shell.sh(&format!("bash -c '{load}'"));
     assert_eq!(code, 0, "{stderr}");
+    assert_eq!(shell.stdout_of("query db", "SELECT count(*) AS n FROM u"), "n\n30000\n");
 }
 
 /// Each format's writer has an error of its own.

@@ -77,6 +77,9 @@ impl SortWord for i64 {
     fn of_bound(bound: &Scalar, input: &ArrowType) -> Option<i64> {
         match bound {
             Scalar::Int(value) if is_words(input) => i64::try_from(*value).ok(),
+            Scalar::Int(value) if *input == ArrowType::UInt64 => {
+                Some(u64::try_from(*value).ok()? as i64 ^ flip(input))
+            }
             Scalar::Float(value) => Some(ordered(*value)),
             _ => None,
         }

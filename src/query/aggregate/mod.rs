@@ -43,7 +43,7 @@ pub(crate) use self::float_sum::MAX_PENDING;
 use self::input::{Fetched, ValueUse, fetch, fetch_kept, mask_bits};
 use self::kernels::{Groups, count, grow};
 use self::state::State;
-use self::totals::Totals;
+pub(crate) use self::totals::Totals;
 #[cfg(feature = "sql")]
 pub(crate) use self::wide_sum::mean;
 use super::Aggregate;
@@ -214,8 +214,7 @@ impl<'a> Accumulators<'a> {
         rows: u64,
         column: impl Fn(usize) -> Option<ColumnTotals<'s>>,
     ) -> bool {
-        if self.aggregates.iter().any(|aggregate| aggregate.filter.is_some() || aggregate.distinct)
-        {
+        if !self.take_totals() {
             return false;
         }
         let of = |input: &&Expression| Totals::new(input, &column).filter(|it| it.rows == rows);
@@ -234,6 +233,13 @@ impl<'a> Accumulators<'a> {
         }
         self.rows.get_mut(group).into_iter().for_each(|all| *all += rows);
         true
+    }
+
+    /// Whether zone maps may tell enough of the aggregates at all.
+    pub(crate) fn take_totals(&self) -> bool {
+        let plain = |a: &Aggregate| a.filter.is_none() && !a.distinct;
+        self.aggregates.iter().all(plain)
+            && self.states.iter().all(|(state, _)| state.takes(&Totals::all_null(0)))
     }
 
     /// The same for all rows of a block.

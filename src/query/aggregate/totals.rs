@@ -35,24 +35,32 @@ impl Totals {
         Totals { rows, nulls: rows, numbers: Some(Numbers { sum: 0, bounds: None }) }
     }
 
+    /// The column whose zone map tells of an expression, which is null where the column is, and
+    /// nowhere else.
+    pub(crate) fn column(input: &Expression) -> Option<usize> {
+        let is_known =
+            input.as_column().is_some() || input.as_arithmetic().is_some() || input.traits.widening;
+        input.only_input().filter(|_| is_known)
+    }
+
     /// Of an expression over one column, of which `column` has the zone map; `None` if that says
     /// too little.
     pub(crate) fn new<'s>(
         input: &Expression,
         column: impl FnOnce(usize) -> Option<ColumnTotals<'s>>,
     ) -> Option<Self> {
-        let at = input.only_input()?;
+        let at = Totals::column(input)?;
         let arithmetic = input.as_arithmetic();
-        // These are null where the column is, and nowhere else.
-        if input.as_column().is_none() && arithmetic.is_none() && !input.traits.widening {
-            return None;
-        }
         let ColumnTotals { stats, is_number } = column(at)?;
         let values = stats.rows.checked_sub(stats.nulls)?;
         if values == 0 {
             return Some(Totals::all_null(stats.rows));
         }
         let numbers = if is_number { Numbers::of(&stats, arithmetic, values) } else { None };
+        // Some of these may fail.
+        if numbers.is_none() && matches!(arithmetic, Some(Arithmetic::Decimals { .. })) {
+            return None;
+        }
         Some(Totals { rows: stats.rows, nulls: stats.nulls, numbers })
     }
 
@@ -64,24 +72,24 @@ impl Totals {
 
 impl Numbers {
     fn of(stats: &Stats, arithmetic: Option<&Arithmetic>, values: u64) -> Option<Self> {
-        let (sum, bounds) = (stats.sum?, stats.integers()?);
+        let (sum, bounds) = (stats.sum?, stats.integers());
         let is_exact = |bound: &Option<Bound>| bound.as_ref().is_some_and(|bound| bound.exact);
-        let exact = is_exact(&stats.min) && is_exact(&stats.max);
+        let exact = bounds.filter(|_| is_exact(&stats.min) && is_exact(&stats.max));
         let (factor, offset) = match arithmetic {
-            None => (1, 0),
+            None => return Some(Numbers { sum, bounds: exact }),
             Some(Arithmetic::Floats(_)) => return None,
             Some(Arithmetic::Ints(steps) | Arithmetic::Decimals { steps, .. }) => {
-                steps.linear().filter(|_| steps.fit(&[bounds]))?
+                steps.linear().filter(|_| bounds.is_some_and(|bounds| steps.fit(&[bounds])))?
             }
         };
         let of = |number: i64| {
             i64::try_from(factor.checked_mul(number.into())?.checked_add(offset)?).ok()
         };
-        let (one, other) = (of(bounds.0)?, of(bounds.1)?);
+        let ends = exact.and_then(|(least, most)| of(least).zip(of(most)));
         let offsets = offset.checked_mul(values.into())?;
         Some(Numbers {
             sum: factor.checked_mul(sum)?.checked_add(offsets)?,
-            bounds: exact.then_some((one.min(other), one.max(other))),
+            bounds: ends.map(|(one, other)| (one.min(other), one.max(other))),
         })
     }
 }

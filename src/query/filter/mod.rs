@@ -8,8 +8,8 @@
 //!    in the narrowest word that holds them, or a set of integers, looked up by it;
 //! 2. a set of dictionary codes, after the condition was evaluated once for each value of the
 //!    dictionary;
-//! 3. a pattern or a constant on the bytes of texts that have no dictionary, where they are to be
-//!    the same on their lengths first;
+//! 3. a pattern or a constant on the bytes of texts that have no dictionary; equality looks at
+//!    their lengths first;
 //! 4. the condition itself over decoded columns, for the rows that the others have left.
 //!
 //! The first three run in the order that has dropped most rows for what it costs so far.
@@ -43,8 +43,8 @@ use crate::error::Result;
 use crate::expr::{IntegerSet, Predicate};
 use crate::model::{Column, DataType};
 
-/// Where fewer than one row in so many is left, a condition on numbers must leave out most of them
-/// to be worth a look at all.
+/// Numbers are not compared for an order where fewer than one row in so many is left, and texts
+/// where fewer than one in eight times as many is.
 const MANY: usize = 4;
 
 /// Conditions over columns.
@@ -285,7 +285,13 @@ impl<'f> Test<'f> {
         let (at, range) = match self {
             // What may fail is asked in the order in which it was written.
             Test::General(_) => return Ok(f64::INFINITY),
-            Test::CodeSet { .. } => return Ok(4.0),
+            Test::CodeSet { at, .. } => {
+                let codes = block.column(*at)?.map(|block| block.reader().stream());
+                return Ok(match codes {
+                    Some(Stream::Codes(codes)) => 4.0 * codes.decoding_cost(),
+                    _ => 4.0,
+                });
+            }
             Test::Text { test: TextTest::Same(_), .. } => return Ok(16.0),
             Test::Text { .. } => return Ok(256.0),
             Test::Codes { at, low, high } => {
@@ -361,13 +367,15 @@ pub(crate) fn narrow(
     slice: &mut Slice<'_, '_>,
     mask: &mut MaskBuilder,
 ) -> Result<()> {
-    // Numbers of few rows are as soon fetched as those of all are compared.
+    // Values of few rows are as soon fetched as those of all are compared.
     let is_worth = |test: &Test<'_>| match test {
         Test::Words { .. } | Test::Decimals { .. } => slice.len() * MANY >= slice.range.len(),
+        Test::Text { .. } => slice.len() * 8 * MANY >= slice.range.len(),
         _ => true,
     };
-    let test = Test::range(predicate, column, at, slice.block).filter(is_worth);
-    match test.or_else(|| Test::text(predicate, column, at, slice.block)) {
+    let test = Test::range(predicate, column, at, slice.block);
+    let test = test.or_else(|| Test::text(predicate, column, at, slice.block));
+    match test.filter(is_worth) {
         // It is nobody's condition: nothing counts it.
         Some(test) => {
             Tests { tests: vec![(usize::MAX, test)] }.apply(slice, mask, &mut Tally::default())

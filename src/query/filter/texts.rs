@@ -50,7 +50,7 @@ impl<'f> TextTest<'f> {
         let (operand, test, negated) = match predicate {
             Predicate::Like { operand, pattern } => (operand, TextTest::Like(pattern), negated),
             Predicate::Compare { operand, comparison, value: Scalar::Bytes(bytes) } => {
-                let (test, fails) = match comparison {
+                let (test, flipped) = match comparison {
                     Comparison::Equal => (TextTest::Same(bytes), false),
                     Comparison::NotEqual => (TextTest::Same(bytes), true),
                     Comparison::Less => (TextTest::Before(bytes), false),
@@ -58,7 +58,7 @@ impl<'f> TextTest<'f> {
                     Comparison::LessOrEqual => (TextTest::UpTo(bytes), false),
                     Comparison::Greater => (TextTest::UpTo(bytes), true),
                 };
-                (operand, test, negated != fails)
+                (operand, test, negated != flipped)
             }
             _ => return None,
         };

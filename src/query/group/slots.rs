@@ -84,6 +84,9 @@ impl Worker for Slots<'_> {
     }
 
     fn take_block(&mut self, block: &OpenBlock<'_>) -> Result<bool> {
+        if !self.states.take_totals() {
+            return Ok(false);
+        }
         let group = self.radix.of_block(block)?.constant();
         Ok(group.is_some_and(|group| self.states.add_block(group as usize, block)))
     }

@@ -261,7 +261,7 @@ impl Session {
                     .into(),
             )),
             Planned::Write(write) => {
-                let start = |plan| self.answer(plan, statement, parameters, timed, started);
+                let start = |plan| self.start(plan, &self.canceller, timed, started);
                 self.write(*write, start, timed, started)
             }
             Planned::Modify(modify) => self.modify(*modify, timed, started),

@@ -24,7 +24,7 @@ use crate::segment;
 /// Dictionaries are united up to this many values in all.
 const MAX_UNITED: u64 = 1 << 20;
 /// Several dictionaries are united where there are this many rows for each value, or few values.
-/// Where a filter leaves few of many rows, those of their values are fewer.
+/// With fewer rows, it is quicker to number only the values that rows have.
 const ROWS_A_VALUE: u64 = 8;
 const FEW_UNITED: u64 = 1 << 12;
 
@@ -126,7 +126,7 @@ impl CodedKeyColumn {
         }))
     }
 
-    /// `rows` are those of the blocks that survive.
+    /// `rows` are those of the segments that survive.
     fn from_dictionaries(
         at: usize,
         column: &Column,
@@ -143,16 +143,19 @@ impl CodedKeyColumn {
             .map(|c| c.record().dictionary)
             .collect();
         let Some(described) = described else { return Ok(None) };
-        let one = described.iter().all(|d| described.first().is_some_and(|o| o.hash == d.hash));
-        let values = described.iter().map(|d| u64::from(d.values)).sum::<u64>();
-        if !one && values > MAX_UNITED.min((rows / ROWS_A_VALUE).max(FEW_UNITED)) {
+        let different: HashMap<u128, u64> =
+            described.iter().map(|d| (d.hash, u64::from(d.values))).collect();
+        let most = MAX_UNITED.min((rows / ROWS_A_VALUE).max(FEW_UNITED));
+        if different.len() > 1 && different.values().sum::<u64>() > most {
             return Ok(None);
         }
-        // Each dictionary once, in the order of the segments.
+        // Each dictionary once, in the order of the segments. Those of other types may have the
+        // same hash.
         let (mut dictionaries, mut places) = (Vec::new(), HashMap::new());
         for column in stored.iter().flatten() {
             let Some(dictionary) = column.record().dictionary else { continue };
-            if let Entry::Vacant(place) = places.entry(dictionary.hash) {
+            let key = (dictionary.hash, column.data_type());
+            if let Entry::Vacant(place) = places.entry(key) {
                 let Some(values) = column.dictionary()? else { return Ok(None) };
                 place.insert(dictionaries.len());
                 dictionaries.push(arrow_cast::cast(&values, &data_type).or_corrupt()?);
@@ -176,7 +179,8 @@ impl CodedKeyColumn {
             }
         };
         let map = |column: &Option<&segment::Column>| {
-            let place = places.get(&column.as_ref()?.record().dictionary?.hash)?;
+            let column = column.as_ref()?;
+            let place = places.get(&(column.record().dictionary?.hash, column.data_type()))?;
             of_dictionaries.get(*place).cloned()
         };
         let domain = values.len() as u64;
