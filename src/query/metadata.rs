@@ -152,7 +152,7 @@ fn distinct(stats: &Stats, column: &Column, snapshot: &Snapshot) -> Result<Optio
     Ok(Some(union.len() as u64 - 1))
 }
 
-/// An aggregate of which the totals of a column are all that it needs.
+/// Computes an aggregate from the totals of a column; `None` if they do not suffice.
 fn from_totals(
     aggregate: &Aggregate,
     stats: &Stats,

@@ -30,7 +30,8 @@ pub enum Statistic {
     /// The zone map says that all rows come after those already found of the first rows of an
     /// order.
     Threshold,
-    /// The zone map has the counts, sums and bounds that are asked for, of rows all of which count.
+    /// The zone map holds the counts, sums and bounds that the query asks for, and every row of the
+    /// block counts.
     ZoneTotals,
 }
 

@@ -30,7 +30,7 @@ pub(super) struct Numbers {
 }
 
 impl Totals {
-    /// Rows all of which are null.
+    /// The totals of rows without a value.
     pub(crate) fn all_null(rows: u64) -> Self {
         Totals { rows, nulls: rows, numbers: Some(Numbers { sum: 0, bounds: None }) }
     }
@@ -43,8 +43,8 @@ impl Totals {
         input.only_input().filter(|_| is_known)
     }
 
-    /// Of an expression over one column, of which `column` has the zone map; `None` if that says
-    /// too little.
+    /// The totals of an expression over one column, whose zone map `column` returns; `None` if the
+    /// zone map does not suffice.
     pub(crate) fn new<'s>(
         input: &Expression,
         column: impl FnOnce(usize) -> Option<ColumnTotals<'s>>,

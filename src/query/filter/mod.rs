@@ -43,9 +43,11 @@ use crate::error::Result;
 use crate::expr::{IntegerSet, Predicate};
 use crate::model::{Column, DataType};
 
-/// Numbers are not compared for an order where fewer than one row in so many is left, and texts
-/// where fewer than one in eight times as many is.
-const MANY: usize = 4;
+/// If fewer than one row in this many is selected, a top-n fetches the numbers of these rows and
+/// does not compare those of all rows.
+const FEW_NUMBERS: usize = 4;
+/// The same for texts.
+const FEW_TEXTS: usize = 32;
 
 /// Conditions over columns.
 #[derive(Clone, Copy, Debug)]
@@ -367,10 +369,12 @@ pub(crate) fn narrow(
     slice: &mut Slice<'_, '_>,
     mask: &mut MaskBuilder,
 ) -> Result<()> {
-    // Values of few rows are as soon fetched as those of all are compared.
+    // Fetching the values of few rows is quicker than comparing those of all rows.
     let is_worth = |test: &Test<'_>| match test {
-        Test::Words { .. } | Test::Decimals { .. } => slice.len() * MANY >= slice.range.len(),
-        Test::Text { .. } => slice.len() * 8 * MANY >= slice.range.len(),
+        Test::Words { .. } | Test::Decimals { .. } => {
+            slice.len() * FEW_NUMBERS >= slice.range.len()
+        }
+        Test::Text { .. } => slice.len() * FEW_TEXTS >= slice.range.len(),
         _ => true,
     };
     let test = Test::range(predicate, column, at, slice.block);

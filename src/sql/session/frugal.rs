@@ -74,8 +74,8 @@ pub(super) async fn start(
 ) -> Result<(SendableRecordBatchStream, Arc<dyn ExecutionPlan>)> {
     let plan = match planner.plan(statement, parameters).await? {
         Planned::Answer(plan) => Some(plan),
-        // Their joins of sorted inputs were seen to stand still beside other work.
-        Planned::Write(_) | Planned::Modify(_) => None,
+        Planned::Write(write) => write.rows,
+        Planned::Modify(_) => None,
     };
     let plan = plan.ok_or_else(|| Error::Unsupported("a statement without rows".into()))?;
     if joins_with_filter(&plan) {

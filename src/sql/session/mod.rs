@@ -15,6 +15,7 @@ use std::time::Instant;
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
 };
+use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::MemoryConsumer;
@@ -156,7 +157,7 @@ impl Session {
         let memory = options.memory_limit.unwrap_or_else(memory::default_limit);
         let engine = Arc::new(Engine::new(threads, options.temp_dir.clone(), canceller.clone()));
         let state = SessionStateBuilder::new_with_default_features()
-            .with_config(configuration(threads, memory))
+            .with_config(configuration(threads, memory)?)
             .with_runtime_env(environment(options, memory)?)
             .with_catalog_list(Arc::new(catalogs))
             .with_analyzer_rules(rules::analyzer_rules())
@@ -261,7 +262,7 @@ impl Session {
                     .into(),
             )),
             Planned::Write(write) => {
-                let start = |plan| self.start(plan, &self.canceller, timed, started);
+                let start = |plan| self.answer(plan, statement, parameters, timed, started);
                 self.write(*write, start, timed, started)
             }
             Planned::Modify(modify) => self.modify(*modify, timed, started),
@@ -413,7 +414,7 @@ const READ_AHEAD_BYTES: u64 = 16 << 20;
 /// The most memory that an ingest takes if no limit is lower.
 const WRITE_BYTES: u64 = 1 << 30;
 
-fn configuration(threads: usize, memory: u64) -> SessionConfig {
+fn configuration(threads: usize, memory: u64) -> Result<SessionConfig> {
     let mut config = dialect::session_config()
         .with_target_partitions(threads)
         .with_information_schema(true)
@@ -427,10 +428,14 @@ fn configuration(threads: usize, memory: u64) -> SessionConfig {
     // a gigabyte each, under any memory limit, and the merge finds no memory.
     let ahead = memory / READ_AHEAD_SHARE / threads.max(1) as u64;
     options.execution.sort_pushdown_buffer_capacity = ahead.clamp(1, READ_AHEAD_BYTES) as usize;
+    // Each batch that `RepartitionExec` spills gets a file of its own. A reader waits for more of an
+    // unfinished file even if the next file has what it needs, and the writers may wait for the
+    // reader.
+    options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
     // DataFusion's logical and physical planner do not always agree which columns of an aggregate
     // are nullable, which is no reason to refuse the statement.
     options.execution.skip_physical_aggregate_schema_check = true;
-    config
+    Ok(config)
 }
 
 fn environment(options: &SessionOptions, memory: u64) -> Result<Arc<RuntimeEnv>> {
