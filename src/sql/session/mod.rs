@@ -428,9 +428,9 @@ fn configuration(threads: usize, memory: u64) -> Result<SessionConfig> {
     // a gigabyte each, under any memory limit, and the merge finds no memory.
     let ahead = memory / READ_AHEAD_SHARE / threads.max(1) as u64;
     options.execution.sort_pushdown_buffer_capacity = ahead.clamp(1, READ_AHEAD_BYTES) as usize;
-    // Each batch that `RepartitionExec` spills gets a file of its own. A reader waits for more of an
-    // unfinished file even if the next file has what it needs, and the writers may wait for the
-    // reader.
+    // Each batch that `RepartitionExec` spills gets a file of its own. A reader waits for more of
+    // an unfinished file even if the next file has what it needs, and the writers may wait for
+    // the reader.
     options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
     // DataFusion's logical and physical planner do not always agree which columns of an aggregate
     // are nullable, which is no reason to refuse the statement.
