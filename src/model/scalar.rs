@@ -6,6 +6,7 @@ use arrow_array::make_array;
 use arrow_buffer::Buffer;
 use arrow_cast::display::array_value_to_string;
 use arrow_data::ArrayData;
+use arrow_data::decimal::format_decimal_str;
 
 use super::DataType;
 
@@ -46,6 +47,10 @@ impl Scalar {
             Scalar::Float(v) => v.to_string(),
             Scalar::Int(v) if *data_type == DataType::Bool => (*v != 0).to_string(),
             Scalar::Int(v) => {
+                if let DataType::Decimal { scale, .. } = data_type {
+                    // All digits, also more than the type has: statistics may lie.
+                    return format_decimal_str(&v.to_string(), usize::MAX, *scale);
+                }
                 let width = arrow.primitive_width().unwrap_or(16);
                 let bytes = v.to_le_bytes()[..width].to_vec();
                 let data = ArrayData::builder(arrow)
@@ -72,6 +77,10 @@ mod tests {
         assert_eq!(show(1, "bool"), "true");
         assert_eq!(show(0, "date"), "1970-01-01");
         assert_eq!(show(-1_234, "decimal(9,2)"), "-12.34");
+        assert_eq!(show(-1_234, "decimal(3,2)"), "-12.34");
+        let tiny = DataType::Decimal { precision: 10, scale: 38 };
+        let digits = Scalar::Int(-i128::MAX).show(&tiny);
+        assert_eq!(digits, "-1.70141183460469231731687303715884105727");
         assert_eq!(show(1_500_000, "timestamp(us)"), "1970-01-01T00:00:01.500");
     }
 }

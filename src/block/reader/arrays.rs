@@ -32,8 +32,26 @@ pub(super) fn fixed(
     let arrow = data_type.to_arrow();
     let width = arrow.primitive_width().unwrap_or(1);
     let rows = values.len() / width;
+    if let DataType::Decimal { precision, scale } = data_type {
+        check_digits(&values, *precision, *scale)?;
+    }
     let data = ArrayData::builder(arrow).len(rows).add_buffer(values).nulls(nulls).build();
     Ok(make_array(data.or_corrupt()?))
+}
+
+/// Refuses decimals that arrow (59) panics at when it writes them as text: such with more digits
+/// than their type has, if all of these are after the point and some are zeros that are not stored.
+fn check_digits(values: &ArrowBuffer, precision: u8, scale: i8) -> Result<()> {
+    if i16::from(scale) <= i16::from(precision) {
+        return Ok(());
+    }
+    let most = 10_u128.pow(u32::from(precision));
+    match values.typed_data::<i128>().iter().find(|value| value.unsigned_abs() >= most) {
+        Some(value) => {
+            Err(Error::corrupt(0, format!("{value} is no decimal({precision},{scale})")))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The size in bytes from which a decoded buffer keeps its charge until it is dropped. Smaller

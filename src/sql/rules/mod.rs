@@ -10,6 +10,7 @@ pub(in crate::sql) mod dependencies;
 pub(in crate::sql) mod empty_groups;
 pub(in crate::sql) mod filter_projections;
 pub(in crate::sql) mod frames;
+pub(in crate::sql) mod grouping_sets;
 pub(in crate::sql) mod guards;
 pub(in crate::sql) mod kept_limits;
 pub(in crate::sql) mod large_limits;

@@ -13,6 +13,7 @@ use crate::sql::rules::dependencies::{self, MISLED, OwnKeys};
 use crate::sql::rules::empty_groups::keep_above_empty_groups;
 use crate::sql::rules::filter_projections::SelectAboveFilters;
 use crate::sql::rules::frames::FramesOfPeers;
+use crate::sql::rules::grouping_sets::GroupByAllKeysFirst;
 use crate::sql::rules::kept_limits::keep_limits;
 use crate::sql::rules::large_limits::SpillLargeLimits;
 use crate::sql::rules::lists::UniteLists;
@@ -115,6 +116,7 @@ pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
     let before = |rules: &[PhysicalRule], name: &str| {
         rules.iter().position(|rule| rule.name() == name).unwrap_or(rules.len())
     };
+    rules.insert(before(&rules, "EnsureRequirements"), Arc::new(GroupByAllKeysFirst));
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(ForgetAtNullRows));
     let chosen = rules.iter().position(|rule| rule.name() == "join_selection");
     rules.insert(chosen.map_or(0, |at| at + 1), Arc::new(JoinOrder));

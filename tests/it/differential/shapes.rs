@@ -135,6 +135,7 @@ impl Maker<'_> {
             "count(*)",
             "sum(e)",
             "count(e)",
+            "count(e) FILTER (WHERE x1 IS NOT NULL)",
             "count(DISTINCT e)",
             "min⟨m⟩",
             "max⟨m⟩",

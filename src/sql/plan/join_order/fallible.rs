@@ -7,14 +7,29 @@ use arrow_schema::{DataType, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::logical_expr::Operator;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, Literal, NotExpr,
 };
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 
 /// Days and months from the year 0 that date arithmetic is far from overflowing in.
 const DAYS: i32 = 10_000_000;
 const MONTHS: i32 = 100_000;
+
+/// Functions that have a value for any texts.
+const OF_ANY_TEXTS: &[&str] = &[
+    "bit_length",
+    "btrim",
+    "character_length",
+    "ends_with",
+    "lower",
+    "ltrim",
+    "octet_length",
+    "reverse",
+    "rtrim",
+    "starts_with",
+    "upper",
+];
 
 /// The least and the greatest value of a column.
 pub(super) type Bounds<'a> = &'a dyn Fn(usize) -> Option<(ScalarValue, ScalarValue)>;
@@ -47,6 +62,9 @@ fn is_safe(part: &Arc<dyn PhysicalExpr>, schema: &Schema, bounds: Bounds<'_>) ->
         let from = cast.expr().data_type(schema);
         return from.is_ok_and(|from| CastExpr::check_bigger_cast(cast.cast_type(), &from));
     }
+    if let Some(function) = part.downcast_ref::<ScalarFunctionExpr>() {
+        return is_safe_function(function);
+    }
     part.is::<Column>()
         || part.is::<Literal>()
         || part.is::<NotExpr>()
@@ -54,6 +72,18 @@ fn is_safe(part: &Arc<dyn PhysicalExpr>, schema: &Schema, bounds: Bounds<'_>) ->
         || part.is::<IsNotNullExpr>()
         || part.is::<InListExpr>()
         || part.is::<CaseExpr>()
+}
+
+/// Whether a function of texts has a value for each: `substr` has none for negative lengths.
+fn is_safe_function(function: &ScalarFunctionExpr) -> bool {
+    let not_negative = |expr: &Arc<dyn PhysicalExpr>| {
+        let literal = expr.downcast_ref::<Literal>().map(Literal::value);
+        matches!(literal, Some(ScalarValue::Int64(Some(0..))))
+    };
+    match function.fun().name() {
+        "substr" => function.args().iter().skip(1).all(not_negative),
+        name => OF_ANY_TEXTS.contains(&name),
+    }
 }
 
 /// Whether sums, differences and products never fail: those of integers wrap, those of floats are
