@@ -17,6 +17,11 @@ impl IntegerSet {
         IntegerSet { least, holds: holds.finish() }
     }
 
+    /// How many numbers are in the set.
+    pub(crate) fn len(&self) -> u64 {
+        self.holds.count_set_bits() as u64
+    }
+
     /// Where a number has its bit; beyond the last one if it has none.
     pub(crate) fn place(&self, number: i64) -> u64 {
         number.wrapping_sub(self.least) as u64

@@ -7,12 +7,15 @@
 //! these functions.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{Expr, LogicalPlan, Operator};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
 use datafusion::sql::sqlparser::ast;
 
 /// An expression or plan after a rewrite, and whether it was changed.
@@ -34,6 +37,25 @@ pub(super) fn rewrite_down(
 ) -> Rewritten<Expr> {
     let rewrite: &mut dyn FnMut(Expr) -> Rewritten<Expr> = &mut rewrite;
     expr.transform_down(rewrite)
+}
+
+/// Replaces the columns of a physical expression by others; `None` if a column has no replacement.
+pub(super) fn replaced(
+    expr: &Arc<dyn PhysicalExpr>,
+    replacement: impl Fn(&Column) -> Option<Arc<dyn PhysicalExpr>>,
+) -> DataFusionResult<Option<Arc<dyn PhysicalExpr>>> {
+    let mut found = true;
+    let rewritten = Arc::clone(expr).transform_down(|expr| {
+        let Some(column) = expr.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
+        match replacement(column) {
+            Some(replacement) => Ok(Transformed::new(replacement, true, TreeNodeRecursion::Jump)),
+            None => {
+                found = false;
+                Ok(Transformed::new(expr, false, TreeNodeRecursion::Stop))
+            }
+        }
+    })?;
+    Ok(found.then_some(rewritten.data))
 }
 
 /// Rewrites the nodes of a plan and of its subqueries, bottom-up.
@@ -146,7 +168,7 @@ pub(super) fn is_comparison(op: Operator) -> bool {
 }
 
 /// The columns that the expressions of a node can read: those of all its inputs.
-fn input_schema(node: &LogicalPlan) -> DFSchemaRef {
+pub(super) fn input_schema(node: &LogicalPlan) -> DFSchemaRef {
     match node.inputs().as_slice() {
         [] => DFSchemaRef::new(DFSchema::empty()),
         [input] => DFSchemaRef::clone(input.schema()),

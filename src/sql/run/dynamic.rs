@@ -34,9 +34,10 @@ use datafusion::physical_expr_common::physical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-use crate::expr::{Expression, Traits};
+use crate::expr::{Expression, Operand, Predicate, Traits};
 use crate::query::Condition;
 use crate::sql::convert::{PhysicalFunction, to_predicate};
+use crate::sql::run::key_sets::{InNumbers, NumberSet};
 use crate::sql::run::number_sets::as_set;
 use crate::sql::run::table::StoreTable;
 use crate::sql::walks::is_comparison;
@@ -161,9 +162,13 @@ fn now(
                 said.push(condition(part, table, schema)?);
             }
         }
-        match as_set(&said, table, schema)? {
-            Some(set) => conditions.push(set),
-            None => conditions.extend(said),
+        let is_set = |said: &Condition| matches!(said.predicate, Predicate::InSet { .. });
+        match said.iter().any(is_set) {
+            true => conditions.extend(said),
+            false => match as_set(&said, table, schema)? {
+                Some(set) => conditions.push(set),
+                None => conditions.extend(said),
+            },
         }
     }
     Ok(conditions)
@@ -195,11 +200,28 @@ fn condition(
         text: part.to_string().into(),
     };
     let logical = passes(part);
-    let predicate = to_predicate(&logical, table.snapshot().schema());
+    let predicate = match in_set(part, table) {
+        Some(predicate) => predicate,
+        None => to_predicate(&logical, table.snapshot().schema()),
+    };
     Ok(Condition {
         partitions: table.partition_keys().predicate(&logical),
         ..Condition::new(expression, predicate)
     })
+}
+
+/// Of the numbers of a join's key, that a stored column is one of them.
+fn in_set(part: &Arc<dyn PhysicalExpr>, table: &StoreTable) -> Option<Predicate> {
+    let part = part.downcast_ref::<InNumbers>()?;
+    let NumberSet::Bits(set) = &part.numbers.set else { return None };
+    let name = part.column.downcast_ref::<Column>()?.name();
+    let stored = table.snapshot().schema();
+    let known = stored.position(name).and_then(|at| stored.columns().get(at))?;
+    if known.data_type.to_arrow() != part.data_type {
+        return None;
+    }
+    let operand = Operand { column: known.id, data_type: known.data_type.clone() };
+    Some(Predicate::InSet { operand, set: Arc::clone(set) })
 }
 
 /// Whether a part of a hint leaves rows out, but none that its owner would keep, and cannot fail
@@ -244,9 +266,27 @@ fn logical(expr: &Arc<dyn PhysicalExpr>) -> Expr {
     {
         let values = list.list().iter().map(logical).collect();
         Expr::InList(InList::new(inner(list.expr()), values, list.negated()))
+    } else if let Some(part) = expr.downcast_ref::<InNumbers>() {
+        of_numbers(part).unwrap_or_else(unknown)
     } else {
         unknown()
     }
+}
+
+/// What must be true of a column with the numbers of a join's key.
+fn of_numbers(part: &InNumbers) -> Option<Expr> {
+    let column = logical(&part.column);
+    let value = |number: i64| Some(Expr::Literal(part.scalar(number)?, None));
+    if let Some(few) = &part.numbers.few {
+        let list = few.iter().map(|number| value(*number)).collect::<Option<Vec<_>>>()?;
+        return Some(Expr::InList(InList::new(Box::new(column), list, false)));
+    }
+    let (least, greatest) = (value(part.numbers.least)?, value(part.numbers.greatest)?);
+    let between = column.clone().gt_eq(least).and(column.lt_eq(greatest));
+    Some(match part.numbers.set {
+        NumberSet::Range => between,
+        NumberSet::Bits(_) | NumberSet::Sparse(_) => between.and(unknown()),
+    })
 }
 
 fn unknown() -> Expr {

@@ -36,7 +36,6 @@ use crate::query::sample::estimated_rows;
 use crate::query::slice::SLICE_ROWS;
 use crate::query::stats::Counters;
 use crate::query::{self, Fragment, Recorder, run};
-use crate::sql::rules::pushdown::replaced;
 use crate::sql::run::cancel::Canceller;
 use crate::sql::run::coalesce::{Coalescer, most_held};
 use crate::sql::run::describe::describe;
@@ -47,6 +46,7 @@ use crate::sql::run::settings::Settings;
 use crate::sql::run::statistics::{StoreOperator, Timed, with_counters};
 use crate::sql::run::table::StoreTable;
 use crate::sql::stack::WORKER_BYTES;
+use crate::sql::walks::replaced;
 
 /// What all fragments of a session run with.
 #[derive(Debug)]

@@ -54,6 +54,20 @@ where
     Box::pin(RecordBatchStreamAdapter::new(schema, Generated { running, output }))
 }
 
+/// Lets other tasks of this thread go first, or to other threads.
+pub(crate) async fn give_way() {
+    let mut given = false;
+    std::future::poll_fn(|context| {
+        if given {
+            return Poll::Ready(());
+        }
+        given = true;
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
 struct Generated<F> {
     running: Option<Pin<Box<F>>>,
     output: Output,

@@ -6,14 +6,15 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::sql::plan::grouping_sets::GroupByAllKeysFirst;
 use crate::sql::plan::join_order::JoinOrder;
+use crate::sql::plan::pushdown::PositionalFilterPushdown;
 use crate::sql::plan::semi_joins::each_key_once;
 use crate::sql::rules::decorrelate::Decorrelate;
 use crate::sql::rules::dependencies::{self, MISLED, OwnKeys};
 use crate::sql::rules::empty_groups::keep_above_empty_groups;
 use crate::sql::rules::filter_projections::SelectAboveFilters;
 use crate::sql::rules::frames::FramesOfPeers;
-use crate::sql::rules::grouping_sets::GroupByAllKeysFirst;
 use crate::sql::rules::kept_limits::keep_limits;
 use crate::sql::rules::large_limits::SpillLargeLimits;
 use crate::sql::rules::lists::UniteLists;
@@ -23,8 +24,8 @@ use crate::sql::rules::null_keys::TypedNullKeys;
 use crate::sql::rules::null_rows::ForgetAtNullRows;
 use crate::sql::rules::opaque::HideFromRules;
 use crate::sql::rules::orders::SortUnsortedInputs;
+use crate::sql::rules::outer_joins::inner_where_padded_rows_go;
 use crate::sql::rules::patterns::{RefuseLongPatterns, refuse_long};
-use crate::sql::rules::pushdown::PositionalFilterPushdown;
 use crate::sql::rules::set_operations::CountEqualRows;
 use crate::sql::rules::skipped::skip_idle;
 use crate::sql::rules::top_keys::limit_exact_keys;
@@ -35,6 +36,7 @@ use crate::sql::run::sort::SortExternally;
 use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, UserCasts};
 use crate::sql::types::integer_means::ExactMeans;
 use crate::sql::types::intervals::Intervals;
+use crate::sql::types::outer_columns::OuterColumns;
 use crate::sql::types::rounding::{MarkCasts, RoundCasts};
 use crate::sql::types::times::Times;
 use crate::sql::types::zeros::{OneZero, both_zeros};
@@ -56,6 +58,7 @@ pub(in crate::sql) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync
         Arc::new(UserCasts),
     ];
     let mut rules: Vec<_> = before.into_iter().chain(Analyzer::new().rules).collect();
+    rules.push(Arc::new(OuterColumns));
     rules.push(Arc::new(RoundCasts));
     rules.push(Arc::new(ExactNumbers));
     rules.push(Arc::new(ExactMeans));
@@ -89,6 +92,9 @@ pub(in crate::sql) fn logical_rules(stopped: &Arc<AtomicBool>) -> Vec<LogicalRul
         .position(|rule| rule.name() == literal_sides::RUNS_AFTER)
         .map_or(0, |before| before + 1);
     rules.insert(place, each_node("literals_right", literals_right));
+    let outer = rules.iter().position(|rule| rule.name() == "eliminate_outer_join");
+    let padded = whole_plan("inner_where_padded_rows_go", inner_where_padded_rows_go);
+    rules.insert(outer.map_or(0, |at| at + 1), padded);
     rules.push(each_node("each_key_once", each_key_once));
     // One of the last: by now, literals have the type of their column.
     rules.push(each_node("both_zeros", both_zeros));

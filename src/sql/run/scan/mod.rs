@@ -46,7 +46,7 @@ use crate::sql::convert::to_statistics;
 use crate::sql::run::coalesce::most_held;
 use crate::sql::run::dynamic::Duty;
 use crate::sql::run::executions::Executions;
-use crate::sql::run::generate::generate;
+use crate::sql::run::generate::{generate, give_way};
 use crate::sql::run::leaf::{leaf_methods, leaf_properties};
 use crate::sql::run::statistics::{StoreOperator, Timed, with_counters};
 pub(in crate::sql) use request::{Scan, ScanOrder};
@@ -344,7 +344,15 @@ impl ExecutionPlan for ScanExec {
             most_held: most_held(&context),
         };
         self.recorder.update(|sum| sum.threads = sum.threads.max(partition as u64 + 1));
-        Ok(generate(Arc::clone(&self.scan.schema), move |output| worker.run(output)))
+        let several = self.properties.output_partitioning().partition_count() > 1;
+        Ok(generate(Arc::clone(&self.scan.schema), move |output| async move {
+            // The task that has filled a hash table comes here first. The others that waited for it
+            // stand behind it, on its thread, until it waits itself (tokio 1).
+            if several {
+                give_way().await;
+            }
+            worker.run(output).await
+        }))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {

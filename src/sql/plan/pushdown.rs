@@ -14,8 +14,7 @@ use std::sync::Arc;
 
 use arrow_schema::Schema;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{JoinSide, JoinType, internal_err};
+use datafusion::common::{JoinSide, JoinType, NullEquality, internal_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
@@ -30,8 +29,8 @@ use datafusion::physical_plan::filter_pushdown::{
     ChildFilterPushdownResult, ChildPushdownResult, FilterPushdownPhase, FilterPushdownPropagation,
     PushedDown, PushedDownPredicate,
 };
-use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::joins::utils::build_join_schema;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
@@ -39,6 +38,9 @@ use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
 use crate::sql::rules::null_rows::NullRowsExec;
+use crate::sql::run::key_sets::{Key, KeySetsExec, keys_of};
+use crate::sql::run::settings::Settings;
+use crate::sql::walks::replaced;
 
 type Plan = Arc<dyn ExecutionPlan>;
 type Filter = Arc<dyn PhysicalExpr>;
@@ -88,6 +90,7 @@ impl Pushdown<'_> {
         let mut taken = vec![Vec::with_capacity(own.len()); filters.len()];
         let mut children = Vec::with_capacity(own.len());
         let mut own_results = Vec::with_capacity(own.len());
+        let keys = self.keys_of(node, &mut own);
         for (number, (child, own)) in node.children().into_iter().zip(own).enumerate() {
             let passage = passage_to(node, number)?;
             let passed: Vec<Option<Filter>> = filters
@@ -98,7 +101,8 @@ impl Pushdown<'_> {
                 .iter()
                 .map(|filter| with_child_names(filter, &child.schema()))
                 .collect::<DataFusionResult<_>>()?;
-            let handed = kept.iter().chain(&passed).flatten().cloned().collect();
+            let of_keys = keys.iter().filter(|_| number == 1).map(Key::filter);
+            let handed = kept.iter().chain(&passed).flatten().cloned().chain(of_keys).collect();
             let pushed = self.push(child, handed)?;
             let mut answers = pushed.filters.into_iter();
             let mut answer = |handed: &Option<Filter>| match handed {
@@ -115,7 +119,31 @@ impl Pushdown<'_> {
             }
             children.push(pushed.updated_node.unwrap_or_else(|| Arc::clone(child)));
         }
+        if let [left, right] = &mut children[..] {
+            *left = noting_keys(left, right, keys)?;
+        }
         self.settle(node, children, filters, taken, own_results)
+    }
+
+    /// The keys whose numbers a join may tell the scans of its right side, if it tells them
+    /// whether its hash table has a row's keys. A filter of the only key takes the place of that:
+    /// it says all, and the join looks its rows up once all of the left side is there.
+    fn keys_of(&self, node: &Plan, own: &mut [Vec<Filter>]) -> Vec<Key> {
+        let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Vec::new() };
+        let Some(told) = own.get_mut(1).filter(|told| !told.is_empty()) else { return Vec::new() };
+        if join.null_equality() != NullEquality::NullEqualsNothing
+            || !Settings::of(self.config).native
+        {
+            return Vec::new();
+        }
+        let keys = keys_of(join);
+        if keys.len() == 1
+            && join.on().len() == 1
+            && *join.partition_mode() == PartitionMode::CollectLeft
+        {
+            told.clear();
+        }
+        keys
     }
 
     /// Gives a node its new children and the outcome of the pushdown.
@@ -155,6 +183,20 @@ impl Pushdown<'_> {
         }
         Ok(settled)
     }
+}
+
+/// The left side of a join, noting the values of those keys whose filters the right side has taken.
+fn noting_keys(left: &Plan, right: &Plan, keys: Vec<Key>) -> DataFusionResult<Plan> {
+    let mut used = Vec::new();
+    for key in keys {
+        if key.is_used_in(right)? {
+            used.push(key);
+        }
+    }
+    Ok(match used.is_empty() {
+        true => Arc::clone(left),
+        false => Arc::new(KeySetsExec::new(Arc::clone(left), used.into())),
+    })
 }
 
 /// How the columns of an operator's output are computed from one of its children.
@@ -305,25 +347,6 @@ fn with_child_names(filter: &Filter, schema: &Schema) -> DataFusionResult<Option
     let by_position =
         |at: &Column| (at.index() < schema.fields().len()).then(|| column(schema, at.index()));
     replaced(filter, by_position)
-}
-
-/// Replaces the columns of a filter by expressions; `None` if a column has no replacement.
-pub(in crate::sql) fn replaced(
-    filter: &Filter,
-    replacement: impl Fn(&Column) -> Option<Arc<dyn PhysicalExpr>>,
-) -> DataFusionResult<Option<Filter>> {
-    let mut found = true;
-    let rewritten = Arc::clone(filter).transform_down(|expr| {
-        let Some(column) = expr.downcast_ref::<Column>() else { return Ok(Transformed::no(expr)) };
-        match replacement(column) {
-            Some(replacement) => Ok(Transformed::new(replacement, true, TreeNodeRecursion::Jump)),
-            None => {
-                found = false;
-                Ok(Transformed::new(expr, false, TreeNodeRecursion::Stop))
-            }
-        }
-    })?;
-    Ok(found.then_some(rewritten.data))
 }
 
 fn column(schema: &Schema, at: usize) -> Arc<dyn PhysicalExpr> {
