@@ -106,33 +106,59 @@ impl StatementPlanner<'_> {
         parameters: &Parameters,
         state: &SessionState,
     ) -> Result<Planned> {
+        let respelled = self.in_any_case(statement).await;
+        if let Some(respelled) = respelled.as_ref().filter(|respelled| respelled.is_needed) {
+            match self.plan_respelled(respelled, parameters, state).await {
+                // The error should be about the statement as written.
+                Err(Error::InvalidInput(_) | Error::NotFound(_)) => {}
+                done => return done,
+            }
+        }
         let error = match self.plan_with_order(statement, parameters, state).await {
             Err(error @ (Error::InvalidInput(_) | Error::NotFound(_))) => error,
             done => return done,
         };
-        let Some(respelled) = self.in_any_case(statement).await else { return Err(error) };
-        match self.plan_with_order(&respelled.statement, parameters, state).await {
-            Ok(Planned::Answer(plan)) => {
+        match respelled.filter(|respelled| !respelled.is_needed) {
+            Some(respelled) => {
+                let planned = self.plan_respelled(&respelled, parameters, state).await;
+                planned.map_err(|_| error)
+            }
+            None => Err(error),
+        }
+    }
+
+    /// Plans a statement with other spellings of names; its answer has the names as written.
+    async fn plan_respelled(
+        &self,
+        respelled: &Respelled,
+        parameters: &Parameters,
+        state: &SessionState,
+    ) -> Result<Planned> {
+        match self.plan_with_order(&respelled.statement, parameters, state).await? {
+            Planned::Answer(plan) => {
                 let schema = plan.schema();
                 let names = schema.fields().iter().map(|field| field.name().as_str()).collect();
                 Ok(Planned::Answer(rewrite::rename(plan, &respelled.names(names))?))
             }
-            Ok(planned) => Ok(planned),
-            Err(_) => Err(error),
+            planned => Ok(planned),
         }
     }
 
     /// The statement with the columns that it names as they are spelled, if it spells some of them
     /// in another case.
     async fn in_any_case(&self, statement: &Statement) -> Option<Respelled> {
-        let mut columns = Vec::new();
+        let (mut columns, mut unknown) = (Vec::new(), Vec::new());
         for named in any_case::named_tables(statement) {
             // What cannot be opened, and names of subqueries, have no columns here.
-            let Ok(Some(table)) = self.tables.find(&named.table).await else { continue };
-            let names = table.schema().fields().iter().map(|field| field.name().clone()).collect();
-            columns.push(KnownColumns { qualifier: Some(named.qualifier), names });
+            let Ok(Some(table)) = self.tables.find(&named.table).await else {
+                unknown.push(named.table);
+                continue;
+            };
+            let schema = table.schema();
+            let names = schema.fields().iter().map(|field| field.name().clone());
+            columns.push(KnownColumns::new(Some(named.qualifier), names));
         }
-        any_case::respelled(statement, columns)
+        any_case::respelled(statement, columns, &unknown)
     }
 
     /// Plans a statement, with what it orders by below its DISTINCT where that is possible.

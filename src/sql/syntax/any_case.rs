@@ -1,12 +1,14 @@
 //! Unquoted names in any case: `SELECT userid FROM hits` finds the column `UserID`.
 //!
-//! Where this stands on the road of a query: a statement that could not be planned as it is written
-//! is respelled and planned once more. SQL folds unquoted names to lower case, and a name that is
-//! found so is never looked for in other cases. Here, a name that no table of the statement has in
-//! lower case, and that they have in exactly one other spelling, gets that spelling, in quotes. The
-//! same name gets it everywhere in the statement, also as an alias: that names differ only in case
-//! never tells them apart, as in DuckDB.
+//! Where this stands on the road of a query: a statement that cannot be planned as it is written is
+//! respelled before, and one that turns out to fail is respelled and planned once more. SQL folds
+//! unquoted names to lower case, and a name that is found so is never looked for in other cases.
+//! Here, a name that no table of the statement has in lower case, and that they have in exactly one
+//! other spelling, gets that spelling, in quotes. The same name gets it everywhere in the
+//! statement, also as an alias: that names differ only in case never tells them apart, as in
+//! DuckDB.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
@@ -30,8 +32,22 @@ pub(in crate::sql) struct NamedTable {
 /// The columns of a table of the statement, or the quoted names that it gives to columns.
 pub(in crate::sql) struct KnownColumns {
     /// `None` where columns of several tables are meant.
-    pub(in crate::sql) qualifier: Option<String>,
-    pub(in crate::sql) names: Vec<String>,
+    qualifier: Option<String>,
+    /// Their spellings, by the name in lower case.
+    spellings: HashMap<String, Vec<String>>,
+}
+
+impl KnownColumns {
+    pub(in crate::sql) fn new(
+        qualifier: Option<String>,
+        names: impl Iterator<Item = String>,
+    ) -> KnownColumns {
+        let mut spellings: HashMap<String, Vec<String>> = HashMap::new();
+        for name in names {
+            spellings.entry(name.to_lowercase()).or_default().push(name);
+        }
+        KnownColumns { qualifier, spellings }
+    }
 }
 
 /// The tables that a statement names.
@@ -46,6 +62,9 @@ pub(in crate::sql) fn named_tables(statement: &Statement) -> Vec<NamedTable> {
 /// A statement with other spellings of names.
 pub(in crate::sql) struct Respelled {
     pub(in crate::sql) statement: Statement,
+    /// Whether the statement cannot be planned as it was written: all of its names are known, and
+    /// some that got another spelling are there in no other way.
+    pub(in crate::sql) is_needed: bool,
     /// The names of the answer's columns as the statement writes them, where these are aliases that
     /// are spelled otherwise now; none if the answer has a `*`.
     aliases: Vec<Option<String>>,
@@ -61,22 +80,35 @@ impl Respelled {
 }
 
 /// The statement with names that `columns` have in one other spelling; `None` if there are none.
+/// Nothing is known of the tables `unknown`.
 pub(in crate::sql) fn respelled(
     statement: &Statement,
     mut columns: Vec<KnownColumns>,
+    unknown: &[String],
 ) -> Option<Respelled> {
+    let mut given = GivenNames::default();
+    let _ = visit(sql_in(statement)?, &mut given);
+    columns.push(KnownColumns::new(None, given.quoted.drain(..)));
+    let is_folded =
+        |(name, spellings): (&String, &Vec<String>)| spellings.iter().all(|s| s == name);
+    if columns.iter().all(|table| table.spellings.iter().all(is_folded)) {
+        return None;
+    }
     let mut changed = statement.clone();
     let inner = sql_of(&mut changed)?;
-    let mut quoted = QuotedNames(Vec::new());
-    let _ = visit(inner, &mut quoted);
-    columns.push(KnownColumns { qualifier: None, names: quoted.0 });
     let before = aliases(inner);
-    let mut speller = Speller { columns, has_changed: false };
+    let mut speller = Speller { columns, respelled: Vec::new() };
     let _ = visit_mut(inner, &mut speller);
+    if speller.respelled.is_empty() {
+        return None;
+    }
     let after = aliases(inner);
-    let given = |(before, after)| if before == after { None } else { before };
-    let aliases = before.into_iter().zip(after).map(given).collect();
-    speller.has_changed.then_some(Respelled { statement: changed, aliases })
+    let as_written = |(before, after)| if before == after { None } else { before };
+    let aliases = before.into_iter().zip(after).map(as_written).collect();
+    let is_needed = !given.others
+        && unknown.iter().all(|table| given.queries.contains(table))
+        && speller.respelled.iter().any(|name| !given.folded.contains(name));
+    Some(Respelled { statement: changed, is_needed, aliases })
 }
 
 /// The aliases of the columns that a query answers with; none if it has a `*`.
@@ -125,13 +157,39 @@ impl Visitor for NamedTables {
     }
 }
 
-/// The quoted names that a statement gives to columns.
-struct QuotedNames(Vec<String>);
+/// The alias of a table factor, by reference or to be changed.
+macro_rules! alias_of {
+    ($factor:expr, $as:ident) => {
+        match $factor {
+            TableFactor::Table { alias, .. }
+            | TableFactor::Derived { alias, .. }
+            | TableFactor::Function { alias, .. }
+            | TableFactor::TableFunction { alias, .. }
+            | TableFactor::UNNEST { alias, .. }
+            | TableFactor::NestedJoin { alias, .. } => alias.$as(),
+            _ => None,
+        }
+    };
+}
 
-impl QuotedNames {
+/// The names that a statement gives.
+#[derive(Default)]
+struct GivenNames {
+    /// The quoted ones of columns.
+    quoted: Vec<String>,
+    /// The others of columns, in lower case.
+    folded: Vec<String>,
+    /// Those of WITH queries.
+    queries: Vec<String>,
+    /// Whether something gives columns their names that is neither a table nor a query.
+    others: bool,
+}
+
+impl GivenNames {
     fn add(&mut self, name: &Ident) {
-        if name.quote_style.is_some() {
-            self.0.push(name.value.clone());
+        match name.quote_style {
+            Some(_) => self.quoted.push(name.value.clone()),
+            None => self.folded.push(folded(name)),
         }
     }
 
@@ -140,13 +198,15 @@ impl QuotedNames {
     }
 }
 
-impl Visitor for QuotedNames {
+impl Visitor for GivenNames {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
         query.with.iter().flat_map(|with| &with.cte_tables).for_each(|cte| {
+            self.queries.push(folded(&cte.alias.name));
             self.add_columns(&cte.alias);
         });
+        self.others |= matches!(*query.body, SetExpr::Values(_));
         ControlFlow::Continue(())
     }
 
@@ -160,41 +220,24 @@ impl Visitor for QuotedNames {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
-        if let Some(alias) = alias_of(factor) {
+        self.others |= !matches!(
+            factor,
+            TableFactor::Table { args: None, .. }
+                | TableFactor::Derived { .. }
+                | TableFactor::NestedJoin { .. }
+        );
+        if let Some(alias) = alias_of!(factor, as_ref) {
             self.add_columns(alias);
         }
         ControlFlow::Continue(())
     }
 }
 
-fn alias_of(factor: &TableFactor) -> Option<&TableAlias> {
-    match factor {
-        TableFactor::Table { alias, .. }
-        | TableFactor::Derived { alias, .. }
-        | TableFactor::Function { alias, .. }
-        | TableFactor::TableFunction { alias, .. }
-        | TableFactor::UNNEST { alias, .. }
-        | TableFactor::NestedJoin { alias, .. } => alias.as_ref(),
-        _ => None,
-    }
-}
-
-fn alias_of_mut(factor: &mut TableFactor) -> Option<&mut TableAlias> {
-    match factor {
-        TableFactor::Table { alias, .. }
-        | TableFactor::Derived { alias, .. }
-        | TableFactor::Function { alias, .. }
-        | TableFactor::TableFunction { alias, .. }
-        | TableFactor::UNNEST { alias, .. }
-        | TableFactor::NestedJoin { alias, .. } => alias.as_mut(),
-        _ => None,
-    }
-}
-
 /// Spells names as tables do.
 struct Speller {
     columns: Vec<KnownColumns>,
-    has_changed: bool,
+    /// What got another spelling, in lower case.
+    respelled: Vec<String>,
 }
 
 impl Speller {
@@ -204,10 +247,8 @@ impl Speller {
             Some(qualifier) => table.qualifier.as_deref() == Some(qualifier),
             None => true,
         });
-        let mut spellings: Vec<&String> = tables
-            .flat_map(|table| &table.names)
-            .filter(|column| column.to_lowercase() == name)
-            .collect();
+        let mut spellings: Vec<&String> =
+            tables.filter_map(|table| table.spellings.get(name)).flatten().collect();
         spellings.sort();
         spellings.dedup();
         match spellings.as_slice() {
@@ -218,12 +259,14 @@ impl Speller {
     }
 
     fn spell(&mut self, name: &mut Ident, qualifier: Option<&str>) {
-        if name.quote_style.is_none()
-            && let Some(spelling) = self.spelling(&folded(name), qualifier)
-        {
+        if name.quote_style.is_some() {
+            return;
+        }
+        let folded = folded(name);
+        if let Some(spelling) = self.spelling(&folded, qualifier) {
             name.value = spelling;
             name.quote_style = Some('"');
-            self.has_changed = true;
+            self.respelled.push(folded);
         }
     }
 
@@ -311,7 +354,7 @@ impl VisitorMut for Speller {
     }
 
     fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<()> {
-        if let Some(alias) = alias_of_mut(factor) {
+        if let Some(alias) = alias_of!(factor, as_mut) {
             self.spell_columns(alias);
         }
         ControlFlow::Continue(())
@@ -359,9 +402,9 @@ mod tests {
     use crate::sql::syntax::parse;
 
     fn columns() -> Vec<KnownColumns> {
-        let table = |qualifier: &str, names: &[&str]| KnownColumns {
-            qualifier: Some(qualifier.to_owned()),
-            names: names.iter().map(|name| (*name).to_owned()).collect(),
+        let table = |qualifier: &str, names: &[&str]| {
+            let names = names.iter().map(|name| (*name).to_owned());
+            KnownColumns::new(Some(qualifier.to_owned()), names)
         };
         vec![table("h", &["URL", "UserID", "Id"]), table("o", &["id", "Name", "NAME", "note"])]
     }
@@ -404,19 +447,37 @@ mod tests {
             ),
             ("DELETE FROM h WHERE url IS NULL", r#"DELETE FROM h WHERE "URL" IS NULL"#),
         ] {
-            let respelled = respelled(&parsed(sql), columns()).unwrap();
+            let respelled = respelled(&parsed(sql), columns(), &[]).unwrap();
             assert_eq!(respelled.statement.to_string(), expected);
         }
         // Exact, quoted, of several spellings, or of another kind.
         for sql in ["SELECT note, \"url\", name, o.id FROM o", "SELECT url() FROM url"] {
-            assert!(respelled(&parsed(sql), columns()).is_none(), "{sql}");
+            assert!(respelled(&parsed(sql), columns(), &[]).is_none(), "{sql}");
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_planned_as_written_is_told() {
+        for (sql, unknown, needed) in [
+            ("SELECT url FROM h", None, true),
+            ("SELECT url FROM h, f", Some("f"), false),
+            ("WITH f AS (SELECT 1) SELECT url FROM h, f", Some("f"), true),
+            ("SELECT url FROM (SELECT 1 AS url) h", None, false),
+            ("SELECT userid FROM (SELECT 1 AS url) h", None, true),
+            ("SELECT url FROM (VALUES (1)) h", None, false),
+            ("SELECT url FROM generate_series(1, 2) h", None, false),
+            ("WITH c (url) AS (SELECT 1) SELECT url FROM c", Some("c"), false),
+        ] {
+            let unknown: Vec<String> = unknown.into_iter().map(str::to_owned).collect();
+            let found = respelled(&parsed(sql), columns(), &unknown).unwrap();
+            assert_eq!(found.is_needed, needed, "{sql}");
         }
     }
 
     #[test]
     fn aliases_of_the_answer_stay_as_written() {
         let statement = parsed("SELECT url, lower(url) AS Url, 1 AS x FROM h");
-        let respelled = respelled(&statement, columns()).unwrap();
+        let respelled = respelled(&statement, columns(), &[]).unwrap();
         assert_eq!(respelled.names(vec!["URL", "URL:1", "x"]), ["URL", "url", "x"]);
     }
 
