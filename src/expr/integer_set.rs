@@ -1,10 +1,14 @@
 //! A set of whole numbers that lie close together, one bit for each.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 
 /// A set of whole numbers.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct IntegerSet {
+    /// Tells this set and its copies from all others of the process.
+    id: u64,
     /// The number of the first bit.
     least: i64,
     /// Begins with the first bit of its first byte.
@@ -14,7 +18,13 @@ pub struct IntegerSet {
 impl IntegerSet {
     /// Of the numbers from `least` on, those whose bit is set.
     pub(crate) fn new(least: i64, mut holds: BooleanBufferBuilder) -> Self {
-        IntegerSet { least, holds: holds.finish() }
+        static MADE: AtomicU64 = AtomicU64::new(0);
+        IntegerSet { id: MADE.fetch_add(1, Ordering::Relaxed), least, holds: holds.finish() }
+    }
+
+    /// Sets with the same number are equal.
+    pub(crate) fn id(&self) -> u64 {
+        self.id
     }
 
     /// How many numbers are in the set.
@@ -34,6 +44,20 @@ impl IntegerSet {
         (byte >> (place % 8)) & 1
     }
 
+    /// What [`IntegerSet::at`] says of the places from one on, one byte for each.
+    pub(crate) fn spread(&self, first: u64, places: usize, bytes: &mut Vec<u8>) {
+        bytes.clear();
+        bytes.reserve(places);
+        let mut next = first;
+        while bytes.len() < places {
+            let byte = self.holds.values().get((next / 8) as usize).copied().unwrap_or(0);
+            let (shift, left) = ((next % 8) as u32, places - bytes.len());
+            let taken = (8 - shift).min(left.min(8) as u32);
+            bytes.extend((shift..shift + taken).map(|bit| (byte >> bit) & 1));
+            next = next.wrapping_add(u64::from(taken));
+        }
+    }
+
     /// Whether some of the numbers from one to another are in the set, and whether all are.
     pub(crate) fn among(&self, low: i128, high: i128) -> (bool, bool) {
         let least = i128::from(self.least);
@@ -45,6 +69,12 @@ impl IntegerSet {
         let numbers = (to - from + 1) as usize;
         let found = self.holds.slice((from - least) as usize, numbers).count_set_bits();
         (found > 0, found == numbers && from == low && to == high)
+    }
+}
+
+impl PartialEq for IntegerSet {
+    fn eq(&self, other: &IntegerSet) -> bool {
+        self.id == other.id || (self.least == other.least && self.holds == other.holds)
     }
 }
 
@@ -61,6 +91,13 @@ mod tests {
         let found: Vec<i64> = (-40..40).filter(|number| has(*number)).collect();
         assert_eq!(found, [-5, -2, 1, 4, 7, 10, 11, 12, 13, 14]);
         assert!(!has(i64::MIN) && !has(i64::MAX));
+        let mut bytes = Vec::new();
+        for (from, places) in [(-40, 80), (-5, 20), (-4, 3), (3, 0), (14, 100), (i64::MIN, 9)] {
+            set.spread(set.place(from), places, &mut bytes);
+            let one_by_one: Vec<u8> =
+                (0..places as i64).map(|i| set.at(set.place(from.wrapping_add(i)))).collect();
+            assert_eq!(bytes, one_by_one, "{places} from {from}");
+        }
         assert_eq!(set.among(-5, -5), (true, true));
         assert_eq!(set.among(-4, -3), (false, false));
         assert_eq!(set.among(-4, 0), (true, false));

@@ -35,6 +35,8 @@ pub(crate) struct MaskBuilder {
     words: Vec<u32>,
     longs: Vec<u64>,
     texts: TextScratch,
+    /// Sets of numbers as far as blocks need them, one byte for each.
+    tables: Vec<sets::Table>,
     /// The mask as it was before a negated range is tested.
     before: Vec<u8>,
 }

@@ -27,7 +27,8 @@ use datafusion::physical_plan::aggregates::{
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, replace_children_if_necessary,
+    DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
+    replace_children_if_necessary,
 };
 use futures::{StreamExt, TryStreamExt, future, stream};
 
@@ -78,13 +79,17 @@ fn in_two_steps(node: Plan) -> DataFusionResult<Transformed<Plan>> {
     Ok(Transformed::yes(Arc::new(SetsExec::new(aggregate, Arc::new(groups))?)))
 }
 
-/// Whether states are a few values each, not lists of what was seen, and do not depend on the
-/// order of rows.
+/// Whether states are a few values each, not lists of what was seen, and the results do not depend
+/// on the order of rows.
 fn has_small_states(functions: &[Arc<AggregateFunctionExpr>]) -> DataFusionResult<bool> {
     for function in functions {
         let states = function.state_fields()?;
         let small = states.iter().all(|state| !state.data_type().is_nested());
-        if !small || function.is_distinct() || !function.order_bys().is_empty() {
+        // `first_value` and the like say so of themselves; `string_agg` keeps all texts.
+        let by_order = function.fun().order_sensitivity().is_beneficial()
+            || function.fun().name() == "string_agg"
+            || !function.order_bys().is_empty();
+        if !small || by_order || function.is_distinct() {
             return Ok(false);
         }
     }
@@ -93,7 +98,7 @@ fn has_small_states(functions: &[Arc<AggregateFunctionExpr>]) -> DataFusionResul
 
 /// Takes the states of groups by all keys, and gives them out once for each grouping set.
 #[derive(Debug)]
-struct SetsExec {
+pub(super) struct SetsExec {
     input: Plan,
     /// The grouping sets, with keys that are columns of the input.
     sets: Arc<PhysicalGroupBy>,
@@ -117,11 +122,17 @@ impl SetsExec {
         Ok(SetsExec::over(input, sets, of_no_rows))
     }
 
+    /// The grouping sets, with keys that are columns of the input.
+    pub(super) fn sets(&self) -> &PhysicalGroupBy {
+        &self.sets
+    }
+
     fn over(input: Plan, sets: Arc<PhysicalGroupBy>, of_no_rows: Plan) -> SetsExec {
         let below = input.properties();
         let properties = PlanProperties::new(
             EquivalenceProperties::new(of_no_rows.schema()),
-            below.partitioning.clone(),
+            // Rows of a set that lacks a key come from all partitions.
+            Partitioning::UnknownPartitioning(below.partitioning.partition_count()),
             below.emission_type,
             below.boundedness,
         )

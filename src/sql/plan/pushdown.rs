@@ -14,13 +14,15 @@ use std::sync::Arc;
 
 use arrow_schema::Schema;
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinSide, JoinType, NullEquality, internal_err};
+use datafusion::datasource::source::DataSourceExec;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
-use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::aggregates::{AggregateExec, PhysicalGroupBy};
 use datafusion::physical_plan::buffer::BufferExec;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -37,8 +39,11 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::union::UnionExec;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
+use crate::sql::plan::grouping_sets::SetsExec;
 use crate::sql::rules::null_rows::NullRowsExec;
+use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::key_sets::{Key, KeySetsExec, keys_of};
+use crate::sql::run::scan::ScanExec;
 use crate::sql::run::settings::Settings;
 use crate::sql::walks::replaced;
 
@@ -90,7 +95,7 @@ impl Pushdown<'_> {
         let mut taken = vec![Vec::with_capacity(own.len()); filters.len()];
         let mut children = Vec::with_capacity(own.len());
         let mut own_results = Vec::with_capacity(own.len());
-        let keys = self.keys_of(node, &mut own);
+        let keys = self.keys_of(node, &mut own)?;
         for (number, (child, own)) in node.children().into_iter().zip(own).enumerate() {
             let passage = passage_to(node, number)?;
             let passed: Vec<Option<Filter>> = filters
@@ -125,25 +130,30 @@ impl Pushdown<'_> {
         self.settle(node, children, filters, taken, own_results)
     }
 
-    /// The keys whose numbers a join may tell the scans of its right side, if it tells them
-    /// whether its hash table has a row's keys. A filter of the only key takes the place of that:
-    /// it says all, and the join looks its rows up once all of the left side is there.
-    fn keys_of(&self, node: &Plan, own: &mut [Vec<Filter>]) -> Vec<Key> {
-        let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Vec::new() };
-        let Some(told) = own.get_mut(1).filter(|told| !told.is_empty()) else { return Vec::new() };
+    /// The keys whose numbers a join may tell the scans of its right side, if it tells them whether
+    /// its hash table has a row's keys. Where there is one key, and scans of ours alone, it need
+    /// not tell them that: they know all from the numbers, once all of the left side is there.
+    fn keys_of(&self, node: &Plan, own: &mut [Vec<Filter>]) -> DataFusionResult<Vec<Key>> {
+        let Some(join) = node.downcast_ref::<HashJoinExec>() else { return Ok(Vec::new()) };
+        let Some(told) = own.get_mut(1).filter(|told| !told.is_empty()) else {
+            return Ok(Vec::new());
+        };
+        // NOT IN must see the nulls of its right side.
         if join.null_equality() != NullEquality::NullEqualsNothing
+            || join.null_aware
             || !Settings::of(self.config).native
         {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let keys = keys_of(join);
         if keys.len() == 1
             && join.on().len() == 1
             && *join.partition_mode() == PartitionMode::CollectLeft
+            && !join.right().exists(|node| Ok(node.is::<DataSourceExec>()))?
         {
             told.clear();
         }
-        keys
+        Ok(keys)
     }
 
     /// Gives a node its new children and the outcome of the pushdown.
@@ -185,17 +195,32 @@ impl Pushdown<'_> {
     }
 }
 
-/// The left side of a join, noting the values of those keys whose filters the right side has taken.
+/// The left side of a join, noting the numbers of those keys whose filters a scan or fragment of
+/// the right side has taken.
 fn noting_keys(left: &Plan, right: &Plan, keys: Vec<Key>) -> DataFusionResult<Plan> {
-    let mut used = Vec::new();
+    let mut taken = Vec::with_capacity(keys.len());
     for key in keys {
-        if key.is_used_in(right)? {
-            used.push(key);
+        if is_taken(&key.filter(), right)? {
+            taken.push(key);
         }
     }
-    Ok(match used.is_empty() {
+    Ok(match taken.is_empty() {
         true => Arc::clone(left),
-        false => Arc::new(KeySetsExec::new(Arc::clone(left), used.into())),
+        false => Arc::new(KeySetsExec::new(Arc::clone(left), taken.into())),
+    })
+}
+
+fn is_taken(filter: &Filter, plan: &Plan) -> DataFusionResult<bool> {
+    let id = filter.expression_id();
+    plan.exists(|node| {
+        let mut has = false;
+        if node.is::<ScanExec>() || node.is::<FragmentExec>() {
+            node.apply_expressions(&mut |expr| {
+                has = has || expr.exists(|part| Ok(part.expression_id() == id))?;
+                Ok(if has { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+            })?;
+        }
+        Ok(has)
     })
 }
 
@@ -245,7 +270,10 @@ fn passage_to(node: &Plan, child: usize) -> DataFusionResult<Passage> {
         return Ok(Passage::open(exprs.filter(|(_, expr)| !is_volatile(expr))));
     }
     if let Some(aggregate) = node.downcast_ref::<AggregateExec>() {
-        return Ok(passage_through_aggregate(aggregate));
+        return Ok(passage_through_groups(aggregate.group_expr()));
+    }
+    if let Some(sets) = node.downcast_ref::<SetsExec>() {
+        return Ok(passage_through_groups(sets.sets()));
     }
     if let Some(join) = node.downcast_ref::<HashJoinExec>() {
         return Ok(passage_through_join(join, child));
@@ -265,8 +293,7 @@ fn passage_to(node: &Plan, child: usize) -> DataFusionResult<Passage> {
 
 /// A filter on keys that are in every grouping set decides which groups there are, not what is in
 /// them. With an empty grouping set it passes nothing, as that gives a group even for no rows.
-fn passage_through_aggregate(aggregate: &AggregateExec) -> Passage {
-    let group_by = aggregate.group_expr();
+fn passage_through_groups(group_by: &PhysicalGroupBy) -> Passage {
     let sets = group_by.groups();
     let has_empty_set = sets.iter().any(|nulls| nulls.iter().all(|null| *null));
     if group_by.is_true_no_grouping() || has_empty_set {

@@ -1,12 +1,13 @@
 //! Skips logical rules on plans in which they have nothing to do.
 //!
-//! DataFusion runs all of its logical rules two or three times over every plan. Most find nothing
+//! DataFusion runs all of its logical rules several times over every plan. Most find nothing
 //! to do, but some take each node apart and rebuild it before they know. Planning a statement that
 //! reads few rows takes longer than running it, and rules are a third of that time. The most
 //! expensive ones therefore run only where they could change something.
 
 use datafusion::common::cse::NormalizeEq;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::{HashSet, JoinType};
 use datafusion::logical_expr::{Expr, ExpressionPlacement, LogicalPlan};
 
 use crate::sql::rules::wrapped::{self, LogicalRule};
@@ -18,7 +19,8 @@ pub(in crate::sql) fn skip_idle(rule: LogicalRule) -> LogicalRule {
     let concerns: fn(&LogicalPlan) -> bool = match rule.name() {
         "simplify_expressions" => computes,
         "common_sub_expression_eliminate" => may_compute_twice,
-        "eliminate_duplicated_expr" => has_several_keys,
+        "eliminate_duplicated_expr" => may_repeat_keys,
+        "eliminate_cross_join" => is_cross_join,
         "eliminate_join" => |node| matches!(node, LogicalPlan::Join(_)),
         "extract_leaf_expressions" | "push_down_leaf_projections" => reads_fields,
         _ => return rule,
@@ -49,8 +51,7 @@ fn computes(node: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether a node may compute something twice. Windows over each other count as one node; a node of
-/// many parts is not searched, and may.
+/// Whether a node may compute something twice. Windows over each other count as one node.
 fn may_compute_twice(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Projection(projection) => has_equal_parts(projection.expr.iter()),
@@ -68,15 +69,17 @@ fn may_compute_twice(node: &LogicalPlan) -> bool {
 }
 
 fn has_equal_parts<'a>(mut exprs: impl Iterator<Item = &'a Expr>) -> bool {
-    let mut parts: Vec<&Expr> = Vec::new();
+    let (mut parts, mut known): (Vec<&Expr>, HashSet<&Expr>) = Default::default();
     let mut found = false;
     let search = |expr: &'a Expr| {
         visit_parts(expr, |part| {
             if !matches!(part, Expr::Column(_) | Expr::Literal(..) | Expr::Alias(_)) {
                 found = found
-                    || parts.len() == MOST_COMPARED
+                    || !known.insert(part)
                     || parts.iter().any(|known| known.normalize_eq(part));
-                parts.push(part);
+                if parts.len() < MOST_COMPARED {
+                    parts.push(part);
+                }
             }
             if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue }
         });
@@ -85,16 +88,26 @@ fn has_equal_parts<'a>(mut exprs: impl Iterator<Item = &'a Expr>) -> bool {
     exprs.any(search)
 }
 
-/// The most parts of a node that are compared with each other.
+/// So many parts of a node are compared with the others in all orders of their operands.
 const MOST_COMPARED: usize = 16;
 
-/// Whether a node sorts or groups by several keys: two of them may be equal.
-fn has_several_keys(node: &LogicalPlan) -> bool {
+/// Whether a node groups by a key twice, or sorts by several keys, which may depend on each other.
+fn may_repeat_keys(node: &LogicalPlan) -> bool {
     match node {
         LogicalPlan::Sort(sort) => sort.expr.len() > 1,
-        LogicalPlan::Aggregate(aggregate) => aggregate.group_expr.len() > 1,
+        LogicalPlan::Aggregate(aggregate) => {
+            let keys = &aggregate.group_expr;
+            keys.iter().enumerate().any(|(at, key)| keys.iter().skip(at + 1).any(|k| k == key))
+        }
         _ => false,
     }
+}
+
+/// Whether a node joins each row of one side with each of the other. Where none does, the rule
+/// takes joins apart and makes the same again.
+fn is_cross_join(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Join(join)
+        if join.join_type == JoinType::Inner && join.on.is_empty())
 }
 
 /// Whether a node reads a field of a struct, or calls a function that is as cheap.

@@ -9,15 +9,16 @@
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::{Array, BooleanArray, RecordBatch};
+use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
 use arrow_buffer::BooleanBufferBuilder;
 use arrow_schema::{DataType as ArrowType, Schema};
-use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
+use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{HashSet, ScalarValue, internal_err};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
@@ -30,6 +31,7 @@ use futures::StreamExt;
 
 use crate::error::{Error, Result};
 use crate::expr::IntegerSet;
+use crate::model::DataType;
 use crate::query::words::{from_words, is_words, to_words};
 use crate::sql::run::executions::Executions;
 use crate::sql::run::generate::generate;
@@ -44,6 +46,12 @@ const MAX_BITS: u64 = 1 << 26;
 
 /// And how many of them there may be for each value.
 const BITS_OF_VALUE: u64 = 1 << 12;
+
+/// What a number of a set takes whose numbers are far from each other.
+const BYTES_OF_SPARSE: usize = 4 * size_of::<i64>();
+
+/// The share of the memory limit that the values of a join's keys may take.
+const SHARE: usize = 64;
 
 /// So many values are listed beside the set, for partitions and zone maps.
 const MAX_LIST: usize = 256;
@@ -62,19 +70,6 @@ impl Key {
     pub(in crate::sql) fn filter(&self) -> Arc<dyn PhysicalExpr> {
         Arc::clone(&self.filter) as _
     }
-
-    /// Whether some operator of a plan has taken the filter.
-    pub(in crate::sql) fn is_used_in(&self, plan: &Plan) -> DataFusionResult<bool> {
-        let id = self.filter.expression_id();
-        plan.exists(|node| {
-            let mut found = false;
-            node.apply_expressions(&mut |expr| {
-                found = found || expr.expression_id() == id;
-                Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
-            })?;
-            Ok(found)
-        })
-    }
 }
 
 /// The keys of a join, as far as they are columns of whole numbers.
@@ -84,13 +79,19 @@ pub(in crate::sql) fn keys_of(join: &HashJoinExec) -> Vec<Key> {
         let at = of_left.downcast_ref::<Column>()?.index();
         let there = of_right.downcast_ref::<Column>()?.index();
         let (field, other) = (left.fields().get(at)?, right.fields().get(there)?);
-        let same = field.data_type() == other.data_type();
-        if !same || !is_words(field.data_type()) || *field.data_type() == ArrowType::Boolean {
+        let data_type = field.data_type();
+        // Not those that are stored as another type, such as dictionaries.
+        let is_stored = DataType::from_arrow(data_type).map(|t| t.to_arrow());
+        if data_type != other.data_type()
+            || is_stored.as_ref() != Some(data_type)
+            || !is_words(data_type)
+            || *data_type == ArrowType::Boolean
+        {
             return None;
         }
         let right = Arc::new(Column::new(other.name(), there)) as Arc<dyn PhysicalExpr>;
         let filter = DynamicFilterPhysicalExpr::new(vec![Arc::clone(&right)], lit(true));
-        let data_type = field.data_type().clone();
+        let data_type = data_type.clone();
         Some(Key { left: at, right, data_type, filter: Arc::new(filter) })
     };
     join.on().iter().filter_map(key).collect()
@@ -114,12 +115,20 @@ impl KeySetsExec {
 /// The values that the partitions of one execution have found.
 #[derive(Debug)]
 struct Noted {
-    /// How many partitions are not at their end.
+    /// How many partitions are not at their end, and the values of each key in the others.
     running: Mutex<(usize, Vec<Values>)>,
+    /// How many values of each key have been noted in all.
+    counts: Vec<AtomicUsize>,
+    memory: MemoryReservation,
+    /// The bytes that it may have.
+    most: usize,
 }
 
 /// The values of a key; `None` if there are too many.
 type Values = Option<Vec<i64>>;
+
+/// What a noted value takes while its vector grows.
+const BYTES_OF_VALUE: usize = 2 * size_of::<i64>();
 
 impl DisplayAs for KeySetsExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -181,80 +190,105 @@ impl ExecutionPlan for KeySetsExec {
         }
         let partitions = self.input.output_partitioning().partition_count();
         let keys = Arc::clone(&self.keys);
-        let all = self.executions.start(partition, || Noted {
-            running: Mutex::new((partitions, vec![Some(Vec::new()); keys.len()])),
+        let all = self.executions.start(partition, || {
+            // What a former execution has found need not be what this one finds. A filter without
+            // columns has none that it could lack.
+            keys.iter().for_each(|key| drop(key.filter.update(lit(true))));
+            Noted::new(partitions, keys.len(), &context)
         });
-        let memory = MemoryConsumer::new(self.name()).register(context.memory_pool());
         Ok(generate(self.schema(), move |output| async move {
             let mut found = vec![Some(Vec::new()); keys.len()];
             while let Some(batch) = rows.next().await {
                 let batch = batch?;
-                for (values, key) in found.iter_mut().zip(&*keys) {
-                    note(values, &batch, key.left, &memory);
+                for (number, (values, key)) in found.iter_mut().zip(&*keys).enumerate() {
+                    all.note(number, values, batch.column(key.left));
                 }
                 output.emit(batch).await;
             }
-            all.end(found, &keys, memory)
+            all.end(found, &keys)
         }))
     }
 }
 
-/// Adds the values of a column.
-fn note(values: &mut Values, batch: &RecordBatch, at: usize, memory: &MemoryReservation) {
-    let Some(noted) = values else { return };
-    let column = batch.column(at);
-    let Some(words) = to_words(column) else {
-        *values = None;
-        return;
-    };
-    // Room for the set, which is made of all values at once, is asked for here as well.
-    let fits = noted.len() + words.len() <= MAX_VALUES
-        && memory.try_grow(2 * words.len() * size_of::<i64>()).is_ok();
-    if !fits {
-        *values = None;
-        return;
-    }
-    let mut last = None;
-    for (row, word) in words.iter().enumerate() {
-        if last != Some(*word) && column.is_valid(row) {
-            noted.push(*word);
-            last = Some(*word);
+impl Noted {
+    fn new(partitions: usize, keys: usize, context: &TaskContext) -> Noted {
+        let pool = context.memory_pool();
+        Noted {
+            running: Mutex::new((partitions, vec![Some(Vec::new()); keys])),
+            counts: (0..keys).map(|_| AtomicUsize::new(0)).collect(),
+            memory: MemoryConsumer::new("KeySetsExec").register(pool),
+            most: match pool.memory_limit() {
+                MemoryLimit::Finite(bytes) => bytes / SHARE,
+                MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
+            },
         }
     }
-}
 
-impl Noted {
+    /// Adds the values of a column to those of a key.
+    fn note(&self, key: usize, values: &mut Values, column: &ArrayRef) {
+        let Some(noted) = values else { return };
+        let rows = column.len();
+        let before = self.counts.get(key).map_or(0, |n| n.fetch_add(rows, Ordering::Relaxed));
+        let words = to_words(column).filter(|_| before + rows <= MAX_VALUES);
+        let Some(words) = words.filter(|_| self.reserve(rows * BYTES_OF_VALUE)) else {
+            self.give_up(values);
+            return;
+        };
+        let (mut last, mut unused) = (None, 0);
+        for (row, word) in words.iter().enumerate() {
+            if last != Some(*word) && column.is_valid(row) {
+                noted.push(*word);
+                last = Some(*word);
+            } else {
+                unused += 1;
+            }
+        }
+        self.memory.shrink(unused * BYTES_OF_VALUE);
+    }
+
+    fn reserve(&self, bytes: usize) -> bool {
+        self.memory.size().saturating_add(bytes) <= self.most && self.memory.try_grow(bytes).is_ok()
+    }
+
+    fn give_up(&self, values: &mut Values) {
+        let noted = values.take().map_or(0, |values| values.len());
+        self.memory.shrink(noted * BYTES_OF_VALUE);
+    }
+
     /// Adds what a partition has found; the last one tells the scans.
-    fn end(&self, found: Vec<Values>, keys: &[Key], memory: MemoryReservation) -> Result<()> {
+    fn end(&self, found: Vec<Values>, keys: &[Key]) -> Result<()> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        for (all, values) in running.1.iter_mut().zip(found) {
-            match (all.as_mut(), values) {
+        for (all, mut values) in running.1.iter_mut().zip(found) {
+            match (all.as_mut(), values.as_ref()) {
                 (Some(all), Some(values)) => all.extend(values),
-                _ => *all = None,
+                _ => {
+                    self.give_up(all);
+                    self.give_up(&mut values);
+                }
             }
         }
         running.0 = running.0.saturating_sub(1);
         if running.0 > 0 {
             return Ok(());
         }
-        let sets: Vec<Option<Numbers>> =
-            running.1.iter_mut().map(|all| all.take().and_then(numbers_of)).collect();
-        let bytes = sets.iter().flatten().map(Numbers::bytes).sum();
-        if memory.try_resize(bytes).is_err() {
-            return Ok(());
-        }
-        let memory = Arc::new(memory);
-        for (numbers, key) in sets.into_iter().zip(keys) {
+        for (all, key) in running.1.iter_mut().zip(keys) {
+            let Some(values) = all.take() else { continue };
+            let noted = values.len() * BYTES_OF_VALUE;
+            let numbers = Form::of(&values).filter(|form| self.reserve(form.bytes()));
+            let numbers = numbers.map(|form| form.numbers(values));
+            self.memory.shrink(noted);
             if let Some(numbers) = numbers {
+                let memory = self.memory.split(numbers.bytes().min(self.memory.size()));
                 let filter = InNumbers {
                     column: Arc::clone(&key.right),
                     data_type: key.data_type.clone(),
                     numbers: Arc::new(numbers),
-                    memory: Arc::clone(&memory),
+                    memory: Arc::new(memory),
                 };
                 key.filter.update(Arc::new(filter)).map_err(Error::from)?;
             }
         }
+        self.memory.free();
         Ok(())
     }
 }
@@ -282,7 +316,7 @@ impl Numbers {
     fn bytes(&self) -> usize {
         match &self.set {
             NumberSet::Bits(_) => (self.greatest.abs_diff(self.least) / 8) as usize,
-            NumberSet::Sparse(values) => values.len() * 2 * size_of::<i64>(),
+            NumberSet::Sparse(values) => values.len() * BYTES_OF_SPARSE,
             NumberSet::Range => 0,
         }
     }
@@ -296,31 +330,51 @@ impl Numbers {
     }
 }
 
-/// The values as a set; `None` if there are none.
-fn numbers_of(mut values: Vec<i64>) -> Option<Numbers> {
-    let (least, greatest) = (*values.iter().min()?, *values.iter().max()?);
-    let bits = greatest.abs_diff(least).saturating_add(1);
-    let few = (values.len() <= MAX_LIST).then(|| {
-        values.sort_unstable();
-        values.dedup();
-        values.clone()
-    });
-    let most = MAX_BITS.min((values.len().max(MAX_LIST) as u64).saturating_mul(BITS_OF_VALUE));
-    let set = if bits > most {
-        NumberSet::Sparse(values.into_iter().collect())
-    } else {
+/// How the values of a key are to be kept.
+struct Form {
+    least: i64,
+    greatest: i64,
+    /// The bits of a set that has one for each number between them, if that is worth it.
+    bits: Option<u64>,
+    values: usize,
+}
+
+impl Form {
+    /// `None` if there are no values.
+    fn of(values: &[i64]) -> Option<Form> {
+        let (least, greatest) = (*values.iter().min()?, *values.iter().max()?);
+        let bits = greatest.abs_diff(least).saturating_add(1);
+        let most = (values.len().max(MAX_LIST) as u64).saturating_mul(BITS_OF_VALUE);
+        let bits = Some(bits).filter(|bits| *bits <= most.min(MAX_BITS));
+        Some(Form { least, greatest, bits, values: values.len() })
+    }
+
+    fn bytes(&self) -> usize {
+        self.bits.map_or(self.values * BYTES_OF_SPARSE, |bits| (bits / 8) as usize + 1)
+    }
+
+    fn numbers(self, mut values: Vec<i64>) -> Numbers {
+        let Form { least, greatest, bits, .. } = self;
+        let few = (values.len() <= MAX_LIST).then(|| {
+            values.sort_unstable();
+            values.dedup();
+            values.clone()
+        });
+        let Some(bits) = bits else {
+            let set = NumberSet::Sparse(values.into_iter().collect());
+            return Numbers { least, greatest, few, set };
+        };
         let mut holds = BooleanBufferBuilder::new(bits as usize);
         holds.append_n(bits as usize, false);
         values.iter().for_each(|value| holds.set_bit(value.abs_diff(least) as usize, true));
         let set = IntegerSet::new(least, holds);
-        let different = set.len();
         // One in eight numbers must be missing.
-        match different > bits / 8 * 7 {
+        let set = match set.len() * 8 > bits * 7 {
             true => NumberSet::Range,
             false => NumberSet::Bits(Arc::new(set)),
-        }
-    };
-    Some(Numbers { least, greatest, few, set })
+        };
+        Numbers { least, greatest, few, set }
+    }
 }
 
 /// Whether a column's value is one of some numbers.
@@ -408,10 +462,14 @@ impl PhysicalExpr for InNumbers {
 mod tests {
     use super::*;
 
+    fn numbers_of(values: Vec<i64>) -> Option<Numbers> {
+        Some(Form::of(&values)?.numbers(values))
+    }
+
     #[test]
     fn numbers_are_what_was_noted() {
         let sparse = i64::MIN + 5;
-        for values in [vec![7, -3, 7, 5], vec![sparse, 9, i64::MAX], vec![4]] {
+        for values in [vec![7, -3, 7, 5], vec![1, 5], vec![sparse, 9, i64::MAX], vec![4]] {
             let numbers = numbers_of(values.clone()).unwrap();
             let tried = (-10..10).chain([i64::MIN, sparse - 1, sparse, i64::MAX - 1, i64::MAX]);
             tried

@@ -8,6 +8,19 @@ use crate::expr::IntegerSet;
 use crate::query::filter::range::WordRange;
 use crate::query::slice::Slice;
 
+/// A block whose values span more numbers is tested with the bits of a set.
+const TABLE: u64 = 1 << 15;
+/// So many tables are kept: those of the conditions on one block, from slice to slice.
+const TABLES: usize = 4;
+
+/// What a set says of each number that a block may have, from the block's least value on.
+#[derive(Debug)]
+pub(super) struct Table {
+    /// The set, the place of the first number, and how many there are.
+    of: (u64, u64, u64),
+    holds: Vec<u8>,
+}
+
 impl MaskBuilder {
     /// Rows whose dictionary code is in a set.
     pub(crate) fn code_set(&mut self, slice: &Slice<'_, '_>, at: usize, set: &[u8]) -> Result<()> {
@@ -95,11 +108,19 @@ impl MaskBuilder {
         if all.span <= u64::from(u8::MAX) {
             self.bytes.clear();
             ints.decode_narrow(rows, base, signed, &mut self.bytes)?;
-            and_mask(self.state, &mut self.mask, &self.bytes, |v| holds(v.into()));
+            let table = table(&mut self.tables, set, first, all.span);
+            let holds = |v: u8| table.get(usize::from(v)).copied().unwrap_or(0);
+            and_mask(self.state, &mut self.mask, &self.bytes, holds);
         } else if all.span <= u64::from(u16::MAX) {
             self.shorts.clear();
             ints.decode_narrow(rows, base, signed, &mut self.shorts)?;
-            and_mask(self.state, &mut self.mask, &self.shorts, |v| holds(v.into()));
+            if all.span < TABLE {
+                let table = table(&mut self.tables, set, first, all.span);
+                let holds = |v: u16| table.get(usize::from(v)).copied().unwrap_or(0);
+                and_mask(self.state, &mut self.mask, &self.shorts, holds);
+            } else {
+                and_mask(self.state, &mut self.mask, &self.shorts, |v| holds(v.into()));
+            }
         } else if all.span <= u64::from(u32::MAX) {
             self.words.clear();
             ints.decode_narrow(rows, base, signed, &mut self.words)?;
@@ -112,4 +133,18 @@ impl MaskBuilder {
         self.state = State::Mask;
         Ok(())
     }
+}
+
+/// The table of a set for the numbers of a block.
+fn table<'a>(tables: &'a mut Vec<Table>, set: &IntegerSet, first: u64, span: u64) -> &'a [u8] {
+    let of = (set.id(), first, span);
+    let known = tables.iter().position(|table| table.of == of);
+    let at = known.unwrap_or_else(|| {
+        let used = if tables.len() < TABLES { None } else { Some(tables.remove(0)) };
+        let mut holds = used.map(|table| table.holds).unwrap_or_default();
+        set.spread(first, span as usize + 1, &mut holds);
+        tables.push(Table { of, holds });
+        tables.len() - 1
+    });
+    tables.get(at).map_or(&[], |table| &table.holds)
 }
