@@ -6,7 +6,9 @@
 //! patches.
 
 mod sets;
+mod tables;
 
+use self::tables::Table;
 use super::decimals::DecimalRange;
 use super::range::WordRange;
 use super::texts::{TextScratch, TextTest};
@@ -36,7 +38,7 @@ pub(crate) struct MaskBuilder {
     longs: Vec<u64>,
     texts: TextScratch,
     /// Sets of numbers as far as blocks need them, one byte for each.
-    tables: Vec<sets::Table>,
+    tables: Vec<Table>,
     /// The mask as it was before a negated range is tested.
     before: Vec<u8>,
 }

@@ -1,5 +1,6 @@
 //! Sets of dictionary codes, and of whole numbers.
 
+use super::tables::{TABLE, table};
 use super::{MaskBuilder, State, and_mask, codes_of};
 use crate::block::Stream;
 use crate::encoding::{Ints, Word};
@@ -7,19 +8,6 @@ use crate::error::{Error, Result};
 use crate::expr::IntegerSet;
 use crate::query::filter::range::WordRange;
 use crate::query::slice::Slice;
-
-/// A block whose values span more numbers is tested with the bits of a set.
-const TABLE: u64 = 1 << 15;
-/// So many tables are kept: those of the conditions on one block, from slice to slice.
-const TABLES: usize = 4;
-
-/// What a set says of each number that a block may have, from the block's least value on.
-#[derive(Debug)]
-pub(super) struct Table {
-    /// The set, the place of the first number, and how many there are.
-    of: (u64, u64, u64),
-    holds: Vec<u8>,
-}
 
 impl MaskBuilder {
     /// Rows whose dictionary code is in a set.
@@ -133,18 +121,4 @@ impl MaskBuilder {
         self.state = State::Mask;
         Ok(())
     }
-}
-
-/// The table of a set for the numbers of a block.
-fn table<'a>(tables: &'a mut Vec<Table>, set: &IntegerSet, first: u64, span: u64) -> &'a [u8] {
-    let of = (set.id(), first, span);
-    let known = tables.iter().position(|table| table.of == of);
-    let at = known.unwrap_or_else(|| {
-        let used = if tables.len() < TABLES { None } else { Some(tables.remove(0)) };
-        let mut holds = used.map(|table| table.holds).unwrap_or_default();
-        set.spread(first, span as usize + 1, &mut holds);
-        tables.push(Table { of, holds });
-        tables.len() - 1
-    });
-    tables.get(at).map_or(&[], |table| &table.holds)
 }
