@@ -79,8 +79,8 @@ fn in_two_steps(node: Plan) -> DataFusionResult<Transformed<Plan>> {
     Ok(Transformed::yes(Arc::new(SetsExec::new(aggregate, Arc::new(groups))?)))
 }
 
-/// Whether states are a few values each, not lists of what was seen, and the results do not depend
-/// on the order of rows.
+/// Whether the state of each function is a few values, not a list of its input, and its result does
+/// not depend on the order of rows.
 fn has_small_states(functions: &[Arc<AggregateFunctionExpr>]) -> DataFusionResult<bool> {
     for function in functions {
         let states = function.state_fields()?;

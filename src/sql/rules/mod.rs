@@ -1,5 +1,5 @@
 //! Rules over plans, which run before or in place of those rules of DataFusion that give wrong
-//! answers.
+//! answers, or take too long, or miss something.
 //!
 //! Where this stands on the road of a query: analyzer rules before types are coerced and after,
 //! logical rules, physical rules, in the order in which `session` lists them.

@@ -37,7 +37,7 @@ use datafusion::scalar::ScalarValue;
 use crate::expr::{Expression, Operand, Predicate, Traits};
 use crate::query::Condition;
 use crate::sql::convert::{PhysicalFunction, to_predicate};
-use crate::sql::run::key_sets::{InNumbers, NumberSet};
+use crate::sql::run::in_numbers::{InNumbers, NumberSet};
 use crate::sql::run::number_sets::as_set;
 use crate::sql::run::table::StoreTable;
 use crate::sql::walks::is_comparison;

@@ -8,19 +8,16 @@
 //! set does. So a join notes the numbers of each key while it reads its left side.
 
 use std::fmt;
-use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
-use arrow_buffer::BooleanBufferBuilder;
-use arrow_schema::{DataType as ArrowType, Schema};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType as ArrowType;
+use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
-use datafusion::common::{HashSet, ScalarValue, internal_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, DynamicFilterPhysicalExpr, lit};
 use datafusion::physical_plan::joins::HashJoinExec;
@@ -30,31 +27,19 @@ use datafusion::physical_plan::{
 use futures::StreamExt;
 
 use crate::error::{Error, Result};
-use crate::expr::IntegerSet;
 use crate::model::DataType;
-use crate::query::words::{from_words, is_words, to_words};
+use crate::query::words::{is_words, to_words};
 use crate::sql::run::executions::Executions;
 use crate::sql::run::generate::generate;
+use crate::sql::run::in_numbers::{Form, InNumbers, NumberSet, Numbers};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
 /// The most values of a key that are noted, with those that are there several times.
 const MAX_VALUES: usize = 1 << 22;
 
-/// The most numbers from the least value to the greatest of a set that has a bit for each.
-const MAX_BITS: u64 = 1 << 26;
-
-/// And how many of them there may be for each value.
-const BITS_OF_VALUE: u64 = 1 << 12;
-
-/// What a number of a set takes whose numbers are far from each other.
-const BYTES_OF_SPARSE: usize = 4 * size_of::<i64>();
-
 /// The share of the memory limit that the values of a join's keys may take.
 const SHARE: usize = 64;
-
-/// So many values are listed beside the set, for partitions and zone maps.
-const MAX_LIST: usize = 256;
 
 /// A key of the left side, and the filter on the right side that hears of its values.
 #[derive(Clone, Debug)]
@@ -124,8 +109,20 @@ struct Noted {
     most: usize,
 }
 
-/// The values of a key; `None` if there are too many.
-type Values = Option<Vec<i64>>;
+/// The values of a key.
+#[derive(Clone, Debug)]
+struct Values {
+    /// `None` if there are too many.
+    noted: Option<Vec<i64>>,
+    least: i64,
+    greatest: i64,
+}
+
+impl Values {
+    fn new() -> Values {
+        Values { noted: Some(Vec::new()), least: i64::MAX, greatest: i64::MIN }
+    }
+}
 
 /// What a noted value takes while its vector grows.
 const BYTES_OF_VALUE: usize = 2 * size_of::<i64>();
@@ -191,17 +188,17 @@ impl ExecutionPlan for KeySetsExec {
         let partitions = self.input.output_partitioning().partition_count();
         let keys = Arc::clone(&self.keys);
         let all = self.executions.start(partition, || {
-            // What a former execution has found need not be what this one finds. A filter without
-            // columns has none that it could lack.
+            // What a former execution has found need not be what this one finds. Only a filter with
+            // columns could be refused.
             keys.iter().for_each(|key| drop(key.filter.update(lit(true))));
             Noted::new(partitions, keys.len(), &context)
         });
         Ok(generate(self.schema(), move |output| async move {
-            let mut found = vec![Some(Vec::new()); keys.len()];
+            let mut found = vec![Values::new(); keys.len()];
             while let Some(batch) = rows.next().await {
                 let batch = batch?;
                 for (number, (values, key)) in found.iter_mut().zip(&*keys).enumerate() {
-                    all.note(number, values, batch.column(key.left));
+                    all.note(number, values, batch.column(key.left))?;
                 }
                 output.emit(batch).await;
             }
@@ -214,7 +211,7 @@ impl Noted {
     fn new(partitions: usize, keys: usize, context: &TaskContext) -> Noted {
         let pool = context.memory_pool();
         Noted {
-            running: Mutex::new((partitions, vec![Some(Vec::new()); keys])),
+            running: Mutex::new((partitions, vec![Values::new(); keys])),
             counts: (0..keys).map(|_| AtomicUsize::new(0)).collect(),
             memory: MemoryConsumer::new("KeySetsExec").register(pool),
             most: match pool.memory_limit() {
@@ -225,25 +222,29 @@ impl Noted {
     }
 
     /// Adds the values of a column to those of a key.
-    fn note(&self, key: usize, values: &mut Values, column: &ArrayRef) {
-        let Some(noted) = values else { return };
-        let rows = column.len();
-        let before = self.counts.get(key).map_or(0, |n| n.fetch_add(rows, Ordering::Relaxed));
-        let words = to_words(column).filter(|_| before + rows <= MAX_VALUES);
-        let Some(words) = words.filter(|_| self.reserve(rows * BYTES_OF_VALUE)) else {
-            self.give_up(values);
-            return;
+    fn note(&self, key: usize, values: &mut Values, column: &ArrayRef) -> Result<()> {
+        let Some(words) = to_words(column) else {
+            return Err(Error::InvalidInput("a key of no whole numbers".into()));
         };
-        let (mut last, mut unused) = (None, 0);
+        let rows = words.len();
+        let before = self.counts.get(key).map_or(0, |n| n.fetch_add(rows, Ordering::Relaxed));
+        let fits = before + rows <= MAX_VALUES && values.noted.is_some();
+        if !fits || !self.reserve(rows * BYTES_OF_VALUE) {
+            self.give_up(values);
+        }
+        let (mut last, mut used) = (None, 0);
         for (row, word) in words.iter().enumerate() {
             if last != Some(*word) && column.is_valid(row) {
-                noted.push(*word);
-                last = Some(*word);
-            } else {
-                unused += 1;
+                values.least = values.least.min(*word);
+                values.greatest = values.greatest.max(*word);
+                values.noted.iter_mut().for_each(|noted| noted.push(*word));
+                (last, used) = (Some(*word), used + 1);
             }
         }
-        self.memory.shrink(unused * BYTES_OF_VALUE);
+        if values.noted.is_some() {
+            self.memory.shrink((rows - used) * BYTES_OF_VALUE);
+        }
+        Ok(())
     }
 
     fn reserve(&self, bytes: usize) -> bool {
@@ -251,7 +252,7 @@ impl Noted {
     }
 
     fn give_up(&self, values: &mut Values) {
-        let noted = values.take().map_or(0, |values| values.len());
+        let noted = values.noted.take().map_or(0, |noted| noted.len());
         self.memory.shrink(noted * BYTES_OF_VALUE);
     }
 
@@ -259,8 +260,10 @@ impl Noted {
     fn end(&self, found: Vec<Values>, keys: &[Key]) -> Result<()> {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         for (all, mut values) in running.1.iter_mut().zip(found) {
-            match (all.as_mut(), values.as_ref()) {
-                (Some(all), Some(values)) => all.extend(values),
+            all.least = all.least.min(values.least);
+            all.greatest = all.greatest.max(values.greatest);
+            match (all.noted.as_mut(), values.noted.as_ref()) {
+                (Some(all), Some(noted)) => all.extend(noted),
                 _ => {
                     self.give_up(all);
                     self.give_up(&mut values);
@@ -272,211 +275,82 @@ impl Noted {
             return Ok(());
         }
         for (all, key) in running.1.iter_mut().zip(keys) {
-            let Some(values) = all.take() else { continue };
-            let noted = values.len() * BYTES_OF_VALUE;
-            let numbers = Form::of(&values).filter(|form| self.reserve(form.bytes()));
-            let numbers = numbers.map(|form| form.numbers(values));
-            self.memory.shrink(noted);
-            if let Some(numbers) = numbers {
-                let memory = self.memory.split(numbers.bytes().min(self.memory.size()));
-                let filter = InNumbers {
-                    column: Arc::clone(&key.right),
-                    data_type: key.data_type.clone(),
-                    numbers: Arc::new(numbers),
-                    memory: Arc::new(memory),
-                };
-                key.filter.update(Arc::new(filter)).map_err(Error::from)?;
+            if all.least > all.greatest {
+                continue;
             }
+            let numbers = self.numbers(all);
+            let memory = self.memory.split(numbers.bytes().min(self.memory.size()));
+            let filter = InNumbers {
+                column: Arc::clone(&key.right),
+                data_type: key.data_type.clone(),
+                numbers: Arc::new(numbers),
+                memory: Arc::new(memory),
+            };
+            key.filter.update(Arc::new(filter)).map_err(Error::from)?;
         }
         self.memory.free();
         Ok(())
     }
-}
 
-/// The numbers that a key has.
-#[derive(Debug)]
-pub(super) struct Numbers {
-    pub(super) least: i64,
-    pub(super) greatest: i64,
-    /// All of them, if they are few.
-    pub(super) few: Option<Vec<i64>>,
-    pub(super) set: NumberSet,
-}
-
-#[derive(Debug)]
-pub(super) enum NumberSet {
-    Bits(Arc<IntegerSet>),
-    /// Numbers that are far from each other.
-    Sparse(HashSet<i64>),
-    /// Most of the numbers between the least and the greatest, which say enough.
-    Range,
-}
-
-impl Numbers {
-    fn bytes(&self) -> usize {
-        match &self.set {
-            NumberSet::Bits(_) => (self.greatest.abs_diff(self.least) / 8) as usize,
-            NumberSet::Sparse(values) => values.len() * BYTES_OF_SPARSE,
-            NumberSet::Range => 0,
-        }
-    }
-
-    fn has(&self, number: i64) -> bool {
-        match &self.set {
-            NumberSet::Bits(set) => set.at(set.place(number)) == 1,
-            NumberSet::Sparse(values) => values.contains(&number),
-            NumberSet::Range => (self.least..=self.greatest).contains(&number),
-        }
-    }
-}
-
-/// How the values of a key are to be kept.
-struct Form {
-    least: i64,
-    greatest: i64,
-    /// The bits of a set that has one for each number between them, if that is worth it.
-    bits: Option<u64>,
-    values: usize,
-}
-
-impl Form {
-    /// `None` if there are no values.
-    fn of(values: &[i64]) -> Option<Form> {
-        let (least, greatest) = (*values.iter().min()?, *values.iter().max()?);
-        let bits = greatest.abs_diff(least).saturating_add(1);
-        let most = (values.len().max(MAX_LIST) as u64).saturating_mul(BITS_OF_VALUE);
-        let bits = Some(bits).filter(|bits| *bits <= most.min(MAX_BITS));
-        Some(Form { least, greatest, bits, values: values.len() })
-    }
-
-    fn bytes(&self) -> usize {
-        self.bits.map_or(self.values * BYTES_OF_SPARSE, |bits| (bits / 8) as usize + 1)
-    }
-
-    fn numbers(self, mut values: Vec<i64>) -> Numbers {
-        let Form { least, greatest, bits, .. } = self;
-        let few = (values.len() <= MAX_LIST).then(|| {
-            values.sort_unstable();
-            values.dedup();
-            values.clone()
-        });
-        let Some(bits) = bits else {
-            let set = NumberSet::Sparse(values.into_iter().collect());
-            return Numbers { least, greatest, few, set };
+    /// The numbers of all values, or between what numbers they are if there is no room for a set.
+    fn numbers(&self, all: &mut Values) -> Numbers {
+        let (least, greatest) = (all.least, all.greatest);
+        let range = || Numbers { least, greatest, few: None, set: NumberSet::Range };
+        let Some(noted) = all.noted.take() else { return range() };
+        let bytes = noted.len() * BYTES_OF_VALUE;
+        let form = Form::of(least, greatest, noted.len());
+        let numbers = match self.reserve(form.bytes()) {
+            true => form.numbers(noted),
+            false => range(),
         };
-        let mut holds = BooleanBufferBuilder::new(bits as usize);
-        holds.append_n(bits as usize, false);
-        values.iter().for_each(|value| holds.set_bit(value.abs_diff(least) as usize, true));
-        let set = IntegerSet::new(least, holds);
-        // One in eight numbers must be missing.
-        let set = match set.len() * 8 > bits * 7 {
-            true => NumberSet::Range,
-            false => NumberSet::Bits(Arc::new(set)),
-        };
-        Numbers { least, greatest, few, set }
-    }
-}
-
-/// Whether a column's value is one of some numbers.
-#[derive(Debug)]
-pub(super) struct InNumbers {
-    pub(super) column: Arc<dyn PhysicalExpr>,
-    pub(super) data_type: ArrowType,
-    pub(super) numbers: Arc<Numbers>,
-    /// For the numbers.
-    memory: Arc<MemoryReservation>,
-}
-
-impl InNumbers {
-    /// A number as a value of the column.
-    pub(super) fn scalar(&self, number: i64) -> Option<ScalarValue> {
-        let value = from_words(vec![number], None, &self.data_type).ok()?;
-        ScalarValue::try_from_array(&value, 0).ok()
-    }
-}
-
-impl fmt::Display for InNumbers {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Numbers { least, greatest, .. } = *self.numbers;
-        write!(f, "{} IN (keys from {least} to {greatest})", self.column)
-    }
-}
-
-impl PartialEq for InNumbers {
-    fn eq(&self, other: &InNumbers) -> bool {
-        self.column.eq(&other.column) && Arc::ptr_eq(&self.numbers, &other.numbers)
-    }
-}
-
-impl Eq for InNumbers {}
-
-impl Hash for InNumbers {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.column.hash(state);
-        Arc::as_ptr(&self.numbers).hash(state);
-    }
-}
-
-impl PhysicalExpr for InNumbers {
-    fn data_type(&self, _: &Schema) -> DataFusionResult<ArrowType> {
-        Ok(ArrowType::Boolean)
-    }
-
-    fn nullable(&self, schema: &Schema) -> DataFusionResult<bool> {
-        self.column.nullable(schema)
-    }
-
-    fn evaluate(&self, batch: &RecordBatch) -> DataFusionResult<ColumnarValue> {
-        let values = self.column.evaluate(batch)?.into_array(batch.num_rows())?;
-        let Some(words) = to_words(&values) else {
-            return internal_err!("{self} of {}", values.data_type());
-        };
-        let holds = words.iter().map(|word| self.numbers.has(*word)).collect();
-        let nulls = values.logical_nulls();
-        Ok(ColumnarValue::Array(Arc::new(BooleanArray::new(holds, nulls))))
-    }
-
-    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
-        vec![&self.column]
-    }
-
-    fn with_new_children(
-        self: Arc<Self>,
-        mut children: Vec<Arc<dyn PhysicalExpr>>,
-    ) -> DataFusionResult<Arc<dyn PhysicalExpr>> {
-        let Some(column) = children.pop() else { return internal_err!("{self} without a column") };
-        Ok(Arc::new(InNumbers {
-            column,
-            data_type: self.data_type.clone(),
-            numbers: Arc::clone(&self.numbers),
-            memory: Arc::clone(&self.memory),
-        }))
-    }
-
-    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{self}")
+        self.memory.shrink(bytes);
+        numbers
     }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use arrow_array::Int64Array;
+    use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
+
     use super::*;
 
-    fn numbers_of(values: Vec<i64>) -> Option<Numbers> {
-        Some(Form::of(&values)?.numbers(values))
-    }
-
     #[test]
-    fn numbers_are_what_was_noted() {
-        let sparse = i64::MIN + 5;
-        for values in [vec![7, -3, 7, 5], vec![1, 5], vec![sparse, 9, i64::MAX], vec![4]] {
-            let numbers = numbers_of(values.clone()).unwrap();
-            let tried = (-10..10).chain([i64::MIN, sparse - 1, sparse, i64::MAX - 1, i64::MAX]);
-            tried
-                .for_each(|n| assert_eq!(numbers.has(n), values.contains(&n), "{n} in {values:?}"));
+    fn what_is_too_much_is_a_range_and_gives_its_memory_back() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(GreedyMemoryPool::new(1 << 20));
+        let of = |most: usize| Noted {
+            running: Mutex::new((2, vec![Values::new()])),
+            counts: vec![AtomicUsize::new(0)],
+            memory: MemoryConsumer::new("test").register(&pool),
+            most,
+        };
+        let column = Arc::new(Column::new("k", 0)) as Arc<dyn PhysicalExpr>;
+        let filter = || DynamicFilterPhysicalExpr::new(vec![Arc::clone(&column)], lit(true));
+        for (most, whole) in [(1 << 20, true), (100 * BYTES_OF_VALUE, false)] {
+            let (all, mut one, mut two) = (of(most), vec![Values::new()], vec![Values::new()]);
+            let few: ArrayRef = Arc::new(Int64Array::from(vec![Some(-7), None, Some(9), Some(9)]));
+            let many: ArrayRef = Arc::new(Int64Array::from_iter_values((0..200).map(|n| n * 50)));
+            all.note(0, &mut one[0], &few).unwrap();
+            all.note(0, &mut two[0], &many).unwrap();
+            all.note(0, &mut two[0], &few).unwrap();
+            let (right, data_type) = (Arc::clone(&column), ArrowType::Int64);
+            let key = Key { left: 0, right, data_type, filter: Arc::new(filter()) };
+            all.end(one, std::slice::from_ref(&key)).unwrap();
+            assert_eq!(key.filter.current().unwrap().to_string(), "true");
+            all.end(two, std::slice::from_ref(&key)).unwrap();
+            let current = key.filter.current().unwrap();
+            let numbers = &current.downcast_ref::<InNumbers>().unwrap().numbers;
+            let passed: Vec<i64> = [-8, -7, 8, 9, 50, 9950, 9951]
+                .into_iter()
+                .filter(|number| numbers.has(*number))
+                .collect();
+            let expected: &[i64] = if whole { &[-7, 9, 50, 9950] } else { &[-7, 8, 9, 50, 9950] };
+            assert_eq!(passed, expected);
+            assert_eq!(pool.reserved(), numbers.bytes());
+            drop((current, key));
+            assert_eq!(pool.reserved(), 0);
         }
-        let dense = numbers_of((0..100).filter(|n| *n != 50).collect()).unwrap();
-        assert!(matches!(dense.set, NumberSet::Range) && dense.has(50) && !dense.has(100));
-        assert!(numbers_of(Vec::new()).is_none());
     }
 }

@@ -8,6 +8,7 @@
 //! | `settings` | the session's own settings, `SET sty.…` |
 //! | `cancel` | the threads on which a session works, and how to stop it |
 //! | `dynamic` | filters that operators above a scan fill in while the query runs |
+//! | `in_numbers` | whether a column's value is one of some numbers, such as those of a join's key |
 //! | `number_sets` | hints on a column of whole numbers as sets of numbers |
 //! | `provider` | a table of the store as DataFusion sees it |
 //! | `report` | what a statement has done, for `--stats` |
@@ -28,6 +29,7 @@ pub(in crate::sql) mod table;
 pub(in crate::sql) mod stream;
 pub(in crate::sql) mod settings;
 pub(in crate::sql) mod cancel;
+mod in_numbers;
 mod number_sets;
 pub(in crate::sql) mod dynamic;
 pub(in crate::sql) mod provider;
