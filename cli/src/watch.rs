@@ -52,6 +52,12 @@ pub(crate) fn remove_at_end(directories: impl Fn() -> Vec<PathBuf> + Send + 'sta
     temporary().push(Box::new(directories));
 }
 
+/// Removes a directory of temporary files when the command ends, however it ends.
+pub(crate) fn remove_directory_at_end(path: &Path) {
+    let path = path.to_path_buf();
+    remove_at_end(move || vec![path.clone()]);
+}
+
 fn temporary() -> MutexGuard<'static, Vec<Directories>> {
     TEMPORARY.lock().unwrap_or_else(PoisonError::into_inner)
 }

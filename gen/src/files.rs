@@ -73,23 +73,30 @@ impl Format {
 }
 
 /// Writes all files into `directory`, and returns their paths and the number of bytes. Stops within
-/// a batch of rows, and leaves no part of a file, once `cancelled` is set.
+/// a batch of rows, and leaves no part of a file, once `cancelled` is set. Files that are not
+/// complete are in a directory that `unfinished` is told of: a caller that ends the process removes
+/// it.
 pub fn write(
     generator: &Generator,
     format: Format,
     header: bool,
     directory: &Path,
+    unfinished: impl FnOnce(&Path),
     cancelled: &AtomicBool,
 ) -> Result<(Vec<PathBuf>, u64), Error> {
-    std::fs::create_dir_all(directory).map_err(|error| Error::io(directory, error))?;
+    let failed = |error| Error::io(directory, error);
+    std::fs::create_dir_all(directory).map_err(failed)?;
     let path = |file: u64| directory.join(format!("trips-{:04}.{}", file + 1, format.extension()));
     let paths: Vec<PathBuf> = (0..generator.files()).map(path).collect();
     if let Some(path) = paths.iter().find(|path| path.exists()) {
         return Err(Error::Exists(path.clone()));
     }
+    let temporary = tempfile::Builder::new().prefix(".trips-").tempdir_in(directory);
+    let temporary = temporary.map_err(failed)?;
+    unfinished(temporary.path());
     let write_one = |(file, path): (usize, &PathBuf)| {
         let rows = generator.file_rows(file as u64);
-        write_file(directory, path, |out| match format {
+        write_file(temporary.path(), path, |out| match format {
             Format::Csv => write_csv(generator, rows, header, out, cancelled),
             Format::CsvGz => write_gzip(generator, rows, header, out, cancelled),
             Format::Parquet => write_parquet(generator, rows, out, cancelled),
@@ -112,12 +119,12 @@ pub fn write_stream(generator: &Generator, header: bool, out: &mut impl Write) -
 /// Writes a file under a temporary name and renames it when it is complete, but never over a file
 /// that is there. Returns its size.
 fn write_file(
-    directory: &Path,
+    temporary: &Path,
     path: &Path,
     write: impl FnOnce(&mut BufWriter<&mut File>) -> io::Result<()>,
 ) -> Result<u64, Error> {
     let failed = |error| Error::io(path, error);
-    let mut file = NamedTempFile::with_prefix_in(".trips-", directory).map_err(failed)?;
+    let mut file = NamedTempFile::new_in(temporary).map_err(failed)?;
     let mut out = BufWriter::with_capacity(1 << 20, file.as_file_mut());
     write(&mut out).and_then(|()| out.flush()).map_err(failed)?;
     drop(out);

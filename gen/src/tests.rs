@@ -128,7 +128,8 @@ fn files_hold_the_stream_and_are_never_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let generator = Generator::new(5, 40_000, 3);
     let go_on = AtomicBool::new(false);
-    let (paths, bytes) = write(&generator, Format::Csv, false, directory.path(), &go_on).unwrap();
+    let (paths, bytes) =
+        write(&generator, Format::Csv, false, directory.path(), |_| (), &go_on).unwrap();
     let files: Vec<u8> = paths.iter().flat_map(|path| std::fs::read(path).unwrap()).collect();
     let mut stream = Vec::new();
     write_stream(&generator, false, &mut stream).unwrap();
@@ -136,9 +137,9 @@ fn files_hold_the_stream_and_are_never_replaced() {
     let stopped = AtomicBool::new(true);
     for (number, format) in [Format::Csv, Format::CsvGz, Format::Parquet].into_iter().enumerate() {
         let other = directory.path().join(number.to_string());
-        let ended = write(&generator, format, false, &other, &stopped);
+        let ended = write(&generator, format, false, &other, |_| (), &stopped);
         assert!(matches!(ended, Err(Error::Cancelled)) && other.read_dir().unwrap().count() == 0);
     }
-    let again = write(&generator, Format::Csv, false, directory.path(), &go_on);
+    let again = write(&generator, Format::Csv, false, directory.path(), |_| (), &go_on);
     assert!(matches!(again, Err(Error::Exists(path)) if path == paths[0]));
 }

@@ -231,42 +231,16 @@ pub(super) fn visit_expressions<B>(
     tree: &impl ast::Visit,
     mut visit_one: impl FnMut(&ast::Expr) -> ControlFlow<B>,
 ) -> ControlFlow<B> {
-    visit(tree, &mut EachExpression { visit_one: &mut visit_one, in_subqueries: true, depth: 0 })
+    visit(tree, &mut EachExpression(&mut visit_one))
 }
 
-/// Visits the expressions of a syntax tree top-down, but not those in subqueries.
-pub(super) fn visit_outer_expressions<B>(
-    tree: &impl ast::Visit,
-    mut visit_one: impl FnMut(&ast::Expr) -> ControlFlow<B>,
-) -> ControlFlow<B> {
-    visit(tree, &mut EachExpression { visit_one: &mut visit_one, in_subqueries: false, depth: 0 })
-}
-
-struct EachExpression<'v, B> {
-    visit_one: &'v mut dyn FnMut(&ast::Expr) -> ControlFlow<B>,
-    in_subqueries: bool,
-    /// How many queries the walk is in.
-    depth: usize,
-}
+struct EachExpression<'v, B>(&'v mut dyn FnMut(&ast::Expr) -> ControlFlow<B>);
 
 impl<B> ast::Visitor for EachExpression<'_, B> {
     type Break = B;
 
-    fn pre_visit_query(&mut self, _: &ast::Query) -> ControlFlow<B> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _: &ast::Query) -> ControlFlow<B> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
     fn pre_visit_expr(&mut self, expr: &ast::Expr) -> ControlFlow<B> {
-        match self.in_subqueries || self.depth == 0 {
-            true => (self.visit_one)(expr),
-            false => ControlFlow::Continue(()),
-        }
+        (self.0)(expr)
     }
 }
 

@@ -48,8 +48,7 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Failure> {
         None => Some(tempfile::tempdir().with_path(std::env::temp_dir())?),
     };
     if let Some(temporary) = &temporary {
-        let path = temporary.path().to_path_buf();
-        watch::remove_at_end(move || vec![path.clone()]);
+        watch::remove_directory_at_end(temporary.path());
     }
     let kept = args.output.as_deref().or(temporary.as_ref().map(tempfile::TempDir::path));
     let directory = kept.unwrap_or(Path::new("."));
@@ -59,8 +58,14 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Failure> {
         .note(&format!("Making {} of 51 columns as CSV …", show_counted(args.rows, "taxi trip")));
     let generator = Generator::new(1, args.rows, 1);
     let (csv, cancelled) = (directory.join("csv"), signals::cancellation());
-    let (paths, bytes) =
-        stylobate_gen::write(&generator, stylobate_gen::Format::Csv, true, &csv, &cancelled)?;
+    let (paths, bytes) = stylobate_gen::write(
+        &generator,
+        stylobate_gen::Format::Csv,
+        true,
+        &csv,
+        watch::remove_directory_at_end,
+        &cancelled,
+    )?;
     context.note(&format!("  {} in {}", show_size(bytes), csv.display()));
 
     context.note("Ingesting them: sty ingest db/trips csv/*.csv");

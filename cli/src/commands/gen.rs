@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::errors::{Failure, IoResult};
 use crate::signals;
 use crate::units::show_counted;
+use crate::watch;
 
 /// Make test data of any size.
 #[derive(Debug, Args)]
@@ -102,6 +103,7 @@ fn run_trips(args: &TripsArgs, context: &Context) -> Result<(), Failure> {
         args.format.into(),
         args.header,
         &args.output,
+        watch::remove_directory_at_end,
         &cancelled,
     )?;
     let seconds = started.elapsed().as_secs_f64();

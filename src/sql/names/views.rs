@@ -23,7 +23,6 @@ use crate::error::{Error, Result};
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::provider::store_provider;
 use crate::sql::run::table::StoreTable;
-use crate::sql::syntax::wildcards::WildcardExpander;
 use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, UserCasts};
 use crate::sql::types::intervals::Intervals;
 use crate::sql::types::rounding::{MarkCasts, RoundCasts};
@@ -49,9 +48,7 @@ impl Definition {
         &self,
         state: &SessionState,
     ) -> Result<Arc<dyn TableProvider>> {
-        let plan =
-            assignments::plan(state, &self.statement, &mut WildcardExpander::default()).await;
-        let mut plan = plan?;
+        let mut plan = assignments::plan(state, &self.statement).await?;
         if !self.parameters.is_empty() {
             plan = plan.with_param_values(self.parameters.to_datafusion())?;
         }

@@ -25,5 +25,4 @@ pub(in crate::sql) mod patterns;
 pub(in crate::sql) mod set_operations;
 pub(in crate::sql) mod skipped;
 pub(in crate::sql) mod top_keys;
-pub(in crate::sql) mod using;
 pub(in crate::sql) mod wrapped;

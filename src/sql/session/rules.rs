@@ -29,7 +29,6 @@ use crate::sql::rules::patterns::{RefuseLongPatterns, refuse_long};
 use crate::sql::rules::set_operations::CountEqualRows;
 use crate::sql::rules::skipped::skip_idle;
 use crate::sql::rules::top_keys::limit_exact_keys;
-use crate::sql::rules::using::UsingBoth;
 use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, stoppable, whole_plan};
 use crate::sql::run::shared::ShowSharedParts;
 use crate::sql::run::sort::SortExternally;
@@ -47,9 +46,8 @@ use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 
 /// DataFusion's analyzer rules, with ours before and after them.
 pub(in crate::sql) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 8] = [
+    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 7] = [
         Arc::new(OwnKeys),
-        Arc::new(UsingBoth),
         Arc::new(FramesOfPeers),
         Arc::new(Intervals),
         Arc::new(MarkCasts),

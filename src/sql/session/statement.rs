@@ -3,7 +3,7 @@
 //! DataFusion plans every statement. What it would do to tables by itself (create them in memory,
 //! write through a provider) is done here instead: tables are those of the store.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::error::DataFusionError;
@@ -19,13 +19,9 @@ use crate::sql::names::catalog::{Tables, files_refused};
 use crate::sql::names::parameters::Parameters;
 use crate::sql::session::prepared::{Prepared, Step};
 use crate::sql::syntax::any_case::{KnownColumns, Respelled};
-use crate::sql::syntax::wildcards::WildcardExpander;
-use crate::sql::syntax::{any_case, order_names, rewrite, using_names};
+use crate::sql::syntax::{any_case, order_names, rewrite, scopes};
 use crate::sql::write::modify::Modify;
 use crate::sql::write::{Write, assignments, empty_answer};
-
-/// The most attempts to plan a statement with an ambiguous name in other words.
-const MAX_CANDIDATES: usize = 32;
 
 /// What a statement does.
 #[derive(Debug)]
@@ -183,8 +179,7 @@ impl StatementPlanner<'_> {
         statement: &Statement,
         state: &SessionState,
     ) -> Result<Planned> {
-        match (planned, assignments::plan(state, statement, &mut WildcardExpander::default()).await)
-        {
+        match (planned, assignments::plan(state, statement).await) {
             (Planned::Answer(plan), Ok(asked)) => {
                 let names: Vec<&str> =
                     asked.schema().fields().iter().map(|field| field.name().as_str()).collect();
@@ -201,59 +196,43 @@ impl StatementPlanner<'_> {
         parameters: &Parameters,
         state: &SessionState,
     ) -> Result<Planned> {
-        let mut stars = WildcardExpander::default();
-        for attempt in using_names::columns_in_having(statement) {
-            if let Ok((_, planned)) =
-                self.plan_as_written(&attempt, parameters, state, &mut stars).await
-            {
-                return Ok(planned);
-            }
-        }
-        let error = match self.plan_as_written(statement, parameters, state, &mut stars).await {
+        let resolved = match scopes::resolve(state, statement).await {
+            Ok(resolved) => resolved,
+            Err(error) => return Err(self.unresolved(state, statement, error).await),
+        };
+        let words = resolved.as_ref().unwrap_or(statement);
+        let error = match self.plan_in_words(words, statement, parameters, state).await {
             Ok((_, planned)) => return Ok(planned),
             Err(Failure::Ours(error)) => return Err(error),
             Err(Failure::DataFusion(error)) => error,
         };
-        let mut candidates = VecDeque::from(using_names::candidates(statement, &error));
-        for _ in 0..MAX_CANDIDATES {
-            let Some(attempt) = candidates.pop_front() else { break };
-            match self.plan_as_written(&attempt, parameters, state, &mut stars).await {
-                Ok((_, planned)) => return Ok(planned),
-                Err(Failure::Ours(error)) => return Err(error),
-                // Another name may be ambiguous too.
-                Err(Failure::DataFusion(error)) => {
-                    candidates.extend(using_names::candidates(&attempt, &error))
-                }
-            }
-        }
-        if let Some(attempt) = order_names::written_out(statement, &error)
+        if let Some(attempt) = order_names::written_out(words, &error)
             && let Ok((_, planned)) =
-                self.plan_as_written(&attempt, parameters, state, &mut stars).await
+                self.plan_in_words(&attempt, &attempt, parameters, state).await
         {
             return Ok(planned);
         }
-        for attempt in rewrite::candidates(statement, &error) {
+        for attempt in rewrite::candidates(words, &error) {
+            let words = &attempt.statement;
             // If the other words fail too, the error should be about the statement as written.
-            if let Ok((plan, planned)) =
-                self.plan_as_written(&attempt.statement, parameters, state, &mut stars).await
-            {
+            if let Ok((plan, planned)) = self.plan_in_words(words, words, parameters, state).await {
                 return planned.with_names(&attempt.names(&plan)?);
             }
         }
         Err(self.unresolved(state, statement, error).await)
     }
 
-    /// Plans a statement as it is written. Returns DataFusion's first plan, and what the statement
-    /// does.
-    async fn plan_as_written(
+    /// Plans a statement in `words` that mean the same as those in which it is written. Returns
+    /// DataFusion's first plan, and what the statement does.
+    async fn plan_in_words(
         &self,
-        statement: &Statement,
+        words: &Statement,
+        written: &Statement,
         parameters: &Parameters,
         state: &SessionState,
-        stars: &mut WildcardExpander,
     ) -> Result<(LogicalPlan, Planned), Failure> {
-        let plan = assignments::plan(state, statement, stars).await?;
-        let planned = self.plan_read(plan.clone(), statement, parameters, state).await?;
+        let plan = assignments::plan_resolved(state, words).await?;
+        let planned = self.plan_read(plan.clone(), written, parameters, state).await?;
         Ok((plan, planned))
     }
 

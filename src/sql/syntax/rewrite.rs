@@ -183,7 +183,7 @@ impl VisitorMut for Renamer {
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         let order: Vec<String> = match query.order_by.as_ref().map(|order| &order.kind) {
             Some(OrderByKind::Expressions(by)) => {
-                by.iter().filter_map(|by| name_of(&by.expr)).collect()
+                by.iter().filter_map(|by| output_of(&by.expr)).collect()
             }
             _ => Vec::new(),
         };
@@ -297,6 +297,14 @@ pub(in crate::sql) fn bare(expr: &Expr) -> &Expr {
     match expr {
         Expr::Nested(inner) | Expr::UnaryOp { op: UnaryOperator::Plus, expr: inner } => bare(inner),
         other => other,
+    }
+}
+
+/// The name of an expression that may be an output column: one without a table.
+fn output_of(expr: &Expr) -> Option<String> {
+    match bare(expr) {
+        Expr::Identifier(name) => Some(folded(name)),
+        _ => None,
     }
 }
 

@@ -24,7 +24,7 @@ use datafusion::sql::sqlparser::ast::{
     TableWithJoins, Value, WildcardAdditionalOptions,
 };
 
-use crate::sql::syntax::wildcards::joins_by_columns;
+use crate::sql::syntax::scopes::joins_by_columns;
 use crate::sql::syntax::{folded, sql_in, sql_of};
 use crate::sql::walks::has_part;
 

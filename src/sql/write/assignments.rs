@@ -32,8 +32,7 @@ use crate::ingest::assign::{LEAST_UNCERTAIN, assign, is_exact};
 use crate::model::{Column, DataType, Schema};
 use crate::sql::syntax::dialect::StylobateDialect;
 use crate::sql::syntax::marks::{mark, unmarked};
-use crate::sql::syntax::whole_rows;
-use crate::sql::syntax::wildcards::WildcardExpander;
+use crate::sql::syntax::{scopes, whole_rows};
 use crate::sql::types::decimals::exact_literal;
 use crate::sql::walks::has_part;
 
@@ -41,10 +40,16 @@ use crate::sql::walks::has_part;
 pub(in crate::sql) async fn plan(
     state: &SessionState,
     statement: &Statement,
-    stars: &mut WildcardExpander,
 ) -> Result<LogicalPlan> {
-    let written_out = stars.expand(state, statement).await?;
-    let statement = written_out.as_ref().unwrap_or(statement);
+    let resolved = scopes::resolve(state, statement).await?;
+    plan_resolved(state, resolved.as_ref().unwrap_or(statement)).await
+}
+
+/// Plans a statement whose names have been resolved (`syntax::scopes`).
+pub(in crate::sql) async fn plan_resolved(
+    state: &SessionState,
+    statement: &Statement,
+) -> Result<LogicalPlan> {
     let Statement::Statement(parsed) = statement else {
         return whole_rows::plan(state, statement).await;
     };
