@@ -141,7 +141,11 @@ pub(in crate::sql) fn forget(plan: LogicalPlan) -> DataFusionResult<Transformed<
     if !is_misled(&plan)? {
         return Ok(Transformed::no(plan));
     }
+    // Nodes without any dependencies, and so those below the lowest one that has some, stay.
     rewrite_plan(plan, |node| {
+        if !has_any(node.schema()) {
+            return Ok(Transformed::no(node));
+        }
         Ok(match node.recompute_schema()? {
             LogicalPlan::Aggregate(mut aggregate) => {
                 let schema = aggregate.schema.as_ref().clone();

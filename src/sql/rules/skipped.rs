@@ -9,9 +9,10 @@ use datafusion::common::cse::NormalizeEq;
 use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{HashSet, JoinType};
 use datafusion::logical_expr::{Expr, ExpressionPlacement, LogicalPlan};
+use datafusion::optimizer::OptimizerConfig;
 
 use crate::sql::rules::wrapped::{self, LogicalRule};
-use crate::sql::walks::{any_node, node_has_part, visit_parts};
+use crate::sql::walks::{Rewritten, any_node, node_has_part, replace_nodes, visit_parts};
 
 /// Wraps a rule that is expensive and often has nothing to do; returns other rules as they are.
 pub(in crate::sql) fn skip_idle(rule: LogicalRule) -> LogicalRule {
@@ -20,7 +21,7 @@ pub(in crate::sql) fn skip_idle(rule: LogicalRule) -> LogicalRule {
         "simplify_expressions" => computes,
         "common_sub_expression_eliminate" => may_compute_twice,
         "eliminate_duplicated_expr" => may_repeat_keys,
-        "eliminate_cross_join" => is_cross_join,
+        "eliminate_cross_join" => return wrapped::logical(rule, at_cross_joins),
         "eliminate_join" => |node| matches!(node, LogicalPlan::Join(_)),
         "extract_leaf_expressions" | "push_down_leaf_projections" => reads_fields,
         _ => return rule,
@@ -103,11 +104,45 @@ fn may_repeat_keys(node: &LogicalPlan) -> bool {
     }
 }
 
-/// Whether a node joins each row of one side with each of the other. Where none does, the rule
-/// takes joins apart and makes the same again.
+/// Runs the rule that makes inner joins of cross joins where such joins begin. From there on it
+/// does the rest by itself, but above it would make each node anew.
+fn at_cross_joins(
+    rule: &LogicalRule,
+    plan: LogicalPlan,
+    config: &dyn OptimizerConfig,
+) -> Rewritten<LogicalPlan> {
+    // Where there are none, it takes joins apart and makes the same again.
+    if !any_node(&plan, is_cross_join) {
+        return Ok(Transformed::no(plan));
+    }
+    replace_nodes(plan, |node| {
+        let begins = match &node {
+            LogicalPlan::Filter(filter) => is_inner_join(&filter.input),
+            node => is_inner_join(node),
+        };
+        match begins || node_has_part(&node, is_subquery) {
+            true => {
+                let done = rule.rewrite(node, config)?;
+                Ok(Transformed { tnr: TreeNodeRecursion::Jump, ..done })
+            }
+            false => Ok(Transformed::no(node)),
+        }
+    })
+}
+
+fn is_inner_join(node: &LogicalPlan) -> bool {
+    matches!(node, LogicalPlan::Join(join) if join.join_type == JoinType::Inner)
+}
+
+/// Whether a node joins each row of one side with each of the other.
 fn is_cross_join(node: &LogicalPlan) -> bool {
     matches!(node, LogicalPlan::Join(join)
         if join.join_type == JoinType::Inner && join.on.is_empty())
+}
+
+fn is_subquery(part: &Expr) -> bool {
+    use Expr::{Exists, InSubquery, ScalarSubquery, SetComparison};
+    matches!(part, Exists(_) | InSubquery(_) | ScalarSubquery(_) | SetComparison(_))
 }
 
 /// Whether a node reads a field of a struct, or calls a function that is as cheap.

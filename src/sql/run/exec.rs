@@ -32,7 +32,6 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
 use crate::expr::Expression;
-use crate::query::sample::estimated_rows;
 use crate::query::slice::SLICE_ROWS;
 use crate::query::stats::Counters;
 use crate::query::{self, Fragment, Recorder, run};
@@ -196,9 +195,8 @@ impl FragmentExec {
     pub(crate) fn expected_rows(&self) -> usize {
         *self.expected_rows.get_or_init(|| {
             let (columns, conditions) = (&self.fragment.columns, &self.fragment.conditions);
-            let snapshot = self.table.snapshot();
-            let read = estimated_rows(columns, conditions, snapshot);
-            self.at_most(read.map_or(snapshot.rows(), |read| read.ceil() as u64))
+            let read = self.table.expected_rows(columns, conditions);
+            self.at_most(read.map_or(self.table_rows(), |read| read.ceil() as u64))
         })
     }
 

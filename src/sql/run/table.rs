@@ -1,11 +1,23 @@
 //! One generation of a table, as scans, fragments and their planners know it.
 
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use arrow_schema::SchemaRef;
 
+use crate::error::Result;
+use crate::model::{Column, ColumnId};
+use crate::query::Condition;
+use crate::query::sample::estimated_rows;
 use crate::sql::keys::partition_keys::PartitionKeys;
 use crate::store::Snapshot;
+
+/// The most samples that a table remembers, and the most bytes of the text of one.
+const MAX_SAMPLES: usize = 256;
+const MAX_TEXT: usize = 4096;
+
+/// Conditions by their texts, with the columns that they read.
+type Asked = Vec<(Box<str>, Vec<ColumnId>)>;
 
 /// One generation of a table.
 #[derive(Debug)]
@@ -13,6 +25,9 @@ pub(crate) struct StoreTable {
     snapshot: Snapshot,
     schema: SchemaRef,
     partition_keys: OnceLock<PartitionKeys>,
+    /// About how many rows meet conditions. A statement asks the same of a table for each scan of
+    /// it, and the next statement may ask again.
+    samples: Mutex<HashMap<Asked, f64>>,
 }
 
 impl StoreTable {
@@ -21,7 +36,38 @@ impl StoreTable {
             schema: snapshot.schema().to_arrow(),
             snapshot,
             partition_keys: OnceLock::new(),
+            samples: Mutex::default(),
         }
+    }
+
+    /// About how many rows meet all conditions, by a sample.
+    pub(crate) fn expected_rows(
+        &self,
+        columns: &[Column],
+        conditions: &[Condition],
+    ) -> Result<f64> {
+        if conditions.is_empty() {
+            return Ok(self.snapshot.rows() as f64);
+        }
+        let read = |at: &usize| columns.get(*at).map(|column| column.id);
+        let asked: Asked = conditions
+            .iter()
+            .map(|condition| &condition.expression)
+            .map(|e| (e.text.clone(), e.inputs.iter().filter_map(read).collect()))
+            .collect();
+        let samples = || self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(rows) = samples().get(&asked) {
+            return Ok(*rows);
+        }
+        let rows = estimated_rows(columns, conditions, &self.snapshot)?;
+        if asked.iter().map(|(text, _)| text.len()).sum::<usize>() <= MAX_TEXT {
+            let mut samples = samples();
+            if samples.len() >= MAX_SAMPLES {
+                samples.clear();
+            }
+            samples.insert(asked, rows);
+        }
+        Ok(rows)
     }
 
     /// What it is partitioned by.

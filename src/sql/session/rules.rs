@@ -109,6 +109,7 @@ pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
             "FilterPushdown" => {
                 *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Pre))
             }
+            "join_selection" => *rule = Arc::new(JoinOrder(Arc::clone(rule))),
             "EnsureRequirements" => *rule = keep_limits(Arc::clone(rule)),
             "LimitAggregation" => *rule = limit_exact_keys(Arc::clone(rule)),
             "FilterPushdown(Post)" => {
@@ -122,8 +123,6 @@ pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
     };
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(GroupByAllKeysFirst));
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(ForgetAtNullRows));
-    let chosen = rules.iter().position(|rule| rule.name() == "join_selection");
-    rules.insert(chosen.map_or(0, |at| at + 1), Arc::new(JoinOrder));
     let last = rules.iter().rposition(|rule| rule.name() == "ProjectionPushdown");
     rules.insert(last.unwrap_or(rules.len()), Arc::new(SelectAboveFilters));
     // Before the filters that a sort with a limit hands down are.

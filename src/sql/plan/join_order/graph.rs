@@ -138,7 +138,7 @@ pub(super) fn graph(plan: &Plan) -> Option<(Graph, Vec<Place>)> {
     }
 }
 
-fn is_join(plan: &Plan) -> bool {
+pub(super) fn is_join(plan: &Plan) -> bool {
     plan.is::<HashJoinExec>() || plan.is::<CrossJoinExec>() || plan.is::<NestedLoopJoinExec>()
 }
 

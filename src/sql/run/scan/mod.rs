@@ -40,7 +40,6 @@ use crate::expr::Expression;
 use crate::limits::BLOCK_ROWS;
 use crate::model::SortKey;
 use crate::query::order::chains::{Chains, chains};
-use crate::query::sample::estimated_rows;
 use crate::query::{OrderBy, Recorder};
 use crate::sql::convert::to_statistics;
 use crate::sql::run::coalesce::most_held;
@@ -173,7 +172,7 @@ impl ScanExec {
         *self.expected_rows.get_or_init(|| {
             let snapshot = self.scan.table.snapshot();
             // A condition may fail for a row that the query does not reach.
-            let sampled = estimated_rows(&self.scan.columns, &self.scan.conditions, snapshot);
+            let sampled = self.scan.table.expected_rows(&self.scan.columns, &self.scan.conditions);
             let left = sampled.unwrap_or(snapshot.rows() as f64 * SELECTIVITY);
             let unknown = if self.scan.dynamic.exact().is_empty() { 1.0 } else { SELECTIVITY };
             self.scan.limit.map_or(left * unknown, |limit| left.min(limit as f64))
