@@ -1,11 +1,11 @@
 //! The order of joins, and which side of each is the hash table.
 //!
 //! Where this stands on the road of a query: a physical rule in place of DataFusion's
-//! `JoinSelection`. DataFusion (55.2) joins in the order in which a statement names its tables. Here
-//! the joins at the top of a plan, and those below what they leave as it is, become a `graph` of
-//! relations; `estimate` says how many rows they have, `search` finds the order in which the fewest
-//! rows are joined, and `build` makes its plan. Where too little is known, the plan stays as it was,
-//! and `selection` has DataFusion's rule choose the sides.
+//! `JoinSelection`. DataFusion (55.2) joins in the order in which a statement names its tables.
+//! Here the joins at the top of a plan, and those below what they leave as it is, become a `graph`
+//! of relations; `estimate` says how many rows they have, `search` finds the order in which the
+//! fewest rows are joined, and `build` makes its plan. Where too little is known, the plan stays as
+//! it was, and `selection` has DataFusion's rule choose the sides.
 
 mod build;
 mod estimate;
