@@ -29,7 +29,7 @@ pub(super) fn selected(
     rule: &PhysicalRule,
     config: &ConfigOptions,
 ) -> DataFusionResult<Plan> {
-    let inputs = join.children().into_iter().map(|input| Input::stands_for(input)).collect();
+    let inputs = join.children().into_iter().map(Input::of).collect();
     let alone = replace_children_if_necessary(join, inputs)?;
     let chosen = rule.optimize(alone, config)?;
     let restored = chosen.transform_up(|node| {
@@ -50,7 +50,7 @@ struct Input {
 }
 
 impl Input {
-    fn stands_for(plan: &Plan) -> Plan {
+    fn of(plan: &Plan) -> Plan {
         Arc::new(Input {
             plan: Arc::clone(plan),
             properties: Arc::clone(plan.properties()),
