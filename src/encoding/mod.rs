@@ -11,7 +11,7 @@
 //! | integers of 8 to 64 bits | [`ints::Ints`] | plain, constant, run-length, sequence, frame, delta, planes |
 //! | f32, f64 | [`floats::Floats`] | their bits as integers, ALP, dyadic, ALP-RD |
 //! | booleans and validity | [`bools::Bools`] | constant, runs, bitmap |
-//! | text, binary | [`strings::Strings`] | plain, constant, FSST, packed alphabets, hexadecimal words |
+//! | text, binary | [`strings::Strings`] | plain, constant, FSST, packed alphabets, hexadecimal words, front coding |
 //! | 128-bit decimals | [`wide::Wide`] | two streams of integers, the high one mostly constant |
 //! | dictionary codes | [`ints::Ints`] of `u32` | as integers; the dictionary's values are a stream of their own |
 //!
@@ -39,6 +39,7 @@ mod factor;
 mod float;
 pub(crate) mod floats;
 pub(crate) mod frame;
+pub(crate) mod front;
 pub(crate) mod fsst;
 pub(crate) mod hexadecimal;
 pub(crate) mod ints;
@@ -130,4 +131,6 @@ encodings! {
     Bits = 14, "bits";
     /// Doubles that were decimals or f32 values, as integers that sort in the same order.
     Dyadic = 15, "dyadic";
+    /// What each string has in common with the one before it, and the rest.
+    Front = 16, "front";
 }

@@ -8,12 +8,14 @@
 //! | FSST | text | symbol table, lengths, starts, codes |
 //! | packed | small alphabets, by position where all have one length | alphabets, codes |
 //! | hexadecimal | hexadecimal text of one length, as numbers | a stream for every 8 bytes |
+//! | front | sorted values | lengths of common prefixes, suffixes in one of the others |
 //!
 //! The choice is made on a sample: each encoding that can hold the block's values encodes it, and
 //! the smallest wins, with a handicap for those that are slow to read.
 
 use std::ops::Range;
 
+use super::front::Front;
 use super::fsst::Fsst;
 use super::hexadecimal::Hexadecimal;
 use super::packed::Packed;
@@ -42,6 +44,8 @@ pub enum Strings<'a> {
     Packed(Packed<'a>),
     /// Hexadecimal text as numbers.
     Hexadecimal(Hexadecimal<'a>),
+    /// Common prefixes and suffixes.
+    Front(Front<'a>),
 }
 
 /// Decoded byte strings: their bytes back to back, and where each ends.
@@ -118,6 +122,14 @@ impl StringsOut {
     /// All values in order.
     pub fn iter(&self) -> impl Iterator<Item = &[u8]> {
         (0..self.len()).map(|i| self.value(i))
+    }
+
+    /// Appends a value.
+    pub(crate) fn push(&mut self, value: &[u8]) -> Result<()> {
+        self.check_space(value.len() as u64)?;
+        self.data.extend_from_slice(value);
+        self.ends.push(self.data.len() as u32);
+        Ok(())
     }
 
     /// Refuses `bytes` more bytes if the batch could not hold them.
@@ -210,6 +222,7 @@ impl<'a> Strings<'a> {
             Encoding::Fsst => Ok(Strings::Fsst(Fsst::parse(source, rows)?)),
             Encoding::Packed => Ok(Strings::Packed(Packed::parse(source, rows)?)),
             Encoding::Hexadecimal => Ok(Strings::Hexadecimal(Hexadecimal::parse(source, rows)?)),
+            Encoding::Front => Ok(Strings::Front(Front::parse(source, rows)?)),
             other => Err(source.cursor.corrupt(format!("{} cannot hold strings", other.name()))),
         }
     }
@@ -221,7 +234,16 @@ impl<'a> Strings<'a> {
             Strings::Fsst(fsst) => fsst.rows(),
             Strings::Packed(packed) => packed.rows(),
             Strings::Hexadecimal(hexadecimal) => hexadecimal.rows(),
+            Strings::Front(front) => front.rows(),
             Strings::Constant { rows, .. } => *rows,
+        }
+    }
+
+    /// Whether a value can be read without decoding those before it in its vector.
+    pub(crate) fn is_light(&self) -> bool {
+        match self {
+            Strings::Constant { .. } | Strings::Packed(_) | Strings::Hexadecimal(_) => true,
+            Strings::Plain(_) | Strings::Fsst(_) | Strings::Front(_) => false,
         }
     }
 
@@ -233,6 +255,7 @@ impl<'a> Strings<'a> {
             Strings::Fsst(_) => Encoding::Fsst,
             Strings::Packed(_) => Encoding::Packed,
             Strings::Hexadecimal(_) => Encoding::Hexadecimal,
+            Strings::Front(_) => Encoding::Front,
         }
     }
 
@@ -258,6 +281,7 @@ impl<'a> Strings<'a> {
             Strings::Fsst(fsst) => fsst.decode(rows, out),
             Strings::Packed(packed) => packed.decode(rows, out),
             Strings::Hexadecimal(hexadecimal) => hexadecimal.decode(rows, out),
+            Strings::Front(front) => front.decode(rows, out),
             Strings::Constant { value, .. } => {
                 let total = value.len() as u64 * rows.len() as u64;
                 out.check_space(total)?;
@@ -279,6 +303,7 @@ impl<'a> Strings<'a> {
             Strings::Constant { value, .. } => {
                 out.resize(out.len() + rows.len(), value.len() as u32);
             }
+            Strings::Front(front) => return front.lengths(rows, out),
             Strings::Packed(_) | Strings::Hexadecimal(_) => return Ok(false),
         }
         Ok(true)
@@ -292,6 +317,7 @@ impl<'a> Strings<'a> {
             Strings::Fsst(fsst) => fsst.get(row),
             Strings::Packed(packed) => packed.get(row),
             Strings::Hexadecimal(hexadecimal) => hexadecimal.get(row),
+            Strings::Front(front) => front.get(row),
             Strings::Constant { value, .. } => Ok(value.to_vec()),
         }
     }
@@ -303,6 +329,7 @@ impl<'a> Strings<'a> {
             Strings::Fsst(fsst) => fsst.describe(out),
             Strings::Packed(packed) => packed.describe(out),
             Strings::Hexadecimal(hexadecimal) => hexadecimal.describe(out),
+            Strings::Front(front) => front.describe(out),
             Strings::Constant { .. } => out.push_str("constant"),
         }
     }

@@ -3,7 +3,7 @@
 use fsst::Compressor;
 
 use super::{Encoding, Options, Profile, Sink};
-use super::{fsst as fsst_strings, hexadecimal, packed, plain_strings};
+use super::{front, fsst as fsst_strings, hexadecimal, packed, plain_strings};
 
 /// Runs of neighbouring values that make up a sample.
 const RUNS: usize = 4;
@@ -16,6 +16,8 @@ pub(super) enum StringEncoder {
     Fsst(Box<Compressor>),
     Packed(packed::Alphabets),
     Hexadecimal(hexadecimal::HexLayout),
+    /// With an encoder for the suffixes.
+    Front(Box<StringEncoder>),
 }
 
 impl StringEncoder {
@@ -30,6 +32,11 @@ impl StringEncoder {
                 .map(StringEncoder::Packed),
             Encoding::Hexadecimal => {
                 hexadecimal::find_layout(values).map(StringEncoder::Hexadecimal)
+            }
+            Encoding::Front => {
+                let (_, suffixes) = front::split(sample);
+                let inner = StringEncoder::new(Encoding::Fsst, values, &suffixes);
+                Some(StringEncoder::Front(Box::new(inner.unwrap_or(StringEncoder::Plain))))
             }
             _ => None,
         }
@@ -46,6 +53,7 @@ impl StringEncoder {
             StringEncoder::Hexadecimal(layout) => {
                 hexadecimal::encode(*layout, values, options, sink)
             }
+            StringEncoder::Front(inner) => front::encode(inner, values, options, sink),
         }
     }
 
@@ -56,6 +64,7 @@ impl StringEncoder {
             (Profile::Small, _) => 1.0,
             // Hexadecimal text decodes faster than a look-up table can.
             (_, StringEncoder::Packed(_)) => 1.03,
+            (_, StringEncoder::Front(inner)) => inner.price(options),
             (Profile::Fast, StringEncoder::Plain) => 0.6,
             (Profile::Balanced, StringEncoder::Plain) if !options.heavy => 1.1,
             _ => 1.0,
@@ -66,6 +75,19 @@ impl StringEncoder {
 /// The cheapest encoder for `values`.
 pub(super) fn choose(values: &[&[u8]], options: &Options) -> StringEncoder {
     let sample = sample(values, options);
+    let best = cheapest(values, &sample, options);
+    let (prefixes, suffixes) = front::split(&sample);
+    if !front::may_pay(&prefixes, &sample) {
+        return best;
+    }
+    let (_, all) = front::split(values);
+    let front = StringEncoder::Front(Box::new(cheapest(&all, &suffixes, options)));
+    let cost = |encoder: &StringEncoder| cost(encoder, &sample, values.len(), options);
+    if cost(&front) < cost(&best) { front } else { best }
+}
+
+/// The cheapest encoder without front coding.
+fn cheapest(values: &[&[u8]], sample: &[&[u8]], options: &Options) -> StringEncoder {
     let raw = sample.iter().map(|v| v.len()).sum::<usize>() as f64 * values.len() as f64
         / sample.len().max(1) as f64;
     let mut best = (f64::INFINITY, StringEncoder::Plain);
@@ -75,8 +97,8 @@ pub(super) fn choose(values: &[&[u8]], options: &Options) -> StringEncoder {
         if encoding == Encoding::Fsst && packed && best.0 < PACKED_WELL * raw && !options.heavy {
             break;
         }
-        if let Some(encoder) = StringEncoder::new(encoding, values, &sample) {
-            let cost = cost(&encoder, &sample, values.len(), options);
+        if let Some(encoder) = StringEncoder::new(encoding, values, sample) {
+            let cost = cost(&encoder, sample, values.len(), options);
             if cost < best.0 {
                 best = (cost, encoder);
             }

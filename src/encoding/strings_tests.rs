@@ -6,8 +6,14 @@ use super::*;
 use crate::encoding::Profile;
 
 /// The encodings that can be forced.
-const FORCED: &[Encoding] =
-    &[Encoding::Plain, Encoding::Constant, Encoding::Fsst, Encoding::Packed, Encoding::Hexadecimal];
+const FORCED: &[Encoding] = &[
+    Encoding::Plain,
+    Encoding::Constant,
+    Encoding::Fsst,
+    Encoding::Packed,
+    Encoding::Hexadecimal,
+    Encoding::Front,
+];
 
 fn encoded(values: &[&[u8]], options: &Options) -> (Vec<u8>, Vec<u8>) {
     let mut sink = Sink::new();
@@ -127,6 +133,18 @@ proptest! {
         repeat in 1usize..30,
     ) {
         let all: Vec<&[u8]> = (0..repeat).flat_map(|_| values.iter().map(Vec::as_slice)).collect();
+        round_trip(&all);
+    }
+
+    #[test]
+    fn sorted_text(
+        values in prop::collection::vec("[ab]{0,6}/?[ab]{0,6}[c-z]{0,2}", 1..300),
+        repeat in 1usize..30,
+    ) {
+        let texts = (0..repeat).flat_map(|_| values.iter().map(String::as_bytes));
+        let mut all: Vec<&[u8]> = texts.collect();
+        round_trip(&all);
+        all.sort_unstable();
         round_trip(&all);
     }
 

@@ -14,7 +14,9 @@ use crate::error::{Error, Result};
 use crate::store::TableOptions;
 
 /// In-memory bytes of values at which a segment is closed, unless the memory limit asks for less.
-const SEGMENT_BYTES: usize = 192 << 20;
+/// Of 105 columns with six long texts, 380,000 rows: their dictionaries take a tenth less than with
+/// half as many, and queries that read these take as much less time.
+const SEGMENT_BYTES: usize = 384 << 20;
 /// The smallest segment size that a memory limit can force.
 const MIN_SEGMENT_BYTES: usize = 4 << 20;
 /// Memory of one text chunk while it is parsed: its text and the arrays made from it.

@@ -23,7 +23,11 @@ const MAX_WORDS: usize = 1 << 16;
 /// A dictionary of words must take less than this share of the plain words, since these are already
 /// fast to filter and group.
 const WORD_SHARE: f64 = 0.95;
-/// Below this many rows a dictionary of words costs more metadata than it saves.
+/// A dictionary of strings may take this share of the plain strings: filters and groups work on its
+/// codes.
+const STRING_SHARE: f64 = 1.1;
+/// Below this many rows a dictionary of words costs more metadata than it saves, and one of strings
+/// must be smaller.
 const MIN_WORD_ROWS: usize = 4096;
 
 /// A column as dictionary codes.
@@ -91,10 +95,14 @@ fn bytes(
         )? {
             return Ok(None);
         }
-        // If half of the rows are distinct, a dictionary would only add a second copy.
-        if !forced && builder.len() > 1024 && builder.len() > ids.len() / 2 {
+        // If nearly all rows so far are distinct, others will be.
+        if !forced && builder.len() > 1024 && builder.len() > ids.len() / 10 * 9 {
             return Ok(None);
         }
+    }
+    // If most rows are distinct, a dictionary only adds a second copy.
+    if !forced && builder.len() > 1024 && builder.len() > ids.len() / 4 * 3 {
+        return Ok(None);
     }
     if builder.is_empty() {
         return Ok(None); // only nulls
@@ -104,8 +112,15 @@ fn bytes(
     let codes = remap(&ids, &dictionary.remap);
     let hash = dictionary.hash();
     let coded = CodedColumn { codes, values: SortedValues::Bytes(dictionary), hash };
-    let keep = sure || coded.is_smaller(data_type, blocks, options, 1.0)?;
+    let keep = sure || coded.is_smaller(data_type, blocks, options, bytes_share(rows, options))?;
     Ok(keep.then_some(coded))
+}
+
+fn bytes_share(rows: usize, options: &Options) -> f64 {
+    match options.profile {
+        Profile::Fast | Profile::Balanced if rows >= MIN_WORD_ROWS => STRING_SHARE,
+        _ => 1.0,
+    }
 }
 
 /// Whether two arrays are the same values in memory; Arrow's kernels make new arrays of them.
@@ -352,7 +367,7 @@ impl CodedColumn {
 }
 
 /// Prepends null to a dictionary's values, so that code 0 is null.
-pub(super) fn with_null(values: &ArrayRef) -> Result<ArrayRef> {
+pub(crate) fn with_null(values: &ArrayRef) -> Result<ArrayRef> {
     let codes: UInt32Array =
         std::iter::once(None).chain((0..values.len() as u32).map(Some)).collect();
     arrow_select::take::take(values, &codes, None).or_corrupt()

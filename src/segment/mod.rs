@@ -31,6 +31,7 @@ mod tests;
 pub(crate) mod verify;
 pub(crate) mod writer;
 
+pub(crate) use dictionary::with_null;
 pub use footer::Footer;
 pub use reader::{Column, Segment};
 pub use record::{BlockPlace, ColumnRecord};

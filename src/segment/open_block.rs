@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use arrow_array::ArrayRef;
+use arrow_array::{ArrayRef, UInt32Array};
 use arrow_buffer::NullBuffer;
 use arrow_cast::CastOptions;
 use arrow_schema::DataType as ArrowType;
@@ -10,8 +10,8 @@ use arrow_schema::DataType as ArrowType;
 use super::reader::Column;
 use super::record::BlockPlace;
 use super::scaled::{self, Decimals};
-use crate::block;
-use crate::error::{Error, Result};
+use crate::block::{self, Validity};
+use crate::error::{ArrowResult, Error, Result};
 use crate::model::DataType;
 
 /// An open block of a column.
@@ -80,9 +80,30 @@ impl Block<'_> {
 
     /// Single rows, as [`Block::decode_as`] has them.
     pub fn gather(&self, rows: &[u32], target: &DataType) -> Result<ArrayRef> {
+        if let Some(found) = self.gather_few(rows)? {
+            return widen(&found, &target.to_arrow());
+        }
         let (dictionary, stored) = (self.column.dictionary()?, self.decoded_type(target));
         let gathered = self.checked(self.reader.gather(rows, stored, dictionary.as_ref()))?;
         widen(&gathered, &target.to_arrow())
+    }
+
+    /// Few texts of a large dictionary, which is not decoded for them; `None` where it is.
+    fn gather_few(&self, rows: &[u32]) -> Result<Option<ArrayRef>> {
+        let block::Stream::Codes(stored) = self.reader.stream() else { return Ok(None) };
+        let by_code = matches!(self.reader.validity(), Validity::ByCode | Validity::AllValid);
+        if !by_code || !stored.is_light() || self.column.few_of_dictionary(rows.len())?.is_none() {
+            return Ok(None);
+        }
+        let code = |row: &u32| self.checked(stored.get(*row as usize));
+        let codes: Vec<u32> = rows.iter().map(code).collect::<Result<_>>()?;
+        let mut known: Vec<u32> = codes.iter().copied().filter(|code| *code > 0).collect();
+        known.sort_unstable();
+        known.dedup();
+        let values = self.column.dictionary_values(&known)?;
+        let place = |code: &u32| known.binary_search(code).ok().map(|at| at as u32);
+        let places: UInt32Array = codes.iter().map(place).collect();
+        arrow_select::take::take(&values, &places, None).or_corrupt().map(Some)
     }
 
     /// The column that the block belongs to.

@@ -4,7 +4,7 @@ mod dictionaries;
 
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -101,6 +101,10 @@ pub struct Column {
     /// When each block was last prefetched, by [`clock_seconds`].
     prefetched: Vec<AtomicU32>,
     dictionary: Arc<KeptDictionary>,
+    /// How many values of the dictionary were read by themselves.
+    fetched: AtomicUsize,
+    /// The bytes of each text of the dictionary.
+    lengths: OnceLock<(Option<Vec<u32>>, Charge)>,
     scaled_dictionary: OnceLock<(Option<ScaledDictionary>, Charge)>,
 }
 
@@ -273,6 +277,8 @@ impl Segment {
             verified: record.blocks.iter().map(|_| AtomicBool::new(false)).collect(),
             record,
             dictionary: Arc::default(),
+            fetched: AtomicUsize::new(0),
+            lengths: OnceLock::new(),
             scaled_dictionary: OnceLock::new(),
         })
     }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, DictionaryArray, UInt32Array, make_array};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, DictionaryArray, StringViewArray, UInt32Array, make_array};
 use arrow_data::ArrayData;
 use arrow_schema::DataType as ArrowType;
 use proptest::prelude::*;
@@ -340,4 +341,40 @@ fn a_text_that_all_rows_share_is_decoded_once() {
     let read = column.block(0).unwrap().decode(0..4096).unwrap();
     assert_same(&read, &array, "constant");
     assert!(read.get_buffer_memory_size() < 4 << 20, "{}", read.get_buffer_memory_size());
+}
+
+#[test]
+fn few_texts_of_a_large_dictionary_are_those_of_the_whole() {
+    let text = |i: u64| match i % 11 {
+        0 => None,
+        _ => Some(format!("/path/{}/to a page of some length {}", i % 37, i * 7919 % 20_011)),
+    };
+    let texts: ArrayRef = Arc::new((0..60_000).map(text).collect::<StringViewArray>());
+    let input = SegmentInput {
+        rows: texts.len(),
+        block_rows: 16_384,
+        columns: vec![InputColumn {
+            id: ColumnId(1),
+            data_type: DataType::Utf8,
+            arrays: vec![Arc::clone(&texts)],
+        }],
+    };
+    let whole = open(&encode(&input, &forced(Encoding::Dictionary)).unwrap());
+    let whole = whole.column(ColumnId(1)).unwrap().unwrap();
+    for rows in [vec![], vec![7], vec![11, 12, 13], vec![16_000, 3, 3, 0, 9], vec![5; 9]] {
+        // A new segment each time: what is read singly adds up to a decoded dictionary.
+        let segment = open(&encode(&input, &forced(Encoding::Dictionary)).unwrap());
+        let column = segment.column(ColumnId(1)).unwrap().unwrap();
+        for _ in 0..4 {
+            let found = column.block(1).unwrap().gather(&rows, &DataType::Utf8).unwrap();
+            let places: UInt32Array = rows.iter().map(|row| row + 16_384).collect();
+            let right = arrow_select::take::take(&texts, &places, None).unwrap();
+            assert_same(&found, &right, &format!("{rows:?}"));
+        }
+        let lengths = column.dictionary_lengths().unwrap().unwrap();
+        let dictionary = whole.dictionary().unwrap().unwrap();
+        let dictionary = dictionary.as_string_view();
+        assert!(lengths.iter().zip(dictionary).all(|(n, t)| *n as usize == t.map_or(0, str::len)));
+        assert_eq!(lengths.len(), dictionary.len());
+    }
 }

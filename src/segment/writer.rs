@@ -23,6 +23,9 @@ const HEAVY_SEGMENT_SHARE: f64 = 0.015;
 /// … and this share of itself.
 const HEAVY_COLUMN_SHARE: f64 = 0.04;
 
+/// The values of a dictionary get it where that saves this share of the segment.
+const HEAVY_DICTIONARY_SHARE: f64 = 0.03;
+
 /// One column of the rows to be written.
 #[derive(Debug)]
 pub struct InputColumn {
@@ -89,9 +92,10 @@ pub fn encode(input: &SegmentInput, options: &Options) -> Result<EncodedSegment>
         .collect::<Result<Vec<_>>>()?;
     if options.profile == Profile::Balanced && !options.heavy {
         let total: usize = columns.iter().map(|(_, encoded)| encoded.len()).sum();
-        columns
-            .par_iter_mut()
-            .try_for_each(|(encoder, encoded)| try_heavy(encoder, encoded, options, total))?;
+        columns.par_iter_mut().try_for_each(|(encoder, encoded)| {
+            try_heavy_dictionary(encoder, encoded, options, total)?;
+            try_heavy(encoder, encoded, options, total)
+        })?;
     }
     Ok(place(columns.into_iter().map(|(_, encoded)| encoded).collect(), input))
 }
@@ -209,6 +213,30 @@ fn try_heavy(
         .collect::<Result<Vec<_>>>()?;
     if pays(light as f64 - blocks.iter().map(|b| b.bytes.len()).sum::<usize>() as f64) {
         encoded.blocks = blocks;
+    }
+    Ok(())
+}
+
+/// The same for the values of its dictionary, which are decoded whole, so that it must pay more.
+fn try_heavy_dictionary(
+    encoder: &ColumnEncoder<'_>,
+    encoded: &mut EncodedColumn,
+    options: &Options,
+    total: usize,
+) -> Result<()> {
+    let (Some(coded), Some((light, ..))) = (&encoder.coded, &mut encoded.dictionary) else {
+        return Ok(());
+    };
+    let least = total as f64 * HEAVY_DICTIONARY_SHARE;
+    // Stop if even saving three quarters of it would not matter.
+    if (light.bytes.len() as f64) * 0.75 < least {
+        return Ok(());
+    }
+    let (physical, heavy) =
+        (encoder.column.data_type.physical(), Options { heavy: true, ..*options });
+    let smaller = block::encode(&coded.values(physical), physical, &heavy.child())?;
+    if smaller.bytes.len() as f64 + least <= light.bytes.len() as f64 {
+        *light = smaller;
     }
     Ok(())
 }

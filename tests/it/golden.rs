@@ -56,7 +56,7 @@ fn profiles() -> impl Iterator<Item = Golden> {
 fn encodings() -> impl Iterator<Item = Golden> {
     Encoding::ALL.iter().map(|&encoding| {
         let (types, shapes): (&[&str], &[usize]) = match encoding {
-            Encoding::Fsst => (&["utf8"], &[0, 7]),
+            Encoding::Fsst | Encoding::Front => (&["utf8"], &[0, 7]),
             Encoding::Packed => (&["utf8"], &[3, 6]),
             Encoding::Hexadecimal | Encoding::Constant => (&["utf8", "int16"], &[3, 4]),
             Encoding::Alp | Encoding::AlpRd | Encoding::Bits => (&["float64", "float32"], &[0, 5]),

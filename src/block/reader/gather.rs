@@ -8,7 +8,7 @@ use arrow_buffer::{ArrowNativeType, BooleanBuffer, Buffer as ArrowBuffer, NullBu
 use super::arrays::{Charged, fixed, look_up, null_array, views};
 use super::{Dictionary, Reader, Stream, Validity};
 use crate::encoding::ints::Ints;
-use crate::encoding::strings::StringsOut;
+use crate::encoding::strings::{Strings, StringsOut};
 use crate::error::{ArrowResult, Error, Result};
 use crate::limits::VECTOR;
 use crate::model::DataType;
@@ -71,18 +71,7 @@ impl Reader<'_> {
             Stream::Wide(s) => {
                 fixed(ArrowBuffer::from_vec(get_each(rows, |row| s.get(row))?), data_type, nulls)
             }
-            Stream::Bytes(s) => {
-                let mut out = StringsOut::with_limit(self.max_bytes);
-                out.charge_to(self.budget)?;
-                for row in rows {
-                    let value = s.get(*row as usize)?;
-                    out.check_space(value.len() as u64)?;
-                    out.data.extend_from_slice(&value);
-                    out.ends.push(out.data.len() as u32);
-                }
-                let charge = out.take_charge();
-                views(&out.ends, Charged { data: out.data, charge }, data_type, nulls)
-            }
+            Stream::Bytes(s) => self.gather_texts(s, rows, data_type, nulls),
             Stream::Codes(s) => {
                 let dictionary = dictionary.ok_or_else(|| {
                     Error::corrupt(0, "dictionary codes in a column without a dictionary")
@@ -113,7 +102,8 @@ impl Reader<'_> {
     pub fn rows_per_fetch(&self) -> usize {
         let by_vector = match &self.stream {
             _ if matches!(self.validity, Validity::Stream(_)) => false,
-            Stream::Null | Stream::Bool(_) | Stream::Wide(_) | Stream::Bytes(_) => false,
+            Stream::Null | Stream::Bool(_) | Stream::Wide(_) => false,
+            Stream::Bytes(s) => !s.is_light(),
             Stream::W8(s) => s.gathers_by_vector(),
             Stream::W16(s) => s.gathers_by_vector(),
             Stream::W32(s) | Stream::Codes(s) => s.gathers_by_vector(),
@@ -122,6 +112,37 @@ impl Reader<'_> {
             Stream::F64(s) => s.gathers_by_vector(),
         };
         if by_vector { 3 } else { 32 }
+    }
+
+    /// Texts of single rows. Where reading one decodes those before it in its vector, neighbouring
+    /// rows of a vector are decoded together.
+    fn gather_texts(
+        &self,
+        strings: &Strings<'_>,
+        rows: &[u32],
+        data_type: &DataType,
+        nulls: Option<NullBuffer>,
+    ) -> Result<ArrayRef> {
+        let (mut out, mut vector) = (StringsOut::with_limit(self.max_bytes), StringsOut::new());
+        out.charge_to(self.budget)?;
+        vector.charge_to(self.budget)?;
+        for near in rows.chunk_by(|a, b| *a as usize / VECTOR == *b as usize / VECTOR) {
+            let (first, most) = (near.first().copied(), near.iter().max().copied());
+            let start = first.map_or(0, |row| row as usize / VECTOR * VECTOR);
+            let together = near.len() > 1 && !strings.is_light();
+            if together {
+                vector.clear();
+                strings.decode(start..most.map_or(start, |row| row as usize + 1), &mut vector)?;
+            }
+            for row in near {
+                match together {
+                    true => out.push(vector.value(*row as usize - start))?,
+                    false => out.push(&strings.get(*row as usize)?)?,
+                }
+            }
+        }
+        let charge = out.take_charge();
+        views(&out.ends, Charged { data: out.data, charge }, data_type, nulls)
     }
 
     /// As `gather`, decoding each vector once for all neighbouring rows in it.

@@ -1,15 +1,17 @@
 //! Reading a column's dictionary: decoded as an array and kept, as scaled integers, or as it is
 //! stored.
 
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
-use arrow_array::Array;
+use arrow_array::{Array, ArrayRef, UInt32Array};
 
 use super::{Column, DICTIONARY, KeptDictionary};
-use crate::block::{self, Dictionary};
+use crate::block::{self, Dictionary, Stream};
 use crate::budget::Charge;
-use crate::error::Result;
-use crate::limits;
+use crate::error::{ArrowResult, Error, Result};
+use crate::limits::{self, VECTOR};
+use crate::model::Physical;
 use crate::segment::dictionary;
 use crate::segment::record::DictionaryPlace;
 use crate::segment::scaled::ScaledDictionary;
@@ -41,6 +43,61 @@ impl Column {
         }
         let reader = self.parse(&described.place, DICTIONARY, described.values as usize, true);
         self.bytes.checked(reader).map(Some)
+    }
+
+    /// The values of some codes of the dictionary, none of which is null's.
+    pub(crate) fn dictionary_values(&self, codes: &[u32]) -> Result<ArrayRef> {
+        if let Some(reader) = self.few_of_dictionary(codes.len())? {
+            let places: Vec<u32> = codes.iter().map(|code| code.wrapping_sub(1)).collect();
+            let values = reader.gather(&places, self.data_type(), None);
+            let offset = self.record.dictionary.map_or(0, |described| described.place.offset);
+            return self.bytes.checked(values.map_err(|e| self.bytes.locate(e, offset)));
+        }
+        let none = || Error::corrupt(0, "dictionary codes in a column without a dictionary");
+        let dictionary = self.dictionary()?.ok_or_else(none)?;
+        if codes.iter().any(|code| *code as usize >= dictionary.len()) {
+            return Err(Error::corrupt(0, "a code that its dictionary does not have"));
+        }
+        arrow_select::take::take(&dictionary, &UInt32Array::from(codes.to_vec()), None).or_corrupt()
+    }
+
+    /// How many bytes the text of each code has, 0 for null's, without a look at texts; `None`
+    /// where lengths are not stored.
+    pub(crate) fn dictionary_lengths(&self) -> Result<Option<&[u32]>> {
+        let Some(described) = self.record.dictionary else { return Ok(None) };
+        if self.lengths.get().is_none() {
+            let values = described.values as usize;
+            let charge = self.charge((values + 1) * size_of::<u32>())?;
+            let reader = self.parse(&described.place, DICTIONARY, values, true)?;
+            let mut lengths = vec![0];
+            let known = match reader.stream() {
+                Stream::Bytes(strings) => strings.lengths(0..values, &mut lengths),
+                _ => Ok(false),
+            };
+            let known = known.map_err(|e| self.bytes.locate(e, described.place.offset));
+            let known = self.bytes.checked(known)?;
+            let _ = self.lengths.set((known.then_some(lengths), charge));
+        }
+        Ok(self.lengths.get().and_then(|(lengths, _)| lengths.as_deref()))
+    }
+
+    /// The stored dictionary, for `count` of its texts, each of which may cost the decoding of a
+    /// vector; `None` where it is better decoded as a whole. That is so once it might as well have
+    /// been half decoded.
+    pub(in crate::segment) fn few_of_dictionary(
+        &self,
+        count: usize,
+    ) -> Result<Option<block::Reader<'_>>> {
+        let Some(described) = self.record.dictionary else { return Ok(None) };
+        let vectors = described.values as usize / VECTOR;
+        if count * 2 > vectors || self.data_type().physical() != Physical::Bytes {
+            return Ok(None);
+        }
+        let before = self.fetched.fetch_add(count, Ordering::Relaxed);
+        match before.saturating_add(count) * 2 > vectors {
+            true => Ok(None),
+            false => self.undecoded_dictionary(),
+        }
     }
 
     fn decode_dictionary(&self, described: &DictionaryPlace) -> Result<(Dictionary, Charge)> {
