@@ -13,7 +13,7 @@ use arrow_array::types::{
 use arrow_array::{Array, ArrayRef, Date32Array, Int32Array};
 use arrow_schema::{DataType as ArrowType, TimeUnit};
 
-use super::division::Divisor;
+use super::division::{Divisor, NEAR};
 use super::expression::Function;
 use crate::encoding::kernels::dispatch::simd;
 use crate::error::Result;
@@ -98,10 +98,11 @@ pub(crate) struct DatePart {
     part: Part,
     data_type: ArrowType,
     /// Column units per day, or per hour, minute or second.
+    unit: i64,
     divisor: Divisor,
     /// Values are counted from this many days before 1970, so that counts are not negative.
     days: i64,
-    /// These days in the units of the column. Values beyond it are rare, and left to `fallback`.
+    /// These days in units of the column. Values beyond it are rare, and left to `fallback`.
     offset: i64,
     fallback: Arc<dyn Function>,
 }
@@ -123,11 +124,12 @@ impl DatePart {
             _ => return None,
         };
         let days = ((1 << 61) / per_day).min(ERAS * ERA);
-        let divisor = Divisor::new(per_day / part.units_per_day())?;
+        let unit = per_day / part.units_per_day();
         Some(DatePart {
             part,
             data_type: data_type.clone(),
-            divisor,
+            unit,
+            divisor: Divisor::new(unit)?,
             days,
             offset: days * per_day,
             fallback,
@@ -152,17 +154,20 @@ impl DatePart {
         }
     }
 
-    fn run(&self, values: &[i64]) -> Vec<i32> {
-        // Neighbouring values often have the same day or hour.
-        let (mut last, mut result) = (-1, 0);
-        let part = |value: &i64| {
-            let count = self.count(*value);
-            if count != last {
-                (last, result) = (count, self.part_of_count(count));
-            }
-            result
-        };
-        values.iter().map(part).collect()
+    /// The parts of values, which are in range and have these bounds.
+    fn run(&self, values: &[i64], least: i64, greatest: i64) -> Vec<i32> {
+        let (first, last) = (self.count(least), self.count(greatest));
+        let base = first * self.unit - self.offset;
+        if greatest.abs_diff(base) >= NEAR {
+            return values.iter().map(|value| self.part_of_count(self.count(*value))).collect();
+        }
+        let counts = self.divisor.near_quotients(base, values);
+        // Most often there are fewer days or hours than values.
+        if last - first < values.len() as i64 {
+            let parts: Vec<i32> = (first..=last).map(|count| self.part_of_count(count)).collect();
+            return counts.iter().map(|at| parts.get(*at as usize).copied().unwrap_or(0)).collect();
+        }
+        counts.iter().map(|count| self.part_of_count(first + count)).collect()
     }
 
     fn in_range(&self, value: i64) -> bool {
@@ -202,14 +207,20 @@ impl Function for DatePart {
         else {
             return self.fallback.evaluate(inputs, rows);
         };
-        let far = simd(
+        let bounds = simd(
             #[inline(always)]
-            || values.iter().fold(false, |far, value| far | !self.in_range(*value)),
+            || {
+                let bounds = |(least, greatest): (i64, i64), value: &i64| {
+                    (least.min(*value), greatest.max(*value))
+                };
+                values.iter().fold((i64::MAX, i64::MIN), bounds)
+            },
         );
-        if far {
+        let (least, greatest) = if values.is_empty() { (0, 0) } else { bounds };
+        if !self.in_range(least) || !self.in_range(greatest) {
             return self.fallback.evaluate(inputs, rows);
         }
-        let (parts, nulls) = (self.run(&values).into(), nulls.cloned());
+        let (parts, nulls) = (self.run(&values, least, greatest).into(), nulls.cloned());
         Ok(match self.part {
             Part::Date => Arc::new(Date32Array::new(parts, nulls)),
             _ => Arc::new(Int32Array::new(parts, nulls)),

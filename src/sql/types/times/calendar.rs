@@ -12,6 +12,7 @@ use arrow_array::types::{
     ArrowTimestampType, TimestampMicrosecondType, TimestampMillisecondType,
     TimestampNanosecondType, TimestampSecondType,
 };
+use arrow_array::{Array, ArrayRef, PrimitiveArray};
 use arrow_schema::{DataType, FieldRef, TimeUnit};
 use datafusion::common::cast::as_primitive_array;
 use datafusion::common::types::{NativeType, logical_date, logical_string};
@@ -23,6 +24,8 @@ use datafusion::logical_expr::{
     Coercion, ColumnarValue, Documentation, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, TypeSignature, TypeSignatureClass, Volatility,
 };
+
+use crate::expr::division::{Divisor, NEAR};
 
 use super::units::{DAY, is_utc_or_none, per_second};
 
@@ -92,7 +95,11 @@ impl ScalarUDFImpl for Truncate {
                     "the {part} of a timestamp begins before the first that its unit holds"
                 )
             };
-            return map_timestamps(times, |value| step.truncate(value, unit), too_early);
+            let truncated = truncated_together(times, step, unit)?;
+            return truncated.map_or_else(
+                || map_timestamps(times, |value| step.truncate(value, unit), too_early),
+                Ok,
+            );
         }
         if let [ColumnarValue::Scalar(part), _] = given.args.as_slice()
             && let Some(Some(part)) = part.try_as_str()
@@ -159,6 +166,22 @@ fn map_typed<T: ArrowTimestampType>(
     })
 }
 
+/// Timestamps truncated by vector instructions; `None` for a scalar, and where they are so far
+/// apart that it would not pay.
+fn truncated_together(
+    times: &ColumnarValue,
+    step: Step,
+    unit: TimeUnit,
+) -> DataFusionResult<Option<ColumnarValue>> {
+    let ColumnarValue::Array(times) = times else { return Ok(None) };
+    Ok(match unit {
+        TimeUnit::Second => step.truncate_array::<TimestampSecondType>(times, unit)?,
+        TimeUnit::Millisecond => step.truncate_array::<TimestampMillisecondType>(times, unit)?,
+        TimeUnit::Microsecond => step.truncate_array::<TimestampMicrosecondType>(times, unit)?,
+        TimeUnit::Nanosecond => step.truncate_array::<TimestampNanosecondType>(times, unit)?,
+    })
+}
+
 /// The distance between the values to which timestamps are truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
@@ -206,6 +229,45 @@ impl Step {
     /// Steps of this length, or none if the unit of the timestamp is not finer.
     fn units_or_none(units: i64) -> Step {
         if units > 1 { Step::Units(units) } else { Step::None }
+    }
+
+    fn truncate_array<T: ArrowTimestampType>(
+        self,
+        times: &ArrayRef,
+        unit: TimeUnit,
+    ) -> DataFusionResult<Option<ColumnarValue>> {
+        let times = as_primitive_array::<T>(times)?;
+        Ok(self.truncate_all(times.values(), unit).map(|truncated| {
+            let truncated = PrimitiveArray::<T>::new(truncated.into(), times.nulls().cloned());
+            ColumnarValue::Array(Arc::new(truncated.with_timezone_opt(times.timezone())))
+        }))
+    }
+
+    /// The beginnings of the steps of near timestamps, of fewer days than there are values where it
+    /// depends on the day; `None` of others, and where one has none.
+    fn truncate_all(self, values: &[i64], unit: TimeUnit) -> Option<Vec<i64>> {
+        let width = match self {
+            Step::None => return Some(values.to_vec()),
+            Step::Units(units) => units,
+            Step::Week | Step::Months(_) | Step::Years { .. } => per_second(unit) * DAY,
+        };
+        let (least, greatest) = (values.iter().min()?, values.iter().max()?);
+        let (first, last) = (least.div_euclid(width), greatest.div_euclid(width));
+        let base = first.checked_mul(width)?;
+        if greatest.abs_diff(base) >= NEAR {
+            return None;
+        }
+        let mut steps = Divisor::new(width)?.near_quotients(base, values);
+        if let Step::Units(_) = self {
+            steps.iter_mut().for_each(|step| *step = base + *step * width);
+            return Some(steps);
+        }
+        if last - first >= values.len() as i64 {
+            return None;
+        }
+        let days = (first..=last).map(|day| self.truncate(day * width, unit));
+        let days: Vec<i64> = days.collect::<Option<_>>()?;
+        steps.iter().map(|step| days.get(usize::try_from(*step).ok()?).copied()).collect()
     }
 
     /// The beginning of the step of a timestamp; `None` if its unit does not hold that.
@@ -305,6 +367,29 @@ mod tests {
         ] {
             assert_eq!(truncated(part, date), expected, "{part} of {date}");
         }
+    }
+
+    #[test]
+    fn many_are_truncated_as_one() {
+        let parts =
+            ["second", "minute", "hour", "day", "week", "month", "quarter", "year", "decade"];
+        for (first, step) in [(-7_000_000_007, 86_399), (1_700_000_000, 61), (0, 9_999_999)] {
+            for unit in [TimeUnit::Second, TimeUnit::Microsecond] {
+                let values: Vec<i64> = (0..5000)
+                    .map(|at| (first + at * step) * per_second(unit) + at % per_second(unit))
+                    .collect();
+                for part in parts {
+                    let step = Step::from_part(part, unit).unwrap();
+                    let right = values.iter().map(|value| step.truncate(*value, unit)).collect();
+                    let found = step.truncate_all(&values, unit);
+                    assert!(found.is_none() || found == right, "{part} {first}");
+                    assert!(found.is_some() || step != Step::Units(60), "{part} {first}");
+                }
+            }
+        }
+        let far = [i64::MIN, i64::MAX];
+        assert_eq!(Step::Week.truncate_all(&far, TimeUnit::Microsecond), None);
+        assert_eq!(Step::Units(60).truncate_all(&[], TimeUnit::Second), None);
     }
 
     #[test]
