@@ -21,6 +21,7 @@
 //! | `select` | the rows that pass, for those who change them |
 //! | `aggregate` | the values of rows added to the states of groups |
 //! | `group` | rows → numbers of groups → columns of the answer |
+//! | `group_top` | the first rows of each group |
 //! | `order` | the first rows of an order |
 //! | `metadata` | answers from the manifest alone |
 //! | `run` | a fragment to the one of these that answers it |
@@ -34,6 +35,11 @@ pub(crate) mod fragment;
 mod group;
 #[cfg(test)]
 mod group_tests;
+#[cfg(feature = "sql")]
+pub(crate) mod group_top;
+#[cfg(test)]
+#[cfg(feature = "sql")]
+mod group_top_tests;
 pub(crate) mod memory;
 pub(crate) mod metadata;
 pub(crate) mod open;

@@ -26,6 +26,7 @@ use crate::error::{ArrowResult, Error, Result};
 use crate::expr::Expression;
 use crate::expr::arithmetic::Arithmetic;
 use crate::model::{DataType, Physical};
+use crate::segment::Column;
 
 /// Dictionaries are worth a look where one in so many rows is selected.
 const MANY: usize = 4;
@@ -189,8 +190,10 @@ impl<'b, 'a> Slice<'b, 'a> {
         }
         if let (Some(at), Some(_)) = (expression.only_input(), &expression.function)
             && self.len() * MANY >= self.range.len()
-            && let Some((codes, dictionary)) = self.text_codes(at)?
-            && dictionary.len() as u64 * 2 <= self.block.segment.segment.rows()
+            && let Some((codes, values)) = self.text_codes(at)?
+            && values as u64 * 2 <= self.block.segment.segment.rows()
+            && let Some(dictionary) = self.block.stored(at).map(Column::dictionary).transpose()?
+            && let Some(dictionary) = dictionary
             && let Some(results) = self.block.segment.evaluated(expression, &dictionary)
         {
             return take(&results, &codes);
@@ -202,10 +205,10 @@ impl<'b, 'a> Slice<'b, 'a> {
     /// the texts.
     fn byte_lengths(&self, at: usize) -> Result<Option<ArrayRef>> {
         let Some(block) = self.block.column(at)? else { return Ok(None) };
-        let (Stream::Bytes(strings), DataType::Utf8) =
-            (block.reader().stream(), block.column().data_type())
-        else {
-            return Ok(None);
+        let strings = match (block.reader().stream(), block.column().data_type()) {
+            (Stream::Bytes(strings), DataType::Utf8) => strings,
+            (Stream::Codes(_), DataType::Utf8) => return self.lengths_of_codes(at),
+            _ => return Ok(None),
         };
         let valid = match block.reader().validity() {
             Validity::AllValid => None,
@@ -223,6 +226,17 @@ impl<'b, 'a> Slice<'b, 'a> {
         }))
     }
 
+    /// The same by the dictionary of the column.
+    fn lengths_of_codes(&self, at: usize) -> Result<Option<ArrayRef>> {
+        let lengths = self.block.stored(at).map(Column::dictionary_lengths).transpose()?;
+        let Some(lengths) = lengths.flatten() else { return Ok(None) };
+        let Some((codes, _)) = self.text_codes(at)? else { return Ok(None) };
+        let length = |code: &u32| lengths.get(*code as usize).copied().unwrap_or(0);
+        let valid = NullBuffer::from_iter(codes.iter().map(|code| *code > 0));
+        let valid = Some(valid).filter(|valid| valid.null_count() > 0);
+        Ok(Some(Arc::new(UInt32Array::new(codes.iter().map(length).collect(), valid))))
+    }
+
     /// The native form of an expression, if it cannot fail for any row of the block.
     pub(crate) fn arithmetic<'e>(&self, expression: &'e Expression) -> Option<&'e Arithmetic> {
         let arithmetic = expression.as_arithmetic()?;
@@ -233,25 +247,26 @@ impl<'b, 'a> Slice<'b, 'a> {
         Some(arithmetic)
     }
 
-    /// The codes of the selected rows of a column of texts or bytes, and their segment's
-    /// dictionary, which has a value for each; `None` where there is none.
-    pub(crate) fn text_codes(&self, at: usize) -> Result<Option<(Vec<u32>, ArrayRef)>> {
+    /// The codes of the selected rows of a column of texts or bytes, and how many codes their
+    /// segment's dictionary has, null's among them; `None` where there is none.
+    pub(crate) fn text_codes(&self, at: usize) -> Result<Option<(Vec<u32>, usize)>> {
         let Some(block) = self.block.column(at)? else { return Ok(None) };
         let Stream::Codes(stored) = block.reader().stream() else { return Ok(None) };
         if block.column().data_type().physical() != Physical::Bytes {
             return Ok(None);
         }
-        let Some(dictionary) = block.column().dictionary()? else { return Ok(None) };
+        let Some(dictionary) = block.column().record().dictionary else { return Ok(None) };
+        let values = dictionary.values as usize + 1;
         let mut codes: Vec<u32> = Vec::with_capacity(self.range.len());
         stored.decode(self.range.clone(), &mut codes)?;
         block.reader().validity().blank(&mut codes, self.range.clone())?;
         if let Some(selected) = self.selected() {
             codes = selected.iter().filter_map(|row| codes.get(*row as usize).copied()).collect();
         }
-        if codes.iter().any(|code| *code as usize >= dictionary.len()) {
+        if codes.iter().any(|code| *code as usize >= values) {
             return Err(Error::corrupt(0, "a code that its dictionary does not have"));
         }
-        Ok(Some((codes, dictionary)))
+        Ok(Some((codes, values)))
     }
 
     /// The selected values of the columns that an expression reads.

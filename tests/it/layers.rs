@@ -33,7 +33,7 @@ const SQL_FOLDERS: [&str; 13] = [
 ];
 
 /// The folders and files of `src/query/`, from the bottom.
-const QUERY: [&str; 19] = [
+const QUERY: [&str; 20] = [
     "fragment",
     "words",
     "stats",
@@ -50,6 +50,7 @@ const QUERY: [&str; 19] = [
     "aggregate",
     "group",
     "some_groups",
+    "group_top",
     "order",
     "metadata",
     "run",

@@ -239,12 +239,28 @@ class Statements(Expressions):
             return self.aggregated(source, scope, kinds)
         wanted = kinds or [self.rng.choice(scope)[1] for _ in range(self.rng.randint(1, 4))]
         if self.chance(0.12) and not self.large and "windows" not in self.without:
+            if self.chance(0.4):
+                return self.first_of_groups(source, scope, wanted)
             windows = [(self.window(scope, kind, at == 0) if kind == "int" else self.value(scope, kind, 1), kind)
                        for at, kind in enumerate(wanted)]
             return lambda named: f"SELECT {listed(named)} {source}", windows
         plain = lambda kind: (self.column(scope, kind) if self.chance(0.7) else None) or self.value(scope, kind, 2)
         distinct = "DISTINCT " if self.chance(0.15) else ""
         return lambda named: f"SELECT {distinct}{listed(named)} {source}", [(plain(kind), kind) for kind in wanted]
+
+    def first_of_groups(self, source, scope, wanted):
+        """Rows whose rank in their group is small."""
+        rng = self.rng
+        keys = [sql for sql, kind in scope if kind != "bool"] or ["1"]
+        partition = f"PARTITION BY {rng.choice(keys)} " if self.chance(0.8) else ""
+        by = ", ".join(f"{sql} {self.direction()}" for sql in rng.sample(keys, min(len(keys), rng.randint(1, 2))))
+        place = f"{rng.choice(['rank', 'dense_rank'])}() OVER ({partition}ORDER BY {by})"
+        bound = rng.choice(["<= 1", "= 1", "< 3", "<= 4", "BETWEEN 2 AND 3"])
+        plain = lambda kind: self.column(scope, kind) or self.value(scope, kind, 1)
+        inner = ", ".join(f"{plain(kind)} AS v{at}" for at, kind in enumerate(wanted))
+        alias = self.alias()
+        source = f"FROM (SELECT {inner}, {place} AS place {source}) AS {alias} WHERE {alias}.place {bound}"
+        return lambda named: f"SELECT {listed(named)} {source}", [(f"{alias}.v{at}", kind) for at, kind in enumerate(wanted)]
 
     def set_operation(self, depth, size, kinds):
         left, values = self.body(depth, False, size, kinds)

@@ -1,9 +1,10 @@
-//! The least or greatest of anything, as bytes that sort like the values: those of all groups are
-//! in one run of memory.
+//! The least or greatest of anything, as bytes that sort like the values: texts as they are, others
+//! as arrow's rows. Those of all groups are in one run of memory.
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, UInt32Array};
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, BinaryViewArray, UInt32Array};
 use arrow_buffer::NullBuffer;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
@@ -14,6 +15,7 @@ use super::kernels::Groups;
 use super::kind::{Batch, StateKind, wrong_kind_error};
 use crate::bytes::{Cursor, Writer};
 use crate::error::{ArrowResult, Error, Result};
+use crate::model::Scalar;
 use crate::query::open::OpenBlock;
 use crate::query::words::wordless;
 
@@ -22,14 +24,40 @@ pub(super) struct ExtremeRow {
     best: BestRows,
     greatest: bool,
     data_type: ArrowType,
-    converter: RowConverter,
+    /// `None` for texts and bytes.
+    converter: Option<RowConverter>,
 }
 
 impl ExtremeRow {
     pub(super) fn new(greatest: bool, data_type: ArrowType) -> Result<Self> {
-        let fields = vec![SortField::new(data_type.clone())];
-        let converter = RowConverter::new(fields).or_unsupported()?;
+        let fields = || vec![SortField::new(data_type.clone())];
+        let converter = match data_type {
+            ArrowType::Utf8View | ArrowType::BinaryView => None,
+            _ => Some(RowConverter::new(fields()).or_unsupported()?),
+        };
         Ok(ExtremeRow { best: BestRows::default(), greatest, data_type, converter })
+    }
+
+    /// Offers the valid values of an array of texts or bytes.
+    fn offer_all<'v>(
+        &mut self,
+        groups: Groups<'_>,
+        values: impl Iterator<Item = Option<&'v [u8]>>,
+        valid: Option<&NullBuffer>,
+    ) {
+        for (at, value) in values.enumerate() {
+            if let Some(value) = value.filter(|_| valid.is_none_or(|valid| valid.is_valid(at))) {
+                self.best.offer(groups.at(at), value, self.greatest);
+            }
+        }
+    }
+
+    /// What a group has, as a value.
+    fn known(&self, group: usize) -> Option<Scalar> {
+        let row = self.best.get(group)?;
+        let Some(converter) = &self.converter else { return Some(Scalar::Bytes(row.into())) };
+        let columns = converter.convert_rows([converter.parser().parse(row)]).ok()?;
+        wordless(columns.first()?)?
     }
 }
 
@@ -57,7 +85,17 @@ impl StateKind for ExtremeRow {
         valid: Option<&NullBuffer>,
     ) -> Result<()> {
         let Values::Array(array) = values else { return Err(wrong_kind_error()) };
-        let rows = self.converter.convert_columns(&[Arc::clone(array)]).or_unsupported()?;
+        let Some(converter) = &self.converter else {
+            if let Some(texts) = array.as_string_view_opt() {
+                self.offer_all(groups, texts.iter().map(|text| text.map(str::as_bytes)), valid);
+            } else if let Some(bytes) = array.as_binary_view_opt() {
+                self.offer_all(groups, bytes.iter(), valid);
+            } else {
+                return Err(wrong_kind_error());
+            }
+            return Ok(());
+        };
+        let rows = converter.convert_columns(&[Arc::clone(array)]).or_unsupported()?;
         for (at, row) in rows.iter().enumerate() {
             if valid.is_none_or(|valid| valid.is_valid(at)) {
                 self.best.offer(groups.at(at), row.as_ref(), self.greatest);
@@ -73,10 +111,7 @@ impl StateKind for ExtremeRow {
         let stats = stored.and_then(|stored| stored.block_stats(block.at.block));
         let bound = stats
             .and_then(|stats| if self.greatest { stats.max.as_ref() } else { stats.min.as_ref() });
-        let parser = self.converter.parser();
-        let row = self.best.get(group).map(|row| parser.parse(row));
-        let known = row.and_then(|row| self.converter.convert_rows([row]).ok());
-        let known = known.and_then(|columns| wordless(columns.first()?)?);
+        let known = self.known(group);
         // A bound that is no value itself is beyond all values.
         bound.zip(known).is_none_or(|(bound, known)| {
             bound.value.total_cmp(&known).is_none_or(|order| match self.greatest {
@@ -99,7 +134,15 @@ impl StateKind for ExtremeRow {
     }
 
     fn finish(&self, batch: &Batch<'_>) -> Result<ArrayRef> {
-        let parser = self.converter.parser();
+        let Some(converter) = &self.converter else {
+            let best = |group: &u64| self.best.get(*group as usize);
+            let found: BinaryViewArray = batch.groups.iter().map(best).collect();
+            return Ok(match self.data_type {
+                ArrowType::Utf8View => Arc::new(found.to_string_view().or_corrupt()?),
+                _ => Arc::new(found),
+            });
+        };
+        let parser = converter.parser();
         let mut rows = Vec::with_capacity(batch.groups.len());
         let mut places = Vec::with_capacity(batch.groups.len());
         for group in batch.groups {
@@ -107,7 +150,7 @@ impl StateKind for ExtremeRow {
             places.push(row.map(|_| rows.len() as u32));
             rows.extend(row.map(|row| parser.parse(row)));
         }
-        let found = self.converter.convert_rows(rows).or_unsupported()?;
+        let found = converter.convert_rows(rows).or_unsupported()?;
         let values =
             found.first().ok_or_else(|| Error::InvalidInput("no column of extremes".into()))?;
         arrow_select::take::take(values, &UInt32Array::from(places), None).or_unsupported()

@@ -3,13 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::key_encoder::KeyEncoder;
-use super::mixed_radix::MixedRadix;
 use super::output::{GroupOutput, PartitionOutput, SlotOutput, gather};
 use super::pair::TableKeys;
 use super::sets::{DistinctSet, SetWorker, WithSets, sets};
 use super::slots::Slots;
 use super::spill::Spill;
-use super::strategy::{Strategy, choose};
+use super::strategy::{SlotKeys, Strategy, choose};
 use super::table::Part;
 use super::texts::{TextBudget, TextShare};
 use super::worker::Hashed;
@@ -61,9 +60,9 @@ fn groups_with<'a>(
     let (sets, _held) = sets(fragment, keys, aggregates, &strategy, survivors, context, texts)?;
     let sets = Sets { sets: &sets, texts };
     match strategy {
-        Strategy::Direct(radix) => {
-            let alone = keys.is_empty();
-            direct((fragment, first), radix, alone, aggregates, (sets, slots), survivors, context)
+        Strategy::Direct(slot_keys) => {
+            let keys = (slot_keys, keys.is_empty());
+            direct((fragment, first), keys, aggregates, (sets, slots), survivors, context)
         }
         Strategy::Hashed(encoder) => {
             hashed((fragment, first), encoder, aggregates, sets, survivors, context)
@@ -100,10 +99,10 @@ fn reserved<'a>(
     context: &'a Context<'a>,
 ) -> Result<Vec<Reservation<'a>>> {
     let mut all = Vec::new();
-    if let (Strategy::Direct(radix), true) =
+    if let (Strategy::Direct(keys), true) =
         (strategy, aggregates.iter().any(|aggregate| aggregate.distinct))
     {
-        let bytes = Accumulators::new(aggregates)?.bytes_a_group() * radix.product as usize;
+        let bytes = Accumulators::new(aggregates)?.bytes_a_group() * keys.most() as usize;
         for _ in 0..context.pool.current_num_threads().min(survivors.blocks.len().max(1)) {
             let mut one = Reservation::new(context);
             // Few groups are made even where their memory is refused.
@@ -116,8 +115,7 @@ fn reserved<'a>(
 
 fn direct<'a>(
     (fragment, first): (&Fragment, Option<&'a FirstGroups>),
-    radix: Arc<MixedRadix>,
-    alone: bool,
+    (keys, alone): (SlotKeys, bool),
     aggregates: &'a [Aggregate],
     (sets, reserved): (Sets<'_>, Vec<Reservation<'a>>),
     survivors: &Survivors,
@@ -129,24 +127,27 @@ fn direct<'a>(
         let known = reserved.lock().unwrap_or_else(PoisonError::into_inner).pop();
         known.unwrap_or_else(|| Reservation::new(context))
     };
-    let groups = || Slots::new(Arc::clone(&radix), aggregates, reservation());
+    let groups = || Slots::new(keys.clone(), aggregates, reservation());
     let only_sets = alone
         && aggregates.iter().all(|aggregate| aggregate.distinct && aggregate.filter.is_none());
     let make = || sets.beside(groups()?, only_sets, &spill, context);
     let done = each_slice(&fragment.row_source(), survivors, &survivors.blocks, context, make)?;
-    let (slots, of_sets, _texts) = unzip(done, sets.sets.len(), context);
+    let (slots, of_sets, texts) = unzip(done, sets.sets.len(), context);
     let mut slots = slots.into_iter();
     let one = slots.next().map_or_else(groups, Ok)?;
-    let (mut states, reservation) = one.merged(slots)?;
+    let (mut states, mut reservation) = one.merged(slots)?;
     for (set, workers) in sets.sets.iter().zip(of_sets) {
         set.counts(workers, &spill, context, |groups, counts| {
             let groups: &Vec<u64> = (&groups).try_into()?;
             states.add_distinct(&set.aggregates, groups, &counts)
         })?;
     }
+    if let SlotKeys::Texts(..) = keys {
+        reservation.join(texts);
+    }
     Ok(GroupOutput::Slots(SlotOutput {
         spill,
-        radix,
+        keys,
         states,
         first,
         alone,

@@ -12,6 +12,7 @@ use super::key_column::Bytes;
 use super::keys::{Keys, of_words};
 use super::mixed_radix::{DigitScratch, MixedRadix};
 use super::packed::Packed;
+use super::texts::TextKey;
 use crate::error::{ArrowResult, Result};
 use crate::expr::Expression;
 use crate::query::slice::Slice;
@@ -33,7 +34,7 @@ pub(crate) enum KeyEncoder {
 /// Scratch buffers for what is computed on the way.
 #[derive(Debug, Default)]
 pub(crate) struct KeyScratch {
-    digits: DigitScratch,
+    pub(super) digits: DigitScratch,
     words: Vec<u64>,
 }
 
@@ -65,6 +66,14 @@ impl KeyEncoder {
             KeyEncoder::Radix(radix) => Some(radix.bits()),
             KeyEncoder::Packed(packed) => Some(packed.bits),
             KeyEncoder::Text(_) | KeyEncoder::Rows(..) => None,
+        }
+    }
+
+    /// The key of texts that have numbers, if there is no other.
+    pub(crate) fn only_text(&self) -> Option<&TextKey> {
+        match self {
+            KeyEncoder::Packed(packed) => packed.only_text(),
+            _ => None,
         }
     }
 

@@ -36,6 +36,8 @@ mod key_column;
 mod key_encoder;
 mod keys;
 mod mixed_radix;
+#[cfg(feature = "sql")]
+mod numbers;
 mod output;
 mod packed;
 mod pair;
@@ -50,4 +52,8 @@ mod worker;
 
 pub(crate) use grouping::groups;
 pub(crate) use interner::Interner;
+#[cfg(feature = "sql")]
+pub(crate) use key_column::{Bytes, KeyColumn};
+#[cfg(feature = "sql")]
+pub(crate) use numbers::GroupNumbers;
 pub(crate) use output::GroupOutput;

@@ -11,9 +11,9 @@ use rayon::prelude::*;
 use super::first::choose;
 use super::index::Index;
 use super::key_encoder::KeyEncoder;
-use super::mixed_radix::MixedRadix;
 use super::partitions::{FAN, LEVELS, RadixPartition, RadixPartitions};
 use super::spill::Spill;
+use super::strategy::SlotKeys;
 use super::table::{Part, Table, columns};
 use super::worker::Hashed;
 use crate::error::{Error, Result};
@@ -61,7 +61,7 @@ impl GroupOutput<'_> {
 pub(crate) struct SlotOutput<'a> {
     /// Where distinct values were spilled.
     pub(crate) spill: Arc<Spill>,
-    pub(crate) radix: Arc<MixedRadix>,
+    pub(crate) keys: SlotKeys,
     pub(crate) states: Accumulators<'a>,
     /// Which groups are wanted.
     pub(crate) first: Option<&'a FirstGroups>,
@@ -78,6 +78,9 @@ impl SlotOutput<'_> {
         if start >= slots {
             return Ok(None);
         }
+        if (self.context.cancelled)() {
+            return Err(Error::Cancelled);
+        }
         let threads = self.context.pool.current_num_threads();
         self.done = slots.min(start + STEP_SLOTS * threads * 8);
         let starts: Vec<usize> = (start..self.done).step_by(STEP_SLOTS).collect();
@@ -90,11 +93,11 @@ impl SlotOutput<'_> {
             let groups = match self.first.filter(|first| first.limit < groups.len()) {
                 None => groups,
                 Some(first) => {
-                    let of_keys = || self.radix.keys(&groups);
-                    choose(first, &groups, self.radix.len(), of_keys, &self.states)?
+                    let of_keys = || self.keys.columns(&groups);
+                    choose(first, &groups, self.keys.len(), of_keys, &self.states)?
                 }
             };
-            let mut columns = self.radix.keys(&groups)?;
+            let mut columns = self.keys.columns(&groups)?;
             columns.extend(self.states.finish(&groups)?);
             Ok(columns)
         };

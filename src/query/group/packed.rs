@@ -68,6 +68,14 @@ impl Packed {
         self.fields.len()
     }
 
+    /// The key of texts, if there is no other.
+    pub(crate) fn only_text(&self) -> Option<&TextKey> {
+        match self.fields.as_slice() {
+            [Field { kind: FieldKind::Text(text), .. }] => Some(text),
+            _ => None,
+        }
+    }
+
     /// What stands for null, if this is one key.
     pub(crate) fn null(&self) -> Option<u128> {
         match &self.fields.first()?.kind {

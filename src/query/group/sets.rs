@@ -1,10 +1,11 @@
 //! Distinct values of groups: which pairs of a group and a value there are, beside the groups
 //! themselves.
 //!
-//! Each input whose distinct values are counted has a set: a bit for each pair where the codes
-//! of both are few, else a hash table with the pairs as keys, which moves to partitions and files
-//! as groups do. When all rows have been seen, the pairs of a set, each there once, are counted by
-//! group, and the counts are added to the groups' other states.
+//! Each input whose distinct values are counted has a set: a bit for each pair where the codes of
+//! both are few; for texts of one group the table that numbers them; else a hash table with the
+//! pairs as keys, which moves to partitions and files as groups do. When all rows have been seen,
+//! the pairs of a set, each there once, are counted by group, and the counts are added to the
+//! groups' other states.
 //!
 //! So other aggregates cost what they always do, inputs may be many, and no values of a group are
 //! carried through a table. As among keys, there is one zero, and NaN is a value. FILTER turns what
@@ -16,15 +17,15 @@
 use std::sync::Arc;
 
 use super::bits::{Bits, FEW_BITS};
-use super::key_encoder::KeyEncoder;
+use super::key_encoder::{KeyEncoder, KeyScratch};
 use super::keys::{Keys, wrong_form_error};
 use super::mixed_radix::MixedRadix;
 use super::output::{PartitionOutput, gather};
 use super::pair::{Pair, TableKeys};
 use super::spill::Spill;
-use super::strategy::{Strategy, key_encoder};
+use super::strategy::{SlotKeys, Strategy, key_encoder};
 use super::table::{Part, Table};
-use super::texts::{TextBudget, TextShare};
+use super::texts::{TextBudget, TextKey, TextShare};
 use super::worker::Hashed;
 use crate::error::Result;
 use crate::expr::Expression;
@@ -52,6 +53,8 @@ pub(crate) struct DistinctSet {
 enum SetKind {
     /// Whether all rows come.
     Bits(Arc<MixedRadix>, bool),
+    /// Texts of one group, each of which gets a number when it is met.
+    Texts(Arc<KeyEncoder>),
     Hashed(Arc<TableKeys>),
 }
 
@@ -122,7 +125,7 @@ fn kind(
     budget: &mut BitBudget<'_>,
 ) -> Result<SetKind> {
     let group = match strategy {
-        Strategy::Direct(radix) => {
+        Strategy::Direct(SlotKeys::Radix(radix)) => {
             let all: Vec<Expression> = keys.iter().chain([input]).cloned().collect();
             if let KeyEncoder::Radix(pairs) = key_encoder(fragment, &all, survivors, None)?
                 && pairs.product == radix.product.saturating_mul(pairs.last_domain())
@@ -132,16 +135,29 @@ fn kind(
             }
             (radix.product > 1).then(|| Arc::new(KeyEncoder::Radix(Arc::clone(radix))))
         }
-        Strategy::Hashed(encoder) => Some(Arc::clone(encoder)),
+        Strategy::Direct(SlotKeys::Texts(encoder, _)) | Strategy::Hashed(encoder) => {
+            Some(Arc::clone(encoder))
+        }
     };
     let value = key_encoder(fragment, std::slice::from_ref(input), survivors, budget.texts)?;
+    if group.is_none() && value.only_text().is_some() {
+        return Ok(SetKind::Texts(Arc::new(value)));
+    }
     Ok(SetKind::Hashed(Arc::new(TableKeys::Pair(Pair::new(group, value)))))
 }
 
 /// One thread's part of a set.
 pub(crate) enum SetWorker<'a> {
     Bits(Box<Bits>),
+    Texts(Box<Numbering>),
     Hashed(Box<Hashed<'a>>),
+}
+
+/// Numbers texts, for nothing but how many there are.
+pub(crate) struct Numbering {
+    encoder: Arc<KeyEncoder>,
+    keys: Keys,
+    scratch: KeyScratch,
 }
 
 /// A thread's groups, and their distinct values.
@@ -164,6 +180,11 @@ impl DistinctSet {
             SetKind::Bits(radix, all) => {
                 SetWorker::Bits(Box::new(Bits::new(Arc::clone(radix), *all)))
             }
+            SetKind::Texts(encoder) => SetWorker::Texts(Box::new(Numbering {
+                encoder: Arc::clone(encoder),
+                keys: encoder.empty_keys(),
+                scratch: KeyScratch::default(),
+            })),
             SetKind::Hashed(keys) => {
                 let none = no_states(keys)?;
                 let worker = Hashed::new(Arc::clone(keys), Arc::clone(spill), &none, context)?;
@@ -185,6 +206,7 @@ impl DistinctSet {
         for worker in workers {
             match worker {
                 SetWorker::Bits(worker) => bits.push(*worker),
+                SetWorker::Texts(_) => {}
                 SetWorker::Hashed(worker) => hashed.push(*worker),
             }
         }
@@ -193,7 +215,14 @@ impl DistinctSet {
             let (groups, counts) = first.merged(bits).counts();
             found(Keys::Narrow(groups), counts)?;
         }
-        let SetKind::Hashed(keys) = &self.kind else { return Ok(()) };
+        let keys = match &self.kind {
+            SetKind::Bits(..) => return Ok(()),
+            SetKind::Texts(encoder) => {
+                let texts = encoder.only_text().map_or(0, TextKey::len);
+                return found(Keys::Narrow(vec![0]), vec![texts as u64]);
+            }
+            SetKind::Hashed(keys) => keys,
+        };
         let TableKeys::Pair(pair) = &**keys else { return Err(wrong_form_error()) };
         let (held, parts) = gather(hashed, context)?;
         let mut pairs =
@@ -231,7 +260,7 @@ impl<W: Worker> Worker for WithSets<'_, W> {
     fn skips(&mut self, block: &OpenBlock<'_>) -> Option<Statistic> {
         let all = self.sets.iter_mut().filter(|_| self.alone).map(|set| match set {
             SetWorker::Bits(bits) => bits.knows(block),
-            SetWorker::Hashed(_) => None,
+            SetWorker::Texts(_) | SetWorker::Hashed(_) => None,
         });
         all.reduce(Option::and)?
     }
@@ -251,13 +280,14 @@ impl Worker for SetWorker<'_> {
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         match self {
             SetWorker::Bits(bits) => bits.take(slice),
+            SetWorker::Texts(it) => it.encoder.write(slice, &mut it.keys, &mut it.scratch),
             SetWorker::Hashed(hashed) => hashed.take(slice),
         }
     }
 
     fn account(&mut self) -> Result<()> {
         match self {
-            SetWorker::Bits(_) => Ok(()),
+            SetWorker::Bits(_) | SetWorker::Texts(_) => Ok(()),
             SetWorker::Hashed(hashed) => hashed.account(),
         }
     }

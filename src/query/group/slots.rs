@@ -1,4 +1,5 @@
-//! Groups by direct index: the number of a group is its slot, in the states of every thread.
+//! Groups by direct index: the number of a group is its slot, in the states of every thread. Where
+//! numbers are those of texts, there are more slots as new texts come.
 //!
 //! **Within a block, groups have small numbers of their own.** Digits that are the same in all rows
 //! of a block (the year of a week's rows, a dictionary's only code) are not looked at. The others,
@@ -7,9 +8,9 @@
 //! registers (`encoding::kernels::occurrences`), and sums of few groups take turns between several
 //! sets of slots, so that rows of one group do not wait for each other.
 
-use std::sync::Arc;
-
-use super::mixed_radix::{DigitScratch, MixedRadix};
+use super::key_encoder::KeyScratch;
+use super::keys::Keys;
+use super::strategy::SlotKeys;
 use crate::error::Result;
 use crate::query::Aggregate;
 use crate::query::aggregate::columns::GroupMap;
@@ -22,32 +23,40 @@ use crate::query::walk::Worker;
 
 /// One thread's groups.
 pub(crate) struct Slots<'a> {
-    radix: Arc<MixedRadix>,
+    slot_keys: SlotKeys,
+    keys: Keys,
     states: Accumulators<'a>,
     reservation: Reservation<'a>,
     bytes: Vec<u8>,
     shorts: Vec<u16>,
     words: Vec<u32>,
     group_of_code: Vec<u32>,
-    scratch: DigitScratch,
+    scratch: KeyScratch,
 }
 
 impl<'a> Slots<'a> {
     pub(crate) fn new(
-        radix: Arc<MixedRadix>,
+        slot_keys: SlotKeys,
         aggregates: &'a [Aggregate],
         reservation: Reservation<'a>,
     ) -> Result<Self> {
-        let groups = usize::try_from(radix.product).unwrap_or(usize::MAX);
+        let states = match &slot_keys {
+            SlotKeys::Radix(radix) => {
+                let groups = usize::try_from(radix.product).unwrap_or(usize::MAX);
+                Accumulators::fixed(aggregates, groups)?
+            }
+            SlotKeys::Texts(..) => Accumulators::new(aggregates)?,
+        };
         Ok(Slots {
-            radix,
-            states: Accumulators::fixed(aggregates, groups)?,
+            slot_keys,
+            keys: Keys::Narrow(Vec::new()),
+            states,
             reservation,
             bytes: Vec::new(),
             shorts: Vec::new(),
             words: Vec::new(),
             group_of_code: Vec::new(),
-            scratch: DigitScratch::default(),
+            scratch: KeyScratch::default(),
         })
     }
 
@@ -58,6 +67,7 @@ impl<'a> Slots<'a> {
     ) -> Result<(Accumulators<'a>, Reservation<'a>)> {
         for mut other in others {
             other.states.settle();
+            self.states.grow(other.states.rows.len());
             self.states.merge(&other.states, GroupMap::Same)?;
         }
         self.states.settle();
@@ -78,7 +88,7 @@ impl Worker for Slots<'_> {
     fn account(&mut self) -> Result<()> {
         match self.reservation.resize(self.states.memory()) {
             // Few groups are made even where their memory is refused: see `strategy::is_direct`.
-            Err(_) if self.radix.product <= MAX_PENDING as u64 && self.is_small() => Ok(()),
+            Err(_) if self.slot_keys.most() <= MAX_PENDING as u64 && self.is_small() => Ok(()),
             reserved => reserved,
         }
     }
@@ -87,12 +97,25 @@ impl Worker for Slots<'_> {
         if !self.states.take_totals() {
             return Ok(false);
         }
-        let group = self.radix.of_block(block)?.constant();
+        let SlotKeys::Radix(radix) = &self.slot_keys else { return Ok(false) };
+        let group = radix.of_block(block)?.constant();
         Ok(group.is_some_and(|group| self.states.add_block(group as usize, block)))
     }
 
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
-        let local = self.radix.of_block(slice.block)?;
+        let radix = match &self.slot_keys {
+            SlotKeys::Radix(radix) => radix,
+            SlotKeys::Texts(encoder, _) => {
+                encoder.write(slice, &mut self.keys, &mut self.scratch)?;
+                let numbers: &Vec<u64> = (&self.keys).try_into()?;
+                self.words.clear();
+                self.words.extend(numbers.iter().map(|number| *number as u32));
+                let last = self.words.iter().copied().max().unwrap_or(0);
+                self.states.grow(last as usize + 1);
+                return self.states.update(slice, Groups::Words(&self.words));
+            }
+        };
+        let local = radix.of_block(slice.block)?;
         if let Some(group) = local.constant() {
             if self.states.update_masked(slice, group as usize)? {
                 return Ok(());
@@ -101,12 +124,12 @@ impl Worker for Slots<'_> {
                 .states
                 .update(slice, Groups::Same { group: group as usize, rows: slice.len() });
         }
-        let scratch = &mut self.scratch;
+        let scratch = &mut self.scratch.digits;
         let groups = if let Some((codes, group_of_code)) =
             local.bytes(slice, &mut self.bytes, &mut self.group_of_code, scratch)?
         {
             Groups::Bytes { codes, group_of_code }
-        } else if self.radix.product <= 1 << 16 {
+        } else if radix.product <= 1 << 16 {
             self.shorts.clear();
             local.numbers(slice, &mut self.shorts, scratch)?;
             Groups::Shorts(&self.shorts)

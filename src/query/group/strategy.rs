@@ -3,8 +3,11 @@
 
 use std::sync::Arc;
 
+use arrow_array::ArrayRef;
+
 use super::coding::CodedKey;
 use super::key_encoder::KeyEncoder;
+use super::keys::Keys;
 use super::mixed_radix::MixedRadix;
 use super::packed::Packed;
 use super::texts::TextBudget;
@@ -21,16 +24,54 @@ const FEW: u64 = 1 << 12;
 
 /// How rows become groups.
 pub(super) enum Strategy {
-    Direct(Arc<MixedRadix>),
+    Direct(SlotKeys),
     Hashed(Arc<KeyEncoder>),
+}
+
+/// Keys that are small numbers, so that the number of a group is its slot.
+#[derive(Clone)]
+pub(crate) enum SlotKeys {
+    /// Codes, as digits of one number.
+    Radix(Arc<MixedRadix>),
+    /// The numbers of one key of texts, of which there are at most so many.
+    Texts(Arc<KeyEncoder>, u64),
+}
+
+impl SlotKeys {
+    /// How many slots there are at most.
+    pub(super) fn most(&self) -> u64 {
+        match self {
+            SlotKeys::Radix(radix) => radix.product,
+            SlotKeys::Texts(_, most) => *most,
+        }
+    }
+
+    /// How many columns they are.
+    pub(super) fn len(&self) -> usize {
+        match self {
+            SlotKeys::Radix(radix) => radix.len(),
+            SlotKeys::Texts(encoder, _) => encoder.len(),
+        }
+    }
+
+    /// The columns of the keys of some slots.
+    pub(super) fn columns(&self, slots: &[u64]) -> Result<Vec<ArrayRef>> {
+        match self {
+            SlotKeys::Radix(radix) => radix.keys(slots),
+            SlotKeys::Texts(encoder, _) => {
+                encoder.columns(&Keys::Narrow(slots.to_vec()), 0..slots.len())
+            }
+        }
+    }
 }
 
 impl Strategy {
     /// Its name in reports.
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Strategy::Direct(radix) if radix.product == 1 => "one group",
-            Strategy::Direct(_) => "direct index",
+            Strategy::Direct(SlotKeys::Radix(radix)) if radix.product == 1 => "one group",
+            Strategy::Direct(SlotKeys::Radix(_)) => "direct index",
+            Strategy::Direct(SlotKeys::Texts(..)) => "direct index of numbered texts",
             Strategy::Hashed(encoder) if encoder.bits().is_some() => "hash table of packed codes",
             Strategy::Hashed(_) => "hash table of rows",
         }
@@ -46,11 +87,21 @@ pub(super) fn choose(
     context: &Context<'_>,
     texts: Option<&Arc<TextBudget>>,
 ) -> Result<Strategy> {
-    Ok(match key_encoder(fragment, keys, survivors, texts)? {
-        KeyEncoder::Radix(radix) if is_direct(radix.product, aggregates, survivors, context)? => {
-            Strategy::Direct(radix)
+    let encoder = key_encoder(fragment, keys, survivors, texts)?;
+    let most = match &encoder {
+        KeyEncoder::Radix(radix) => Some(radix.product),
+        other => other.only_text().map(|text| text.most(survivors)),
+    };
+    let is_direct = match most {
+        Some(most) => is_direct(most, aggregates, survivors, context)?,
+        None => false,
+    };
+    Ok(match (encoder, most) {
+        (KeyEncoder::Radix(radix), _) if is_direct => Strategy::Direct(SlotKeys::Radix(radix)),
+        (encoder, Some(most)) if is_direct && most <= most_texts(context) => {
+            Strategy::Direct(SlotKeys::Texts(Arc::new(encoder), most))
         }
-        encoder => Strategy::Hashed(Arc::new(encoder)),
+        (encoder, _) => Strategy::Hashed(Arc::new(encoder)),
     })
 }
 
@@ -72,6 +123,12 @@ pub(super) fn key_encoder(
         Some(packed) => KeyEncoder::Packed(packed),
         None => KeyEncoder::from_bytes(keys)?,
     })
+}
+
+/// How many numbered texts may have slots in each thread: the slots of all threads are merged one
+/// after the other.
+fn most_texts(context: &Context<'_>) -> u64 {
+    context.limits.direct.saturating_mul(4) / context.pool.current_num_threads().max(1) as u64
 }
 
 /// Whether a direct index of `product` groups is worth its memory, and there is that memory. For

@@ -7,7 +7,7 @@
 //! bytes, which can be spilled (`grouping`).
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BinaryViewArray};
@@ -21,8 +21,9 @@ use crate::error::{ArrowResult, Error, Result};
 use crate::expr::Expression;
 use crate::query::context::Context;
 use crate::query::memory::Reservation;
-use crate::query::open::{PerSegment, Survivors};
-use crate::query::slice::{Slice, take};
+use crate::query::open::{OpenSegment, PerSegment, Survivors};
+use crate::query::slice::Slice;
+use crate::segment::{Column, with_null};
 
 /// Bits of a number.
 pub(super) const BITS: u32 = u32::BITS;
@@ -35,6 +36,8 @@ const MANY: usize = 4;
 /// Threads that number texts rarely meet in one of so many tables, and many texts of a slice are in
 /// each.
 const SHARDS: usize = 16;
+/// More numbers than texts, for few texts may be in few of the tables.
+const SLACK: u64 = 1 << 10;
 
 /// The bytes that the texts of a query may take in memory, and the numbers of dictionaries.
 #[derive(Debug)]
@@ -105,12 +108,33 @@ impl TextKey {
         })
     }
 
+    /// How many texts have numbers.
+    pub(super) fn len(&self) -> usize {
+        let shards = self.texts.shards.iter();
+        shards.map(|shard| read(shard).texts.len()).sum()
+    }
+
+    /// About how many numbers there are at most: each value of a dictionary may have one, and each
+    /// row beside such.
+    pub(super) fn most(&self, survivors: &Survivors) -> u64 {
+        let most = |open: &OpenSegment| {
+            let rows = open.segment.rows();
+            let column = self.key.only_input().and_then(|at| open.columns.get(at)?.as_deref());
+            let dictionary = column.and_then(|column| column.record().dictionary);
+            dictionary.map_or(rows, |dictionary| rows.min(u64::from(dictionary.values)))
+        };
+        let texts: u64 = survivors.segments.iter().map(most).sum();
+        // Tables that numbers are dealt from are not filled quite alike.
+        u64::from(FIRST) + texts + texts / 8 + SLACK
+    }
+
     /// Appends the number of each selected row of a slice to `out`, which is empty.
     pub(super) fn write(&self, slice: &Slice<'_, '_>, out: &mut Vec<u64>) -> Result<()> {
         if let Some(at) = self.key.only_input()
-            && let Some((codes, dictionary)) = slice.text_codes(at)?
+            && let Some((codes, values)) = slice.text_codes(at)?
+            && let Some(column) = slice.block.stored(at)
         {
-            return self.write_codes(slice.block.at.segment, &codes, &dictionary, out);
+            return self.write_codes(slice.block.at.segment, &codes, (column, values), out);
         }
         if let Some(at) = self.key.as_column()
             && slice.selected().is_none_or(|rows| rows.len() * MANY >= slice.range.len())
@@ -157,13 +181,13 @@ impl TextKey {
         &self,
         segment: usize,
         codes: &[u32],
-        dictionary: &ArrayRef,
+        (column, values): (&Column, usize),
         out: &mut Vec<u64>,
     ) -> Result<()> {
         let mut bytes = 0;
         let make = || {
-            bytes = dictionary.len() * size_of::<AtomicU32>();
-            (0..dictionary.len()).map(|_| AtomicU32::new(0)).collect()
+            bytes = values * size_of::<AtomicU32>();
+            (0..values).map(|_| AtomicU32::new(0)).collect()
         };
         let Some(known) = self.of_codes.get_or_init(segment, make) else { return Ok(()) };
         self.texts.budget.take(bytes)?;
@@ -178,7 +202,13 @@ impl TextKey {
         }
         new.sort_unstable();
         new.dedup();
-        let values = take(dictionary, &new)?;
+        let has_null = new.first() == Some(&0);
+        let values =
+            column.dictionary_values(new.get(usize::from(has_null)..).unwrap_or_default())?;
+        let values = match has_null {
+            true => with_null(&values)?,
+            false => values,
+        };
         let values = match self.key.function {
             None => values,
             Some(_) => self.key.evaluate(&[values], new.len())?,
@@ -293,17 +323,17 @@ impl Texts {
 
     /// The texts of numbers; null of those that are none.
     fn values(&self, numbers: impl Iterator<Item = u64>) -> BinaryViewArray {
-        let shards: Vec<_> = self
-            .shards
-            .iter()
-            .map(|shard| shard.read().unwrap_or_else(PoisonError::into_inner))
-            .collect();
+        let shards: Vec<_> = self.shards.iter().map(read).collect();
         let text = |number: u64| {
             let number = number.checked_sub(u64::from(FIRST))? as usize;
             Some(shards.get(number % SHARDS)?.texts.get(number / SHARDS))
         };
         numbers.map(text).collect()
     }
+}
+
+fn read(shard: &RwLock<Shard>) -> RwLockReadGuard<'_, Shard> {
+    shard.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn shard_of(hash: u64) -> usize {

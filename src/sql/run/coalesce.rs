@@ -19,7 +19,7 @@ use crate::query::slice::SLICE_ROWS;
 const MAX_COPIED: usize = SLICE_ROWS / 2 - 1;
 
 /// Texts of a batch that was put together have at most this many buffers.
-const MAX_BUFFERS: usize = 8;
+pub(in crate::sql) const MAX_BUFFERS: usize = 8;
 
 /// Batches with more bytes of texts than this are passed on without being copied, and such with
 /// many more come out in parts: what operators compute of long texts is as long again.

@@ -29,6 +29,7 @@ use futures::StreamExt;
 use crate::error::{Error, Result};
 use crate::model::DataType;
 use crate::query::words::{is_words, to_words};
+use crate::sql::run::coalesce::{MAX_BUFFERS, compact};
 use crate::sql::run::executions::Executions;
 use crate::sql::run::generate::generate;
 use crate::sql::run::in_numbers::{Form, InNumbers, NumberSet, Numbers};
@@ -200,7 +201,9 @@ impl ExecutionPlan for KeySetsExec {
                 for (number, (values, key)) in found.iter_mut().zip(&*keys).enumerate() {
                     all.note(number, values, batch.column(key.left))?;
                 }
-                output.emit(batch).await;
+                // A join hands on all buffers of its texts with each batch; a hash table over many
+                // such batches would have as many buffers as the product of both.
+                output.emit(compact(batch, usize::MAX, MAX_BUFFERS)?).await;
             }
             all.end(found, &keys)
         }))

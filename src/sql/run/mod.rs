@@ -20,6 +20,7 @@
 //! | `node` | a fragment as a node of logical plans |
 //! | `executions` | the executions of a leaf, each with what its partitions share |
 //! | `key_sets` | the keys of a join's hash table as sets of numbers |
+//! | `first_rows` | the first rows of each group, before a window numbers them |
 //! | `scan` | scans as leaf operators: blocks filtered and decoded to Arrow |
 //! | `shared` | parts of a plan that are computed once and read at several places |
 //! | `sort` | sorts of all rows, in as little memory as there is |
@@ -42,6 +43,7 @@ pub(in crate::sql) mod leaf;
 pub(in crate::sql) mod node;
 pub(in crate::sql) mod executions;
 pub(in crate::sql) mod key_sets;
+pub(in crate::sql) mod first_rows;
 pub(in crate::sql) mod scan;
 pub(in crate::sql) mod shared;
 pub(in crate::sql) mod sort;

@@ -40,6 +40,9 @@ impl Maker<'_> {
     }
 
     pub(crate) fn windowed(&mut self) -> Statement {
+        if self.r.chance(35) {
+            return self.first_of_groups();
+        }
         let items = self.some_columns(2, 4);
         let count = items.len();
         let exact = self.name(is_exact).unwrap_or_else(|| "1".into());
@@ -70,6 +73,47 @@ impl Maker<'_> {
     fn place(&mut self, count: usize) -> String {
         let order = self.total_order(1, count) + ", e";
         format!("row_number() OVER (PARTITION BY ⟪x0⟫ ORDER BY {order})")
+    }
+
+    /// The first rows of each group, of distinct rows in an order that leaves nothing open.
+    fn first_of_groups(&mut self) -> Statement {
+        let items = self.some_columns(2, 4);
+        let count = items.len();
+        let exact = self.name(is_exact).unwrap_or_else(|| "1".into());
+        let filter = self.filter(60);
+        let (named, from) = (Self::named_items(&items), self.from.clone());
+        let inner = format!("SELECT DISTINCT {named}, {exact} AS e FROM {from}{filter}");
+        let by = if self.r.chance(80) { "PARTITION BY ⟪x0⟫ " } else { "" };
+        let total = self.total_order(usize::from(!by.is_empty()), count) + ", e";
+        let some = format!("⟪x{}⟫{}", self.r.below(count), self.direction());
+        let number = match self.r.below(4) {
+            0 | 1 => format!("row_number() OVER ({by}ORDER BY {total})"),
+            2 => format!("rank() OVER ({by}ORDER BY {some})"),
+            _ => format!("dense_rank() OVER ({by}ORDER BY {some})"),
+        };
+        // Beside it, perhaps a number over the same rows in another order, or what needs all rows.
+        let other = match self.r.below(4) {
+            0 => format!(", rank() OVER ({by}ORDER BY {total}) AS w1"),
+            1 => format!(", {} AS w1", self.window(count)),
+            _ => String::new(),
+        };
+        let limit = self.r.choose(&[0, 1, 1, 2, 3, 10, 100]);
+        let bound = match self.r.below(6) {
+            0 => format!("w0 < {limit}"),
+            1 => format!("{limit} >= w0"),
+            2 => format!("w0 = {limit}"),
+            3 => format!("w0 BETWEEN 2 AND {limit} AND x1 IS NOT NULL"),
+            4 => format!("w0 IN (1, {limit})"),
+            _ => format!("w0 <= {limit}"),
+        };
+        let outer: Vec<String> = (0..count).map(|at| format!("x{at}")).collect();
+        let also = if other.is_empty() { "" } else { ", w1" };
+        let sql = format!(
+            "SELECT {}, e, w0{also} FROM (SELECT s.*, {number} AS w0{other} FROM ({inner}) AS s) \
+             AS n WHERE {bound}",
+            outer.join(", ")
+        );
+        Statement { zeros_are_one: true, ..Statement::plain(sql) }
     }
 
     fn window(&mut self, count: usize) -> String {

@@ -265,8 +265,10 @@ impl Maker<'_> {
             "SELECT {alias}.id AS w0, {call} AS w1 FROM {} AS {alias} WHERE {filter}",
             table.name
         );
-        match self.r.below(3) {
+        match self.r.below(5) {
             0 => format!("SELECT w.w0, w.w1 FROM ({inner}) AS w WHERE w.w1 > 1"),
+            1 => format!("SELECT w.w0, w.w1 FROM ({inner}) AS w WHERE w.w1 <= 2"),
+            2 => format!("SELECT w.w0, w.w1 FROM ({inner}) AS w WHERE w.w1 = 1"),
             _ => format!("SELECT w.w0, w.w1 FROM ({inner}) AS w"),
         }
     }

@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
+use arrow_schema::Schema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::runtime::JoinSet;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
@@ -103,6 +104,11 @@ fn external(node: &Plan) -> DataFusionResult<Option<Plan>> {
         Some(_) => replace_children_if_necessary(Arc::clone(merge.input()), vec![Arc::new(sort)])?,
         None => Arc::new(sort),
     }))
+}
+
+/// Whether all keys of an order can be compared as bytes.
+pub(in crate::sql) fn are_comparable(order: &LexOrdering, schema: &Schema) -> bool {
+    Keys::are_known(order, schema)
 }
 
 /// Whether a merge has the order of the sort below it. A projection between the two may move and
