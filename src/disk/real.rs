@@ -174,7 +174,10 @@ impl Disk for RealDisk {
         };
         let mut options = OpenOptions::new();
         options.read(true).write(writable).create(mode == LockMode::Create);
+        // As for `open_regular`.
+        options.custom_flags(OFlags::NONBLOCK.bits().cast_signed());
         let file = no_loop(path, options.open(path))?;
+        regular(path, &file.metadata().with_path(path)?)?;
         match retry(|| flock(&file, operation)) {
             Ok(()) => {}
             // On a file system without locks, readers go on unprotected: exclusive locks fail

@@ -140,3 +140,25 @@ fn long_patterns_are_refused_wherever_they_come_from() {
     let long = format!("SELECT count(*) FROM t WHERE s LIKE '{}'", "%a".repeat(1000));
     assert_eq!(rows(&session, &long, &[]).unwrap(), ["0"]);
 }
+
+#[test]
+fn texts_and_lists_that_grow_are_counted_before_they_are_made() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 64);
+    for (sql, what) in [
+        ("SELECT string_agg(s, ',') OVER (ORDER BY n) FROM t", "rows of a window"),
+        ("SELECT array_agg(n) OVER (ORDER BY n ROWS 100000 PRECEDING) FROM t", "rows of a window"),
+        ("SELECT sum(length(repeat(s, 9) || repeat(s, 9) || repeat(s, 9))) FROM t", "|| would"),
+        ("SELECT max(concat(repeat(s, 9), repeat(s, 9), repeat(s, 9))) FROM t", "concat would"),
+        ("SELECT max(regexp_replace(repeat(s, 9), 'e', repeat('y', 9999), 'g')) FROM t", "e makes"),
+    ] {
+        let error = rows(&session, sql, &[]).unwrap_err();
+        assert!(matches!(&error, Error::LimitExceeded(text) if text.contains(what)), "{error}");
+    }
+    for (sql, answer) in [
+        ("SELECT sum(length(s || '-' || s)) > 1 FROM t", "true"),
+        ("SELECT count(DISTINCT regexp_replace(s, '[0-9]', 'x', 'g')) FROM t", "6"),
+    ] {
+        assert_eq!(rows(&session, sql, &[]).unwrap(), [answer], "{sql}");
+    }
+}

@@ -255,8 +255,15 @@ fn parse_commit_every(text: &str) -> Result<CommitEvery, String> {
 /// Runs `sty ingest`.
 pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     let on_error = args.errors.on_error()?;
-    let names: Vec<String> =
-        args.inputs()?.iter().map(|file| file.to_string_lossy().into_owned()).collect();
+    let name = |file: &PathBuf| match file.to_str() {
+        Some(name) => Ok(name.to_owned()),
+        // Another file could have the name with its bytes replaced.
+        None => Err(Failure::usage(format!(
+            "{}: the name is not UTF-8; name its directory, or redirect the file: … - < FILE",
+            file.display()
+        ))),
+    };
+    let names: Vec<String> = args.inputs()?.iter().map(name).collect::<Result<_, _>>()?;
     let mut inputs = expand(&names)?;
     if let Some(encoding) = args.encoding {
         inputs = inputs.into_iter().map(|input| input.encoded(encoding)).collect();

@@ -48,8 +48,9 @@ use crate::sql::functions::percentiles;
 use crate::sql::functions::sliding;
 use crate::sql::functions::sliding::{Moment, Total};
 
-/// All aggregate functions that replace one of DataFusion's.
-pub(in crate::sql) fn functions() -> impl Iterator<Item = AggregateUDF> {
+/// All aggregate functions that replace one of DataFusion's, for a session with this memory limit.
+pub(in crate::sql) fn functions(memory: u64) -> impl Iterator<Item = AggregateUDF> {
+    let sequence = Kind::Sequence { most: memory / 4 };
     let overrides = [
         (max_udaf(), Kind::Extreme { greatest: true }),
         (min_udaf(), Kind::Extreme { greatest: false }),
@@ -77,8 +78,8 @@ pub(in crate::sql) fn functions() -> impl Iterator<Item = AggregateUDF> {
         (bit_xor_udaf(), Kind::Mergeable),
         (bool_and_udaf(), Kind::Mergeable),
         (bool_or_udaf(), Kind::Mergeable),
-        (string_agg_udaf(), Kind::Sequence),
-        (array_agg_udaf(), Kind::Sequence),
+        (string_agg_udaf(), sequence),
+        (array_agg_udaf(), sequence),
     ];
     overrides.into_iter().map(|(inner, kind)| AggregateUDF::from(Override { inner, kind }))
 }
@@ -120,8 +121,10 @@ enum Kind {
     Moment(Moment),
     /// The state is small, and the states of two parts of the rows can be merged in any order.
     Mergeable,
-    /// All values, in the order of the rows.
-    Sequence,
+    /// All values, in the order of the rows. The rows of a window get at most so many bytes.
+    Sequence {
+        most: u64,
+    },
 }
 
 impl AggregateUDFImpl for Override {
@@ -151,10 +154,12 @@ impl AggregateUDFImpl for Override {
         match self.kind {
             Kind::Percentile => percentiles::accumulator(&self.inner, arguments),
             // Only in a window do rows come backwards without an ORDER BY of the aggregate itself.
-            Kind::Sequence if arguments.is_reversed && arguments.order_bys.is_empty() => {
-                Ok(sliding::recomputed(&self.inner, arguments))
+            Kind::Sequence { most } if arguments.is_reversed && arguments.order_bys.is_empty() => {
+                Ok(Collected::boxed(sliding::recomputed(&self.inner, arguments), most))
             }
-            Kind::Sequence => Ok(Box::new(Collected(self.inner.accumulator(arguments)?))),
+            Kind::Sequence { most } => {
+                Ok(Collected::boxed(self.inner.accumulator(arguments)?, most))
+            }
             _ => self.inner.accumulator(arguments),
         }
     }
@@ -168,7 +173,7 @@ impl AggregateUDFImpl for Override {
                 extremes::groups_accumulator(&self.inner, greatest, arguments)
             }
             Kind::Percentile => percentiles::groups_accumulator(&self.inner, arguments),
-            Kind::Sequence => {
+            Kind::Sequence { .. } => {
                 Ok(Box::new(CollectedGroups(self.inner.create_groups_accumulator(arguments)?)))
             }
             _ => self.inner.create_groups_accumulator(arguments),
@@ -189,8 +194,16 @@ impl AggregateUDFImpl for Override {
                 return sliding::merged(&self.inner, arguments);
             }
             Kind::Mergeable => {}
-            Kind::Sequence if arguments.is_reversed => {}
-            Kind::Extreme { .. } | Kind::Total(_) | Kind::Moment(_) | Kind::Sequence => {
+            Kind::Sequence { most } => {
+                let inner = match arguments.is_reversed {
+                    true => None,
+                    false => self.inner.create_sliding_accumulator(arguments.clone()).ok(),
+                };
+                let inner = inner.filter(|inner| inner.supports_retract_batch());
+                let inner = inner.unwrap_or_else(|| sliding::recomputed(&self.inner, arguments));
+                return Ok(Collected::boxed(inner, most));
+            }
+            Kind::Extreme { .. } | Kind::Total(_) | Kind::Moment(_) => {
                 let inner = self.inner.create_sliding_accumulator(arguments.clone());
                 if inner.as_ref().is_ok_and(|inner| inner.supports_retract_batch()) {
                     return inner;
@@ -236,6 +249,12 @@ impl AggregateUDFImpl for Override {
         literal: &Expr,
         argument_is_left: bool,
     ) -> DataFusionResult<Option<Expr>> {
+        // The number of rows is cast to the literal's type, in which it may have no room.
+        let Expr::Literal(value, _) = literal else { return Ok(None) };
+        let has_room = [DataType::Int64, DataType::UInt64, DataType::Float64];
+        if !has_room.contains(&value.data_type()) {
+            return Ok(None);
+        }
         self.inner.inner().simplify_expr_op_literal(
             function,
             argument,

@@ -4,48 +4,75 @@
 //! Those count the bytes of the values that they hold. The texts that `string_agg` extends have up
 //! to as many bytes allocated again, and both hand out their groups as a copy while the values
 //! are still held. A limit on memory was exceeded by as much, and a process in a small cgroup
-//! killed.
+//! killed. In a window, each row gets a copy of what was collected up to it, and nobody counts
+//! them: here that many bytes are an error.
 
 use arrow_array::{ArrayRef, BooleanArray};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
+use crate::error::Error;
+
 /// How many times the bytes of its values an accumulator takes at most: the values, what is
 /// allocated beyond them, and the copy that is handed out.
 const COPIES: usize = 3;
 
-/// Values of one group.
+/// Values of one group, or of the rows of a window.
 #[derive(Debug)]
-pub(super) struct Collected(pub(super) Box<dyn Accumulator>);
+pub(super) struct Collected {
+    inner: Box<dyn Accumulator>,
+    /// How often values were handed out, and their bytes: each row of a window keeps its own.
+    times: u64,
+    bytes: u64,
+    /// The most bytes for rows of a window.
+    most: u64,
+}
+
+impl Collected {
+    pub(super) fn boxed(inner: Box<dyn Accumulator>, most: u64) -> Box<dyn Accumulator> {
+        Box::new(Collected { inner, times: 0, bytes: 0, most })
+    }
+}
 
 impl Accumulator for Collected {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DataFusionResult<()> {
-        self.0.update_batch(values)
+        self.inner.update_batch(values)
     }
 
     fn evaluate(&mut self) -> DataFusionResult<ScalarValue> {
-        self.0.evaluate()
+        let value = self.inner.evaluate()?;
+        self.times += 1;
+        self.bytes += value.size() as u64;
+        if self.times > 1 && self.bytes > self.most {
+            return Err(Error::LimitExceeded(format!(
+                "the values that string_agg or array_agg collects for rows of a window take more \
+                 than {} bytes, a quarter of --memory-limit; let its frame begin later (ROWS …)",
+                self.most
+            ))
+            .into());
+        }
+        Ok(value)
     }
 
     fn size(&self) -> usize {
-        self.0.size().saturating_mul(COPIES)
+        self.inner.size().saturating_mul(COPIES)
     }
 
     fn state(&mut self) -> DataFusionResult<Vec<ScalarValue>> {
-        self.0.state()
+        self.inner.state()
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> DataFusionResult<()> {
-        self.0.merge_batch(states)
+        self.inner.merge_batch(states)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> DataFusionResult<()> {
-        self.0.retract_batch(values)
+        self.inner.retract_batch(values)
     }
 
     fn supports_retract_batch(&self) -> bool {
-        self.0.supports_retract_batch()
+        self.inner.supports_retract_batch()
     }
 }
 

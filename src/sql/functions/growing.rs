@@ -1,5 +1,6 @@
 //! Functions whose results may be far larger than their arguments: `repeat`, `lpad`, `rpad`,
-//! `replace`, `array_repeat`, `array_resize`, `range` and `generate_series`.
+//! `replace`, `regexp_replace`, `concat`, `concat_ws`, `array_repeat`, `array_resize`, `range` and
+//! `generate_series`.
 //!
 //! Where this stands on the road of a query: a session registers them in place of DataFusion's,
 //! which allocate whatever is asked for, also while a plan is made (`repeat('x', 2000000000)` is a
@@ -7,6 +8,7 @@
 //! than an eighth of the memory limit, or more than the offsets of an Arrow array can say. It is an
 //! eighth because several threads hold several batches each.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
@@ -25,11 +27,14 @@ use datafusion::logical_expr::{
 use crate::error::Error;
 
 /// The functions that grow, by DataFusion's names, and how.
-const GROWING: [(&str, Growth); 8] = [
+const GROWING: [(&str, Growth); 11] = [
     ("repeat", Growth::Repeat),
     ("lpad", Growth::Pad),
     ("rpad", Growth::Pad),
     ("replace", Growth::Replace),
+    ("regexp_replace", Growth::RegexpReplace),
+    ("concat", Growth::Concatenate),
+    ("concat_ws", Growth::ConcatenateWith),
     ("array_repeat", Growth::ArrayRepeat),
     ("array_resize", Growth::ArrayResize),
     ("range", Growth::Range),
@@ -44,20 +49,44 @@ pub(in crate::sql) fn functions(
     known: impl Fn(&str) -> Option<Arc<ScalarUDF>>,
     memory: u64,
 ) -> Vec<ScalarUDF> {
-    let most = (memory / 8).min(i32::MAX as u64);
+    let most = most(memory);
     let bounded = |(name, growth)| Some(Bounded { inner: known(name)?, growth, most });
     GROWING.into_iter().filter_map(bounded).map(ScalarUDF::from).collect()
 }
 
+/// The most bytes of a result, for a session with this memory limit.
+pub(super) fn most(memory: u64) -> u64 {
+    (memory / 8).min(i32::MAX as u64)
+}
+
+/// Refuses a result of too many bytes.
+pub(super) fn check(name: &str, bytes: i128, most: u64) -> DataFusionResult<()> {
+    if bytes <= i128::from(most) {
+        return Ok(());
+    }
+    Err(Error::LimitExceeded(format!(
+        "{name} would make {bytes} bytes at a time, and at most {most} are allowed: an eighth of \
+         --memory-limit, and 2 GiB"
+    ))
+    .into())
+}
+
 /// How the size of a result follows from the arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Growth {
+pub(super) enum Growth {
     /// The first argument's bytes as many times as the second says.
     Repeat,
     /// The second argument's number of characters.
     Pad,
     /// The third argument's bytes wherever the second is found in the first, at most everywhere.
     Replace,
+    /// The third argument's bytes, with groups of the first, once, or with the flag g wherever the
+    /// second matches in the first, at most everywhere.
+    RegexpReplace,
+    /// The bytes of all arguments.
+    Concatenate,
+    /// The bytes of all arguments, with the first between the others.
+    ConcatenateWith,
     /// The first argument's bytes as many times as the second says.
     ArrayRepeat,
     /// The second argument's number of elements.
@@ -68,7 +97,7 @@ enum Growth {
 
 impl Growth {
     /// Bytes of the result for `rows` rows, at most or about.
-    fn bytes(self, arguments: &[ColumnarValue], rows: usize) -> DataFusionResult<i128> {
+    pub(super) fn bytes(self, arguments: &[ColumnarValue], rows: usize) -> DataFusionResult<i128> {
         let is_constant = arguments.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
         let rows = 0..if is_constant { 1 } else { rows };
         let number = |at: usize, or: i128| Numbers::of_integers(arguments.get(at), or);
@@ -91,6 +120,31 @@ impl Growth {
                 };
                 rows.map(grown).sum()
             }
+            Growth::RegexpReplace => {
+                let (texts, to) = (length(0)?, length(2)?);
+                let everywhere = arguments.get(3).is_some_and(may_be_global);
+                let groups = arguments.get(2).map_or(0, most_groups);
+                let replaced = |row| {
+                    let text = texts.at(row);
+                    let times = if everywhere { text + 1 } else { 1 };
+                    // Groups of all matches have at most the bytes of the text.
+                    text + times * to.at(row) + groups * text
+                };
+                rows.map(replaced).sum()
+            }
+            Growth::Concatenate | Growth::ConcatenateWith => {
+                let texts =
+                    (0..arguments.len()).map(length).collect::<DataFusionResult<Vec<_>>>()?;
+                let between = match self {
+                    Growth::ConcatenateWith => arguments.len().saturating_sub(2) as i128,
+                    _ => 0,
+                };
+                let joined = |row: usize| {
+                    let separator = texts.first().map_or(0, |text| text.at(row));
+                    texts.iter().map(|text| text.at(row)).sum::<i128>() + between * separator
+                };
+                rows.map(joined).sum()
+            }
             Growth::ArrayRepeat => {
                 let (element, times) = (element_bytes(arguments.first()), number(1, 0)?);
                 rows.map(|row| element.saturating_mul(times.at(row).max(0))).sum()
@@ -112,6 +166,27 @@ impl Growth {
                 rows.map(|row| ELEMENT_BYTES * elements(row)).sum()
             }
         })
+    }
+}
+
+/// Whether flags of a regular expression may say that all matches count.
+fn may_be_global(flags: &ColumnarValue) -> bool {
+    match flags {
+        ColumnarValue::Scalar(flags) => {
+            flags.try_as_str().is_none_or(|flags| flags.is_some_and(|flags| flags.contains('g')))
+        }
+        ColumnarValue::Array(_) => true,
+    }
+}
+
+/// How many groups a replacement names at most.
+fn most_groups(replacement: &ColumnarValue) -> i128 {
+    match replacement {
+        ColumnarValue::Scalar(text) => {
+            let text = text.try_as_str().flatten().unwrap_or_default();
+            text.bytes().filter(|byte| *byte == b'\\').count() as i128
+        }
+        ColumnarValue::Array(_) => 16,
     }
 }
 
@@ -172,7 +247,7 @@ impl Numbers {
 
     /// The lengths of an argument's texts, in bytes.
     fn of_texts(argument: Option<&ColumnarValue>) -> DataFusionResult<Self> {
-        match argument.filter(|argument| !argument.data_type().is_null()) {
+        match argument.filter(|argument| argument.data_type().is_string()) {
             Some(argument) => Numbers::new(argument, &length(&*argument.to_array(1)?)?, 0),
             None => Ok(Numbers::all(0)),
         }
@@ -217,22 +292,58 @@ impl ScalarUDFImpl for Bounded {
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        let (values, rows, most) = (&arguments.args, arguments.number_rows, i128::from(self.most));
+        let (values, rows) = (&arguments.args, arguments.number_rows);
         let mut bytes = self.growth.bytes(values, rows)?;
-        if bytes > most && self.growth == Growth::Replace {
-            bytes = replaced_bytes(values, rows)?;
+        if bytes > i128::from(self.most) {
+            bytes = match self.growth {
+                Growth::Replace => replaced_bytes(values, rows)?,
+                // How often a pattern is found shows when it is looked for: in fewer rows.
+                Growth::RegexpReplace if rows > 1 => return self.halves(&arguments),
+                _ => bytes,
+            };
         }
-        if bytes > most {
+        check(self.name(), bytes, self.most)?;
+        self.inner.invoke_with_args(arguments)
+    }
+}
+
+impl Bounded {
+    /// The results of half of the rows after those of the other half.
+    fn halves(&self, arguments: &ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        let rows = arguments.number_rows;
+        let half = |rows: Range<usize>| {
+            let count = rows.len();
+            self.invoke_with_args(rows_of(arguments, rows))?.into_array(count)
+        };
+        let (first, second) = (half(0..rows / 2)?, half(rows / 2..rows)?);
+        let (bytes, most) = (text_bytes(&first) + text_bytes(&second), i128::from(self.most) * 4);
+        if bytes > most.min(i128::from(i32::MAX)) {
             return Err(Error::LimitExceeded(format!(
-                "{} would make {bytes} bytes at a time, and at most {} are allowed: an eighth of \
-                 --memory-limit, and 2 GiB",
-                self.name(),
-                self.most
+                "{} makes {bytes} bytes at a time, more than half of --memory-limit or 2 GiB",
+                self.name()
             ))
             .into());
         }
-        self.inner.invoke_with_args(arguments)
+        Ok(ColumnarValue::Array(arrow_select::concat::concat(&[&first, &second])?))
     }
+}
+
+/// The arguments of some rows.
+pub(super) fn rows_of(all: &ScalarFunctionArgs, rows: Range<usize>) -> ScalarFunctionArgs {
+    let cut = |argument: &ColumnarValue| match argument {
+        ColumnarValue::Array(array) => ColumnarValue::Array(array.slice(rows.start, rows.len())),
+        constant => constant.clone(),
+    };
+    let args = all.args.iter().map(cut).collect();
+    ScalarFunctionArgs { args, number_rows: rows.len(), ..all.clone() }
+}
+
+/// The bytes of some texts.
+fn text_bytes(texts: &ArrayRef) -> i128 {
+    let lengths = length(texts).and_then(|lengths| arrow_cast::cast(&lengths, &DataType::Int64));
+    lengths.map_or(0, |lengths| {
+        lengths.as_primitive::<Int64Type>().iter().flatten().map(i128::from).sum()
+    })
 }
 
 #[cfg(test)]

@@ -12,10 +12,12 @@ macro_rules! delegate {
 
 pub(in crate::sql) mod aggregates;
 pub(in crate::sql) mod collected;
+pub(in crate::sql) mod concatenation;
 pub(in crate::sql) mod dates;
 pub(in crate::sql) mod extremes;
 pub(in crate::sql) mod growing;
 pub(in crate::sql) mod lead;
+pub(in crate::sql) mod patterns;
 pub(in crate::sql) mod percentiles;
 pub(in crate::sql) mod sliding;
 pub(in crate::sql) mod text;

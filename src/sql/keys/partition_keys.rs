@@ -20,7 +20,9 @@ use crate::expr::{Function, Operand, Predicate};
 use crate::model::{Column, ColumnId, DataType, PartitionKey, Scalar, Schema};
 use crate::query::prune::partitions::{key_column, one};
 use crate::sql::convert::{KeyOperand, to_key_predicate};
+use crate::sql::functions::concatenation::as_operators;
 use crate::sql::keys::expressions::SqlExpressions;
+use crate::sql::walks::rewrite_up;
 
 /// The greatest depth to which filters are searched.
 const MAX_DEPTH: usize = 64;
@@ -56,7 +58,11 @@ impl PartitionKeys {
             return Predicate::Unknown;
         }
         let operands: Vec<&KeyOperand> = self.0.iter().map(|key| &key.operand).collect();
-        let direct = to_key_predicate(filter, &operands);
+        let written = |part| Ok(Transformed::yes(as_operators(part)));
+        let direct = match rewrite_up(filter.clone(), written) {
+            Ok(written) => to_key_predicate(&written.data, &operands),
+            Err(_) => Predicate::Unknown,
+        };
         let implied = self
             .0
             .iter()

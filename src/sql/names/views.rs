@@ -62,9 +62,43 @@ impl Definition {
     }
 }
 
+/// The most nodes of a view's plan, those of the views that it names counted wherever they are.
+const MAX_PARTS: usize = 1 << 14;
+
+/// The most views each of which names the one before.
+const MAX_LEVELS: usize = 256;
+
+/// How many nodes a plan has with those of the views in it: beyond [`MAX_PARTS`] if there are more,
+/// or more than [`MAX_LEVELS`] on top of each other.
+fn parts(plan: &LogicalPlan, level: usize) -> usize {
+    if level > MAX_LEVELS {
+        return MAX_PARTS + 1;
+    }
+    let mut count = 0;
+    // The walk fails only where its visitor does.
+    let _ = plan.apply_with_subqueries(|node| {
+        count += 1;
+        if let LogicalPlan::TableScan(scan) = node
+            && let Some(view) = scan.source.get_logical_plan()
+        {
+            count += parts(&view, level + 1);
+        }
+        Ok(if count > MAX_PARTS { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+    });
+    count
+}
+
 /// The plan of a view with the final types of its columns, by the rules that coerce types and those
-/// that must run before.
+/// that must run before. An error if it stands on too many others.
 pub(in crate::sql) fn coerced(plan: LogicalPlan) -> Result<LogicalPlan, DataFusionError> {
+    if parts(&plan, 0) > MAX_PARTS {
+        let what = format!(
+            "a view has more than {MAX_PARTS} parts once the views that it names stand in the \
+             place of their names, or {MAX_LEVELS} on top of each other; CREATE TABLE … AS keeps \
+             what one returns"
+        );
+        return Err(Error::LimitExceeded(what).into());
+    }
     // Floats beside decimals are corrected at once, while coercion's casts can be told from the
     // user's.
     let rules: Vec<Arc<dyn AnalyzerRule + Send + Sync>> = vec![

@@ -13,11 +13,19 @@ use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::logical_expr::expr::{Case, Cast, ScalarFunction};
 use datafusion::logical_expr::{BinaryExpr, Expr, ExprSchemable, Operator, lit};
 
+use crate::sql::functions::concatenation::CONCATENATED;
 use crate::sql::walks::{has_part, is_comparison};
 
 /// Functions that never fail, whatever their arguments. `<> ALL (array)` is made of them.
-const NEVER_FAIL: [&str; 6] =
-    ["array_has", "array_max", "array_min", "array_position", "cardinality", "make_array"];
+const NEVER_FAIL: [&str; 7] = [
+    "array_has",
+    "array_max",
+    "array_min",
+    "array_position",
+    "cardinality",
+    "make_array",
+    CONCATENATED,
+];
 
 /// Whether an expression has parts that only some rows reach and that may fail, as far as can be
 /// told without types.

@@ -5,6 +5,7 @@
 //! logical rules, physical rules, in the order in which `session` lists them.
 
 pub(in crate::sql) mod column_names;
+pub(in crate::sql) mod concatenations;
 pub(in crate::sql) mod decorrelate;
 pub(in crate::sql) mod dependencies;
 pub(in crate::sql) mod empty_groups;

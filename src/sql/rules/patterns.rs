@@ -1,51 +1,95 @@
-//! Limits how long patterns are.
+//! Limits what patterns cost.
 //!
 //! Where this stands on the road of a query: after the analyzer, for patterns that are written
 //! down, and last among the logical rules, for those that are computed. A pattern of LIKE with
 //! several wildcards becomes a regex, and the library of regexes takes hundreds of bytes of memory
 //! for each of a pattern's while it parses, before its own limit says no.
+//!
+//! Patterns that come from rows are looked at when they are there: operators of regular expressions
+//! become functions, and a pattern of LIKE goes through a function that looks at its length
+//! (`functions/patterns.rs`).
 
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::functions::regex::regexp_like;
 use datafusion::logical_expr::expr::ScalarFunction;
-use datafusion::logical_expr::{Expr, Like, LogicalPlan, Operator};
+use datafusion::logical_expr::{Expr, Like, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::error::Error;
-use crate::sql::walks::{Rewritten, any_expression};
+use crate::sql::functions::patterns::{
+    CHECKED, MAX_BYTES, check_length, checked, in_pieces, is_constant,
+};
+use crate::sql::walks::{Rewritten, any_expression, rewrite_plan, rewrite_up, rewrite_where};
 
-/// The most bytes of a pattern.
-const MAX_BYTES: usize = 64 << 10;
-
-/// Refuses long patterns in a plan as it is written.
+/// Refuses long patterns in a plan as it is written, and bounds those that come from rows.
 #[derive(Debug)]
-pub(in crate::sql) struct RefuseLongPatterns;
+pub(in crate::sql) struct BoundPatterns;
 
-impl AnalyzerRule for RefuseLongPatterns {
-    fn analyze(
-        &self,
-        plan: LogicalPlan,
-        _: &ConfigOptions,
-    ) -> datafusion::error::Result<LogicalPlan> {
-        Ok(refuse_long(plan)?.data)
+impl AnalyzerRule for BoundPatterns {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        let plan = refuse_long(plan)?.data;
+        if !any_expression(&plan, has_pattern_of_rows) {
+            return Ok(plan);
+        }
+        let bound = |expr| Ok(bounded(expr));
+        let rewrite =
+            |node| rewrite_where(node, has_pattern_of_rows, |expr, _| rewrite_up(expr, bound));
+        Ok(rewrite_plan(plan, rewrite)?.data)
     }
 
     fn name(&self) -> &'static str {
-        "refuse_long_patterns"
+        "bound_patterns"
     }
 }
 
 /// Refuses long patterns in a plan.
 pub(in crate::sql) fn refuse_long(plan: LogicalPlan) -> Rewritten<LogicalPlan> {
     if any_expression(&plan, has_long_pattern) {
-        let what = format!(
-            "a pattern of LIKE, SIMILAR TO or a regular expression has more than {MAX_BYTES} \
-             bytes; values to compare with can be a list (IN) or rows of a table"
-        );
-        return Err(Error::LimitExceeded(what).into());
+        check_length(usize::MAX)?;
     }
     Ok(Transformed::no(plan))
+}
+
+fn has_pattern_of_rows(expr: &Expr) -> bool {
+    match expr {
+        Expr::Like(Like { pattern, .. }) => !is_constant(pattern) && !is_checked(pattern),
+        Expr::BinaryExpr(binary) => is_regex_match(binary.op) && !is_constant(&binary.right),
+        _ => false,
+    }
+}
+
+fn is_checked(pattern: &Expr) -> bool {
+    matches!(pattern, Expr::ScalarFunction(call) if call.func.name() == CHECKED)
+}
+
+fn is_regex_match(op: Operator) -> bool {
+    use Operator::{RegexIMatch, RegexMatch, RegexNotIMatch, RegexNotMatch};
+    matches!(op, RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch)
+}
+
+/// The same expression with its pattern bounded, if that comes from rows.
+fn bounded(expr: Expr) -> Transformed<Expr> {
+    if !has_pattern_of_rows(&expr) {
+        return Transformed::no(expr);
+    }
+    Transformed::yes(match expr {
+        Expr::Like(like) => {
+            let pattern = Box::new(checked().call(vec![*like.pattern]));
+            Expr::Like(Like { pattern, ..like })
+        }
+        Expr::BinaryExpr(binary) => {
+            let mut arguments = vec![*binary.left, *binary.right];
+            if matches!(binary.op, Operator::RegexIMatch | Operator::RegexNotIMatch) {
+                arguments.push(lit("i"));
+            }
+            let negated = matches!(binary.op, Operator::RegexNotMatch | Operator::RegexNotIMatch);
+            let matches = in_pieces(regexp_like()).call(arguments);
+            if negated { Expr::Not(Box::new(matches)) } else { matches }
+        }
+        other => other,
+    })
 }
 
 fn has_long_pattern(expr: &Expr) -> bool {
@@ -62,12 +106,8 @@ fn has_long_pattern(expr: &Expr) -> bool {
 }
 
 fn is_match(op: Operator) -> bool {
-    use Operator::{
-        ILikeMatch, LikeMatch, NotILikeMatch, NotLikeMatch, RegexIMatch, RegexMatch,
-        RegexNotIMatch, RegexNotMatch,
-    };
-    matches!(op, RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch | LikeMatch | ILikeMatch)
-        || matches!(op, NotLikeMatch | NotILikeMatch)
+    use Operator::{ILikeMatch, LikeMatch, NotILikeMatch, NotLikeMatch};
+    is_regex_match(op) || matches!(op, LikeMatch | ILikeMatch | NotLikeMatch | NotILikeMatch)
 }
 
 /// Whether a pattern is a constant that is too long, whatever its type is cast to.

@@ -35,6 +35,7 @@ use crate::sql::functions::aggregates;
 use crate::sql::functions::dates;
 use crate::sql::functions::growing;
 use crate::sql::functions::lead;
+use crate::sql::functions::patterns;
 use crate::sql::functions::text;
 use crate::sql::keys::expressions::SqlExpressions;
 use crate::sql::names::catalog::Tables;
@@ -160,7 +161,7 @@ impl Session {
             .with_config(configuration(threads, memory)?)
             .with_runtime_env(environment(options, memory)?)
             .with_catalog_list(Arc::new(catalogs))
-            .with_analyzer_rules(rules::analyzer_rules())
+            .with_analyzer_rules(rules::analyzer_rules(memory))
             .with_optimizer_rules(rules::logical_rules(&canceller.flag()))
             .with_physical_optimizer_rules(rules::physical_rules(memory))
             .with_query_planner(Arc::new(Planner(engine)))
@@ -172,7 +173,7 @@ impl Session {
         context.register_expr_planner(Arc::new(DecimalArithmetic))?;
         context.register_expr_planner(Arc::new(TimeOfDayComparison))?;
         dates::functions().for_each(|function| context.register_udf(function));
-        aggregates::functions().for_each(|function| context.register_udaf(function));
+        aggregates::functions(memory).for_each(|function| context.register_udaf(function));
         lead::functions().into_iter().for_each(|function| context.register_udwf(function));
         context.register_udf(marks::function());
         context.register_udf(zones::function());
@@ -180,6 +181,8 @@ impl Session {
         text::functions().for_each(|function| context.register_udf(function));
         let growing = growing::functions(|name| context.udf(name).ok(), memory);
         growing.into_iter().for_each(|function| context.register_udf(function));
+        let patterns = patterns::functions(|name| context.udf(name).ok());
+        patterns.into_iter().for_each(|function| context.register_udf(function));
         let times = times::immutable_functions().into_iter().chain(times::stable_functions());
         times.for_each(|function| context.register_udf(function));
         let series = times::series(context.state_ref().read().table_functions());

@@ -6,10 +6,13 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::sql::functions::concatenation;
+use crate::sql::plan::first_rows::FirstRowsOfGroups;
 use crate::sql::plan::grouping_sets::GroupByAllKeysFirst;
 use crate::sql::plan::join_order::JoinOrder;
 use crate::sql::plan::pushdown::PositionalFilterPushdown;
 use crate::sql::plan::semi_joins::each_key_once;
+use crate::sql::rules::concatenations::CountConcatenations;
 use crate::sql::rules::decorrelate::Decorrelate;
 use crate::sql::rules::dependencies::{self, MISLED, OwnKeys};
 use crate::sql::rules::empty_groups::keep_above_empty_groups;
@@ -25,7 +28,7 @@ use crate::sql::rules::null_rows::ForgetAtNullRows;
 use crate::sql::rules::opaque::HideFromRules;
 use crate::sql::rules::orders::SortUnsortedInputs;
 use crate::sql::rules::outer_joins::inner_where_padded_rows_go;
-use crate::sql::rules::patterns::{RefuseLongPatterns, refuse_long};
+use crate::sql::rules::patterns::{BoundPatterns, refuse_long};
 use crate::sql::rules::set_operations::CountEqualRows;
 use crate::sql::rules::skipped::skip_idle;
 use crate::sql::rules::top_keys::limit_exact_keys;
@@ -44,8 +47,8 @@ use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer};
 use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 
-/// DataFusion's analyzer rules, with ours before and after them.
-pub(in crate::sql) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+/// DataFusion's analyzer rules, with ours before and after them. Statements may use `memory` bytes.
+pub(in crate::sql) fn analyzer_rules(memory: u64) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let before: [Arc<dyn AnalyzerRule + Send + Sync>; 7] = [
         Arc::new(OwnKeys),
         Arc::new(FramesOfPeers),
@@ -67,7 +70,8 @@ pub(in crate::sql) fn analyzer_rules() -> Vec<Arc<dyn AnalyzerRule + Send + Sync
     rules.push(Arc::new(Decorrelate));
     rules.push(Arc::new(TypedNullKeys));
     rules.push(Arc::new(HideFromRules));
-    rules.push(Arc::new(RefuseLongPatterns));
+    rules.push(Arc::new(BoundPatterns));
+    rules.push(Arc::new(CountConcatenations(Arc::new(concatenation::function(memory)))));
     rules
 }
 
@@ -123,6 +127,7 @@ pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
     };
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(GroupByAllKeysFirst));
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(ForgetAtNullRows));
+    rules.insert(before(&rules, "EnsureRequirements"), Arc::new(FirstRowsOfGroups));
     let last = rules.iter().rposition(|rule| rule.name() == "ProjectionPushdown");
     rules.insert(last.unwrap_or(rules.len()), Arc::new(SelectAboveFilters));
     // Before the filters that a sort with a limit hands down are.

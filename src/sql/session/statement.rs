@@ -20,6 +20,7 @@ use crate::sql::names::parameters::Parameters;
 use crate::sql::session::prepared::{Prepared, Step};
 use crate::sql::syntax::any_case::{KnownColumns, Respelled};
 use crate::sql::syntax::{any_case, order_names, rewrite, scopes};
+use crate::sql::walks::any_node;
 use crate::sql::write::modify::Modify;
 use crate::sql::write::{Write, assignments, empty_answer};
 
@@ -335,11 +336,14 @@ pub(super) fn refuse<T>(what: &str, instead: &str) -> Result<T> {
 
 /// Refuses statements that cannot run. An INSERT is explained by the query that gives its rows.
 fn check_supported(plan: LogicalPlan) -> Result<LogicalPlan> {
-    match plan {
-        LogicalPlan::Copy(_) => refuse(
+    // Also within EXPLAIN ANALYZE, which runs what it explains.
+    if any_node(&plan, |node| matches!(node, LogicalPlan::Copy(_))) {
+        return refuse(
             "COPY … TO does not write files",
             "use `sty query --format` and redirect its output",
-        ),
+        );
+    }
+    match plan {
         LogicalPlan::Explain(mut explain) => {
             explain.plan = match explain.plan.as_ref() {
                 LogicalPlan::Dml(statement) => Arc::clone(&statement.input),
@@ -355,7 +359,32 @@ fn check_supported(plan: LogicalPlan) -> Result<LogicalPlan> {
         {
             refuse("EXPLAIN ANALYZE does not write", "use it on the query alone")
         }
+        LogicalPlan::Statement(PlannedStatement::SetVariable(set)) => {
+            check_setting(&set.variable, &set.value)?;
+            Ok(LogicalPlan::Statement(PlannedStatement::SetVariable(set)))
+        }
         other => Ok(other),
+    }
+}
+
+/// Settings that take memory for each of a number, and the most that they may be.
+const MOST: [(&str, u64); 2] = [
+    ("datafusion.execution.target_partitions", 1 << 10),
+    ("datafusion.execution.batch_size", 1 << 20),
+];
+
+/// Refuses settings by which a statement would take more memory than the session may.
+fn check_setting(name: &str, value: &str) -> Result<()> {
+    let name = name.to_ascii_lowercase();
+    if name == "datafusion.runtime.memory_limit" {
+        return refuse("the memory limit holds for the whole session", "use --memory-limit");
+    }
+    let most = MOST.iter().find(|(known, _)| *known == name).map(|(_, most)| *most);
+    match most.zip(value.parse::<u64>().ok()) {
+        Some((most, value)) if value > most => Err(Error::LimitExceeded(format!(
+            "{name} may be at most {most}, and {value} is asked for"
+        ))),
+        _ => Ok(()),
     }
 }
 

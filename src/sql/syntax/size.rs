@@ -4,12 +4,14 @@
 //! takes about a kilobyte when it is planned: a number of an IN list is an expression that
 //! DataFusion (55.2) copies and compares, a row of VALUES a row of expressions. Sorts hold all keys
 //! of a batch. And `coalesce(a, b)` is simplified to `CASE WHEN a IS NOT NULL THEN a ELSE b END`,
-//! which names `a` twice: nested in `a`, it doubles with every level.
+//! which names `a` twice: nested in `a`, it doubles with every level. So do queries of a WITH that
+//! name the one before twice, since each name becomes a copy of its query.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, OrderByKind, Query, SetExpr, Statement, Visitor,
+    Expr, GroupByExpr, ObjectName, OrderByKind, Query, SetExpr, Statement, Visitor,
 };
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
@@ -25,6 +27,15 @@ const FREE_BYTES: u64 = 128 << 20;
 
 /// The most keys of an ORDER BY or GROUP BY.
 const MAX_KEYS: usize = 1000;
+
+/// The most queries and tables of a statement, those of a WITH counted wherever they are named.
+const MAX_EXPANDED: u64 = 4096;
+
+/// How often queries within queries may name a value: a column three times in each of twelve.
+const MAX_REPEATS: u64 = 1 << 20;
+
+/// The most queries of a WITH each of which names the one before.
+const MAX_LEVELS: u64 = 256;
 
 /// The most parts of an expression, those as often that simplifying repeats.
 const MAX_PARTS: u64 = 1 << 18;
@@ -54,7 +65,7 @@ pub(in crate::sql) fn check_words(tokens: &[TokenWithSpan], memory: u64) -> Resu
 /// Refuses a statement that sorts or groups by too many keys, or whose expressions become too large
 /// when they are simplified.
 pub(in crate::sql) fn check(statement: &Statement) -> Result<()> {
-    let mut size = Size { open: vec![Parts::default()] };
+    let mut size = Size { open: vec![Parts::default()], queries: Vec::new() };
     match visit(statement, &mut size) {
         ControlFlow::Continue(()) => Ok(()),
         ControlFlow::Break(what) => Err(Error::LimitExceeded(what)),
@@ -64,6 +75,49 @@ pub(in crate::sql) fn check(statement: &Statement) -> Result<()> {
 /// What is within each expression that is open, so far.
 struct Size {
     open: Vec<Parts>,
+    queries: Vec<OpenQuery>,
+}
+
+/// How large a query is once those of its WITH are put in the place of their names.
+#[derive(Clone, Copy)]
+struct Expanded {
+    /// Queries and tables.
+    parts: u64,
+    levels: u64,
+    /// How often a value of the innermost query is named at most, since expressions are put in the
+    /// place of their names, too.
+    repeats: u64,
+}
+
+/// A table, or a query without others.
+const ONE: Expanded = Expanded { parts: 1, levels: 0, repeats: 1 };
+
+/// A query around what is visited.
+struct OpenQuery {
+    expanded: Expanded,
+    /// How often one of its own expressions names the same column.
+    repeats: u64,
+    /// The names in its WITH, the next one last.
+    names: Vec<String>,
+    known: Vec<(String, Expanded)>,
+}
+
+impl Expanded {
+    fn add(&mut self, other: Expanded) {
+        self.parts = self.parts.saturating_add(other.parts);
+        self.levels = self.levels.max(other.levels);
+        self.repeats = self.repeats.max(other.repeats);
+    }
+}
+
+impl Size {
+    /// What a name stands for in the queries that are open, the innermost first.
+    fn known(&self, name: &ObjectName) -> Option<Expanded> {
+        let [part] = name.0.as_slice() else { return None };
+        let name = &part.as_ident()?.value;
+        let mut all = self.queries.iter().rev().flat_map(|query| query.known.iter().rev());
+        all.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, expanded)| *expanded)
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -96,6 +150,54 @@ impl Visitor for Size {
                 "a query sorts or groups by {most} keys, and at most {MAX_KEYS} are allowed"
             ));
         }
+        let mut names: Vec<String> = query
+            .with
+            .iter()
+            .flat_map(|with| &with.cte_tables)
+            .map(|table| table.alias.name.value.clone())
+            .collect();
+        names.reverse();
+        let repeats = most_repeats(&query.body);
+        self.queries.push(OpenQuery { expanded: ONE, repeats, names, known: Vec::new() });
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<String> {
+        let Some(OpenQuery { mut expanded, repeats, .. }) = self.queries.pop() else {
+            return ControlFlow::Continue(());
+        };
+        expanded.repeats = expanded.repeats.saturating_mul(repeats);
+        if expanded.repeats > MAX_REPEATS {
+            return ControlFlow::Break(format!(
+                "queries within queries name a value more than {MAX_REPEATS} times, because each \
+                 names the values of the one within several times; CREATE TABLE … AS keeps what \
+                 one returns"
+            ));
+        }
+        if expanded.parts > MAX_EXPANDED || expanded.levels > MAX_LEVELS {
+            return ControlFlow::Break(format!(
+                "a statement has more than {MAX_EXPANDED} queries and tables, or {MAX_LEVELS} \
+                 queries on top of each other, once the queries of WITH stand where they are \
+                 named; CREATE TABLE … AS keeps what one returns"
+            ));
+        }
+        if let Some(outer) = self.queries.last_mut() {
+            match outer.names.pop() {
+                Some(name) => {
+                    expanded.levels += 1;
+                    outer.known.push((name, expanded));
+                }
+                None => outer.expanded.add(expanded),
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<String> {
+        let expanded = self.known(relation).unwrap_or(ONE);
+        if let Some(query) = self.queries.last_mut() {
+            query.expanded.add(expanded);
+        }
         ControlFlow::Continue(())
     }
 
@@ -119,6 +221,56 @@ impl Visitor for Size {
             outer.before = outer.before.saturating_add(outer.last);
             outer.last = parts;
             outer.levels = outer.levels.max(levels + usize::from(repeats));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// How often an expression of a query names the same column at most, and at least once.
+fn most_repeats(body: &SetExpr) -> u64 {
+    match body {
+        SetExpr::Select(select) => {
+            let repeats = select.projection.iter().map(|item| {
+                let mut names = Names::default();
+                let _ = visit(item, &mut names);
+                names.counts.into_values().max().unwrap_or(1)
+            });
+            repeats.max().unwrap_or(1)
+        }
+        SetExpr::SetOperation { left, right, .. } => most_repeats(left).max(most_repeats(right)),
+        _ => 1,
+    }
+}
+
+/// How often each column is named, subqueries aside.
+#[derive(Default)]
+struct Names {
+    counts: HashMap<String, u64>,
+    subqueries: usize,
+}
+
+impl Visitor for Names {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.subqueries += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.subqueries = self.subqueries.saturating_sub(1);
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+        let name = match expr {
+            _ if self.subqueries > 0 => None,
+            Expr::Identifier(name) => Some(name),
+            Expr::CompoundIdentifier(names) => names.last(),
+            _ => None,
+        };
+        if let Some(name) = name {
+            *self.counts.entry(name.value.to_ascii_lowercase()).or_default() += 1;
         }
         ControlFlow::Continue(())
     }
@@ -180,5 +332,28 @@ mod tests {
         assert!(refusal(&nested(30), 1 << 30).unwrap().contains("coalesce(a, b, c)"));
         let flat = format!("SELECT coalesce({})", keys(50_000));
         assert_eq!(refusal(&flat, 1 << 30), None);
+    }
+
+    #[test]
+    fn queries_that_name_others_many_times_are_refused() {
+        let chain = |levels: usize, next: &str| {
+            let tables = (1..levels).map(|level| {
+                format!(", t{level} AS ({})", next.replace("t.", &format!("t{} ", level - 1)))
+            });
+            let tables: String = tables.collect();
+            format!("WITH t0 AS (SELECT 1 AS a){tables} SELECT * FROM t{}", levels - 1)
+        };
+        let (once, twice) = ("SELECT a FROM t.", "SELECT a FROM t. UNION ALL SELECT a FROM t.");
+        assert_eq!(refusal(&chain(9, twice), 1 << 30), None);
+        assert!(refusal(&chain(30, twice), 1 << 30).unwrap().contains("4096 queries"));
+        assert_eq!(refusal(&chain(200, once), 1 << 30), None);
+        assert!(refusal(&chain(300, once), 1 << 30).unwrap().contains("256"));
+        let thrice = "SELECT CASE WHEN a > 1 THEN a ELSE a END AS a FROM t.";
+        assert_eq!(refusal(&chain(12, thrice), 1 << 30), None);
+        assert!(refusal(&chain(20, thrice), 1 << 30).unwrap().contains("1048576 times"));
+        let within = format!("SELECT (SELECT count(*) FROM ({}) q)", chain(30, twice));
+        assert!(refusal(&within, 1 << 30).unwrap().contains("4096 queries"));
+        let many = vec!["SELECT a FROM t"; 1000].join(" UNION ALL ");
+        assert_eq!(refusal(&many, 1 << 30), None);
     }
 }

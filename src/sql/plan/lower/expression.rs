@@ -25,6 +25,7 @@ use crate::expr::{Choice, DatePart, Expression, Function, Part, Traits};
 use crate::model::Column;
 use crate::query::Condition;
 use crate::sql::convert::{PhysicalFunction, to_arithmetic, to_decimal_steps, to_predicate};
+use crate::sql::functions::concatenation::as_operators;
 use crate::sql::walks::{rewrite_down, rewrite_up};
 
 /// The most values of a choice.
@@ -341,7 +342,7 @@ fn text(expr: &Expr) -> String {
                 };
                 Transformed::yes(Expr::Column(Name::new_unqualified(shown)))
             }
-            other => Transformed::no(other),
+            other => Transformed::yes(as_operators(other)),
         })
     });
     match plain {
