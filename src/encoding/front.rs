@@ -29,7 +29,8 @@ pub struct Front<'a> {
     budget: &'a Budget,
 }
 
-/// The length of what each value has in common with the one before it in its vector, and the rest.
+/// Splits each value into the length of the prefix that it shares with the value before it in its
+/// vector, and the bytes after that prefix.
 pub(super) fn split<'v>(values: &[&'v [u8]]) -> (Vec<u32>, Vec<&'v [u8]>) {
     let (mut prefixes, mut suffixes) = (Vec::new(), Vec::new());
     for vector in values.chunks(VECTOR) {
@@ -48,7 +49,7 @@ fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }
 
-/// Whether so much is common to neighbours that front coding is worth a trial.
+/// Whether shared prefixes are long enough to try front coding.
 pub(super) fn may_pay(prefixes: &[u32], values: &[&[u8]]) -> bool {
     let common: u64 = prefixes.iter().map(|prefix| u64::from(*prefix)).sum();
     let all: u64 = values.iter().map(|value| value.len() as u64).sum();

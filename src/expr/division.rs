@@ -55,7 +55,8 @@ impl Divisor {
         (quotient + UNITS).to_bits() ^ UNITS.to_bits()
     }
 
-    /// The quotients of the distances of values from `base`, all of which are near.
+    /// Divides the distance of each value from `base`. All distances must be at least 0 and below
+    /// [`NEAR`].
     pub(crate) fn near_quotients(self, base: i64, values: &[i64]) -> Vec<i64> {
         let mut quotients = vec![0; values.len()];
         simd(

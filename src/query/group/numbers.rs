@@ -28,7 +28,7 @@ pub(crate) struct GroupNumbers {
 enum Form {
     /// There are no columns, and one group.
     One,
-    /// Integers side by side in one number, each of so many bits, after a bit for null.
+    /// Packs integers of these widths in bits into one number, each after a bit for null.
     Packed(Vec<u32>),
     /// The bytes of all values.
     Rows(RowConverter),
@@ -62,7 +62,7 @@ impl GroupNumbers {
         self.known.memory() + self.index.memory()
     }
 
-    /// Appends the numbers of so many rows with these keys to `numbers`.
+    /// Appends the group number of each of `rows` rows with these keys to `numbers`.
     pub(crate) fn number(
         &mut self,
         columns: &[ArrayRef],
@@ -100,7 +100,7 @@ fn width(data_type: &ArrowType) -> Option<u32> {
     }
 }
 
-/// The number of each row, in place of what `keys` had.
+/// Replaces `keys` by the packed number of each row.
 fn pack<W: KeyWord>(
     columns: &[ArrayRef],
     widths: &[u32],
