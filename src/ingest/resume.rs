@@ -218,13 +218,28 @@ fn identity(input: &Input) -> Result<Option<LoadedSource>> {
         Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
         Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
     });
-    let path: Arc<str> = absolute.to_string_lossy().into();
+    let path: Arc<str> = as_text(&absolute).into();
     Ok(Some(LoadedSource {
         path,
         size: found.len(),
         modified: modified.unwrap_or(0),
         ..LoadedSource::default()
     }))
+}
+
+/// A path as UTF-8, with bytes that are none as `\xff`. Where there are such, `\` is written `\\`:
+/// two such paths are never the same text.
+fn as_text(path: &Path) -> String {
+    let bytes = path.as_os_str().as_encoded_bytes();
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return text.to_owned();
+    }
+    let mut text = String::new();
+    for chunk in bytes.utf8_chunks() {
+        text.push_str(&chunk.valid().replace('\\', "\\\\"));
+        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
+    }
+    text
 }
 
 /// XXH3-128 of a file's bytes.
@@ -237,5 +252,22 @@ pub(super) fn hash(path: &Path) -> Result<Id> {
             0 => return Ok(hasher.finish_128().to_le_bytes()),
             n => hasher.write(buffer.get(..n).unwrap_or_default()),
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn paths_that_are_not_utf_8_stay_apart() {
+        let text = |bytes: &[u8]| as_text(Path::new(OsStr::from_bytes(bytes)));
+        assert_eq!(text(b"/a\xff/b.csv"), "/a\\xff/b.csv");
+        assert_eq!(text(b"/a\xfe/b.csv"), "/a\\xfe/b.csv");
+        assert_eq!(text(b"/\\xfe\xff"), "/\\\\xfe\\xff");
+        assert_eq!(text("/ä\\/b.csv".as_bytes()), "/ä\\/b.csv");
     }
 }
