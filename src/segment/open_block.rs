@@ -92,7 +92,7 @@ impl Block<'_> {
     fn gather_few(&self, rows: &[u32]) -> Result<Option<ArrayRef>> {
         let block::Stream::Codes(stored) = self.reader.stream() else { return Ok(None) };
         let by_code = matches!(self.reader.validity(), Validity::ByCode | Validity::AllValid);
-        if !by_code || !stored.is_light() || self.column.few_of_dictionary(rows.len())?.is_none() {
+        if !by_code || !stored.is_light() || !self.column.are_few_of_dictionary(rows.len()) {
             return Ok(None);
         }
         let code = |row: &u32| self.checked(stored.get(*row as usize));

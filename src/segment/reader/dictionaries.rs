@@ -47,7 +47,10 @@ impl Column {
 
     /// The values of some codes of the dictionary, none of which is null's.
     pub(crate) fn dictionary_values(&self, codes: &[u32]) -> Result<ArrayRef> {
-        if let Some(reader) = self.few_of_dictionary(codes.len())? {
+        let few = self.are_few_of_dictionary(codes.len());
+        let stored = if few { self.undecoded_dictionary()? } else { None };
+        if let Some(reader) = stored {
+            self.fetched.fetch_add(codes.len(), Ordering::Relaxed);
             let places: Vec<u32> = codes.iter().map(|code| code.wrapping_sub(1)).collect();
             let values = reader.gather(&places, self.data_type(), None);
             let offset = self.record.dictionary.map_or(0, |described| described.place.offset);
@@ -81,23 +84,15 @@ impl Column {
         Ok(self.lengths.get().and_then(|(lengths, _)| lengths.as_deref()))
     }
 
-    /// The stored dictionary, for `count` of its texts, each of which may cost the decoding of a
-    /// vector; `None` where it is better decoded as a whole. That is so once it might as well have
-    /// been half decoded.
-    pub(in crate::segment) fn few_of_dictionary(
-        &self,
-        count: usize,
-    ) -> Result<Option<block::Reader<'_>>> {
-        let Some(described) = self.record.dictionary else { return Ok(None) };
+    /// Whether `count` texts of the dictionary, each of which may cost the decoding of a vector,
+    /// are better read by themselves. That is so until it might as well have been half decoded.
+    pub(in crate::segment) fn are_few_of_dictionary(&self, count: usize) -> bool {
+        let Some(described) = &self.record.dictionary else { return false };
         let vectors = described.values as usize / VECTOR;
-        if count * 2 > vectors || self.data_type().physical() != Physical::Bytes {
-            return Ok(None);
-        }
-        let before = self.fetched.fetch_add(count, Ordering::Relaxed);
-        match before.saturating_add(count) * 2 > vectors {
-            true => Ok(None),
-            false => self.undecoded_dictionary(),
-        }
+        let fetched = self.fetched.load(Ordering::Relaxed);
+        self.data_type().physical() == Physical::Bytes
+            && fetched.saturating_add(count).saturating_mul(2) <= vectors
+            && self.dictionary.lock().is_none()
     }
 
     fn decode_dictionary(&self, described: &DictionaryPlace) -> Result<(Dictionary, Charge)> {
