@@ -1,8 +1,10 @@
 //! How many rows of a table meet conditions, about: a few slices of the blocks that survive pruning
-//! are filtered.
+//! are filtered. And which values few rows have.
 //!
 //! Where this stands on the road of a query: planners ask before anything runs. What a sample says
 //! of conditions holds for any of them, also for those that depend on each other.
+
+use arrow_array::ArrayRef;
 
 use super::Condition;
 use super::filter::{Filter, MaskBuilder, OnDictionaries};
@@ -22,6 +24,8 @@ const SEGMENTS: usize = 8;
 /// The most blocks that are looked at, and the rows of each.
 const BLOCKS: usize = 16;
 const ROWS: usize = 2 * VECTOR;
+/// The most blocks that are searched for keys.
+const KEY_BLOCKS: usize = 4;
 /// A table of no more blocks than this is filtered as a whole.
 const SMALL: usize = 2;
 
@@ -70,6 +74,52 @@ pub(crate) fn estimated_rows(
     }
     let share = (passed as f64).max(0.5) / (seen as f64).max(1.0);
     Ok((left as f64 * share * (rows as f64 / (opened as f64).max(1.0))).max(1.0))
+}
+
+/// The values of a column in all rows that meet all conditions, if they are at most `most` and in
+/// no more than [`KEY_BLOCKS`] blocks: all rows of these are filtered.
+pub(crate) fn few_values(
+    columns: &[Column],
+    conditions: &[Condition],
+    snapshot: &Snapshot,
+    at: usize,
+    most: usize,
+) -> Result<Option<Vec<ArrayRef>>> {
+    let opener = Opener::new(columns, conditions, snapshot, false)?;
+    let mut counters = Counters::new(conditions.len());
+    let numbers = opener.matching(&mut counters)?;
+    if numbers.len() > KEY_BLOCKS {
+        return Ok(None);
+    }
+    let mut survivors = Survivors::default();
+    opener.open(&numbers, &mut survivors, &mut counters)?;
+    if survivors.blocks.len() > KEY_BLOCKS {
+        return Ok(None);
+    }
+    let (on_dictionaries, prefetch) = (PerSegment::new(&survivors), Prefetch::default());
+    let (mut values, mut count, mut mask) = (Vec::new(), 0, MaskBuilder::default());
+    let mut tally = Tally::new(conditions.len(), false);
+    for block_at in &survivors.blocks {
+        let block = OpenBlock::open(&survivors, columns, *block_at)?;
+        let known = on_dictionaries
+            .get_or_init(block_at.segment, || OnDictionaries::new(conditions.len(), 0));
+        let Some(known) = known else { return Ok(None) };
+        let filter = Filter { conditions, columns, on_dictionaries: known };
+        let filtered = FilteredBlock::new(block, &filter, &prefetch, &mut tally)?;
+        let Some(filtered) = filtered else { continue };
+        let rows = filtered.block.rows;
+        for start in (0..rows).step_by(SLICE_ROWS) {
+            let range = start..rows.min(start + SLICE_ROWS);
+            let Some(slice) = filtered.slice(range, &mut mask, &mut tally)? else { continue };
+            count += slice.len();
+            if count > most {
+                return Ok(None);
+            }
+            values.push(slice.array(at)?);
+        }
+        filtered.block.segment.segment.check()?;
+    }
+    Ok(Some(values))
 }
 
 /// How many rows of some ranges of a block meet all conditions.

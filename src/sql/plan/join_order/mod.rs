@@ -3,9 +3,10 @@
 //! Where this stands on the road of a query: a physical rule in place of DataFusion's
 //! `JoinSelection`. DataFusion (55.2) joins in the order in which a statement names its tables.
 //! Here the joins at the top of a plan, and those below what they leave as it is, become a `graph`
-//! of relations; `estimate` says how many rows they have, `search` finds the order in which the
-//! fewest rows are joined, and `build` makes its plan. Where too little is known, the plan stays as
-//! it was, and `selection` has DataFusion's rule choose the sides.
+//! of relations; `estimate` says how many rows they have, and `skew` how frequent few keys are;
+//! `search` finds the order in which the fewest rows are joined, and `build` makes its plan. Where
+//! too little is known, the plan stays as it was, and `selection` has DataFusion's rule choose the
+//! sides.
 
 mod build;
 mod estimate;
@@ -13,6 +14,7 @@ mod fallible;
 mod graph;
 mod search;
 mod selection;
+mod skew;
 
 use std::sync::Arc;
 
@@ -26,6 +28,7 @@ use self::estimate::{Estimate, estimate};
 use self::graph::{graph, is_join};
 use self::search::Search;
 use self::selection::selected;
+use self::skew::skews;
 use crate::sql::rules::wrapped::PhysicalRule;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -65,7 +68,10 @@ impl Ordering<'_> {
         }
         let known: Option<Vec<Estimate>> =
             graph.relations.iter().map(|relation| estimate(relation.plan.as_ref())).collect();
-        let order = known.and_then(|known| Search::new(&graph, &known).best());
+        let order = known.and_then(|known| {
+            let skews = skews(&graph, &known);
+            Search::new(&graph, &known, &skews).best()
+        });
         let partitions = self.config.execution.target_partitions;
         match order {
             Some(order) => {

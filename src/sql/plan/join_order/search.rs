@@ -6,6 +6,7 @@
 
 use super::estimate::{Estimate, UNKNOWN, Values, matches, partnered};
 use super::graph::{Attached, Class, Graph, Set};
+use super::skew::Skew;
 
 /// With more relations, sets are joined greedily.
 const MAX_ENUMERATED: usize = 12;
@@ -48,13 +49,14 @@ struct Best {
 pub(super) struct Search<'g> {
     graph: &'g Graph,
     relations: &'g [Estimate],
+    skews: &'g [Skew],
     /// The relations that conditions connect with each.
     neighbours: Vec<Set>,
 }
 
 impl<'g> Search<'g> {
     /// `relations` are what is known of those of the graph.
-    pub(super) fn new(graph: &'g Graph, relations: &'g [Estimate]) -> Self {
+    pub(super) fn new(graph: &'g Graph, relations: &'g [Estimate], skews: &'g [Skew]) -> Self {
         let mut neighbours = vec![0; relations.len()];
         let mut connect = |set: Set| {
             for (at, known) in neighbours.iter_mut().enumerate() {
@@ -71,7 +73,7 @@ impl<'g> Search<'g> {
                 connect(attached.needs | 1 << at);
             }
         }
-        Search { graph, relations, neighbours }
+        Search { graph, relations, skews, neighbours }
     }
 
     /// The cheapest order.
@@ -256,8 +258,18 @@ impl<'g> Search<'g> {
             inside(set) && !inside(one.set) && !inside(other.set)
         });
         let share = UNKNOWN.powi(due.count() as i32);
-        let rows = matches(one.rows, other.rows, &keys) * share;
+        let rows = matches(one.rows, other.rows, &keys) * share * self.skew(one.set, other.set);
         Some(self.joined(one, other, rows.max(1.0), !keys.is_empty()))
+    }
+
+    /// How many times as many pairs of rows two sets have as the formulas say. What one column of a
+    /// class tells, others tell too.
+    fn skew(&self, one: Set, other: Set) -> f64 {
+        let between = |skew: &&Skew| {
+            let (a, b) = (1 << skew.one, 1 << skew.other);
+            (one & a != 0 && other & b != 0) || (one & b != 0 && other & a != 0)
+        };
+        self.skews.iter().find(between).map_or(1.0, |skew| skew.factor)
     }
 
     fn joined(&self, one: &Best, other: &Best, rows: f64, has_keys: bool) -> Best {

@@ -12,6 +12,7 @@ mod worker;
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use arrow_array::Array;
 use arrow_schema::SortOptions;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
@@ -19,7 +20,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{ScalarValue, Statistics};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::expressions::Column as Key;
+use datafusion::physical_expr::expressions::{Column as Key, Literal, in_list};
 use datafusion::physical_expr::{
     EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr,
 };
@@ -40,10 +41,11 @@ use crate::expr::Expression;
 use crate::limits::BLOCK_ROWS;
 use crate::model::SortKey;
 use crate::query::order::chains::{Chains, chains};
+use crate::query::sample::few_values;
 use crate::query::{OrderBy, Recorder};
 use crate::sql::convert::to_statistics;
 use crate::sql::run::coalesce::most_held;
-use crate::sql::run::dynamic::Duty;
+use crate::sql::run::dynamic::{Duty, DynamicFilters};
 use crate::sql::run::executions::Executions;
 use crate::sql::run::generate::{generate, give_way};
 use crate::sql::run::leaf::{leaf_methods, leaf_properties};
@@ -177,6 +179,35 @@ impl ScanExec {
             let unknown = if self.scan.dynamic.exact().is_empty() { 1.0 } else { SELECTIVITY };
             self.scan.limit.map_or(left * unknown, |limit| left.min(limit as f64))
         })
+    }
+
+    /// The values of a column, if few rows of a table that is not large pass.
+    pub(crate) fn few_values(&self, at: usize, most: usize) -> Option<Vec<ScalarValue>> {
+        let Scan { table, columns, conditions, .. } = &*self.scan;
+        if conditions.is_empty() {
+            return None;
+        }
+        // A condition may fail for a row that the query does not reach.
+        let arrays = few_values(columns, conditions, table.snapshot(), at, most).ok()??;
+        let values = arrays.iter().flat_map(|array| {
+            let valid = (0..array.len()).filter(|row| array.is_valid(*row));
+            valid.map(|row| ScalarValue::try_from_array(array, row).ok())
+        });
+        values.collect()
+    }
+
+    /// [`ScanExec::expected_rows`], of rows with one of some values in a column.
+    pub(crate) fn rows_with(&self, at: usize, values: &[ScalarValue]) -> Option<f64> {
+        let Scan { table, columns, conditions, schema, .. } = &*self.scan;
+        let column = Arc::new(Key::new(schema.fields().get(at)?.name(), at));
+        let literal = |value: &ScalarValue| -> Arc<dyn PhysicalExpr> {
+            Arc::new(Literal::new(value.clone()))
+        };
+        let list = in_list(column, values.iter().map(literal).collect(), &false, schema).ok()?;
+        let list = DynamicFilters::default().with(vec![(list, Duty::Hint)]);
+        let list = list.conditions(table, schema).ok().filter(|list| !list.is_empty())?;
+        let all = [&conditions[..], &list[..]].concat();
+        table.expected_rows(columns, &all).ok()
     }
 
     /// What it has done so far.
