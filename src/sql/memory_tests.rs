@@ -142,11 +142,68 @@ fn long_patterns_are_refused_wherever_they_come_from() {
 }
 
 #[test]
+fn rows_of_a_window_over_whole_partitions_wait_in_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 24);
+    let all = "SELECT sum(c), count(DISTINCT m), sum(length(x)) FROM (SELECT s || s || s || s AS x, \
+         count(*) OVER () AS c, max(s) OVER () AS m FROM t)";
+    let answer = rows(&session, all, &[]).unwrap();
+    assert_eq!(answer, ["40000000000|1|33955580"]);
+    let explained = rows(&session, &format!("EXPLAIN ANALYZE {all}"), &[]).unwrap().join("\n");
+    let line = explained.lines().find(|line| line.contains("WholePartitionsExec")).unwrap();
+    assert!(line.contains("spilled_rows=") && !line.contains("spilled_rows=0"), "{line}");
+    let lists = "SELECT max(length(l)) FROM (SELECT string_agg(s, ',') OVER (PARTITION BY n / 50) \
+         AS l FROM t)";
+    assert_eq!(rows(&session, lists, &[]).unwrap(), ["2173"]);
+    let whole = "SELECT max(q), sum(length(x)) FROM (SELECT s || s || s || s AS x, \
+         ntile(4) OVER (ORDER BY n) AS q FROM t)";
+    match rows(&self::session(&dir, 12), whole, &[]) {
+        Err(Error::LimitExceeded(what)) => assert!(what.contains("must fit in memory"), "{what}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn windows_over_whole_partitions_are_aggregated_where_they_can_be() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 64);
+    for (window, mode) in [
+        ("sum(n) OVER (PARTITION BY s)", "rows=aggregated"),
+        ("string_agg(s, ',') OVER (PARTITION BY n / 3)", "rows=aggregated"),
+        ("sum(n) FILTER (WHERE n > 1) OVER (PARTITION BY s)", "rows=together"),
+        (
+            "count(*) OVER (ORDER BY n ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
+            "=together",
+        ),
+        ("ntile(3) OVER (ORDER BY n)", "rows=together"),
+    ] {
+        let plan = plan(&session, &format!("SELECT {window} FROM t"));
+        assert!(plan.contains("WholePartitionsExec") && plan.contains(mode), "{window}: {plan}");
+    }
+    // What collects values is shared like others.
+    let twice = "WITH w AS (SELECT n, string_agg(s, ',') OVER (PARTITION BY n / 3) AS l FROM t) \
+         SELECT count(*) FROM w a JOIN w b ON a.l = b.l";
+    let plan = plan(&session, twice);
+    assert!(plan.contains("SharedExec"), "{plan}");
+    // A partition has all memory that is not another's, on any number of threads.
+    let many = SessionOptions {
+        threads: Some(8),
+        memory_limit: Some(64 << 20),
+        ..SessionOptions::default()
+    };
+    let many = Session::open(&Store::open(dir.path().join("db")), &many).unwrap();
+    let ranked = "SELECT count(*), max(q) FROM (SELECT *, ntile(4) OVER (ORDER BY n) AS q FROM t) \
+         WHERE q > 0";
+    assert_eq!(rows(&many, ranked, &[]).unwrap(), ["200000|4"]);
+}
+
+#[test]
 fn texts_and_lists_that_grow_are_counted_before_they_are_made() {
     let dir = tempfile::tempdir().unwrap();
     let session = session(&dir, 64);
     for (sql, what) in [
         ("SELECT string_agg(s, ',') OVER (ORDER BY n) FROM t", "rows of a window"),
+        ("SELECT string_agg(s, ',') OVER () FROM t", "a window gives to"),
         ("SELECT array_agg(n) OVER (ORDER BY n ROWS 100000 PRECEDING) FROM t", "rows of a window"),
         ("SELECT sum(length(repeat(s, 9) || repeat(s, 9) || repeat(s, 9))) FROM t", "|| would"),
         ("SELECT max(concat(repeat(s, 9), repeat(s, 9), repeat(s, 9))) FROM t", "concat would"),

@@ -32,17 +32,17 @@ use datafusion::functions_aggregate::stddev::{stddev_pop_udaf, stddev_udaf};
 use datafusion::functions_aggregate::string_agg::string_agg_udaf;
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::functions_aggregate::variance::{var_pop_udaf, var_samp_udaf};
-use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::expr::{AggregateFunction, WindowFunction};
 use datafusion::logical_expr::function::{
     AccumulatorArgs, AggregateFunctionSimplification, StateFieldsArgs,
 };
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
     Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, Expr, GroupsAccumulator, Operator,
-    ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs,
+    ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs, WindowFunctionDefinition,
 };
 
-use crate::sql::functions::collected::{Collected, CollectedGroups};
+use crate::sql::functions::collected::{Collected, CollectedGroups, WindowValues};
 use crate::sql::functions::extremes;
 use crate::sql::functions::percentiles;
 use crate::sql::functions::sliding;
@@ -50,7 +50,7 @@ use crate::sql::functions::sliding::{Moment, Total};
 
 /// All aggregate functions that replace one of DataFusion's, for a session with this memory limit.
 pub(in crate::sql) fn functions(memory: u64) -> impl Iterator<Item = AggregateUDF> {
-    let sequence = Kind::Sequence { most: memory / 4 };
+    let sequence = || Kind::Sequence { memory, window: None };
     let overrides = [
         (max_udaf(), Kind::Extreme { greatest: true }),
         (min_udaf(), Kind::Extreme { greatest: false }),
@@ -78,10 +78,25 @@ pub(in crate::sql) fn functions(memory: u64) -> impl Iterator<Item = AggregateUD
         (bit_xor_udaf(), Kind::Mergeable),
         (bool_and_udaf(), Kind::Mergeable),
         (bool_or_udaf(), Kind::Mergeable),
-        (string_agg_udaf(), sequence),
-        (array_agg_udaf(), sequence),
+        (string_agg_udaf(), sequence()),
+        (array_agg_udaf(), sequence()),
     ];
     overrides.into_iter().map(|(inner, kind)| AggregateUDF::from(Override { inner, kind }))
+}
+
+/// Gives a function of a window that collects values an account of them, in place of none. Returns
+/// whether it did.
+pub(in crate::sql) fn count_collected(window: &mut WindowFunction) -> bool {
+    let WindowFunctionDefinition::AggregateUDF(function) = &window.fun else { return false };
+    let found = function.inner().downcast_ref::<Override>();
+    let Some(Override { inner, kind: Kind::Sequence { memory, window: None } }) = found else {
+        return false;
+    };
+    let values = WindowValues::new(*memory);
+    let kind = Kind::Sequence { memory: *memory, window: Some(values) };
+    let counted = AggregateUDF::from(Override { inner: Arc::clone(inner), kind });
+    window.fun = WindowFunctionDefinition::AggregateUDF(Arc::new(counted));
+    true
 }
 
 #[derive(Debug)]
@@ -109,7 +124,7 @@ impl Hash for Override {
 }
 
 /// What is corrected.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Kind {
     Extreme {
         greatest: bool,
@@ -121,9 +136,11 @@ enum Kind {
     Moment(Moment),
     /// The state is small, and the states of two parts of the rows can be merged in any order.
     Mergeable,
-    /// All values, in the order of the rows. The rows of a window get at most so many bytes.
+    /// All values, in the order of the rows, under a limit of memory in bytes.
     Sequence {
-        most: u64,
+        memory: u64,
+        /// What the rows of a window get.
+        window: Option<WindowValues>,
     },
 }
 
@@ -151,14 +168,15 @@ impl AggregateUDFImpl for Override {
         &self,
         arguments: AccumulatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn Accumulator>> {
-        match self.kind {
+        match &self.kind {
             Kind::Percentile => percentiles::accumulator(&self.inner, arguments),
-            // Only in a window do rows come backwards without an ORDER BY of the aggregate itself.
-            Kind::Sequence { most } if arguments.is_reversed && arguments.order_bys.is_empty() => {
-                Ok(Collected::boxed(sliding::recomputed(&self.inner, arguments), most))
-            }
-            Kind::Sequence { most } => {
-                Ok(Collected::boxed(self.inner.accumulator(arguments)?, most))
+            Kind::Sequence { window, .. } => {
+                // Only in a window do rows come backwards without an ORDER BY of the aggregate.
+                let inner = match arguments.is_reversed && arguments.order_bys.is_empty() {
+                    true => sliding::recomputed(&self.inner, arguments),
+                    false => self.inner.accumulator(arguments)?,
+                };
+                Ok(Collected::boxed(inner, window.clone()))
             }
             _ => self.inner.accumulator(arguments),
         }
@@ -184,24 +202,24 @@ impl AggregateUDFImpl for Override {
         &self,
         arguments: AccumulatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn Accumulator>> {
-        match self.kind {
+        match &self.kind {
             Kind::Percentile => return percentiles::accumulator(&self.inner, arguments),
-            Kind::Total(total) if takes_floats(&arguments) => return Ok(sliding::totals(total)),
+            Kind::Total(total) if takes_floats(&arguments) => return Ok(sliding::totals(*total)),
             Kind::Moment(moment) if takes_floats(&arguments) => {
-                return Ok(sliding::moments(moment));
+                return Ok(sliding::moments(*moment));
             }
             Kind::Mergeable if !arguments.is_distinct => {
                 return sliding::merged(&self.inner, arguments);
             }
             Kind::Mergeable => {}
-            Kind::Sequence { most } => {
+            Kind::Sequence { window, .. } => {
                 let inner = match arguments.is_reversed {
                     true => None,
                     false => self.inner.create_sliding_accumulator(arguments.clone()).ok(),
                 };
                 let inner = inner.filter(|inner| inner.supports_retract_batch());
                 let inner = inner.unwrap_or_else(|| sliding::recomputed(&self.inner, arguments));
-                return Ok(Collected::boxed(inner, most));
+                return Ok(Collected::boxed(inner, window.clone()));
             }
             Kind::Extreme { .. } | Kind::Total(_) | Kind::Moment(_) => {
                 let inner = self.inner.create_sliding_accumulator(arguments.clone());
@@ -219,7 +237,7 @@ impl AggregateUDFImpl for Override {
     ) -> DataFusionResult<Option<Arc<dyn AggregateUDFImpl>>> {
         let inner = self.inner.as_ref().clone().with_beneficial_ordering(beneficial)?;
         Ok(inner.map(|inner| {
-            Arc::new(Override { inner: Arc::new(inner), kind: self.kind })
+            Arc::new(Override { inner: Arc::new(inner), kind: self.kind.clone() })
                 as Arc<dyn AggregateUDFImpl>
         }))
     }
@@ -267,7 +285,7 @@ impl AggregateUDFImpl for Override {
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.inner.reverse_udf() {
             ReversedUDAF::Reversed(inner) => {
-                let reversed = Override { inner, kind: self.kind };
+                let reversed = Override { inner, kind: self.kind.clone() };
                 ReversedUDAF::Reversed(Arc::new(AggregateUDF::from(reversed)))
             }
             other => other,

@@ -4,8 +4,11 @@
 //! Those count the bytes of the values that they hold. The texts that `string_agg` extends have up
 //! to as many bytes allocated again, and both hand out their groups as a copy while the values
 //! are still held. A limit on memory was exceeded by as much, and a process in a small cgroup
-//! killed. In a window, each row gets a copy of what was collected up to it, and nobody counts
-//! them: here that many bytes are an error.
+//! killed. In a window, each row gets a copy of what was collected for it, and nobody counts them:
+//! here too many of these bytes are an error.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::{ArrayRef, BooleanArray};
 use datafusion::common::ScalarValue;
@@ -18,20 +21,53 @@ use crate::error::Error;
 /// allocated beyond them, and the copy that is handed out.
 const COPIES: usize = 3;
 
+/// What the rows of a window have been given, in all partitions whose accumulators still live.
+#[derive(Clone, Debug)]
+pub(super) struct WindowValues {
+    bytes: Arc<AtomicU64>,
+    /// The most bytes.
+    most: u64,
+}
+
+impl WindowValues {
+    /// The account of a window, in a session with this memory limit.
+    pub(super) fn new(memory: u64) -> WindowValues {
+        WindowValues { bytes: Arc::default(), most: memory / 4 }
+    }
+}
+
+/// Copies of a plan are equal, whatever their rows have been given.
+impl PartialEq for WindowValues {
+    fn eq(&self, other: &Self) -> bool {
+        self.most == other.most
+    }
+}
+
+impl Eq for WindowValues {}
+
 /// Values of one group, or of the rows of a window.
 #[derive(Debug)]
 pub(super) struct Collected {
     inner: Box<dyn Accumulator>,
-    /// How often values were handed out, and their bytes: each row of a window keeps its own.
-    times: u64,
+    window: Option<WindowValues>,
+    /// The bytes that were handed out to rows of a window.
     bytes: u64,
-    /// The most bytes for rows of a window.
-    most: u64,
 }
 
 impl Collected {
-    pub(super) fn boxed(inner: Box<dyn Accumulator>, most: u64) -> Box<dyn Accumulator> {
-        Box::new(Collected { inner, times: 0, bytes: 0, most })
+    pub(super) fn boxed(
+        inner: Box<dyn Accumulator>,
+        window: Option<WindowValues>,
+    ) -> Box<dyn Accumulator> {
+        Box::new(Collected { inner, window, bytes: 0 })
+    }
+}
+
+impl Drop for Collected {
+    fn drop(&mut self) {
+        if let Some(window) = &self.window {
+            window.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+        }
     }
 }
 
@@ -42,13 +78,16 @@ impl Accumulator for Collected {
 
     fn evaluate(&mut self) -> DataFusionResult<ScalarValue> {
         let value = self.inner.evaluate()?;
-        self.times += 1;
-        self.bytes += value.size() as u64;
-        if self.times > 1 && self.bytes > self.most {
+        let Some(window) = &self.window else { return Ok(value) };
+        let bytes = value.size() as u64;
+        self.bytes = self.bytes.saturating_add(bytes);
+        let before = window.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if before.saturating_add(bytes) > window.most {
             return Err(Error::LimitExceeded(format!(
                 "the values that string_agg or array_agg collects for rows of a window take more \
-                 than {} bytes, a quarter of --memory-limit; let its frame begin later (ROWS …)",
-                self.most
+                 than {} bytes, a quarter of --memory-limit; let its frame be shorter (ROWS …), or \
+                 collect once for each group (GROUP BY) and join",
+                window.most
             ))
             .into());
         }

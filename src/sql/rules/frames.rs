@@ -6,7 +6,8 @@
 //! the same frame in `GROUPS` only asks which rows are peers. And a bound that is some distance
 //! from the key may be out of the range of the key's type. DataFusion then takes the edge of the
 //! partition for the bound, with the nulls that are there; as a decimal, the bound is a number like
-//! others.
+//! others. Functions that collect values get the account of what rows are given
+//! (`functions::collected`), for which the frame must be known.
 
 use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType};
 use datafusion::common::config::ConfigOptions;
@@ -19,6 +20,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::sql::functions::aggregates::count_collected;
 use crate::sql::walks::{any_node, rewrite_expressions, rewrite_plan, rewrite_up};
 
 #[derive(Debug)]
@@ -51,7 +53,8 @@ fn with_frame(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     let changed = key.is_some_and(|key| {
         use_groups(&mut window.params, &key) || widen_key(&mut window.params, &key)
     });
-    Transformed::new_transformed(Expr::WindowFunction(window), changed)
+    let counted = count_collected(&mut window);
+    Transformed::new_transformed(Expr::WindowFunction(window), changed || counted)
 }
 
 /// Puts the frame in GROUPS, if none of its bounds needs the distance between keys. Returns whether

@@ -25,6 +25,7 @@
 //! | `shared` | parts of a plan that are computed once and read at several places |
 //! | `sort` | sorts of all rows, in as little memory as there is |
 //! | `statistics` | counters of an operator, also as metrics for `EXPLAIN ANALYZE` |
+//! | `whole_partitions` | windows whose frames reach the end of their partition |
 
 pub(in crate::sql) mod table;
 pub(in crate::sql) mod stream;
@@ -48,3 +49,4 @@ pub(in crate::sql) mod scan;
 pub(in crate::sql) mod shared;
 pub(in crate::sql) mod sort;
 pub(in crate::sql) mod statistics;
+pub(in crate::sql) mod whole_partitions;

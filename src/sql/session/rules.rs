@@ -35,6 +35,7 @@ use crate::sql::rules::top_keys::limit_exact_keys;
 use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, stoppable, whole_plan};
 use crate::sql::run::shared::ShowSharedParts;
 use crate::sql::run::sort::SortExternally;
+use crate::sql::run::whole_partitions::PartitionByPartition;
 use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, UserCasts};
 use crate::sql::types::integer_means::ExactMeans;
 use crate::sql::types::intervals::Intervals;
@@ -135,6 +136,7 @@ pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
     rules.insert(handed_down, Arc::new(SpillLargeLimits { memory }));
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortUnsortedInputs));
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortExternally));
+    rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(PartitionByPartition));
     rules.push(Arc::new(ShowSharedParts));
     rules
 }

@@ -1,0 +1,213 @@
+//! Windows whose frames reach the end of their partition.
+//!
+//! Where this stands on the road of a query: one of the last physical rules puts a
+//! [`WholePartitionsExec`] in the place of DataFusion's `WindowAggExec` (55.2), which holds the
+//! rows of all partitions and all results, and counts neither. Here, too, rows come in the order of
+//! the keys of partitions ([`rows`]), but a partition goes out as soon as its last row has come.
+//!
+//! Where each function has one value for all rows of a partition (`sum(x) OVER (PARTITION BY g)`),
+//! rows are [`aggregated`] as they come, as for GROUP BY; those of the partition that is not
+//! complete wait in memory, or in a file once there is no room. Other functions (`ntile`, a frame
+//! from each row to the end) need the rows of a partition [`together`], which must fit in memory.
+
+mod aggregated;
+mod rows;
+mod together;
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{Statistics, internal_err};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{WindowFrameBound, WindowFrameUnits};
+use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
+use datafusion::physical_expr::window::{PlainAggregateWindowExpr, WindowExpr};
+use datafusion::physical_expr::{OrderingRequirements, PhysicalExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::coop::make_cooperative;
+use datafusion::physical_plan::metrics::{
+    BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet, SpillMetrics,
+};
+use datafusion::physical_plan::statistics::{ChildStats, StatisticsArgs};
+use datafusion::physical_plan::windows::WindowAggExec;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, InputDistributionRequirements, PlanProperties,
+    SpillManager, replace_children_if_necessary,
+};
+
+use self::aggregated::Aggregated;
+use self::rows::{Cut, Held, Out};
+use self::together::Together;
+use crate::sql::run::generate::generate;
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// Puts our operator in the place of DataFusion's.
+#[derive(Debug)]
+pub(in crate::sql) struct PartitionByPartition;
+
+impl PhysicalOptimizerRule for PartitionByPartition {
+    fn optimize(&self, plan: Plan, _: &ConfigOptions) -> DataFusionResult<Plan> {
+        let rewritten = plan.transform_down(|node| {
+            Ok(match node.is::<WindowAggExec>() {
+                true => Transformed::yes(Arc::new(WholePartitionsExec::new(node)) as Plan),
+                false => Transformed::no(node),
+            })
+        })?;
+        Ok(rewritten.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "partition_by_partition"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// Computes windows one partition after the other.
+#[derive(Debug)]
+struct WholePartitionsExec {
+    /// DataFusion's operator, which knows the properties of the rows.
+    replaced: Plan,
+    /// Whether each function has one value for all rows of a partition.
+    one_value: bool,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl WholePartitionsExec {
+    fn new(replaced: Plan) -> WholePartitionsExec {
+        let metrics = ExecutionPlanMetricsSet::new();
+        let mut node = WholePartitionsExec { replaced, one_value: false, metrics };
+        node.one_value = node.windows().iter().all(has_one_value);
+        node
+    }
+
+    fn windows(&self) -> &[Arc<dyn WindowExpr>] {
+        self.replaced.downcast_ref::<WindowAggExec>().map_or(&[], WindowAggExec::window_expr)
+    }
+}
+
+impl DisplayAs for WholePartitionsExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.windows().iter().map(|window| window.name()).collect();
+        let mode = if self.one_value { "aggregated" } else { "together" };
+        write!(f, "{}: wdw=[{}], rows={mode}", self.name(), names.join(", "))
+    }
+}
+
+impl ExecutionPlan for WholePartitionsExec {
+    fn name(&self) -> &'static str {
+        "WholePartitionsExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.replaced.properties()
+    }
+
+    fn children(&self) -> Vec<&Plan> {
+        self.replaced.children()
+    }
+
+    fn apply_expressions(
+        &self,
+        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
+    ) -> DataFusionResult<TreeNodeRecursion> {
+        self.replaced.apply_expressions(visit)
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> DataFusionResult<Plan> {
+        let replaced = replace_children_if_necessary(Arc::clone(&self.replaced), children)?;
+        Ok(Arc::new(WholePartitionsExec::new(replaced)))
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        self.replaced.maintains_input_order()
+    }
+
+    fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
+        self.replaced.required_input_ordering()
+    }
+
+    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
+        self.replaced.input_distribution_requirements()
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        self.replaced.benefits_from_input_partitioning()
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> DataFusionResult<SendableRecordBatchStream> {
+        let [input] = self.children()[..] else {
+            return internal_err!("{} has one input", self.name());
+        };
+        let windows = self.windows().to_vec();
+        let rows = make_cooperative(input.execute(partition, Arc::clone(&context))?);
+        let spills = SpillManager::new(
+            context.runtime_env(),
+            SpillMetrics::new(&self.metrics, partition),
+            input.schema(),
+        );
+        let held = Held::new(spills, self.one_value, &context);
+        let cut = Cut::new(windows.first().map_or(&[], |window| window.partition_by()));
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let out = Out::new(self.schema(), baseline, &context);
+        Ok(match self.one_value {
+            true => {
+                let functions = Aggregated::functions(windows.iter().filter_map(function))?;
+                let state = Aggregated::state(&context);
+                let partitions = Aggregated { windows, functions, state, cut, held, out };
+                generate(self.schema(), |output| partitions.run(rows, output))
+            }
+            false => {
+                let partitions = Together { windows, cut, held, out };
+                generate(self.schema(), |output| partitions.run(rows, output))
+            }
+        })
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
+        self.replaced.child_stats_requests(partition)
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        inputs: &[Arc<Statistics>],
+        arguments: &StatisticsArgs,
+    ) -> DataFusionResult<Arc<Statistics>> {
+        self.replaced.statistics_from_inputs(inputs, arguments)
+    }
+}
+
+/// Whether a window has one value for all rows of a partition.
+fn has_one_value(window: &Arc<dyn WindowExpr>) -> bool {
+    let frame = window.get_window_frame();
+    let peers = frame.units == WindowFrameUnits::Range && window.order_by().is_empty();
+    let reaches_end = |bound: &WindowFrameBound| match bound {
+        WindowFrameBound::CurrentRow => peers,
+        bound => bound.is_unbounded(),
+    };
+    // A FILTER is the last field of an aggregate, and there is no other way to see it.
+    let takes_all = || format!("{window:?}").ends_with("filter: None }");
+    function(window).is_some()
+        && reaches_end(&frame.start_bound)
+        && reaches_end(&frame.end_bound)
+        && takes_all()
+}
+
+fn function(window: &Arc<dyn WindowExpr>) -> Option<&AggregateFunctionExpr> {
+    let plain = window.as_any().downcast_ref::<PlainAggregateWindowExpr>()?;
+    Some(plain.get_aggregate_expr())
+}
