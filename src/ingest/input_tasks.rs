@@ -368,8 +368,9 @@ impl<'a> InputTasks<'a> {
     fn open_arrow(&mut self, opened: Opened) -> Result<CurrentInput> {
         let checks = self.checks(&opened.name);
         let (skip_unsupported, memory) = (self.options.skip_unsupported, self.options.memory());
+        let path = opened.path.as_deref();
         let (batches, skipped) =
-            ArrowBatches::open(&opened.name, opened.bytes, skip_unsupported, memory)?;
+            ArrowBatches::open(&opened.name, opened.bytes, path, skip_unsupported, memory)?;
         self.warnings.skipped.extend(skipped);
         let schema = batches.columns()?;
         let mut batches = batches.peekable();

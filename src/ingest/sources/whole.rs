@@ -13,7 +13,13 @@ pub fn count_rows(input: Input, memory: u64) -> Result<u64> {
     let opened = input.open()?;
     match opened.format {
         Format::Arrow => {
-            let (batches, _) = ArrowBatches::open(&opened.name, opened.bytes, true, memory)?;
+            let (batches, _) = ArrowBatches::open(
+                &opened.name,
+                opened.bytes,
+                opened.path.as_deref(),
+                true,
+                memory,
+            )?;
             batches.map(|batch| Ok(batch?.num_rows() as u64)).sum()
         }
         #[cfg(feature = "parquet")]

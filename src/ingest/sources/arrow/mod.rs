@@ -1,16 +1,18 @@
 //! Arrow IPC: the stream format, and the file format (Feather), which is a stream between two magic
 //! numbers.
 //!
-//! Both are read front to back, so that a pipe works as well as a file; the footer, which locates
-//! the batches of a file, is not needed. Messages are framed here, so that every claimed length is
+//! Both are read front to back, so that a pipe works as well as a file. Only where a file does not
+//! begin with a message is its footer asked for schema and batches (`footer`): Polars writes such
+//! files. Messages are framed here, so that every claimed length is
 //! read or refused before anything is allocated for it; their contents are decoded by `arrow-ipc`,
 //! which checks offsets and texts. Each message is decoded on its own: a batch without a body, of
 //! null columns or no rows, is an ordinary batch.
 
 mod checks;
+mod footer;
 mod source;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fmt::Display;
 use std::fs::File;
 use std::io::Read;
@@ -55,6 +57,8 @@ pub(crate) struct ArrowBatches {
     dictionary_bytes: u64,
     /// Positions of the columns to read; `None` for all.
     columns: Option<Vec<usize>>,
+    /// Where messages are, rising, of a file that is read by its footer.
+    blocks: Option<VecDeque<Range<u64>>>,
     /// Only batches that start within this part of the input are read.
     part: Range<u64>,
     /// The most bytes of a batch and the dictionaries, stored or decompressed.
@@ -73,13 +77,15 @@ impl std::fmt::Debug for ArrowBatches {
 impl ArrowBatches {
     /// Reads the schema of an input for a table. A column of a type that a table cannot hold is an
     /// error that names it or, with `skip_unsupported`, is skipped and named in the second result.
+    /// `path` is the file with these bytes, if there is one.
     pub(crate) fn open(
         name: &Path,
         bytes: Bytes,
+        path: Option<&Path>,
         skip_unsupported: bool,
         memory: u64,
     ) -> Result<(Self, Vec<String>)> {
-        let mut batches = Self::start(name, Source::pipe(bytes), memory)?;
+        let mut batches = Self::start(name, Source::pipe(bytes, path), memory)?;
         let (columns, skipped) = supported_columns(name, &batches.schema, skip_unsupported)?;
         batches.columns = (!skipped.is_empty()).then_some(columns);
         Ok((batches, skipped))
@@ -87,7 +93,7 @@ impl ArrowBatches {
 
     /// Reads the schema of a file, whose columns may have any types.
     pub(crate) fn open_file(name: &Path, file: File, memory: u64) -> Result<Self> {
-        Self::start(name, Source::file(file), memory)
+        Self::start(name, Source::file(Box::new(file)), memory)
     }
 
     /// Reads only these columns, and of a file only the batches that start within a part of it.
@@ -105,6 +111,7 @@ impl ArrowBatches {
             dictionaries: HashMap::new(),
             dictionary_bytes: 0,
             columns: None,
+            blocks: None,
             part: 0..u64::MAX,
             most_bytes: most_bytes(memory),
             rest: None,
@@ -125,6 +132,10 @@ impl ArrowBatches {
             }
         }
         batches.source.unread(start.get(..n).unwrap_or_default());
+        if batches.is_file && !start.starts_with(&CONTINUATION) {
+            batches.read_footer()?;
+            return Ok(batches);
+        }
         let Some(first) = batches.message()? else {
             return Err(batches.invalid("there is no schema"));
         };
@@ -148,6 +159,10 @@ impl ArrowBatches {
         let Some(schema) = message.header_as_schema() else {
             return Err(self.invalid("it does not start with a schema"));
         };
+        self.converted(schema)
+    }
+
+    fn converted(&self, schema: arrow_ipc::Schema<'_>) -> Result<Schema> {
         if !schema.endianness().equals_to_target_endianness() {
             return Err(self.invalid(
                 "its numbers are big-endian, which is not read; write it on another machine",
@@ -219,6 +234,11 @@ impl ArrowBatches {
     /// The next message and its body; `None` at the end, also of the part.
     fn message(&mut self) -> Result<Option<Framed>> {
         loop {
+            if let Some(blocks) = &mut self.blocks {
+                let Some(block) = blocks.pop_front() else { return self.pass_rest() };
+                let distance = block.start.saturating_sub(self.source.position());
+                self.source.skip(distance).map_err(|e| read_error(&self.name, e))?;
+            }
             let start = self.source.position();
             let Some(metadata) = self.metadata()? else { return Ok(None) };
             let message = root_as_message(&metadata).map_err(|e| self.invalid(e))?;
@@ -245,6 +265,13 @@ impl ArrowBatches {
             })?;
             return Ok(Some(Framed { metadata, body }));
         }
+    }
+
+    /// Reads what is behind the last message: whoever counts or hashes the bytes sees all of them.
+    fn pass_rest(&mut self) -> Result<Option<Framed>> {
+        std::io::copy(&mut self.source, &mut std::io::sink())
+            .map_err(|e| read_error(&self.name, e))?;
+        Ok(None)
     }
 
     /// The metadata of the next message; `None` at the end.

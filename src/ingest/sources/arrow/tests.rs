@@ -60,6 +60,7 @@ fn read(bytes: &[u8], skip: bool) -> Result<(Vec<RecordBatch>, Vec<String>)> {
     let (batches, skipped) = ArrowBatches::open(
         Path::new("t.arrow"),
         Box::new(Cursor::new(bytes.to_vec())),
+        None,
         skip,
         MEMORY,
     )?;
@@ -117,14 +118,79 @@ fn truncations() {
     }
 }
 
+/// A file as Polars writes it: what is at its front is no message.
+fn without_front(mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes[8..16].copy_from_slice(&[4, 0, 0, 0, 0xf2, 0xff, 0xff, 0xff]);
+    bytes
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "an input of a test")]
+fn files_that_only_their_footer_describes() {
+    let bytes = without_front(written(true, None, &[batch(), batch().slice(1, 2)]));
+    assert_eq!(read(&bytes, false).unwrap().0, [batch(), batch().slice(1, 2)]);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.arrow");
+    std::fs::write(&path, &bytes).unwrap();
+    // A pipe whose file is known, and a file; of which only a part is asked for, too.
+    let pipe = Box::new(Cursor::new(bytes.clone()));
+    let (batches, _) = ArrowBatches::open(&path, pipe, Some(&path), false, MEMORY).unwrap();
+    assert_eq!(batches.collect::<Result<Vec<_>>>().unwrap(), [batch(), batch().slice(1, 2)]);
+    let open = || ArrowBatches::open_file(&path, File::open(&path).unwrap(), MEMORY).unwrap();
+    assert_eq!(open().map(|batch| batch.unwrap().num_rows()).collect::<Vec<_>>(), [4, 2]);
+    let length = bytes.len() as u64;
+    let rows = |part| -> usize {
+        open().select(vec![0], Some(part)).map(|batch| batch.unwrap().num_rows()).sum()
+    };
+    let parts: Vec<usize> = (0..length).step_by(100).map(|at| rows(at..at + 100)).collect();
+    assert_eq!(parts.iter().sum::<usize>(), 6, "{parts:?}");
+    for end in 0..bytes.len() {
+        assert!(matches!(read(&bytes[..end], false), Err(Error::InvalidInput(_))), "{end}");
+    }
+    // A pipe is kept as a whole, within the limit.
+    let mut long = bytes;
+    long.splice(16..16, vec![0; 257 << 20]);
+    let pipe = Box::new(Cursor::new(long));
+    match ArrowBatches::open(Path::new("t.arrow"), pipe, None, false, 1) {
+        Err(Error::LimitExceeded(what)) => assert!(what.contains("does not fit"), "{what}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn files_of_polars() {
+    let read = |bytes: &[u8]| {
+        let (batches, _) = read(bytes, false).unwrap();
+        arrow_select::concat::concat_batches(&batches[0].schema(), &batches).unwrap()
+    };
+    let batch = read(include_bytes!("../../../../tests/inputs/polars.arrow"));
+    let texts: Vec<Option<&str>> = batch.column(1).as_string_view().iter().collect();
+    assert_eq!((batch.num_rows(), texts), (3, vec![Some("x"), Some("y"), None]));
+    let batch = read(include_bytes!("../../../../tests/inputs/polars-categories.arrow"));
+    for (column, expected) in batch.columns().iter().zip([["a", "b", "a"], ["x", "y", "x"]]) {
+        let plain = arrow_cast::cast(column, &DataType::Utf8).unwrap();
+        assert_eq!(plain.as_string::<i32>(), &StringArray::from(expected.to_vec()));
+    }
+    let empty = include_bytes!("../../../../tests/inputs/polars-empty.arrow");
+    let (batches, _) =
+        ArrowBatches::open(Path::new("e"), Box::new(Cursor::new(empty)), None, false, MEMORY)
+            .unwrap();
+    assert_eq!(batches.columns().unwrap().fields().len(), 3);
+    assert_eq!(batches.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 0);
+}
+
 /// Flipping any bit of either format gives an error or some batches.
 #[test]
 fn damage() {
-    for (file, compression) in
-        [(false, None), (true, Some(CompressionType::LZ4_FRAME)), (true, None)]
-    {
+    for (file, compression, has_front) in [
+        (false, None, true),
+        (true, Some(CompressionType::LZ4_FRAME), true),
+        (true, None, true),
+        (true, None, false),
+    ] {
         let small = batch().project(&[0, 1, 2]).unwrap();
         let bytes = written(file, compression, &[small]);
+        let bytes = if has_front { bytes } else { without_front(bytes) };
         for at in 0..bytes.len() {
             for bit in 0..8 {
                 let mut damaged = bytes.clone();
