@@ -127,9 +127,12 @@ struct CsvArgs {
     /// the ; tab or | of the first rows where they have no comma]
     #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
     delimiter: Option<u8>,
-    /// Character around fields
-    #[arg(long, value_name = "CHAR", value_parser = parse_byte, default_value = "\"")]
+    /// Character around fields; `none` if quotes are text
+    #[arg(long, value_name = "CHAR", value_parser = parse_quote, default_value = "\"")]
     quote: u8,
+    /// Lines before the first row that are passed over
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    skip: u64,
     /// Text that means null; may be repeated [default: the empty field]
     #[arg(long, value_name = "TEXT")]
     null: Vec<String>,
@@ -320,6 +323,7 @@ impl IngestArgs {
         let csv = CsvOptions {
             delimiter: self.csv.delimiter,
             quote: self.csv.quote,
+            skip_lines: self.csv.skip,
             header: self.csv.has_header(),
             nulls: self.csv.null.clone(),
             names: (!self.names.is_empty()).then(|| self.names.clone()),
@@ -372,6 +376,13 @@ fn parse_byte(text: &str) -> Result<u8, String> {
     }
 }
 
+fn parse_quote(text: &str) -> Result<u8, String> {
+    match text {
+        "none" => Ok(CsvOptions::NO_QUOTE),
+        text => parse_byte(text).map_err(|error| format!("{error}; `none` for no quotes")),
+    }
+}
+
 /// Parses any of the names of an encoding.
 fn parse_encoding(text: &str) -> Result<TextEncoding, String> {
     text.parse().map_err(|error: stylobate::Error| error.to_string())
@@ -396,5 +407,6 @@ mod tests {
         for bad in ["", "ab", "é", "\n"] {
             assert!(parse_byte(bad).is_err(), "{bad}");
         }
+        assert_eq!((parse_quote("none"), parse_quote("'")), (Ok(CsvOptions::NO_QUOTE), Ok(b'\'')));
     }
 }

@@ -39,6 +39,8 @@ pub struct CsvChunk {
     pub offset: u64,
     /// Delimiter of fields.
     pub delimiter: u8,
+    /// Whether the delimiter was found out, and not named by the options or by the input itself.
+    pub delimiter_is_guessed: bool,
 }
 
 /// The chunks of one input, in order.
@@ -48,6 +50,11 @@ pub struct CsvChunks {
     /// Detected in the first chunk if not given.
     delimiter: Option<u8>,
     quote: u8,
+    /// Lines that are still to be passed over.
+    skip_lines: u64,
+    /// Whether the first line may be `sep=;`.
+    may_name_delimiter: bool,
+    delimiter_is_guessed: bool,
     /// Detected in the first row.
     line_ends: Option<LineEnds>,
     chunk_bytes: usize,
@@ -67,6 +74,9 @@ impl CsvChunks {
             bytes,
             delimiter: options.delimiter,
             quote: options.quote,
+            skip_lines: options.skip_lines,
+            may_name_delimiter: true,
+            delimiter_is_guessed: false,
             line_ends: None,
             chunk_bytes: CHUNK_BYTES,
             row_limit: limits::MAX_VALUE_BYTES,
@@ -130,7 +140,7 @@ impl CsvChunks {
             if !line_ends.make_line_feeds(text.get_mut(new..).unwrap_or_default()) {
                 return Err(self.mixed_line_ends());
             }
-            if self.next.0 == 0 && ends.at == 0 && self.skip_empty_lines(&mut text) && more {
+            if self.next.0 == 0 && ends.at == 0 && self.skip_preamble(&mut text, more) && more {
                 if text.len() > self.row_limit {
                     return Err(self.row_too_long(&text, &ends));
                 }
@@ -139,6 +149,7 @@ impl CsvChunks {
                 continue;
             }
             let quote = self.quote;
+            self.delimiter_is_guessed |= self.delimiter.is_none();
             let delimiter =
                 *self.delimiter.get_or_insert_with(|| find_delimiter(&text, !more, quote));
             if !more {
@@ -175,7 +186,9 @@ impl CsvChunks {
         }
         self.next.0 += 1;
         self.next.1 += memchr_iter(b'\n', &text).count() as u64;
-        CsvChunk { text, number, line, offset, delimiter: self.delimiter.unwrap_or(COMMA) }
+        let delimiter = self.delimiter.unwrap_or(COMMA);
+        let delimiter_is_guessed = self.delimiter_is_guessed;
+        CsvChunk { text, number, line, offset, delimiter, delimiter_is_guessed }
     }
 
     /// Drops a byte-order mark, and refuses UTF-16.
@@ -193,17 +206,41 @@ impl CsvChunks {
         Ok(())
     }
 
-    /// Drops leading empty lines, so that the first chunk starts with the first row. Returns true
-    /// if nothing but part of an empty line is left.
-    fn skip_empty_lines(&mut self, text: &mut Vec<u8>) -> bool {
-        let mut rows = 0;
-        while let Some(length) = text.get(rows..).and_then(blank_line) {
-            rows += length;
+    /// Drops the lines that are to be passed over, a line that names the delimiter, and empty
+    /// lines, so that the first chunk starts with the first row. Returns true if nothing but part
+    /// of such a line is left.
+    fn skip_preamble(&mut self, text: &mut Vec<u8>, more: bool) -> bool {
+        while self.skip_lines > 0 {
+            let Some(end) = memchr(b'\n', text) else {
+                self.drop_front(text, text.len());
+                return true;
+            };
+            self.drop_front(text, end + 1);
+            self.skip_lines -= 1;
         }
-        self.next.1 += memchr_iter(b'\n', text.get(..rows).unwrap_or_default()).count() as u64;
-        self.next.2 += rows as u64;
-        text.drain(..rows);
+        if self.may_name_delimiter {
+            let named = named_delimiter(text);
+            if named == Some(None) && more {
+                return true;
+            }
+            self.may_name_delimiter = false;
+            if let Some(Some((delimiter, length))) = named {
+                self.delimiter.get_or_insert(delimiter);
+                self.drop_front(text, length);
+            }
+        }
+        let mut empty = 0;
+        while let Some(length) = text.get(empty..).and_then(blank_line) {
+            empty += length;
+        }
+        self.drop_front(text, empty);
         is_blank(text)
+    }
+
+    fn drop_front(&mut self, text: &mut Vec<u8>, length: usize) {
+        self.next.1 += memchr_iter(b'\n', text.get(..length).unwrap_or_default()).count() as u64;
+        self.next.2 += length as u64;
+        text.drain(..length);
     }
 
     fn mixed_line_ends(&self) -> Error {
@@ -244,6 +281,21 @@ impl Iterator for CsvChunks {
         let chunk = self.read_chunk();
         self.done |= chunk.is_err();
         chunk.transpose()
+    }
+}
+
+/// The delimiter that a first line names, `sep=;` as Excel writes it, and the line's length;
+/// within, `None` if the text is too short to tell.
+fn named_delimiter(text: &[u8]) -> Option<Option<(u8, usize)>> {
+    let start = text.get(..4).unwrap_or(text);
+    if !b"sep=".get(..start.len())?.eq_ignore_ascii_case(start) {
+        return None;
+    }
+    match text.get(4..) {
+        Some([delimiter, b'\n', ..]) => Some(Some((*delimiter, 6))),
+        Some([delimiter, b'\r', b'\n', ..]) => Some(Some((*delimiter, 7))),
+        None | Some([] | [_] | [_, b'\r']) => Some(None),
+        Some(_) => None,
     }
 }
 

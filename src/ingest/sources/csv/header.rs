@@ -34,9 +34,10 @@ pub(super) enum FirstRow {
 pub(super) fn note_guesses(
     schema: &mut CsvSchema,
     options: &CsvOptions,
+    delimiter_is_guessed: bool,
     perhaps: Option<&[String]>,
 ) {
-    if options.delimiter.is_none() && schema.delimiter != COMMA {
+    if delimiter_is_guessed && schema.delimiter != COMMA {
         schema.guesses.push(Guess::Delimiter(schema.delimiter));
     }
     let Some(names) = perhaps else { return };

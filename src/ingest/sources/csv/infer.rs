@@ -56,6 +56,7 @@ pub fn infer(file: &Path, options: &CsvOptions, first: Option<&CsvChunk>) -> Res
     note_guesses(
         &mut schema,
         options,
+        chunk.delimiter_is_guessed,
         header.as_deref().filter(|_| first == FirstRow::LikelyNames),
     );
     let names = column_names(&schema, options, header)?;

@@ -13,8 +13,10 @@ pub const INFER_ROWS: usize = 20_480;
 pub struct CsvOptions {
     /// Delimiter of fields, an ASCII character; `None` to detect it.
     pub delimiter: Option<u8>,
-    /// Quote character, ASCII.
+    /// Quote character, ASCII, or [`CsvOptions::NO_QUOTE`].
     pub quote: u8,
+    /// Lines before the first row that are passed over.
+    pub skip_lines: u64,
     /// Whether the first row holds names; `None` to detect it.
     pub header: Option<bool>,
     /// Unquoted spellings of null besides the empty field.
@@ -46,6 +48,7 @@ impl Default for CsvOptions {
         CsvOptions {
             delimiter: None,
             quote: b'"',
+            skip_lines: 0,
             header: None,
             nulls: Vec::new(),
             empty_is_null: true,
@@ -60,6 +63,9 @@ impl Default for CsvOptions {
 }
 
 impl CsvOptions {
+    /// The quote of texts in which quotes are text: a byte that UTF-8 does not have.
+    pub const NO_QUOTE: u8 = 0xff;
+
     /// The defaults for a format: a tab as delimiter for TSV; for CSV it is detected.
     pub(crate) fn for_format(format: Format) -> Self {
         let delimiter = (format == Format::Tsv).then_some(b'\t');
@@ -71,7 +77,8 @@ impl CsvOptions {
     pub fn check(&self) -> Result<()> {
         let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | 0);
         let delimiter = self.delimiter.unwrap_or(COMMA);
-        if !usable(delimiter) || !usable(self.quote) || delimiter == self.quote {
+        let quotes = usable(self.quote) || self.quote == CsvOptions::NO_QUOTE;
+        if !usable(delimiter) || !quotes || delimiter == self.quote {
             return Err(Error::InvalidInput(format!(
                 "delimiter {:?} and quote {:?} must be two different ASCII characters, and no line \
                  ends",

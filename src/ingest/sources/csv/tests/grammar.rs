@@ -133,3 +133,45 @@ fn tiles_and_chunks_of_a_large_text_agree() {
         );
     }
 }
+
+#[test]
+fn lines_before_the_first_row() {
+    let excel = "sep=;\r\na;b\r\n1;x,y\r\n";
+    for (text, skip_lines) in [
+        (excel, 0),
+        ("made by hand, \"today\nsecond line\n\nsep=;\na;b\n1;x,y\n", 3),
+        ("SEP=;\n\na;b\n1;x,y", 0),
+        ("one\n\n\n\na;b\n1;x,y\n", 2),
+    ] {
+        let options = CsvOptions { skip_lines, ..CsvOptions::default() };
+        for size in [1, 2, 7, 1 << 20] {
+            let batches = read_in(text.as_bytes(), &options, size).unwrap();
+            assert_eq!(cells(&batches), [["1", "x,y"]], "{text:?} by {size}");
+        }
+        let chunks = chunks(text.as_bytes(), &options, 1 << 20).unwrap();
+        let lines = text.lines().count() as u64;
+        assert_eq!((chunks[0].line, chunks[0].delimiter), (lines - 1, b';'), "{text:?}");
+    }
+    // What names a delimiter is no row under another one, either, and what does not is one.
+    let comma = CsvOptions { delimiter: Some(b','), ..CsvOptions::default() };
+    assert_eq!(cells(&read_in(b"sep=;\na,b\n1,2\n", &comma, 3).unwrap()), [["1", "2"]]);
+    let data = CsvOptions { header: Some(false), ..CsvOptions::default() };
+    for text in ["sep=\nx\n", "sep=ab\nx\n", "separator\nx\n", "se"] {
+        let batches = read_in(text.as_bytes(), &data, 1).unwrap();
+        let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
+        assert_eq!(rows, text.lines().count(), "{text:?}");
+    }
+    let all = CsvOptions { skip_lines: 9, ..CsvOptions::default() };
+    assert!(chunks(b"a\nb\nc", &all, 1).unwrap().is_empty());
+}
+
+#[test]
+fn quotes_that_are_text() {
+    let options =
+        CsvOptions { delimiter: Some(b'\t'), quote: CsvOptions::NO_QUOTE, ..CsvOptions::default() };
+    let text = "a\tb\n1\tsay \"hi\"\n2\t\"open\n3\t\"\n";
+    for size in [1, 1 << 20] {
+        let batches = read_in(text.as_bytes(), &options, size).unwrap();
+        assert_eq!(cells(&batches), [["1", "say \"hi\""], ["2", "\"open"], ["3", "\""]]);
+    }
+}
