@@ -229,8 +229,8 @@ impl GroupTop {
     }
 }
 
-/// Words none of which is greater than that of a row which comes later by a key; `None` of keys
-/// without such words. Keys with the same word may differ.
+/// A word for each row that rises with the order by a key: a row that comes later never has a
+/// smaller word. Rows with the same word may differ. `None` for keys without such words.
 fn first_ranks(key: &ArrayRef, by: SortOptions) -> Option<Vec<i64>> {
     let (turn, null) = (if by.descending { -1 } else { 0 }, null_rank(by.nulls_first));
     let head = |bytes: &[u8]| {

@@ -53,7 +53,7 @@ pub(crate) struct DistinctSet {
 enum SetKind {
     /// Whether all rows come.
     Bits(Arc<MixedRadix>, bool),
-    /// Texts of one group, each of which gets a number when it is met.
+    /// The texts of one group. A text gets its number at its first row.
     Texts(Arc<KeyEncoder>),
     Hashed(Arc<TableKeys>),
 }

@@ -33,7 +33,7 @@ pub(super) enum Strategy {
 pub(crate) enum SlotKeys {
     /// Codes, as digits of one number.
     Radix(Arc<MixedRadix>),
-    /// The numbers of one key of texts, of which there are at most so many.
+    /// The numbers of the texts of one key, and the most texts that it may have.
     Texts(Arc<KeyEncoder>, u64),
 }
 

@@ -45,7 +45,7 @@ impl Column {
         self.bytes.checked(reader).map(Some)
     }
 
-    /// The values of some codes of the dictionary, none of which is null's.
+    /// The values of some codes of the dictionary. The code of null is not among them.
     pub(crate) fn dictionary_values(&self, codes: &[u32]) -> Result<ArrayRef> {
         let few = self.are_few_of_dictionary(codes.len());
         let stored = if few { self.undecoded_dictionary()? } else { None };
@@ -84,8 +84,8 @@ impl Column {
         Ok(self.lengths.get().and_then(|(lengths, _)| lengths.as_deref()))
     }
 
-    /// Whether `count` texts of the dictionary, each of which may cost the decoding of a vector,
-    /// are better read by themselves. That is so until it might as well have been half decoded.
+    /// Whether it is cheaper to read `count` texts one by one than to decode the dictionary. Each
+    /// of them may decode a vector: once they could have decoded half of it, it is not.
     pub(in crate::segment) fn are_few_of_dictionary(&self, count: usize) -> bool {
         let Some(described) = &self.record.dictionary else { return false };
         let vectors = described.values as usize / VECTOR;

@@ -57,6 +57,10 @@ impl ArrowBatches {
         for dictionary in dictionaries {
             self.source.go_to(dictionary.start).map_err(|e| read_error(&self.name, e))?;
             let message = self.message()?.ok_or_else(|| self.cut_off())?;
+            // Else many small places could each name the rest of the file.
+            if self.source.position() > dictionary.end {
+                return Err(self.invalid("a dictionary is longer than its footer says"));
+            }
             if self.decode(message)?.is_some() {
                 return Err(self.invalid("its footer has a batch for a dictionary"));
             }

@@ -132,7 +132,7 @@ fn files_that_only_their_footer_describes() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("t.arrow");
     std::fs::write(&path, &bytes).unwrap();
-    // A pipe whose file is known, and a file; of which only a part is asked for, too.
+    // A pipe whose file is known, a file, and parts of a file.
     let pipe = Box::new(Cursor::new(bytes.clone()));
     let (batches, _) = ArrowBatches::open(&path, pipe, Some(&path), false, MEMORY).unwrap();
     assert_eq!(batches.collect::<Result<Vec<_>>>().unwrap(), [batch(), batch().slice(1, 2)]);

@@ -14,7 +14,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 
 use super::guess::{COMMA, find_delimiter};
 use super::line_ends::LineEnds;
-use super::options::CsvOptions;
+use super::options::{CsvOptions, is_usable};
 use super::rows::{AfterQuote, after_quote};
 use super::split::{blank_line, is_blank};
 use crate::error::{Error, Result};
@@ -210,16 +210,20 @@ impl CsvChunks {
     /// lines, so that the first chunk starts with the first row. Returns true if nothing but part
     /// of such a line is left.
     fn skip_preamble(&mut self, text: &mut Vec<u8>, more: bool) -> bool {
-        while self.skip_lines > 0 {
-            let Some(end) = memchr(b'\n', text) else {
-                self.drop_front(text, text.len());
+        if self.skip_lines > 0 {
+            let wanted = usize::try_from(self.skip_lines).unwrap_or(usize::MAX);
+            let ends: usize = memchr_iter(b'\n', text).take(wanted).count();
+            let last = ends.checked_sub(1).and_then(|last| memchr_iter(b'\n', text).nth(last));
+            self.skip_lines -= ends as u64;
+            let is_within = self.skip_lines > 0;
+            let length = if is_within { text.len() } else { last.map_or(0, |last| last + 1) };
+            self.drop_front(text, length);
+            if is_within {
                 return true;
-            };
-            self.drop_front(text, end + 1);
-            self.skip_lines -= 1;
+            }
         }
         if self.may_name_delimiter {
-            let named = named_delimiter(text);
+            let named = named_delimiter(text, self.quote);
             if named == Some(None) && more {
                 return true;
             }
@@ -286,9 +290,13 @@ impl Iterator for CsvChunks {
 
 /// The delimiter that a first line names, `sep=;` as Excel writes it, and the line's length;
 /// within, `None` if the text is too short to tell.
-fn named_delimiter(text: &[u8]) -> Option<Option<(u8, usize)>> {
+fn named_delimiter(text: &[u8], quote: u8) -> Option<Option<(u8, usize)>> {
     let start = text.get(..4).unwrap_or(text);
     if !b"sep=".get(..start.len())?.eq_ignore_ascii_case(start) {
+        return None;
+    }
+    let usable = |byte: &u8| is_usable(*byte) && *byte != quote;
+    if text.get(4).is_some_and(|delimiter| !usable(delimiter)) {
         return None;
     }
     match text.get(4..) {

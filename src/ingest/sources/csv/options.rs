@@ -75,10 +75,9 @@ impl CsvOptions {
     /// Refuses delimiters and quotes that cannot work.
     #[doc(hidden)]
     pub fn check(&self) -> Result<()> {
-        let usable = |byte: u8| byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | 0);
         let delimiter = self.delimiter.unwrap_or(COMMA);
-        let quotes = usable(self.quote) || self.quote == CsvOptions::NO_QUOTE;
-        if !usable(delimiter) || !quotes || delimiter == self.quote {
+        let quotes = is_usable(self.quote) || self.quote == CsvOptions::NO_QUOTE;
+        if !is_usable(delimiter) || !quotes || delimiter == self.quote {
             return Err(Error::InvalidInput(format!(
                 "delimiter {:?} and quote {:?} must be two different ASCII characters, and no line \
                  ends",
@@ -88,4 +87,9 @@ impl CsvOptions {
         }
         Ok(())
     }
+}
+
+/// Whether a byte can delimit or quote fields.
+pub(super) fn is_usable(byte: u8) -> bool {
+    byte.is_ascii() && !matches!(byte, b'\n' | b'\r' | 0)
 }

@@ -156,10 +156,14 @@ fn lines_before_the_first_row() {
     let comma = CsvOptions { delimiter: Some(b','), ..CsvOptions::default() };
     assert_eq!(cells(&read_in(b"sep=;\na,b\n1,2\n", &comma, 3).unwrap()), [["1", "2"]]);
     let data = CsvOptions { header: Some(false), ..CsvOptions::default() };
-    for text in ["sep=\nx\n", "sep=ab\nx\n", "separator\nx\n", "se"] {
+    for text in ["sep=\nx\n", "sep=ab\nx\n", "separator\nx\n", "se", "sep=\n\nx\n", "sep=\r\nx\n"] {
         let batches = read_in(text.as_bytes(), &data, 1).unwrap();
         let rows: usize = batches.iter().map(RecordBatch::num_rows).sum();
         assert_eq!(rows, text.lines().count(), "{text:?}");
+    }
+    // A byte that cannot delimit fields is not taken for it, wherever it comes from.
+    for text in ["sep=\"\nx\n", "sep=\0\nx\n"] {
+        assert_eq!(chunks(text.as_bytes(), &data, 9).unwrap()[0].delimiter, b',', "{text:?}");
     }
     let all = CsvOptions { skip_lines: 9, ..CsvOptions::default() };
     assert!(chunks(b"a\nb\nc", &all, 1).unwrap().is_empty());
