@@ -1,14 +1,16 @@
-//! Checks on batches of typed inputs.
+//! Checks on batches of typed inputs, and conversion to the types that the user named.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
+use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema as ArrowSchema};
 
-use crate::error::{Error, Result};
-use crate::model::DataType;
+use super::assign::assign;
+use crate::error::{ArrowResult, Error, Result};
+use crate::model::{Column, DataType};
 
 /// Checks on batches of Parquet and Arrow, which can hold what a table cannot; they name the file.
 #[derive(Clone)]
@@ -16,11 +18,42 @@ pub(super) struct BatchChecks {
     pub(super) file: Arc<Path>,
     /// Whether path columns are added.
     pub(super) has_path_columns: bool,
+    /// Columns of the input whose types the user named.
+    pub(super) types: Arc<[Column]>,
 }
 
 impl BatchChecks {
-    /// Refuses rows without columns, and times outside a day.
-    pub(super) fn check(&self, batch: &RecordBatch) -> Result<()> {
+    /// The batch in the types that the user named. Refuses values that they cannot hold exactly,
+    /// rows without columns, and times outside a day.
+    pub(super) fn checked(&self, batch: RecordBatch) -> Result<RecordBatch> {
+        self.check(&batch)?;
+        if self.types.is_empty() {
+            return Ok(batch);
+        }
+        let schema = batch.schema();
+        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+        for (field, array) in schema.fields().iter().zip(batch.columns()) {
+            let Some(column) = self.types.iter().find(|column| *column.name == **field.name())
+            else {
+                fields.push(Arc::clone(field));
+                arrays.push(Arc::clone(array));
+                continue;
+            };
+            let array = assign(column, array).map_err(|error| match error {
+                Error::InvalidInput(what) => {
+                    Error::InvalidInput(format!("{}: {what} (--schema)", self.file.display()))
+                }
+                other => other,
+            })?;
+            fields.push(Arc::new(Field::new(field.name(), array.data_type().clone(), true)));
+            arrays.push(array);
+        }
+        let schema = Arc::new(ArrowSchema::new(fields));
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        RecordBatch::try_new_with_options(schema, arrays, &options).or_invalid()
+    }
+
+    fn check(&self, batch: &RecordBatch) -> Result<()> {
         let file = self.file.display();
         if batch.num_columns() == 0 && batch.num_rows() > 0 && !self.has_path_columns {
             return Err(Error::InvalidInput(format!(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use arrow_array::RecordBatch;
-use arrow_schema::SchemaRef;
+use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use rayon::ThreadPool;
 
 use super::batch_checks::BatchChecks;
@@ -19,6 +19,7 @@ use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Gues
 use super::sources::json::{self, JsonChunk, JsonChunks, JsonOptions, JsonSchema};
 #[cfg(feature = "parquet")]
 use super::sources::parquet::{ParquetSource, Spooled};
+use super::sources::supported::no_such_column;
 use super::sources::{Format, Input, Inputs, Opened, PathColumns, path_columns};
 use super::task::{Parsed, Reparse, Task};
 use crate::error::{Error, Result};
@@ -195,8 +196,9 @@ fn add_path_columns(parsed: Parsed, added: Arc<PathColumns>) -> Result<Parsed> {
 }
 
 /// A single empty batch, for the columns of an input without rows.
-fn no_rows(schema: SchemaRef) -> CurrentInput {
-    let task = Task::new(0, move || Ok(RecordBatch::new_empty(schema).into()));
+fn no_rows(schema: SchemaRef, checks: BatchChecks) -> CurrentInput {
+    let work = move || Ok(checks.checked(RecordBatch::new_empty(schema))?.into());
+    let task = Task::new(0, work);
     CurrentInput::Other(Box::new(std::iter::once(Ok(task))))
 }
 
@@ -259,10 +261,11 @@ impl<'a> InputTasks<'a> {
     /// Small row groups are decoded by one task each, large ones batch by batch on demand.
     #[cfg(feature = "parquet")]
     fn open_parquet(&mut self, opened: Opened) -> Result<CurrentInput> {
-        let checks = self.checks(&opened.name);
+        let name = opened.name.clone();
         let (skip_unsupported, memory) = (self.options.skip_unsupported, self.options.memory());
         let (source, skipped) =
             ParquetSource::open(Spooled::new(opened)?, skip_unsupported, memory)?;
+        let checks = self.checks(&name, &*source.schema()?)?;
         self.warnings.skipped.extend(skipped);
         let in_place = source.bytes_in_place()?;
         if let Some(size) = in_place {
@@ -273,7 +276,7 @@ impl<'a> InputTasks<'a> {
             self.consumed.store(size.saturating_sub(groups), Ordering::Relaxed);
         }
         if source.rows() == 0 {
-            return Ok(no_rows(source.schema()?));
+            return Ok(no_rows(source.schema()?, checks));
         }
         let (consumed, max_task_bytes, pool) =
             (self.consumed.clone(), self.max_task_bytes, Arc::clone(&self.pool));
@@ -288,10 +291,8 @@ impl<'a> InputTasks<'a> {
                 let (source, checks) = (source.clone(), checks.clone());
                 let work = move || {
                     let batches = source.read(group, threads)?.read_all()?;
-                    batches
-                        .iter()
-                        .try_for_each(|batch| checks.check(batch))
-                        .map(|()| batches.into())
+                    let checked = batches.into_iter().map(|batch| checks.checked(batch));
+                    checked.collect::<Result<Vec<_>>>().map(Parsed::from)
                 };
                 Box::new(std::iter::once(Ok(Task { bytes, ..Task::new(weight, work) })))
             } else {
@@ -301,8 +302,7 @@ impl<'a> InputTasks<'a> {
                         std::iter::from_fn(move || pool.install(|| rows.next_batch()).transpose())
                             .enumerate()
                             .map(move |(number, batch)| {
-                                let batch = batch?;
-                                checks.check(&batch)?;
+                                let batch = checks.checked(batch?)?;
                                 let task = Task::new(batch.get_array_memory_size(), move || {
                                     Ok(batch.into())
                                 });
@@ -366,16 +366,16 @@ impl<'a> InputTasks<'a> {
 
     /// Decodes batches on the caller's thread while workers encode.
     fn open_arrow(&mut self, opened: Opened) -> Result<CurrentInput> {
-        let checks = self.checks(&opened.name);
         let (skip_unsupported, memory) = (self.options.skip_unsupported, self.options.memory());
         let path = opened.path.as_deref();
         let (batches, skipped) =
             ArrowBatches::open(&opened.name, opened.bytes, path, skip_unsupported, memory)?;
         self.warnings.skipped.extend(skipped);
         let schema = batches.columns()?;
+        let checks = self.checks(&opened.name, &schema)?;
         let mut batches = batches.peekable();
         if batches.peek().is_none() {
-            return Ok(no_rows(schema));
+            return Ok(no_rows(schema, checks));
         }
         let skip = usize::try_from(self.pieces_to_skip()).unwrap_or(usize::MAX);
         Ok(CurrentInput::Other(Box::new(batches.skip(skip).map(move |batch| {
@@ -383,17 +383,27 @@ impl<'a> InputTasks<'a> {
             // All columns share one allocation, so the array sizes would count it several times.
             let bytes: usize = batch.columns().iter().map(value_bytes).sum();
             let checks = checks.clone();
-            let work = move || checks.check(&batch).map(|()| batch.into());
+            let work = move || checks.checked(batch).map(Parsed::from);
             Ok(Task { bytes: bytes as u64, ..Task::new(bytes, work) })
         }))))
     }
 
-    /// The checks for batches of the current input.
-    fn checks(&self, name: &Path) -> BatchChecks {
-        BatchChecks {
+    /// The checks for batches of the current input, which has these columns.
+    fn checks(&self, name: &Path, columns: &ArrowSchema) -> Result<BatchChecks> {
+        let mut types = Vec::new();
+        for (column, data_type) in &self.options.csv.schema {
+            if columns.field_with_name(column).is_ok() {
+                types.push((column.as_str(), data_type.clone()));
+            } else if self.current_columns.names().all(|known| known != column) {
+                let names = columns.fields().iter().map(|field| field.name().as_str());
+                return Err(no_such_column(name, column, names));
+            }
+        }
+        Ok(BatchChecks {
             file: Arc::from(name),
             has_path_columns: self.current_columns.names().next().is_some(),
-        }
+            types: Schema::from_names(types)?.columns().into(),
+        })
     }
 
     /// Records the types of an input's columns for the inputs after it.

@@ -6,11 +6,13 @@ use std::process::Command;
 use std::sync::Arc;
 
 use arrow_array::types::Int32Type;
-use arrow_array::{ArrayRef, DictionaryArray, Int64Array, RecordBatch, Time64MicrosecondArray};
+use arrow_array::{
+    ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, Time64MicrosecondArray,
+};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use stylobate::{Error, Input, LoadOptions, expand};
 
-use super::loading::{Database, options, schema, values};
+use super::loading::{Database, data_type, options, schema, values};
 
 const LINES: &str = "{\"a\":1,\"b\":\"x\\ny\"}\r\n\r\n{\"a\":2.5,\"c\":{\"d\":[1]}}\r\n";
 
@@ -52,6 +54,37 @@ fn times_of_no_day_are_refused_and_no_rows_have_columns() {
     let empty = db.file("empty.arrow", &arrow_column("at", times(vec![])));
     assert_eq!(db.load_files("e", &[empty]).unwrap().rows_stored, 0);
     assert_eq!(schema(&db.table("e")), ["at: time(us)"]);
+}
+
+#[test]
+fn named_types_hold_for_typed_inputs() {
+    let db = Database::new();
+    let (texts, dates) = (StringArray::from(vec!["2013-08-01"]), StringArray::from(vec!["x"]));
+    let good = db.file("good.arrow", &arrow_column("d", Arc::new(texts)));
+    let bad = db.file("bad.arrow", &arrow_column("d", Arc::new(dates)));
+    let wide = db.file("wide.arrow", &arrow_column("n", Arc::new(Int64Array::from(vec![1 << 40]))));
+    let empty = db.file("empty.arrow", &arrow_column("n", Arc::new(Int64Array::from(vec![0; 0]))));
+    let load = |table: &str, file: &PathBuf, types: &[(&str, &str)]| {
+        let mut options = options();
+        let types = types.iter().map(|(name, text)| ((*name).to_owned(), data_type(text)));
+        options.csv.schema = types.collect();
+        db.load(table, vec![Input::path(file)], &options)
+    };
+    assert_eq!(load("t", &good, &[("d", "date")]).unwrap().rows_stored, 1);
+    assert_eq!(
+        (schema(&db.table("t")), values(&db.table("t"), "d")),
+        (vec!["d: date".to_owned()], vec!["2013-08-01".to_owned()])
+    );
+    load("e", &empty, &[("n", "int16")]).unwrap();
+    assert_eq!(schema(&db.table("e")), ["n: int16"]);
+    for (file, types, parts) in [
+        (&bad, [("d", "date")], ["bad.arrow", "'d'", "'x'"]),
+        (&wide, [("n", "int32")], ["wide.arrow", "'n'", "1099511627776"]),
+        (&wide, [("m", "int32")], ["wide.arrow", "'m'", "its columns are n"]),
+    ] {
+        let error = load("x", file, &types).unwrap_err().to_string();
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    }
 }
 
 /// A named pipe, into which a thread writes.

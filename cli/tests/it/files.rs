@@ -187,7 +187,7 @@ fn what_comes_late_in_a_large_file_is_not_lost() {
     assert!(stderr.contains("line 70001: the key 'late' is in none of the first rows"), "{stderr}");
     assert_eq!(
         shell.stdout_of("query db", "SELECT 1; SELECT max(id) AS m FROM 'key.jsonl'"),
-        "Int64(1)\n1\nm\n69999\n"
+        "1\n1\nm\n69999\n"
     );
     let (code, _, stderr) = shell.pipe("query db", "SELECT max(id) FROM 'type.jsonl'");
     assert_eq!(code, 1, "{stderr}");
@@ -331,4 +331,30 @@ fn a_long_first_row_decides_on_types() {
     let sql = "SELECT a + 1 AS a, length(b) AS b FROM '-' ORDER BY a";
     let (code, stdout, stderr) = shell.sh(&format!("sty query db \"{sql}\" < x.csv"));
     assert_eq!((code, stdout.as_str()), (0, "a,b\n2,5242880\n3,5\n"), "{stderr}");
+}
+
+#[test]
+fn files_are_read_with_options() {
+    let shell = with_store();
+    shell.file("a.txt", "junk\n1;NA;x\n2;3.5;''\n");
+    shell.file("b.txt", "junk\n3;4.5;z\n");
+    let sql = "SELECT id, v, t FROM read_csv(['a.txt', 'b*.txt'], delim = ';', skip => 1, \
+               header := false, null => 'NA', quote => '''', names => ['id', 'v', 't'], \
+               types => {'id': 'smallint'}) ORDER BY id";
+    let query = |sql: &str| shell.stdout_of("query db", sql);
+    assert_eq!(query(sql), "id,v,t\n1,,x\n2,3.5,\"\"\n3,4.5,z\n");
+    let described = format!("SELECT arrow_typeof(id), sum(v) FROM ({sql}) GROUP BY 1");
+    assert_eq!(query(&described).lines().nth(1), Some("Int16,8.0"));
+    shell.file("c.log", "{\"k\": 1}\n{\"k\": 2}\n");
+    assert_eq!(query("SELECT sum(r.k) AS s FROM read_json('c.log') r"), "s\n3\n");
+    let (code, _, refused) = shell.pipe("query db", "FROM read_csv('a.txt', delimeter => ';')");
+    assert!(code == 1 && refused.contains("did you mean delimiter?"), "{code} {refused}");
+    let (code, _, refused) = shell.pipe("query db --no-files", "FROM read_csv('a.txt')");
+    assert!(code == 1 && refused.contains("reads and writes no files"), "{code} {refused}");
+    // The standard input, in another encoding, and read as one thing only.
+    let shell_line = "printf 'a;\\344\\n' | sty query db \"SELECT * FROM read_csv('-', \
+                      delim => ';', encoding => 'latin1', header => false)\"";
+    assert_eq!(shell.sh(shell_line).1, "column0,column1\na,ä\n");
+    let twice = "printf 'a;b' | sty query db \"FROM '-'; FROM read_csv('-', header => true)\"";
+    assert!(shell.sh(twice).2.contains("has been read as - already"));
 }

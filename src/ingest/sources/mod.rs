@@ -18,7 +18,7 @@ mod expand;
 mod path_columns;
 pub(crate) mod csv;
 pub(crate) mod json;
-mod supported;
+pub(in crate::ingest) mod supported;
 pub(crate) mod foreign;
 #[cfg(feature = "parquet")]
 mod thrift;

@@ -32,3 +32,19 @@ pub(super) fn supported_columns(
     }
     Ok((columns, skipped))
 }
+
+/// The error that an input does not have a column whose type the user named.
+pub(in crate::ingest) fn no_such_column<'a>(
+    file: &Path,
+    column: &str,
+    columns: impl Iterator<Item = &'a str>,
+) -> Error {
+    let mut columns = columns.peekable();
+    let shown: Vec<&str> = columns.by_ref().take(20).collect();
+    Error::NotFound(format!(
+        "{}: no column is called '{column}' (--schema); its columns are {}{}",
+        file.display(),
+        shown.join(", "),
+        if columns.peek().is_some() { ", …" } else { "" },
+    ))
+}

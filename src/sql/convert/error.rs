@@ -118,7 +118,7 @@ fn from_leaf(error: &DataFusionError) -> Error {
     match error {
         D::SQL(parser, _) => from_parser(parser),
         D::SchemaError(schema, _) => schema_error(schema),
-        D::NotImplemented(_) => Error::Unsupported(message()),
+        D::NotImplemented(_) => Error::Unsupported(type_names(&message())),
         D::ResourcesExhausted(_) => Error::LimitExceeded(memory_message(&message())),
         D::IoError(source) => from_io(source),
         D::ArrowError(inner, _) => match inner.as_ref() {
@@ -126,10 +126,19 @@ fn from_leaf(error: &DataFusionError) -> Error {
             inner => Error::InvalidInput(arrow_message(inner)),
         },
         D::Internal(_) | D::ExecutionJoin(_) => {
-            Error::Unsupported(format!("the query engine failed on this statement: {}", message()))
+            let message = message();
+            // What follows asks for a report to DataFusion.
+            let what = message.split("This issue was likely caused by").next().unwrap_or_default();
+            let what = what.trim_end_matches(['.', ' ', '\n']);
+            Error::Unsupported(format!("the query engine failed on this statement: {what}"))
         }
-        D::Plan(what) => Error::InvalidInput(condition_message(what).unwrap_or_else(message)),
-        _ => Error::InvalidInput(message()),
+        D::Plan(what) => {
+            let ours = condition_message(what)
+                .or_else(|| signature_message(what))
+                .or_else(|| grouping_message(what));
+            Error::InvalidInput(type_names(&ours.unwrap_or_else(message)))
+        }
+        _ => Error::InvalidInput(type_names(&message())),
     }
 }
 
@@ -155,6 +164,7 @@ fn from_io(source: &std::io::Error) -> Error {
 /// A message in one line: DataFusion gives each function that a call might mean a line of its own.
 /// Line breaks in names stay, by which these are found.
 fn one_line(message: &str) -> String {
+    let message = message.replace(".\nDid you mean", ". Did you mean");
     let head = message.replace(".\n\t", ". ").replace(":\n\t", ": ").replace(".\nThis ", ". This ");
     head.replace("\n\t", ", ")
 }
@@ -167,6 +177,66 @@ fn condition_message(what: &str) -> Option<String> {
         "a condition must be true or false, but {condition} has type {data_type}; \
          compare it with a value, as in `x <> 0`"
     ))
+}
+
+/// What is left of the message about a function that does not take such arguments: DataFusion lists
+/// each attempt, and calls some of them internal errors.
+fn signature_message(what: &str) -> Option<String> {
+    let (_, rest) = what.split_once("No function matches the given name and argument types '")?;
+    let (call, rest) = rest.split_once("'. You might need to add explicit type casts.")?;
+    let (_, candidates) = rest.split_once("Candidate functions:")?;
+    let candidates: Vec<&str> =
+        candidates.split(['\n', '\t']).map(str::trim).filter(|one| !one.is_empty()).collect();
+    Some(format!(
+        "there is no function {call}; there are: {}. A cast may help, as in `x::double`",
+        candidates.join(", ")
+    ))
+}
+
+/// Advice for a column that is neither grouped by nor aggregated.
+fn grouping_message(what: &str) -> Option<String> {
+    let rest =
+        what.strip_prefix("Column in SELECT must be in GROUP BY or an aggregate function")?;
+    let (_, rest) = rest.split_once("column \"")?;
+    let (column, _) = rest.split_once("\" must appear")?;
+    Some(format!(
+        "column {column} must be among the keys of GROUP BY or within an aggregate function, such \
+         as min({column}) or first_value({column})"
+    ))
+}
+
+/// A message with the names that types have in a table's schema.
+fn type_names(message: &str) -> String {
+    let mut named = String::with_capacity(message.len());
+    let mut rest = message;
+    while !rest.is_empty() {
+        let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        named.push_str(match word {
+            "Utf8" | "LargeUtf8" | "Utf8View" => "utf8",
+            "Binary" | "LargeBinary" | "BinaryView" => "binary",
+            "Boolean" => "bool",
+            "Date32" | "Date64" => "date",
+            "Int8" => "int8",
+            "Int16" => "int16",
+            "Int32" => "int32",
+            "Int64" => "int64",
+            "UInt8" => "uint8",
+            "UInt16" => "uint16",
+            "UInt32" => "uint32",
+            "UInt64" => "uint64",
+            "Float32" => "float32",
+            "Float64" => "float64",
+            "Decimal32" | "Decimal64" | "Decimal128" | "Decimal256" => "decimal",
+            word => word,
+        });
+        let next = after.find(is_word).unwrap_or(after.len());
+        let (between, after) = after.split_at(next);
+        named.push_str(between);
+        rest = after;
+    }
+    named
 }
 
 fn prefix(error: &DataFusionError) -> String {
@@ -212,7 +282,7 @@ fn arrow_message(error: &ArrowError) -> String {
         | ArrowError::ComputeError(what)
         | ArrowError::SchemaError(what)
         | ArrowError::ArithmeticOverflow(what)
-        | ArrowError::InvalidArgumentError(what) => what.clone(),
+        | ArrowError::InvalidArgumentError(what) => type_names(what),
         ArrowError::DivideByZero => "division by zero".into(),
         other => other.to_string(),
     }

@@ -27,9 +27,6 @@ use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::table::StoreTable;
 use crate::store::{Snapshot, Store, check_name};
 
-/// The name of the standard input.
-const STDIN: &str = "-";
-
 /// The names of a session.
 #[derive(Default)]
 pub(crate) struct Tables {
@@ -50,8 +47,8 @@ pub(crate) struct Tables {
     changes: AtomicU64,
     /// All that the statement in progress has opened.
     opened: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
-    /// The standard input, which can be opened once.
-    stdin: Mutex<Option<Arc<dyn TableProvider>>>,
+    /// The standard input, which can be opened once, and the name it was opened by.
+    stdin: Mutex<Option<(String, Arc<dyn TableProvider>)>>,
     /// Notes for the user.
     notes: Mutex<Vec<String>>,
     /// How to verify tables before they are read, if damaged segments are left out.
@@ -174,15 +171,20 @@ impl Tables {
         }
         let Some(state) = self.state() else { return Ok(None) };
         let mut note = |text| self.note(text);
-        if name != STDIN {
+        if !files::is_stdin(name) {
             return files::open(name, &state, &mut note).await;
         }
         let known = lock(&self.stdin).clone();
-        if known.is_some() {
-            return Ok(known);
+        if let Some((known, table)) = known {
+            return match known == name {
+                true => Ok(Some(table)),
+                false => Err(Error::InvalidInput(format!(
+                    "the standard input has been read as {known} already"
+                ))),
+            };
         }
         let opened = files::open(name, &state, &mut note).await?;
-        lock(&self.stdin).clone_from(&opened);
+        *lock(&self.stdin) = opened.clone().map(|table| (name.to_owned(), table));
         Ok(opened)
     }
 

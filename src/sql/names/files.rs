@@ -1,7 +1,8 @@
 //! Files as tables: `FROM 'x.csv'`, `FROM 'y.parquet'`, `FROM 'logs/*.jsonl'`, `FROM '-'`.
 //!
 //! A name is taken for a file if it has a known extension (or is `-`, the standard input); only
-//! then is the file looked for. CSV, TSV and JSON, also compressed, are read by ingest's reader
+//! then is the file looked for. A call such as `read_csv('x.txt', skip => 1)` says itself what its
+//! files are (`file_calls`). CSV, TSV and JSON, also compressed, are read by ingest's reader
 //! (`text`), Parquet and Arrow by DataFusion, guarded (`foreign`).
 
 use std::path::{Path, PathBuf};
@@ -22,21 +23,16 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::disk::real::look_up;
 use crate::error::{Error, IoResult, Result};
+use crate::sql::names::file_calls::{FileCall, Kind};
 use crate::sql::names::foreign::{self, ForeignFormat};
-use crate::sql::names::text::TextTable;
+use crate::sql::names::text::{TextOptions, TextTable};
+use crate::sql::syntax::file_functions::is_call;
+
+/// The name of the standard input.
+const STDIN: &str = "-";
 
 /// The bytes of a path that are written as `%XX` in its address.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
-
-/// A kind of file, by the extension of its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Parquet,
-    Arrow,
-    Text,
-    /// Compressed Parquet or Arrow, which only ingest can decompress.
-    Compressed,
-}
 
 fn kind_of(name: &str) -> Option<Kind> {
     let lower = name.to_ascii_lowercase();
@@ -57,7 +53,7 @@ fn kind_of(name: &str) -> Option<Kind> {
 
 /// Whether a name means a file (or the standard input), which may not exist.
 pub(crate) fn is_file(name: &str) -> bool {
-    name == "-" || kind_of(name).is_some()
+    name == STDIN || is_call(name) || kind_of(name).is_some()
 }
 
 /// Opens `name` as a table if it is the name of a file, or a pattern for such names.
@@ -67,17 +63,21 @@ pub(crate) async fn open(
     note: &mut (dyn FnMut(String) + Send),
 ) -> Result<Option<Arc<dyn TableProvider>>> {
     let (threads, memory) = (state.config().target_partitions(), foreign::memory_limit(state));
-    if name == "-" {
-        return Ok(Some(Arc::new(TextTable::open(None, threads, memory, note)?)));
-    }
-    let Some(kind) = kind_of(name) else {
+    let Some(FileCall { kind, names, options }) = request(name)? else {
         refuse_pipe(name)?;
         return Ok(None);
     };
-    let paths = expand(name)?;
+    if reads_stdin(&names, kind)? {
+        return Ok(Some(Arc::new(TextTable::open(None, options, threads, memory, note)?)));
+    }
+    let mut paths = Vec::with_capacity(names.len());
+    for name in &names {
+        paths.extend(expand(name)?);
+    }
     let format = match kind {
         Kind::Text => {
-            return Ok(Some(Arc::new(TextTable::open(Some(&paths), threads, memory, note)?)));
+            let table = TextTable::open(Some(&paths), options, threads, memory, note)?;
+            return Ok(Some(Arc::new(table)));
         }
         Kind::Parquet => Arc::new(ForeignFormat::new(foreign::Kind::Parquet)),
         Kind::Arrow => Arc::new(ForeignFormat::new(foreign::Kind::Arrow)),
@@ -104,6 +104,35 @@ pub(crate) async fn open(
         if kind == Kind::Arrow { without_dictionaries(table) } else { Ok(table) }
     };
     listed.await.map(Some).map_err(|error| with_file_name(name, error.into()))
+}
+
+/// What a name asks for: a call, a file or pattern by its extension, or the standard input.
+fn request(name: &str) -> Result<Option<FileCall>> {
+    let call = FileCall::parse(name)?;
+    let kind = if name == STDIN { Some(Kind::Text) } else { kind_of(name) };
+    Ok(call.or_else(|| {
+        let names = vec![name.to_owned()];
+        kind.map(|kind| FileCall { kind, names, options: TextOptions::default() })
+    }))
+}
+
+/// Whether a name means the standard input, alone or in a call.
+pub(super) fn is_stdin(name: &str) -> bool {
+    let names =
+        |call: Option<FileCall>| call.is_some_and(|call| call.names.contains(&STDIN.into()));
+    name == STDIN || is_call(name) && FileCall::parse(name).is_ok_and(names)
+}
+
+fn reads_stdin(names: &[String], kind: Kind) -> Result<bool> {
+    match names {
+        [only] if only == STDIN && kind == Kind::Text => Ok(true),
+        names if names.iter().any(|name| name == STDIN) => Err(Error::Unsupported(
+            "the standard input is read alone, as CSV or JSON; other formats are ingested first: \
+             … | sty ingest STORE/TABLE -"
+                .into(),
+        )),
+        _ => Ok(false),
+    }
 }
 
 /// Casts dictionary columns of a table to their value type. The dictionaries of an Arrow file may

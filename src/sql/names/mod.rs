@@ -6,8 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 pub(in crate::sql) mod parameters;
 pub(in crate::sql) mod catalog;
 mod foreign;
-pub(in crate::sql) mod files;
 pub(in crate::sql) mod text;
+mod file_calls;
+pub(in crate::sql) mod files;
 pub(in crate::sql) mod views;
 
 /// Names under which the information schema shows a store's tables.

@@ -1,6 +1,7 @@
 //! A session: configures DataFusion, once and quickly; parses, plans and starts statements.
 
 mod decoded;
+mod described;
 mod frugal;
 mod pool;
 pub(in crate::sql) mod prepared;

@@ -17,6 +17,7 @@ use crate::error::{Error, Result};
 use crate::sql::names::SCHEMA;
 use crate::sql::names::catalog::{Tables, files_refused};
 use crate::sql::names::parameters::Parameters;
+use crate::sql::session::described::described;
 use crate::sql::session::prepared::{Prepared, Step};
 use crate::sql::syntax::any_case::{KnownColumns, Respelled};
 use crate::sql::syntax::{any_case, order_names, rewrite, scopes};
@@ -270,6 +271,7 @@ impl StatementPlanner<'_> {
             {
                 self.drop_stored(drop.name.table(), drop.if_exists)?
             }
+            LogicalPlan::DescribeTable(describe) => Planned::Answer(described(&describe.schema)?),
             LogicalPlan::Dml(statement) if self.is_old(statement.table_name.table())? => refuse(
                 &format!(
                     "{} is a generation of the past, and stays as it is",

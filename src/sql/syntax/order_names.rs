@@ -155,7 +155,7 @@ fn write_positions_out(query: &mut Query) -> Option<()> {
     for key in keys.iter_mut() {
         let item =
             as_position(&key.expr).and_then(|number| select.projection.get(number.checked_sub(1)?));
-        if let Some(SelectItem::UnnamedExpr(expr)) = item {
+        if let Some(expr) = item.and_then(expression) {
             key.expr = expr.clone();
         }
     }

@@ -14,8 +14,9 @@ use crate::error::Result;
 use crate::sql::stack::with_syntax_levels;
 use crate::sql::syntax::placeholders::allow_names;
 use crate::sql::syntax::{
-    chains, dialect, frames, from_first, function_aliases, nesting, order_names, precedence,
-    quantified, repeated, row_values, similar, size, sql_of, standard, underscores, values,
+    chains, dialect, file_functions, frames, from_first, function_aliases, nesting, order_names,
+    output_names, precedence, quantified, repeated, row_values, show, similar, size, sql_of,
+    standard, underscores, values,
 };
 use crate::sql::types::decimals;
 use crate::sql::types::times;
@@ -58,6 +59,9 @@ fn corrected(tokens: Vec<TokenWithSpan>, dialect: &dyn Syntax) -> Result<Vec<Par
             nesting::check(sql)?;
             size::check(sql)?;
             from_first::complete(sql);
+            show::reword(sql);
+            output_names::set(sql);
+            file_functions::as_names(sql);
             values::as_selects(sql);
             function_aliases::translate(sql);
             similar::as_regexes(sql)?;

@@ -17,6 +17,7 @@ use super::schema::{CsvColumn, CsvSchema};
 use super::split::{Splitter, Tile, first_row};
 use crate::error::{Error, Result};
 use crate::ingest::infer::TypeCandidates;
+use crate::ingest::sources::supported::no_such_column;
 use crate::limits;
 use crate::model::DataType;
 
@@ -173,15 +174,7 @@ fn fix_types(schema: &mut CsvSchema, options: &CsvOptions) -> Result<()> {
         match schema.columns.iter_mut().find(|column| *column.name == **name) {
             Some(column) => (column.data_type, column.fixed) = (data_type.clone(), true),
             None if options.external_columns.contains(name) => {}
-            None => {
-                let names: Vec<&str> = schema.names().take(20).collect();
-                return Err(Error::NotFound(format!(
-                    "{}: no column is called '{name}' (--schema); its columns are {}{}",
-                    schema.file.display(),
-                    names.join(", "),
-                    if schema.columns.len() > 20 { ", …" } else { "" },
-                )));
-            }
+            None => return Err(no_such_column(&schema.file, name, schema.names())),
         }
     }
     Ok(())

@@ -86,7 +86,8 @@ impl Queue {
                     None => self.open = None,
                 }
             }
-            let Some(TextInput { source, layout, row_limit }) = self.inputs.pop_front() else {
+            let Some(TextInput { source, layout, options, row_limit }) = self.inputs.pop_front()
+            else {
                 return Ok(None);
             };
             let chunks = match source {
@@ -95,7 +96,7 @@ impl Queue {
                         "the standard input can be read only once; ingest it into a table first";
                     Error::InvalidInput(what.into())
                 })?,
-                TextSource::File(path) => chunks(Input::path(path), row_limit)?,
+                TextSource::File(path) => chunks(Input::path(path), &options, row_limit)?,
             };
             self.open = Some((chunks, layout));
         }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use arrow_array::RecordBatch;
 
+use super::options::TextOptions;
 use crate::error::{Error, Result};
 use crate::ingest::sources::json::{
     self, JsonChunk, JsonChunks, JsonColumn, JsonOptions, JsonSchema,
@@ -85,8 +86,23 @@ impl Iterator for Reader {
 }
 
 /// The chunks of an input, in which no row may be longer than `row_limit`.
-pub(super) fn chunks(input: Input, row_limit: usize) -> Result<Chunks> {
-    Ok(start(input.open()?, &[], row_limit)?.0)
+pub(super) fn chunks(input: Input, options: &TextOptions, row_limit: usize) -> Result<Chunks> {
+    Ok(start(open(input, options)?, options, &[], row_limit)?.0)
+}
+
+fn open(input: Input, options: &TextOptions) -> Result<Opened> {
+    let input = match options.encoding {
+        Some(encoding) => input.encoded(encoding),
+        None => input,
+    };
+    let mut opened = input.open()?;
+    opened.format = match (options.format, opened.format) {
+        (Some(Format::Csv), Format::Tsv) | (None, _) => opened.format,
+        // Their bytes are no text.
+        (Some(_), Format::Arrow | Format::Parquet) => opened.format,
+        (Some(format), _) => format,
+    };
+    Ok(opened)
 }
 
 /// All that is needed to parse the chunks of an input.
@@ -100,10 +116,12 @@ pub(super) enum TextSchema {
 /// already.
 fn start(
     opened: Opened,
+    options: &TextOptions,
     prior: &[(Arc<str>, DataType)],
     row_limit: usize,
 ) -> Result<(Chunks, CsvOptions)> {
-    let mut options = CsvOptions::for_format(opened.format);
+    let mut options = options.csv.clone();
+    options.delimiter = options.delimiter.or(CsvOptions::for_format(opened.format).delimiter);
     options.prior =
         prior.iter().map(|(name, data_type)| (name.to_string(), data_type.clone())).collect();
     let unread = match opened.format {
@@ -130,12 +148,13 @@ fn start(
 /// input without rows if there are columns already.
 pub(super) fn sample(
     input: Input,
+    options: &TextOptions,
     prior: &Columns,
     row_limit: usize,
 ) -> Result<Option<(Chunks, TextSchema)>> {
-    let opened = input.open()?;
+    let opened = open(input, options)?;
     let name = opened.name.clone();
-    let (mut chunks, options) = start(opened, prior, row_limit)?;
+    let (mut chunks, options) = start(opened, options, prior, row_limit)?;
     let first = chunks.next().transpose()?;
     if first.is_none() && !prior.is_empty() {
         return Ok(None);

@@ -5,11 +5,13 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use super::formats::{Chunks, Columns, TextSchema};
+use super::options::TextOptions;
 
 #[derive(Clone)]
 pub(super) struct TextInput {
     pub(super) source: TextSource,
     pub(super) layout: Arc<Layout>,
+    pub(super) options: Arc<TextOptions>,
     /// The longest row, in bytes.
     pub(super) row_limit: usize,
 }
@@ -37,6 +39,7 @@ impl TextInput {
         source: TextSource,
         mut schema: TextSchema,
         columns: &Columns,
+        options: &Arc<TextOptions>,
         row_limit: usize,
     ) -> Self {
         let own = schema.columns();
@@ -47,7 +50,8 @@ impl TextInput {
                 schema.set_type(*at, data_type);
             }
         }
-        TextInput { source, layout: Arc::new(Layout { schema, positions }), row_limit }
+        let layout = Arc::new(Layout { schema, positions });
+        TextInput { source, layout, options: Arc::clone(options), row_limit }
     }
 }
 

@@ -10,6 +10,7 @@
 mod exec;
 mod formats;
 mod inputs;
+mod options;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -25,6 +26,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use self::exec::TextExec;
 use self::formats::{Columns, TextSchema, is_compressed, join, sample};
 use self::inputs::{TextInput, TextSource};
+pub(crate) use self::options::TextOptions;
 use crate::error::{IoResult, Result};
 use crate::ingest::sources::Input;
 use crate::limits;
@@ -44,16 +46,18 @@ impl TextTable {
     /// memory. Guesses are noted.
     pub(crate) fn open(
         paths: Option<&[PathBuf]>,
+        options: TextOptions,
         threads: usize,
         memory: u64,
         note: &mut (dyn FnMut(String) + Send),
     ) -> Result<TextTable> {
         let row_limit = limits::row_bytes(memory);
+        let options = Arc::new(options);
         let mut columns = Columns::new();
         let mut inputs = Vec::new();
         match paths {
             None => {
-                let sampled = sample(Input::stdin(), &columns, row_limit)?;
+                let sampled = sample(Input::stdin(), &options, &columns, row_limit)?;
                 if let Some((mut chunks, mut schema)) = sampled {
                     schema.widen_by_first(&mut chunks)?;
                     add_columns(&mut columns, &schema)?;
@@ -63,7 +67,7 @@ impl TextTable {
             }
             Some(paths) => {
                 for path in paths {
-                    let sampled = sample(Input::path(path), &columns, row_limit)?;
+                    let sampled = sample(Input::path(path), &options, &columns, row_limit)?;
                     let Some((mut chunks, mut schema)) = sampled else { continue };
                     if is_small(path)? {
                         schema.widen_over(chunks, threads)?;
@@ -82,7 +86,7 @@ impl TextTable {
             .collect();
         let inputs = inputs
             .into_iter()
-            .map(|(source, schema)| TextInput::new(source, schema, &columns, row_limit))
+            .map(|(source, schema)| TextInput::new(source, schema, &columns, &options, row_limit))
             .collect();
         Ok(TextTable { schema: Arc::new(Schema::new(fields)), inputs })
     }
