@@ -21,7 +21,7 @@ use crate::units::{show_count, show_counted, show_size};
 
 /// Merge small and overlapping segments into large ones, sorted as a whole
 ///
-/// One partition at a time, each with a commit of its own; queries go on meanwhile. A table that is
+/// One partition at a time, with commits on the way; queries go on meanwhile. A table that is
 /// sorted (--sort-by here or at its ingest) is sorted as a whole afterwards; in others rows stay in
 /// order. Segments that need no change are left alone, unless --all or --profile asks for all of
 /// them to be rewritten.

@@ -1,12 +1,13 @@
 //! Compaction: merges small segments, and segments whose keys overlap, into large ones that are
 //! sorted as a whole.
 //!
-//! Partitions are compacted one after another, each with its own commit, so that finished work is
-//! kept. In an unsorted table, runs of neighbouring segments are joined and rows stay in order. In
-//! a sorted one, segments whose ranges of the first key overlap form a cluster. A cluster is read
-//! range by range of its keys; each range is read from all segments at once, sorted, and cut into
-//! segments. The ranges come from a sample of the keys, so a cluster may be much larger than
-//! memory.
+//! Partitions are compacted one after another. Commits come at intervals of bytes and of time, so
+//! that finished work is kept, and the manifest is not written once for each of many small
+//! partitions. In an unsorted table, runs of neighbouring segments are joined and rows stay in
+//! order. In a sorted one, segments whose ranges of the first key overlap form a cluster. A cluster
+//! is read range by range of its keys; each range is read from all segments at once, sorted, and
+//! cut into segments. The ranges come from a sample of the keys, so a cluster may be much larger
+//! than memory.
 //!
 //! Unsorted segments are first sorted into temporary segments, as many at a time as memory allows,
 //! like the runs of an external merge sort. If memory is too small for the number of runs,
@@ -16,9 +17,10 @@ mod clusters;
 mod ranges;
 mod runs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use self::clusters::{Candidate, clusters};
 use self::ranges::range_tasks;
@@ -36,6 +38,11 @@ use crate::manifest::WriteVolume;
 use crate::model::{Arrangement, Schema, SortKey};
 use crate::segment::writer::EncodedSegment;
 use crate::store::{Changes, Edit, NewSegment, Table, TableWriter};
+
+/// Bytes of new segments that are committed together.
+const COMMIT_BYTES: u64 = 256 << 20;
+/// Work of more time is committed before the next partition.
+const COMMIT_TIME: Duration = Duration::from_secs(10);
 
 /// Options of a compaction.
 #[derive(Clone, Debug, Default)]
@@ -106,6 +113,9 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
         cancelled: Arc::clone(&options.cancelled),
         done: Arc::clone(&options.done),
         report: CompactReport { write_volume, ..CompactReport::default() },
+        edits: BTreeMap::new(),
+        uncommitted: 0,
+        committed: Instant::now(),
     };
     let mut paths: Vec<Arc<str>> =
         writer.segments()?.into_iter().map(|entry| entry.partition).collect();
@@ -115,9 +125,20 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
     if let (Some(partition), []) = (&options.partition, paths.as_slice()) {
         return Err(no_partition(table, partition));
     }
+    let mut candidates = by_partition(&writer)?;
     for path in &paths {
-        compaction.partition(&mut writer, path)?;
+        let mine = candidates.remove(path).unwrap_or_default();
+        if let Err(error) = compaction.partition(&writer, path, mine) {
+            // What is finished is kept; if it cannot be, the first error says why.
+            let _ = compaction.commit_edits(&mut writer);
+            return Err(error);
+        }
+        if compaction.is_commit_due() {
+            compaction.commit_edits(&mut writer)?;
+            candidates = by_partition(&writer)?;
+        }
     }
+    compaction.commit_edits(&mut writer)?;
     if sorted_anew {
         // New rows are sorted from now on, even if the table is empty.
         let arrangement = compaction.arrangement.clone();
@@ -125,6 +146,15 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
         compaction.commit(&mut writer, Changes { arrangement, ..changes })?;
     }
     Ok(compaction.report)
+}
+
+/// The segments of each partition, with their places in the table.
+fn by_partition(writer: &TableWriter) -> Result<HashMap<Arc<str>, Vec<Candidate>>> {
+    let mut candidates: HashMap<Arc<str>, Vec<Candidate>> = HashMap::new();
+    for (at, entry) in writer.segments()?.into_iter().enumerate() {
+        candidates.entry(Arc::clone(&entry.partition)).or_default().push(Candidate { at, entry });
+    }
+    Ok(candidates)
 }
 
 fn arrangement(writer: &TableWriter, options: &CompactOptions) -> Result<Arrangement> {
@@ -149,14 +179,17 @@ struct Compaction {
     cancelled: Arc<AtomicBool>,
     done: Arc<AtomicU64>,
     report: CompactReport,
+    /// What is not committed yet, by the place of the segment that goes.
+    edits: BTreeMap<usize, Edit<NewSegment>>,
+    /// Bytes of the new segments in it.
+    uncommitted: u64,
+    /// When the last commit was.
+    committed: Instant,
 }
 
 impl Compaction {
-    /// Compacts one partition, with one commit.
-    fn partition(&mut self, writer: &mut TableWriter, path: &Arc<str>) -> Result<()> {
-        let entries = writer.segments()?.into_iter().enumerate();
-        let mine = entries.filter(|(_, entry)| entry.partition == *path);
-        let mine: Vec<Candidate> = mine.map(|(at, entry)| Candidate { at, entry }).collect();
+    /// Compacts one partition.
+    fn partition(&mut self, writer: &TableWriter, path: &str, mine: Vec<Candidate>) -> Result<()> {
         self.report.segments_before += mine.len() as u64;
         let goal = self.done.load(Ordering::Relaxed)
             + mine.iter().map(|one| one.entry.length).sum::<u64>();
@@ -171,6 +204,7 @@ impl Compaction {
                 continue;
             }
             after = (after + new.len() as u64).saturating_sub(group.len() as u64);
+            self.uncommitted += new.iter().map(|segment| segment.length).sum::<u64>();
             let mut new = Some(new);
             let mut places: Vec<usize> = group.iter().map(|candidate| candidate.at).collect();
             places.sort_unstable();
@@ -180,17 +214,28 @@ impl Compaction {
         }
         self.report.segments_after += after;
         self.done.store(goal, Ordering::Relaxed);
+        self.report.partitions += u64::from(!edits.is_empty());
+        self.edits.append(&mut edits);
+        Ok(())
+    }
+
+    fn is_commit_due(&self) -> bool {
+        self.uncommitted >= COMMIT_BYTES || self.committed.elapsed() >= COMMIT_TIME
+    }
+
+    /// Commits what was done since the last commit.
+    fn commit_edits(&mut self, writer: &mut TableWriter) -> Result<()> {
+        let edits: Vec<_> = std::mem::take(&mut self.edits).into_values().collect();
+        (self.uncommitted, self.committed) = (0, Instant::now());
         if edits.is_empty() {
             return Ok(());
         }
-        self.report.partitions += 1;
-        let mut changes = Changes { edits: edits.into_values().collect(), ..writer.changes() };
+        let mut changes = Changes { edits, ..writer.changes() };
         if changes.arrangement.sort_by != self.arrangement.sort_by {
             // While some segments are in the old order, the table has no order.
             changes.arrangement.sort_by.clear();
         }
-        self.commit(writer, changes)?;
-        Ok(())
+        self.commit(writer, changes)
     }
 
     fn commit(&mut self, writer: &mut TableWriter, changes: Changes) -> Result<()> {
