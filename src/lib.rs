@@ -143,9 +143,11 @@ pub use store::{Snapshot, Store, Table, TableOptions, TableWriter};
 pub use ingest::arrange::{Arrange, SortBy};
 pub use ingest::load::{InputReport, LoadOptions, LoadReport, load, load_batches};
 pub use ingest::rejects::{OnError, Reject};
-pub use ingest::resume::{CommitEvery, IfLoaded};
+pub use ingest::resume::{ChangedInput, CommitEvery, IfLoaded};
 pub use ingest::sources::csv::Guess;
 pub use ingest::sources::{CsvOptions, Input, TextEncoding, expand};
+pub use ingest::text::layout::DateOrder;
+pub use ingest::text::number_format::NumberFormat;
 
 // SQL.
 #[cfg(feature = "sql")]

@@ -30,6 +30,9 @@ const GRACE: Duration = Duration::from_millis(140);
 /// Whether some thread has begun to report how the command ended.
 static ENDED: AtomicBool = AtomicBool::new(false);
 
+/// Whether the command ends by itself after the first signal, however long that takes.
+static ENDS_BY_ITSELF: AtomicBool = AtomicBool::new(false);
+
 /// Tells which directories of temporary files there are.
 type Directories = Box<dyn Fn() -> Vec<PathBuf> + Send>;
 
@@ -43,8 +46,16 @@ pub(crate) fn start(context: &Context) {
         while !interrupted.load(Ordering::Relaxed) {
             std::thread::sleep(INTERVAL);
         }
-        end_process(&context, &Failure::interrupted());
+        if !ENDS_BY_ITSELF.load(Ordering::Relaxed) {
+            end_process(&context, &Failure::interrupted());
+        }
     });
+}
+
+/// Leaves the end after a first signal to the command, which still has rows to store. A second
+/// signal ends the process all the same.
+pub(crate) fn leave_end_to_command() {
+    ENDS_BY_ITSELF.store(true, Ordering::Relaxed);
 }
 
 /// Removes directories of temporary files when the command ends, however it ends.

@@ -24,6 +24,10 @@ pub fn run(bytes: &[u8]) {
         empty_is_null: flags & 16 == 0,
         infer_rows: usize::from(*rows),
         skip_bad_rows: flags & 64 != 0,
+        comment: (flags & 128 != 0).then_some(b'#'),
+        // These are detected in the first chunk, and may differ with a smaller one.
+        escape: Some(if flags & 128 == 0 { CsvOptions::NO_ESCAPE } else { b'\\' }),
+        skip_initial_space: Some(flags & 129 == 129),
         ..CsvOptions::default()
     };
     if options.check().is_err() {

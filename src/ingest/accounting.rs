@@ -14,6 +14,8 @@ pub(crate) struct RowCounts {
     pub stored: u64,
     /// Rejected.
     pub rejected: u64,
+    /// Empty lines, which are no rows.
+    pub blank: u64,
 }
 
 /// What became of every row. The default allows any number of rejected rows and writes them
@@ -51,6 +53,11 @@ impl RowAccounting {
     /// Counts rows of an input (by its number) that are stored.
     pub(crate) fn store(&mut self, input: usize, rows: u64) {
         self.counts_mut(input).stored += rows;
+    }
+
+    /// Counts empty lines of an input that are no rows.
+    pub(crate) fn leave_out_blank(&mut self, input: usize, lines: u64) {
+        self.counts_mut(input).blank += lines;
     }
 
     /// Counts rejected rows of an input and writes them to the rejects file.
@@ -93,6 +100,7 @@ impl RowAccounting {
         self.inputs.iter().fold(RowCounts::default(), |sum, counts| RowCounts {
             stored: sum.stored + counts.stored,
             rejected: sum.rejected + counts.rejected,
+            blank: sum.blank + counts.blank,
         })
     }
 

@@ -1,11 +1,13 @@
 //! Tasks in flight: handed to workers ahead of time, taken back in order.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use rayon::ThreadPool;
 
 use super::options::PipelineOptions;
+use super::origin::Origin;
 use super::task::{Parsed, Task};
 use crate::error::Result;
 
@@ -19,6 +21,8 @@ pub(crate) struct Feed<I> {
     postponed: Option<Task>,
     pub(super) in_flight: VecDeque<InFlight>,
     weight: usize,
+    /// Whether what is in flight is taken before more is started.
+    drains: bool,
     /// The input of the task that was taken last, and how many of its pieces have been taken.
     taken: (usize, u64),
 }
@@ -32,6 +36,7 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
             postponed: None,
             in_flight: VecDeque::new(),
             weight: 0,
+            drains: false,
             taken: (0, 0),
         }
     }
@@ -46,7 +51,8 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
     /// Starts tasks until enough are in flight. An error in making a task takes the place of that
     /// task.
     pub(super) fn fill(&mut self, pool: &ThreadPool, options: &PipelineOptions) {
-        while !self.exhausted {
+        self.drains &= !self.in_flight.is_empty();
+        while !self.exhausted && !self.drains {
             let (done, result) = sync_channel(1);
             match self.postponed.take().map(Ok).or_else(|| self.tasks.next()) {
                 None => self.exhausted = true,
@@ -59,6 +65,7 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
                         weight: 0,
                         bytes: 0,
                         input,
+                        origin: None,
                         starts_piece: true,
                         result,
                     });
@@ -70,16 +77,18 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
                         self.postponed = Some(task);
                         return;
                     }
-                    let Task { weight, bytes, input, starts_piece, work } = task;
+                    let Task { weight, bytes, input, origin, waits, starts_piece, work } = task;
                     pool.spawn(move || send_result(&done, work()));
                     self.weight += weight;
                     self.in_flight.push_back(InFlight {
                         weight,
                         bytes,
                         input,
+                        origin,
                         starts_piece,
                         result,
                     });
+                    self.drains = waits;
                 }
             }
         }
@@ -102,6 +111,7 @@ pub(super) struct InFlight {
     weight: usize,
     pub(super) bytes: u64,
     pub(super) input: usize,
+    pub(super) origin: Option<Arc<Origin>>,
     pub(super) starts_piece: bool,
     pub(super) result: Receiver<Result<Parsed>>,
 }

@@ -7,6 +7,7 @@
 
 use std::sync::Arc;
 
+use super::text::layout::Moment;
 use super::text::{Text, number, time};
 use crate::model::{DataType, TimeUnit};
 
@@ -20,14 +21,16 @@ pub(crate) struct TypeCandidates {
 const BOOL: u16 = 1 << 0;
 const INT: u16 = 1 << 1;
 const UINT: u16 = 1 << 2;
-const FLOAT: u16 = 1 << 3;
-const DATE: u16 = 1 << 4;
-const STAMP_US: u16 = 1 << 5;
-const STAMP_NS: u16 = 1 << 6;
-const ZONED_US: u16 = 1 << 7;
-const ZONED_NS: u16 = 1 << 8;
-const TIME_US: u16 = 1 << 9;
-const TIME_NS: u16 = 1 << 10;
+/// Integers of up to 38 digits, of JSON alone.
+const WIDE: u16 = 1 << 3;
+const FLOAT: u16 = 1 << 4;
+const DATE: u16 = 1 << 5;
+const STAMP_US: u16 = 1 << 6;
+const STAMP_NS: u16 = 1 << 7;
+const ZONED_US: u16 = 1 << 8;
+const ZONED_NS: u16 = 1 << 9;
+const TIME_US: u16 = 1 << 10;
+const TIME_NS: u16 = 1 << 11;
 
 impl Default for TypeCandidates {
     fn default() -> Self {
@@ -42,6 +45,16 @@ impl TypeCandidates {
         self.any = true;
         if self.bits != 0 {
             self.bits &= candidates(text);
+        }
+    }
+
+    /// Adds a number that JSON says is one, so that integers of more than 64 bits are numbers too.
+    pub(crate) fn add_number(&mut self, text: Text<'_>) {
+        self.any = true;
+        if self.bits != 0 {
+            let found = numeric(text);
+            let is_wide = found & (INT | UINT) != 0 || is_wide_integer(text);
+            self.bits &= found | if is_wide { WIDE } else { 0 };
         }
     }
 
@@ -67,6 +80,38 @@ impl TypeCandidates {
         self.any = true;
     }
 
+    /// Adds `-0`, which as an integer is 0, and as a float has a sign.
+    pub(crate) fn add_negative_zero(&mut self) {
+        self.any = true;
+        self.bits &= INT | FLOAT;
+    }
+
+    /// Adds a date or timestamp that a layout has read.
+    pub(crate) fn add_moment(&mut self, moment: Moment) {
+        self.any = true;
+        self.bits &= if moment.has_time {
+            instant_types(moment.instant)
+        } else {
+            midnight_types(moment.instant)
+        };
+    }
+
+    /// Adds a boolean that a layout has read.
+    pub(crate) fn add_boolean(&mut self) {
+        self.any = true;
+        self.bits &= BOOL;
+    }
+
+    /// Whether a field was added that is a value in columns of any type.
+    pub(crate) fn has_values(&self) -> bool {
+        self.any && self.bits != u16::MAX
+    }
+
+    /// Whether all fields can be read as doubles.
+    pub(crate) fn can_be_float(&self) -> bool {
+        self.bits & FLOAT != 0
+    }
+
     /// The type of a column of these fields.
     pub(crate) fn data_type(&self) -> DataType {
         if !self.any {
@@ -80,6 +125,7 @@ impl TypeCandidates {
             BOOL => DataType::Bool,
             INT => DataType::Int64,
             UINT => DataType::UInt64,
+            WIDE => DataType::Decimal { precision: 38, scale: 0 },
             FLOAT => DataType::Float64,
             DATE => DataType::Date,
             STAMP_US => DataType::Timestamp { unit: TimeUnit::Microsecond, zone: None },
@@ -111,30 +157,38 @@ fn numeric(text: Text<'_>) -> u16 {
     int | uint | float
 }
 
-fn temporal(text: Text<'_>) -> u16 {
-    let nanos = |instant: time::Instant| instant.ticks(TimeUnit::Nanosecond).is_some();
-    let micros = |instant: time::Instant| instant.digits <= 6;
-    if let Some(days) = time::date(text) {
-        let midnight =
-            time::Instant { seconds: i64::from(days) * 86_400, nanos: 0, digits: 0, zoned: false };
-        let finer = if nanos(midnight) { STAMP_NS } else { 0 };
-        return DATE | STAMP_US | finer;
-    }
-    let flags = |instant: time::Instant, us, ns| {
-        (if micros(instant) { us } else { 0 }) | (if nanos(instant) { ns } else { 0 })
-    };
-    if let Some(instant) = time::instant(text) {
-        let (us, ns) = if instant.zoned { (ZONED_US, ZONED_NS) } else { (STAMP_US, STAMP_NS) };
-        return flags(instant, us, ns);
-    }
-    time::time_of_day(text).map_or(0, |instant| flags(instant, TIME_US, TIME_NS))
+/// Whether a text is an integer of more digits than 64 bits surely hold, and at most 38.
+fn is_wide_integer(text: Text<'_>) -> bool {
+    text.len() > 18
+        && memchr::memchr(b'.', text.bytes()).is_none()
+        && number::decimal(text, 38, 0).is_some()
 }
 
-/// The type of one field alone.
-pub(crate) fn type_of(text: Text<'_>) -> DataType {
-    let mut candidates = TypeCandidates::default();
-    candidates.add(text);
-    candidates.data_type()
+fn temporal(text: Text<'_>) -> u16 {
+    if let Some(days) = time::date(text) {
+        let seconds = i64::from(days) * 86_400;
+        return midnight_types(time::Instant { seconds, ..time::Instant::default() });
+    }
+    if let Some(instant) = time::instant(text) {
+        return instant_types(instant);
+    }
+    time::time_of_day(text).map_or(0, |instant| by_digits(instant, TIME_US, TIME_NS))
+}
+
+/// The types of a date.
+fn midnight_types(midnight: time::Instant) -> u16 {
+    DATE | by_digits(midnight, STAMP_US, STAMP_NS)
+}
+
+fn instant_types(instant: time::Instant) -> u16 {
+    let (us, ns) = if instant.zoned { (ZONED_US, ZONED_NS) } else { (STAMP_US, STAMP_NS) };
+    by_digits(instant, us, ns)
+}
+
+fn by_digits(instant: time::Instant, us: u16, ns: u16) -> u16 {
+    let micros = if instant.digits <= 6 { us } else { 0 };
+    let nanos = if instant.ticks(TimeUnit::Nanosecond).is_some() { ns } else { 0 };
+    micros | nanos
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 //! commits on the way.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::time::Instant;
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 
@@ -17,7 +17,7 @@ pub(crate) use super::options::{pipeline_options, thread_pool};
 use super::pipeline::{self, Feed, PipelineOptions};
 use super::rejects::{OnError, PriorRejects};
 pub use super::report::{InputReport, LoadReport};
-use super::resume::{self, IfLoaded};
+use super::resume::{self, CommitEvery, IfLoaded};
 use super::segment_files::store_segments;
 pub(crate) use super::segment_files::{store_segment, write_parts};
 use super::sources::input::Input;
@@ -25,9 +25,13 @@ use super::task::Task;
 use super::tiers;
 use super::widening::check_widening;
 use crate::error::{Error, Result};
-use crate::manifest::LoadedSource;
+use crate::manifest::{Id, LoadedSource};
 use crate::model::{Arrangement, Schema};
 use crate::store::{Changes, NewSegment, TableWriter};
+
+/// How often rows of an input that may never end are handed on.
+const LEAST_TICK: Duration = Duration::from_millis(10);
+const MOST_TICK: Duration = Duration::from_millis(250);
 
 /// Loads `inputs` into the table that `writer` holds and commits: once, so that an error leaves the
 /// table unchanged, or as often as the options say. Inputs that were loaded before are not loaded
@@ -37,7 +41,12 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
     let read: Vec<_> = plan
         .inputs
         .iter()
-        .map(|input| (input.name().to_path_buf(), input.consumed(), input.hash()))
+        .map(|input| ReadInput {
+            name: input.name().to_path_buf(),
+            consumed: input.consumed(),
+            hash: input.hash(),
+            loaded_bytes: input.loaded_bytes(),
+        })
         .collect();
     let accounting =
         RowAccounting::open(&options.on_error, options.max_errors, &plan.prior_rejects)?;
@@ -50,7 +59,7 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
         .collect();
     let (most, pool) = (pipeline.in_flight_bytes, Arc::new(thread_pool(options.threads)?));
     let tasks = InputTasks::new(
-        plan.inputs,
+        plan.inputs.into_iter().map(|input| live(input, options)).collect(),
         writer.schema(),
         options,
         Arc::clone(&pool),
@@ -67,16 +76,28 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
         let next = feed.position();
         let (end, pieces) = next.unwrap_or((plan.sources.len(), 0));
         let pieces = pieces_before.get(end).copied().unwrap_or(0) + pieces;
+        if pieces > 0 && read.get(end).is_some_and(|input| input.loaded_bytes > 0) {
+            // Rows that were added to a file are one piece. Within it, nothing but an error comes
+            // to stand here: it ends the load without this commit.
+            return loading.part(&mut feed).and(Err(Error::Cancelled));
+        }
         let mut sources = Vec::new();
         for number in begun..=end.min(plan.sources.len().saturating_sub(1)) {
-            let Some(source) = plan.sources.get(number).and_then(Option::as_ref) else { continue };
+            let known = plan.sources.get(number).and_then(Option::as_ref).zip(read.get(number));
+            let Some((source, input)) = known else { continue };
             let counts = loading.accounting.counts(number);
             let done = number < end;
+            let hash = input.hash.get().copied().filter(|_| done);
             sources.push(LoadedSource {
+                // The file may have grown while it was read.
+                size: match hash {
+                    Some(_) => input.consumed.load(Ordering::Relaxed),
+                    None => source.size,
+                },
                 rows: source.rows + counts.stored + counts.rejected,
                 rejected: source.rejected + counts.rejected,
                 pieces: if done { 0 } else { pieces },
-                hash: read.get(number).and_then(|(.., hash)| hash.get().copied()).filter(|_| done),
+                hash: if done { hash } else { source.hash },
                 done,
                 ..source.clone()
             });
@@ -89,17 +110,39 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
     }
     drop(feed);
     let (mut report, accounting) = loading.finish()?;
-    let input = |(at, (name, consumed, _)): (usize, (PathBuf, Arc<AtomicU64>, _))| {
+    let input = |(at, input): (usize, ReadInput)| {
         let counts = accounting.counts(at);
-        let (rows_read, bytes) =
-            (counts.stored + counts.rejected, consumed.load(Ordering::Relaxed));
-        InputReport { name, rows_read, rows_rejected: counts.rejected, bytes }
+        let bytes = input.consumed.load(Ordering::Relaxed).saturating_sub(input.loaded_bytes);
+        let rows_read = counts.stored + counts.rejected;
+        let (rows_rejected, blank_lines) = (counts.rejected, counts.blank);
+        InputReport { name: input.name, rows_read, rows_rejected, blank_lines, bytes }
     };
     report.inputs = read.into_iter().enumerate().map(input).collect();
     report.bytes_in = report.inputs.iter().map(|input| input.bytes).sum();
     (report.skipped, report.guesses) = (warnings.skipped, warnings.guesses);
     (report.loaded_before, report.resumed) = (plan.skipped, plan.resumed);
+    (report.changed, report.added) = (plan.changed, plan.added);
+    (report.replaced, report.same_bytes) = (plan.replaced, plan.same_bytes);
     Ok(report)
+}
+
+/// What is known of an input beside its rows.
+struct ReadInput {
+    name: PathBuf,
+    consumed: Arc<AtomicU64>,
+    hash: Arc<OnceLock<Id>>,
+    loaded_bytes: u64,
+}
+
+/// An input that is no file, read as one that may never end if commits come by time.
+fn live(input: Input, options: &LoadOptions) -> Input {
+    match options.commit_every {
+        Some(CommitEvery::Time(every)) => {
+            let tick = (every / 8).clamp(LEAST_TICK, MOST_TICK);
+            input.live(tick, Arc::clone(&options.end_input))
+        }
+        _ => input,
+    }
 }
 
 /// How many rows of these inputs were rejected by the stopped load that [`load`] would resume.
@@ -171,8 +214,8 @@ impl<'a> Loading<'a> {
         let told = self.writer.base().filter(|root| !root.schema.columns().is_empty());
         let table = told.map(|root| root.arrangement.clone());
         let arrange = Arrange { table, ..self.options.arrange.clone() };
-        let (pool, pipeline, until, accounting) =
-            (&self.pool, &self.pipeline, self.options.commit_every, &mut self.accounting);
+        let until = self.options.commit_every.filter(|_| !self.options.from_rejects);
+        let (pool, pipeline, accounting) = (&self.pool, &self.pipeline, &mut self.accounting);
         let (arrangement, segments) = std::thread::scope(|scope| {
             let storing = scope.spawn(move || store_segments(&files, encoded));
             let stopped = |_| Error::Cancelled;
@@ -237,6 +280,7 @@ impl<'a> Loading<'a> {
         self.accounting.finish();
         let counts = self.accounting.total();
         (self.report.rows_stored, self.report.rows_rejected) = (counts.stored, counts.rejected);
+        self.report.blank_lines = counts.blank;
         self.report.rows_read = counts.stored + counts.rejected;
         self.report.first_rejects = self.accounting.first().to_vec();
         self.report.elapsed = self.started.elapsed();

@@ -236,3 +236,61 @@ fn a_row_may_have_an_eighth_of_the_memory_limit() {
         assert!(load_within(256 << 20).unwrap().rows_stored > 0, "{name}");
     }
 }
+
+/// The message has the file, line and value of both sides.
+#[test]
+fn inputs_that_do_not_go_together_are_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = dir.path().join(name);
+        std::fs::File::create_new(&path).unwrap().write_all(text.as_bytes()).unwrap();
+        path
+    };
+    let a = file("a.csv", "id,zip\n1,\n2,12345\n");
+    let b = file("b.csv", "zip;id\n7;1\n01234;3\n");
+    let c = file("c.jsonl", "{\"zip\": 5}\n{\"zip\": null}\n{\"zip\": \"A 1\"}\n");
+    let readme = file("README.txt", "Some words\nabout data\n");
+    let refused = |table: &str, files: &[&std::path::PathBuf]| {
+        let table = Store::open(dir.path().join("db")).table(table).unwrap();
+        let inputs = files.iter().map(Input::path).collect();
+        load_into(&table, inputs).unwrap_err().to_string()
+    };
+    for (files, sides) in [
+        (
+            [&a, &b],
+            [
+                "int64 in ",
+                "a.csv (line 3: \"12345\") and utf8 in ",
+                "b.csv (line 3: \"01234\"), and no",
+            ],
+        ),
+        (
+            [&a, &c],
+            [
+                "int64 in ",
+                "a.csv (line 3: \"12345\") and utf8 in ",
+                "c.jsonl (line 3: \"A 1\"), and no",
+            ],
+        ),
+    ] {
+        let error = refused("t", &files);
+        for part in sides {
+            assert!(error.contains(part), "{error}");
+        }
+        assert!(error.contains("column 'zip' is "), "{error}");
+    }
+    let error = refused("t", &[&readme, &a]);
+    for part in [
+        "a.csv (id, zip) are none of those of ",
+        "README.txt (",
+        "is not meant, name the others: '",
+        "/*.csv'",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    // What is in the table has no file any more.
+    let table = Store::open(dir.path().join("db")).table("u").unwrap();
+    load_into(&table, vec![Input::path(&a)]).unwrap();
+    let error = refused("u", &[&b]);
+    assert!(error.contains("is int64 in the table and utf8 in "), "{error}");
+}

@@ -19,14 +19,17 @@ pub(crate) mod arrange; // partitioning and sort order
 pub(crate) mod partition; // the partition of each row
 pub(crate) mod partitioned; // rows buffered per partition
 pub(crate) mod sort; // sorts the rows of a segment
+mod loaded; // what the ledger knows of an input
 pub(crate) mod resume; // which inputs were loaded before, and how far
 pub(crate) mod options; // load options and memory budgets
+mod origin; // where the values of a column come from
 pub(crate) mod task; // a parsing task and its result
 mod feed; // tasks in flight
 pub(crate) mod pipeline; // the parallel pipeline
 pub(crate) mod rewrite; // stored segments as input
 mod segment_files; // writes encoded segments to files
 pub(crate) mod tiers; // merges small segments at the end of a table
+mod rejected; // rejected rows as input
 mod batch_checks; // checks on batches of typed inputs
 mod input_tasks; // turns inputs into tasks
 pub(crate) mod report; // the report of a load

@@ -44,6 +44,9 @@ pub struct LoadOptions {
     pub filename_column: Option<String>,
     /// Skip columns of types that a table cannot hold, instead of failing.
     pub skip_unsupported: bool,
+    /// The inputs are files of rejected rows, whose rows are read as those of the inputs that they
+    /// name. Such a load commits once.
+    pub from_rejects: bool,
     /// What to do with rows that cannot be stored.
     pub on_error: OnError,
     /// How many rows may be rejected before the load fails; `None` for any number.
@@ -63,6 +66,9 @@ pub struct LoadOptions {
     pub threads: usize,
     /// Bound on anonymous memory, in bytes.
     pub memory_limit: Option<u64>,
+    /// Set from outside to end inputs that are no files, under [`CommitEvery::Time`]: what has come
+    /// is committed. Other inputs stop as if cancelled.
+    pub end_input: Arc<AtomicBool>,
     /// Set from outside to stop; nothing more is committed then.
     pub cancelled: Arc<AtomicBool>,
 }
@@ -75,6 +81,7 @@ impl Default for LoadOptions {
             partition_columns: true,
             filename_column: None,
             skip_unsupported: false,
+            from_rejects: false,
             on_error: OnError::Fail,
             max_errors: None,
             profile: None,
@@ -84,6 +91,7 @@ impl Default for LoadOptions {
             arrange: Arrange::default(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             memory_limit: None,
+            end_input: Arc::default(),
             cancelled: Arc::default(),
         }
     }

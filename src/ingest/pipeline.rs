@@ -19,9 +19,11 @@
 //! being filled, encoded and written. A segment is cut by the bytes of its values, within a batch
 //! if necessary. The contents of a segment depend on the input alone, never on threads or timing.
 
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Instant;
 
 use arrow_array::RecordBatch;
 use rayon::ThreadPool;
@@ -33,13 +35,14 @@ use super::columns::{SegmentBuilder, match_columns, to_stored_layouts};
 pub(crate) use super::feed::Feed;
 use super::feed::{InFlight, send_result};
 pub(crate) use super::options::PipelineOptions;
+use super::origin::{Origin, explain};
 use super::partition::Partitions;
 use super::partitioned::{PartitionedRows, PendingSegments};
 use super::resume::CommitEvery;
 use super::sort::sorted;
 pub(crate) use super::task::{Parsed, Task};
 use crate::error::{Error, Result};
-use crate::model::{Arrangement, ColumnId, Schema, SortKey};
+use crate::model::{Arrangement, Column, ColumnId, DataType, Schema, SortKey};
 use crate::segment::writer::{self, EncodedSegment, SegmentInput};
 
 /// Receives encoded segments, each with the path of its partition.
@@ -82,13 +85,15 @@ pub(crate) fn run_part(
         accounting,
         arrangement: None,
         sort_by: Arc::new([]),
+        origins: HashMap::new(),
     };
-    let (mut rows, mut bytes) = (0, 0);
+    let (started, mut rows, mut bytes) = (Instant::now(), 0, 0);
     loop {
         feed.fill(pool, options);
         let is_due = commit_every.is_some_and(|commit_every| match commit_every {
             CommitEvery::Rows(every) => rows >= every.max(1),
             CommitEvery::Bytes(every) => bytes >= every.max(1),
+            CommitEvery::Time(every) => rows > 0 && started.elapsed() >= every,
         });
         if is_due && feed.in_flight.front().is_some_and(|next| next.starts_piece) {
             break;
@@ -123,6 +128,8 @@ struct Coordinator<'a, 's> {
     accounting: &'a mut RowAccounting,
     arrangement: Option<Arrangement>,
     sort_by: Arc<[SortKey]>,
+    /// The inputs of this part that gave columns their types.
+    origins: HashMap<ColumnId, Arc<Origin>>,
 }
 
 /// Segments, each with the path of its partition.
@@ -142,11 +149,12 @@ impl Coordinator<'_, '_> {
         if let Some(reparse) = parsed.reparse.take_if(|_| !parsed.batches.iter().all(fits)) {
             parsed = reparse(schema)?;
         }
+        self.accounting.leave_out_blank(oldest.input, parsed.blank_lines);
         let mut rows = parsed.rejects.total();
         self.accounting.reject(oldest.input, parsed.rejects)?;
         let stored = parsed.stored;
         for batch in parsed.batches {
-            let ids = match_columns(schema, &batch)?;
+            let ids = self.match_columns(schema, &batch, oldest.origin.as_ref())?;
             if self.arrangement.is_none() {
                 self.start(self.arrange.resolve(schema)?);
             }
@@ -158,6 +166,28 @@ impl Coordinator<'_, '_> {
             self.collect(to_stored_layouts(batch, keep_codes)?, &ids, schema)?;
         }
         Ok(rows)
+    }
+
+    /// Matches the columns of a batch, and remembers what gave them their types.
+    fn match_columns(
+        &mut self,
+        schema: &mut Schema,
+        batch: &RecordBatch,
+        origin: Option<&Arc<Origin>>,
+    ) -> Result<Vec<ColumnId>> {
+        let Some(origin) = origin else { return match_columns(schema, batch) };
+        let before: Vec<DataType> =
+            schema.columns().iter().map(|column| column.data_type.clone()).collect();
+        let ids = match_columns(schema, batch).map_err(|error| {
+            let of_column = |column: &Column| self.origins.get(&column.id).map(Arc::as_ref);
+            explain(error, schema, batch, origin, of_column)
+        })?;
+        for (at, column) in schema.columns().iter().enumerate() {
+            if before.get(at) != Some(&column.data_type) {
+                self.origins.insert(column.id, Arc::clone(origin));
+            }
+        }
+        Ok(ids)
     }
 
     /// Sets up the buffer once the arrangement is known.

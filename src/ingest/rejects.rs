@@ -4,7 +4,6 @@
 //! takes both in input order, so that counts, messages and the rejects file do not depend on
 //! threads (see `accounting`).
 //!
-//!
 //! The file is durable before the commit and gets its name after it. Counts of rows read, stored
 //! and rejected are kept by the coordinator, in the order of the input.
 
@@ -25,8 +24,9 @@ pub struct Reject {
     pub column: Arc<str>,
     /// Reason, for people.
     pub reason: String,
-    /// The row as in the input, without its line end; bytes that are not UTF-8 are replaced.
-    pub raw: String,
+    /// The bytes of the row, without its line end: UTF-8 if the input's encoding is known, and else
+    /// as they are.
+    pub raw: Vec<u8>,
 }
 
 impl fmt::Display for Reject {

@@ -1,5 +1,8 @@
 //! The file of rejected rows: CSV with the columns `file,line,column,reason,raw`.
 //!
+//! `raw` has the bytes of the row. Where these are not UTF-8, neither is the file: an editor shows
+//! them as it shows those of the input, and they are loaded back as they are.
+//!
 //! It is written under a temporary name, synced before each commit, and renamed right after the
 //! first one, so that a load that fails or rejects nothing leaves no file. The temporary name
 //! contains the id of the load: a load killed between commit and rename is found again when it
@@ -278,19 +281,26 @@ fn copy_after(from: &Path, to: &Path, done: u64) -> io::Result<u64> {
 }
 
 fn write_row(to: &mut impl Write, reject: &Reject) -> io::Result<()> {
-    write_field(to, &reject.file.to_string_lossy(), b',')?;
+    write_field(to, reject.file.to_string_lossy().as_bytes(), b',')?;
     write!(to, "{},", reject.line)?;
-    write_field(to, &reject.column, b',')?;
-    write_field(to, &reject.reason, b',')?;
+    write_field(to, reject.column.as_bytes(), b',')?;
+    write_field(to, reject.reason.as_bytes(), b',')?;
     write_field(to, &reject.raw, b'\n')
 }
 
 /// Writes a field and the separator after it, with quotes where needed.
-fn write_field(to: &mut impl Write, text: &str, end: u8) -> io::Result<()> {
-    if text.contains([',', '"', '\n', '\r']) {
-        write!(to, "\"{}\"", text.replace('"', "\"\""))?;
-    } else {
-        to.write_all(text.as_bytes())?;
+fn write_field(to: &mut impl Write, mut bytes: &[u8], end: u8) -> io::Result<()> {
+    if !bytes.iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
+        to.write_all(bytes)?;
+        return to.write_all(&[end]);
     }
-    to.write_all(&[end])
+    to.write_all(b"\"")?;
+    while let Some(quote) = memchr::memchr(b'"', bytes) {
+        let (with_quote, rest) = bytes.split_at((quote + 1).min(bytes.len()));
+        to.write_all(with_quote)?;
+        to.write_all(b"\"")?;
+        bytes = rest;
+    }
+    to.write_all(bytes)?;
+    to.write_all(&[b'"', end])
 }

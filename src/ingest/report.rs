@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::rejects::Reject;
+use super::resume::ChangedInput;
 use super::sources::csv::Guess;
 use crate::manifest::WriteVolume;
 
@@ -16,6 +17,8 @@ pub struct LoadReport {
     pub rows_stored: u64,
     /// Rows rejected because they cannot be stored.
     pub rows_rejected: u64,
+    /// Empty lines of CSV with several columns, which are no rows.
+    pub blank_lines: u64,
     /// The first rejected rows.
     pub first_rejects: Vec<Reject>,
     /// What was read from each input, in order.
@@ -36,6 +39,14 @@ pub struct LoadReport {
     pub commits: u64,
     /// Inputs that were skipped because they were loaded before.
     pub loaded_before: Vec<String>,
+    /// Inputs that were read as a whole although other bytes were loaded from them before.
+    pub replaced: Vec<ChangedInput>,
+    /// Inputs that have the bytes of another file that was loaded, whose path is beside them.
+    pub same_bytes: Vec<(String, String)>,
+    /// Inputs that were skipped although they have changed since they were loaded.
+    pub changed: Vec<ChangedInput>,
+    /// Inputs of which only the rows were read that were added since they were loaded.
+    pub added: Vec<ChangedInput>,
     /// Inputs that were partly loaded before.
     pub resumed: Vec<String>,
     /// Number of new segments.
@@ -57,6 +68,8 @@ pub struct InputReport {
     pub rows_read: u64,
     /// Rows rejected.
     pub rows_rejected: u64,
+    /// Empty lines that are no rows.
+    pub blank_lines: u64,
     /// Bytes read from it, before decompression.
     pub bytes: u64,
 }

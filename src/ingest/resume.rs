@@ -1,8 +1,7 @@
-//! Decides what a load reads: inputs that were loaded before are left out, and a stopped load
-//! continues where it stopped.
+//! Decides what a load reads: inputs that were loaded before are left out, those that have changed
+//! since are noticed, and a stopped load continues where it stopped.
 //!
-//! An input is identified by path, size and modification time; a moved one by name and bytes. A
-//! load of several commits records with each commit how far it has come, so that the same command
+//! A load of several commits records with each commit how far it has come, so that the same command
 //! resumes there.
 //!
 //! Progress is counted in pieces (chunks of text, row groups), which the ledger notes for each
@@ -10,20 +9,23 @@
 //! that were committed. A commit falls between two pieces and counts those that the coordinator has
 //! taken, not those that workers have begun: the same on any number of threads. Pieces in flight
 //! stay in flight over the commit.
+//!
+//! Rows that were added to a text since it was loaded are one piece, and an entry of their own: a
+//! load takes all of them in one commit, or none.
 
-use std::collections::HashSet;
-use std::fs::File;
-use std::io::{Read, Seek};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
+use std::time::Duration;
 
+use super::loaded::{Known, LoadedSources, identity};
 use super::rejects::PriorRejects;
-use super::sources::input::{Input, hasher};
-use crate::error::{Error, IoResult, Result};
+use super::sources::Input;
+use super::sources::added::{Added, begins_with};
+use crate::error::{Error, Result};
 use crate::manifest::{Id, LoadedSource, layout};
 
-/// What to do with an input that was loaded before.
+/// What to do with an input that was loaded before, as it is or with other bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IfLoaded {
     /// Fail before anything is read.
@@ -33,6 +35,19 @@ pub enum IfLoaded {
     Skip,
     /// Load it once more.
     Again,
+    /// Load the rows that were added to a text since, and nothing of an input that has not changed.
+    NewRows,
+}
+
+/// An input that has other bytes than those that were loaded from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedInput {
+    /// Name of the input.
+    pub name: String,
+    /// Bytes of the file when it was loaded.
+    pub bytes_loaded: u64,
+    /// Bytes of the file now; where only added rows are read, up to their last whole line.
+    pub bytes: u64,
 }
 
 /// When a load commits before its end.
@@ -42,6 +57,9 @@ pub enum CommitEvery {
     Rows(u64),
     /// After about this many uncompressed bytes of input.
     Bytes(u64),
+    /// After this time, if there are rows. Inputs that are no files are then read as such that may
+    /// never end, and the load ends when [`super::options::LoadOptions::end_input`] is set.
+    Time(Duration),
 }
 
 /// The inputs of a load and their ledger entries.
@@ -53,6 +71,14 @@ pub(super) struct LoadPlan {
     pub(super) sources: Vec<Option<LoadedSource>>,
     /// Inputs that are left out because they were loaded before.
     pub(super) skipped: Vec<String>,
+    /// Inputs that have other bytes than when they were loaded, and are read as a whole.
+    pub(super) replaced: Vec<ChangedInput>,
+    /// Inputs that have the bytes of another file that was loaded, whose path is beside them.
+    pub(super) same_bytes: Vec<(String, String)>,
+    /// Inputs that are left out although they have changed since they were loaded.
+    pub(super) changed: Vec<ChangedInput>,
+    /// Inputs of which only the rows are read that were added since they were loaded.
+    pub(super) added: Vec<ChangedInput>,
     /// Inputs that were partly loaded before.
     pub(super) resumed: Vec<String>,
     /// What the committed part of this load rejected.
@@ -80,16 +106,17 @@ pub(super) fn plan_load(
         rejected: load.map_or_else(Vec::new, |load| rejected_by(load, known, all_known)),
     };
     let mut plan = LoadPlan { prior_rejects, ..LoadPlan::default() };
-    let mut named = HashSet::new();
+    let (mut named, loaded) = (HashSet::new(), LoadedSources::new(known));
+    let open: HashMap<&str, &LoadedSource> =
+        known.iter().filter(|source| !source.done).map(|source| (&*source.path, source)).collect();
     for (input, new) in found {
         let name = input.name().display().to_string();
         let Some(new) = new else {
-            plan.inputs.push(input);
-            plan.sources.push(None);
+            plan.take(input, None);
             continue;
         };
         if !named.insert(Arc::clone(&new.path)) {
-            if if_loaded == IfLoaded::Skip {
+            if matches!(if_loaded, IfLoaded::Skip | IfLoaded::NewRows) {
                 plan.skipped.push(name);
                 continue;
             }
@@ -97,39 +124,92 @@ pub(super) fn plan_load(
                 "{name} is named twice, perhaps through a link; --if-loaded skip reads it once"
             )));
         }
-        let open = known.iter().rev().find(|source| !source.done && same_path(Some(&new), source));
-        if let Some(open) = open.filter(|_| if_loaded != IfLoaded::Again) {
-            if (open.size, open.modified) != (new.size, new.modified) {
-                return Err(Error::InvalidInput(format!(
-                    "{name} has changed since {} rows of it were loaded; --if-loaded again loads \
-                     all of it in addition",
-                    open.rows
-                )));
-            }
-            if open.pieces > 0 {
-                plan.resumed.push(name);
-            }
-            plan.inputs.push(input);
-            plan.sources.push(Some(open.clone()));
+        let source = LoadedSource { load: id, ..new };
+        if if_loaded == IfLoaded::Again {
+            plan.take(input, Some(source));
             continue;
         }
-        let before = if if_loaded == IfLoaded::Again {
-            None
-        } else {
-            find_loaded(&new, known, input.name())?
-        };
-        match before {
-            Some(before) if Some(before.load) == load || if_loaded == IfLoaded::Skip => {
-                plan.skipped.push(name)
+        // Of an input with a hash, this load has not read added rows.
+        if let Some(open) = open.get(&*source.path).filter(|open| open.hash.is_none()) {
+            if (open.size, open.modified) == (source.size, source.modified) {
+                if open.pieces > 0 {
+                    plan.resumed.push(name);
+                }
+                plan.take(input, Some((*open).clone()));
+                continue;
             }
-            Some(before) => return Err(loaded_before(&name, &new, before)),
-            None => {
-                plan.inputs.push(input);
-                plan.sources.push(Some(LoadedSource { load: id, ..new }));
+            if open.pieces > 0 {
+                return Err(changed_while_stopped(&name, open));
+            }
+        }
+        match (loaded.find(&source, input.name())?, if_loaded) {
+            (Known::New, _) => plan.take(input, Some(source)),
+            (Known::Loaded(before), _) if Some(before.load) == load => plan.skipped.push(name),
+            (Known::Loaded(before), IfLoaded::Error) => {
+                if file_name(&before.path) == file_name(&source.path) {
+                    return Err(loaded_before(&name, &source, before));
+                }
+                // Files of few bytes are often equal.
+                plan.same_bytes.push((name, before.path.to_string()));
+                plan.take(input, Some(source));
+            }
+            (Known::Loaded(_), _) => plan.skipped.push(name),
+            (Known::Changed(before), IfLoaded::Skip) => plan.changed.push(ChangedInput {
+                name,
+                bytes_loaded: before.size,
+                bytes: source.size,
+            }),
+            (Known::Changed(before), IfLoaded::NewRows) => {
+                plan.take_added(input, source, before, name)?;
+            }
+            (Known::Changed(before), _) => {
+                if before.rows > 0 && has_grown(input.name(), &source, before)? {
+                    return Err(grown(&name, &source, before));
+                }
+                let (bytes_loaded, bytes) = (before.size, source.size);
+                plan.replaced.push(ChangedInput { name, bytes_loaded, bytes });
+                plan.take(input, Some(source));
             }
         }
     }
     Ok(plan)
+}
+
+impl LoadPlan {
+    fn take(&mut self, input: Input, source: Option<LoadedSource>) {
+        self.inputs.push(input);
+        self.sources.push(source);
+    }
+
+    /// Takes the rows that were added to an input since `before`.
+    fn take_added(
+        &mut self,
+        input: Input,
+        source: LoadedSource,
+        before: &LoadedSource,
+        name: String,
+    ) -> Result<()> {
+        let refused = |why: &str| {
+            Err(Error::InvalidInput(format!(
+                "{}, and the rows that are new cannot be told: {why}; nothing was changed; \
+                 --if-loaded skip leaves it out, --if-loaded again adds all of its rows once more",
+                how_changed(&name, &source, before)
+            )))
+        };
+        if source.size < before.size {
+            return refused("it has become shorter");
+        }
+        let found = Added::find(input.name(), input.encoding(), before.size, before.hash)?;
+        let added = match found {
+            Ok(added) => added,
+            Err(why) => return refused(why),
+        };
+        let (bytes_loaded, bytes) = (before.size, added.to);
+        self.added.push(ChangedInput { name, bytes_loaded, bytes });
+        // Until they are read, the entry has the hash of the bytes before them.
+        self.take(input.only_added(added), Some(LoadedSource { hash: before.hash, ..source }));
+        Ok(())
+    }
 }
 
 /// The stopped load that these inputs belong to, if any.
@@ -172,27 +252,44 @@ fn same_path(new: Option<&LoadedSource>, known: &LoadedSource) -> bool {
     new.is_some_and(|new| new.path == known.path)
 }
 
-/// The entry of an input that was loaded completely.
-fn find_loaded<'a>(
-    new: &LoadedSource,
-    known: &'a [LoadedSource],
-    path: &Path,
-) -> Result<Option<&'a LoadedSource>> {
-    let same_size: Vec<&LoadedSource> =
-        known.iter().filter(|source| source.done && source.size == new.size).collect();
-    let same = |source: &&&LoadedSource| source.path == new.path && source.modified == new.modified;
-    if let Some(same) = same_size.iter().find(same) {
-        return Ok(Some(same));
+/// What has become of an input since it was loaded.
+fn how_changed(name: &str, new: &LoadedSource, before: &LoadedSource) -> String {
+    match before.size {
+        size if size == new.size => {
+            format!("{name} was loaded before and has been changed since, though not its size")
+        }
+        1 => format!("{name} was loaded before with 1 byte and has {} now", new.size),
+        size => format!("{name} was loaded before with {size} bytes and has {} now", new.size),
     }
-    // A file of the same size and name may be the same one, moved or touched.
-    let name = |source: &LoadedSource| source.path.rsplit('/').next().map(str::to_owned);
-    let namesake = |source: &&LoadedSource| source.hash.is_some() && name(source) == name(new);
-    let namesakes: Vec<&LoadedSource> = same_size.into_iter().filter(namesake).collect();
-    if namesakes.is_empty() {
-        return Ok(None);
+}
+
+/// Whether a file begins with the bytes that were loaded, so that all of its rows would be in the
+/// table twice.
+fn has_grown(path: &Path, new: &LoadedSource, before: &LoadedSource) -> Result<bool> {
+    match before.hash {
+        Some(hash) if new.size > before.size => begins_with(path, before.size, hash),
+        _ => Ok(false),
     }
-    let hash = hash(path)?;
-    Ok(namesakes.into_iter().find(|source| source.hash == Some(hash)))
+}
+
+fn grown(name: &str, new: &LoadedSource, before: &LoadedSource) -> Error {
+    Error::InvalidInput(format!(
+        "{}; nothing was changed; --if-loaded new-rows takes only the rows that were added to it, \
+         --if-loaded skip leaves it out, --if-loaded again adds all of its rows once more",
+        how_changed(name, new, before)
+    ))
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+fn changed_while_stopped(name: &str, open: &LoadedSource) -> Error {
+    Error::InvalidInput(format!(
+        "{name} has changed since {} rows of it were loaded; --if-loaded again loads all of it in \
+         addition",
+        open.rows
+    ))
 }
 
 fn loaded_before(name: &str, new: &LoadedSource, before: &LoadedSource) -> Error {
@@ -204,70 +301,4 @@ fn loaded_before(name: &str, new: &LoadedSource, before: &LoadedSource) -> Error
         before.rows - before.rejected.min(before.rows),
         before.generation
     ))
-}
-
-/// A new ledger entry for an input that is a regular file; `None` for others.
-fn identity(input: &Input) -> Result<Option<LoadedSource>> {
-    if input.size().is_none() {
-        return Ok(None);
-    }
-    let path = input.name();
-    let found = std::fs::metadata(path).with_path(path)?;
-    let absolute = std::fs::canonicalize(path).with_path(path)?;
-    let modified = found.modified().ok().map(|at| match at.duration_since(UNIX_EPOCH) {
-        Ok(after) => i64::try_from(after.as_nanos()).unwrap_or(i64::MAX),
-        Err(before) => i64::try_from(before.duration().as_nanos()).map_or(i64::MIN, |nanos| -nanos),
-    });
-    let path: Arc<str> = as_text(&absolute).into();
-    Ok(Some(LoadedSource {
-        path,
-        size: found.len(),
-        modified: modified.unwrap_or(0),
-        ..LoadedSource::default()
-    }))
-}
-
-/// A path as UTF-8, with bytes that are none as `\xff`. Where there are such, `\` is written `\\`:
-/// two such paths are never the same text.
-fn as_text(path: &Path) -> String {
-    let bytes = path.as_os_str().as_encoded_bytes();
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return text.to_owned();
-    }
-    let mut text = String::new();
-    for chunk in bytes.utf8_chunks() {
-        text.push_str(&chunk.valid().replace('\\', "\\\\"));
-        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("\\x{byte:02x}")));
-    }
-    text
-}
-
-/// XXH3-128 of a file's bytes.
-pub(super) fn hash(path: &Path) -> Result<Id> {
-    let mut file = File::open(path).with_path(path)?;
-    file.rewind().with_path(path)?;
-    let (mut hasher, mut buffer) = (hasher(), vec![0; 1 << 20]);
-    loop {
-        match file.read(&mut buffer).with_path(path)? {
-            0 => return Ok(hasher.finish_128().to_le_bytes()),
-            n => hasher.write(buffer.get(..n).unwrap_or_default()),
-        }
-    }
-}
-
-#[cfg(all(test, unix))]
-mod tests {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::OsStrExt;
-
-    use super::*;
-
-    #[test]
-    fn paths_that_are_not_utf_8_stay_apart() {
-        let text = |bytes: &[u8]| as_text(Path::new(OsStr::from_bytes(bytes)));
-        assert_eq!(text(b"/a\xff/b.csv"), "/a\\xff/b.csv");
-        assert_eq!(text(b"/a\xfe/b.csv"), "/a\\xfe/b.csv");
-        assert_eq!(text(b"/\\xfe\xff"), "/\\\\xfe\\xff");
-        assert_eq!(text("/ä\\/b.csv".as_bytes()), "/ä\\/b.csv");
-    }
 }

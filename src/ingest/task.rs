@@ -1,7 +1,10 @@
 //! A parsing task and its result.
 
+use std::sync::Arc;
+
 use arrow_array::RecordBatch;
 
+use super::origin::Origin;
 use super::rejects::Rejects;
 use crate::error::Result;
 use crate::model::Schema;
@@ -14,6 +17,10 @@ pub(crate) struct Task {
     pub bytes: u64,
     /// Number of the piece's input, from 0.
     pub input: usize,
+    /// What is known of the input, for messages.
+    pub origin: Option<Arc<Origin>>,
+    /// Whether the input has no more for now, so that what is in flight is best taken at once.
+    pub waits: bool,
     /// Whether this task starts a piece of the input. A resumed load skips whole pieces.
     pub starts_piece: bool,
     /// The work.
@@ -26,7 +33,15 @@ impl Task {
         weight: usize,
         work: impl FnOnce() -> Result<Parsed> + Send + 'static,
     ) -> Self {
-        Task { weight, bytes: 0, input: 0, starts_piece: true, work: Box::new(work) }
+        Task {
+            weight,
+            bytes: 0,
+            input: 0,
+            origin: None,
+            waits: false,
+            starts_piece: true,
+            work: Box::new(work),
+        }
     }
 }
 
@@ -37,6 +52,8 @@ pub(crate) struct Parsed {
     pub batches: Vec<RecordBatch>,
     /// The rows that were left out.
     pub rejects: Rejects,
+    /// Empty lines of the piece that are no rows.
+    pub blank_lines: u64,
     /// Parses the piece again with the table's current types, for when the batches do not fit the
     /// table: then single rows are rejected rather than all of them. `None` where a mismatch of
     /// types is an error.

@@ -46,7 +46,8 @@ pub struct LoadedSource {
     pub size: u64,
     /// When the file was last modified, in nanoseconds since 1970.
     pub modified: i64,
-    /// XXH3-128 of its bytes, if all of them were read.
+    /// XXH3-128 of its bytes, if all of them were read; of a source that is not done, of the bytes
+    /// before the rows that the load takes, if those were loaded before.
     pub hash: Option<Id>,
     /// Rows read, including rejected ones.
     pub rows: u64,

@@ -15,6 +15,7 @@ use crate::encoding::Encoding;
 use crate::error::Result;
 use crate::expr::{Comparison, Expression, Function, Operand, Predicate, Traits};
 use crate::ingest::load::{LoadOptions, load};
+use crate::ingest::resume::IfLoaded;
 use crate::ingest::sources::expand;
 use crate::model::{Scalar, Schema};
 use crate::store::{Snapshot, Store, TableOptions};
@@ -68,7 +69,10 @@ pub(super) fn store_as(dir: &Path, parts: &[(Vec<Row>, Option<Encoding>)]) -> Sn
         let path = dir.join(format!("{i}.csv"));
         std::fs::write(&path, text).unwrap();
         let writer = table.writer(Some((Schema::default(), TableOptions::default()))).unwrap();
-        let options = LoadOptions { force: *force, threads: 2, ..LoadOptions::default() };
+        // Parts may be equal.
+        let if_loaded = IfLoaded::Again;
+        let options =
+            LoadOptions { force: *force, threads: 2, if_loaded, ..LoadOptions::default() };
         load(writer, expand(&[path.to_string_lossy().into_owned()]).unwrap(), &options).unwrap();
     }
     table.snapshot().unwrap()

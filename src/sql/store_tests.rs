@@ -11,6 +11,7 @@ use arrow_array::{
 
 use crate::ingest::arrange::{Arrange, SortBy};
 use crate::ingest::load::{LoadOptions, load};
+use crate::ingest::resume::IfLoaded;
 use crate::ingest::sources::Input;
 use crate::maintain::compact::{CompactOptions, compact};
 use crate::model::Schema;
@@ -115,7 +116,8 @@ pub(super) fn ingest_sorted(store: &Store, table: &str, file: &Path, sort_by: Ve
         TableOptions { block_rows: 2048, segment_rows: 16_384, ..TableOptions::default() };
     let writer = store.table(table).unwrap().writer(Some((Schema::default(), options))).unwrap();
     let arrange = Arrange { sort_by, ..Arrange::default() };
-    let load_options = LoadOptions { threads: 2, arrange, ..LoadOptions::default() };
+    let if_loaded = IfLoaded::Again;
+    let load_options = LoadOptions { threads: 2, arrange, if_loaded, ..LoadOptions::default() };
     load(writer, vec![Input::path(file)], &load_options).unwrap();
 }
 

@@ -41,6 +41,16 @@ struct Inner {
     lock: Arc<Lock>,
 }
 
+/// Ascending numbers as text, those that follow each other as ranges: `1, 4-7`.
+fn as_ranges(numbers: &[u64]) -> String {
+    let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
+    let run = |run: &[u64]| match run {
+        [first, .., last] => format!("{first}-{last}"),
+        run => run.iter().map(u64::to_string).collect(),
+    };
+    runs.map(run).collect::<Vec<_>>().join(", ")
+}
+
 impl Snapshot {
     pub(super) fn open(
         dir: &TableDir,
@@ -71,10 +81,10 @@ impl Snapshot {
         }
         let held = held.ok_or_else(|| {
             let kept = recover::generations(&**disk, dir).unwrap_or_default();
-            let kept = kept.iter().map(u64::to_string).collect::<Vec<_>>().join(", ");
             Error::NotFound(format!(
-                "table '{}' has no generation {generation} any more; kept: {kept}",
-                dir.name()
+                "table '{}' has no generation {generation} any more; kept: {}",
+                dir.name(),
+                as_ranges(&kept)
             ))
         })?;
         Ok(Snapshot::new(dir, disk, caches, held))
@@ -435,5 +445,18 @@ fn lock_generation(
             Ok(Some((recover::read_root(disk, dir, generation)?, lock)))
         }
         _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn numbers_that_follow_each_other_are_a_range() {
+        let shown = super::as_ranges;
+        assert_eq!(shown(&[1, 4, 5, 6, 9]), "1, 4-6, 9");
+        assert_eq!(
+            (shown(&[]), shown(&[7]), shown(&[7, 8])),
+            ("".into(), "7".into(), "7-8".into())
+        );
     }
 }

@@ -3,7 +3,8 @@
 use std::io::{Cursor, Write as _};
 use std::path::{Path, PathBuf};
 
-use arrow_array::ArrayRef;
+use arrow_array::{Array as _, ArrayRef};
+use arrow_schema::DataType as ArrowType;
 use stylobate::{
     DataType, Input, LoadOptions, LoadReport, Result, Schema, Snapshot, Store, Table, TableOptions,
     expand, load,
@@ -106,8 +107,19 @@ pub(crate) fn values(table: &Table, column: &str) -> Vec<String> {
     let options = arrow_cast::display::FormatOptions::new().with_null("∅");
     let mut all = Vec::new();
     each_block(&snapshot, at, |array| {
+        // Names of zones are not known to Arrow in all builds.
+        let (array, end) = match array.data_type() {
+            ArrowType::Timestamp(unit, Some(_)) => {
+                (arrow_cast::cast(&array, &ArrowType::Timestamp(*unit, None)).unwrap(), "Z")
+            }
+            _ => (array, ""),
+        };
         let formatter = arrow_cast::display::ArrayFormatter::try_new(&*array, &options).unwrap();
-        all.extend((0..array.len()).map(|row| formatter.value(row).to_string()));
+        let text = |row| match array.is_null(row) {
+            true => "∅".to_owned(),
+            false => format!("{}{end}", formatter.value(row)),
+        };
+        all.extend((0..array.len()).map(text));
     });
     all
 }

@@ -6,6 +6,7 @@
 #[cfg(feature = "sql")]
 mod both;
 mod columns;
+mod csv_corpus;
 #[cfg(feature = "sql")]
 mod cut;
 mod damage;
@@ -19,6 +20,8 @@ mod inputs;
 #[cfg(feature = "sql")]
 mod joins;
 mod layers;
+mod ledger;
+mod live;
 mod loading;
 #[cfg(all(feature = "sql", feature = "parquet"))]
 mod mutants;

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use stylobate::{CsvOptions, Error, Input, LoadOptions, OnError};
+use stylobate::{CsvOptions, Error, Input, LoadOptions, OnError, Schema, TableOptions};
 
 use super::loading::{Database, data_type, files_in, options, schema, segment_bytes, text, values};
 
@@ -227,4 +227,130 @@ fn what_is_not_about_a_row_is_an_error_all_the_same() {
         }
         assert!(!file.exists());
     }
+}
+
+/// Rows that were rejected, as they stand in the file or corrected there, are rows of their input.
+#[test]
+fn rejected_rows_are_loaded_back() {
+    let db = Database::new();
+    let csv = "id;v\n1;a\nx;\"b;\"\"\nb\"\n2;c\n3\n4;d;\n5;\"e\" x\n6;\"f\nié\n";
+    let a = db.file("day=7/a.csv", csv.as_bytes());
+    let jsonl = "{\"id\": 7, \"v\": \"g\"}\n{\"id\": \"y\", \"v\": \"h\"}\n{\"id\": 9\n";
+    let b = db.file("day=8/b.jsonl", jsonl.as_bytes());
+    let pretty = db.file("c.json", b"[{\"id\": 10}, {\n\"id\":\n\"z\"}, {\"id\": \"w\"}]");
+    let with_rejects = |inputs, file: &Path, from_rejects| {
+        let mut options = LoadOptions { from_rejects, ..to_file(file) };
+        options.csv.delimiter = Some(b';');
+        db.load("t", inputs, &options).unwrap()
+    };
+    let bad = rejects_file(&db);
+    let report = with_rejects([&a, &b, &pretty].map(Input::path).into(), &bad, false);
+    assert_eq!((report.rows_stored, report.rows_rejected), (4, 10), "{report:?}");
+    // As it is: the same rows are rejected, with the same places and reasons.
+    let again = db.directory.path().join("again.csv");
+    let report = with_rejects(vec![Input::path(&bad)], &again, true);
+    assert_eq!((report.rows_stored, report.rows_rejected), (0, 10));
+    let text = std::fs::read_to_string(&bad).unwrap();
+    assert_eq!(text, std::fs::read_to_string(&again).unwrap());
+    // Corrected.
+    let corrected = text
+        .replace("\"x;", "\"21;")
+        .replace(",3\n", ",3;c\n")
+        .replace("4;d;", "4;d")
+        .replace("5;\"\"e\"\" x", "5;e")
+        .replace("6;\"\"f", "6;f")
+        .replace("\"\"y\"\"", "8")
+        .replace("\"\"id\"\": 9", "\"\"id\"\": 9}")
+        .replace("\"\"z\"\"", "11")
+        .replace("\"\"w\"\"", "12");
+    let file = db.file("corrected.csv", corrected.as_bytes());
+    let left = db.directory.path().join("left.csv");
+    let report = with_rejects(vec![Input::path(&file)], &left, true);
+    assert_eq!((report.rows_stored, report.rows_rejected), (9, 1), "{report:?}");
+    assert_eq!(
+        std::fs::read_to_string(&left).unwrap(),
+        format!("{HEADER}{},10,,\"1 field, expected 2\",ié\n", a.display())
+    );
+    let twice = LoadOptions { from_rejects: true, ..skip() };
+    let refused = db.load("t", vec![Input::path(&file)], &twice).unwrap_err().to_string();
+    assert!(refused.contains("corrected.csv was loaded before"), "{refused}");
+    let rows = |column| values(&db.table("t"), column);
+    let ids = ["1", "2", "7", "10", "21", "3", "4", "5", "6", "8", "9", "11", "12"];
+    assert_eq!(rows("id"), ids);
+    assert_eq!(rows("v")[4], "b;\"\nb");
+    let days = ["7", "7", "8", "∅", "7", "7", "7", "7", "7", "8", "8", "∅", "∅"];
+    assert_eq!(rows("day"), days);
+    // A file that is no such file, and rows of an input that is gone.
+    let from = |file: &Path, names: Option<&[&str]>| {
+        let mut options = LoadOptions { from_rejects: true, ..options() };
+        options.csv.names = names.map(|names| names.iter().map(|n| (*n).to_owned()).collect());
+        db.load("u", vec![Input::path(file)], &options)
+    };
+    let error = from(&b, None).unwrap_err().to_string();
+    assert!(
+        error.contains("is no file of rejected rows: its first line is not file,line,"),
+        "{error}"
+    );
+    let gone = db.file("gone.csv", format!("{HEADER}no.csv,3,id,bad,\"1,x\"\n").as_bytes());
+    let error = from(&gone, None).unwrap_err().to_string();
+    for part in ["gone.csv: rows of no.csv need the columns", "no such file", "--names A,B,…"] {
+        assert!(error.contains(part), "{error}");
+    }
+    assert_eq!(from(&gone, Some(&["id", "v"])).unwrap().rows_stored, 1);
+    assert_eq!(schema(&db.table("u")), ["id: int64", "v: utf8"]);
+}
+
+/// A row of another encoding has its own bytes in the file, and is loaded back with a name for it.
+#[test]
+fn rows_that_are_not_utf_8_are_kept_as_they_are() {
+    let db = Database::new();
+    let a = db.file("a.csv", b"id,v\n1,a\n2,caf\xe9 \"q\"\n");
+    let bad = rejects_file(&db);
+    let report = db.load("t", vec![Input::path(&a)], &to_file(&bad)).unwrap();
+    assert_eq!((report.rows_stored, report.rows_rejected), (1, 1));
+    let bytes = std::fs::read(&bad).unwrap();
+    assert!(bytes.ends_with(b",\"2,caf\xe9 \"\"q\"\"\"\n"), "{}", String::from_utf8_lossy(&bytes));
+    let latin1 = Input::path(&bad).encoded("latin1".parse().unwrap());
+    let options = LoadOptions { from_rejects: true, ..options() };
+    assert_eq!(db.load("t", vec![latin1], &options).unwrap().rows_stored, 1);
+    assert_eq!(values(&db.table("t"), "v"), ["a", "café \"q\""]);
+}
+
+#[test]
+fn rows_without_a_value_that_is_required_are_rejected() {
+    let db = Database::new();
+    let load = |table: &str, input: Input, options: &LoadOptions| {
+        let mut required =
+            Schema::from_names([("id", data_type("int64")), ("v", data_type("utf8"))]).unwrap();
+        required.require(0);
+        let writer = db.table(table).writer(Some((required, TableOptions::default())))?;
+        stylobate::load(writer, vec![input], options)
+    };
+    let inputs = [
+        ("a.csv", "id,v\n1,a\n,b\n2\n\"\",\"c\nc\"\nx,d\n3,e\n", 3),
+        (
+            "b.jsonl",
+            "{\"id\":1,\"v\":\"a\"}\n{\"v\":\"b\"}\n{\n{\"id\":null}\n{\"id\":\"x\"}\n{\"id\":3}\n",
+            2,
+        ),
+    ];
+    for (name, text, line) in inputs {
+        let file = db.file(name, text.as_bytes());
+        let strict = load(name, Input::path(&file), &options()).unwrap_err().to_string();
+        assert!(strict.contains("line "), "{strict}");
+        let skip = LoadOptions { on_error: OnError::Skip, ..options() };
+        let report = load(name, Input::path(&file), &skip).unwrap();
+        assert_eq!((report.rows_stored, report.rows_rejected), (2, 4), "{name}");
+        assert_eq!(values(&db.table(name), "id"), ["1", "3"]);
+        let first = report.first_rejects[0].to_string();
+        let what = "column 'id': no value, and the column is NOT NULL";
+        assert!(first.ends_with(&format!("{name}: line {line}, {what}")), "{first}");
+    }
+    let error = load("t", text("id,v\n1,a\n\n,b\n"), &options()).unwrap_err();
+    let what = "input.csv: line 4: column 'id' is NOT NULL, but the row has no value in it";
+    assert!(error.to_string().contains(what), "{error}");
+    // A column that the whole input lacks is no matter of rows.
+    let skip_all = LoadOptions { on_error: OnError::Skip, ..options() };
+    let error = load("t", text("v,w\na,b\n"), &skip_all).unwrap_err();
+    assert!(error.to_string().contains("column 'id' is NOT NULL"), "{error}");
 }

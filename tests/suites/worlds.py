@@ -102,7 +102,7 @@ class World:
             for at in range(pieces):
                 file = folder / f"{name}-{at}.parquet"
                 parquet.write_table(rows.slice(at * step, step), file)
-                sty.must("ingest", folder / "db" / name, file, "-q", *(options if at == 0 else []))
+                sty.must("ingest", folder / "db" / name, file, "-q", "--if-loaded", "again", *(options if at == 0 else []))
 
     def create(self, sty, folder, name):
         """A table without rows."""

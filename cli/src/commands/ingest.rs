@@ -9,13 +9,14 @@ use clap::{Args, ValueEnum};
 use stylobate::internal::ingest::csv::INFER_ROWS;
 use stylobate::internal::ingest::rejected_before;
 use stylobate::{
-    Arrange, CommitEvery, CsvOptions, IfLoaded, Input, LoadOptions, OnError, Profile, Schema,
-    SqlExpressions, TableOptions, TextEncoding, expand, load,
+    Arrange, CommitEvery, CsvOptions, DateOrder, IfLoaded, Input, LoadOptions, NumberFormat,
+    OnError, Profile, Schema, SqlExpressions, TableOptions, TextEncoding, expand, load,
 };
 
 use crate::args::arrange::{Expressions, SortList, parse_expressions, parse_sort};
 use crate::args::choices::{ProfileArg, ReportFormat};
 use crate::args::columns::{ColumnTypes, parse_column_types};
+use crate::args::commit_every::parse_commit_every;
 use crate::args::resources::{ProgressArg, ResourceArgs};
 use crate::args::table::TablePath;
 use crate::context::Context;
@@ -24,7 +25,7 @@ use crate::output::already_exists;
 use crate::progress::Progress;
 use crate::reports::load::{print_for_people, print_json};
 use crate::signals;
-use crate::units::parse_size;
+use crate::watch;
 
 /// Add rows to a table, which is created if it does not exist
 ///
@@ -35,9 +36,9 @@ use crate::units::parse_size;
 /// name. Directories called key=value become columns. Either all rows are added or none. A summary
 /// goes to stderr: rows, bytes in, bytes stored, ratio, seconds.
 ///
-/// The table remembers which files were loaded into it, and refuses to load one of them again
-/// unless --if-loaded says otherwise. With --commit-every, a long load commits at intervals; after
-/// a crash, the same command resumes it.
+/// The table remembers which files were loaded into it, and refuses to load one of them again, as
+/// it was or changed, unless --if-loaded says otherwise. With --commit-every, a long load commits
+/// at intervals; after a crash, the same command resumes it.
 ///
 /// A row that cannot be stored ends the ingest, unless such rows are to be left out: --on-error
 /// skip counts them, --rejects FILE keeps them too, and rows read = rows stored + rows rejected. A
@@ -49,9 +50,12 @@ use crate::units::parse_size;
 ///   zcat trips.csv.gz | sty ingest db/trips -
 ///   sty ingest db/trips --no-header --names id,time,fare --schema fare:decimal(9,2) trips.csv
 ///   sty ingest db/trips trips.csv --rejects bad.csv --max-errors 1000
+///   sty ingest db/trips --from-rejects bad.csv           # once its rows are corrected
 ///   sty ingest db/trips trips-*.csv.gz --partition-by 'year(day) AS year' --sort-by 'vendor, day'
 ///   sty ingest db/flights flights.parquet
 ///   curl -s https://example.org/events.jsonl.zst | sty ingest db/events
+///   tail -F app.jsonl | sty ingest db/log --commit-every 10s --rejects bad.csv -
+///   sty ingest db/log log.csv --if-loaded new-rows       # what was added since it was loaded
 ///   sty ingest db/sales --filename-column file sales/    # sales/year=2015/month=1/x.parquet, …
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -62,7 +66,8 @@ pub(crate) struct IngestArgs {
     /// Files, patterns such as 'trips-*.csv.gz', or - for stdin [default: stdin]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Types of columns that are not to be inferred
+    /// Types of columns that are not to be inferred; timestamp(epoch_s), (epoch_ms), (epoch_us) and
+    /// (epoch_ns) are counts since 1970
     #[arg(long, value_name = "NAME:TYPE,…", value_parser = parse_column_types)]
     schema: Option<ColumnTypes>,
     /// Names of the columns, in order
@@ -75,12 +80,14 @@ pub(crate) struct IngestArgs {
     /// Sort the rows of each segment of a new table; `sty compact` sorts it as a whole
     #[arg(long, value_name = "COLUMN [DESC],…", value_parser = parse_sort)]
     sort_by: Option<SortList>,
-    /// What becomes of files that were loaded before, by path, size and time, or by their bytes
+    /// What becomes of files that were loaded before, by path, size and time or by their bytes, and
+    /// of those that have changed since
     #[arg(long, value_enum, value_name = "ACTION", default_value_t)]
     if_loaded: IfLoadedArg,
-    /// Commit after this many rows (1000000) or bytes of input (10GiB), not only at the end: after
-    /// a crash, the same command goes on where the last commit ended
-    #[arg(long, value_name = "ROWS|SIZE", value_parser = parse_commit_every)]
+    /// Commit after this many rows (1000000), bytes of input (10GiB) or time (10s), not only at the
+    /// end: after a crash, the same command goes on where the last commit ended. With a time, a
+    /// pipe may go on for ever, and Ctrl-C or SIGTERM ends the load with what has come
+    #[arg(long, value_name = "ROWS|SIZE|TIME", value_parser = parse_commit_every)]
     commit_every: Option<CommitEvery>,
     /// Whether time or space matters more [default: the table's; balanced for a new one]
     #[arg(long, value_enum, env = "STY_PROFILE", hide_env = true)]
@@ -133,12 +140,54 @@ struct CsvArgs {
     /// Lines before the first row that are passed over
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: u64,
-    /// Text that means null; may be repeated [default: the empty field]
+    /// Text that means null, in all columns; may be repeated [default: the empty field, and NA,
+    /// N/A, null, None, nan, -, ?, \N where all other values of a column are numbers, dates, times
+    /// or booleans]
     #[arg(long, value_name = "TEXT")]
     null: Vec<String>,
+    /// Lines that start with this character are no rows
+    #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
+    comment: Option<u8>,
+    /// Character that makes a quote in a quoted field text; `none` for none [default: \ where the
+    /// first rows make no sense without]
+    #[arg(long, value_name = "CHAR", value_parser = parse_escape)]
+    escape: Option<u8>,
+    /// Leave out blanks before fields [default: if the first rows have quotes after blanks]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
+          default_missing_value = "true")]
+    skip_initial_space: Option<bool>,
+    /// The decimal point
+    #[arg(long, value_name = "CHAR", value_parser = parse_byte, default_value = ".",
+          visible_alias = "decimal-separator")]
+    decimal: u8,
+    /// Character between the thousands of numbers
+    #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
+    thousands: Option<u8>,
+    /// Whether 01/02/2020 is 1 February (dmy) or 2 January (mdy) [default: what the other dates of
+    /// the column leave; else the column is text]
+    #[arg(long, value_enum, value_name = "ORDER")]
+    date_order: Option<DateOrderArg>,
     /// Rows that types are inferred from; of JSON too
     #[arg(long, value_name = "N", default_value_t = INFER_ROWS)]
     infer_rows: usize,
+}
+
+/// `--date-order`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DateOrderArg {
+    /// The day comes first
+    Dmy,
+    /// The month comes first
+    Mdy,
+}
+
+impl From<DateOrderArg> for DateOrder {
+    fn from(arg: DateOrderArg) -> Self {
+        match arg {
+            DateOrderArg::Dmy => DateOrder::DayFirst,
+            DateOrderArg::Mdy => DateOrder::MonthFirst,
+        }
+    }
 }
 
 /// What becomes of rows that cannot be stored.
@@ -148,11 +197,16 @@ struct ErrorArgs {
     /// What becomes of them [default: fail; reject with --rejects]
     #[arg(long, value_enum, value_name = "ACTION")]
     on_error: Option<OnErrorArg>,
-    /// Write them to this CSV file: file, line, column, reason, raw. It appears when the ingest has
-    /// committed, and only if there are any. A load that goes on after a stop adds to the file of
-    /// its earlier part
+    /// Write them to this CSV file: file, line, column, reason, raw (the bytes of the row). It
+    /// appears when the ingest has committed, and only if there are any. A load that goes on after
+    /// a stop adds to the file of its earlier part
     #[arg(long, value_name = "FILE")]
     rejects: Option<PathBuf>,
+    /// The inputs are files of --rejects, corrected perhaps: each `raw` is a row of the file that
+    /// its row names, and is read as that file was, with the same options and its columns. Where
+    /// the file is gone, --names says what these are
+    #[arg(long)]
+    from_rejects: bool,
     /// Replace the file of --rejects if it exists
     #[arg(long, requires = "rejects")]
     force: bool,
@@ -233,6 +287,8 @@ enum IfLoadedArg {
     Skip,
     /// They are loaded once more
     Again,
+    /// The rows are loaded that were added to a CSV or JSON lines file since; others are left out
+    NewRows,
 }
 
 impl From<IfLoadedArg> for IfLoaded {
@@ -241,17 +297,8 @@ impl From<IfLoadedArg> for IfLoaded {
             IfLoadedArg::Error => IfLoaded::Error,
             IfLoadedArg::Skip => IfLoaded::Skip,
             IfLoadedArg::Again => IfLoaded::Again,
+            IfLoadedArg::NewRows => IfLoaded::NewRows,
         }
-    }
-}
-
-/// Parses a number of rows, or a size with its unit.
-fn parse_commit_every(text: &str) -> Result<CommitEvery, String> {
-    let plain: String = text.chars().filter(|c| *c != '_').collect();
-    match plain.parse::<u64>() {
-        Ok(0) => Err("at least one row is needed".to_owned()),
-        Ok(rows) => Ok(CommitEvery::Rows(rows)),
-        Err(_) => parse_size(text).map(CommitEvery::Bytes),
     }
 }
 
@@ -294,7 +341,13 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     let progress = Progress::new(args.progress.progress, context.quiet, total);
     let options = args.load_options(profile, on_error);
     let read = || consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum();
+    if matches!(options.commit_every, Some(CommitEvery::Time(_))) {
+        watch::leave_end_to_command();
+    }
     let report = progress.watch(read, || load(writer, inputs, &options))?;
+    if options.end_input.load(Ordering::Relaxed) {
+        context.note("ended by a signal: all whole rows that had come are stored");
+    }
     print_for_people(&report, args.errors.rejects.as_deref(), context);
     match args.report {
         Some(ReportFormat::Json) => {
@@ -320,6 +373,12 @@ impl IngestArgs {
     }
 
     fn load_options(&self, profile: Option<Profile>, on_error: OnError) -> LoadOptions {
+        // With commits by time, a signal is the end of the input.
+        let (end_input, cancelled) = match self.commit_every {
+            Some(CommitEvery::Time(_)) => (signals::cancellation(), Arc::default()),
+            _ => (Arc::default(), signals::cancellation()),
+        };
+        let ColumnTypes { types, epochs } = self.schema.clone().unwrap_or_default();
         let csv = CsvOptions {
             delimiter: self.csv.delimiter,
             quote: self.csv.quote,
@@ -327,11 +386,13 @@ impl IngestArgs {
             header: self.csv.has_header(),
             nulls: self.csv.null.clone(),
             names: (!self.names.is_empty()).then(|| self.names.clone()),
-            schema: self
-                .schema
-                .as_ref()
-                .map(|ColumnTypes(types)| types.clone())
-                .unwrap_or_default(),
+            comment: self.csv.comment,
+            escape: self.csv.escape,
+            skip_initial_space: self.csv.skip_initial_space,
+            numbers: NumberFormat { decimal: self.csv.decimal, thousands: self.csv.thousands },
+            date_order: self.csv.date_order.map(DateOrder::from),
+            schema: types,
+            epochs,
             infer_rows: self.csv.infer_rows,
             ..CsvOptions::default()
         };
@@ -341,6 +402,7 @@ impl IngestArgs {
             partition_columns: !self.no_partition_columns,
             filename_column: self.filename_column.clone(),
             skip_unsupported: self.skip_unsupported,
+            from_rejects: self.errors.from_rejects,
             on_error,
             max_errors: self.errors.max_errors,
             if_loaded: self.if_loaded.into(),
@@ -362,7 +424,8 @@ impl IngestArgs {
             profile,
             threads: self.resources.threads.threads.unwrap_or(defaults.threads),
             memory_limit: self.resources.memory_limit,
-            cancelled: signals::cancellation(),
+            end_input,
+            cancelled,
             ..defaults
         }
     }
@@ -383,6 +446,13 @@ fn parse_quote(text: &str) -> Result<u8, String> {
     }
 }
 
+fn parse_escape(text: &str) -> Result<u8, String> {
+    match text {
+        "none" => Ok(CsvOptions::NO_ESCAPE),
+        text => parse_byte(text).map_err(|error| format!("{error}; `none` for no escapes")),
+    }
+}
+
 /// Parses any of the names of an encoding.
 fn parse_encoding(text: &str) -> Result<TextEncoding, String> {
     text.parse().map_err(|error: stylobate::Error| error.to_string())
@@ -391,13 +461,6 @@ fn parse_encoding(text: &str) -> Result<TextEncoding, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn commits_by_rows_or_bytes() {
-        assert_eq!(parse_commit_every("1_000_000"), Ok(CommitEvery::Rows(1_000_000)));
-        assert_eq!(parse_commit_every("2GiB"), Ok(CommitEvery::Bytes(2 << 30)));
-        assert!(parse_commit_every("0").is_err() && parse_commit_every("often").is_err());
-    }
 
     #[test]
     fn delimiters() {

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use stylobate::{InputReport, LoadReport};
+use stylobate::{ChangedInput, InputReport, LoadReport};
 
 use super::show_amplification;
 use crate::context::Context;
@@ -23,10 +23,41 @@ pub(crate) fn print_for_people(report: &LoadReport, rejects: Option<&Path>, cont
     for name in &report.loaded_before {
         context.note(&format!("{name} was loaded before: left out"));
     }
+    for ChangedInput { name, bytes_loaded, bytes } in &report.replaced {
+        context.note(&format!(
+            "{name} was loaded before with other contents ({} then, {} now): all of it was loaded; \
+             --if-loaded skip leaves such files out",
+            show_counted(*bytes_loaded, "byte"),
+            show_count(*bytes)
+        ));
+    }
+    for (name, before) in &report.same_bytes {
+        context.note(&format!(
+            "{name} has the bytes of {before}, which was loaded before: its rows were added once \
+             more; --if-loaded skip leaves such files out"
+        ));
+    }
+    for ChangedInput { name, bytes_loaded, bytes } in &report.changed {
+        context.note(&format!(
+            "{name} has changed since it was loaded ({} then, {} now): left out",
+            show_counted(*bytes_loaded, "byte"),
+            show_count(*bytes)
+        ));
+    }
+    for ChangedInput { name, bytes_loaded, .. } in &report.added {
+        context.note(&format!(
+            "{name}: only what was added after the first {}, which were loaded before",
+            show_counted(*bytes_loaded, "byte")
+        ));
+    }
     for name in &report.resumed {
         context.note(&format!("{name}: going on where the last load stopped"));
     }
     note_guesses(report, context);
+    if report.blank_lines > 0 {
+        let lines = show_counted(report.blank_lines, "empty line");
+        context.note(&format!("{lines} left out"));
+    }
     note_rejects(report, rejects, context);
     context.note(&summary(report));
     context.detail(&format!(
@@ -93,11 +124,15 @@ pub(crate) fn print_json(table: &str, report: &LoadReport) -> Result<(), Failure
 }
 
 fn object(table: &str, report: &LoadReport) -> Value {
+    let names = |changed: &[ChangedInput]| {
+        changed.iter().map(|input| input.name.clone()).collect::<Vec<_>>()
+    };
     let input = |input: &InputReport| {
         json!({
             "name": input.name.to_string_lossy(),
             "rows_read": input.rows_read,
             "rows_rejected": input.rows_rejected,
+            "blank_lines": input.blank_lines,
             "bytes": input.bytes,
         })
     };
@@ -107,6 +142,7 @@ fn object(table: &str, report: &LoadReport) -> Value {
         "rows_read": report.rows_read,
         "rows_stored": report.rows_stored,
         "rows_rejected": report.rows_rejected,
+        "blank_lines": report.blank_lines,
         "bytes_in": report.bytes_in,
         "bytes_stored": report.bytes_stored,
         "bytes_metadata": report.bytes_metadata,
@@ -117,6 +153,10 @@ fn object(table: &str, report: &LoadReport) -> Value {
         "segments": report.segments,
         "commits": report.commits,
         "loaded_before": report.loaded_before,
+        "changed": names(&report.changed),
+        "replaced": names(&report.replaced),
+        "same_bytes": report.same_bytes.iter().map(|(name, _)| name).collect::<Vec<_>>(),
+        "added": names(&report.added),
         "resumed": report.resumed,
         "seconds": report.elapsed.as_secs_f64(),
         "inputs": report.inputs.iter().map(input).collect::<Vec<_>>(),

@@ -150,10 +150,7 @@ fn json_fills_columns_by_the_order_of_its_keys_and_keeps_large_numbers() {
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(b"{\"x\":1}\n{\"x\":2.5}\n").unwrap();
     shell.file("p.jsonl.gz", packed.finish().unwrap());
-    assert_eq!(
-        shell.stdout_of("query db", "SELECT sum(x) FROM 'p.jsonl.gz'"),
-        "sum(p.jsonl.gz.x)\n3.5\n"
-    );
+    assert_eq!(shell.stdout_of("query db", "SELECT sum(x) FROM 'p.jsonl.gz'"), "sum(x)\n3.5\n");
     let (code, stdout, stderr) = shell.sh("cat x.jsonl | sty query db \"SELECT m, a FROM '-'\"");
     assert_eq!((code, stdout.as_str()), (0, "m,a\n3,2\n"), "{stderr}");
 }

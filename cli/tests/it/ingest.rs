@@ -61,6 +61,41 @@ fn guesses_and_counts_of_one_are_told_on_stderr() {
 }
 
 #[test]
+fn dialects_and_words_for_null_by_options() {
+    let shell = Shell::new();
+    shell.file("flights.csv", "id,delay,state\n1,NA,NA\n2,5,TX\n");
+    let (code, _, stderr) = shell.run("ingest db/flights flights.csv");
+    let note = "flights.csv: NA is null in delay; say --null NA to have it so in all columns, or \
+                --null '' to keep it as text\n";
+    assert!(code == 0 && stderr.starts_with(note), "{stderr}");
+    let answer = shell.sh("sty query db 'SELECT * FROM flights'").1;
+    assert_eq!(answer, "id,delay,state\n1,,NA\n2,5,TX\n");
+    let (code, stdout, stderr) = shell.sh("sty query db \"SELECT delay FROM 'flights.csv'\"");
+    assert_eq!((code, stdout.as_str()), (0, "delay\n\n5\n"));
+    assert!(stderr.contains("NA is null in delay; ingest it with --null NA"), "{stderr}");
+    shell.file(
+        "rows.csv",
+        r#"# exported
+id; name; price; day; moment
+1; "a; \"b\""; 1.234,5; 1/2/2020; 1500
+
+"#,
+    );
+    let line = r"ingest db/sales rows.csv --comment # --delimiter ; --escape \ --skip-initial-space
+                 --decimal , --thousands . --date-order mdy --schema moment:timestamp(epoch_ms)";
+    let (code, _, stderr) = shell.run(line);
+    assert!(code == 0 && stderr.starts_with("1 empty line left out\n"), "{stderr}");
+    let sql = "SELECT id, name, price, day, moment = '1970-01-01 00:00:01.5' AS fits FROM sales";
+    assert_eq!(
+        shell.sh(&format!("sty query db \"{sql}\"")).1,
+        "id,name,price,day,fits\n1,\"a; \"\"b\"\"\",1234.5,2020-01-02,true\n"
+    );
+    for bad in ["--comment ,", "--decimal x", "--thousands .", "--date-order ymd"] {
+        assert_ne!(shell.run(&format!("ingest db/bad rows.csv --delimiter , {bad}")).0, 0, "{bad}");
+    }
+}
+
+#[test]
 fn tables_and_schema_as_csv_and_json() {
     let shell = Shell::new();
     shell.file("a.csv", TRIPS);
@@ -228,8 +263,9 @@ fn a_report_for_programs_goes_to_stdout() {
     }
     assert!(report["seconds"].as_f64().unwrap() > 0.0, "{report}");
     let inputs = serde_json::json!([
-        {"name": "a.csv", "rows_read": 6, "rows_rejected": 3, "bytes": BAD.len()},
-        {"name": "b.csv", "rows_read": 1, "rows_rejected": 0, "bytes": 9},
+        {"name": "a.csv", "rows_read": 6, "rows_rejected": 3, "blank_lines": 0,
+         "bytes": BAD.len()},
+        {"name": "b.csv", "rows_read": 1, "rows_rejected": 0, "blank_lines": 0, "bytes": 9},
     ]);
     assert_eq!(report["inputs"], inputs);
 }
@@ -358,4 +394,68 @@ fn json_other_encodings_and_the_names_of_files() {
     assert_eq!(rows, "a,file\nb,x.jsonl\nc,\ncafé,latin.csv\n");
     let (code, _, stderr) = shell.run("ingest db/t --encoding latin-one latin.csv");
     assert!(code == 2 && stderr.contains("unknown encoding 'latin-one'"), "{stderr}");
+}
+
+#[test]
+fn rejected_rows_are_corrected_and_loaded_back() {
+    let shell = Shell::new();
+    shell.file("a.csv", BAD);
+    let options = "-q --schema id:int64";
+    shell.stdout(&format!("ingest {options} db/t a.csv --rejects bad.csv"));
+    let (code, _, stderr) = shell.run(&format!("ingest {options} db/t --from-rejects bad.csv"));
+    assert!(code == 1 && stderr.contains("a.csv: line 4: 1 field, expected 2"), "{stderr}");
+    let bad = std::fs::read_to_string(shell.path("bad.csv")).unwrap();
+    let good = bad.replace("\"x,b\"", "\"2,b\"").replace(",3\n", ",\"3,c\"\n");
+    shell.rewrite("bad.csv", good.replace("5,\"\"f", "5,f"));
+    shell.stdout(&format!("ingest {options} db/t --from-rejects bad.csv"));
+    let stored =
+        shell.stdout_of("query db", "SELECT id, v FROM t WHERE id IN (2, 3, 5) ORDER BY id");
+    assert_eq!(stored, "id,v\n2,b\n3,c\n5,f\n");
+    shell.file("other.csv", "id,v\n9,z\n");
+    let (code, _, stderr) = shell.run("ingest db/t --from-rejects other.csv");
+    assert!(code == 1 && stderr.contains("other.csv is no file of rejected rows"), "{stderr}");
+}
+
+#[test]
+fn a_row_without_a_value_that_is_required_is_a_reject() {
+    let shell = Shell::new();
+    shell.stdout_of("query db", "CREATE TABLE t (id BIGINT NOT NULL, v TEXT)");
+    shell.file("a.csv", "id,v\n1,a\n,b\n").file("b.jsonl", "{\"id\":2}\n{\"v\":\"c\"}\n");
+    let (code, _, stderr) = shell.run("ingest db/t a.csv");
+    let what = "a.csv: line 3: column 'id' is NOT NULL, but the row has no value in it";
+    assert!(code == 1 && stderr.contains(what), "{stderr}");
+    let (code, _, stderr) = shell.run("ingest db/t a.csv b.jsonl --on-error skip");
+    let what = "a.csv: line 3, column 'id': no value, and the column is NOT NULL";
+    assert!(code == 0 && stderr.contains(what), "{stderr}");
+    assert!(stderr.contains("4 rows read = 2 stored + 2 rejected"), "{stderr}");
+}
+
+#[test]
+fn files_that_do_not_go_together_are_named() {
+    let shell = Shell::new();
+    shell.file("a.csv", "id,zip\n1,12345\n").file("b.csv", "id,zip\n2,01234\n");
+    let (code, _, stderr) = shell.run("ingest db/t a.csv b.csv");
+    let what = "column 'zip' is int64 in a.csv (line 2: \"12345\") and utf8 in b.csv (line 2: \
+                \"01234\"), and no type holds both without loss";
+    assert!(code == 1 && stderr.contains(what), "{stderr}");
+    std::fs::create_dir(shell.path("dir")).unwrap();
+    shell.file("dir/README.md", "Words\n").file("dir/a.csv", "id\n1\n");
+    let (code, _, stderr) = shell.run("ingest db/t dir");
+    assert!(code == 1 && stderr.contains("dir/README.md is no CSV"), "{stderr}");
+    assert!(stderr.contains("for example 'dir/*.csv'"), "{stderr}");
+    shell.stdout("ingest -q db/t dir/*.csv");
+}
+
+#[test]
+fn json_keeps_every_digit_and_takes_empty_keys_and_objects() {
+    let shell = Shell::new();
+    shell.file("a.jsonl", "{\"\": 1, \"n\": 99999999999999999999, \"at\": \"2024-01-31\"}\n{}\n");
+    shell.stdout("ingest -q db/t a.jsonl");
+    assert_eq!(
+        shell.stdout_of("query db", "SELECT * FROM t"),
+        "column0,n,at\n1,99999999999999999999,2024-01-31\n,,\n"
+    );
+    shell.file("b.jsonl", "{}\n{}\n");
+    shell.stdout("ingest -q db/t b.jsonl");
+    assert_eq!(shell.stdout_of("query db", "SELECT count(*) AS n FROM t"), "n\n4\n");
 }

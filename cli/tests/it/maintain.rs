@@ -44,7 +44,7 @@ fn partitions_prune_are_compacted_listed_and_dropped() {
     shell.stdout("drop-partition -q db/t year_day=2020");
     assert_eq!(
         shell.sh("sty query db 'SELECT count(*), min(year(day)) FROM t'").1,
-        "count(*),min(year(t.day))\n600,2021\n"
+        "count(*),min(year(day))\n600,2021\n"
     );
     for (line, exit, part) in [
         ("drop-partition db/t year_day=2020", 6, "no partition 'year_day=2020'"),
@@ -106,10 +106,9 @@ fn old_generations_stay_for_a_time() {
         .sh("sty query db 'SELECT count(*) FROM \"t@2\" old WHERE id NOT IN (SELECT id FROM t)'")
         .1;
     assert_eq!(deleted, "count(*)\n1000\n");
-    for (sql, part) in [
-        ("DELETE FROM \"t@2\"", "generation of the past"),
-        ("SELECT 1 FROM \"t@1\"", "kept: 2, 3, 4"),
-    ] {
+    for (sql, part) in
+        [("DELETE FROM \"t@2\"", "generation of the past"), ("SELECT 1 FROM \"t@1\"", "kept: 2-4")]
+    {
         let (code, _, stderr) = shell.sh(&format!("sty query db '{sql}'"));
         assert!(code != 0 && stderr.contains(part), "{stderr}");
     }

@@ -29,6 +29,14 @@ impl Shell {
         self
     }
 
+    /// Makes a file with these bytes in place of another.
+    pub(crate) fn rewrite(&self, name: &str, bytes: impl AsRef<[u8]>) -> &Self {
+        let mut options = std::fs::OpenOptions::new();
+        let mut file = options.write(true).truncate(true).open(self.path(name)).unwrap();
+        file.write_all(bytes.as_ref()).unwrap();
+        self
+    }
+
     /// Runs `sty` with the words of `line`.
     pub(crate) fn run(&self, line: &str) -> Outcome {
         self.pipe(line, "")

@@ -123,3 +123,46 @@ fn a_signal_leaves_no_file_of_rejected_rows() {
     drop(stdin);
     assert_eq!(rejects(), 0);
 }
+
+/// Rows of a pipe that goes on are seen at intervals, and a signal stores what has come.
+#[test]
+fn a_stream_commits_by_time_and_ends_with_what_has_come() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = Command::new(env!("CARGO_BIN_EXE_sty"))
+        .args(["ingest", "db/log", "--commit-every", "100ms", "--rejects", "bad.csv", "-"])
+        .current_dir(directory.path())
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let store = directory.path().join("db");
+    let count = || {
+        let (code, stdout, _) =
+            run(&["query", store.to_str().unwrap(), "SELECT count(*) FROM log"]);
+        if code == 0 { stdout.lines().nth(1).unwrap().parse().unwrap() } else { 0 }
+    };
+    let wait_for = |rows: u64| {
+        let found = (0..200).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            count() == rows
+        });
+        assert!(found, "{} rows instead of {rows}", count());
+    };
+    stdin.write_all(b"{\"a\": 1}\n{\"a\": 2}\n").unwrap();
+    wait_for(2);
+    stdin.write_all(b"this is no row\n{\"a\": 3}\n{\"a\": ").unwrap();
+    wait_for(3);
+    stdin.write_all(b"4}\n{\"a\": 5").unwrap();
+    wait_for(4);
+    let id = child.id().to_string();
+    assert!(Command::new("kill").args(["-s", "TERM", &id]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{stderr}");
+    assert!(stderr.contains("ended by a signal"), "{stderr}");
+    assert_eq!(count(), 4);
+    let rejects = std::fs::read_to_string(directory.path().join("bad.csv")).unwrap();
+    assert!(rejects.contains("this is no row"), "{rejects}");
+    drop(stdin);
+}

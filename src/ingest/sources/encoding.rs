@@ -27,6 +27,12 @@ impl TextEncoding {
     pub(super) fn is_utf8(self) -> bool {
         self.0 == UTF_8
     }
+
+    /// Whether the byte of a line feed is one wherever it stands, so that a text can be read from
+    /// any line on.
+    pub(super) fn has_plain_lines(self) -> bool {
+        self.is_utf8() || self.0.is_single_byte()
+    }
 }
 
 impl FromStr for TextEncoding {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::format::{data_extension, has_magic};
 use super::input::Input;
 use crate::disk::real::look_up;
 use crate::error::{Error, IoResult, Result};
@@ -72,11 +73,44 @@ fn push_directory(directory: &Path, inputs: &mut Vec<Input>) -> Result<()> {
         inside.sort_unstable_by(|a, b| b.cmp(a));
         waiting.append(&mut inside);
     }
-    if inputs.len() == before {
+    let found = inputs.get(before..).unwrap_or_default();
+    if found.is_empty() {
         return Err(Error::NotFound(format!(
             "{}: there are no files in this directory",
             directory.display()
         )));
     }
-    Ok(())
+    check_names(directory, found)
+}
+
+/// Refuses a directory in which most files say by their names what they are, and one does not: a
+/// README would be read as CSV, and give a table its columns.
+fn check_names(directory: &Path, found: &[Input]) -> Result<()> {
+    let known: Vec<(&Input, Option<&str>)> =
+        found.iter().map(|input| (input, data_extension(input.name()))).collect();
+    let is_other = |(input, extension): &&(&Input, Option<&str>)| {
+        extension.is_none() && !has_magic(input.name())
+    };
+    let Some((other, _)) = known.iter().find(is_other) else { return Ok(()) };
+    let mut counts: Vec<(usize, &str)> = Vec::new();
+    for extension in known.iter().filter_map(|(_, extension)| *extension) {
+        match counts.iter_mut().find(|(_, counted)| *counted == extension) {
+            Some((count, _)) => *count += 1,
+            None => counts.push((1, extension)),
+        }
+    }
+    let Some((_, extension)) = counts.into_iter().max() else { return Ok(()) };
+    let is_nested = |(input, _): &(&Input, Option<&str>)| input.name().parent() != Some(directory);
+    let nested = if known.iter().any(is_nested) { "**/" } else { "" };
+    let is_whole_end = |(input, known): &(&Input, Option<&str>)| {
+        *known != Some(extension) || input.name().extension().is_some_and(|end| end == extension)
+    };
+    // Names may end with that of a compression.
+    let end = if known.iter().all(is_whole_end) { "" } else { "*" };
+    Err(Error::InvalidInput(format!(
+        "{} is no CSV, TSV, JSON, Arrow or Parquet by its name, and other files of the directory \
+         are; name those that are meant, for example '{}'",
+        other.name().display(),
+        directory.join(format!("{nested}*.{extension}{end}")).display()
+    )))
 }

@@ -10,14 +10,16 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
-use twox_hash::xxhash3_128::{RawHasher, SecretBuffer};
-
+use super::added::Added;
 use super::compression::{Compression, decompress, recognise};
+use super::counted::{Counted, hasher};
 use super::encoding::{TextEncoding, transcode};
 use super::format::{Format, find_format};
+use super::live::{Live, Liveness};
 use super::stream::{Bytes, read_error, read_full};
 use crate::error::{Error, Result};
 use crate::manifest::Id;
@@ -29,6 +31,8 @@ pub struct Input {
     encoding: Option<TextEncoding>,
     consumed: Arc<AtomicU64>,
     hash: Arc<OnceLock<Id>>,
+    added: Option<Added>,
+    live: Option<(Duration, Arc<AtomicBool>)>,
 }
 
 enum InputKind {
@@ -48,6 +52,10 @@ pub(crate) struct Opened {
     pub path: Option<PathBuf>,
     /// All bytes from the start, decompressed.
     pub bytes: Bytes,
+    /// What is known of text that may never end; reads of it pause at ticks once they are started.
+    pub live: Option<Liveness>,
+    /// The text before these bytes, if only rows are read that were added to it.
+    pub before: Option<Bytes>,
 }
 
 impl fmt::Debug for Input {
@@ -74,6 +82,8 @@ impl Input {
             encoding: None,
             consumed: Arc::default(),
             hash: Arc::default(),
+            added: None,
+            live: None,
         }
     }
 
@@ -85,6 +95,8 @@ impl Input {
             encoding: None,
             consumed: Arc::default(),
             hash: Arc::default(),
+            added: None,
+            live: None,
         }
     }
 
@@ -96,6 +108,8 @@ impl Input {
             encoding: None,
             consumed: Arc::default(),
             hash: Arc::default(),
+            added: None,
+            live: None,
         }
     }
 
@@ -104,6 +118,32 @@ impl Input {
     pub fn encoded(mut self, encoding: TextEncoding) -> Self {
         self.encoding = Some(encoding);
         self
+    }
+
+    /// Reads an input that is no file as one that may never end: at ticks of this time, what has
+    /// come can be handed on, and when `end` is set, what has come is the whole input.
+    #[must_use]
+    pub(in crate::ingest) fn live(mut self, tick: Duration, end: Arc<AtomicBool>) -> Self {
+        self.live = Some((tick, end));
+        self
+    }
+
+    /// Reads only the rows that were added to the file.
+    #[must_use]
+    pub(in crate::ingest) fn only_added(mut self, added: Added) -> Self {
+        self.consumed.store(added.from, Ordering::Relaxed);
+        self.added = Some(added);
+        self
+    }
+
+    /// How many bytes at the start of the file are not read, because they were loaded before.
+    pub(in crate::ingest) fn loaded_bytes(&self) -> u64 {
+        self.added.as_ref().map_or(0, |added| added.from)
+    }
+
+    /// The encoding of text that has no byte-order mark, if one is set.
+    pub(in crate::ingest) fn encoding(&self) -> Option<TextEncoding> {
+        self.encoding
     }
 
     /// The path, if the input is a file.
@@ -141,14 +181,35 @@ impl Input {
     /// Opens the input and detects its compression by the first bytes, and its format by those or
     /// by the name.
     pub(crate) fn open(self) -> Result<Opened> {
-        let Input { name, kind, encoding, consumed, hash } = self;
+        let Input { name, kind, encoding, consumed, hash, added, live } = self;
+        if let Some(added) = added {
+            let (format, [before, rows]) = added.open(&name, encoding, |rows, hasher| {
+                Box::new(Counted::new(rows, consumed, hasher, hash))
+            })?;
+            return Ok(Opened {
+                name,
+                format,
+                path: None,
+                bytes: rows,
+                live: None,
+                before: Some(before),
+            });
+        }
         let is_file = matches!(kind, InputKind::Path) && name.is_file();
         let raw: Bytes = match kind {
             InputKind::Path => Box::new(open_file(&name)?),
             InputKind::Stdin => Box::new(io::stdin()),
             InputKind::Reader(bytes) => bytes,
         };
-        let (head, raw) = peek(&name, Box::new(Counted { raw, consumed, hasher: hasher(), hash }))?;
+        let (raw, mut live): (Bytes, _) = match live.filter(|_| !is_file) {
+            Some((tick, end)) => {
+                let live = Live::start(raw, tick, end).map_err(|e| read_error(&name, e))?;
+                let liveness = live.liveness();
+                (Box::new(live), Some(liveness))
+            }
+            None => (raw, None),
+        };
+        let (head, raw) = peek(&name, Box::new(Counted::new(raw, consumed, hasher(), hash)))?;
         let compression = recognise(&head).map_err(|method| {
             Error::Unsupported(format!(
                 "{} is compressed with {method}; decompress it and pipe it in: … | sty ingest \
@@ -156,6 +217,10 @@ impl Input {
                 name.display()
             ))
         })?;
+        if compression != Compression::None {
+            // A decompressor takes a pause for an error.
+            live = None;
+        }
         let plain = decompress(raw, compression).map_err(|e| read_error(&name, e))?;
         let (head, bytes) =
             if compression == Compression::None { (head, plain) } else { peek(&name, plain)? };
@@ -168,12 +233,12 @@ impl Input {
             Format::Arrow | Format::Parquet => None,
         };
         let Some(encoding) = encoding.filter(|encoding| !encoding.is_utf8()) else {
-            return Ok(Opened { name, format, path, bytes });
+            return Ok(Opened { name, format, path, bytes, live, before: None });
         };
         let bytes = transcode(bytes, encoding).map_err(|e| read_error(&name, e))?;
         let (head, bytes) = peek(&name, bytes)?;
         let format = find_format(&name, &head)?;
-        Ok(Opened { name, format, path, bytes })
+        Ok(Opened { name, format, path, bytes, live: None, before: None })
     }
 }
 
@@ -192,34 +257,6 @@ fn peek(name: &Path, mut bytes: Bytes) -> Result<(Vec<u8>, Bytes)> {
     let n = read_full(&mut *bytes, &mut head).map_err(|e| read_error(name, e))?;
     head.truncate(n);
     Ok((head.clone(), Box::new(Cursor::new(head).chain(bytes))))
-}
-
-/// The XXH3-128 hasher of inputs.
-pub(in crate::ingest) type Hasher = RawHasher<&'static [u8; 192]>;
-
-pub(in crate::ingest) fn hasher() -> Hasher {
-    RawHasher::new(SecretBuffer::default())
-}
-
-/// Counts and hashes the bytes that are read.
-struct Counted {
-    raw: Bytes,
-    consumed: Arc<AtomicU64>,
-    hasher: Hasher,
-    hash: Arc<OnceLock<Id>>,
-}
-
-impl Read for Counted {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.raw.read(buffer)?;
-        self.consumed.fetch_add(n as u64, Ordering::Relaxed);
-        self.hasher.write(buffer.get(..n).unwrap_or_default());
-        if n == 0 && !buffer.is_empty() {
-            // The end of the input. Reading it again gives the same hash.
-            let _ = self.hash.set(self.hasher.finish_128().to_le_bytes());
-        }
-        Ok(n)
-    }
 }
 
 #[cfg(test)]

@@ -135,6 +135,36 @@ fn text_in_other_encodings() {
     assert_eq!(content(marked).1, "\u{feff}é");
 }
 
+/// A README among data is no data, and the message says how to leave it out.
+#[test]
+fn a_directory_of_data_and_something_else_is_refused() {
+    for (names, pattern) in [
+        (&["README", "a.csv", "b.csv", "c.json"][..], Some("*.csv'")),
+        (&["a.csv.gz", "b.csv", "notes.md"], Some("*.csv*'")),
+        (&["x=1/a.parquet", "x=1/README"], Some("**/*.parquet'")),
+        (&["a.csv", "b.txt", ".README", "_SUCCESS"], None),
+        (&["part-0", "part-1"], None),
+    ] {
+        let directory = tempfile::tempdir().unwrap();
+        for name in names {
+            std::fs::create_dir_all(directory.path().join(name).parent().unwrap()).unwrap();
+            File::create_new(directory.path().join(name)).unwrap();
+        }
+        let found = expand(&[directory.path().to_string_lossy().into_owned()]);
+        match (found, pattern) {
+            (Ok(inputs), None) => assert_eq!(inputs.len(), 2),
+            (Err(error), Some(pattern)) => {
+                let error = error.to_string();
+                let other =
+                    names.iter().find(|name| name.contains("README") || name.contains("md"));
+                let told = error.contains(other.unwrap()) && error.ends_with(pattern);
+                assert!(told, "{error}");
+            }
+            (found, _) => panic!("{names:?}: {found:?}"),
+        }
+    }
+}
+
 #[test]
 fn arguments_expand_in_order() {
     let directory = tempfile::tempdir().unwrap();

@@ -1,13 +1,14 @@
 //! A stream that may never end, such as the output of `tail -F`.
 //!
-//! A thread reads it, so that the load can do two things while nothing comes: look at the clock, and
-//! end. At each tick, [`Live::read`] fails once with `WouldBlock`; the cutters of text then hand on
-//! the rows that they have. When the load is asked to end, what has come is the whole input.
+//! A thread reads it, so that the load can do two things while nothing comes: look at the clock,
+//! and end. At each tick, [`Live::read`] fails once with `WouldBlock`; the cutters of text then
+//! hand on the rows that they have. When the load is asked to end, what has come is the whole
+//! input.
 
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
 use super::stream::Bytes;
@@ -16,12 +17,18 @@ use super::stream::Bytes;
 const BLOCK_BYTES: usize = 256 << 10;
 /// How many blocks may be queued.
 const BLOCKS_WAITING: usize = 4;
+/// Lines by which columns are decided at once.
+const MANY_LINES: usize = 1000;
+/// How long fewer lines wait for more, in ticks.
+const ENOUGH_PAUSES: u32 = 8;
+/// How long the end of an input waits for a signal that has ended its writer.
+const GRACE: Duration = Duration::from_millis(100);
 /// How often the reader looks whether it is to end.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// What a load knows of its live input.
 #[derive(Clone, Debug)]
-pub(in crate::ingest) struct Liveness {
+pub(crate) struct Liveness {
     /// Whether reads fail at ticks: only once text is cut, and not within a decompressor.
     ticks: Arc<AtomicBool>,
     /// Whether the input was ended before it ended itself.
@@ -37,6 +44,22 @@ impl Liveness {
     /// Whether the input was ended from outside, perhaps within a row.
     pub(in crate::ingest) fn is_cut_off(&self) -> bool {
         self.cut_off.load(Ordering::Relaxed)
+    }
+}
+
+/// Decides when enough of a live input has come to know its columns by.
+#[derive(Debug, Default)]
+pub(super) struct FirstLines {
+    /// Pauses since there was a line.
+    pauses: u32,
+}
+
+impl FirstLines {
+    /// Asked at each pause: whether the text has many lines, or some for a while.
+    pub(super) fn are_enough(&mut self, text: &[u8]) -> bool {
+        let lines = memchr::memchr2_iter(b'\n', b'\r', text).take(MANY_LINES).count();
+        self.pauses += u32::from(lines > 0);
+        lines >= MANY_LINES || lines > 1 && self.pauses >= ENOUGH_PAUSES
     }
 }
 
@@ -61,9 +84,7 @@ impl Live {
     pub(super) fn start(source: Bytes, tick: Duration, end: Arc<AtomicBool>) -> io::Result<Live> {
         let (sender, blocks) = sync_channel(BLOCKS_WAITING);
         // The thread ends with its input, or with the process: it may wait in a read.
-        std::thread::Builder::new()
-            .name("sty-live".into())
-            .spawn(move || pump(source, &sender))?;
+        std::thread::Builder::new().name("sty-live".into()).spawn(move || pump(source, &sender))?;
         let liveness = Liveness { ticks: Arc::default(), cut_off: Arc::default() };
         let next_tick = Instant::now() + tick;
         Ok(Live {
@@ -86,32 +107,62 @@ impl Live {
     /// The next block; an empty one at the end.
     fn next_block(&mut self) -> io::Result<Vec<u8>> {
         loop {
-            let is_to_end = self.end.load(Ordering::Relaxed);
-            let until_tick = self.next_tick.saturating_duration_since(Instant::now());
-            if until_tick.is_zero() && !is_to_end && self.liveness.ticks.load(Ordering::Relaxed) {
-                self.next_tick = Instant::now() + self.tick;
-                return Err(io::ErrorKind::WouldBlock.into());
-            }
-            if is_to_end {
-                if self.last_blocks == 0 {
-                    self.liveness.cut_off.store(true, Ordering::Relaxed);
-                    return Ok(Vec::new());
+            // What has come is taken before the clock is looked at, so that reading goes on however
+            // slow the rest is.
+            match self.blocks.try_recv() {
+                Ok(Ok(block)) if block.is_empty() => return self.end_of_input(),
+                Ok(block) if !self.is_to_end() => return block,
+                Ok(block) if self.last_blocks > 0 => {
+                    self.last_blocks -= 1;
+                    return block;
                 }
-                self.last_blocks -= 1;
-            }
-            let wait = if is_to_end { Duration::ZERO } else { LOOK.min(until_tick.max(LOOK / 4)) };
-            match self.blocks.recv_timeout(wait) {
-                Ok(block) => return block,
-                Err(RecvTimeoutError::Timeout) if is_to_end => {
-                    self.liveness.cut_off.store(true, Ordering::Relaxed);
-                    return Ok(Vec::new());
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
+                Ok(_) => return self.cut_off(),
+                Err(TryRecvError::Empty) if self.is_to_end() => return self.cut_off(),
+                Err(TryRecvError::Empty) => {}
+                Err(TryRecvError::Disconnected) => {
                     return Err(io::Error::other("the thread that reads the input has stopped"));
                 }
             }
+            let ticks = self.liveness.ticks.load(Ordering::Relaxed);
+            let until_tick = self.next_tick.saturating_duration_since(Instant::now());
+            if ticks && until_tick.is_zero() {
+                self.next_tick = Instant::now() + self.tick;
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let wait = if ticks { LOOK.min(until_tick) } else { LOOK };
+            match self.blocks.recv_timeout(wait) {
+                Ok(Ok(block)) if block.is_empty() => return self.end_of_input(),
+                Ok(block) => return block,
+                // The loop finds out which.
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
+            }
         }
+    }
+
+    fn is_to_end(&self) -> bool {
+        self.end.load(Ordering::Relaxed)
+    }
+
+    /// Where nobody cuts rows, as within a decompressor, the end of the input would be damage.
+    fn cut_off(&self) -> io::Result<Vec<u8>> {
+        if !self.liveness.ticks.load(Ordering::Relaxed) {
+            return Err(io::Error::other("the load was ended while it read this input"));
+        }
+        self.liveness.cut_off.store(true, Ordering::Relaxed);
+        Ok(Vec::new())
+    }
+
+    /// The end of the input, which may be that of a writer that the same signal has ended within a
+    /// row.
+    fn end_of_input(&self) -> io::Result<Vec<u8>> {
+        let started = Instant::now();
+        while self.liveness.ticks.load(Ordering::Relaxed) && started.elapsed() < GRACE {
+            if self.is_to_end() {
+                return self.cut_off();
+            }
+            std::thread::sleep(GRACE / 10);
+        }
+        Ok(Vec::new())
     }
 }
 
@@ -192,11 +243,44 @@ mod tests {
     #[test]
     fn an_input_ends_with_what_has_come() {
         let (sender, end, mut live) = live(Duration::from_secs(60));
+        live.liveness().start_ticks();
         sender.send("a\nb").unwrap();
         assert_eq!(read(&mut live).unwrap(), "a\nb");
         end.store(true, Ordering::Relaxed);
         assert_eq!(read(&mut live).unwrap(), "");
         assert_eq!(read(&mut live).unwrap(), "");
         assert!(live.liveness().is_cut_off());
+    }
+
+    /// The signal that ends a load has ended its writer, too, perhaps a moment before.
+    #[test]
+    fn an_end_beside_a_signal_is_within_a_row() {
+        let (sender, end, mut live) = live(Duration::from_secs(60));
+        live.liveness().start_ticks();
+        sender.send("a").unwrap();
+        drop(sender);
+        assert_eq!(read(&mut live).unwrap(), "a");
+        let signal = std::thread::spawn(move || {
+            std::thread::sleep(GRACE / 4);
+            end.store(true, Ordering::Relaxed);
+        });
+        assert_eq!(read(&mut live).unwrap(), "");
+        signal.join().unwrap();
+        assert!(live.liveness().is_cut_off());
+    }
+
+    #[test]
+    fn what_nobody_cuts_is_not_ended_within() {
+        let (_sender, end, mut live) = live(Duration::from_secs(60));
+        end.store(true, Ordering::Relaxed);
+        assert!(read(&mut live).unwrap_err().to_string().contains("ended"));
+    }
+
+    #[test]
+    fn columns_wait_for_rows() {
+        let mut few = FirstLines::default();
+        assert!((0..100).all(|_| !few.are_enough(b"a,b\n1")));
+        assert!(few.are_enough(b"a,b\n1,2\n"));
+        assert!(FirstLines::default().are_enough("1\n".repeat(MANY_LINES).as_bytes()));
     }
 }

@@ -8,10 +8,13 @@
 //! path.
 
 mod stream;
+mod live;
 mod read_ahead;
 mod compression;
 mod encoding;
 mod format;
+pub(in crate::ingest) mod counted;
+pub(in crate::ingest) mod added;
 pub(in crate::ingest) mod input;
 mod inputs;
 mod expand;
@@ -34,7 +37,7 @@ pub use csv::CsvOptions;
 pub(crate) use csv::{CsvChunk, CsvChunks, CsvSchema, infer, parse_chunk, parse_columns};
 pub use encoding::TextEncoding;
 pub use expand::expand;
-pub(crate) use format::Format;
+pub(crate) use format::{Format, find_format};
 pub use input::Input;
 pub(crate) use input::Opened;
 pub(crate) use inputs::Inputs;

@@ -92,6 +92,11 @@ struct OffsetReader {
 impl Read for OffsetReader {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let n = self.file.read_at(buffer, self.at)?;
+        if n == 0 && !buffer.is_empty() {
+            // The library (59.3) passes over as many items of a list as it claims to have, also
+            // where there are no more bytes.
+            return Err(std::io::ErrorKind::UnexpectedEof.into());
+        }
         self.at += n as u64;
         Ok(n)
     }
@@ -113,15 +118,14 @@ impl ChunkReader for SharedFile {
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
         let mut bytes = Vec::new();
         // Reads as much as there is, so that a false length allocates nothing.
-        let read = OffsetReader { file: Arc::clone(&self.0), at: start }
-            .take(length as u64)
-            .read_to_end(&mut bytes)?;
-        if read < length {
-            return Err(ParquetError::EOF(format!(
-                "{length} bytes at {start} reach beyond the file"
-            )));
+        let reader = OffsetReader { file: Arc::clone(&self.0), at: start };
+        match reader.take(length as u64).read_to_end(&mut bytes) {
+            Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+                Err(ParquetError::EOF(format!("{length} bytes at {start} reach beyond the file")))
+            }
+            Err(error) => Err(error.into()),
+            Ok(_) => Ok(bytes.into()),
         }
-        Ok(bytes.into())
     }
 }
 

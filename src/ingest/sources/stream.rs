@@ -22,19 +22,44 @@ pub(super) fn read_full(source: &mut dyn Read, buffer: &mut [u8]) -> io::Result<
     Ok(filled)
 }
 
-/// Reads until `text` has `size` bytes; returns false at the end of the input.
+/// How far a text was filled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Filled {
+    /// To its size.
+    Full,
+    /// As far as a live input had come by a tick.
+    Paused,
+    /// To the end of the input.
+    End,
+}
+
+/// Reads until `text` has `size` bytes, until a tick of a live input, or until the input ends.
 pub(super) fn fill(
     name: &Path,
     bytes: &mut Bytes,
     text: &mut Vec<u8>,
     size: usize,
-) -> Result<bool> {
-    let before = text.len();
-    text.resize(size.max(before), 0);
-    let free = text.get_mut(before..).unwrap_or_default();
-    let n = read_full(&mut **bytes, free).map_err(|e| read_error(name, e))?;
-    text.truncate(before + n);
-    Ok(text.len() >= size)
+) -> Result<Filled> {
+    let mut filled = text.len();
+    text.resize(size.max(filled), 0);
+    let mut end = Filled::Full;
+    while let Some(free) = text.get_mut(filled..).filter(|free| !free.is_empty()) {
+        match bytes.read(free) {
+            Ok(0) => {
+                end = Filled::End;
+                break;
+            }
+            Ok(n) => filled += n,
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+                end = Filled::Paused;
+                break;
+            }
+            Err(e) => return Err(read_error(name, e)),
+        }
+    }
+    text.truncate(filled);
+    Ok(end)
 }
 
 /// Classifies an error while reading an input: damaged compressed data are invalid input, anything

@@ -275,13 +275,16 @@ pub(crate) fn decimal(text: Text<'_>, precision: u8, scale: i8) -> Option<i128> 
 /// `true` or `false` in any case.
 #[inline]
 pub(crate) fn boolean(text: Text<'_>) -> Option<bool> {
-    let bytes = text.bytes();
-    if bytes.eq_ignore_ascii_case(b"true") {
-        Some(true)
-    } else if bytes.eq_ignore_ascii_case(b"false") {
-        Some(false)
-    } else {
-        None
+    boolean_words(text.bytes(), "false", "true")
+}
+
+/// One of two words, in any case.
+#[inline]
+pub(crate) fn boolean_words(text: &[u8], no: &str, yes: &str) -> Option<bool> {
+    match (text.eq_ignore_ascii_case(yes.as_bytes()), text.eq_ignore_ascii_case(no.as_bytes())) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
     }
 }
 

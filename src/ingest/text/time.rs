@@ -10,7 +10,7 @@ const HIGHS: u64 = 0x8080_8080_8080_8080;
 const DAYS_BEFORE: [u16; 13] = [0, 0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334];
 
 /// A timestamp or time of day as the text gives it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Instant {
     /// Seconds since 1970-01-01T00:00:00, in UTC if the text names a zone.
     pub seconds: i64,
@@ -61,7 +61,7 @@ fn is_leap(year: u32) -> bool {
 
 /// Days since 1970-01-01, or `None` if the day does not exist.
 #[inline]
-fn days(year: u32, month: u32, day: u32) -> Option<i32> {
+pub(super) fn days(year: u32, month: u32, day: u32) -> Option<i32> {
     let before = u32::from(*DAYS_BEFORE.get(month as usize)?);
     let leap = is_leap(year);
     let longest = match month {
@@ -125,15 +125,20 @@ fn offset(bytes: &[u8]) -> Option<i64> {
     (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
 }
 
-/// A date, `T` or one blank, a time, and optionally a fraction and a zone.
+/// A date, `T` or one blank, a time, and optionally a fraction and a zone. A time without a
+/// fraction may lack its seconds.
 #[inline]
 pub(crate) fn instant(text: Text<'_>) -> Option<Instant> {
-    if text.len() < 19 || !matches!(text.word(10) as u8, b' ' | b'T' | b't') {
+    if text.len() < 19 {
+        return without_seconds(text);
+    }
+    if !matches!(text.word(10) as u8, b' ' | b'T' | b't') {
         return None;
     }
     let day = i64::from(leading_date(text)?);
-    let clock = i64::from(leading_clock(text.skip(11))?);
-    let whole = Instant { seconds: day * 86_400 + clock, nanos: 0, digits: 0, zoned: false };
+    let Some(clock) = leading_clock(text.skip(11)) else { return without_seconds(text) };
+    let seconds = day * 86_400 + i64::from(clock);
+    let whole = Instant { seconds, nanos: 0, digits: 0, zoned: false };
     if text.len() == 19 {
         Some(whole)
     } else {
@@ -141,7 +146,23 @@ pub(crate) fn instant(text: Text<'_>) -> Option<Instant> {
     }
 }
 
-fn with_fraction_and_zone(mut instant: Instant, rest: &[u8]) -> Option<Instant> {
+/// `2013-08-01 08:14`, with a zone or without.
+#[cold]
+fn without_seconds(text: Text<'_>) -> Option<Instant> {
+    let bytes = text.bytes();
+    let (clock, rest) = (bytes.get(11..16)?, bytes.get(16..)?);
+    let [h1, h2, b':', m1, m2] = *clock else { return None };
+    let is_offset = matches!(rest, [] | [b'Z' | b'z' | b'+' | b'-' | b' ', ..]);
+    if !matches!(bytes.get(10), Some(b' ' | b'T' | b't')) || !is_offset {
+        return None;
+    }
+    let whole = [h1, h2, b':', m1, m2, b':', b'0', b'0'];
+    let clock = i64::from(leading_clock(Text::from(whole.as_slice()))?);
+    let seconds = i64::from(leading_date(text)?) * 86_400 + clock;
+    with_fraction_and_zone(Instant { seconds, ..Instant::default() }, rest)
+}
+
+pub(super) fn with_fraction_and_zone(mut instant: Instant, rest: &[u8]) -> Option<Instant> {
     let mut rest = rest;
     if let [b'.' | b',', digits @ ..] = rest {
         (instant.nanos, instant.digits) = fraction(digits)?;
@@ -239,6 +260,8 @@ mod tests {
         assert_eq!(micros("2013-08-01 10:14:37+02:00"), Some(1_375_344_877_000_000));
         assert_eq!(micros("2013-08-01 10:14:37 +02"), Some(1_375_344_877_000_000));
         assert_eq!(micros("1969-12-31 23:59:59.999999"), Some(-1));
+        assert_eq!(micros("2013-08-01 08:14"), Some(1_375_344_840_000_000));
+        assert_eq!(micros("2013-08-01T10:14+02:00"), Some(1_375_344_840_000_000));
         assert_eq!(micros("2013-08-01 08:14:37.1234567"), None);
         assert_eq!(
             instant("2013-08-01 08:14:37.1234567".into())
@@ -249,7 +272,9 @@ mod tests {
             "2013-08-01 24:00:00",
             "2013-08-01 08:60:00",
             "2013-08-01 08:14:60",
-            "2013-08-01 08:14",
+            "2013-08-01 08:1",
+            "2013-08-01 08:14.5",
+            "2013-08-01_08:14",
             "2013-08-01_08:14:37",
             "2013-08-01 08:14:37.",
             "2013-08-01 08:14:37.1234567890",

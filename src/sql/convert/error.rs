@@ -210,6 +210,17 @@ fn type_names(message: &str) -> String {
     let mut named = String::with_capacity(message.len());
     let mut rest = message;
     while !rest.is_empty() {
+        // What is quoted is a value.
+        if rest.starts_with('\'') {
+            let end = rest
+                .get(1..)
+                .and_then(|quoted| quoted.find('\''))
+                .map_or(rest.len(), |end| end + 2);
+            let (value, after) = rest.split_at(end);
+            named.push_str(value);
+            rest = after;
+            continue;
+        }
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let end = rest.find(|c| !is_word(c)).unwrap_or(rest.len());
         let (word, after) = rest.split_at(end);
@@ -231,7 +242,7 @@ fn type_names(message: &str) -> String {
             "Decimal32" | "Decimal64" | "Decimal128" | "Decimal256" => "decimal",
             word => word,
         });
-        let next = after.find(is_word).unwrap_or(after.len());
+        let next = after.find(|c| is_word(c) || c == '\'').unwrap_or(after.len());
         let (between, after) = after.split_at(next);
         named.push_str(between);
         rest = after;

@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::error::{Error, Result};
 use crate::ingest::sources::{CsvOptions, Format, TextEncoding};
+use crate::ingest::text::layout::DateOrder;
 use crate::model::DataType;
 use crate::sql::convert::suggestion;
 use crate::sql::names::text::TextOptions;
@@ -41,13 +42,19 @@ pub(super) struct FileCall {
 /// hold for CSV alone.
 const OPTIONS: [&[&str]; 4] =
     [&["types", "schema", "dtypes"], &["columns"], &["infer_rows", "sample_size"], &["encoding"]];
-const CSV_OPTIONS: [&[&str]; 6] = [
+const CSV_OPTIONS: [&[&str]; 12] = [
     &["delimiter", "delim", "sep"],
     &["quote"],
     &["header"],
     &["skip"],
     &["null", "nulls", "nullstr"],
     &["names"],
+    &["comment"],
+    &["escape"],
+    &["skip_initial_space"],
+    &["decimal", "decimal_separator"],
+    &["thousands"],
+    &["date_order"],
 ];
 
 impl FileCall {
@@ -156,6 +163,35 @@ impl FileCall {
             }
             "null" => {
                 to.nulls = texts(value).ok_or_else(|| wrong("a text, or a list of texts"))?;
+            }
+            "comment" => {
+                to.comment = Some(character(value).ok_or_else(|| wrong("one ASCII character"))?);
+            }
+            "escape" => {
+                to.escape = Some(match text(value) {
+                    Some("" | "none") => CsvOptions::NO_ESCAPE,
+                    _ => character(value)
+                        .ok_or_else(|| wrong("one ASCII character, or '' if there are none"))?,
+                });
+            }
+            "skip_initial_space" => {
+                let skip = boolean(value).ok_or_else(|| wrong("true or false"))?;
+                to.skip_initial_space = Some(skip);
+            }
+            "decimal" => {
+                to.numbers.decimal =
+                    character(value).ok_or_else(|| wrong("one ASCII character"))?;
+            }
+            "thousands" => {
+                to.numbers.thousands =
+                    Some(character(value).ok_or_else(|| wrong("one ASCII character"))?);
+            }
+            "date_order" => {
+                to.date_order = Some(match text(value) {
+                    Some("dmy") => DateOrder::DayFirst,
+                    Some("mdy") => DateOrder::MonthFirst,
+                    _ => return Err(wrong("'dmy' or 'mdy'")),
+                });
             }
             "names" => {
                 to.names = Some(texts(value).ok_or_else(|| wrong("a list of names"))?);

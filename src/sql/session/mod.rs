@@ -107,7 +107,7 @@ impl Statement {
 
 impl std::fmt::Display for Statement {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.parsed.statement.fmt(f)
+        self.parsed.text.fmt(f)
     }
 }
 

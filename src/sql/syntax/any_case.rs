@@ -434,8 +434,8 @@ mod tests {
                 r#"SELECT "Total" FROM (SELECT 1 AS "Total")"#,
             ),
             (
-                "WITH c (url) AS (SELECT 1) SELECT url FROM c",
-                r#"WITH c ("URL") AS (SELECT 1) SELECT "URL" FROM c"#,
+                "WITH c (url) AS (SELECT 1 AS x) SELECT url FROM c",
+                r#"WITH c ("URL") AS (SELECT 1 AS x) SELECT "URL" FROM c"#,
             ),
             (
                 "UPDATE h SET url = UserId WHERE h.id = 1",

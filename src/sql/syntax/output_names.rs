@@ -27,6 +27,7 @@ pub(in crate::sql) fn set(statement: &mut Statement) {
             }
         }
         Statement::CreateView(create) => name_columns(&mut create.query),
+        Statement::Explain { statement, .. } => set(statement),
         _ => {}
     }
 }
@@ -51,9 +52,17 @@ fn name_columns_of_body(body: &mut SetExpr) {
 }
 
 fn name_columns_of_select(select: &mut Select) {
+    let aliases: Vec<String> = select
+        .projection
+        .iter()
+        .filter_map(|item| match item {
+            SelectItem::ExprWithAlias { alias, .. } => Some(folded(alias)),
+            _ => None,
+        })
+        .collect();
     for item in &mut select.projection {
         if let SelectItem::UnnamedExpr(expr) = item
-            && let Some(name) = computed_name(expr)
+            && let Some(name) = computed_name(expr).filter(|name| !aliases.contains(name))
         {
             let alias = Ident::with_quote('"', name);
             let expr = std::mem::replace(expr, Expr::Tuple(Vec::new()));

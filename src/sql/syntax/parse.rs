@@ -30,6 +30,8 @@ const MAX_NESTING: usize = 400;
 #[derive(Clone, Debug)]
 pub(in crate::sql) struct Parsed {
     pub(in crate::sql) statement: Statement,
+    /// The statement as it is written, but for blanks and case.
+    pub(in crate::sql) text: String,
     pub(in crate::sql) levels: usize,
 }
 
@@ -53,7 +55,7 @@ fn corrected(tokens: Vec<TokenWithSpan>, dialect: &dyn Syntax) -> Result<Vec<Par
         .and_then(|mut parser| parser.parse_statements())?;
     let mut parsed = Vec::with_capacity(statements.len());
     for mut statement in statements {
-        let mut levels = 0;
+        let (mut levels, text) = (0, statement.to_string());
         if let Some(sql) = sql_of(&mut statement) {
             levels = chains::limit(sql)?;
             nesting::check(sql)?;
@@ -78,7 +80,7 @@ fn corrected(tokens: Vec<TokenWithSpan>, dialect: &dyn Syntax) -> Result<Vec<Par
             allow_names(sql);
             underscores::check(sql)?;
         }
-        parsed.push(Parsed { statement, levels });
+        parsed.push(Parsed { statement, text, levels });
     }
     Ok(parsed)
 }

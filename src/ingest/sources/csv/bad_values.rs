@@ -7,11 +7,10 @@
 //! them.
 
 use super::chunks::CsvChunk;
-use super::column::ColumnBuilder;
 use super::rules::unquoted;
+use super::sample::type_of_value;
 use super::schema::CsvSchema;
 use super::split::{Field, Splitter, Tile};
-use crate::ingest::infer::type_of;
 use crate::model::DataType;
 
 /// A value that is not of its column's type, or not UTF-8.
@@ -139,8 +138,11 @@ impl ColumnCheck {
                 |field: Field| text.get(field.start..field.start + field.len).unwrap_or_default();
             rest.column(self.position).position(|field| std::str::from_utf8(bytes(field)).is_err())
         } else {
-            ColumnBuilder::new(&self.data_type, self.fixed)
-                .push(rest, self.position, &check.schema.rules)
+            let rules = check.schema.rules(self.position, &self.data_type);
+            check
+                .schema
+                .builder(self.position, &self.data_type, self.fixed)
+                .push(rest, self.position, rules)
                 .err()
         };
         misfit.map(|row| from + row)
@@ -153,7 +155,8 @@ impl ColumnCheck {
         }
         let field = tile.field(row, self.position);
         let mut scratch = Vec::new();
-        let found = type_of(unquoted(tile.text(), field, &check.schema.rules, &mut scratch));
+        let value = unquoted(tile.text(), field, &check.schema.rules, &mut scratch);
+        let found = type_of_value(value, check.schema.layout(self.position));
         let wider = self.data_type.join(&found).filter(|wider| *wider != self.data_type);
         let Some(wider) = wider.filter(|wider| !self.refused.contains(wider)) else { return false };
         if self.data_type.widens_exactly_if(&wider)
@@ -172,10 +175,10 @@ impl ColumnCheck {
         while let Ok(Some(tile)) = splitter.next_tile() {
             let mut from = 0;
             loop {
-                let column = ColumnBuilder::new(data_type, false).push(
+                let column = check.schema.builder(self.position, data_type, false).push(
                     tile.skip(from),
                     self.position,
-                    &check.schema.rules,
+                    check.schema.rules(self.position, data_type),
                 );
                 let Err(misfit) = column else { break };
                 let at = before + from + misfit;

@@ -8,17 +8,20 @@
 //! With `skip_bad_rows`, bad rows are cut as in [`super::rows`], and a quoted field of more than
 //! `MAX_OPEN_BYTES` counts as unterminated, so that it does not swallow the rest of the input.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use memchr::{memchr, memchr_iter, memrchr};
+use memchr::memchr_iter;
 
-use super::guess::{COMMA, find_delimiter};
+use super::dialect::{Dialect, Rewriter, named_delimiter};
+use super::guess::{COMMA, Guess, find_delimiter};
 use super::line_ends::LineEnds;
-use super::options::{CsvOptions, is_usable};
-use super::rows::{AfterQuote, after_quote};
+use super::options::CsvOptions;
+use super::row_ends::RowEnds;
 use super::split::{blank_line, is_blank};
 use crate::error::{Error, Result};
-use crate::ingest::sources::stream::{Bytes, fill};
+use crate::ingest::sources::live::{FirstLines, Liveness};
+use crate::ingest::sources::stream::{Bytes, Filled, fill};
 use crate::limits;
 
 /// Bytes of a chunk, unless one row is longer.
@@ -41,6 +44,72 @@ pub struct CsvChunk {
     pub delimiter: u8,
     /// Whether the delimiter was found out, and not named by the options or by the input itself.
     pub delimiter_is_guessed: bool,
+    /// Empty lines before the first row, which the text lacks.
+    pub blank_before: u64,
+    /// Places in the text before which comment lines were left out.
+    pub(super) left_out: Vec<(usize, u64)>,
+    /// What was found out about the dialect.
+    pub(super) guesses: Vec<Guess>,
+}
+
+/// Empty lines before the first row that a single column may have, each a null.
+const MAX_BLANK_BEFORE: u64 = 1 << 20;
+
+impl CsvChunk {
+    /// Rows that start in this line.
+    pub(crate) fn new(text: Vec<u8>, number: u64, line: u64, delimiter: u8) -> Self {
+        CsvChunk {
+            text,
+            number,
+            line,
+            offset: 0,
+            delimiter,
+            delimiter_is_guessed: false,
+            blank_before: 0,
+            left_out: Vec::new(),
+            guesses: Vec::new(),
+        }
+    }
+
+    /// The chunk with the empty lines before its first row, if they are nulls: those of a single
+    /// column without a header.
+    pub(super) fn with_blank_lines(&self, columns: usize, header: bool) -> Result<Cow<'_, Self>> {
+        if self.blank_before == 0 || columns != 1 || header {
+            return Ok(Cow::Borrowed(self));
+        }
+        if self.blank_before > MAX_BLANK_BEFORE {
+            return Err(Error::LimitExceeded(format!(
+                "{} empty lines before the first row; pass over them with --skip",
+                self.blank_before
+            )));
+        }
+        let blank = self.blank_before as usize;
+        let mut text = vec![b'\n'; blank];
+        text.extend_from_slice(&self.text);
+        Ok(Cow::Owned(CsvChunk {
+            text,
+            line: self.line.saturating_sub(self.blank_before),
+            left_out: self.left_out.iter().map(|(at, lines)| (at + blank, *lines)).collect(),
+            guesses: Vec::new(),
+            blank_before: 0,
+            ..*self
+        }))
+    }
+
+    /// The physical line of a place in the text.
+    pub(super) fn line_at(&self, at: usize) -> u64 {
+        let before = self.text.get(..at).unwrap_or(&self.text);
+        self.line + memchr_iter(b'\n', before).count() as u64 + self.comments_before(at)
+    }
+
+    /// How many comment lines there were before a place in the text.
+    pub(super) fn comments_before(&self, at: usize) -> u64 {
+        let before = self.left_out.partition_point(|(place, _)| *place <= at);
+        before
+            .checked_sub(1)
+            .and_then(|last| self.left_out.get(last))
+            .map_or(0, |(_, lines)| *lines)
+    }
 }
 
 /// The chunks of one input, in order.
@@ -57,6 +126,13 @@ pub struct CsvChunks {
     delimiter_is_guessed: bool,
     /// Detected in the first row.
     line_ends: Option<LineEnds>,
+    options: CsvOptions,
+    /// Rewrites the text of other dialects, which are detected in the first chunk.
+    rewriter: Option<Rewriter>,
+    dialect_is_known: bool,
+    guesses: Vec<Guess>,
+    /// Empty lines before the first row.
+    blank_before: u64,
     chunk_bytes: usize,
     row_limit: usize,
     skip_bad_rows: bool,
@@ -64,6 +140,9 @@ pub struct CsvChunks {
     carry: Vec<u8>,
     next: (u64, u64, u64),
     done: bool,
+    liveness: Option<Liveness>,
+    first_lines: FirstLines,
+    is_paused: bool,
 }
 
 impl CsvChunks {
@@ -78,6 +157,11 @@ impl CsvChunks {
             may_name_delimiter: true,
             delimiter_is_guessed: false,
             line_ends: None,
+            options: options.clone(),
+            rewriter: None,
+            dialect_is_known: false,
+            guesses: Vec::new(),
+            blank_before: 0,
             chunk_bytes: CHUNK_BYTES,
             row_limit: limits::MAX_VALUE_BYTES,
             skip_bad_rows: options.skip_bad_rows,
@@ -85,6 +169,9 @@ impl CsvChunks {
             carry: Vec::new(),
             next: (0, 1, 0),
             done: false,
+            liveness: None,
+            first_lines: FirstLines::default(),
+            is_paused: false,
         }
     }
 
@@ -124,7 +211,12 @@ impl CsvChunks {
         let mut ends = RowEnds { skip_bad_rows: self.skip_bad_rows, ..RowEnds::default() };
         loop {
             let mut new = text.len();
-            let more = fill(&self.name, &mut self.bytes, &mut text, size)?;
+            let filled = fill(&self.name, &mut self.bytes, &mut text, size)?;
+            let more = filled != Filled::End;
+            if filled == Filled::Paused && self.next.0 == 0 && !self.first_lines.are_enough(&text) {
+                size = text.len() + self.chunk_bytes;
+                continue;
+            }
             if self.next.0 == 0 && ends.at == 0 && self.next.2 == 0 {
                 self.check_start(&mut text)?;
             }
@@ -140,7 +232,8 @@ impl CsvChunks {
             if !line_ends.make_line_feeds(text.get_mut(new..).unwrap_or_default()) {
                 return Err(self.mixed_line_ends());
             }
-            if self.next.0 == 0 && ends.at == 0 && self.skip_preamble(&mut text, more) && more {
+            let is_start = self.next.0 == 0 && ends.at == 0;
+            if is_start && self.rewriter.is_none() && self.skip_preamble(&mut text, more) && more {
                 if text.len() > self.row_limit {
                     return Err(self.row_too_long(&text, &ends));
                 }
@@ -150,10 +243,31 @@ impl CsvChunks {
             }
             let quote = self.quote;
             self.delimiter_is_guessed |= self.delimiter.is_none();
+            let comment = self.options.comment;
             let delimiter =
-                *self.delimiter.get_or_insert_with(|| find_delimiter(&text, !more, quote));
+                *self.delimiter.get_or_insert_with(|| find_delimiter(&text, !more, quote, comment));
+            if !self.dialect_is_known {
+                new = 0;
+                self.find_dialect(&text, !more, delimiter)?;
+            }
+            if let Some(rewriter) = &mut self.rewriter {
+                rewriter.rewrite(&mut text, new);
+                if is_start {
+                    self.skip_blank_lines(&mut text);
+                }
+            }
+            self.is_paused = filled == Filled::Paused;
             if !more {
                 self.done = true;
+                if self.liveness.as_ref().is_some_and(Liveness::is_cut_off) {
+                    // The rest of the last row has not come. A quoted field that is open is one
+                    // that does not end, as it would be later.
+                    ends.advance(&text, delimiter, quote);
+                    while self.skip_bad_rows && ends.give_up(&text, 0) {
+                        ends.advance(&text, delimiter, quote);
+                    }
+                    text.truncate(ends.last);
+                }
                 break;
             }
             ends.advance(&text, delimiter, quote);
@@ -170,6 +284,11 @@ impl CsvChunks {
             if text.len() > self.row_limit {
                 return Err(self.row_too_long(&text, &ends));
             }
+            if self.is_paused {
+                self.carry = text;
+                // Without text, it is not the one with the header.
+                return Ok(Some(CsvChunk::new(Vec::new(), u64::MAX, self.next.1, delimiter)));
+            }
             size = text.len() + self.chunk_bytes;
         }
         if text.is_empty() {
@@ -178,9 +297,73 @@ impl CsvChunks {
         Ok(Some(self.finish(text)))
     }
 
+    /// Reads on to the end, after the `last` chunk that was read, and continues with the rows that
+    /// were added to the text.
+    pub(crate) fn go_on(&mut self, mut last: Option<CsvChunk>, added: Bytes) -> Result<()> {
+        while let Some(chunk) = self.next().transpose()? {
+            last = Some(chunk);
+        }
+        if let Some(CsvChunk { text, line, delimiter, .. }) = last {
+            let mut ends = RowEnds { skip_bad_rows: self.skip_bad_rows, ..RowEnds::default() };
+            ends.advance(&text, delimiter, self.quote);
+            if let Some(open) = ends.open {
+                let before = text.get(..open).unwrap_or_default();
+                return Err(Error::InvalidInput(format!(
+                    "{}: the quoted field that starts in line {} has its end among the rows that \
+                     were added to the file since it was loaded, so that they cannot be told",
+                    self.name.display(),
+                    line + memchr_iter(b'\n', before).count() as u64
+                )));
+            }
+        }
+        (self.bytes, self.done) = (added, false);
+        Ok(())
+    }
+
+    /// Sets what is known of an input that may never end, and lets its reads pause from now on:
+    /// then chunks come that end early, or have no text.
+    #[must_use]
+    pub(crate) fn live(mut self, liveness: Option<Liveness>) -> Self {
+        liveness.iter().for_each(Liveness::start_ticks);
+        self.liveness = liveness;
+        self
+    }
+
+    /// Whether the last chunk ended because there was no more yet.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
+    /// Finds out the dialect by the first rows, and what is to be rewritten.
+    fn find_dialect(&mut self, text: &[u8], whole: bool, delimiter: u8) -> Result<()> {
+        self.dialect_is_known = true;
+        let told = Dialect::of(&self.options);
+        if matches!(self.line_ends, Some(LineEnds::CarriageReturn(_))) {
+            // They were replaced by the plain grammar.
+            return if told.is_plain() { Ok(()) } else { Err(self.carriage_returns()) };
+        }
+        let found = told.guess(&self.options, text, whole, delimiter);
+        if found.escape != told.escape {
+            self.guesses.push(Guess::Escape);
+        }
+        if found.skip_space != told.skip_space {
+            self.guesses.push(Guess::InitialSpace);
+        }
+        let is_plain = found.is_plain();
+        self.rewriter = (!is_plain).then(|| Rewriter::new(found, delimiter, self.quote));
+        Ok(())
+    }
+
+    /// Takes away where comment lines were left out of the first bytes of the text.
+    fn take_left_out(&mut self, length: usize) -> Vec<(usize, u64)> {
+        self.rewriter.as_mut().map(|rewriter| rewriter.left_out(length)).unwrap_or_default()
+    }
+
     fn finish(&mut self, mut text: Vec<u8>) -> CsvChunk {
         let (number, line, offset) = self.next;
         self.next.2 += text.len() as u64;
+        let left_out = self.take_left_out(text.len());
+        self.next.1 += left_out.last().map_or(0, |(_, lines)| *lines);
         if text.last() != Some(&b'\n') {
             text.push(b'\n');
         }
@@ -188,7 +371,19 @@ impl CsvChunks {
         self.next.1 += memchr_iter(b'\n', &text).count() as u64;
         let delimiter = self.delimiter.unwrap_or(COMMA);
         let delimiter_is_guessed = self.delimiter_is_guessed;
-        CsvChunk { text, number, line, offset, delimiter, delimiter_is_guessed }
+        let blank_before = if number == 0 { self.blank_before } else { 0 };
+        let guesses = std::mem::take(&mut self.guesses);
+        CsvChunk {
+            text,
+            number,
+            line,
+            offset,
+            delimiter,
+            delimiter_is_guessed,
+            blank_before,
+            left_out,
+            guesses,
+        }
     }
 
     /// Drops a byte-order mark, and refuses UTF-16.
@@ -233,18 +428,33 @@ impl CsvChunks {
                 self.drop_front(text, length);
             }
         }
+        self.skip_blank_lines(text);
+        is_blank(text)
+    }
+
+    fn skip_blank_lines(&mut self, text: &mut Vec<u8>) {
         let mut empty = 0;
         while let Some(length) = text.get(empty..).and_then(blank_line) {
             empty += length;
+            self.blank_before += 1;
         }
         self.drop_front(text, empty);
-        is_blank(text)
     }
 
     fn drop_front(&mut self, text: &mut Vec<u8>, length: usize) {
         self.next.1 += memchr_iter(b'\n', text.get(..length).unwrap_or_default()).count() as u64;
+        self.next.1 += self.take_left_out(length).last().map_or(0, |(_, lines)| *lines);
         self.next.2 += length as u64;
         text.drain(..length);
+    }
+
+    fn carriage_returns(&self) -> Error {
+        Error::InvalidInput(format!(
+            "{}: rows end with a carriage return, while comments, escapes and blanks before fields \
+             are read in lines that end with a line feed; convert them, for example with \
+             tr '\\r' '\\n'",
+            self.name.display()
+        ))
     }
 
     fn mixed_line_ends(&self) -> Error {
@@ -285,101 +495,5 @@ impl Iterator for CsvChunks {
         let chunk = self.read_chunk();
         self.done |= chunk.is_err();
         chunk.transpose()
-    }
-}
-
-/// The delimiter that a first line names, `sep=;` as Excel writes it, and the line's length;
-/// within, `None` if the text is too short to tell.
-fn named_delimiter(text: &[u8], quote: u8) -> Option<Option<(u8, usize)>> {
-    let start = text.get(..4).unwrap_or(text);
-    if !b"sep=".get(..start.len())?.eq_ignore_ascii_case(start) {
-        return None;
-    }
-    let usable = |byte: &u8| is_usable(*byte) && *byte != quote;
-    if text.get(4).is_some_and(|delimiter| !usable(delimiter)) {
-        return None;
-    }
-    match text.get(4..) {
-        Some([delimiter, b'\n', ..]) => Some(Some((*delimiter, 6))),
-        Some([delimiter, b'\r', b'\n', ..]) => Some(Some((*delimiter, 7))),
-        None | Some([] | [_] | [_, b'\r']) => Some(None),
-        Some(_) => None,
-    }
-}
-
-/// Finds the last row end of a growing text.
-#[derive(Debug, Default)]
-struct RowEnds {
-    /// Scanned up to here.
-    at: usize,
-    /// Start of the quoted field that `at` is inside of.
-    open: Option<usize>,
-    /// Just after the last row end; 0 if there is none yet.
-    last: usize,
-    /// Whether text after a closing quote ends the row at the line of the opening quote.
-    skip_bad_rows: bool,
-}
-
-impl RowEnds {
-    fn advance(&mut self, text: &[u8], delimiter: u8, quote: u8) {
-        while let Some(rest) = text.get(self.at..).filter(|rest| !rest.is_empty()) {
-            let Some(found) = memchr(quote, rest) else {
-                if self.open.is_none() {
-                    self.note_row_end(rest);
-                }
-                self.at = text.len();
-                return;
-            };
-            let at = self.at + found;
-            if let Some(open) = self.open.filter(|_| self.skip_bad_rows) {
-                match after_quote(text.get(at + 1..).unwrap_or_default(), delimiter, quote) {
-                    AfterQuote::Doubled => self.at = at + 2,
-                    AfterQuote::Closed => (self.open, self.at) = (None, at + 1),
-                    AfterQuote::Junk if self.end_row(text, open) => {}
-                    AfterQuote::Junk | AfterQuote::Unknown => {
-                        // Undecided until there is more text.
-                        self.at = at;
-                        return;
-                    }
-                }
-            } else if self.open.is_some() {
-                match text.get(at + 1) {
-                    None => {
-                        // The next byte decides whether this quote closes the field.
-                        self.at = at;
-                        return;
-                    }
-                    Some(next) if *next == quote => self.at = at + 2,
-                    Some(_) => (self.open, self.at) = (None, at + 1),
-                }
-            } else {
-                self.note_row_end(rest.get(..found).unwrap_or_default());
-                let before = at.checked_sub(1).and_then(|before| text.get(before));
-                if before.is_none_or(|before| *before == delimiter || *before == b'\n') {
-                    self.open = Some(at);
-                }
-                self.at = at + 1;
-            }
-        }
-    }
-
-    /// Ends the row at the line in which its bad field opens, if the text has the end of that line.
-    fn end_row(&mut self, text: &[u8], open: usize) -> bool {
-        let Some(end) = memchr(b'\n', text.get(open..).unwrap_or_default()) else { return false };
-        self.last = open + end + 1;
-        (self.open, self.at) = (None, self.last);
-        true
-    }
-
-    /// Ends a row whose quoted field has been open for more than `bytes` bytes.
-    fn give_up(&mut self, text: &[u8], bytes: usize) -> bool {
-        self.open.is_some_and(|open| text.len() - open > bytes && self.end_row(text, open))
-    }
-
-    /// Scans bytes from `at` on that are outside quotes.
-    fn note_row_end(&mut self, outside: &[u8]) {
-        if let Some(last) = memrchr(b'\n', outside) {
-            self.last = self.at + last + 1;
-        }
     }
 }

@@ -9,8 +9,13 @@ use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 use super::arrays::{BitmapBuilder, array, bytes_array, int_array, uint_array};
 use super::rules::{FieldRules, unescape, unquoted};
 use super::split::{Field, Tile};
+use super::values::{
+    AsIs, Spelling, Zone, epoch, laid_out_date, laid_out_timestamp, loose_float, loose_int,
+    loose_uint, timestamp,
+};
+use crate::ingest::text::layout::{Layout, compact_date};
 use crate::ingest::text::{Text, number, time};
-use crate::model::{DataType, TimeUnit};
+use crate::model::DataType;
 
 enum Values {
     Null(usize),
@@ -32,6 +37,7 @@ enum Values {
 pub(in crate::ingest::sources) struct ColumnBuilder {
     data_type: DataType,
     lenient: bool,
+    layout: Layout,
     values: Values,
     valid: BitmapBuilder,
 }
@@ -58,9 +64,16 @@ impl ColumnBuilder {
         ColumnBuilder {
             data_type: data_type.clone(),
             lenient,
+            layout: Layout::Plain,
             values,
             valid: BitmapBuilder::default(),
         }
+    }
+
+    /// The column, with values in this layout.
+    #[must_use]
+    pub(super) fn laid_out(self, layout: Layout) -> Self {
+        ColumnBuilder { layout, ..self }
     }
 
     pub(super) fn data_type(&self) -> &DataType {
@@ -102,6 +115,28 @@ impl ColumnBuilder {
         fields: impl Iterator<Item = Field>,
         rules: &FieldRules,
     ) -> Result<(), usize> {
+        match self.layout {
+            Layout::Plain => self.push_as(text, fields, rules, AsIs),
+            Layout::Numbers(format) => self.push_as(text, fields, rules, format),
+            layout => match self.data_type {
+                DataType::Bool | DataType::Date | DataType::Timestamp { .. } => {
+                    self.push_laid_out(text, fields, rules, layout)
+                }
+                // What became text, or has no value yet, has no layout.
+                _ => self.push_as(text, fields, rules, AsIs),
+            },
+        }
+    }
+
+    /// [`ColumnBuilder::push_fields`] for numbers in some spelling.
+    #[inline]
+    fn push_as(
+        &mut self,
+        text: &[u8],
+        fields: impl Iterator<Item = Field>,
+        rules: &FieldRules,
+        spelling: impl Spelling,
+    ) -> Result<(), usize> {
         let lenient = self.lenient;
         let appender = FieldAppender { text, fields, rules, valid: &mut self.valid };
         let zoned = |zone: &Option<Arc<str>>| Zone::expected(zone.as_deref(), lenient);
@@ -122,44 +157,76 @@ impl ColumnBuilder {
                 appender.values(out, |text| time::time_of_day(text)?.ticks(*unit), strict_only())
             }
             (Values::Int(out), DataType::Int64) => {
-                let loose = |text: Text<'_>| i64::try_from(number::int128_lenient(text)?).ok();
-                appender.values(out, number::int64, lenient.then_some(loose))
+                let loose = |text: Text<'_>| spelling.read(text, |text| loose_int(text, lenient));
+                appender.values(out, |text| spelling.read(text, number::int64), Some(loose))
             }
             (Values::Int(out), narrow) => {
                 let bounds = signed_bounds(narrow);
                 let fits = |v: &i64| bounds.contains(v);
-                let loose =
-                    |text: Text<'_>| i64::try_from(number::int128_lenient(text)?).ok().filter(fits);
-                appender.values(
-                    out,
-                    |text| number::int64(text).filter(fits),
-                    lenient.then_some(loose),
-                )
+                let strict = |text: Text<'_>| spelling.read(text, number::int64).filter(fits);
+                let loose = |text: Text<'_>| {
+                    spelling.read(text, |text| loose_int(text, lenient)).filter(fits)
+                };
+                appender.values(out, strict, Some(loose))
             }
             (Values::UInt(out), data_type) => {
                 let most = unsigned_bound(data_type);
                 let fits = |v: &u64| *v <= most;
-                let loose =
-                    |text: Text<'_>| u64::try_from(number::int128_lenient(text)?).ok().filter(fits);
-                appender.values(
-                    out,
-                    |text| number::uint64(text).filter(fits),
-                    lenient.then_some(loose),
-                )
+                let strict = |text: Text<'_>| spelling.read(text, number::uint64).filter(fits);
+                let loose = |text: Text<'_>| {
+                    spelling.read(text, |text| loose_uint(text, lenient)).filter(fits)
+                };
+                appender.values(out, strict, Some(loose))
             }
             (Values::Float32(out), _) => {
-                appender.values(out, number::float32_lenient, strict_only())
+                let strict = |text: Text<'_>| spelling.read(text, number::float32_lenient);
+                appender.values(out, strict, strict_only())
             }
             (Values::Float64(out), _) => {
-                appender.values(out, number::float64, lenient.then_some(number::float64_lenient))
+                let loose = |text: Text<'_>| spelling.read(text, |text| loose_float(text, lenient));
+                appender.values(out, |text| spelling.read(text, number::float64), Some(loose))
             }
-            (Values::Date(out), _) => appender.values(out, time::date, strict_only()),
-            (Values::Decimal(out), DataType::Decimal { precision, scale }) => appender.values(
-                out,
-                |text| number::decimal(text, *precision, *scale),
-                strict_only(),
-            ),
+            (Values::Date(out), _) => {
+                appender.values(out, time::date, lenient.then_some(compact_date))
+            }
+            (Values::Decimal(out), DataType::Decimal { precision, scale }) => {
+                let decimal = |text: Text<'_>| number::decimal(text, *precision, *scale);
+                appender.values(out, |text| spelling.read(text, decimal), strict_only())
+            }
             (Values::Decimal(_), _) => Err(0),
+        }
+    }
+
+    /// [`ColumnBuilder::push_fields`] for dates, timestamps and booleans that are not plain.
+    fn push_laid_out(
+        &mut self,
+        text: &[u8],
+        fields: impl Iterator<Item = Field>,
+        rules: &FieldRules,
+        layout: Layout,
+    ) -> Result<(), usize> {
+        let zone = match &self.data_type {
+            DataType::Timestamp { zone, .. } => Zone::expected(zone.as_deref(), self.lenient),
+            _ => Zone::Absent,
+        };
+        let appender = FieldAppender { text, fields, rules, valid: &mut self.valid };
+        match (&mut self.values, &self.data_type) {
+            (Values::Bool(out), _) => {
+                appender.values(out, |text| layout.boolean(text.bytes()), strict_only())
+            }
+            (Values::Int(out), DataType::Timestamp { unit, .. }) => match layout {
+                Layout::Epoch(ticks) => {
+                    appender.values(out, |text| epoch(text, ticks, *unit), strict_only())
+                }
+                layout => {
+                    let parse = |text: Text<'_>| laid_out_timestamp(text, layout, *unit, zone);
+                    appender.values(out, parse, strict_only())
+                }
+            },
+            (Values::Date(out), _) => {
+                appender.values(out, |text| laid_out_date(text, layout), strict_only())
+            }
+            _ => Err(0),
         }
     }
 
@@ -189,43 +256,6 @@ impl ColumnBuilder {
 
 fn strict_only<T>() -> Option<fn(Text<'_>) -> Option<T>> {
     None
-}
-
-/// Whether the text of a timestamp names a zone.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Zone {
-    /// It must not: local time.
-    Absent,
-    /// It must.
-    Needed,
-    /// It may; without one it is UTC.
-    Optional,
-}
-
-impl Zone {
-    fn expected(zone: Option<&str>, lenient: bool) -> Self {
-        match zone {
-            None => Zone::Absent,
-            Some("UTC" | "utc" | "Z" | "+00:00" | "Etc/UTC") if lenient => Zone::Optional,
-            Some(_) => Zone::Needed,
-        }
-    }
-}
-
-#[inline]
-fn timestamp(text: Text<'_>, unit: TimeUnit, zone: Zone) -> Option<i64> {
-    let Some(instant) = time::instant(text) else {
-        if zone == Zone::Needed {
-            return None;
-        }
-        return i64::from(time::date(text)?).checked_mul(86_400)?.checked_mul(unit.per_second());
-    };
-    let allowed = match zone {
-        Zone::Absent => !instant.zoned,
-        Zone::Needed => instant.zoned,
-        Zone::Optional => true,
-    };
-    if allowed { instant.ticks(unit) } else { None }
 }
 
 fn signed_bounds(data_type: &DataType) -> std::ops::RangeInclusive<i64> {

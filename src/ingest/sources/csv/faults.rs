@@ -1,8 +1,8 @@
 //! Error messages about an input: file, line, column, value, and what to do.
 
-use memchr::memchr_iter;
-
 use super::chunks::CsvChunk;
+use super::guess::in_shell;
+use super::sample::is_word;
 use super::schema::CsvSchema;
 use super::split::{Fault, Field, Splitter};
 use crate::error::Error;
@@ -12,12 +12,6 @@ use crate::model::DataType;
 const SHOWN: usize = 80;
 /// How many bytes after a fault are checked for binary data.
 const BINARY_CHECK_BYTES: usize = 256;
-
-/// The physical line of a position in the chunk.
-fn line_at(chunk: &CsvChunk, at: usize) -> u64 {
-    let before = chunk.text.get(..at).unwrap_or(&chunk.text);
-    chunk.line + memchr_iter(b'\n', before).count() as u64
-}
 
 /// The error for a row that cannot be split.
 #[cold]
@@ -31,14 +25,14 @@ pub(super) fn row_error(schema: &CsvSchema, chunk: &CsvChunk, fault: Fault) -> E
         return Error::InvalidInput(format!(
             "{file} does not look like text: byte {} is 0, and line {} is not a row of fields",
             chunk.offset + nul as u64,
-            line_at(chunk, at)
+            chunk.line_at(at)
         ));
     }
     Error::InvalidInput(match fault {
         Fault::Fields { at, found } => format!(
             "{file}: line {}: {found} {}, expected {}; is the delimiter {:?} right (--delimiter), \
              or a quote missing?",
-            line_at(chunk, at),
+            chunk.line_at(at),
             if found == 1 { "field" } else { "fields" },
             schema.columns.len(),
             char::from(schema.delimiter),
@@ -46,12 +40,12 @@ pub(super) fn row_error(schema: &CsvSchema, chunk: &CsvChunk, fault: Fault) -> E
         Fault::AfterQuote { at } => format!(
             "{file}: line {}: text after a closing quote; a quote inside a quoted field is written \
              twice: {quote}{quote}",
-            line_at(chunk, at)
+            chunk.line_at(at)
         ),
         Fault::Unterminated { at } => {
             format!(
                 "{file}: line {}: a quoted field starts here and does not end in the file",
-                line_at(chunk, at)
+                chunk.line_at(at)
             )
         }
     })
@@ -83,13 +77,41 @@ pub(super) fn split_reason(schema: &CsvSchema, row: &[u8], fault: Fault) -> Stri
 }
 
 /// Why a row with a value that its column cannot hold is left out.
-pub(super) fn type_reason(value: &[u8], expected: &DataType) -> String {
-    format!("'{}' is not of type {expected}", shown(value))
+pub(super) fn type_reason(value: &[u8], quoted: bool, expected: &DataType) -> String {
+    format!("'{}' is not of type {expected}{}", shown(value), null_hint(value, quoted))
+}
+
+/// What to do about a word that may stand for null, but was not among the first rows.
+fn null_hint(value: &[u8], quoted: bool) -> String {
+    let word = std::str::from_utf8(value).ok().filter(|word| !quoted && is_word(word.as_bytes()));
+    word.map_or_else(String::new, |word| format!("; if it means null: --null {}", in_shell(word)))
 }
 
 /// Why a row with text that is not UTF-8 is left out.
 pub(super) fn utf8_reason(value: &[u8]) -> String {
     format!("'{}' is not UTF-8", shown(value))
+}
+
+/// Why a row without a value that the table requires is left out.
+pub(super) const MISSING_REASON: &str = "no value, and the column is NOT NULL";
+
+/// The error for a row without a value that the table requires.
+#[cold]
+pub(super) fn missing_error(
+    schema: &CsvSchema,
+    chunk: &CsvChunk,
+    row: usize,
+    column: usize,
+) -> Error {
+    let from = schema.data_start(chunk).unwrap_or(0);
+    let field = find_field(schema, chunk, from, row, column).unwrap_or(Field::NONE);
+    Error::InvalidInput(format!(
+        "{}: line {}: column '{}' is NOT NULL, but the row has no value in it; --on-error skip \
+         leaves out such rows, --rejects FILE keeps them",
+        schema.file.display(),
+        chunk.line_at(field.start),
+        schema.columns.get(column).map_or("", |c| &*c.name)
+    ))
 }
 
 /// The field at a row (counted from the first data row) and column of the chunk.
@@ -129,11 +151,12 @@ pub(super) fn value_error(
     } else {
         "to read the column as text:"
     };
+    let null = null_hint(value, field.quoted);
     Error::InvalidInput(format!(
-        "{}: line {}, column {} ('{name}'): '{}' is not of type {expected}; {hint} \
+        "{}: line {}, column {} ('{name}'): '{}' is not of type {expected}{null}; {hint} \
          --schema {name}:utf8",
         schema.file.display(),
-        line_at(chunk, field.start),
+        chunk.line_at(field.start),
         column + 1,
         shown(value),
     ))
@@ -153,14 +176,14 @@ pub(super) fn utf8_error(
         "{}: line {}, column {} ('{name}'): '{}' is not UTF-8; name what it is, for example \
          --encoding latin1, or keep the bytes: --schema {name}:binary",
         schema.file.display(),
-        line_at(chunk, field.start),
+        chunk.line_at(field.start),
         column + 1,
         shown(value),
     ))
 }
 
 /// A value, shortened for a message.
-fn shown(value: &[u8]) -> String {
+pub(super) fn shown(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(value.get(..4 * SHOWN).unwrap_or(value));
     let mut short: String = text.chars().take(SHOWN).collect();
     if short.len() < value.len() && text.chars().count() > SHOWN {

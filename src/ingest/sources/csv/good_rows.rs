@@ -16,32 +16,64 @@
 //! and not all of them. A field whose quote is never closed ends with its line: a stray quote costs
 //! a line, not a file.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{BooleanArray, RecordBatch};
 use memchr::memchr_iter;
 
 use super::bad_values::{BadValue, find_bad_values};
 use super::chunks::CsvChunk;
-use super::faults::{not_text, split_reason, type_reason, utf8_reason};
-use super::parse::parse_chunk;
+use super::faults::{MISSING_REASON, not_text, split_reason, type_reason, utf8_reason};
+use super::parse::{parse_all, parse_chunk};
+use super::required::{check_required, rows_without_value};
 use super::rows::{Row, Rows};
 use super::schema::CsvSchema;
 use super::split::Fault;
-use crate::error::{Error, Result};
+use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::rejects::{Reject, Rejects};
 use crate::model::DataType;
+
+/// What a chunk holds.
+pub(crate) struct ParsedRows {
+    /// Its rows, with all columns.
+    pub(crate) batch: RecordBatch,
+    /// Its bad rows.
+    pub(crate) rejects: Rejects,
+    /// How many empty lines are no rows.
+    pub(crate) blank_lines: u64,
+}
 
 /// Returns the good rows of a chunk, with all columns, and the bad rows.
 pub fn parse_good_rows(
     schema: &Arc<CsvSchema>,
     chunk: &Arc<CsvChunk>,
 ) -> Result<(RecordBatch, Rejects)> {
-    match parse_chunk(schema, chunk) {
-        Ok(batch) => Ok((batch, Rejects::default())),
-        Err(error @ Error::InvalidInput(_)) => parse_without_bad_rows(schema, chunk, error),
-        Err(error) => Err(error),
+    let skipping = Arc::new(CsvSchema { skip_bad_rows: true, ..CsvSchema::clone(schema) });
+    let rows = parse_rows(&skipping, chunk)?;
+    Ok((rows.batch, rows.rejects))
+}
+
+/// Parses the rows of a chunk. A bad one is an error, unless the schema leaves them out.
+pub(crate) fn parse_rows(schema: &Arc<CsvSchema>, chunk: &Arc<CsvChunk>) -> Result<ParsedRows> {
+    let parsed = match parse_all(schema, chunk) {
+        Ok((batch, blank_lines)) => {
+            if !schema.skip_bad_rows {
+                let whole = chunk.with_blank_lines(schema.columns.len(), schema.header)?;
+                check_required(schema, &whole, &batch)?;
+            }
+            if rows_without_value(schema, &batch).is_empty() {
+                return Ok(ParsedRows { batch, rejects: Rejects::default(), blank_lines });
+            }
+            Ok(batch)
+        }
+        Err(error @ Error::InvalidInput(_)) if schema.skip_bad_rows => Err(error),
+        Err(error) => return Err(error),
+    };
+    match chunk.with_blank_lines(schema.columns.len(), schema.header)? {
+        Cow::Borrowed(_) => parse_without_bad_rows(schema, chunk, parsed),
+        Cow::Owned(whole) => parse_without_bad_rows(schema, &Arc::new(whole), parsed),
     }
 }
 
@@ -63,43 +95,74 @@ struct BadRow {
 enum Cause {
     Row(Fault),
     Value(BadValue),
+    /// No value in this column.
+    Missing(usize),
 }
 
 #[cold]
 fn parse_without_bad_rows(
     schema: &Arc<CsvSchema>,
     chunk: &Arc<CsvChunk>,
-    mut error: Error,
-) -> Result<(RecordBatch, Rejects)> {
+    parsed: Result<RecordBatch>,
+) -> Result<ParsedRows> {
     let from = schema.data_start(chunk)?;
     check_text(schema, chunk)?;
     let (mut good, mut bad) = (Vec::new(), Vec::new());
-    for row in rows(schema, chunk, from) {
+    let mut all = rows(schema, chunk, from);
+    for row in &mut all {
         match row.fault {
             None => good.push(row),
             Some(fault) => bad.push(BadRow::new(row, Cause::Row(fault))),
         }
     }
-    if !bad.is_empty() {
-        match parse_chunk(schema, &chunk_of(chunk, &good)) {
-            Ok(batch) => return Ok((batch, rejects(schema, chunk, bad, Vec::new()))),
-            Err(still) => error = still,
+    let blank_lines = chunk.blank_before + all.blank_lines;
+    let (mut batch, mut types) = (None, Vec::new());
+    let error = match parsed {
+        Ok(all) => {
+            batch = Some(all);
+            None
         }
-    }
-    let checked = find_bad_values(schema, &chunk_of(chunk, &good));
-    if checked.by_row.len() != good.len() || checked.by_row.iter().all(Option::is_none) {
-        return Err(error);
-    }
-    let mut remaining = Vec::with_capacity(good.len());
-    for (row, bad_value) in good.into_iter().zip(checked.by_row) {
-        match bad_value {
-            None => remaining.push(row),
-            Some(bad_value) => bad.push(BadRow::new(row, Cause::Value(bad_value))),
+        Err(error) if bad.is_empty() => Some(error),
+        Err(_) => match parse_chunk(schema, &chunk_of(chunk, &good)) {
+            Ok(rest) => {
+                batch = Some(rest);
+                None
+            }
+            Err(error) => Some(error),
+        },
+    };
+    if let Some(error) = error {
+        let checked = find_bad_values(schema, &chunk_of(chunk, &good));
+        if checked.by_row.len() != good.len() || checked.by_row.iter().all(Option::is_none) {
+            return Err(error);
         }
+        let mut remaining = Vec::with_capacity(good.len());
+        for (row, bad_value) in good.into_iter().zip(checked.by_row) {
+            match bad_value {
+                None => remaining.push(row),
+                Some(bad_value) => bad.push(BadRow::new(row, Cause::Value(bad_value))),
+            }
+        }
+        (good, types) = (remaining, checked.types);
     }
+    let batch = match batch {
+        Some(batch) => batch,
+        None => parse_chunk(schema, &chunk_of(chunk, &good))?,
+    };
+    let missing = rows_without_value(schema, &batch);
+    let mut keep = vec![true; batch.num_rows()];
+    for (at, column) in &missing {
+        keep.iter_mut().skip(*at).take(1).for_each(|keep| *keep = false);
+        bad.extend(good.get(*at).map(|row| BadRow::new(*row, Cause::Missing(*column))));
+    }
+    let batch = match missing.is_empty() {
+        true => batch,
+        false => arrow_select::filter::filter_record_batch(&batch, &BooleanArray::from(keep))
+            .or_invalid_with(schema.file.display())?,
+    };
     bad.sort_unstable_by_key(|bad| bad.start);
-    let batch = parse_chunk(schema, &chunk_of(chunk, &remaining))?;
-    Ok((batch, rejects(schema, chunk, bad, checked.types)))
+    let rejects = rejects(schema, chunk, bad, types);
+    Ok(ParsedRows { batch, rejects, blank_lines })
 }
 
 impl BadRow {
@@ -129,7 +192,8 @@ fn chunk_of(chunk: &CsvChunk, rows: &[Row]) -> CsvChunk {
     if text.last().is_some_and(|last| *last != b'\n') {
         text.push(b'\n');
     }
-    CsvChunk { text, number: chunk.number.max(1), ..CsvChunk { text: Vec::new(), ..*chunk } }
+    let (left_out, guesses) = (Vec::new(), Vec::new());
+    CsvChunk { text, number: chunk.number.max(1), blank_before: 0, left_out, guesses, ..*chunk }
 }
 
 /// The bad rows; their reasons are put into words on demand.
@@ -151,25 +215,29 @@ fn rejects(
                 Cause::Row(fault) => (None, split_reason(&schema, row, *fault)),
                 Cause::Value(bad_value) => (
                     schema.columns.get(bad_value.column as usize),
-                    value_reason(row, bad_value, &types),
+                    value_reason(row, bad_value, &types, schema.quote),
                 ),
+                Cause::Missing(column) => (schema.columns.get(*column), MISSING_REASON.to_owned()),
             };
             Reject {
                 file: file.clone(),
-                line: chunk.line + bad.line,
+                line: chunk.line + bad.line + chunk.comments_before(bad.start as usize),
                 column: column.map_or(Arc::from(""), |column| column.name.clone()),
                 reason,
-                raw: String::from_utf8_lossy(row).into_owned(),
+                raw: row.to_vec(),
             }
         }),
     )
 }
 
-fn value_reason(row: &[u8], bad_value: &BadValue, types: &[DataType]) -> String {
+fn value_reason(row: &[u8], bad_value: &BadValue, types: &[DataType], quote: u8) -> String {
     let (at, len) = (bad_value.at as usize, bad_value.len as usize);
     let value = row.get(at..at + len).unwrap_or_default();
     match types.get(bad_value.expected as usize) {
-        Some(expected) => type_reason(value, expected),
+        Some(expected) => {
+            let quoted = at > 0 && row.get(at - 1) == Some(&quote);
+            type_reason(value, quoted, expected)
+        }
         None => utf8_reason(value),
     }
 }

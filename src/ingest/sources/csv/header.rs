@@ -7,18 +7,20 @@
 //! `_2`, ….
 //!
 //! A header that is recognised by its looks alone is a guess that is reported ([`Guess`]), unless
-//! its names are known: all of them from the table, or one of them from the requested types.
+//! its names are known: all of them from the table, or one of them from the requested types. So is
+//! a first row that is taken for data and may be names: distinct texts above columns of text, or
+//! distinct years above columns of something else. A word for null is no name.
 
 use std::collections::HashSet;
 
 use super::chunks::CsvChunk;
 use super::guess::{COMMA, Guess};
 use super::options::CsvOptions;
-use super::rules::unquoted;
+use super::rules::{FieldRules, unquoted};
+use super::sample::{ColumnSample, Sampling, is_number, is_word};
 use super::schema::CsvSchema;
 use super::split::Field;
 use crate::error::{Error, Result};
-use crate::ingest::infer::{TypeCandidates, type_of};
 use crate::model::DataType;
 
 /// What the first row holds.
@@ -26,50 +28,122 @@ use crate::model::DataType;
 pub(super) enum FirstRow {
     Data,
     Names,
+    /// Data, although the row may be names.
+    LikelyData,
     /// Names, judging by their looks alone.
     LikelyNames,
 }
 
-/// Records guesses; `perhaps` are names that may be data.
+/// Records guesses about the delimiter and the first row, which has these `fields`.
 pub(super) fn note_guesses(
     schema: &mut CsvSchema,
     options: &CsvOptions,
     delimiter_is_guessed: bool,
-    perhaps: Option<&[String]>,
+    first: FirstRow,
+    fields: Option<&[String]>,
 ) {
     if delimiter_is_guessed && schema.delimiter != COMMA {
         schema.guesses.push(Guess::Delimiter(schema.delimiter));
     }
-    let Some(names) = perhaps else { return };
+    let Some(fields) = fields else { return };
     let within =
         |known: &[(String, DataType)], name: &str| known.iter().any(|(known, _)| known == name);
-    let in_table = names.iter().all(|name| within(&options.prior, name));
-    if !in_table && !names.iter().any(|name| within(&options.schema, name)) {
-        schema.guesses.push(Guess::Header(names.to_vec()));
+    match first {
+        FirstRow::LikelyNames if !fields.iter().any(|name| within(&options.schema, name)) => {
+            schema.guesses.push(Guess::Header(fields.to_vec()));
+        }
+        FirstRow::LikelyData => schema.guesses.push(Guess::NoHeader(fields.to_vec())),
+        _ => {}
     }
+}
+
+/// Whether the first row has nothing but names of the table's columns.
+pub(super) fn are_known(fields: Option<&[String]>, options: &CsvOptions) -> bool {
+    let known: HashSet<&str> = options.prior.iter().map(|(name, _)| name.as_str()).collect();
+    let mut seen = HashSet::new();
+    fields.unwrap_or_default().iter().all(|name| known.contains(&**name) && seen.insert(&**name))
+        && !seen.is_empty()
 }
 
 pub(super) fn classify_first_row(
     text: &[u8],
     fields: &[Field],
-    below: &[TypeCandidates],
+    rules: &FieldRules,
+    sampling: &Sampling,
+    below: &[ColumnSample],
 ) -> FirstRow {
-    let names =
-        fields.iter().map(|f| text.get(f.start..f.start + f.len).unwrap_or_default().trim_ascii());
-    let names: Vec<&[u8]> = names.collect();
-    let is_text = |name: &[u8]| name.is_empty() || type_of(name.into()) == DataType::Utf8;
-    if !names.iter().all(|name| is_text(name)) {
-        return FirstRow::Data;
-    }
-    let typed = |candidates: &TypeCandidates| {
-        !matches!(candidates.data_type(), DataType::Utf8 | DataType::Null)
-    };
-    if names.iter().zip(below).any(|(name, candidates)| !name.is_empty() && typed(candidates)) {
-        return FirstRow::Names;
+    let mut row = FirstFields::default();
+    let mut scratch = Vec::new();
+    for (field, below) in fields.iter().zip(below) {
+        let name = unquoted(text, *field, rules, &mut scratch).bytes().trim_ascii();
+        row.add(name, sampling, below);
     }
     let mut seen = HashSet::new();
-    let look_like_names = names.iter().all(|name| is_identifier(name) && seen.insert(*name));
-    if look_like_names { FirstRow::LikelyNames } else { FirstRow::Data }
+    let raw = |field: &Field| text.get(field.start..field.start + field.len).unwrap_or_default();
+    let are_distinct = fields.iter().all(|field| field.len > 0 && seen.insert(raw(field)));
+    match row {
+        FirstFields { values: 0, above_types: 1.., .. } => FirstRow::Names,
+        FirstFields { values: 0, like_below: 0, others: 0, .. } if are_distinct => {
+            FirstRow::LikelyNames
+        }
+        FirstFields { values: 0, like_below: 0, words: 0, rows_below: true, .. }
+            if are_distinct =>
+        {
+            FirstRow::LikelyData
+        }
+        FirstFields { values, years, .. } if values == years && years > 0 && are_distinct => {
+            FirstRow::LikelyData
+        }
+        _ => FirstRow::Data,
+    }
+}
+
+/// What the fields of the first row look like; each count is of fields.
+#[derive(Default)]
+struct FirstFields {
+    /// Numbers, and dates in plain layouts.
+    values: usize,
+    /// Values in the layout of their column, which may be names above another column.
+    like_below: usize,
+    /// Years above a column of something else.
+    years: usize,
+    /// Texts that do not look like identifiers.
+    others: usize,
+    /// Words for null.
+    words: usize,
+    /// Texts above columns that are not text.
+    above_types: usize,
+    rows_below: bool,
+}
+
+impl FirstFields {
+    fn add(&mut self, name: &[u8], sampling: &Sampling, below: &ColumnSample) {
+        let column = below.decide(None);
+        self.rows_below |= column.data_type != DataType::Null;
+        if name.is_empty() {
+            self.others += 1;
+            return;
+        }
+        let mut alone = ColumnSample::default();
+        alone.add(name.into(), true, sampling);
+        let plus_above_number = name.starts_with(b"+") && is_number(&column.data_type);
+        if column.layout.value(name).is_some() || plus_above_number || below.has_code(name) {
+            self.like_below += 1;
+            return;
+        }
+        if alone.is_no_name() {
+            self.values += 1;
+            let is_year = alone.has_only_years() && !below.has_only_years();
+            self.years += usize::from(is_year && column.data_type != DataType::Null);
+            return;
+        }
+        // Dates whose order is in doubt are dates all the same.
+        let is_text = matches!(column.data_type, DataType::Utf8 | DataType::Null);
+        let (is_word, is_typed) = (is_word(name), !is_text || column.doubt.is_some());
+        self.words += usize::from(is_word);
+        self.others += usize::from(is_word || !is_identifier(name));
+        self.above_types += usize::from(is_typed && !is_word);
+    }
 }
 
 fn is_identifier(name: &[u8]) -> bool {

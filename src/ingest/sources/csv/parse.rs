@@ -14,10 +14,10 @@ use super::chunks::CsvChunk;
 use super::column::ColumnBuilder;
 use super::faults::{find_field, row_error, utf8_error, value_error};
 use super::rules::{add_field, unquoted};
+use super::sample::{ColumnSample, Sampling, type_of_value};
 use super::schema::CsvSchema;
 use super::split::{Field, Splitter, Tile, first_row};
 use crate::error::{ArrowResult, Error, Result};
-use crate::ingest::infer::{TypeCandidates, type_of};
 use crate::model::DataType;
 
 /// The most bytes of a chunk: positions have 30 bits.
@@ -25,8 +25,13 @@ const MAX_CHUNK: usize = 1 << 30;
 
 /// Parses all columns of a chunk.
 pub fn parse_chunk(schema: &CsvSchema, chunk: &CsvChunk) -> Result<RecordBatch> {
+    Ok(parse_all(schema, chunk)?.0)
+}
+
+/// [`parse_chunk`], and how many empty lines were left out.
+pub(super) fn parse_all(schema: &CsvSchema, chunk: &CsvChunk) -> Result<(RecordBatch, u64)> {
     let all: Vec<usize> = (0..schema.columns.len()).collect();
-    parse_columns(schema, chunk, &all)
+    parse_and_count(schema, chunk, &all)
 }
 
 /// Parses the columns of a chunk at these positions, in this order.
@@ -35,6 +40,16 @@ pub(crate) fn parse_columns(
     chunk: &CsvChunk,
     positions: &[usize],
 ) -> Result<RecordBatch> {
+    Ok(parse_and_count(schema, chunk, positions)?.0)
+}
+
+/// [`parse_columns`], and how many empty lines were left out.
+pub(super) fn parse_and_count(
+    schema: &CsvSchema,
+    chunk: &CsvChunk,
+    positions: &[usize],
+) -> Result<(RecordBatch, u64)> {
+    let chunk = &*chunk.with_blank_lines(schema.columns.len(), schema.header)?;
     if chunk.text.len() >= MAX_CHUNK {
         return Err(Error::LimitExceeded(format!("a chunk of CSV has {} bytes", chunk.text.len())));
     }
@@ -44,7 +59,7 @@ pub(crate) fn parse_columns(
     let from = schema.data_start(chunk)?;
     let mut parts: Vec<ColumnParse> =
         positions.iter().filter_map(|p| ColumnParse::new(schema, *p)).collect();
-    let rows = for_tiles(schema, chunk, from, |tile| {
+    let (rows, blank_lines) = for_tiles(schema, chunk, from, |tile| {
         parts.iter_mut().try_for_each(|part| part.push(schema, chunk, tile))
     })?;
     if parts.iter().any(|part| part.failed) {
@@ -58,8 +73,10 @@ pub(crate) fn parse_columns(
         arrays.push(array);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
-    RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
-        .or_invalid_with(schema.file.display())
+    let batch =
+        RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
+            .or_invalid_with(schema.file.display())?;
+    Ok((batch, chunk.blank_before + blank_lines))
 }
 
 impl CsvSchema {
@@ -74,13 +91,13 @@ impl CsvSchema {
     }
 }
 
-/// Calls `f` with each tile of the chunk; returns the number of rows.
+/// Calls `f` with each tile of the chunk; returns the number of rows, and of empty lines.
 fn for_tiles(
     schema: &CsvSchema,
     chunk: &CsvChunk,
     from: usize,
     mut f: impl FnMut(Tile<'_>) -> Result<()>,
-) -> Result<usize> {
+) -> Result<(usize, u64)> {
     let mut splitter =
         Splitter::new(&chunk.text, from, schema.columns.len(), schema.delimiter, schema.quote);
     let mut rows = 0;
@@ -88,7 +105,7 @@ fn for_tiles(
         rows += tile.rows();
         f(tile)?;
     }
-    Ok(rows)
+    Ok((rows, splitter.blank_lines))
 }
 
 /// A column being parsed.
@@ -103,7 +120,8 @@ struct ColumnParse {
 impl ColumnParse {
     fn new(schema: &CsvSchema, position: usize) -> Option<Self> {
         let column = schema.columns.get(position)?;
-        let (fixed, column) = (column.fixed, ColumnBuilder::new(&column.data_type, column.fixed));
+        let (fixed, column) =
+            (column.fixed, schema.builder(position, &column.data_type, column.fixed));
         Some(ColumnParse { position, fixed, column, failed: false, started: false })
     }
 
@@ -115,7 +133,8 @@ impl ColumnParse {
             self.started = true;
             self.column.reserve(expected_rows(chunk, tile, schema.columns.len()));
         }
-        let Err(row) = self.column.push(tile, self.position, &schema.rules) else {
+        let rules = schema.rules(self.position, self.column.data_type());
+        let Err(row) = self.column.push(tile, self.position, rules) else {
             return Ok(());
         };
         if !self.fixed {
@@ -176,7 +195,7 @@ fn widen_failed(
         if let Some(part) = parts.get_mut(i) {
             // Fixed from here on: a value that does not parse now is an error. Parsing stays
             // strict.
-            let column = ColumnBuilder::new(&wider.data_type(), false);
+            let column = schema.builder(part.position, &wider.data_type(), false);
             *part = ColumnParse {
                 position: part.position,
                 fixed: true,
@@ -196,8 +215,8 @@ fn widen_failed(
 
 /// The search for a column's wider type.
 enum Wider {
-    /// The type was unknown: candidates from the values of this chunk.
-    Any(usize, TypeCandidates),
+    /// The type was unknown: a sample of the values of this chunk.
+    Any(usize, Box<ColumnSample>),
     /// A known type, to be widened along the lattice.
     From(usize, DataType),
 }
@@ -205,16 +224,17 @@ enum Wider {
 impl Wider {
     fn new(part: &ColumnParse) -> Self {
         match part.column.data_type() {
-            DataType::Null => Wider::Any(part.position, TypeCandidates::default()),
+            DataType::Null => Wider::Any(part.position, Box::default()),
             data_type => Wider::From(part.position, data_type.clone()),
         }
     }
 
     fn add(&mut self, schema: &CsvSchema, chunk: &CsvChunk, tile: Tile<'_>) -> Result<()> {
         match self {
-            Wider::Any(position, candidates) => {
+            Wider::Any(position, sample) => {
+                let sampling = Sampling::later(schema.numbers);
                 for field in tile.column(*position) {
-                    add_field(tile.text(), field, &schema.rules, candidates);
+                    add_field(tile.text(), field, &schema.rules, &sampling, sample);
                 }
                 Ok(())
             }
@@ -226,7 +246,7 @@ impl Wider {
 
     fn data_type(&self) -> DataType {
         match self {
-            Wider::Any(_, candidates) => candidates.data_type(),
+            Wider::Any(_, sample) => sample.decide(None).data_type,
             Wider::From(_, data_type) => data_type.clone(),
         }
     }
@@ -244,12 +264,14 @@ fn widen_for_tile(
     // after each failure.
     let mut scratch = Vec::new();
     loop {
-        let Err(row) = ColumnBuilder::new(data_type, false).push(tile, position, &schema.rules)
+        let rules = schema.rules(position, data_type);
+        let Err(row) = schema.builder(position, data_type, false).push(tile, position, rules)
         else {
             return Ok(());
         };
         let field = tile.column(position).nth(row).unwrap_or(Field::NONE);
-        let found = type_of(unquoted(tile.text(), field, &schema.rules, &mut scratch));
+        let value = unquoted(tile.text(), field, rules, &mut scratch);
+        let found = type_of_value(value, schema.layout(position));
         match data_type.join(&found) {
             Some(wider) if wider != *data_type => *data_type = wider,
             _ => return Err(value_error(schema, chunk, field, position, data_type)),

@@ -35,6 +35,8 @@ pub(super) struct Rows<'a> {
     columns: usize,
     delimiter: u8,
     quote: u8,
+    /// Empty lines that were skipped.
+    pub(super) blank_lines: u64,
 }
 
 /// What a quote inside a quoted field turns out to be.
@@ -71,7 +73,7 @@ impl<'a> Rows<'a> {
         quote: u8,
     ) -> Self {
         let line = memchr_iter(b'\n', text.get(..from).unwrap_or(text)).count() as u64;
-        Rows { text, at: from, line, columns, delimiter, quote }
+        Rows { text, at: from, line, columns, delimiter, quote, blank_lines: 0 }
     }
 
     fn rest(&self, at: usize) -> &'a [u8] {
@@ -129,6 +131,7 @@ impl Iterator for Rows<'_> {
         {
             self.at += length;
             self.line += 1;
+            self.blank_lines += 1;
         }
         if self.at >= self.text.len() {
             return None;

@@ -1,11 +1,11 @@
 //! Interprets the bytes of a field: nulls and doubled quotes.
 
+use super::sample::{ColumnSample, Sampling};
 use super::split::Field;
-use crate::ingest::infer::TypeCandidates;
 use crate::ingest::text::Text;
 
 /// Which fields are null, and the quote character.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::ingest::sources) struct FieldRules {
     pub(in crate::ingest::sources) quote: u8,
     pub(in crate::ingest::sources) nulls: Vec<Vec<u8>>,
@@ -46,23 +46,24 @@ pub(super) fn unescape(mut bytes: &[u8], quote: u8, out: &mut Vec<u8>) {
     out.extend_from_slice(bytes);
 }
 
-/// Adds a field to its column's type candidates, unless it is null.
+/// Adds a field to the sample of its column, unless it is null.
 #[inline]
 pub(super) fn add_field(
     text: &[u8],
     field: Field,
     rules: &FieldRules,
-    candidates: &mut TypeCandidates,
+    sampling: &Sampling,
+    sample: &mut ColumnSample,
 ) {
     if field.len == 0 {
         if field.quoted || !rules.empty_is_null {
-            candidates.add_quoted_empty();
+            sample.add_quoted_empty();
         }
         return;
     }
     let mut scratch = Vec::new();
     let value = unquoted(text, field, rules, &mut scratch);
     if field.quoted || !rules.is_null(value.bytes()) {
-        candidates.add(value);
+        sample.add(value, field.quoted, sampling);
     }
 }

@@ -141,6 +141,8 @@ pub(super) struct Splitter<'a> {
     /// Start of the row whose fields are not complete.
     row_start: usize,
     newlines: usize,
+    /// Empty lines that were dropped.
+    pub(super) blank_lines: u64,
     quoting: QuoteState,
 }
 
@@ -177,6 +179,7 @@ impl<'a> Splitter<'a> {
             used: 0,
             row_start: from,
             newlines: 0,
+            blank_lines: 0,
             quoting: QuoteState::default(),
         }
     }
@@ -320,7 +323,9 @@ impl<'a> Splitter<'a> {
             if row.len() == self.columns {
                 self.starts.push(self.row_start as u32);
                 self.ends.append(&mut row);
-            } else if !(empty && row.len() == 1) {
+            } else if empty && row.len() == 1 {
+                self.blank_lines += 1;
+            } else {
                 return Err(Fault::Fields { at: self.row_start, found: row.len() });
             }
             row.clear();

@@ -12,6 +12,8 @@ const SHOWN: usize = 80;
 pub struct BadRow {
     /// Line of the fault in the input, from 1.
     pub line: u64,
+    /// Line at which the row starts.
+    pub first_line: u64,
     /// The key, if a single value does not fit its column.
     pub column: Option<String>,
     /// Description of the fault.

@@ -10,7 +10,8 @@ use memchr::{memchr, memchr_iter, memrchr};
 use super::scan::{Layout, Scan, ScanError, after_blanks};
 use crate::error::{Error, Result};
 use crate::ingest::sources::csv::CHUNK_BYTES;
-use crate::ingest::sources::stream::{Bytes, fill};
+use crate::ingest::sources::live::{FirstLines, Liveness};
+use crate::ingest::sources::stream::{Bytes, Filled, fill};
 use crate::limits;
 
 /// Whole rows of raw text.
@@ -42,6 +43,9 @@ pub struct JsonChunks {
     /// Number, line and offset of the next chunk.
     next: (u64, u64, u64),
     done: bool,
+    liveness: Option<Liveness>,
+    first_lines: FirstLines,
+    is_paused: bool,
 }
 
 impl JsonChunks {
@@ -57,6 +61,9 @@ impl JsonChunks {
             carry: Vec::new(),
             next: (0, 1, 0),
             done: false,
+            liveness: None,
+            first_lines: FirstLines::default(),
+            is_paused: false,
         }
     }
 
@@ -74,11 +81,46 @@ impl JsonChunks {
         self
     }
 
+    /// Passes over all rows, and continues with those that were added to the text.
+    pub(crate) fn go_on(&mut self, added: Bytes) -> Result<()> {
+        while self.next().transpose()?.is_some() {}
+        if !matches!(self.layout, None | Some(Layout::Lines)) {
+            return Err(Error::InvalidInput(format!(
+                "{} has changed since it was loaded, and rows that were added can be told in JSON \
+                 lines alone; --if-loaded skip leaves it out, --if-loaded again adds all of its \
+                 rows once more",
+                self.name.display()
+            )));
+        }
+        (self.bytes, self.done) = (added, false);
+        Ok(())
+    }
+
+    /// Sets what is known of an input that may never end, and lets its reads pause from now on:
+    /// then chunks come that end early, or have no text.
+    #[must_use]
+    pub(crate) fn live(mut self, liveness: Option<Liveness>) -> Self {
+        liveness.iter().for_each(Liveness::start_ticks);
+        self.liveness = liveness;
+        self
+    }
+
+    /// Whether the last chunk ended because there was no more yet.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
     fn read_chunk(&mut self) -> Result<Option<JsonChunk>> {
         let mut text = std::mem::take(&mut self.carry);
         let mut size = self.chunk_bytes;
         loop {
-            let more = fill(&self.name, &mut self.bytes, &mut text, size)?;
+            let filled = fill(&self.name, &mut self.bytes, &mut text, size)?;
+            let more = filled != Filled::End;
+            if filled == Filled::Paused && self.next.0 == 0 && !self.first_lines.are_enough(&text) {
+                size = text.len() + self.chunk_bytes;
+                continue;
+            }
+            let cut_off = !more && self.liveness.as_ref().is_some_and(Liveness::is_cut_off);
             if self.layout.is_none() && more && text.len() < CHUNK_BYTES && !shows_layout(&text) {
                 size = text.len() + self.chunk_bytes;
                 continue;
@@ -88,15 +130,22 @@ impl JsonChunks {
                 None => self.start(&mut text, more),
             };
             let end = if layout == Layout::Lines {
-                if more { memrchr(b'\n', &text).map(|at| at + 1) } else { Some(text.len()) }
+                match memrchr(b'\n', &text).map(|at| at + 1) {
+                    last if more => last,
+                    // The rest of the last row has not come.
+                    last if cut_off => last.or(Some(0)),
+                    _ => Some(text.len()),
+                }
             } else {
                 self.scan.advance(&mut text).map_err(|fault| self.misplaced(&text, fault))?;
-                if !more && !self.scan.is_over() {
+                if !more && !self.scan.is_over() && !cut_off {
                     return Err(self.cut_off(&text));
                 }
-                Some(if more { self.scan.last } else { text.len() }).filter(|end| *end > 0 || !more)
+                let end = if more || cut_off { self.scan.last } else { text.len() };
+                Some(end).filter(|end| *end > 0 || !more)
             };
             self.done |= !more;
+            self.is_paused = filled == Filled::Paused;
             if let Some(end) = end {
                 self.carry = text.split_off(end);
                 if layout != Layout::Lines && more {
@@ -111,6 +160,11 @@ impl JsonChunks {
                     self.line_at(&text, self.scan.start),
                     limits::too_long(self.row_limit)
                 )));
+            }
+            if self.is_paused {
+                self.carry = text;
+                let (number, (_, line, offset)) = (u64::MAX, self.next);
+                return Ok(Some(JsonChunk { text: Vec::new(), layout, number, line, offset }));
             }
             size = text.len() + self.chunk_bytes;
         }

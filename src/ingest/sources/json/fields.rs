@@ -23,6 +23,9 @@ const MAX_CHUNK: usize = 1 << 30;
 /// The most cells of a chunk, that is rows times keys, absent values included.
 const MAX_CELLS: usize = 1 << 25;
 
+/// The column of the empty key: as that of a CSV column at the front without a name.
+const NAMELESS: &str = "column0";
+
 /// The position of a value. The lowest three bits of `tag` are its kind, the others its length.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
@@ -95,6 +98,7 @@ pub(super) fn read_table<'a>(
         columns: schema.columns.iter().map(|column| (column.name.clone(), Vec::new())).collect(),
         positions: HashMap::new(),
         row: 0,
+        nameless: None,
     };
     for at in 0..reader.columns.len() {
         reader.note_position(at);
@@ -123,9 +127,10 @@ pub(super) fn read_table<'a>(
                 reader.drop_row();
                 cursor.at = row_end(chunk, start).max(start + 1);
                 let raw = chunk.text.get(start..cursor.at).unwrap_or_default();
+                let first_line = lines.line_at(start);
                 bad.push(BadRow {
-                    line: lines.line_at(start)
-                        + count_lines(chunk, start, wrong.at.min(chunk.text.len())),
+                    line: first_line + count_lines(chunk, start, wrong.at.min(chunk.text.len())),
+                    first_line,
                     column: None,
                     reason: wrong.what,
                     text: without_line_end(raw).to_vec(),
@@ -207,6 +212,8 @@ struct TableReader<'a> {
     positions: HashMap<Arc<str>, usize>,
     /// Number of the current row.
     row: usize,
+    /// The row in which the empty key came last.
+    nameless: Option<usize>,
 }
 
 impl TableReader<'_> {
@@ -231,7 +238,9 @@ impl TableReader<'_> {
             let at = self.position(key, expected)?;
             expected = at + 1;
             let value = cursor.value()?;
-            self.set(at, value);
+            if self.set(at, value) {
+                self.check_repeated(at, key.start)?;
+            }
             cursor.skip_blanks();
             match cursor.peek() {
                 Some(b',') => {
@@ -264,17 +273,21 @@ impl TableReader<'_> {
             unescape(raw, &mut text);
             plain = Cow::Owned(text);
         }
-        let Ok(name) = std::str::from_utf8(&plain) else {
+        let Ok(mut name) = std::str::from_utf8(&plain) else {
             return Err(SyntaxError {
                 at: key.start,
                 what: "a key that is not UTF-8; name what it is, for example --encoding latin1"
                     .to_owned(),
             });
         };
+        if name.is_empty() {
+            name = NAMELESS;
+            self.nameless = Some(self.row);
+        }
         if let Some(at) = self.positions.get(name) {
             return Ok(*at);
         }
-        if name.is_empty() || name.len() > limits::MAX_NAME_BYTES {
+        if name.len() > limits::MAX_NAME_BYTES {
             let what = format!(
                 "a key of {} bytes; a column's name has 1 to {}",
                 name.len(),
@@ -287,21 +300,36 @@ impl TableReader<'_> {
         Ok(self.columns.len() - 1)
     }
 
+    /// Refuses a row in which the empty key and the key that is the name of its column both are; a
+    /// key that is repeated as it is has its last value.
+    #[cold]
+    fn check_repeated(&self, at: usize, key: usize) -> ParseResult<()> {
+        let named = self.columns.get(at).is_some_and(|(name, _)| **name == *NAMELESS);
+        if !named || self.nameless != Some(self.row) {
+            return Ok(());
+        }
+        let what = format!("the empty key, whose column is called '{NAMELESS}', and another of it");
+        Err(SyntaxError { at: key, what })
+    }
+
+    /// Sets a value of the current row; returns whether there was one.
     #[inline]
-    fn set(&mut self, at: usize, value: Value) {
+    fn set(&mut self, at: usize, value: Value) -> bool {
         let mut entry = Entry::new(value.kind, value.start, value.end - value.start);
         if value.escaped {
             let start = self.decoded.len();
             unescape(self.text.get(value.start..value.end).unwrap_or_default(), &mut self.decoded);
             entry = Entry::new(value.kind, self.text.len() + start, self.decoded.len() - start);
         }
-        let Some((_, entries)) = self.columns.get_mut(at) else { return };
-        if entries.len() > self.row {
-            entries.truncate(self.row); // a repeated key
+        let Some((_, entries)) = self.columns.get_mut(at) else { return false };
+        let repeated = entries.len() > self.row;
+        if repeated {
+            entries.truncate(self.row);
         } else if entries.len() < self.row {
             entries.resize(self.row, Entry::NULL);
         }
         entries.push(entry);
+        repeated
     }
 
     /// Removes the values of the current row.

@@ -21,6 +21,8 @@ pub fn infer(file: &Path, options: &JsonOptions, first: Option<&JsonChunk>) -> R
         columns: Vec::new(),
         file: file.to_path_buf(),
         prior: options.prior.iter().cloned().collect(),
+        skip_bad_rows: options.skip_bad_rows,
+        required: Vec::new(),
     };
     if let Some(chunk) = first {
         let Table { text, columns, bad, .. } =
@@ -32,7 +34,8 @@ pub fn infer(file: &Path, options: &JsonOptions, first: Option<&JsonChunk>) -> R
                 JsonColumn { name, data_type, fixed: false }
             }));
         }
-        if let Some(bad) = bad.first().filter(|_| schema.columns.is_empty()) {
+        let unknown = schema.columns.is_empty() && options.prior.is_empty();
+        if let Some(bad) = bad.first().filter(|_| unknown) {
             return Err(bad.error(file));
         }
     }
@@ -42,6 +45,12 @@ pub fn infer(file: &Path, options: &JsonOptions, first: Option<&JsonChunk>) -> R
         if !elsewhere && schema.columns.iter().all(|column| *column.name != *named.0) {
             schema.columns.push(fixed(named));
         }
+    }
+    if schema.columns.is_empty() && first.is_some() {
+        // Rows of empty objects are rows of nulls, where the table says of what.
+        let known =
+            options.prior.iter().filter(|(name, _)| !options.external_columns.contains(name));
+        schema.columns.extend(known.map(|known| JsonColumn { fixed: false, ..fixed(known) }));
     }
     if schema.columns.is_empty() {
         let what =

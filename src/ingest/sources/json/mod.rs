@@ -12,14 +12,17 @@
 //! `.ndjson`) or if its first line consists of complete values.
 //!
 //! **Columns** are the keys of the objects, matched by name. A missing key is null; a key that
-//! appears later adds a column. If an object repeats a key, its last value counts. Objects and
-//! arrays within a row are stored as their JSON text, unchanged, in text columns.
+//! appears later adds a column. If an object repeats a key, its last value counts. The empty key's
+//! column is called `column0` (`C0` in DuckDB; Polars and pandas leave it without a name, which SQL
+//! could not say). An empty object is a row of nulls. Objects and arrays within a row, empty ones
+//! too, are stored as their JSON text, unchanged, in text columns.
 //!
 //! **Types.** A string never becomes a number or a boolean unless `--schema` says so; columns of
 //! strings that are all dates, times or timestamps, spelled as in CSV, get those types. Numbers are
-//! typed by their digits as in CSV: `1` beside `1.5` is float64, and an integer wider than 64 bits
-//! makes a text column, in which each value keeps its spelling. Numbers beside strings make a text
-//! column, too. Widening over chunks works as in CSV.
+//! typed by their digits as in CSV: `1` beside `1.5` is float64. Integers of more than 64 bits make
+//! a column of decimals where all values are integers of at most 38 digits, and else one of texts,
+//! in which each value keeps its spelling. Numbers beside strings make a text column, too. Widening
+//! over chunks works as in CSV.
 //!
 //! **Grammar** is exactly RFC 8259: no comments, no trailing commas, no `NaN`, no control
 //! characters in strings, no lone surrogates, UTF-8. Values nest at most [`MAX_DEPTH`] deep.
@@ -39,6 +42,7 @@
 mod bad_row;
 mod chunks;
 mod fields;
+mod find;
 mod infer;
 mod options;
 mod parse;
@@ -49,10 +53,12 @@ mod value;
 
 pub(crate) use bad_row::BadRow;
 pub use chunks::{JsonChunk, JsonChunks};
+pub(crate) use find::find_value;
 pub use infer::infer;
 pub use options::JsonOptions;
 pub use parse::parse_rows;
 pub(crate) use parse::{ParsedRows, parse_chunk, parse_columns};
+pub(crate) use scan::Layout;
 pub(crate) use schema::JsonColumn;
 pub use schema::JsonSchema;
 

@@ -14,6 +14,9 @@ pub struct JsonOptions {
     pub prior: Vec<(String, DataType)>,
     /// Rows of the first chunk to infer from.
     pub infer_rows: usize,
+    /// Whether bad rows are left out, and not an error: a table's type that the sample cannot widen
+    /// is kept then.
+    pub skip_bad_rows: bool,
 }
 
 impl Default for JsonOptions {
@@ -23,6 +26,7 @@ impl Default for JsonOptions {
             external_columns: Vec::new(),
             prior: Vec::new(),
             infer_rows: INFER_ROWS,
+            skip_bad_rows: false,
         }
     }
 }
@@ -35,6 +39,7 @@ impl From<&CsvOptions> for JsonOptions {
             external_columns: csv.external_columns.clone(),
             prior: csv.prior.clone(),
             infer_rows: csv.infer_rows,
+            skip_bad_rows: csv.skip_bad_rows,
         }
     }
 }

@@ -5,17 +5,16 @@
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, BooleanArray, NullArray, RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, ArrayRef, BooleanArray, NullArray, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
 
 use super::bad_row::{BadRow, shown};
 use super::chunks::JsonChunk;
 use super::fields::{Entry, LineCounter, Table, read_table};
 use super::schema::JsonSchema;
-use super::types::{accepted, add_entry, is_float, is_float_text, rules};
+use super::types::{accepted, is_float, is_float_text, rules, type_alone};
 use super::value::Kind;
 use crate::error::{ArrowResult, Error, Result};
-use crate::ingest::infer::TypeCandidates;
 use crate::ingest::sources::csv::column::ColumnBuilder;
 use crate::ingest::sources::csv::split::Field;
 use crate::model::DataType;
@@ -96,6 +95,23 @@ fn build(
         fields.push(ArrowField::new(&**name, array.data_type().clone(), true));
         arrays.push(array);
     }
+    for name in schema.required.iter().filter(|_| positions.is_none()) {
+        let place = columns.iter().position(|(key, _)| **key == **name);
+        let nulls =
+            place.and_then(|at| arrays.get(at)).map(|array: &ArrayRef| array.logical_nulls());
+        let lacks = |row: usize| match &nulls {
+            None => true,
+            Some(nulls) => nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)),
+        };
+        misfits.extend(rows.iter().enumerate().filter(|(row, _)| lacks(*row)).map(
+            |(row, (start, _))| Misfit {
+                row,
+                at: *start,
+                column: name.clone(),
+                reason: "no value, and the column is NOT NULL".to_owned(),
+            },
+        ));
+    }
     let options = RecordBatchOptions::new().with_row_count(Some(rows.len()));
     let mut batch =
         RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
@@ -113,6 +129,7 @@ fn build(
             let within = chunk.text.get(start..at.clamp(start, end)).unwrap_or_default();
             bad.push(BadRow {
                 line: line + memchr::memchr_iter(b'\n', within).count() as u64,
+                first_line: line,
                 column: Some(column),
                 reason,
                 text: chunk.text.get(start..end).unwrap_or_default().to_vec(),
@@ -182,7 +199,7 @@ impl<F: Fn(&[Entry]) -> DataType> ChunkColumn<'_, F> {
             at += done;
             let Some(entry) = rest.get(done) else { break };
             if !self.fixed
-                && let Some(wider) = data_type.join(&self.type_alone(*entry))
+                && let Some(wider) = data_type.join(&type_alone(self.text, *entry))
                 && wider != *data_type
             {
                 return Err(wider);
@@ -194,12 +211,6 @@ impl<F: Fn(&[Entry]) -> DataType> ChunkColumn<'_, F> {
         }
         // Rows that are not UTF-8 have been left out already.
         Ok(column.finish().unwrap_or_else(|_| Arc::new(NullArray::new(self.entries.len()))))
-    }
-
-    fn type_alone(&self, entry: Entry) -> DataType {
-        let mut candidates = TypeCandidates::default();
-        add_entry(self.text, entry, &mut candidates);
-        candidates.data_type()
     }
 
     #[cold]

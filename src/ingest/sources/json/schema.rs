@@ -25,9 +25,20 @@ pub struct JsonSchema {
     pub(super) file: PathBuf,
     /// Types of the table's columns.
     pub(super) prior: HashMap<String, DataType>,
+    /// Whether bad rows are left out.
+    pub(super) skip_bad_rows: bool,
+    /// Keys that have a value in every row of the table.
+    pub(super) required: Vec<String>,
 }
 
 impl JsonSchema {
+    /// The same schema for a table that takes no nulls in the columns of these names.
+    #[must_use]
+    pub(crate) fn requiring(mut self, names: &[String]) -> Self {
+        self.required = names.to_vec();
+        self
+    }
+
     /// Name of the input.
     pub fn file(&self) -> &Path {
         &self.file

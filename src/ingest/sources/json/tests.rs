@@ -88,6 +88,19 @@ fn types() {
         (&["1", "1.5", "null"], "float64: 1.0 1.5 ∅"),
         (&["1e3", "-0"], "float64: 1000.0 -0.0"),
         (&["18446744073709551615"], "uint64: 18446744073709551615"),
+        (&["99999999999999999999", "1", "-2"], "decimal(38,0): 99999999999999999999 1 -2"),
+        (&["18446744073709551615", "-1"], "decimal(38,0): 18446744073709551615 -1"),
+        (&["1180591620717411303424"], "decimal(38,0): 1180591620717411303424"),
+        (
+            &["-99999999999999999999999999999999999999"],
+            "decimal(38,0): -99999999999999999999999999999999999999",
+        ),
+        (
+            &["100000000000000000000000000000000000000", "1"],
+            "utf8: 100000000000000000000000000000000000000 1",
+        ),
+        (&["99999999999999999999", "1e2"], "utf8: 99999999999999999999 1e2"),
+        (&["9007199254740993", "1.5"], "utf8: 9007199254740993 1.5"),
         (&["99999999999999999999", "1.50"], "utf8: 99999999999999999999 1.50"),
         (&["true", "false"], "bool: true false"),
         (&["true", "1"], "utf8: true 1"),
@@ -121,9 +134,34 @@ fn keys() {
     // A repeated key: first a string with escapes, then another kind.
     assert_eq!(read(r#"{"a":"x\n","a":null}{"a":"y"}"#), ["a utf8: ∅ y"]);
     assert_eq!(read("{}\n{\"a\":1}\n{}"), ["a int64: ∅ 1 ∅"]);
-    assert!(refused("{\"\":1}").contains("a key of 0 bytes"));
     assert!(refused("{}\n{}").contains("--schema"));
     assert!(refused("  \n").contains("there are no rows"));
+}
+
+#[test]
+fn the_empty_key_has_a_column_with_a_name() {
+    assert_eq!(read(r#"{"":1,"a":2}{"a":3,"":4}"#), ["column0 int64: 1 4", "a int64: 2 3"]);
+    assert_eq!(read(r#"{"":1}{"column0":2}{"":null}"#), ["column0 int64: 1 2 ∅"]);
+    for both in [r#"{"":1,"column0":2}"#, r#"{"column0":1,"":2}"#] {
+        let what = "the empty key, whose column is called 'column0', and another of it";
+        assert!(refused(both).contains(what), "{both}");
+        // The next row is not concerned.
+        let text = chunks("t.json", format!("{both}\n{{\"\":3}}").as_bytes(), 100).unwrap();
+        let schema = infer(Path::new("t.json"), &JsonOptions::default(), text.first()).unwrap();
+        let ParsedRows { batch, bad } = parse_rows(&schema, &text[0]).unwrap();
+        assert_eq!((cells(&batch)[0].2.as_slice(), bad.len()), (&["3".to_owned()][..], 1));
+    }
+}
+
+#[test]
+fn empty_objects_are_rows_of_nulls_where_the_table_says_of_what() {
+    let prior = vec![("a".to_owned(), DataType::Int64), ("day".to_owned(), DataType::Date)];
+    let external_columns = vec!["day".to_owned()];
+    let known = JsonOptions { prior, external_columns, ..JsonOptions::default() };
+    for text in ["{}\n{}", "[{}, {}]", "{}{ }"] {
+        assert_eq!(read_with(text, &known).unwrap(), ["a int64: ∅ ∅"], "{text}");
+    }
+    assert_eq!(read("{\"a\":{}}\n{}"), ["a utf8: {} ∅"]);
 }
 
 #[test]

@@ -11,18 +11,18 @@ use crate::model::DataType;
 
 impl JsonSchema {
     /// The type of a column that has none yet: the table's type if all values fit it, else their
-    /// common type.
+    /// common type. Where bad rows are left out, a type that they cannot widen is kept.
     pub(super) fn type_of(&self, name: &str, text: &[u8], entries: &[Entry]) -> DataType {
         let mut candidates = TypeCandidates::default();
         entries.iter().for_each(|entry| add_entry(text, *entry, &mut candidates));
         let found = candidates.data_type();
-        match self.prior.get(name) {
-            Some(prior)
-                if *prior != DataType::Null && *prior != found && fits(prior, text, entries) =>
-            {
-                prior.clone()
-            }
-            _ => found,
+        let prior = self.prior.get(name).filter(|prior| **prior != DataType::Null);
+        let keeps = |prior: &DataType| {
+            fits(prior, text, entries) || self.skip_bad_rows && prior.join(&found).is_none()
+        };
+        match prior.filter(|prior| **prior != found && keeps(prior)) {
+            Some(prior) => prior.clone(),
+            None => found,
         }
     }
 
@@ -39,10 +39,18 @@ pub(super) fn add_entry(text: &[u8], entry: Entry, candidates: &mut TypeCandidat
     let value = Text::new(text.get(field.start..).unwrap_or_default(), field.len);
     match entry.kind() {
         Kind::Null => {}
-        Kind::Bool | Kind::Number => candidates.add(value),
+        Kind::Bool => candidates.add(value),
+        Kind::Number => candidates.add_number(value),
         Kind::String => candidates.add_string(value),
         Kind::Nested => candidates.add_text_only(),
     }
+}
+
+/// The type of one value alone.
+pub(super) fn type_alone(text: &[u8], entry: Entry) -> DataType {
+    let mut candidates = TypeCandidates::default();
+    add_entry(text, entry, &mut candidates);
+    candidates.data_type()
 }
 
 pub(super) fn is_float(data_type: &DataType) -> bool {

@@ -1,7 +1,7 @@
 //! CSV and JSON behind one interface: an input is cut into chunks, the first ones tell the columns,
 //! and any thread parses a chunk.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
@@ -16,11 +16,20 @@ use crate::ingest::sources::{
     CsvChunk, CsvChunks, CsvOptions, CsvSchema, Format, Input, Opened, infer, parse_chunk,
     parse_columns,
 };
+use crate::ingest::text::layout::DateOrder;
 use crate::model::DataType;
 use crate::sql::names::lock;
 
 /// Names and types of columns, in order.
 pub(super) type Columns = Vec<(Arc<str>, DataType)>;
+
+/// What the inputs before one say about its columns.
+#[derive(Default)]
+pub(super) struct Before {
+    pub(super) columns: Columns,
+    /// The order of day and month in dates, by column.
+    pub(super) date_orders: BTreeMap<String, DateOrder>,
+}
 
 /// Whole rows of text.
 pub(super) enum Chunk {
@@ -51,7 +60,7 @@ pub(super) struct Chunks {
 }
 
 enum Reader {
-    Csv(CsvChunks),
+    Csv(Box<CsvChunks>),
     Json(Box<JsonChunks>),
 }
 
@@ -87,7 +96,7 @@ impl Iterator for Reader {
 
 /// The chunks of an input, in which no row may be longer than `row_limit`.
 pub(super) fn chunks(input: Input, options: &TextOptions, row_limit: usize) -> Result<Chunks> {
-    Ok(start(open(input, options)?, options, &[], row_limit)?.0)
+    Ok(start(open(input, options)?, options, &Before::default(), row_limit)?.0)
 }
 
 fn open(input: Input, options: &TextOptions) -> Result<Opened> {
@@ -112,22 +121,23 @@ pub(super) enum TextSchema {
     Json(JsonSchema),
 }
 
-/// The chunks of an input, and the options to parse them with, given the columns that a table has
-/// already.
+/// The chunks of an input, and the options to parse them with, given what the inputs before it
+/// say.
 fn start(
     opened: Opened,
     options: &TextOptions,
-    prior: &[(Arc<str>, DataType)],
+    before: &Before,
     row_limit: usize,
 ) -> Result<(Chunks, CsvOptions)> {
     let mut options = options.csv.clone();
     options.delimiter = options.delimiter.or(CsvOptions::for_format(opened.format).delimiter);
     options.prior =
-        prior.iter().map(|(name, data_type)| (name.to_string(), data_type.clone())).collect();
+        before.columns.iter().map(|(name, known)| (name.to_string(), known.clone())).collect();
+    options.prior_orders = before.date_orders.clone().into_iter().collect();
     let unread = match opened.format {
         Format::Csv | Format::Tsv => {
             let chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
-            Reader::Csv(chunks.with_row_limit(row_limit))
+            Reader::Csv(Box::new(chunks.with_row_limit(row_limit)))
         }
         Format::Json => {
             let chunks = JsonChunks::new(&opened.name, opened.bytes);
@@ -149,14 +159,14 @@ fn start(
 pub(super) fn sample(
     input: Input,
     options: &TextOptions,
-    prior: &Columns,
+    before: &Before,
     row_limit: usize,
 ) -> Result<Option<(Chunks, TextSchema)>> {
     let opened = open(input, options)?;
     let name = opened.name.clone();
-    let (mut chunks, options) = start(opened, options, prior, row_limit)?;
+    let (mut chunks, options) = start(opened, options, before, row_limit)?;
     let first = chunks.next().transpose()?;
-    if first.is_none() && !prior.is_empty() {
+    if first.is_none() && !before.columns.is_empty() {
         return Ok(None);
     }
     let schema = match (&first, &chunks.unread) {
@@ -193,6 +203,16 @@ impl TextSchema {
         };
         if let Some(place) = place {
             place.clone_from(data_type);
+        }
+    }
+
+    /// The order of day and month in dates, by column.
+    pub(super) fn date_orders(&self) -> Vec<(String, DateOrder)> {
+        match self {
+            TextSchema::Csv(csv) => {
+                csv.date_orders().map(|(name, order)| (name.to_owned(), order)).collect()
+            }
+            TextSchema::Json(_) => Vec::new(),
         }
     }
 
@@ -242,8 +262,10 @@ impl TextSchema {
             "; its first rows decided the type, while an ingest into a table would use all of them";
         match strict.parse(chunk, &[position], false) {
             Err(Error::InvalidInput(what)) => {
-                // Queries have no such option.
-                let what = what.split("; --schema").next().unwrap_or_default();
+                // What follows names options of ingest.
+                let ends = ["; if it means null", "; to read the column", "; --schema"];
+                let end = ends.iter().filter_map(|end| what.find(end)).min();
+                let what = what.get(..end.unwrap_or(what.len())).unwrap_or_default();
                 Error::InvalidInput(format!("{what}{hint}"))
             }
             Err(other) => other,

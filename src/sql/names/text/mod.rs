@@ -24,7 +24,7 @@ use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use self::exec::TextExec;
-use self::formats::{Columns, TextSchema, is_compressed, join, sample};
+use self::formats::{Before, TextSchema, is_compressed, join, sample};
 use self::inputs::{TextInput, TextSource};
 pub(crate) use self::options::TextOptions;
 use crate::error::{IoResult, Result};
@@ -53,33 +53,34 @@ impl TextTable {
     ) -> Result<TextTable> {
         let row_limit = limits::row_bytes(memory);
         let options = Arc::new(options);
-        let mut columns = Columns::new();
+        let mut before = Before::default();
         let mut inputs = Vec::new();
         match paths {
             None => {
-                let sampled = sample(Input::stdin(), &options, &columns, row_limit)?;
+                let sampled = sample(Input::stdin(), &options, &before, row_limit)?;
                 if let Some((mut chunks, mut schema)) = sampled {
                     schema.widen_by_first(&mut chunks)?;
-                    add_columns(&mut columns, &schema)?;
+                    add_columns(&mut before, &schema)?;
                     note_guesses("standard input", &schema, note);
                     inputs.push((TextSource::Stdin(Arc::new(Mutex::new(Some(chunks)))), schema));
                 }
             }
             Some(paths) => {
                 for path in paths {
-                    let sampled = sample(Input::path(path), &options, &columns, row_limit)?;
+                    let sampled = sample(Input::path(path), &options, &before, row_limit)?;
                     let Some((mut chunks, mut schema)) = sampled else { continue };
                     if is_small(path)? {
                         schema.widen_over(chunks, threads)?;
                     } else {
                         schema.widen_by_first(&mut chunks)?;
                     }
-                    add_columns(&mut columns, &schema)?;
+                    add_columns(&mut before, &schema)?;
                     note_guesses(&path.display().to_string(), &schema, note);
                     inputs.push((TextSource::File(path.clone()), schema));
                 }
             }
         }
+        let columns = before.columns;
         let fields: Vec<Field> = columns
             .iter()
             .map(|(name, data_type)| Field::new(&**name, data_type.to_arrow(), true))
@@ -93,11 +94,12 @@ impl TextTable {
 }
 
 /// Adds the columns of an input to those of the table: new names at the end, types joined.
-fn add_columns(columns: &mut Columns, schema: &TextSchema) -> Result<()> {
+fn add_columns(before: &mut Before, schema: &TextSchema) -> Result<()> {
+    before.date_orders.extend(schema.date_orders());
     for (name, found) in schema.columns() {
-        match columns.iter_mut().find(|(known, _)| *known == name) {
+        match before.columns.iter_mut().find(|(known, _)| *known == name) {
             Some((_, known)) => *known = join(known, &found, &name)?,
-            None => columns.push((name, found)),
+            None => before.columns.push((name, found)),
         }
     }
     Ok(())

@@ -1,5 +1,7 @@
 //! Rows and fields: quotes, line ends, delimiters, chunks of any size.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::ingest::sources::Format;
 
@@ -177,5 +179,90 @@ fn quotes_that_are_text() {
     for size in [1, 1 << 20] {
         let batches = read_in(text.as_bytes(), &options, size).unwrap();
         assert_eq!(cells(&batches), [["1", "say \"hi\""], ["2", "\"open"], ["3", "\""]]);
+    }
+}
+
+#[test]
+fn comment_lines_are_no_rows() {
+    let text =
+        "# made by \"hand, today\n\n#id;name\nid;name\n# one\n1;\"a\n# b\"\n#2;x\n#\n3;c#\n4\n";
+    let (comment, delimiter) = (Some(b'#'), Some(b';'));
+    let options = CsvOptions { comment, delimiter, ..CsvOptions::default() };
+    for size in [1, 2, 7, 1 << 20] {
+        let good = text.strip_suffix("4\n").unwrap();
+        let first = chunks(good.as_bytes(), &options, 1 << 20).unwrap();
+        let schema = infer(Path::new("t.csv"), &options, first.first()).unwrap();
+        let parts = chunks(text.as_bytes(), &options, size).unwrap();
+        let parsed: Vec<_> = parts.iter().map(|chunk| parse_chunk(&schema, chunk)).collect();
+        let (good, bad): (Vec<_>, Vec<_>) = parsed.into_iter().partition(Result::is_ok);
+        let error = bad.into_iter().next().unwrap().unwrap_err().to_string();
+        assert!(error.contains("t.csv: line 11: 1 field, expected 2"), "{error} by {size}");
+        if size < 10 {
+            let good: Vec<_> = good.into_iter().map(Result::unwrap).collect();
+            assert_eq!(cells(&good), [["1", "a\n# b"], ["3", "c#"]], "by {size}");
+        }
+    }
+    let skipping = CsvOptions { skip_bad_rows: true, ..options };
+    let whole = chunks(text.as_bytes(), &skipping, 1 << 20).unwrap().remove(0);
+    let schema = infer(Path::new("t.csv"), &skipping, Some(&whole)).unwrap();
+    let (batch, rejects) = parse_good_rows(&Arc::new(schema), &Arc::new(whole)).unwrap();
+    assert_eq!(cells(&[batch]), [["1", "a\n# b"], ["3", "c#"]]);
+    assert_eq!(rejects.map(|reject| reject.line).collect::<Vec<_>>(), [11]);
+    // In a single column, an empty line is a null, and a comment nothing.
+    let one = CsvOptions { comment: Some(b'#'), ..no_header() };
+    for size in [1, 1 << 20] {
+        let batches = read_in(b"#\n1\n# no\n\n2\n#", &one, size).unwrap();
+        assert_eq!(cells(&batches), [["1"], ["∅"], ["2"]]);
+    }
+    for bad in [b',', b'"', b'\n', 0xe9] {
+        assert!(CsvOptions { comment: Some(bad), ..CsvOptions::default() }.check().is_err());
+    }
+}
+
+#[test]
+fn escapes_and_blanks_before_quotes() {
+    for (text, rows, note) in [
+        (
+            "a,b\n\"say \\\"hi\\\", you\",1\n\"C:\\\\\",2\n",
+            [["say \"hi\", you", "1"], ["C:\\", "2"]],
+            "--escape none",
+        ),
+        (
+            "a, b\n1, \"b, \"\"c\"\"\"\n2, d\n",
+            [["1", "b, \"c\""], ["2", "d"]],
+            "--skip-initial-space=false",
+        ),
+    ] {
+        let options = CsvOptions::default();
+        let first = chunks(text.as_bytes(), &options, 1 << 20).unwrap();
+        let schema = infer(Path::new("t.csv"), &options, first.first()).unwrap();
+        assert!(
+            schema.guesses.iter().any(|g| g.to_string().contains(note)),
+            "{:?}",
+            schema.guesses
+        );
+        assert_eq!(cells(&[parse_chunk(&schema, &first[0]).unwrap()]), rows);
+        assert_eq!(schema.names().collect::<Vec<_>>(), ["a", "b"]);
+        let told = CsvOptions {
+            escape: Some(b'\\'),
+            skip_initial_space: Some(true),
+            header: Some(true),
+            ..CsvOptions::default()
+        };
+        for size in [1, 2, 3, 1 << 20] {
+            assert_eq!(cells(&read_in(text.as_bytes(), &told, size).unwrap()), rows, "by {size}");
+        }
+    }
+}
+
+#[test]
+fn empty_lines_before_the_first_row_of_a_single_column() {
+    for size in [1, 2, 1 << 20] {
+        let data = read_in(b"\n\r\n5\n\n6\n", &no_header(), size).unwrap();
+        assert_eq!(cells(&data), [["∅"], ["∅"], ["5"], ["∅"], ["6"]], "by {size}");
+        let named = read_in(b"\n\nn\n5\n\n6\n", &CsvOptions::default(), size).unwrap();
+        assert_eq!(cells(&named), [["5"], ["∅"], ["6"]], "by {size}");
+        let several = read_in(b"\n\n5,a\n\n6,b\n", &no_header(), size).unwrap();
+        assert_eq!(cells(&several), [["5", "a"], ["6", "b"]], "by {size}");
     }
 }

@@ -4,6 +4,7 @@ mod errors;
 mod grammar;
 mod inference;
 mod properties;
+mod values;
 
 use std::io::Cursor;
 use std::path::Path;

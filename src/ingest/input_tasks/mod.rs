@@ -1,27 +1,24 @@
 //! The parsing tasks of all inputs, in order: opens each input, infers its columns from its first
 //! rows, and cuts it into pieces for the workers.
 
-use std::collections::HashMap;
+mod typed;
+
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow_array::RecordBatch;
-use arrow_schema::{Schema as ArrowSchema, SchemaRef};
 use rayon::ThreadPool;
 
-use super::batch_checks::BatchChecks;
-use super::columns::value_bytes;
 use super::options::{LoadOptions, TASK_BYTES};
+use super::origin::Origin;
+use super::rejected::{PieceRows, Reading, RejectedPiece, RejectedPieces};
 use super::rejects::{OnError, Reject, Rejects};
-use super::sources::arrow::ArrowBatches;
 use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Guess};
 use super::sources::json::{self, JsonChunk, JsonChunks, JsonOptions, JsonSchema};
-#[cfg(feature = "parquet")]
-use super::sources::parquet::{ParquetSource, Spooled};
-use super::sources::supported::no_such_column;
-use super::sources::{Format, Input, Inputs, Opened, PathColumns, path_columns};
+use super::sources::{Format, Input, Inputs, Opened, PathColumns, TextEncoding, path_columns};
 use super::task::{Parsed, Reparse, Task};
+use super::text::layout::DateOrder;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::model::{DataType, Schema};
@@ -45,16 +42,26 @@ pub(super) struct InputTasks<'a> {
     /// The columns from the path of each input.
     path_columns: Vec<Arc<PathColumns>>,
     current: Option<CurrentInput>,
+    /// Whether the current input's rows are one piece that has begun.
+    within_piece: Option<bool>,
     current_columns: Arc<PathColumns>,
+    origin: Option<Arc<Origin>>,
     options: &'a LoadOptions,
     /// Decodes row groups that are too large for one task.
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
     pool: Arc<ThreadPool>,
     /// Types of the table's columns and of the columns of earlier inputs.
     prior: Vec<(String, DataType)>,
+    /// The table's columns that are NOT NULL.
+    required: Vec<String>,
+    encodings: Vec<Option<TextEncoding>>,
+    /// The order of day and month in columns of earlier inputs.
+    date_orders: BTreeMap<String, DateOrder>,
     warnings: &'a mut LoadWarnings,
     /// Bytes read from the current input.
     consumed: Arc<AtomicU64>,
+    /// Whether the current input may never end.
+    is_live: bool,
     /// The heaviest task to make, where the piece can be divided.
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
     max_task_bytes: usize,
@@ -76,7 +83,7 @@ fn skip_chunks<T>(
 }
 
 enum CurrentInput {
-    Csv { first: Option<CsvChunk>, chunks: CsvChunks, schema: Arc<CsvSchema> },
+    Csv { first: Option<CsvChunk>, chunks: Box<CsvChunks>, schema: Arc<CsvSchema> },
     Json { first: Option<JsonChunk>, chunks: Box<JsonChunks>, schema: Arc<JsonSchema> },
     Other(Box<dyn Iterator<Item = Result<Task>>>),
 }
@@ -85,9 +92,18 @@ impl Iterator for InputTasks<'_> {
     type Item = Result<Task>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        if self.options.cancelled.load(Ordering::Relaxed) {
+        if self.options.cancelled.load(Ordering::Relaxed) || self.is_to_stop() {
             return Some(Err(Error::Cancelled));
         }
+        match self.next_task() {
+            Some(Err(_)) if self.is_to_stop() => Some(Err(Error::Cancelled)),
+            next => next,
+        }
+    }
+}
+
+impl InputTasks<'_> {
+    fn next_task(&mut self) -> Option<Result<Task>> {
         let skip = self.options.on_error != OnError::Fail;
         loop {
             let next = match &mut self.current {
@@ -97,20 +113,28 @@ impl Iterator for InputTasks<'_> {
                     .take()
                     .map(Ok)
                     .or_else(|| chunks.next())
-                    .map(|chunk| csv_task(chunk, schema)),
+                    .map(|chunk| csv_task(chunk, schema, self.is_live))
+                    .map(|task| Ok(Task { waits: chunks.is_paused(), ..task? })),
                 Some(CurrentInput::Json { first, chunks, schema }) => first
                     .take()
                     .map(Ok)
                     .or_else(|| chunks.next())
-                    .map(|chunk| json_task(chunk, schema, skip)),
+                    .map(|chunk| json_task(chunk, schema, skip))
+                    .map(|task| Ok(Task { waits: chunks.is_paused(), ..task? })),
             };
             if let Some(task) = next {
+                let starts_piece = self.within_piece != Some(true);
+                self.within_piece = self.within_piece.map(|_| true);
                 return Some(task.map(|task| {
-                    with_path_columns(Task { input: self.number, ..task }, &self.current_columns)
+                    let starts_piece = starts_piece && task.starts_piece;
+                    let origin = self.origin.clone();
+                    let task = Task { input: self.number, origin, starts_piece, ..task };
+                    with_path_columns(task, &self.current_columns)
                 }));
             }
             let turn = self.inputs.next()?;
             self.number = turn.number;
+            self.is_live = false;
             self.consumed = turn.consumed;
             self.current_columns = self.path_columns.get(turn.number).cloned().unwrap_or_default();
             match turn.opened.and_then(|opened| self.open(opened)) {
@@ -121,24 +145,27 @@ impl Iterator for InputTasks<'_> {
     }
 }
 
-fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>) -> Result<Task> {
+/// With `reparses`, a chunk that does not fit the table's types is parsed as these: the first rows
+/// of a live input say little.
+fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>, reparses: bool) -> Result<Task> {
     let (chunk, schema) = (chunk?, schema.clone());
+    if chunk.text.is_empty() {
+        return Ok(Task::new(0, || Ok(Parsed::default())));
+    }
     // A row that is longer than a chunk makes a longer chunk.
     let (bytes, weight) =
         (chunk.text.len() as u64, TASK_BYTES.max(chunk.text.len().saturating_mul(4)));
-    if !schema.skip_bad_rows {
-        let task = Task::new(weight, move || Ok(csv::parse_chunk(&schema, &chunk)?.into()));
-        return Ok(Task { bytes, ..task });
-    }
     let task = Task::new(weight, move || {
         let chunk = Arc::new(chunk);
-        let (batch, rejects) = csv::parse_good_rows(&schema, &chunk)?;
-        let reparse = move |table: &Schema| {
-            let (batch, rejects) =
-                csv::parse_good_rows(&Arc::new(schema.starting_from(table)), &chunk)?;
-            Ok(Parsed { rejects, ..batch.into() })
-        };
-        Ok(Parsed { rejects, reparse: Some(Box::new(reparse)), ..batch.into() })
+        let csv::ParsedRows { batch, rejects, blank_lines } = csv::parse_rows(&schema, &chunk)?;
+        let reparse = (schema.skip_bad_rows || reparses).then(|| -> Reparse {
+            Box::new(move |table| {
+                let schema = Arc::new(schema.starting_from(table));
+                let csv::ParsedRows { batch, rejects, .. } = csv::parse_rows(&schema, &chunk)?;
+                Ok(Parsed { rejects, blank_lines, ..batch.into() })
+            })
+        });
+        Ok(Parsed { rejects, reparse, blank_lines, ..batch.into() })
     });
     Ok(Task { bytes, ..task })
 }
@@ -149,6 +176,9 @@ fn json_task(
     skip_bad_rows: bool,
 ) -> Result<Task> {
     let (chunk, schema) = (chunk?, schema.clone());
+    if chunk.text.is_empty() {
+        return Ok(Task::new(0, || Ok(Parsed::default())));
+    }
     let (bytes, weight) =
         (chunk.text.len() as u64, TASK_BYTES.max(chunk.text.len().saturating_mul(4)));
     if !skip_bad_rows {
@@ -160,10 +190,10 @@ fn json_task(
         let file: Arc<Path> = Arc::from(schema.file());
         let reject = move |bad: json::BadRow| Reject {
             file: Arc::clone(&file),
-            line: bad.line,
+            line: bad.first_line,
             column: Arc::from(bad.column.unwrap_or_default()),
             reason: bad.reason,
-            raw: String::from_utf8_lossy(&bad.text).into_owned(),
+            raw: bad.text,
         };
         let rejects = Rejects::new(bad.len(), bad.into_iter().map(reject));
         Ok(Parsed { rejects, ..batch.into() })
@@ -176,11 +206,14 @@ fn with_path_columns(task: Task, added: &Arc<PathColumns>) -> Task {
     if added.names().next().is_none() {
         return task;
     }
-    let (Task { weight, bytes, input, starts_piece, work }, added) = (task, added.clone());
+    let (Task { weight, bytes, input, origin, waits, starts_piece, work }, added) =
+        (task, added.clone());
     Task {
         weight,
         bytes,
         input,
+        origin,
+        waits,
         starts_piece,
         work: Box::new(move || add_path_columns(work()?, added)),
     }
@@ -193,13 +226,6 @@ fn add_path_columns(parsed: Parsed, added: Arc<PathColumns>) -> Result<Parsed> {
         Box::new(move |table| add_path_columns(reparse(table)?, added))
     });
     Ok(Parsed { batches, reparse, ..parsed })
-}
-
-/// A single empty batch, for the columns of an input without rows.
-fn no_rows(schema: SchemaRef, checks: BatchChecks) -> CurrentInput {
-    let work = move || Ok(checks.checked(RecordBatch::new_empty(schema))?.into());
-    let task = Task::new(0, work);
-    CurrentInput::Other(Box::new(std::iter::once(Ok(task))))
 }
 
 impl<'a> InputTasks<'a> {
@@ -217,10 +243,15 @@ impl<'a> InputTasks<'a> {
         let columns = schema.columns().iter();
         let prior: Vec<_> =
             columns.map(|column| (column.name.to_string(), column.data_type.clone())).collect();
-        let filename = options.filename_column.as_deref();
+        let required = schema.columns().iter().filter(|column| !column.nullable);
+        let required = required.map(|column| column.name.to_string()).collect();
+        let encodings = inputs.iter().map(Input::encoding).collect();
+        // Rejected rows have those of the input that they come from.
+        let own_path = !options.from_rejects;
+        let filename = options.filename_column.as_deref().filter(|_| own_path);
         let path_columns = path_columns(
             &inputs,
-            options.partition_columns,
+            options.partition_columns && own_path,
             filename,
             &options.csv.schema,
             &prior,
@@ -231,14 +262,43 @@ impl<'a> InputTasks<'a> {
             number: 0,
             path_columns: path_columns.into_iter().map(Arc::new).collect(),
             current: None,
+            within_piece: None,
             current_columns: Arc::default(),
+            origin: None,
             options,
             pool,
             prior,
+            required,
+            encodings,
+            date_orders: BTreeMap::new(),
             warnings,
             consumed: Arc::default(),
+            is_live: false,
             max_task_bytes,
         })
+    }
+
+    /// Whether inputs are to be ended, and the current one cannot end with what has come.
+    fn is_to_stop(&self) -> bool {
+        !self.is_live && self.options.end_input.load(Ordering::Relaxed)
+    }
+
+    /// The first chunk that has rows: a live input may have none for long.
+    fn first_rows<T>(
+        &self,
+        chunks: &mut impl Iterator<Item = Result<T>>,
+        is_empty: impl Fn(&T) -> bool,
+    ) -> Result<Option<T>> {
+        loop {
+            match chunks.next().transpose()? {
+                Some(chunk) if is_empty(&chunk) => {
+                    if self.options.cancelled.load(Ordering::Relaxed) {
+                        return Err(Error::Cancelled);
+                    }
+                }
+                first => return Ok(first),
+            }
+        }
     }
 
     /// How many pieces of the current input to leave out.
@@ -247,7 +307,15 @@ impl<'a> InputTasks<'a> {
     }
 
     fn open(&mut self, opened: Opened) -> Result<CurrentInput> {
+        let encoding = self.encodings.get(self.number).copied().flatten();
+        let is_file = opened.name.is_file() && !self.options.from_rejects;
+        self.origin = Some(Arc::new(Origin {
+            name: opened.name.clone(),
+            again: is_file.then(|| (encoding, self.options.csv.clone())),
+        }));
+        self.within_piece = opened.before.is_some().then_some(false);
         match opened.format {
+            _ if self.options.from_rejects => self.open_rejected(opened),
             Format::Csv | Format::Tsv => self.open_csv(opened),
             Format::Json => self.open_json(opened),
             Format::Arrow => self.open_arrow(opened),
@@ -258,152 +326,106 @@ impl<'a> InputTasks<'a> {
         }
     }
 
-    /// Small row groups are decoded by one task each, large ones batch by batch on demand.
-    #[cfg(feature = "parquet")]
-    fn open_parquet(&mut self, opened: Opened) -> Result<CurrentInput> {
-        let name = opened.name.clone();
-        let (skip_unsupported, memory) = (self.options.skip_unsupported, self.options.memory());
-        let (source, skipped) =
-            ParquetSource::open(Spooled::new(opened)?, skip_unsupported, memory)?;
-        let checks = self.checks(&name, &*source.schema()?)?;
-        self.warnings.skipped.extend(skipped);
-        let in_place = source.bytes_in_place()?;
-        if let Some(size) = in_place {
-            // The bytes between row groups are counted at once.
-            let groups = (0..source.groups())
-                .map(|group| source.stored_bytes(group))
-                .fold(0, u64::saturating_add);
-            self.consumed.store(size.saturating_sub(groups), Ordering::Relaxed);
-        }
-        if source.rows() == 0 {
-            return Ok(no_rows(source.schema()?, checks));
-        }
-        let (consumed, max_task_bytes, pool) =
-            (self.consumed.clone(), self.max_task_bytes, Arc::clone(&self.pool));
-        let threads = pool.current_num_threads();
-        let skip = usize::try_from(self.pieces_to_skip()).unwrap_or(usize::MAX);
-        let tasks = (skip.min(source.groups())..source.groups()).flat_map(move |group| {
-            if in_place.is_some() {
-                consumed.fetch_add(source.stored_bytes(group), Ordering::Relaxed);
-            }
-            let (bytes, weight) = (source.plain_bytes(group), source.memory_bytes(group));
-            let tasks: Box<dyn Iterator<Item = Result<Task>>> = if weight <= max_task_bytes {
-                let (source, checks) = (source.clone(), checks.clone());
-                let work = move || {
-                    let batches = source.read(group, threads)?.read_all()?;
-                    let checked = batches.into_iter().map(|batch| checks.checked(batch));
-                    checked.collect::<Result<Vec<_>>>().map(Parsed::from)
-                };
-                Box::new(std::iter::once(Ok(Task { bytes, ..Task::new(weight, work) })))
-            } else {
-                let (pool, checks) = (Arc::clone(&pool), checks.clone());
-                match source.read(group, threads) {
-                    Ok(mut rows) => Box::new(
-                        std::iter::from_fn(move || pool.install(|| rows.next_batch()).transpose())
-                            .enumerate()
-                            .map(move |(number, batch)| {
-                                let batch = checks.checked(batch?)?;
-                                let task = Task::new(batch.get_array_memory_size(), move || {
-                                    Ok(batch.into())
-                                });
-                                let starts_piece = number == 0;
-                                Ok(Task {
-                                    starts_piece,
-                                    bytes: if starts_piece { bytes } else { 0 },
-                                    ..task
-                                })
-                            }),
-                    ),
-                    Err(error) => Box::new(std::iter::once(Err(error))),
-                }
-            };
-            tasks
-        });
-        Ok(CurrentInput::Other(Box::new(tasks)))
-    }
-
     fn open_csv(&mut self, opened: Opened) -> Result<CurrentInput> {
         let mut options = self.options.csv.clone();
         options.delimiter = options.delimiter.or(CsvOptions::for_format(opened.format).delimiter);
         options.prior.clone_from(&self.prior);
+        options.prior_orders = self.date_orders.clone().into_iter().collect();
         options.skip_bad_rows = self.options.on_error != OnError::Fail;
         options.external_columns.extend(self.current_columns.names().map(str::to_owned));
         let row_limit = limits::row_bytes(self.options.memory());
-        let chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
-        let mut chunks = chunks.with_row_limit(row_limit);
-        let first = chunks.next().transpose()?;
+        let (bytes, added) = match opened.before {
+            Some(before) => (before, Some(opened.bytes)),
+            None => (opened.bytes, None),
+        };
+        let chunks = CsvChunks::new(&opened.name, bytes, &options);
+        self.is_live = opened.live.is_some();
+        let mut chunks = chunks.with_row_limit(row_limit).live(opened.live);
+        let mut first = self.first_rows(&mut chunks, |chunk| chunk.text.is_empty())?;
+        let mut header = None;
+        if let Some(added) = added {
+            header = first;
+            chunks.go_on(header.clone(), added)?;
+            first = chunks.next().transpose()?;
+        }
         if first.is_none() && !options.prior.is_empty() {
             // An empty input adds nothing where the columns are known.
             return Ok(CurrentInput::Other(Box::new(std::iter::empty())));
         }
-        let schema = Arc::new(csv::infer(&opened.name, &options, first.as_ref())?);
+        let sample = header.as_ref().or(first.as_ref());
+        // Bad rows before those that were added are no matter of this load.
+        let skip_bad_rows = options.skip_bad_rows || header.is_some();
+        let sampling = CsvOptions { skip_bad_rows, ..options.clone() };
+        let mut schema = csv::infer(&opened.name, &sampling, sample)?;
+        schema.skip_bad_rows = options.skip_bad_rows;
+        if let (Some(_), Some(first)) = (&header, &first) {
+            schema = csv::infer_types(schema, &options, first)?;
+        }
+        let schema = Arc::new(schema.requiring(&self.required));
         for guess in &schema.guesses {
             if self.warnings.guesses.iter().all(|(_, known)| known != guess) {
                 self.warnings.guesses.push((opened.name.clone(), guess.clone()));
             }
         }
+        self.date_orders.extend(schema.date_orders().map(|(name, order)| (name.to_owned(), order)));
         self.note_types(schema.columns.iter().map(|column| (&*column.name, &column.data_type)));
         let first = skip_chunks(self.pieces_to_skip(), first, &mut chunks)?;
-        Ok(CurrentInput::Csv { first, chunks, schema })
+        Ok(CurrentInput::Csv { first, chunks: Box::new(chunks), schema })
     }
 
     fn open_json(&mut self, opened: Opened) -> Result<CurrentInput> {
         let mut options = JsonOptions::from(&self.options.csv);
         options.prior.clone_from(&self.prior);
         options.external_columns.extend(self.current_columns.names().map(str::to_owned));
+        options.skip_bad_rows = self.options.on_error != OnError::Fail;
         let row_limit = limits::row_bytes(self.options.memory());
-        let chunks = JsonChunks::new(&opened.name, opened.bytes);
-        let mut chunks = chunks.with_row_limit(row_limit);
-        let first = chunks.next().transpose()?;
+        let (bytes, added) = match opened.before {
+            Some(before) => (before, Some(opened.bytes)),
+            None => (opened.bytes, None),
+        };
+        self.is_live = opened.live.is_some();
+        let chunks = JsonChunks::new(&opened.name, bytes).with_row_limit(row_limit);
+        let mut chunks = chunks.live(opened.live);
+        if let Some(added) = added {
+            chunks.go_on(added)?;
+        }
+        let first = self.first_rows(&mut chunks, |chunk| chunk.text.is_empty())?;
         if first.is_none() && !options.prior.is_empty() {
             return Ok(CurrentInput::Other(Box::new(std::iter::empty())));
         }
-        let schema = Arc::new(json::infer(&opened.name, &options, first.as_ref())?);
+        let required = self.required.iter().filter(|name| !options.external_columns.contains(name));
+        let required: Vec<String> = required.cloned().collect();
+        let schema = json::infer(&opened.name, &options, first.as_ref())?;
+        let schema = Arc::new(schema.requiring(&required));
         self.note_types(schema.columns.iter().map(|column| (&*column.name, &column.data_type)));
         let first = skip_chunks(self.pieces_to_skip(), first, &mut chunks)?;
         Ok(CurrentInput::Json { first, chunks: Box::new(chunks), schema })
     }
 
-    /// Decodes batches on the caller's thread while workers encode.
-    fn open_arrow(&mut self, opened: Opened) -> Result<CurrentInput> {
-        let (skip_unsupported, memory) = (self.options.skip_unsupported, self.options.memory());
-        let path = opened.path.as_deref();
-        let (batches, skipped) =
-            ArrowBatches::open(&opened.name, opened.bytes, path, skip_unsupported, memory)?;
-        self.warnings.skipped.extend(skipped);
-        let schema = batches.columns()?;
-        let checks = self.checks(&opened.name, &schema)?;
-        let mut batches = batches.peekable();
-        if batches.peek().is_none() {
-            return Ok(no_rows(schema, checks));
-        }
-        let skip = usize::try_from(self.pieces_to_skip()).unwrap_or(usize::MAX);
-        Ok(CurrentInput::Other(Box::new(batches.skip(skip).map(move |batch| {
-            let batch = batch?;
-            // All columns share one allocation, so the array sizes would count it several times.
-            let bytes: usize = batch.columns().iter().map(value_bytes).sum();
-            let checks = checks.clone();
-            let work = move || checks.checked(batch).map(Parsed::from);
-            Ok(Task { bytes: bytes as u64, ..Task::new(bytes, work) })
-        }))))
-    }
-
-    /// The checks for batches of the current input, which has these columns.
-    fn checks(&self, name: &Path, columns: &ArrowSchema) -> Result<BatchChecks> {
-        let mut types = Vec::new();
-        for (column, data_type) in &self.options.csv.schema {
-            if columns.field_with_name(column).is_ok() {
-                types.push((column.as_str(), data_type.clone()));
-            } else if self.current_columns.names().all(|known| known != column) {
-                let names = columns.fields().iter().map(|field| field.name().as_str());
-                return Err(no_such_column(name, column, names));
-            }
-        }
-        Ok(BatchChecks {
-            file: Arc::from(name),
-            has_path_columns: self.current_columns.names().next().is_some(),
-            types: Schema::from_names(types)?.columns().into(),
-        })
+    /// Rows that an earlier load rejected, as rows of the inputs that they come from.
+    fn open_rejected(&mut self, opened: Opened) -> Result<CurrentInput> {
+        let reading = Reading {
+            options: self.options.clone(),
+            prior: self.prior.clone(),
+            required: self.required.clone(),
+            encoding: self.encodings.get(self.number).copied().flatten(),
+        };
+        let skip_bad_rows = self.options.on_error != OnError::Fail;
+        let tasks = RejectedPieces::new(opened, reading).map(move |piece| {
+            let RejectedPiece { rows, path_columns } = piece?;
+            let task = match rows {
+                PieceRows::Csv(chunk, schema) => {
+                    let task = csv_task(Ok(chunk), &schema, false)?;
+                    let work = task.work;
+                    // Empty lines stand for the rows between those that were rejected.
+                    let work = move || Ok(Parsed { blank_lines: 0, ..work()? });
+                    Task { work: Box::new(work), ..task }
+                }
+                PieceRows::Json(chunk, schema) => json_task(Ok(chunk), &schema, skip_bad_rows)?,
+            };
+            Ok(with_path_columns(task, &path_columns))
+        });
+        Ok(CurrentInput::Other(Box::new(tasks)))
     }
 
     /// Records the types of an input's columns for the inputs after it.

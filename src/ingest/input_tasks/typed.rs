@@ -1,0 +1,136 @@
+//! Tasks of typed inputs: row groups of Parquet, batches of Arrow.
+
+use std::path::Path;
+use std::sync::Arc;
+#[cfg(feature = "parquet")]
+use std::sync::atomic::Ordering;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{Schema as ArrowSchema, SchemaRef};
+
+use super::{CurrentInput, InputTasks};
+use crate::error::Result;
+use crate::ingest::batch_checks::BatchChecks;
+use crate::ingest::columns::value_bytes;
+use crate::ingest::sources::Opened;
+use crate::ingest::sources::arrow::ArrowBatches;
+#[cfg(feature = "parquet")]
+use crate::ingest::sources::parquet::{ParquetSource, Spooled};
+use crate::ingest::sources::supported::no_such_column;
+use crate::ingest::task::{Parsed, Task};
+use crate::model::Schema;
+
+/// A single empty batch, for the columns of an input without rows.
+fn no_rows(schema: SchemaRef, checks: BatchChecks) -> CurrentInput {
+    let work = move || Ok(checks.checked(RecordBatch::new_empty(schema))?.into());
+    let task = Task::new(0, work);
+    CurrentInput::Other(Box::new(std::iter::once(Ok(task))))
+}
+
+impl InputTasks<'_> {
+    /// Small row groups are decoded by one task each, large ones batch by batch on demand.
+    #[cfg(feature = "parquet")]
+    pub(super) fn open_parquet(&mut self, opened: Opened) -> Result<CurrentInput> {
+        let name = opened.name.clone();
+        let (skip_unsupported, memory) = (self.options.skip_unsupported, self.options.memory());
+        let (source, skipped) =
+            ParquetSource::open(Spooled::new(opened)?, skip_unsupported, memory)?;
+        let checks = self.checks(&name, &*source.schema()?)?;
+        self.warnings.skipped.extend(skipped);
+        let in_place = source.bytes_in_place()?;
+        if let Some(size) = in_place {
+            // The bytes between row groups are counted at once.
+            let groups = (0..source.groups())
+                .map(|group| source.stored_bytes(group))
+                .fold(0, u64::saturating_add);
+            self.consumed.store(size.saturating_sub(groups), Ordering::Relaxed);
+        }
+        if source.rows() == 0 {
+            return Ok(no_rows(source.schema()?, checks));
+        }
+        let (consumed, max_task_bytes, pool) =
+            (self.consumed.clone(), self.max_task_bytes, Arc::clone(&self.pool));
+        let threads = pool.current_num_threads();
+        let skip = usize::try_from(self.pieces_to_skip()).unwrap_or(usize::MAX);
+        let tasks = (skip.min(source.groups())..source.groups()).flat_map(move |group| {
+            if in_place.is_some() {
+                consumed.fetch_add(source.stored_bytes(group), Ordering::Relaxed);
+            }
+            let (bytes, weight) = (source.plain_bytes(group), source.memory_bytes(group));
+            let tasks: Box<dyn Iterator<Item = Result<Task>>> = if weight <= max_task_bytes {
+                let (source, checks) = (source.clone(), checks.clone());
+                let work = move || {
+                    let batches = source.read(group, threads)?.read_all()?;
+                    let checked = batches.into_iter().map(|batch| checks.checked(batch));
+                    checked.collect::<Result<Vec<_>>>().map(Parsed::from)
+                };
+                Box::new(std::iter::once(Ok(Task { bytes, ..Task::new(weight, work) })))
+            } else {
+                let (pool, checks) = (Arc::clone(&pool), checks.clone());
+                match source.read(group, threads) {
+                    Ok(mut rows) => Box::new(
+                        std::iter::from_fn(move || pool.install(|| rows.next_batch()).transpose())
+                            .enumerate()
+                            .map(move |(number, batch)| {
+                                let batch = checks.checked(batch?)?;
+                                let task = Task::new(batch.get_array_memory_size(), move || {
+                                    Ok(batch.into())
+                                });
+                                let starts_piece = number == 0;
+                                Ok(Task {
+                                    starts_piece,
+                                    bytes: if starts_piece { bytes } else { 0 },
+                                    ..task
+                                })
+                            }),
+                    ),
+                    Err(error) => Box::new(std::iter::once(Err(error))),
+                }
+            };
+            tasks
+        });
+        Ok(CurrentInput::Other(Box::new(tasks)))
+    }
+
+    /// Decodes batches on the caller's thread while workers encode.
+    pub(super) fn open_arrow(&mut self, opened: Opened) -> Result<CurrentInput> {
+        let (skip_unsupported, memory) = (self.options.skip_unsupported, self.options.memory());
+        let path = opened.path.as_deref();
+        let (batches, skipped) =
+            ArrowBatches::open(&opened.name, opened.bytes, path, skip_unsupported, memory)?;
+        self.warnings.skipped.extend(skipped);
+        let schema = batches.columns()?;
+        let checks = self.checks(&opened.name, &schema)?;
+        let mut batches = batches.peekable();
+        if batches.peek().is_none() {
+            return Ok(no_rows(schema, checks));
+        }
+        let skip = usize::try_from(self.pieces_to_skip()).unwrap_or(usize::MAX);
+        Ok(CurrentInput::Other(Box::new(batches.skip(skip).map(move |batch| {
+            let batch = batch?;
+            // All columns share one allocation, so the array sizes would count it several times.
+            let bytes: usize = batch.columns().iter().map(value_bytes).sum();
+            let checks = checks.clone();
+            let work = move || checks.checked(batch).map(Parsed::from);
+            Ok(Task { bytes: bytes as u64, ..Task::new(bytes, work) })
+        }))))
+    }
+
+    /// The checks for batches of the current input, which has these columns.
+    fn checks(&self, name: &Path, columns: &ArrowSchema) -> Result<BatchChecks> {
+        let mut types = Vec::new();
+        for (column, data_type) in &self.options.csv.schema {
+            if columns.field_with_name(column).is_ok() {
+                types.push((column.as_str(), data_type.clone()));
+            } else if self.current_columns.names().all(|known| known != column) {
+                let names = columns.fields().iter().map(|field| field.name().as_str());
+                return Err(no_such_column(name, column, names));
+            }
+        }
+        Ok(BatchChecks {
+            file: Arc::from(name),
+            has_path_columns: self.current_columns.names().next().is_some(),
+            types: Schema::from_names(types)?.columns().into(),
+        })
+    }
+}
