@@ -55,7 +55,7 @@ impl RowAccounting {
         self.counts_mut(input).stored += rows;
     }
 
-    /// Counts empty lines of an input that are no rows.
+    /// Counts empty lines of an input, which are left out.
     pub(crate) fn leave_out_blank(&mut self, input: usize, lines: u64) {
         self.counts_mut(input).blank += lines;
     }

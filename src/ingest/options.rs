@@ -66,8 +66,8 @@ pub struct LoadOptions {
     pub threads: usize,
     /// Bound on anonymous memory, in bytes.
     pub memory_limit: Option<u64>,
-    /// Set from outside to end inputs that are no files, under [`CommitEvery::Time`]: what has come
-    /// is committed. Other inputs stop as if cancelled.
+    /// Set from outside to end pipes under [`CommitEvery::Time`]: the load commits the rows that
+    /// have come. A load that reads a file stops as if cancelled.
     pub end_input: Arc<AtomicBool>,
     /// Set from outside to stop; nothing more is committed then.
     pub cancelled: Arc<AtomicBool>,

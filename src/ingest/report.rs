@@ -45,7 +45,7 @@ pub struct LoadReport {
     pub same_bytes: Vec<(String, String)>,
     /// Inputs that were skipped although they have changed since they were loaded.
     pub changed: Vec<ChangedInput>,
-    /// Inputs of which only the rows were read that were added since they were loaded.
+    /// Inputs that had been loaded before and have grown: only their new rows were read.
     pub added: Vec<ChangedInput>,
     /// Inputs that were partly loaded before.
     pub resumed: Vec<String>,
@@ -68,7 +68,7 @@ pub struct InputReport {
     pub rows_read: u64,
     /// Rows rejected.
     pub rows_rejected: u64,
-    /// Empty lines that are no rows.
+    /// Empty lines, which were left out.
     pub blank_lines: u64,
     /// Bytes read from it, before decompression.
     pub bytes: u64,

@@ -57,8 +57,8 @@ pub enum CommitEvery {
     Rows(u64),
     /// After about this many uncompressed bytes of input.
     Bytes(u64),
-    /// After this time, if there are rows. Inputs that are no files are then read as such that may
-    /// never end, and the load ends when [`super::options::LoadOptions::end_input`] is set.
+    /// After this time, if there are rows. A pipe may then go on for ever: the load ends when
+    /// [`super::options::LoadOptions::end_input`] is set.
     Time(Duration),
 }
 
@@ -77,7 +77,7 @@ pub(super) struct LoadPlan {
     pub(super) same_bytes: Vec<(String, String)>,
     /// Inputs that are left out although they have changed since they were loaded.
     pub(super) changed: Vec<ChangedInput>,
-    /// Inputs of which only the rows are read that were added since they were loaded.
+    /// Inputs that have grown since they were loaded: only their new rows are read.
     pub(super) added: Vec<ChangedInput>,
     /// Inputs that were partly loaded before.
     pub(super) resumed: Vec<String>,

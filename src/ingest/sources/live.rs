@@ -5,7 +5,7 @@
 //! hand on the rows that they have. When the load is asked to end, what has come is the whole
 //! input.
 
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
@@ -66,8 +66,7 @@ impl FirstLines {
 /// The consumer's end.
 pub(super) struct Live {
     blocks: Receiver<io::Result<Vec<u8>>>,
-    block: Vec<u8>,
-    at: usize,
+    block: Cursor<Vec<u8>>,
     /// No more is read.
     ended: bool,
     tick: Duration,
@@ -89,8 +88,7 @@ impl Live {
         let next_tick = Instant::now() + tick;
         Ok(Live {
             blocks,
-            block: Vec::new(),
-            at: 0,
+            block: Cursor::default(),
             ended: false,
             tick,
             next_tick,
@@ -168,17 +166,14 @@ impl Live {
 
 impl Read for Live {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at >= self.block.len() && !self.ended {
-            (self.block, self.at) = (self.next_block()?, 0);
-            self.ended = self.block.is_empty();
+        let n = self.block.read(buffer)?;
+        if n > 0 || buffer.is_empty() || self.ended {
+            return Ok(n);
         }
-        let rest = self.block.get(self.at..).unwrap_or_default();
-        let n = rest.len().min(buffer.len());
-        if let (Some(to), Some(from)) = (buffer.get_mut(..n), rest.get(..n)) {
-            to.copy_from_slice(from);
-        }
-        self.at += n;
-        Ok(n)
+        let block = self.next_block()?;
+        self.ended = block.is_empty();
+        self.block = Cursor::new(block);
+        self.block.read(buffer)
     }
 }
 

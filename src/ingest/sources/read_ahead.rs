@@ -1,6 +1,6 @@
 //! Reads a stream on a thread of its own, a few blocks ahead of the consumer.
 
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::stream::{Bytes, read_full};
@@ -13,8 +13,7 @@ const BLOCKS_WAITING: usize = 4;
 /// The consumer's end: reads what the thread has read.
 pub(super) struct ReadAhead {
     blocks: Receiver<io::Result<Vec<u8>>>,
-    block: Vec<u8>,
-    at: usize,
+    block: Cursor<Vec<u8>>,
     /// Whether this is the last block. A thread that dies earlier must not look like the end of the
     /// input.
     last: bool,
@@ -27,7 +26,7 @@ impl ReadAhead {
         std::thread::Builder::new()
             .name("sty-decompress".into())
             .spawn(move || pump(source, &sender))?;
-        Ok(ReadAhead { blocks, block: Vec::new(), at: 0, last: false })
+        Ok(ReadAhead { blocks, block: Cursor::default(), last: false })
     }
 }
 
@@ -50,17 +49,14 @@ fn pump(mut source: Bytes, sender: &SyncSender<io::Result<Vec<u8>>>) {
 
 impl Read for ReadAhead {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.at >= self.block.len() && !self.last {
-            let gone = || io::Error::new(io::ErrorKind::UnexpectedEof, "decompression stopped");
-            self.block = self.blocks.recv().map_err(|_| gone())??;
-            (self.at, self.last) = (0, self.block.len() < BLOCK_BYTES);
+        let n = self.block.read(buffer)?;
+        if n > 0 || buffer.is_empty() || self.last {
+            return Ok(n);
         }
-        let rest = self.block.get(self.at..).unwrap_or_default();
-        let n = rest.len().min(buffer.len());
-        if let (Some(to), Some(from)) = (buffer.get_mut(..n), rest.get(..n)) {
-            to.copy_from_slice(from);
-        }
-        self.at += n;
-        Ok(n)
+        let gone = || io::Error::new(io::ErrorKind::UnexpectedEof, "decompression stopped");
+        let block = self.blocks.recv().map_err(|_| gone())??;
+        self.last = block.len() < BLOCK_BYTES;
+        self.block = Cursor::new(block);
+        self.block.read(buffer)
     }
 }
