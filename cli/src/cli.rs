@@ -1,21 +1,30 @@
 //! The command line: the options that all commands share, and the list of commands.
 
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
+use std::path::PathBuf;
 
+use clap::builder::{FalseyValueParser, Resettable};
 use clap::error::ErrorKind;
-use clap::{ArgAction, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use clap::parser::ValueSource;
+use clap::{
+    ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
+};
 
+use crate::args::resources::LimitArgs;
 use crate::commands::{
-    alter, bench, compact, completions, drop_partition, export, gc, ingest, inspect, manifest,
-    partitions, query, repair, schema, tables, verify,
+    alter, bench, compact, completions, config as settings, drop_partition, export, gc, ingest,
+    inspect, manifest, partitions, query, repair, schema, tables, verify,
 };
 #[cfg(feature = "gen")]
 use crate::commands::{demo, r#gen};
+use crate::config::{self, Settings};
 use crate::context::Context;
 use crate::errors::{ErrorFormat, Failure};
 use crate::exit::{self, Exit};
 use crate::memory;
+use crate::printers::Format;
+use crate::signals;
 use crate::terminal::When;
 
 /// Columnar tables on disk: rows in with `ingest`, SQL answers out with `query`.
@@ -29,6 +38,8 @@ use crate::terminal::When;
 struct Cli {
     #[command(flatten)]
     globals: Globals,
+    #[command(flatten)]
+    limits: LimitArgs,
     #[command(subcommand)]
     command: Command,
 }
@@ -45,6 +56,7 @@ struct Globals {
     color: When,
     /// No notes and summaries on stderr
     #[arg(short, long, global = true, help_heading = "Everywhere")]
+    #[arg(env = "STY_QUIET", hide_env = true, value_parser = FalseyValueParser::new())]
     quiet: bool,
     /// More notes on stderr; repeat for more still
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
@@ -74,18 +86,20 @@ pub(crate) enum Command {
     Demo(demo::DemoArgs),
     #[cfg(feature = "gen")]
     Gen(r#gen::GenArgs),
+    Config(settings::ConfigArgs),
     Completions(completions::CompletionsArgs),
 }
 
 /// Runs the command.
 pub(crate) fn run(command: Command, context: &Context) -> Result<(), Failure> {
+    signals::check()?;
     match command {
         Command::Ingest(args) => ingest::run(&args, context),
         Command::Query(args) => query::run(&args, context),
         Command::Tables(args) => tables::run(&args, context),
         Command::Schema(args) => schema::run(&args, context),
         Command::Partitions(args) => partitions::run(&args, context),
-        Command::Manifest(args) => manifest::run(&args),
+        Command::Manifest(args) => manifest::run(&args, context),
         Command::Export(args) => export::run(&args, context),
         Command::Compact(args) => compact::run(&args, context),
         Command::Alter(args) => alter::run(args, context),
@@ -99,34 +113,87 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Demo(args) => demo::run(&args, context),
         #[cfg(feature = "gen")]
         Command::Gen(args) => r#gen::run(&args, context),
+        Command::Config(args) => settings::run(&args, context),
         Command::Completions(args) => completions::run(&args, &mut Cli::command()),
     }
 }
 
-/// Reads the command line. Help, version and usage errors are answered here.
+/// Reads the command line. Help, version, usage errors and those of config files are answered here.
 pub(crate) fn parse() -> Result<(Command, Context), Exit> {
-    let parsed = Cli::command().try_get_matches().and_then(|matches| {
-        let command = matches.subcommand().map(|(_, command)| command);
-        let limit = command.and_then(|command| command.try_get_one("memory_limit").ok()?.copied());
+    let mut wants_json = asks_for_json(std::env::args_os());
+    let applied = config::load().and_then(|settings| Ok((definition(&settings)?, settings)));
+    let (definition, settings) = match applied {
+        Ok(applied) => applied,
+        // Help and version do not depend on it.
+        Err(failure) => match Cli::command().try_get_matches() {
+            Err(error) if !error.use_stderr() => return Err(answer(&error, false)),
+            _ => {
+                let is_json = wants_json.unwrap_or(false);
+                let format = if is_json { ErrorFormat::Json } else { ErrorFormat::Human };
+                failure.report(format, When::Auto.color(std::io::stderr().is_terminal()));
+                return Err(failure.exit);
+            }
+        },
+    };
+    wants_json = wants_json.or_else(|| Some(settings.value("error-format")? == "json"));
+    let parsed = matches(definition, &settings).and_then(|matches| {
+        let limit = matches.try_get_one("memory_limit").ok().flatten().copied();
         memory::return_freed_at_once(limit);
-        Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))
+        let mut cli =
+            Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))?;
+        if let Command::Config(args) = &mut cli.command {
+            let command = args.command.as_deref();
+            args.in_force = config::in_force(&Cli::command(), &settings, &matches, command);
+        }
+        Ok(cli)
     });
     match parsed {
         Ok(cli) => {
             let Globals { error_format, color, quiet, verbose } = cli.globals;
-            Ok((cli.command, Context { error_format, color, quiet, verbose }))
+            // -v goes before a setting.
+            let quiet = quiet && verbose == 0;
+            let LimitArgs { threads, memory_limit, timeout } = cli.limits;
+            let timeout = timeout.filter(|timeout| !timeout.is_zero());
+            let context =
+                Context { error_format, color, quiet, verbose, threads, memory_limit, timeout };
+            Ok((cli.command, context))
         }
-        Err(error) => Err(answer(&error)),
+        Err(error) => Err(answer(&error, wants_json.unwrap_or(false))),
     }
 }
 
+/// The definition of the command line, with settings as its defaults.
+fn definition(settings: &Settings) -> Result<clap::Command, Failure> {
+    Ok(config::forget_empty_variables(config::apply(Cli::command(), settings)?))
+}
+
+/// What the command line says. The name of the file of -o says more of the format than a setting.
+fn matches(definition: clap::Command, settings: &Settings) -> Result<ArgMatches, clap::Error> {
+    let matches = definition.try_get_matches()?;
+    let Some(("query", query)) = matches.subcommand() else { return Ok(matches) };
+    let source = query.value_source("format");
+    let is_setting = source.is_some_and(|source| source != ValueSource::CommandLine);
+    let output = query.get_one::<PathBuf>("output");
+    if !is_setting || output.and_then(|path| Format::of_name(path)).is_none() {
+        return Ok(matches);
+    }
+    let Ok(definition) = definition_without_format(settings) else { return Ok(matches) };
+    definition.try_get_matches()
+}
+
+fn definition_without_format(settings: &Settings) -> Result<clap::Command, Failure> {
+    let without = |arg: clap::Arg| arg.env(Resettable::Reset).default_value(Resettable::Reset);
+    let query = |query: clap::Command| query.mut_arg("format", without);
+    Ok(definition(settings)?.mut_subcommand("query", query))
+}
+
 /// Prints help or version to stdout, or a usage error to stderr, and returns the exit code.
-fn answer(error: &clap::Error) -> Exit {
+fn answer(error: &clap::Error, wants_json: bool) -> Exit {
     if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) {
         let _ = error.print();
         return Exit::Done;
     }
-    if asks_for_json(std::env::args_os()) {
+    if wants_json {
         let text = error.to_string();
         let text = text.strip_prefix("error: ").unwrap_or(&text);
         let (message, hint) = text.split_once("\n\n").unwrap_or((text, ""));
@@ -141,15 +208,18 @@ fn answer(error: &clap::Error) -> Exit {
     Exit::Usage
 }
 
-/// Whether `--error-format json` is given. It is searched for by hand, since the command line could
-/// not be parsed.
-fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
+/// Whether `--error-format json` is given, or another format. It is searched for by hand, since the
+/// command line could not be parsed.
+fn asks_for_json(args: impl Iterator<Item = OsString>) -> Option<bool> {
     let args: Vec<OsString> = args.collect();
-    let pair = args
-        .windows(2)
-        .any(|pair| matches!(pair, [flag, value] if flag == "--error-format" && value == "json"));
-    let joined = args.iter().any(|arg| arg == "--error-format=json");
-    pair || joined || std::env::var_os("STY_ERROR_FORMAT").is_some_and(|value| value == "json")
+    let after = |flag: &[OsString]| match flag {
+        [flag, value] if flag == "--error-format" => Some(value.clone()),
+        [flag, ..] => Some(flag.to_str()?.strip_prefix("--error-format=")?.into()),
+        [] => None,
+    };
+    let given = (0..args.len()).rev().find_map(|at| after(args.get(at..args.len().min(at + 2))?));
+    let variable = || std::env::var_os("STY_ERROR_FORMAT").filter(|value| !value.is_empty());
+    given.or_else(variable).map(|value| value == "json")
 }
 
 /// Prints the help of one command to stderr.
@@ -174,8 +244,8 @@ mod tests {
     #[test]
     fn json_is_asked_for_in_either_spelling() {
         let asks = |args: &[&str]| asks_for_json(args.iter().map(OsString::from));
-        assert!(asks(&["sty", "--error-format", "json", "nonsense"]));
-        assert!(asks(&["sty", "nonsense", "--error-format=json"]));
-        assert!(!asks(&["sty", "json", "--error-format", "human"]));
+        assert_eq!(asks(&["sty", "--error-format", "json", "nonsense"]), Some(true));
+        assert_eq!(asks(&["sty", "nonsense", "--error-format=json"]), Some(true));
+        assert_eq!(asks(&["sty", "json", "--error-format", "human"]), Some(false));
     }
 }

@@ -3,9 +3,11 @@
 use std::io::{self, IsTerminal, Write as _};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use stylobate::Store;
 
 use crate::errors::{ErrorFormat, Failure};
 use crate::exit::Exit;
@@ -25,9 +27,36 @@ pub(crate) struct Context {
     pub(crate) quiet: bool,
     /// Adds notes, more for a higher number.
     pub(crate) verbose: u8,
+    /// Threads to use, if anything is said of them.
+    pub(crate) threads: Option<usize>,
+    /// Bytes of memory to use at most, if anything is said of them.
+    pub(crate) memory_limit: Option<u64>,
+    /// How long the command may take.
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl Context {
+    /// The number of threads asked for, or of all cores.
+    pub(crate) fn thread_count(&self) -> usize {
+        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+        self.threads.unwrap_or_else(cores)
+    }
+
+    /// Starts the threads on which a command works by itself: those of `rayon`.
+    pub(crate) fn start_threads(&self) -> Result<(), Failure> {
+        let started = rayon::ThreadPoolBuilder::new().num_threads(self.thread_count());
+        started.build_global().map_err(|error| Failure::failed(format!("no threads: {error}")))
+    }
+
+    /// The store in a directory, within the limit of memory.
+    pub(crate) fn store(&self, path: &Path) -> Store {
+        let store = Store::open(path);
+        match self.memory_limit {
+            Some(limit) => store.with_memory_limit(limit),
+            None => store,
+        }
+    }
+
     /// Whether stderr gets colours.
     pub(crate) fn color_stderr(&self) -> bool {
         self.color.color(io::stderr().is_terminal())

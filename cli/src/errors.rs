@@ -6,12 +6,14 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::Duration;
 
 use clap::ValueEnum;
 use serde_json::json;
 
 use crate::exit::Exit;
-use crate::units::show_text;
+use crate::units::{show_duration, show_text};
 
 /// The look of an error on stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
@@ -27,6 +29,15 @@ pub(crate) enum ErrorFormat {
 const MOST_SHOWN: usize = 4096;
 /// The most bytes of a value in a message that are shown.
 const MOST_SHOWN_OF_VALUE: usize = 200;
+
+/// The timeout of the command, once it has passed.
+static TIMEOUT: OnceLock<Duration> = OnceLock::new();
+
+/// Notes that the timeout of the command has passed: from now on, work that is asked to stop stops
+/// for this reason.
+pub(crate) fn note_timeout(timeout: Duration) {
+    let _ = TIMEOUT.set(timeout);
+}
 
 /// The reason why a command stopped before its end.
 #[derive(Debug)]
@@ -86,9 +97,18 @@ impl Failure {
         Failure::new(Exit::Done, "closed", "the output was closed")
     }
 
-    /// Ctrl-C was pressed.
-    pub(crate) fn interrupted() -> Self {
-        Failure::new(Exit::Interrupted, "cancelled", "interrupted")
+    /// Work was asked to stop: the timeout has passed, or Ctrl-C was pressed.
+    pub(crate) fn stopped() -> Self {
+        match TIMEOUT.get() {
+            Some(timeout) => Failure::timeout(*timeout),
+            None => Failure::new(Exit::Interrupted, "cancelled", "interrupted"),
+        }
+    }
+
+    /// A timeout has passed.
+    pub(crate) fn timeout(timeout: Duration) -> Self {
+        let message = format!("timeout of {} reached", show_duration(timeout));
+        Failure::new(Exit::Limit, "limit-exceeded", message)
     }
 
     /// Bytes on disk are damaged.
@@ -291,7 +311,7 @@ impl From<stylobate::Error> for Failure {
                      but not what came from a pipe",
                 )
             }
-            Error::Cancelled => Failure::interrupted(),
+            Error::Cancelled => Failure::stopped(),
             _ => Failure::failed(message),
         }
     }
@@ -316,7 +336,7 @@ impl From<stylobate_gen::Error> for Failure {
     fn from(error: stylobate_gen::Error) -> Self {
         match error {
             stylobate_gen::Error::Io { path, source } => Failure::io(&path, &source),
-            stylobate_gen::Error::Cancelled => Failure::interrupted(),
+            stylobate_gen::Error::Cancelled => Failure::stopped(),
             stylobate_gen::Error::Exists(_) => {
                 Failure::new(Exit::Failed, "invalid-input", error.to_string())
             }

@@ -18,8 +18,10 @@ mod output;
 mod printers;
 mod context;
 mod watch;
+mod config;
 mod args;
 mod reports;
+mod runner;
 mod commands;
 mod cli;
 
@@ -43,7 +45,7 @@ fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(exit) => return exit.into(),
     };
-    watch::start(&context);
+    watch::start(&context, context.timeout);
     let result = cli::run(command, &context);
     watch::end_command();
     match result {

@@ -1,5 +1,5 @@
 //! Ctrl-C. The first sets a flag that long work checks once per block; the second ends the process
-//! at once.
+//! at once. A timeout that has passed sets the same flag.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -30,10 +30,10 @@ pub(crate) fn cancellation() -> Arc<AtomicBool> {
     Arc::clone(FLAG.get_or_init(install))
 }
 
-/// Fails once Ctrl-C was pressed. Commands call it between batches.
+/// Fails once Ctrl-C was pressed or the timeout has passed. Commands call it between batches.
 pub(crate) fn check() -> Result<(), Failure> {
     match FLAG.get() {
-        Some(flag) if flag.load(Ordering::Relaxed) => Err(Failure::interrupted()),
+        Some(flag) if flag.load(Ordering::Relaxed) => Err(Failure::stopped()),
         _ => Ok(()),
     }
 }

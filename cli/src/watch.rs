@@ -1,4 +1,4 @@
-//! Ends a command on Ctrl-C and SIGTERM, and a query at its timeout; removes temporary files.
+//! Ends a command on Ctrl-C, on SIGTERM and at its timeout; removes temporary files.
 //!
 //! Work that is asked to stop does so between two blocks, and then its command reports why. Not all
 //! of it asks often enough: planning, an operator in the middle of a batch, input that does not
@@ -16,10 +16,9 @@ use stylobate::internal::store::{commits_ended, forbid_commits};
 use stylobate::{Error, Session};
 
 use crate::context::Context;
-use crate::errors::Failure;
+use crate::errors::{Failure, note_timeout};
 use crate::output::remove_unfinished;
 use crate::signals;
-use crate::units::show_duration;
 
 /// How often the watch looks.
 const INTERVAL: Duration = Duration::from_millis(20);
@@ -39,21 +38,32 @@ type Directories = Box<dyn Fn() -> Vec<PathBuf> + Send>;
 /// What goes when the command ends.
 static TEMPORARY: Mutex<Vec<Directories>> = Mutex::new(Vec::new());
 
-/// Watches for signals from now on.
-pub(crate) fn start(context: &Context) {
-    let (interrupted, context) = (signals::cancellation(), *context);
+/// Watches for signals from now on, and for the end of the time that the command may take.
+pub(crate) fn start(context: &Context, timeout: Option<Duration>) {
+    let (stopped, context, started) = (signals::cancellation(), *context, Instant::now());
+    let look = move || {
+        let left = timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
+        if let Some(timeout) = timeout.filter(|_| left == Some(Duration::ZERO)) {
+            // The reason comes before the request.
+            note_timeout(timeout);
+            stopped.store(true, Ordering::Relaxed);
+        }
+        (stopped.load(Ordering::Relaxed), left.map_or(INTERVAL, |left| left.min(INTERVAL)))
+    };
+    // The time may be over before the command begins.
+    let _ = look();
     std::thread::spawn(move || {
-        while !interrupted.load(Ordering::Relaxed) {
-            std::thread::sleep(INTERVAL);
+        while let (false, rest) = look() {
+            std::thread::sleep(rest);
         }
         if !ENDS_BY_ITSELF.load(Ordering::Relaxed) {
-            end_process(&context, &Failure::interrupted());
+            end_process(&context, &Failure::stopped());
         }
     });
 }
 
-/// Leaves the end after a first signal to the command, which still has rows to store. A second
-/// signal ends the process all the same.
+/// Leaves the end after a first signal or the timeout to the command, which still has rows to
+/// store. A second signal ends the process all the same.
 pub(crate) fn leave_end_to_command() {
     ENDS_BY_ITSELF.store(true, Ordering::Relaxed);
 }
@@ -147,12 +157,11 @@ impl QueryWatch {
 impl Reasons {
     fn check(&self) -> Result<(), Failure> {
         if self.interrupted.load(Ordering::Relaxed) {
-            return Err(Failure::interrupted());
+            return Err(Failure::stopped());
         }
         match self.timeout {
             Some(timeout) if self.timed_out.load(Ordering::Relaxed) => {
-                Err(Error::LimitExceeded(format!("timeout of {} reached", show_duration(timeout)))
-                    .into())
+                Err(Failure::timeout(timeout))
             }
             _ => Ok(()),
         }

@@ -37,6 +37,6 @@ pub(crate) enum ReportFormat {
 #[derive(Debug, Args)]
 pub(crate) struct ListFormat {
     /// Format of the list [default: table on a terminal, else csv]
-    #[arg(long, value_enum)]
+    #[arg(long, value_enum, env = "STY_FORMAT", hide_env = true)]
     pub(crate) format: Option<Format>,
 }

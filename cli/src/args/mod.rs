@@ -7,5 +7,6 @@ pub(crate) mod commit_every;
 pub(crate) mod output;
 pub(crate) mod permissions;
 pub(crate) mod resources;
+pub(crate) mod session;
 pub(crate) mod statements;
 pub(crate) mod table;

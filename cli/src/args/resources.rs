@@ -1,37 +1,29 @@
-//! Limits on what a command may use, and the bar that shows how far it is.
+//! What a command may use, and the bar that shows how far it is.
+
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use stylobate::{Io, Store};
 
 use crate::terminal::When;
-use crate::units::parse_size;
+use crate::units::{parse_duration, parse_size};
 
-/// `--threads`.
-#[derive(Debug, Args)]
-pub(crate) struct ThreadsArg {
+/// `--threads`, `--memory-limit` and `--timeout`, which all commands have.
+#[derive(Clone, Copy, Debug, Args)]
+#[command(next_help_heading = "Limits")]
+pub(crate) struct LimitArgs {
     /// Threads [default: all cores]
-    #[arg(long, value_name = "N", value_parser = parse_threads)]
+    #[arg(long, global = true, value_name = "N", value_parser = parse_threads)]
     #[arg(env = "STY_THREADS", hide_env = true)]
     pub(crate) threads: Option<usize>,
-}
-
-impl ThreadsArg {
-    /// The number of threads asked for, or of all cores.
-    pub(crate) fn count(&self) -> usize {
-        let cores = || std::thread::available_parallelism().map_or(1, usize::from);
-        self.threads.unwrap_or_else(cores)
-    }
-}
-
-/// `--threads` and `--memory-limit`.
-#[derive(Debug, Args)]
-pub(crate) struct ResourceArgs {
-    #[command(flatten)]
-    pub(crate) threads: ThreadsArg,
-    /// Memory to use at most, such as 1GiB
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    /// Memory to use at most, such as 1GiB [default: 70 % of what the machine or cgroup has]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size)]
     #[arg(env = "STY_MEMORY_LIMIT", hide_env = true)]
     pub(crate) memory_limit: Option<u64>,
+    /// Give up after this long, such as 30s or 5m; exit code 5; 0 is no limit
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
+    #[arg(env = "STY_TIMEOUT", hide_env = true)]
+    pub(crate) timeout: Option<Duration>,
 }
 
 /// `--io`.
@@ -60,27 +52,10 @@ impl IoArg {
             HowRead::Read => Io::Read,
         }
     }
-}
 
-/// `--io` and `--memory-limit` of commands that only read.
-#[derive(Debug, Args)]
-pub(crate) struct ReadArgs {
-    #[command(flatten)]
-    io: IoArg,
-    /// Memory for decoded data to use at most, such as 1GiB
-    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
-    #[arg(env = "STY_MEMORY_LIMIT", hide_env = true)]
-    memory_limit: Option<u64>,
-}
-
-impl ReadArgs {
     /// The store, read in this way.
     pub(crate) fn of(&self, store: Store) -> Store {
-        let store = store.with_io(self.io.io());
-        match self.memory_limit {
-            Some(limit) => store.with_memory_limit(limit),
-            None => store,
-        }
+        store.with_io(self.io())
     }
 }
 
@@ -89,6 +64,7 @@ impl ReadArgs {
 pub(crate) struct ProgressArg {
     /// A progress bar on stderr; `auto` shows it on a terminal
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
+    #[arg(env = "STY_PROGRESS", hide_env = true)]
     pub(crate) progress: When,
 }
 

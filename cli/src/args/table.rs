@@ -7,6 +7,7 @@ use clap::Args;
 use stylobate::internal::store::check_name;
 use stylobate::{Snapshot, Store, Table};
 
+use crate::context::Context;
 use crate::errors::Failure;
 
 /// The path of a table.
@@ -32,13 +33,17 @@ impl FromStr for TablePath {
 
 impl TablePath {
     /// The table, which may not exist yet.
-    pub(crate) fn open(&self) -> Result<Table, Failure> {
-        Ok(Store::open(&self.store).table(&self.table)?)
+    pub(crate) fn open(&self, context: &Context) -> Result<Table, Failure> {
+        Ok(context.store(&self.store).table(&self.table)?)
     }
 
     /// A generation of the table that is kept, or the current one.
-    pub(crate) fn snapshot(&self, generation: Option<u64>) -> Result<Snapshot, Failure> {
-        self.snapshot_in(&Store::open(&self.store), generation)
+    pub(crate) fn snapshot(
+        &self,
+        generation: Option<u64>,
+        context: &Context,
+    ) -> Result<Snapshot, Failure> {
+        self.snapshot_in(&context.store(&self.store), generation)
     }
 
     /// The same, by the store as it is open.
@@ -73,11 +78,11 @@ pub(crate) struct ScopeArg {
 
 impl ScopeArg {
     /// The store, and the names of the tables in question.
-    pub(crate) fn tables(&self) -> Result<(Store, Vec<String>), Failure> {
+    pub(crate) fn tables(&self, context: &Context) -> Result<(Store, Vec<String>), Failure> {
         Ok(match Scope::detect(&self.path) {
-            Scope::Table(path) => (Store::open(path.store), vec![path.table]),
+            Scope::Table(path) => (context.store(&path.store), vec![path.table]),
             Scope::Store(path) => {
-                let store = Store::open(path);
+                let store = context.store(&path);
                 let tables = store.tables()?;
                 (store, tables)
             }

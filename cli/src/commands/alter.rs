@@ -65,7 +65,7 @@ enum Change {
 
 /// Runs `sty alter`.
 pub(crate) fn run(args: AlterArgs, context: &Context) -> Result<(), Failure> {
-    let table = args.table.path.open()?;
+    let table = args.table.path.open(context)?;
     let alteration = match args.change {
         Change::Add { column: (name, data_type) } => Alteration::Add { name, data_type },
         Change::Drop { name } => Alteration::Drop { name },

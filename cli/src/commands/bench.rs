@@ -16,7 +16,7 @@ use serde_json::json;
 use stylobate::{Parameters, Session, SessionOptions, Store};
 
 use crate::args::permissions::PermissionArgs;
-use crate::args::resources::ResourceArgs;
+use crate::args::resources::IoArg;
 use crate::args::statements::StatementArgs;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -61,7 +61,7 @@ pub(crate) struct BenchArgs {
     #[arg(long, value_name = "N", default_value_t = 1)]
     warm_up: u32,
     #[command(flatten)]
-    resources: ResourceArgs,
+    io: IoArg,
     #[command(flatten)]
     permissions: PermissionArgs,
     /// Format of the report [default: table on a terminal, else json]
@@ -94,8 +94,9 @@ struct Measured {
 pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
     let text = args.statements.read("bench")?;
     let options = SessionOptions {
-        threads: args.resources.threads.threads,
-        memory_limit: args.resources.memory_limit,
+        threads: context.threads,
+        memory_limit: context.memory_limit,
+        io: Some(args.io.io()),
         read_only: args.permissions.read_only,
         no_files: args.permissions.no_files,
         ..SessionOptions::default()

@@ -9,7 +9,7 @@ use stylobate::{CompactOptions, CompactReport, Profile, Table, compact};
 
 use crate::args::arrange::{SortList, parse_sort};
 use crate::args::choices::{ProfileArg, ReportFormat};
-use crate::args::resources::{ProgressArg, ResourceArgs};
+use crate::args::resources::ProgressArg;
 use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -48,8 +48,6 @@ pub(crate) struct CompactArgs {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
-    resources: ResourceArgs,
-    #[command(flatten)]
     progress: ProgressArg,
     /// Also print what was done to stdout, for programs
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -58,14 +56,14 @@ pub(crate) struct CompactArgs {
 
 /// Runs `sty compact`.
 pub(crate) fn run(args: &CompactArgs, context: &Context) -> Result<(), Failure> {
-    let table = args.table.path.open()?;
+    let table = args.table.path.open(context)?;
     let options = CompactOptions {
         partition: args.partition.clone(),
         sort_by: args.sort_by.clone().map(|SortList(keys)| keys).unwrap_or_default(),
         profile: args.profile.map(Profile::from),
         all: args.all,
-        threads: args.resources.threads.count(),
-        memory_limit: args.resources.memory_limit,
+        threads: context.thread_count(),
+        memory_limit: context.memory_limit,
         cancelled: signals::cancellation(),
         done: Arc::default(),
     };

@@ -56,6 +56,7 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Failure> {
 
     context
         .note(&format!("Making {} of 51 columns as CSV …", show_counted(args.rows, "taxi trip")));
+    context.start_threads()?;
     let generator = Generator::new(1, args.rows, 1);
     let (csv, cancelled) = (directory.join("csv"), signals::cancellation());
     let (paths, bytes) = stylobate_gen::write(
@@ -74,11 +75,18 @@ pub(crate) fn run(args: &DemoArgs, context: &Context) -> Result<(), Failure> {
     let options = LoadOptions {
         csv: CsvOptions { header: Some(true), ..CsvOptions::default() },
         cancelled,
+        memory_limit: context.memory_limit,
         ..LoadOptions::default()
     };
+    let options = LoadOptions { threads: context.threads.unwrap_or(options.threads), ..options };
     context.note(&format!("  {}", summary(&load(table, inputs, &options)?)));
 
-    let session = Session::open(&store, &SessionOptions::default())?;
+    let session = SessionOptions {
+        threads: context.threads,
+        memory_limit: context.memory_limit,
+        ..SessionOptions::default()
+    };
+    let session = Session::open(&store, &session)?;
     watch::remove_at_end(session.spill_directories());
     for statement in session.parse(QUERIES)? {
         let started = Instant::now();

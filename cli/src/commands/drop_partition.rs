@@ -28,7 +28,7 @@ pub(crate) struct DropPartitionArgs {
 
 /// Runs `sty drop-partition`.
 pub(crate) fn run(args: &DropPartitionArgs, context: &Context) -> Result<(), Failure> {
-    let table = args.table.path.open()?;
+    let table = args.table.path.open(context)?;
     let (_, dropped) = drop_partitions(&table, &args.partitions)?;
     context.note(&format!(
         "{} dropped: {}, {}",

@@ -14,10 +14,10 @@ use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use stylobate::internal::ingest::{Partitions, partition_keys};
 use stylobate::internal::store::check_outside_tables;
-use stylobate::{BlockPlace, ColumnId, Snapshot, SqlExpressions, Store, blocks, read_block};
+use stylobate::{BlockPlace, ColumnId, Snapshot, SqlExpressions, blocks, read_block};
 
 use crate::args::arrange::{Expressions, parse_expressions};
-use crate::args::resources::{ReadArgs, ThreadsArg};
+use crate::args::resources::IoArg;
 use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::{Failure, IoResult};
@@ -61,9 +61,7 @@ pub(crate) struct ExportArgs {
     #[arg(long)]
     force: bool,
     #[command(flatten)]
-    threads: ThreadsArg,
-    #[command(flatten)]
-    read: ReadArgs,
+    io: IoArg,
 }
 
 /// `--format`.
@@ -106,18 +104,17 @@ impl ExportFormat {
 /// Runs `sty export`.
 pub(crate) fn run(args: &ExportArgs, context: &Context) -> Result<(), Failure> {
     let started = Instant::now();
-    let store = args.read.of(Store::open(&args.table.path.store));
+    let store = args.io.of(context.store(&args.table.path.store));
     let snapshot = args.table.path.snapshot_in(&store, args.generation)?;
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(args.threads.count()).build();
-    let pool = pool.map_err(|error| Failure::failed(format!("no threads: {error}")))?;
+    context.start_threads()?;
     let output = args.output.to_string_lossy();
     let is_directory = output.ends_with('/') || args.output.is_dir() || args.partition_by.is_some();
     let files = match is_directory && output != "-" {
-        true => pool.install(|| DirectoryExport::new(args, &snapshot)?.run())?,
+        true => DirectoryExport::new(args, &snapshot)?.run()?,
         false if args.partition_by.is_some() => {
             return Err(Failure::usage("--partition-by needs a directory: -o DIR/"));
         }
-        false => write_one_file(args, &snapshot, &pool, context)?,
+        false => write_one_file(args, &snapshot, context)?,
     };
     context.note(&format!(
         "{} in {}, {} ({} rows/s)",
@@ -133,22 +130,21 @@ pub(crate) fn run(args: &ExportArgs, context: &Context) -> Result<(), Failure> {
 fn write_one_file(
     args: &ExportArgs,
     snapshot: &Snapshot,
-    pool: &rayon::ThreadPool,
     context: &Context,
 ) -> Result<u64, Failure> {
     let asked = args.format.map(ExportFormat::format);
     let (output, format, options) = context.open_result(asked, Some(&args.output), args.force)?;
-    let options = PrintOptions { threads: args.threads.count(), ..options };
+    let options = PrintOptions { threads: context.thread_count(), ..options };
     let mut printer = Printer::new(format, &snapshot.schema().to_arrow(), &options, output)?;
     let places = blocks(snapshot)?;
     let (send, receive) = sync_channel::<Result<Vec<RecordBatch>, stylobate::Error>>(1);
     std::thread::scope(|scope| {
-        let width = pool.current_num_threads();
+        let width = rayon::current_num_threads();
         let places = &places;
         scope.spawn(move || {
             for group in places.chunks(width) {
                 let read = |place: &BlockPlace| read_block(snapshot, place);
-                let batches = pool.install(|| group.par_iter().map(read).collect());
+                let batches = group.par_iter().map(read).collect();
                 // The receiver is gone: the output was closed, or printing failed.
                 if send.send(batches).is_err() {
                     return;

@@ -33,7 +33,7 @@ pub(crate) struct GcArgs {
 
 /// Runs `sty gc`.
 pub(crate) fn run(args: &GcArgs, context: &Context) -> Result<(), Failure> {
-    let (store, tables) = args.scope.tables()?;
+    let (store, tables) = args.scope.tables(context)?;
     let mut failures = Failures::default();
     for name in tables {
         signals::check()?;

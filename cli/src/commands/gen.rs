@@ -81,6 +81,7 @@ pub(crate) fn run(args: &GenArgs, context: &Context) -> Result<(), Failure> {
 
 fn run_trips(args: &TripsArgs, context: &Context) -> Result<(), Failure> {
     let started = Instant::now();
+    context.start_threads()?;
     let generator = Generator::new(args.seed, args.rows, args.files);
     if args.output == Path::new("-") {
         if args.format != Format::Csv {

@@ -17,10 +17,11 @@ use crate::args::arrange::{Expressions, SortList, parse_expressions, parse_sort}
 use crate::args::choices::{ProfileArg, ReportFormat};
 use crate::args::columns::{ColumnTypes, parse_column_types};
 use crate::args::commit_every::parse_commit_every;
-use crate::args::resources::{ProgressArg, ResourceArgs};
+use crate::args::resources::ProgressArg;
 use crate::args::table::TablePath;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::exit::Exit;
 use crate::output::already_exists;
 use crate::progress::Progress;
 use crate::reports::load::{print_for_people, print_json};
@@ -83,6 +84,7 @@ pub(crate) struct IngestArgs {
     /// What becomes of files that were loaded before, by path, size and time or by their bytes, and
     /// of those that have changed since
     #[arg(long, value_enum, value_name = "ACTION", default_value_t)]
+    #[arg(env = "STY_IF_LOADED", hide_env = true)]
     if_loaded: IfLoadedArg,
     /// Commit after this many rows (1000000), bytes of input (10GiB) or time (10s), not only at the
     /// end: after a crash, the same command goes on where the last commit ended. With a time, a
@@ -95,6 +97,7 @@ pub(crate) struct IngestArgs {
     /// The encoding of text without a byte-order mark: utf-8, latin1, windows-1252, utf-16le,
     /// shift_jis, …
     #[arg(long, value_name = "NAME", value_parser = parse_encoding)]
+    #[arg(env = "STY_ENCODING", hide_env = true)]
     encoding: Option<TextEncoding>,
     /// Add a column of this name that has the path of the file a row comes from
     #[arg(long, value_name = "NAME")]
@@ -105,8 +108,6 @@ pub(crate) struct IngestArgs {
     /// Leave out columns of types that cannot be stored (lists, structs, maps)
     #[arg(long)]
     skip_unsupported: bool,
-    #[command(flatten)]
-    resources: ResourceArgs,
     #[command(flatten)]
     progress: ProgressArg,
     /// Print what was done to stdout, as one object: rows, bytes, segments, and the same of each
@@ -143,7 +144,7 @@ struct CsvArgs {
     /// Text that means null, in all columns; may be repeated [default: the empty field, and NA,
     /// N/A, null, None, nan, -, ?, \N where all other values of a column are numbers, dates, times
     /// or booleans]
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", env = "STY_NULL", hide_env = true)]
     null: Vec<String>,
     /// Lines that start with this character are no rows
     #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
@@ -158,17 +159,19 @@ struct CsvArgs {
     skip_initial_space: Option<bool>,
     /// The decimal point
     #[arg(long, value_name = "CHAR", value_parser = parse_byte, default_value = ".",
-          visible_alias = "decimal-separator")]
+          visible_alias = "decimal-separator", env = "STY_DECIMAL", hide_env = true)]
     decimal: u8,
     /// Character between the thousands of numbers
     #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
+    #[arg(env = "STY_THOUSANDS", hide_env = true)]
     thousands: Option<u8>,
     /// Whether 01/02/2020 is 1 February (dmy) or 2 January (mdy) [default: what the other dates of
     /// the column leave; else the column is text]
-    #[arg(long, value_enum, value_name = "ORDER")]
+    #[arg(long, value_enum, value_name = "ORDER", env = "STY_DATE_ORDER", hide_env = true)]
     date_order: Option<DateOrderArg>,
     /// Rows that types are inferred from; of JSON too
     #[arg(long, value_name = "N", default_value_t = INFER_ROWS)]
+    #[arg(env = "STY_INFER_ROWS", hide_env = true)]
     infer_rows: usize,
 }
 
@@ -318,7 +321,7 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     if let Some(encoding) = args.encoding {
         inputs = inputs.into_iter().map(|input| input.encoded(encoding)).collect();
     }
-    let table = args.table.open()?;
+    let table = args.table.open(context)?;
     let profile = args.profile.map(Profile::from);
     let options = TableOptions { profile: profile.unwrap_or_default(), ..TableOptions::default() };
     if let OnError::Reject { file, replace: false } = &on_error
@@ -339,22 +342,23 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     let consumed: Vec<_> = inputs.iter().map(Input::consumed).collect();
     let total: Option<u64> = inputs.iter().map(Input::size).sum();
     let progress = Progress::new(args.progress.progress, context.quiet, total);
-    let options = args.load_options(profile, on_error);
+    let options = args.load_options(profile, on_error, context);
     let read = || consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum();
     if matches!(options.commit_every, Some(CommitEvery::Time(_))) {
         watch::leave_end_to_command();
     }
     let report = progress.watch(read, || load(writer, inputs, &options))?;
-    if options.end_input.load(Ordering::Relaxed) {
-        context.note("ended by a signal: all whole rows that had come are stored");
+    let ended = options.end_input.load(Ordering::Relaxed).then(Failure::stopped);
+    if let Some(ended) = &ended {
+        let by = if ended.exit == Exit::Limit { "its timeout" } else { "a signal" };
+        context.note(&format!("ended by {by}: all whole rows that had come are stored"));
     }
     print_for_people(&report, args.errors.rejects.as_deref(), context);
-    match args.report {
-        Some(ReportFormat::Json) => {
-            print_json(&args.table.table, &report).map_err(Failure::after_commit)
-        }
-        None => Ok(()),
+    if let Some(ReportFormat::Json) = args.report {
+        print_json(&args.table.table, &report).map_err(Failure::after_commit)?;
     }
+    // A signal is the end that was waited for.
+    ended.filter(|ended| ended.exit == Exit::Limit).map_or(Ok(()), Err)
 }
 
 impl IngestArgs {
@@ -372,7 +376,12 @@ impl IngestArgs {
         Ok(files)
     }
 
-    fn load_options(&self, profile: Option<Profile>, on_error: OnError) -> LoadOptions {
+    fn load_options(
+        &self,
+        profile: Option<Profile>,
+        on_error: OnError,
+        context: &Context,
+    ) -> LoadOptions {
         // With commits by time, a signal is the end of the input.
         let (end_input, cancelled) = match self.commit_every {
             Some(CommitEvery::Time(_)) => (signals::cancellation(), Arc::default()),
@@ -422,8 +431,8 @@ impl IngestArgs {
                 table: None,
             },
             profile,
-            threads: self.resources.threads.threads.unwrap_or(defaults.threads),
-            memory_limit: self.resources.memory_limit,
+            threads: context.threads.unwrap_or(defaults.threads),
+            memory_limit: context.memory_limit,
             end_input,
             cancelled,
             ..defaults

@@ -15,7 +15,8 @@ use stylobate::internal::segment;
 use stylobate::internal::store::SegmentEntry;
 use stylobate::{Column, DataType, Snapshot};
 
-use crate::args::table::TableArg;
+use crate::args::resources::IoArg;
+use crate::args::table::{TableArg, TablePath};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
@@ -42,6 +43,8 @@ pub(crate) struct InspectArgs {
     /// One line a segment
     #[arg(long)]
     segments: bool,
+    #[command(flatten)]
+    io: IoArg,
 }
 
 /// `--format` of `sty inspect`.
@@ -57,7 +60,10 @@ enum InspectFormat {
 
 /// Runs `sty inspect`.
 pub(crate) fn run(args: &InspectArgs, context: &Context) -> Result<(), Failure> {
-    let snapshot = args.table.path.snapshot(None)?;
+    let TablePath { store, table } = &args.table.path;
+    let store = args.io.of(context.store(store));
+    let snapshot = store.table(table)?.snapshot()?;
+    context.start_threads()?;
     let known = snapshot.schema().columns();
     if let Some(name) = args.column.iter().find(|name| !known.iter().any(|c| *c.name == ***name)) {
         return Err(stylobate::Error::NotFound(format!(

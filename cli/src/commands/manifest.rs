@@ -12,6 +12,7 @@ use stylobate::internal::store::ColumnStats;
 
 use crate::args::output::OutputArgs;
 use crate::args::table::TableArg;
+use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::reports::show_amplification;
@@ -51,9 +52,9 @@ enum ManifestFormat {
 }
 
 /// Runs `sty manifest`.
-pub(crate) fn run(args: &ManifestArgs) -> Result<(), Failure> {
-    let snapshot = args.table.path.snapshot(args.generation)?;
-    let generations = args.table.path.open()?.generations()?;
+pub(crate) fn run(args: &ManifestArgs, context: &Context) -> Result<(), Failure> {
+    let snapshot = args.table.path.snapshot(args.generation, context)?;
+    let generations = args.table.path.open(context)?.generations()?;
     let text = match args.format {
         ManifestFormat::Text => summary(&snapshot, &generations)?,
         ManifestFormat::Json => {

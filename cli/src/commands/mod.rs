@@ -5,6 +5,7 @@ pub(crate) mod alter;
 pub(crate) mod bench;
 pub(crate) mod compact;
 pub(crate) mod completions;
+pub(crate) mod config;
 #[cfg(feature = "gen")]
 pub(crate) mod demo;
 pub(crate) mod drop_partition;

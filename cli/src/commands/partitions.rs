@@ -27,7 +27,7 @@ pub(crate) struct PartitionsArgs {
 
 /// Runs `sty partitions`.
 pub(crate) fn run(args: &PartitionsArgs, context: &Context) -> Result<(), Failure> {
-    let snapshot = args.table.path.snapshot(None)?;
+    let snapshot = args.table.path.snapshot(None, context)?;
     let all = partitions(&snapshot)?;
     let paths: ArrayRef =
         Arc::new(StringArray::from_iter_values(all.iter().map(|partition| &*partition.path)));

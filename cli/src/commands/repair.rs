@@ -8,7 +8,6 @@ use stylobate::{
     Lost, RepairOptions, RepairReport, Rewritten, SqlExpressions, Store, VerifyOptions, repair,
 };
 
-use crate::args::resources::ThreadsArg;
 use crate::args::table::ScopeArg;
 use crate::context::{Context, Failures};
 use crate::errors::Failure;
@@ -41,13 +40,11 @@ pub(crate) struct RepairArgs {
     /// Print the segments that are lost or written anew as a list on stdout, in this format
     #[arg(long, value_enum)]
     format: Option<Format>,
-    #[command(flatten)]
-    threads: ThreadsArg,
 }
 
 /// Runs `sty repair`.
 pub(crate) fn run(args: &RepairArgs, context: &Context) -> Result<(), Failure> {
-    let (store, tables) = args.scope.tables()?;
+    let (store, tables) = args.scope.tables(context)?;
     if tables.is_empty() {
         context.note(&format!("{}: no tables, nothing to repair", store.path().display()));
     }
@@ -115,7 +112,7 @@ fn repair_all(
     let options = RepairOptions {
         dry_run: args.dry_run,
         verify: VerifyOptions {
-            threads: args.threads.count(),
+            threads: context.thread_count(),
             compile: Arc::new(SqlExpressions::stopped_by(signals::cancellation())),
             cancelled: signals::cancellation(),
         },

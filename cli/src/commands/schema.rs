@@ -26,7 +26,7 @@ pub(crate) struct SchemaArgs {
 
 /// Runs `sty schema`.
 pub(crate) fn run(args: &SchemaArgs, context: &Context) -> Result<(), Failure> {
-    let snapshot = args.table.path.snapshot(None)?;
+    let snapshot = args.table.path.snapshot(None, context)?;
     let columns = snapshot.schema().columns();
     let names: ArrayRef =
         Arc::new(columns.iter().map(|c| Some(c.name.to_string())).collect::<StringArray>());

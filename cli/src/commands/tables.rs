@@ -33,7 +33,7 @@ pub(crate) struct TablesArgs {
 
 /// Runs `sty tables`.
 pub(crate) fn run(args: &TablesArgs, context: &Context) -> Result<(), Failure> {
-    let store = Store::open(&args.store);
+    let store = context.store(&args.store);
     let names = store.tables()?;
     let mut counts: [Vec<Option<u64>>; 4] = Default::default();
     let (mut states, mut failures) = (Vec::new(), Failures::default());

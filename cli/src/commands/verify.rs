@@ -6,7 +6,7 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
 use stylobate::{Damage, DamageKind, Error, SqlExpressions, VerifyOptions, verify_with};
 
-use crate::args::resources::{ReadArgs, ThreadsArg};
+use crate::args::resources::IoArg;
 use crate::args::table::ScopeArg;
 use crate::context::{Context, Failures};
 use crate::errors::Failure;
@@ -35,17 +35,15 @@ pub(crate) struct VerifyArgs {
     #[arg(long, value_enum)]
     format: Option<Format>,
     #[command(flatten)]
-    threads: ThreadsArg,
-    #[command(flatten)]
-    read: ReadArgs,
+    io: IoArg,
 }
 
 /// Runs `sty verify`.
 pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
-    let (store, tables) = args.scope.tables()?;
-    let store = args.read.of(store);
+    let (store, tables) = args.scope.tables(context)?;
+    let store = args.io.of(store);
     let options = VerifyOptions {
-        threads: args.threads.count(),
+        threads: context.thread_count(),
         compile: Arc::new(SqlExpressions::stopped_by(signals::cancellation())),
         cancelled: signals::cancellation(),
     };

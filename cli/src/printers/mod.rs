@@ -65,21 +65,23 @@ impl Format {
     /// The format asked for, or that of the output file's extension, or else `table` on a terminal
     /// and `csv` in a pipe.
     pub(crate) fn choose(asked: Option<Format>, path: Option<&Path>, output: &Output) -> Format {
-        let named = || {
-            let extension = path?.extension().and_then(OsStr::to_str)?.to_ascii_lowercase();
-            Some(match extension.as_str() {
-                "csv" => Format::Csv,
-                "tsv" | "tab" => Format::Tsv,
-                "json" => Format::Json,
-                "jsonl" | "ndjson" => Format::Jsonl,
-                "md" | "markdown" => Format::Markdown,
-                "arrow" | "arrows" | "feather" | "ipc" => Format::Arrow,
-                "parquet" => Format::Parquet,
-                _ => return None,
-            })
-        };
         let default = || if output.is_terminal() { Format::Table } else { Format::Csv };
-        asked.or_else(named).unwrap_or_else(default)
+        asked.or_else(|| Format::of_name(path?)).unwrap_or_else(default)
+    }
+
+    /// The format that the name of a file says.
+    pub(crate) fn of_name(path: &Path) -> Option<Format> {
+        let extension = path.extension().and_then(OsStr::to_str)?.to_ascii_lowercase();
+        Some(match extension.as_str() {
+            "csv" => Format::Csv,
+            "tsv" | "tab" => Format::Tsv,
+            "json" => Format::Json,
+            "jsonl" | "ndjson" => Format::Jsonl,
+            "md" | "markdown" => Format::Markdown,
+            "arrow" | "arrows" | "feather" | "ipc" => Format::Arrow,
+            "parquet" => Format::Parquet,
+            _ => return None,
+        })
     }
 
     /// Whether an output can hold several results. Readers would not see a second Parquet file,

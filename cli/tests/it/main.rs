@@ -3,10 +3,12 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot run has failed")]
 
 mod bench;
+mod config;
 mod conventions;
 mod damage;
 mod files;
 mod ingest;
+mod limits;
 mod maintain;
 mod resume;
 mod shell;
@@ -24,7 +26,8 @@ fn sty(args: &[&str]) -> Command {
         .args(args)
         .env_remove("NO_COLOR")
         .env_remove("STY_ERROR_FORMAT")
-        .env_remove("STY_FORMAT");
+        .env_remove("STY_FORMAT")
+        .env("STY_CONFIG", "");
     command
 }
 

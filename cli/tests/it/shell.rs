@@ -58,10 +58,18 @@ impl Shell {
             &shell
                 .args(["-c", line])
                 .env("PATH", path)
+                .env("STY_CONFIG", std::env::var_os("STY_CONFIG").unwrap_or_default())
                 .current_dir(&self.directory)
                 .output()
                 .unwrap(),
         )
+    }
+
+    /// Whether a program is installed.
+    pub(crate) fn has(program: &str) -> bool {
+        let mut shell = std::process::Command::new("sh");
+        let found = shell.args(["-c", "command -v \"$0\"", program]).output().unwrap();
+        found.status.success()
     }
 
     /// Runs `sty`, which must succeed, and returns its stdout.

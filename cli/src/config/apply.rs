@@ -1,0 +1,160 @@
+//! Settings become defaults of options.
+
+use std::error::Error as _;
+
+use clap::builder::Resettable;
+use clap::error::{ContextKind, ContextValue};
+use clap::{Arg, ArgAction, Command};
+
+use super::file::{Entry, Settings, Value};
+use super::options::{PREFIX, is_flag, setting, settings_of};
+use crate::errors::Failure;
+
+/// How alike a name must be to be suggested.
+const ALIKE: f64 = 0.75;
+
+/// Makes the settings of config files the defaults of options. Every setting is checked, also those
+/// of other commands than the one that runs.
+pub(crate) fn apply(mut root: Command, settings: &Settings) -> Result<Command, Failure> {
+    let entries = &settings.0;
+    if entries.is_empty() {
+        return Ok(root);
+    }
+    entries.iter().try_for_each(|entry| check(&root, entry))?;
+    let globals: Vec<Arg> = root.get_arguments().cloned().collect();
+    let names: Vec<String> = root.get_subcommands().map(|c| c.get_name().to_owned()).collect();
+    for arg in &globals {
+        if let Some(entry) = setting(arg).and_then(|key| effective(entries, None, &key)) {
+            root = root.mut_arg(arg.get_id().clone(), |arg| with_default(arg, &entry.value));
+        }
+    }
+    for name in names {
+        root = root.mut_subcommand(name.clone(), |mut command| {
+            let own: Vec<Arg> = command.get_arguments().cloned().collect();
+            let of = |arg: &Arg| effective(entries, Some(&name), &setting(arg)?);
+            for (arg, entry) in own.into_iter().filter_map(|arg| of(&arg).map(|e| (arg, e))) {
+                let id = arg.get_id().clone();
+                command = command.mut_arg(id, |arg| with_default(arg, &entry.value));
+            }
+            for arg in &globals {
+                // What holds for all commands is of another default in this one.
+                if let Some(entry) = of(arg).filter(|entry| entry.section.is_some()) {
+                    command = command.arg(with_default(arg.clone(), &entry.value));
+                }
+            }
+            command
+        });
+    }
+    Ok(root)
+}
+
+/// The entry that decides a setting: of a command, or of all of them.
+pub(super) fn effective<'a>(
+    entries: &'a [Entry],
+    command: Option<&str>,
+    key: &str,
+) -> Option<&'a Entry> {
+    let holds = |entry: &&Entry| match &entry.section {
+        None => entry.key == key,
+        Some((section, _)) => entry.key == key && Some(section.as_str()) == command,
+    };
+    entries.iter().rfind(holds)
+}
+
+fn with_default(arg: Arg, value: &Value) -> Arg {
+    // The definition of the command line, which borrows them, lives as long as the process.
+    let texts =
+        value.texts().into_iter().map(|text| &*Box::leak(text.into_owned().into_boxed_str()));
+    arg.default_values(texts)
+}
+
+/// An empty variable is as good as none.
+pub(crate) fn forget_empty_variables(mut root: Command) -> Command {
+    let is_empty = |name: &std::ffi::OsStr, value: &std::ffi::OsStr| {
+        value.is_empty() && name.to_str().is_some_and(|name| name.starts_with(PREFIX))
+    };
+    if !std::env::vars_os().any(|(name, value)| is_empty(&name, &value)) {
+        return root;
+    }
+    let forget = |arg: Arg| {
+        let is_empty = |name| std::env::var_os(name).is_some_and(|value| value.is_empty());
+        if arg.get_env().is_some_and(is_empty) { arg.env(Resettable::Reset) } else { arg }
+    };
+    root = root.mut_args(forget);
+    let names: Vec<String> = root.get_subcommands().map(|c| c.get_name().to_owned()).collect();
+    for name in names {
+        root = root.mut_subcommand(name, |command| command.mut_args(forget));
+    }
+    root
+}
+
+/// Checks the name and the value of a setting.
+fn check(root: &Command, entry: &Entry) -> Result<(), Failure> {
+    let commands: Vec<&Command> = match &entry.section {
+        None => root.get_subcommands().collect(),
+        Some((name, place)) => match root.get_subcommands().find(|c| c.get_name() == name) {
+            Some(command) => vec![command],
+            None => {
+                let known = root.get_subcommands().map(|c| c.get_name().to_owned());
+                let failure = place.failure(&format!("there is no command '{name}'"));
+                return Err(with_suggestion(failure, name, known, "`sty --help` lists them"));
+            }
+        },
+    };
+    if entry.section.is_some() && entry.key.is_empty() {
+        return Ok(());
+    }
+    let mut known = commands.iter().flat_map(|command| settings_of(root, command));
+    let Some(arg) = known.find(|arg| setting(arg).as_ref() == Some(&entry.key)) else {
+        let all = commands.iter().flat_map(|command| settings_of(root, command));
+        let (of, list) = match &entry.section {
+            Some((name, _)) => (format!(" of [{name}]"), format!("`sty config {name}`")),
+            None => (String::new(), "`sty config`".to_owned()),
+        };
+        let failure = entry.place.failure(&format!("there is no setting '{}'{of}", entry.key));
+        let list = format!("{list} lists all settings");
+        return Err(with_suggestion(failure, &entry.key, all.filter_map(setting), &list));
+    };
+    let wrong = |what: &str| entry.place.failure(&format!("{}: {what}", entry.key));
+    match (&entry.value, is_flag(arg)) {
+        (Value::Flag(_), true) => Ok(()),
+        (_, true) => Err(wrong("true or false is needed")),
+        (Value::List(_), false) if !matches!(arg.get_action(), ArgAction::Append) => {
+            Err(wrong("one value is needed"))
+        }
+        (value, false) => {
+            value.texts().iter().try_for_each(|text| parses(arg, text).map_err(|why| wrong(&why)))
+        }
+    }
+}
+
+/// Whether an option takes a value, or why not.
+fn parses(arg: &Arg, text: &str) -> Result<(), String> {
+    let alone = Arg::new("value").long("value").value_parser(arg.get_value_parser().clone());
+    let command = Command::new("sty").no_binary_name(true).arg(alone);
+    let Err(error) = command.try_get_matches_from([format!("--value={text}")]) else {
+        return Ok(());
+    };
+    let why = match (error.get(ContextKind::ValidValue), error.source()) {
+        (Some(ContextValue::Strings(valid)), _) => format!("one of {} is needed", valid.join(", ")),
+        (_, Some(source)) => source.to_string(),
+        _ => "this is no value of it".to_owned(),
+    };
+    Err(format!("'{text}': {why}"))
+}
+
+/// A failure with the name that is most like another, or with a hint where none is like it.
+fn with_suggestion(
+    failure: Failure,
+    name: &str,
+    known: impl Iterator<Item = String>,
+    hint: &str,
+) -> Failure {
+    let likeness = |other: String| (strsim::jaro_winkler(name, &other), other);
+    match known.map(likeness).max_by(|a, b| a.0.total_cmp(&b.0)) {
+        Some((likeness, near)) if likeness >= ALIKE => {
+            failure.hint(format!("did you mean '{near}'? {hint}"))
+        }
+        _ => failure.hint(hint),
+    }
+}

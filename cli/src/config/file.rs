@@ -1,0 +1,249 @@
+//! Config files: where they are, and what is in them.
+
+use std::borrow::Cow;
+use std::ffi::OsString;
+use std::fmt;
+use std::io::ErrorKind;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use toml::de::{DeTable, DeValue};
+
+use crate::errors::Failure;
+use crate::exit::Exit;
+
+/// The file of the whole machine.
+const OF_MACHINE: &str = "/etc/sty/config.toml";
+
+/// What config files say, in the order in which later entries go before earlier ones.
+#[derive(Debug, Default)]
+pub(crate) struct Settings(pub(super) Vec<Entry>);
+
+impl Settings {
+    /// What holds for all commands.
+    pub(crate) fn value(&self, key: &str) -> Option<String> {
+        let entry = self.0.iter().rfind(|entry| entry.section.is_none() && entry.key == key)?;
+        entry.value.texts().first().map(|text| text.to_string())
+    }
+}
+
+/// A setting in a file.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// The command of its section.
+    pub(super) section: Option<(String, Place)>,
+    pub(super) key: String,
+    pub(super) value: Value,
+    pub(super) place: Place,
+}
+
+/// The value of a setting, as it is given on a command line.
+#[derive(Clone, Debug)]
+pub(super) enum Value {
+    Flag(bool),
+    One(String),
+    List(Vec<String>),
+}
+
+impl Value {
+    pub(super) fn texts(&self) -> Vec<Cow<'_, str>> {
+        match self {
+            Value::Flag(set) => vec![Cow::Borrowed(if *set { "true" } else { "false" })],
+            Value::One(text) => vec![Cow::Borrowed(text)],
+            Value::List(texts) => texts.iter().map(|text| Cow::Borrowed(&**text)).collect(),
+        }
+    }
+}
+
+/// Where something stands.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    file: Arc<Path>,
+    line: usize,
+    column: usize,
+    offset: u64,
+}
+
+impl Place {
+    fn new(file: &Arc<Path>, text: &str, span: Option<Range<usize>>) -> Place {
+        let offset = text.floor_char_boundary(span.map_or(0, |span| span.start));
+        let before = text.get(..offset).unwrap_or_default();
+        let (line, rest) = match before.rfind('\n') {
+            Some(end) => (before.matches('\n').count() + 1, before.get(end + 1..)),
+            None => (1, Some(before)),
+        };
+        let column = rest.unwrap_or_default().chars().count() + 1;
+        Place { file: Arc::clone(file), line, column, offset: offset as u64 }
+    }
+
+    /// A failure about what stands there.
+    pub(super) fn failure(&self, what: &str) -> Failure {
+        let message = format!("{self}:{}: {what}", self.column);
+        let mut failure = Failure::new(Exit::Usage, "config", message);
+        failure.file = Some(self.file.to_path_buf());
+        failure.offset = Some(self.offset);
+        failure
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.file.display(), self.line)
+    }
+}
+
+/// Reads the config files. What comes later goes before what comes earlier: the user's file before
+/// that of the machine, and within a file sections before what holds for all commands.
+pub(crate) fn load() -> Result<Settings, Failure> {
+    let variable = |name: &str| std::env::var_os(name);
+    let Some(named) = variable("STY_CONFIG") else {
+        let user = user_file(variable("XDG_CONFIG_HOME"), variable("HOME"));
+        let mut entries = Vec::new();
+        for path in [Some(PathBuf::from(OF_MACHINE)), user].into_iter().flatten() {
+            match std::fs::read(&path) {
+                Ok(bytes) => entries.extend(parse(&path, bytes)?),
+                Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
+                Err(error) => return Err(Failure::io(&path, &error)),
+            }
+        }
+        return Ok(Settings(entries));
+    };
+    if named.is_empty() {
+        return Ok(Settings::default());
+    }
+    let path = PathBuf::from(named);
+    match std::fs::read(&path) {
+        Ok(bytes) => parse(&path, bytes).map(Settings),
+        Err(error) => Err(Failure::io(&path, &error).hint("STY_CONFIG names it")),
+    }
+}
+
+/// The user's file, by the XDG base directories: paths in them are absolute.
+fn user_file(config_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
+    let absolute = |path: Option<OsString>| path.map(PathBuf::from).filter(|p| p.is_absolute());
+    let directory =
+        absolute(config_home).or_else(|| absolute(home).map(|home| home.join(".config")))?;
+    Some(directory.join("sty/config.toml"))
+}
+
+/// The settings of a file, sections last.
+fn parse(path: &Path, bytes: Vec<u8>) -> Result<Vec<Entry>, Failure> {
+    let file: Arc<Path> = path.into();
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let valid = String::from_utf8_lossy(error.as_bytes()).into_owned();
+        let at = error.utf8_error().valid_up_to();
+        Place::new(&file, &valid, Some(at..at)).failure("these bytes are not UTF-8")
+    })?;
+    let table = DeTable::parse(&text).map_err(|error| {
+        Place::new(&file, &text, error.span()).failure(error.message().trim_end())
+    })?;
+    let place = |span: Range<usize>| Place::new(&file, &text, Some(span));
+    let (mut entries, mut sections) = (Vec::new(), Vec::new());
+    for (key, value) in table.get_ref() {
+        match value.get_ref() {
+            DeValue::Table(section) => {
+                let named = (key.get_ref().to_string(), place(key.span()));
+                for (key, value) in section {
+                    let place = place(key.span());
+                    let value = of_toml(value.get_ref(), &place)?;
+                    let (section, key) = (Some(named.clone()), key.get_ref().to_string());
+                    sections.push(Entry { section, key, value, place });
+                }
+                if section.is_empty() {
+                    // Its name is looked at all the same.
+                    let (section, key) = (Some(named.clone()), String::new());
+                    let (value, place) = (Value::List(Vec::new()), named.1);
+                    sections.push(Entry { section, key, value, place });
+                }
+            }
+            value => {
+                let place = place(key.span());
+                let value = of_toml(value, &place)?;
+                let key = key.get_ref().to_string();
+                entries.push(Entry { section: None, key, value, place });
+            }
+        }
+    }
+    let at = |entry: &Entry| entry.place.offset;
+    entries.sort_by_key(at);
+    sections.sort_by_key(at);
+    entries.append(&mut sections);
+    Ok(entries)
+}
+
+fn of_toml(value: &DeValue<'_>, place: &Place) -> Result<Value, Failure> {
+    let one = |value: &DeValue<'_>| match value {
+        DeValue::String(text) => Ok(text.to_string()),
+        DeValue::Integer(number) if number.radix() == 10 => Ok(number.as_str().to_owned()),
+        DeValue::Float(number) => Ok(number.as_str().to_owned()),
+        _ => Err(place.failure("a text, a number, true or false, or a list of texts is needed")),
+    };
+    Ok(match value {
+        DeValue::Boolean(set) => Value::Flag(*set),
+        DeValue::Array(values) => {
+            Value::List(values.iter().map(|v| one(v.get_ref())).collect::<Result<_, _>>()?)
+        }
+        value => Value::One(one(value)?),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_have_their_places() {
+        let text =
+            "threads = 4\nnull = ['NA', '-']\n\n[ingest]\n  io = 'read'\n[query]\ntimer=true\n";
+        let entries = parse(Path::new("c.toml"), text.into()).unwrap();
+        let shown: Vec<String> = entries
+            .iter()
+            .map(|entry| {
+                let section = entry.section.as_ref().map_or("", |(name, _)| name);
+                let column = entry.place.column;
+                format!("{} {column} {section} {} {:?}", entry.place, entry.key, entry.value)
+            })
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                "c.toml:1 1  threads One(\"4\")",
+                "c.toml:2 1  null List([\"NA\", \"-\"])",
+                "c.toml:5 3 ingest io One(\"read\")",
+                "c.toml:7 1 query timer Flag(true)",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_setting_is_told_with_its_place() {
+        for (text, start) in [
+            ("a = 1\nb = [1, {c = 2}]", "c.toml:2:1: a text, a number"),
+            ("a = 2020-01-01", "c.toml:1:1: a text, a number"),
+            ("é = 'x'\nthreads 4\n", "c.toml:2:"),
+            ("[query]\n[query]\n", "c.toml:2:"),
+            ("a = 1\na = 2\n", "c.toml:2:"),
+        ] {
+            let failure = parse(Path::new("c.toml"), text.into()).unwrap_err();
+            assert!(failure.message.starts_with(start), "{text}: {}", failure.message);
+            assert_eq!((failure.code, failure.exit), ("config", Exit::Usage));
+        }
+        let failure = parse(Path::new("c.toml"), b"a = 'x\xff'".to_vec()).unwrap_err();
+        assert_eq!(&*failure.message, "c.toml:1:7: these bytes are not UTF-8");
+    }
+
+    #[test]
+    fn the_users_file_is_where_xdg_says() {
+        let file = |config: Option<&str>, home: Option<&str>| {
+            user_file(config.map(OsString::from), home.map(OsString::from))
+        };
+        let path = |text: &str| Some(PathBuf::from(text));
+        assert_eq!(file(Some("/c"), Some("/h")), path("/c/sty/config.toml"));
+        assert_eq!(file(None, Some("/h")), path("/h/.config/sty/config.toml"));
+        for relative in ["", "c"] {
+            assert_eq!(file(Some(relative), Some("/h")), path("/h/.config/sty/config.toml"));
+        }
+        assert_eq!(file(None, None), None);
+    }
+}

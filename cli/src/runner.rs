@@ -1,0 +1,168 @@
+//! Runs statements of a session and prints their answers: what `sty query` and the shell share.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use stylobate::{BatchStream, Parameters, Session, Statement};
+
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::memory::anonymous_bytes;
+use crate::output::Output;
+use crate::printers::{Format, PrintOptions, Printer};
+use crate::reports::statement::{StatementReport, StatsFormat};
+use crate::units::show_counted;
+use crate::watch::QueryWatch;
+
+/// How answers look, and what is said about them.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    /// The format of the answers.
+    pub(crate) format: Format,
+    /// How they are printed.
+    pub(crate) options: PrintOptions,
+    /// How to say what each statement has read, if at all.
+    pub(crate) stats: Option<StatsFormat>,
+    /// Whether notes of the session are about missing rows, which `-q` must not hide.
+    pub(crate) skip_damaged: bool,
+}
+
+/// Runs statements in order and prints their results to one output after the other.
+pub(crate) struct Runner {
+    pub(crate) context: Context,
+    pub(crate) session: Arc<Session>,
+    pub(crate) parameters: Parameters,
+    pub(crate) watch: QueryWatch,
+    pub(crate) settings: Settings,
+    /// Anonymous memory before the first statement, in bytes.
+    memory_before: Option<u64>,
+    /// Whether a statement had a result.
+    has_printed: bool,
+    /// Whether a statement has written.
+    has_committed: bool,
+}
+
+/// What a statement has done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Ran {
+    /// Rows of the answer, if it has columns.
+    pub(crate) rows: Option<u64>,
+    /// From the plan to the last row printed.
+    pub(crate) time: Duration,
+}
+
+impl Ran {
+    /// What it was, for people.
+    pub(crate) fn what(self) -> String {
+        self.rows.map_or_else(|| "done".to_owned(), |rows| show_counted(rows, "row"))
+    }
+}
+
+impl Runner {
+    /// A runner of a session's statements.
+    pub(crate) fn new(
+        context: &Context,
+        session: Arc<Session>,
+        parameters: Parameters,
+        watch: QueryWatch,
+        settings: Settings,
+    ) -> Runner {
+        Runner {
+            context: *context,
+            session,
+            parameters,
+            watch,
+            settings,
+            memory_before: anonymous_bytes(),
+            has_printed: false,
+            has_committed: false,
+        }
+    }
+
+    /// Whether a statement has written.
+    pub(crate) fn has_committed(&self) -> bool {
+        self.has_committed
+    }
+
+    /// Runs a statement. Its answer is printed, and the output is not yet complete.
+    pub(crate) fn run(
+        &mut self,
+        statement: &Statement,
+        output: Output,
+    ) -> Result<(Output, Ran), Failure> {
+        let started = Instant::now();
+        let report = self.settings.stats.map(|format| {
+            StatementReport::start(format, statement.to_string(), self.memory_before)
+        });
+        let stream = match report {
+            Some(_) => self.session.execute_timed(statement, &self.parameters),
+            None => self.session.execute(statement, &self.parameters),
+        };
+        for note in self.session.take_notes() {
+            match self.settings.skip_damaged {
+                true => self.context.warn(&note),
+                false => self.context.note(&note),
+            }
+        }
+        let mut stream = stream.map_err(|error| self.watch.failure(error))?;
+        if stream.schema().fields().is_empty() {
+            // CREATE VIEW and SET have nothing to print, not even an empty result.
+            for batch in &mut stream {
+                batch.map_err(|error| self.watch.failure(error))?;
+            }
+            report.into_iter().for_each(|report| report.print(&stream.statistics()));
+            return Ok((output, Ran { rows: None, time: started.elapsed() }));
+        }
+        self.has_committed |= stream.has_committed();
+        let committed = stream.has_committed();
+        match self.print(stream, report, started, output) {
+            Err(failure) if committed => Err(failure.after_commit()),
+            printed => printed,
+        }
+    }
+
+    /// Prints the answer of a statement.
+    fn print(
+        &mut self,
+        mut stream: BatchStream,
+        report: Option<StatementReport>,
+        started: Instant,
+        output: Output,
+    ) -> Result<(Output, Ran), Failure> {
+        self.check_room_for_result()?;
+        let (format, options) = (self.settings.format, &self.settings.options);
+        let mut printer = Printer::new(format, &stream.schema(), options, output)?;
+        let mut rows = 0;
+        for batch in &mut stream {
+            let batch = batch.map_err(|error| self.watch.failure(error))?;
+            rows += batch.num_rows() as u64;
+            if printer.write(&batch)?.is_break() {
+                break;
+            }
+        }
+        let statistics = report.is_some().then(|| stream.statistics());
+        drop(stream);
+        let finished = printer.finish()?;
+        if finished.cut {
+            let rows = show_counted(finished.rows, "row");
+            self.context.note(&format!("cut after {rows} (--max-rows)"));
+        }
+        let time = started.elapsed();
+        if let Some((report, statistics)) = report.zip(statistics) {
+            report.print(&statistics);
+        }
+        Ok((finished.output, Ran { rows: Some(rows), time }))
+    }
+
+    /// Fails for a second result if the format holds only one.
+    fn check_room_for_result(&mut self) -> Result<(), Failure> {
+        if self.has_printed && !self.settings.format.holds_many() {
+            let what = "a second statement has a result, and this format holds only one";
+            return Err(Failure::usage(what).hint(
+                "use --format jsonl, csv, tsv, markdown or table, or run the statements one by one",
+            ));
+        }
+        self.has_printed = true;
+        Ok(())
+    }
+}
