@@ -92,7 +92,7 @@ impl Context {
         let output = Output::open(path, force)?;
         let format = Format::choose(asked, path, &output);
         let look = Look::new(self.color, output.is_terminal());
-        Ok((output, format, PrintOptions { header: true, max_rows: None, look, threads: 1 }))
+        Ok((output, format, PrintOptions::new(look)))
     }
 
     /// Prints a list to stdout as a whole result. Names in it have their control characters

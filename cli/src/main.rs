@@ -15,6 +15,7 @@ mod signals;
 mod terminal;
 mod progress;
 mod output;
+mod charts;
 mod printers;
 mod context;
 mod watch;

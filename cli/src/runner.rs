@@ -147,6 +147,9 @@ impl Runner {
             let rows = show_counted(finished.rows, "row");
             self.context.note(&format!("cut after {rows} (--max-rows)"));
         }
+        for note in &finished.notes {
+            self.context.note(note);
+        }
         let time = started.elapsed();
         if let Some((report, statistics)) = report.zip(statistics) {
             report.print(&statistics);

@@ -40,7 +40,7 @@ impl When {
 }
 
 /// What a table for people may use on its output.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Look {
     /// Escape sequences, for a bold header and dim nulls.
     pub(crate) color: bool,
@@ -48,18 +48,26 @@ pub(crate) struct Look {
     pub(crate) ascii: bool,
     /// The width of the terminal. Without a terminal, the width of a table is not limited.
     pub(crate) width: Option<usize>,
+    /// The lines of the terminal.
+    pub(crate) height: Option<usize>,
+    /// Whether there are blocks and braille. The console of Linux has neither.
+    pub(crate) braille: bool,
+}
+
+impl Default for Look {
+    fn default() -> Self {
+        Look { color: false, ascii: false, width: None, height: None, braille: true }
+    }
 }
 
 impl Look {
     /// The look of an output that `is_terminal`.
     pub(crate) fn new(color: When, is_terminal: bool) -> Self {
-        let width = if is_terminal {
-            terminal_size::terminal_size()
-                .map(|(terminal_size::Width(width), _)| usize::from(width))
-        } else {
-            None
-        };
-        Look { color: color.color(is_terminal), ascii: is_dumb(), width }
+        let size = if is_terminal { terminal_size::terminal_size() } else { None };
+        let (width, height) =
+            size.map(|(width, height)| (usize::from(width.0), usize::from(height.0))).unzip();
+        let braille = std::env::var_os("TERM").is_none_or(|term| term != "linux");
+        Look { color: color.color(is_terminal), ascii: is_dumb(), width, height, braille }
     }
 }
 

@@ -270,8 +270,7 @@ impl<'a> DirectoryExport<'a> {
         let output = Output::open(Some(&path), self.args.force)?;
         self.files.fetch_add(1, Ordering::Relaxed);
         // The threads write other files.
-        let look = Look::default();
-        let options = PrintOptions { header: true, max_rows: None, look, threads: 1 };
+        let options = PrintOptions::new(Look::default());
         Printer::new(self.format.format(), &self.schema, &options, output)
     }
 }

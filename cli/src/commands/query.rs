@@ -10,6 +10,7 @@ use stylobate::{Session, Store};
 use crate::args::output::OutputArgs;
 use crate::args::session::SessionArgs;
 use crate::args::statements::StatementArgs;
+use crate::charts::ChartOptions;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::printers::{Format, PrintOptions};
@@ -72,6 +73,27 @@ pub(crate) struct QueryArgs {
     stats: Option<StatsFormat>,
     #[command(flatten)]
     session: SessionArgs,
+    #[command(flatten)]
+    chart: ChartOptions,
+}
+
+impl QueryArgs {
+    /// The format asked for: options of charts ask for one.
+    fn format(&self) -> Result<Option<Format>, Failure> {
+        let named = self.format.or_else(|| Format::of_name(self.output.output.as_deref()?));
+        if !self.chart.any() {
+            return Ok(named);
+        }
+        match named {
+            None => Ok(Some(Format::Chart)),
+            Some(format) if format.has_chart() => Ok(named),
+            Some(_) => Err(Failure::usage(
+                "this format has no chart, which --chart, --x, --y, --hue, \
+                --title, --width, --height, --log, --bins and --ascii are about",
+            )
+            .hint("add --format chart")),
+        }
+    }
 }
 
 /// Runs `sty query`.
@@ -89,13 +111,14 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     }
     let OutputArgs { output: path, force } = &args.output;
     let (mut output, format, options) =
-        context.open_result(args.format, path.as_deref(), *force)?;
+        context.open_result(args.format()?, path.as_deref(), *force)?;
     let settings = Settings {
         format,
         options: PrintOptions {
             header: !args.no_header,
             max_rows: args.max_rows,
             threads: context.thread_count(),
+            chart: args.chart.clone(),
             ..options
         },
         stats: args.stats,

@@ -19,6 +19,8 @@
 //! A fraction of a second has three, six or nine digits, as few as hold it, and is omitted if it is
 //! zero.
 
+mod drawn;
+
 use arrow_array::cast::AsArray;
 use arrow_array::timezone::Tz;
 use arrow_array::types::{
@@ -141,6 +143,23 @@ impl<'a> Cells<'a> {
             Values::Float32(values) => values.get(row).map(|value| f64::from(*value)),
             Values::Float64(values) => values.get(row).copied(),
             Values::Dictionary { keys, values } => values.float(*keys.get(row)?),
+            _ => None,
+        }
+    }
+
+    /// The value as a number to draw: days and times as seconds. Not for texts, booleans and nested
+    /// values.
+    pub(super) fn number(&self, row: usize) -> Option<f64> {
+        if self.is_null(row) { None } else { self.values.number(row) }
+    }
+
+    /// The numbers of a list.
+    pub(super) fn numbers(&self, row: usize) -> Option<Vec<Option<f64>>> {
+        match &self.values {
+            Values::List { bounds, values } if !self.is_null(row) => {
+                let (from, to) = *bounds.get(row)?;
+                Some((from..to).map(|item| values.number(item)).collect())
+            }
             _ => None,
         }
     }

@@ -6,7 +6,9 @@
 
 mod arrow_ipc;
 mod cells;
+mod chart;
 mod csv;
+mod figures;
 mod flush;
 mod hash;
 mod json;
@@ -15,10 +17,13 @@ mod markdown;
 mod number;
 mod parquet;
 mod plain_types;
+mod svg;
 mod table;
 mod table_layout;
 mod time;
 
+#[cfg(test)]
+mod chart_tests;
 #[cfg(test)]
 mod samples;
 #[cfg(test)]
@@ -32,8 +37,11 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use clap::ValueEnum;
 
+#[expect(unused_imports, reason = "for the shell's .plot")]
+pub(crate) use chart::chart_of_batches;
 pub(crate) use hash::answer_hash;
 
+use crate::charts::ChartOptions;
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::terminal::Look;
@@ -59,6 +67,10 @@ pub(crate) enum Format {
     Arrow,
     /// One Parquet file, zstd.
     Parquet,
+    /// A chart, drawn with characters.
+    Chart,
+    /// A chart as an SVG file.
+    Svg,
 }
 
 impl Format {
@@ -80,14 +92,20 @@ impl Format {
             "md" | "markdown" => Format::Markdown,
             "arrow" | "arrows" | "feather" | "ipc" => Format::Arrow,
             "parquet" => Format::Parquet,
+            "svg" => Format::Svg,
             _ => return None,
         })
+    }
+
+    /// Whether it draws a chart.
+    pub(crate) fn has_chart(self) -> bool {
+        matches!(self, Format::Chart | Format::Svg)
     }
 
     /// Whether an output can hold several results. Readers would not see a second Parquet file,
     /// Arrow stream or JSON document behind the first.
     pub(crate) fn holds_many(self) -> bool {
-        !matches!(self, Format::Arrow | Format::Parquet | Format::Json)
+        !matches!(self, Format::Arrow | Format::Parquet | Format::Json | Format::Svg)
     }
 
     /// Whether the bytes are not text, and must not go to a terminal.
@@ -107,6 +125,21 @@ pub(crate) struct PrintOptions {
     pub(crate) look: Look,
     /// Threads that may encode.
     pub(crate) threads: usize,
+    /// What a chart is asked to be.
+    pub(crate) chart: ChartOptions,
+}
+
+impl PrintOptions {
+    /// All rows with their names, on one thread.
+    pub(crate) fn new(look: Look) -> Self {
+        PrintOptions {
+            header: true,
+            max_rows: None,
+            look,
+            threads: 1,
+            chart: ChartOptions::default(),
+        }
+    }
 }
 
 /// Writes one result.
@@ -126,6 +159,8 @@ enum FormatPrinter {
     Markdown(markdown::MarkdownPrinter),
     Arrow(Box<arrow_ipc::ArrowPrinter>),
     Parquet(Box<parquet::ParquetPrinter>),
+    Chart(Box<chart::ChartPrinter>),
+    Svg(Box<svg::SvgPrinter>),
 }
 
 /// What was printed.
@@ -137,6 +172,8 @@ pub(crate) struct Finished {
     pub(crate) rows: u64,
     /// Whether rows beyond `max_rows` were left out.
     pub(crate) cut: bool,
+    /// What a chart does not show.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Printer {
@@ -187,6 +224,15 @@ impl Printer {
                 options.threads,
                 output,
             )?)),
+            Format::Chart => FormatPrinter::Chart(Box::new(chart::ChartPrinter::new(
+                schema,
+                &options.chart,
+                options.look,
+                output,
+            ))),
+            Format::Svg => {
+                FormatPrinter::Svg(Box::new(svg::SvgPrinter::new(schema, &options.chart, output)))
+            }
         };
         Ok(Printer { rows: 0, max_rows: options.max_rows, cut: false, format: printer, name })
     }
@@ -205,6 +251,8 @@ impl Printer {
             FormatPrinter::Markdown(printer) => printer.write(&batch),
             FormatPrinter::Arrow(printer) => printer.write(&batch),
             FormatPrinter::Parquet(printer) => printer.write(&batch),
+            FormatPrinter::Chart(printer) => printer.write(&batch),
+            FormatPrinter::Svg(printer) => printer.write(&batch),
         };
         written.map_err(|failure| failure.of_output(&self.name))?;
         Ok(if self.cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -212,15 +260,18 @@ impl Printer {
 
     /// Writes the end of the result.
     pub(crate) fn finish(self) -> Result<Finished, Failure> {
-        let output = match self.format {
-            FormatPrinter::Table(printer) => printer.finish(),
-            FormatPrinter::Csv(printer) => printer.finish(),
-            FormatPrinter::Json(printer) => printer.finish(),
-            FormatPrinter::Markdown(printer) => printer.finish(),
-            FormatPrinter::Arrow(printer) => printer.finish(),
-            FormatPrinter::Parquet(printer) => printer.finish(),
+        let without_notes = |output| (output, Vec::new());
+        let finished = match self.format {
+            FormatPrinter::Table(printer) => printer.finish().map(without_notes),
+            FormatPrinter::Csv(printer) => printer.finish().map(without_notes),
+            FormatPrinter::Json(printer) => printer.finish().map(without_notes),
+            FormatPrinter::Markdown(printer) => printer.finish().map(without_notes),
+            FormatPrinter::Arrow(printer) => printer.finish().map(without_notes),
+            FormatPrinter::Parquet(printer) => printer.finish().map(without_notes),
+            FormatPrinter::Chart(printer) => printer.finish(),
+            FormatPrinter::Svg(printer) => printer.finish(),
         };
-        let output = output.map_err(|failure| failure.of_output(&self.name))?;
-        Ok(Finished { output, rows: self.rows, cut: self.cut })
+        let (output, notes) = finished.map_err(|failure| failure.of_output(&self.name))?;
+        Ok(Finished { output, rows: self.rows, cut: self.cut, notes })
     }
 }

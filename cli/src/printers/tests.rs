@@ -22,7 +22,7 @@ use crate::output::Output;
 use crate::terminal::Look;
 
 fn options() -> PrintOptions {
-    PrintOptions { header: true, max_rows: None, look: Look::default(), threads: 2 }
+    PrintOptions { threads: 2, ..PrintOptions::new(Look::default()) }
 }
 
 /// The batches as the format prints them to a file.
@@ -80,7 +80,7 @@ fn table_of_every_type() {
 
 #[test]
 fn table_on_a_terminal_of_80_columns() {
-    let look = Look { color: true, ascii: false, width: Some(80) };
+    let look = Look { color: true, width: Some(80), ..Look::default() };
     let batch = every_type();
     let narrow = batch.project(&[1, 9, 10, 11, 15]).unwrap();
     let shown = |batch: &RecordBatch| {

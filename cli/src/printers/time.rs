@@ -68,7 +68,7 @@ pub(super) fn timestamp(
 }
 
 /// The zone's offset from UTC in seconds, or 0 for an instant beyond the years that chrono knows.
-fn offset_at(seconds: i64, zone: &Tz) -> i64 {
+pub(super) fn offset_at(seconds: i64, zone: &Tz) -> i64 {
     let utc = DateTime::from_timestamp(seconds, 0).map(|instant| instant.naive_utc());
     utc.map_or(0, |utc| i64::from(zone.offset_from_utc_datetime(&utc).fix().local_minus_utc()))
 }
