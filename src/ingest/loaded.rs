@@ -7,7 +7,6 @@
 //! under other keys are other rows.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +14,7 @@ use std::time::UNIX_EPOCH;
 
 use super::sources::Input;
 use super::sources::counted::hasher;
+use super::sources::zip::{Member, open_raw};
 use crate::error::{IoResult, Result};
 use crate::manifest::{Id, LoadedSource};
 
@@ -104,11 +104,17 @@ pub(super) fn identity(input: &Input) -> Result<Option<LoadedSource>> {
     if input.size().is_none() {
         return Ok(None);
     }
-    let path = input.name();
+    // A member of an archive was modified when the archive was.
+    let (path, within) = match input.as_member() {
+        Some(member) => (member.archive(), input.name().strip_prefix(member.archive()).ok()),
+        None => (input.name(), None),
+    };
     let found = std::fs::metadata(path).with_path(path)?;
-    let absolute = std::fs::canonicalize(path).with_path(path)?;
+    let mut absolute = std::fs::canonicalize(path).with_path(path)?;
+    absolute.extend(within);
     let path: Arc<str> = as_text(&absolute).into();
-    let (size, modified) = (found.len(), modified(&found));
+    let size = input.as_member().map_or(found.len(), Member::size);
+    let modified = modified(&found);
     Ok(Some(LoadedSource { path, size, modified, ..LoadedSource::default() }))
 }
 
@@ -138,7 +144,7 @@ fn as_text(path: &Path) -> String {
 
 /// XXH3-128 of a file's bytes.
 fn hash(path: &Path) -> Result<Id> {
-    let mut file = File::open(path).with_path(path)?;
+    let mut file = open_raw(path)?;
     let (mut hasher, mut buffer) = (hasher(), vec![0; 1 << 20]);
     loop {
         match file.read(&mut buffer).with_path(path)? {
@@ -151,6 +157,7 @@ fn hash(path: &Path) -> Result<Id> {
 #[cfg(all(test, unix))]
 mod tests {
     use std::ffi::OsStr;
+    use std::fs::File;
     use std::os::unix::ffi::OsStrExt;
 
     use super::*;

@@ -1,15 +1,18 @@
-//! SQL statements: on the command line, in a file or on stdin.
+//! SQL statements, on the command line, in a file or on stdin, and the store that they are about.
 
 use std::io::{self, IsTerminal, Read as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
+use stylobate::{Session, SessionOptions, Store};
 
 use crate::errors::{Failure, IoResult};
 
-/// The statements of a command.
+/// The store and the statements of a command.
 #[derive(Debug, Args)]
 pub(crate) struct StatementArgs {
+    /// The store's directory; - (or only statements) for none
+    store: Option<PathBuf>,
     /// The statements, or - for stdin [default: stdin]
     #[arg(conflicts_with = "file")]
     sql: Option<String>,
@@ -18,22 +21,77 @@ pub(crate) struct StatementArgs {
     file: Option<PathBuf>,
 }
 
+/// What a command line asks for.
+#[derive(Debug)]
+pub(crate) struct Statements {
+    /// The store, if one is named.
+    pub(crate) store: Option<PathBuf>,
+    /// The text of the statements.
+    pub(crate) sql: String,
+    /// Whether the only argument was taken for statements because there is no such directory.
+    guessed: bool,
+}
+
 impl StatementArgs {
-    /// Reads the text of the statements. If stdin is a terminal, the help of `command` is printed
-    /// instead of waiting for input.
-    pub(crate) fn read(&self, command: &'static str) -> Result<String, Failure> {
-        match (&self.sql, &self.file) {
-            (Some(sql), _) if sql != "-" => Ok(sql.clone()),
+    /// Finds out which store is meant, and reads the text of the statements. If stdin is a
+    /// terminal, the help of `command` is printed instead of waiting for input.
+    pub(crate) fn read(&self, command: &'static str) -> Result<Statements, Failure> {
+        let only = self.store.as_deref().filter(|_| self.sql.is_none() && self.file.is_none());
+        if let Some(sql) = only.and_then(Path::to_str).filter(|only| is_sql(only)) {
+            return Ok(Statements { store: None, sql: sql.to_owned(), guessed: true });
+        }
+        let sql = match (&self.sql, &self.file) {
+            (Some(sql), _) if sql != "-" => sql.clone(),
             (_, Some(file)) if file.as_os_str() != "-" => {
-                std::fs::read_to_string(file).with_path(file)
+                std::fs::read_to_string(file).with_path(file)?
             }
-            _ if io::stdin().is_terminal() => Err(Failure::nothing_to_read(command)),
+            _ if io::stdin().is_terminal() => return Err(Failure::nothing_to_read(command)),
             _ => {
                 let mut text = String::new();
                 let read = io::stdin().lock().read_to_string(&mut text);
                 read.with_path("stdin")?;
-                Ok(text)
+                text
             }
+        };
+        let store = self.store.clone().filter(|store| store.as_os_str() != "-");
+        Ok(Statements { store, sql, guessed: false })
+    }
+}
+
+impl Statements {
+    /// A session over the store, or over none.
+    pub(crate) fn session(&self, options: &SessionOptions) -> Result<Session, Failure> {
+        Ok(match &self.store {
+            Some(store) => Session::open(&Store::open(store), options)?,
+            None => Session::new(options)?,
+        })
+    }
+
+    /// A failure to parse the statements, which may have been meant as the name of a store.
+    pub(crate) fn not_parsed(&self, error: stylobate::Error) -> Failure {
+        let failure = Failure::from(error);
+        if !self.guessed || failure.hint.is_some() {
+            return failure;
         }
+        failure.hint("the only argument is read as SQL, since there is no directory of this name")
+    }
+}
+
+/// Whether the only argument is statements rather than the name of a store.
+fn is_sql(argument: &str) -> bool {
+    let has_space = argument.trim().contains(|c: char| c.is_whitespace() || c == ';');
+    has_space && Path::new(argument).symlink_metadata().is_err()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_spaces_and_does_not_exist_is_sql() {
+        assert!(is_sql("SELECT 1") && is_sql("SHOW\nTABLES") && is_sql("FROM 'x.csv';"));
+        assert!(!is_sql("db") && !is_sql("../shared/db") && !is_sql(" db "));
+        let directory = tempfile::Builder::new().prefix("a store").tempdir().unwrap();
+        assert!(!is_sql(directory.path().to_str().unwrap()));
     }
 }

@@ -6,14 +6,13 @@
 //! the memory in the runs that are not timed. [`answer_hash`] condenses the answer to a number that
 //! can be compared between runs.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use clap::{Args, ValueEnum};
 use serde_json::json;
-use stylobate::{Parameters, Session, SessionOptions, Store};
+use stylobate::{Parameters, Session, SessionOptions};
 
 use crate::args::permissions::PermissionArgs;
 use crate::args::resources::IoArg;
@@ -49,8 +48,6 @@ use crate::watch::QueryWatch;
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct BenchArgs {
-    /// The store's directory
-    store: PathBuf,
     #[command(flatten)]
     statements: StatementArgs,
     /// Timed runs of each statement
@@ -92,7 +89,7 @@ struct Measured {
 
 /// Runs `sty bench`.
 pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
-    let text = args.statements.read("bench")?;
+    let asked = args.statements.read("bench")?;
     let options = SessionOptions {
         threads: context.threads,
         memory_limit: context.memory_limit,
@@ -101,8 +98,8 @@ pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
         no_files: args.permissions.no_files,
         ..SessionOptions::default()
     };
-    let session = Session::open(&Store::open(&args.store), &options)?;
-    let statements = session.parse(&text)?;
+    let session = asked.session(&options)?;
+    let statements = session.parse(&asked.sql).map_err(|error| asked.not_parsed(error))?;
     let watch = QueryWatch::start(&session, None, context);
     let bench = Bench { session, watch, memory_before: anonymous_bytes() };
     let mut measured = Vec::new();

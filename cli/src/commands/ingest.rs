@@ -31,7 +31,7 @@ use crate::watch;
 /// Add rows to a table, which is created if it does not exist
 ///
 /// Reads CSV, TSV, JSON (lines, arrays, objects one after the other), Arrow IPC and Parquet, plain
-/// or compressed (.gz, .zst, .bz2, .lz4), from files, patterns, directories, pipes and stdin.
+/// or compressed (.gz, .zst, .bz2, .lz4, .zip), from files, patterns, directories, pipes and stdin.
 /// Compression and format are detected by the first bytes, and CSV or JSON also by the name. Types
 /// are inferred from the first rows and widened when later rows need it; columns are matched by
 /// name. Directories called key=value become columns. Either all rows are added or none. A summary

@@ -1,11 +1,10 @@
 //! `sty query`: runs SQL and prints the results.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::FalseyValueParser;
-use stylobate::{Session, Store};
+use stylobate::Store;
 
 use crate::args::output::OutputArgs;
 use crate::args::session::SessionArgs;
@@ -19,12 +18,13 @@ use crate::runner::{Runner, Settings};
 use crate::units::show_duration;
 use crate::watch::QueryWatch;
 
-/// Run SQL over the tables of a store
+/// Run SQL over the tables of a store, and over files
 ///
-/// All of DataFusion's SQL. Other files are tables by name: FROM 'x.parquet', FROM 'x.csv'. Several
-/// statements are separated by `;` and run in order up to the first error. CREATE TABLE [AS] and
-/// INSERT store rows, each statement as one commit; CREATE TABLE also makes a store that does not
-/// exist. Without -o, results go to stdout: as a table on a terminal, as CSV otherwise.
+/// All of DataFusion's SQL. Other files are tables by name: FROM 'x.parquet', FROM 'x.csv', and
+/// FROM stdin is what is piped in. Several statements are separated by `;` and run in order up to
+/// the first error. CREATE TABLE [AS] and INSERT store rows, each statement as one commit; CREATE
+/// TABLE also makes a store that does not exist. Without -o, results go to stdout: as a table on a
+/// terminal, as CSV otherwise.
 ///
 /// Numbers are printed so that they read back as the same values: integers and decimals exactly,
 /// also in JSON beyond 2^53; floats as the shortest text that is the same value; NaN, inf and -inf
@@ -36,12 +36,12 @@ use crate::watch::QueryWatch;
 ///   sty query db 'SELECT * FROM trips WHERE fare > $limit' -p limit=100 -o dear.parquet
 ///   sty query db 'CREATE TABLE dear AS SELECT * FROM trips WHERE fare > 100'
 ///   sty query db -f report.sql --format markdown
-///   echo 'SELECT 1 AS one' | sty query db --format json
+///   sty query "SELECT city, avg(price) FROM 'sales/*.csv' GROUP BY city"
+///   zcat log.gz | sty query - 'SELECT status, count(*) FROM stdin GROUP BY status'
+///   echo 'SELECT 1 AS one' | sty query --format json
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct QueryArgs {
-    /// The store's directory
-    store: PathBuf,
     #[command(flatten)]
     statements: StatementArgs,
     /// Format of the results [default: by the name of -o, else table on a terminal, else csv]
@@ -98,15 +98,15 @@ impl QueryArgs {
 
 /// Runs `sty query`.
 pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
-    let sql = args.statements.read("query")?;
+    let asked = args.statements.read("query")?;
     let parameters = args.session.parameters()?;
-    let store = Store::open(&args.store);
-    let session = Arc::new(Session::open(&store, &args.session.options(context))?);
+    let session = Arc::new(asked.session(&args.session.options(context))?);
     let watch = QueryWatch::start(&session, None, context);
-    let statements = session.parse(&sql)?;
-    if statements.is_empty() && !store.exists()? {
-        let what =
-            format!("there is no store at '{}' and no statement to run", args.store.display());
+    let statements = session.parse(&asked.sql).map_err(|error| asked.not_parsed(error))?;
+    if let Some(store) = asked.store.as_ref().filter(|_| statements.is_empty())
+        && !Store::open(store).exists()?
+    {
+        let what = format!("there is no store at '{}' and no statement to run", store.display());
         return Err(Failure::usage(what).hint("the store comes first: sty query STORE 'SELECT …'"));
     }
     let OutputArgs { output: path, force } = &args.output;

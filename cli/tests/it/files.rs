@@ -86,6 +86,61 @@ fn check(shell: &Shell, number: usize, name: &str, about: &str) {
     }
 }
 
+/// The only argument is SQL, a store, or neither; the standard input is a table.
+#[test]
+fn no_store_is_needed() {
+    let shell = Shell::new();
+    shell.file("x.csv", "a,b\n1,x\n2,y\n");
+    let ok = |text: &str| (0, text.to_owned(), String::new());
+    assert_eq!(shell.sh("sty query \"SELECT sum(a) AS s FROM 'x.csv'\""), ok("s\n3\n"));
+    assert_eq!(shell.sh("echo 'SELECT 1 AS one' | sty query"), ok("one\n1\n"));
+    assert_eq!(shell.sh("echo 'SELECT 1 AS one' | sty query -"), ok("one\n1\n"));
+    shell.file("q.sql", "SELECT b FROM stdin WHERE a > 1");
+    assert_eq!(shell.sh("sty query -f q.sql < x.csv"), ok("b\ny\n"));
+    assert_eq!(shell.sh("sty query - 'SELECT b FROM STDIN WHERE a = 1' < x.csv"), ok("b\nx\n"));
+    assert_eq!(
+        shell.sh("sty query \"SELECT count(*) AS n FROM '/dev/stdin'\" < x.csv"),
+        ok("n\n2\n")
+    );
+    // In quotes, or in WITH, it is a table.
+    let (code, _, stderr) = shell.sh("sty query db 'CREATE TABLE stdin AS SELECT 7 AS a'");
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(shell.sh("sty query db 'SELECT a FROM \"stdin\"' < x.csv"), ok("a\n7\n"));
+    assert_eq!(shell.sh("sty query db 'SELECT sum(a) AS a FROM stdin' < x.csv"), ok("a\n3\n"));
+    let sql = "WITH stdin AS (SELECT 8 AS a) SELECT stdin.a FROM stdin";
+    assert_eq!(shell.sh(&format!("sty query '{sql}' < x.csv")), ok("a\n8\n"));
+    let (code, stdout, stderr) = shell.sh("sty query 'CREATE TABLE t AS SELECT 1 AS a'");
+    assert_eq!((code, &*stdout), (1, ""));
+    assert!(stderr.contains("sty query STORE"), "{stderr}");
+    let (code, _, stderr) = shell.sh("sty query 'my store'");
+    assert!(code == 1 && stderr.contains("hint: the only argument is read as SQL"), "{stderr}");
+    let (code, _, stderr) = shell.sh("sty query 'FROM x'");
+    assert!(code == 6 && stderr.contains("no store is open"), "{stderr}");
+    std::fs::create_dir(shell.path("my store")).unwrap();
+    assert_eq!(shell.sh("echo 'SELECT 1 AS one' | sty query 'my store'"), ok("one\n1\n"));
+}
+
+/// Parquet and Arrow are read from the standard input, and compressed, too.
+#[test]
+fn binary_formats_are_piped_in() {
+    let shell = Shell::new();
+    let sql = "SELECT 1 AS a, 'x' AS b UNION ALL SELECT 2, NULL";
+    for format in ["arrow", "parquet"] {
+        let write = format!("sty query --format {format} \"{sql}\"");
+        let read = "sty query - 'SELECT sum(a) AS s, count(b) AS n FROM stdin'";
+        let answer = (0, "s,n\n3,1\n".to_owned(), String::new());
+        assert_eq!(shell.sh(&format!("{write} | {read}")), answer, "{format}");
+        assert_eq!(shell.sh(&format!("{write} | gzip | {read}")), answer, "{format}");
+        let (code, _, stderr) = shell.sh(&format!("{write} | gzip > x.{format}.gz"));
+        assert_eq!(code, 0, "{stderr}");
+        let read = format!("sty query \"SELECT a FROM 'x.{format}.gz' WHERE b = 'x'\"");
+        assert_eq!(shell.sh(&read), (0, "a\n1\n".to_owned(), String::new()), "{format}");
+        let (code, _, stderr) =
+            shell.sh(&format!("{write} | head -c 100 | sty query 'FROM stdin'"));
+        assert!(code == 1 && stderr.contains("standard input: cannot be read as"), "{stderr}");
+    }
+}
+
 /// The names and types of a table's columns.
 fn types(shell: &Shell, table: &str) -> String {
     let sql = format!(

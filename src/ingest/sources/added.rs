@@ -15,6 +15,7 @@ use super::counted::{Hasher, hasher};
 use super::encoding::{TextEncoding, transcode};
 use super::format::{Format, find_format};
 use super::stream::{Bytes, read_error, read_full};
+use super::zip::{self, open_raw};
 use crate::error::{IoResult, Result};
 use crate::manifest::Id;
 
@@ -37,6 +38,9 @@ impl Added {
         size: u64,
         loaded: Option<Id>,
     ) -> Result<Result<Added, &'static str>> {
+        if zip::find(path)?.is_some() {
+            return Ok(Err("it is in an archive"));
+        }
         let mut file = File::open(path).with_path(path)?;
         let mut head = vec![0; 8];
         let length = read_full(&mut file, &mut head).with_path(path)?;
@@ -123,12 +127,12 @@ fn end_of_lines(file: &File, from: u64) -> io::Result<u64> {
 
 /// Whether the first `size` bytes of a file have this hash.
 pub(in crate::ingest) fn begins_with(path: &Path, size: u64, hash: Id) -> Result<bool> {
-    let mut file = File::open(path).with_path(path)?;
-    Ok(hash_of_first(&mut file, size, hash).with_path(path)?.is_some())
+    let mut file = open_raw(path)?;
+    Ok(hash_of_first(&mut *file, size, hash).with_path(path)?.is_some())
 }
 
 /// The hasher of the first `size` bytes and the last one of them, if they have this hash.
-fn hash_of_first(file: &mut File, size: u64, hash: Id) -> io::Result<Option<(Hasher, u8)>> {
+fn hash_of_first(file: &mut dyn Read, size: u64, hash: Id) -> io::Result<Option<(Hasher, u8)>> {
     let (mut hasher, mut buffer, mut left, mut last) = (hasher(), vec![0; 1 << 20], size, 0);
     while left > 0 {
         let wanted = usize::try_from(left).map_or(buffer.len(), |left| left.min(buffer.len()));

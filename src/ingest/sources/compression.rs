@@ -12,6 +12,8 @@ use super::stream::Bytes;
 pub(super) enum Compression {
     None,
     Gzip,
+    /// As in a zip archive, which says so itself.
+    Deflate,
     Zstd,
     Bzip2,
     Lz4,
@@ -44,6 +46,7 @@ pub(super) fn decompress(bytes: Bytes, compression: Compression) -> io::Result<B
     let plain: Bytes = match compression {
         Compression::None => Box::new(buffered),
         Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered)),
+        Compression::Deflate => Box::new(flate2::bufread::DeflateDecoder::new(buffered)),
         Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(buffered)?),
         Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered)),
         Compression::Lz4 => Box::new(Lz4Frames::new(buffered)),

@@ -4,11 +4,13 @@ use std::path::Path;
 
 use super::format::{data_extension, has_magic};
 use super::input::Input;
+use super::zip;
 use crate::disk::real::look_up;
 use crate::error::{Error, IoResult, Result};
 
 /// The inputs that the arguments name: files, `-` for standard input, directories (all files
-/// inside, sorted, except those whose names start with `.` or `_`) and glob patterns.
+/// inside, sorted, except those whose names start with `.` or `_`), zip archives likewise
+/// (`data.zip`, `data.zip/*.csv`), and glob patterns.
 pub fn expand(arguments: &[String]) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for argument in arguments {
@@ -19,11 +21,23 @@ pub fn expand(arguments: &[String]) -> Result<Vec<Input>> {
         }
         match look_up(path)? {
             Some(found) if found.is_dir() => push_directory(path, &mut inputs)?,
-            Some(_) => inputs.push(Input::path(path)),
-            None => push_pattern(argument, &mut inputs)?,
+            Some(_) => push_file(path, &mut inputs)?,
+            None => match zip::members(path)? {
+                Some(members) => inputs.extend(members.into_iter().map(Input::member)),
+                None => push_pattern(argument, &mut inputs)?,
+            },
         }
     }
     Ok(inputs)
+}
+
+/// Adds a file, or all members of a zip archive.
+fn push_file(path: &Path, inputs: &mut Vec<Input>) -> Result<()> {
+    match zip::members(path)? {
+        Some(members) => inputs.extend(members.into_iter().map(Input::member)),
+        None => inputs.push(Input::path(path)),
+    }
+    Ok(())
 }
 
 fn push_pattern(pattern: &str, inputs: &mut Vec<Input>) -> Result<()> {
@@ -41,7 +55,7 @@ fn push_pattern(pattern: &str, inputs: &mut Vec<Input>) -> Result<()> {
         if path.is_dir() {
             push_directory(&path, inputs)?;
         } else {
-            inputs.push(Input::path(path));
+            push_file(&path, inputs)?;
         }
     }
     if inputs.len() == before {
@@ -55,7 +69,7 @@ fn push_directory(directory: &Path, inputs: &mut Vec<Input>) -> Result<()> {
     let mut waiting = vec![directory.to_path_buf()];
     while let Some(path) = waiting.pop() {
         if !path.is_dir() {
-            inputs.push(Input::path(path));
+            push_file(&path, inputs)?;
             continue;
         }
         let entries = std::fs::read_dir(&path).with_path(&path)?;

@@ -21,6 +21,7 @@ use super::encoding::{TextEncoding, transcode};
 use super::format::{Format, find_format};
 use super::live::{Live, Liveness};
 use super::stream::{Bytes, read_error, read_full};
+use super::zip::{self, Member};
 use crate::error::{Error, Result};
 use crate::manifest::Id;
 
@@ -32,6 +33,8 @@ pub struct Input {
     consumed: Arc<AtomicU64>,
     hash: Arc<OnceLock<Id>>,
     added: Option<Added>,
+    /// The member of an archive that the path names, if it is known already.
+    member: Option<Member>,
     live: Option<(Duration, Arc<AtomicBool>)>,
 }
 
@@ -83,8 +86,19 @@ impl Input {
             consumed: Arc::default(),
             hash: Arc::default(),
             added: None,
+            member: None,
             live: None,
         }
+    }
+
+    /// A member of a zip archive.
+    pub(super) fn member(member: Member) -> Self {
+        Input { member: Some(member.clone()), ..Input::path(member.path()) }
+    }
+
+    /// The member of a zip archive that the input is, if it was named as one.
+    pub(in crate::ingest) fn as_member(&self) -> Option<&Member> {
+        self.member.as_ref()
     }
 
     /// Standard input.
@@ -96,6 +110,7 @@ impl Input {
             consumed: Arc::default(),
             hash: Arc::default(),
             added: None,
+            member: None,
             live: None,
         }
     }
@@ -109,6 +124,7 @@ impl Input {
             consumed: Arc::default(),
             hash: Arc::default(),
             added: None,
+            member: None,
             live: None,
         }
     }
@@ -158,6 +174,9 @@ impl Input {
 
     /// Bytes of the file on disk, if known: the total that [`Input::consumed`] counts up to.
     pub fn size(&self) -> Option<u64> {
+        if let Some(member) = &self.member {
+            return Some(member.size());
+        }
         match self.kind {
             InputKind::Path => {
                 std::fs::metadata(&self.name).ok().filter(|m| m.is_file()).map(|m| m.len())
@@ -181,7 +200,7 @@ impl Input {
     /// Opens the input and detects its compression by the first bytes, and its format by those or
     /// by the name.
     pub(crate) fn open(self) -> Result<Opened> {
-        let Input { name, kind, encoding, consumed, hash, added, live } = self;
+        let Input { name, kind, encoding, consumed, hash, added, member, live } = self;
         if let Some(added) = added {
             let (format, [before, rows]) = added.open(&name, encoding, |rows, hasher| {
                 Box::new(Counted::new(rows, consumed, hasher, hash))
@@ -196,12 +215,19 @@ impl Input {
             });
         }
         let is_file = matches!(kind, InputKind::Path) && name.is_file();
+        let member = match (member, &kind) {
+            (None, InputKind::Path) if !is_file => zip::find(&name)?,
+            (member, _) => member,
+        };
         let raw: Bytes = match kind {
-            InputKind::Path => Box::new(open_file(&name)?),
+            InputKind::Path => match &member {
+                Some(member) => member.raw()?,
+                None => Box::new(open_file(&name)?),
+            },
             InputKind::Stdin => Box::new(io::stdin()),
             InputKind::Reader(bytes) => bytes,
         };
-        let (raw, mut live): (Bytes, _) = match live.filter(|_| !is_file) {
+        let (raw, mut live): (Bytes, _) = match live.filter(|_| !is_file && member.is_none()) {
             Some((tick, end)) => {
                 let live = Live::start(raw, tick, end).map_err(|e| read_error(&name, e))?;
                 let liveness = live.liveness();
@@ -209,14 +235,12 @@ impl Input {
             }
             None => (raw, None),
         };
-        let (head, raw) = peek(&name, Box::new(Counted::new(raw, consumed, hasher(), hash)))?;
-        let compression = recognise(&head).map_err(|method| {
-            Error::Unsupported(format!(
-                "{} is compressed with {method}; decompress it and pipe it in: … | sty ingest \
-                 STORE/TABLE -",
-                name.display()
-            ))
-        })?;
+        let mut raw: Bytes = Box::new(Counted::new(raw, consumed, hasher(), hash));
+        if let Some(member) = &member {
+            raw = member.decompress(raw)?;
+        }
+        let (head, raw) = peek(&name, raw)?;
+        let compression = recognise(&head).map_err(|method| unsupported(&name, method))?;
         if compression != Compression::None {
             // A decompressor takes a pause for an error.
             live = None;
@@ -240,6 +264,21 @@ impl Input {
         let format = find_format(&name, &head)?;
         Ok(Opened { name, format, path, bytes, live: None, before: None })
     }
+}
+
+#[cold]
+fn unsupported(name: &Path, method: &str) -> Error {
+    let name = name.display();
+    Error::Unsupported(match method {
+        "zip" => format!(
+            "{name} is a zip archive, which is read as a file whose name ends with .zip; or pipe \
+             in what is in it: unzip -p FILE | sty ingest STORE/TABLE -"
+        ),
+        _ => format!(
+            "{name} is compressed with {method}; decompress it and pipe it in: … | sty ingest \
+             STORE/TABLE -"
+        ),
+    })
 }
 
 fn open_file(path: &Path) -> Result<File> {

@@ -2,10 +2,10 @@
 //! Arrow IPC or Parquet.
 //!
 //! The first station of ingest. [`Input::open`] detects compression, encoding and format and yields
-//! bytes ([`Inputs`] opens the next input while one is read). [`csv`] and [`json`] cut and parse
-//! them into Arrow batches, in three steps that a caller can run in parallel; [`arrow`] reads
-//! batches, `parquet` row groups. [`PathColumns`] are columns whose values come from an input's
-//! path.
+//! bytes (`zip` those of members of archives; [`Inputs`] opens the next input while one is read).
+//! [`csv`] and [`json`] cut and parse them into Arrow batches, in three steps that a caller can run
+//! in parallel; [`arrow`] reads batches, `parquet` row groups. [`PathColumns`] are columns whose
+//! values come from an input's path.
 
 mod stream;
 mod live;
@@ -14,6 +14,8 @@ mod compression;
 mod encoding;
 mod format;
 pub(in crate::ingest) mod counted;
+pub(crate) mod foreign;
+pub(crate) mod zip;
 pub(in crate::ingest) mod added;
 pub(in crate::ingest) mod input;
 mod inputs;
@@ -22,7 +24,6 @@ mod path_columns;
 pub(crate) mod csv;
 pub(crate) mod json;
 pub(in crate::ingest) mod supported;
-pub(crate) mod foreign;
 #[cfg(feature = "parquet")]
 mod thrift;
 #[cfg(feature = "parquet")]

@@ -47,8 +47,9 @@ pub(crate) struct Tables {
     changes: AtomicU64,
     /// All that the statement in progress has opened.
     opened: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
-    /// The standard input, which can be opened once, and the name it was opened by.
-    stdin: Mutex<Option<(String, Arc<dyn TableProvider>)>>,
+    /// The standard input, which can be opened once, and the name it was opened by; or why it could
+    /// not be opened.
+    stdin: Mutex<Option<(String, Result<Arc<dyn TableProvider>, String>)>>,
     /// Notes for the user.
     notes: Mutex<Vec<String>>,
     /// How to verify tables before they are read, if damaged segments are left out.
@@ -154,6 +155,7 @@ impl Tables {
         }
         let found: Option<Arc<dyn TableProvider>> = match self.stored(name)? {
             Some(table) => Some(Arc::new(StoreProvider::new(table))),
+            None if name == "/dev/stdin" => self.file(files::STDIN).await?,
             None => self.file(name).await?,
         };
         if let Some(table) = &found {
@@ -176,16 +178,21 @@ impl Tables {
         }
         let known = lock(&self.stdin).clone();
         if let Some((known, table)) = known {
-            return match known == name {
-                true => Ok(Some(table)),
-                false => Err(Error::InvalidInput(format!(
+            return match (known == name, table) {
+                (true, Ok(table)) => Ok(Some(table)),
+                (_, Err(why)) => Err(Error::InvalidInput(why)),
+                (false, _) => Err(Error::InvalidInput(format!(
                     "the standard input has been read as {known} already"
                 ))),
             };
         }
-        let opened = files::open(name, &state, &mut note).await?;
-        *lock(&self.stdin) = opened.clone().map(|table| (name.to_owned(), table));
-        Ok(opened)
+        let opened = files::open(name, &state, &mut note).await;
+        let known = match &opened {
+            Ok(table) => table.clone().map(Ok),
+            Err(error) => Some(Err(error.to_string())),
+        };
+        *lock(&self.stdin) = known.map(|known| (name.to_owned(), known));
+        opened
     }
 
     /// Whether the standard input is a table of the session.
@@ -376,6 +383,9 @@ impl Tables {
                 )
             }
             Some(near) => format!("did you mean {near}?"),
+            None if names.is_empty() && self.store.is_none() => {
+                "no store is open, only files are: FROM 'x.csv', FROM stdin".to_owned()
+            }
             None if names.is_empty() => {
                 "there are no tables; make one with `sty ingest` or CREATE TABLE".to_owned()
             }

@@ -3,7 +3,8 @@
 //! A name is taken for a file if it has a known extension (or is `-`, the standard input); only
 //! then is the file looked for. A call such as `read_csv('x.txt', skip => 1)` says itself what its
 //! files are (`file_calls`). CSV, TSV and JSON, also compressed, are read by ingest's reader
-//! (`text`), Parquet and Arrow by DataFusion, guarded (`foreign`).
+//! (`text`), Parquet and Arrow by DataFusion, guarded (`foreign`); where they are compressed or
+//! piped in, from a temporary file (`spooled`).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,13 +24,15 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::disk::real::look_up;
 use crate::error::{Error, IoResult, Result};
+use crate::ingest::sources::{Format, Input, Opened, zip};
 use crate::sql::names::file_calls::{FileCall, Kind};
 use crate::sql::names::foreign::{self, ForeignFormat};
-use crate::sql::names::text::{TextOptions, TextTable};
+use crate::sql::names::spooled::Spooled;
+use crate::sql::names::text::{self, TextOptions, TextTable};
 use crate::sql::syntax::file_functions::is_call;
 
 /// The name of the standard input.
-const STDIN: &str = "-";
+pub(super) const STDIN: &str = "-";
 
 /// The bytes of a path that are written as `%XX` in its address.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'.').remove(b'-').remove(b'_');
@@ -39,6 +42,9 @@ fn kind_of(name: &str) -> Option<Kind> {
     let uncompressed = [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".lz4"]
         .iter()
         .find_map(|end| lower.strip_suffix(end));
+    if lower.ends_with(".zip") {
+        return Some(Kind::Text);
+    }
     let (_, ending) = uncompressed.unwrap_or(&lower).rsplit_once('.')?;
     Some(match ending {
         "csv" | "tsv" | "tab" | "txt" | "json" | "jsonl" | "ndjson" => Kind::Text,
@@ -67,43 +73,87 @@ pub(crate) async fn open(
         refuse_pipe(name)?;
         return Ok(None);
     };
-    if reads_stdin(&names, kind)? {
-        return Ok(Some(Arc::new(TextTable::open(None, options, threads, memory, note)?)));
-    }
-    let mut paths = Vec::with_capacity(names.len());
-    for name in &names {
-        paths.extend(expand(name)?);
-    }
-    let format = match kind {
-        Kind::Text => {
-            let table = TextTable::open(Some(&paths), options, threads, memory, note)?;
-            return Ok(Some(Arc::new(table)));
+    let mut spooled = Spooled::default();
+    let (kind, paths) = if reads_stdin(&names)? {
+        let opened = text::open_input(Input::stdin(), &options)?;
+        match foreign_kind(&opened) {
+            Some(kind) => (Some(kind), vec![spooled.add(opened, state)?]),
+            None => {
+                let table = TextTable::of_stdin(opened, options, memory, note)?;
+                return Ok(Some(Arc::new(table)));
+            }
         }
-        Kind::Parquet => Arc::new(ForeignFormat::new(foreign::Kind::Parquet)),
-        Kind::Arrow => Arc::new(ForeignFormat::new(foreign::Kind::Arrow)),
-        Kind::Compressed => {
-            let what = "a query cannot read this format inside another compression; ingest it \
-                into a table first";
-            return Err(Error::Unsupported(format!("{name}: {what}")));
+    } else {
+        let mut paths = Vec::with_capacity(names.len());
+        for name in &names {
+            paths.extend(expand(name)?);
+        }
+        match kind {
+            Kind::Text => (None, paths),
+            Kind::Parquet => (Some(foreign::Kind::Parquet), paths),
+            Kind::Arrow => (Some(foreign::Kind::Arrow), paths),
+            Kind::Compressed => decompressed(paths, &mut spooled, state)?,
         }
     };
-    let listed = async {
-        let urls = paths
-            .iter()
-            .map(|path| ListingTableUrl::parse(url(path)))
-            .collect::<Result<Vec<_>, _>>()?;
-        let options = ListingOptions::new(format).with_file_extension("");
-        let mut schemas = Vec::with_capacity(urls.len());
-        for url in &urls {
-            schemas.push(options.infer_schema(state, url).await?.as_ref().clone());
-        }
-        let schema = Arc::new(Schema::try_merge(schemas)?);
-        let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options);
-        let table: Arc<dyn TableProvider> =
-            Arc::new(ListingTable::try_new(config.with_schema(schema))?);
-        if kind == Kind::Arrow { without_dictionaries(table) } else { Ok(table) }
+    let Some(kind) = kind else {
+        let table = TextTable::open(&paths, options, threads, memory, note)?;
+        return Ok(Some(Arc::new(table)));
     };
-    listed.await.map(Some).map_err(|error| with_file_name(name, error.into()))
+    let name = if is_stdin(name) { "standard input" } else { name };
+    match listed(kind, &paths, state).await {
+        Ok(table) => Ok(Some(spooled.keep_with(table))),
+        Err(error) => Err(with_file_name(name, spooled.renamed(error.into(), name))),
+    }
+}
+
+/// Compressed files without their compression. They all have one format.
+fn decompressed(
+    paths: Vec<PathBuf>,
+    spooled: &mut Spooled,
+    state: &SessionState,
+) -> Result<(Option<foreign::Kind>, Vec<PathBuf>)> {
+    let (mut kind, mut plain) = (None, Vec::with_capacity(paths.len()));
+    for path in paths {
+        let opened = Input::path(&path).open()?;
+        let found = foreign_kind(&opened);
+        if found.is_none() || kind.is_some_and(|kind| Some(kind) != found) {
+            let what = "is not Parquet or Arrow like the others, by what is compressed in it";
+            return Err(Error::InvalidInput(format!("{}: {what}", path.display())));
+        }
+        kind = found;
+        plain.push(spooled.add(opened, state)?);
+    }
+    Ok((kind, plain))
+}
+
+fn foreign_kind(opened: &Opened) -> Option<foreign::Kind> {
+    match opened.format {
+        Format::Parquet => Some(foreign::Kind::Parquet),
+        Format::Arrow => Some(foreign::Kind::Arrow),
+        Format::Csv | Format::Tsv | Format::Json => None,
+    }
+}
+
+/// A table over Parquet or Arrow files.
+async fn listed(
+    kind: foreign::Kind,
+    paths: &[PathBuf],
+    state: &SessionState,
+) -> Result<Arc<dyn TableProvider>, DataFusionError> {
+    let urls = paths
+        .iter()
+        .map(|path| ListingTableUrl::parse(url(path)))
+        .collect::<Result<Vec<_>, _>>()?;
+    let options = ListingOptions::new(Arc::new(ForeignFormat::new(kind))).with_file_extension("");
+    let mut schemas = Vec::with_capacity(urls.len());
+    for url in &urls {
+        schemas.push(options.infer_schema(state, url).await?.as_ref().clone());
+    }
+    let schema = Arc::new(Schema::try_merge(schemas)?);
+    let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options);
+    let table: Arc<dyn TableProvider> =
+        Arc::new(ListingTable::try_new(config.with_schema(schema))?);
+    if kind == foreign::Kind::Arrow { without_dictionaries(table) } else { Ok(table) }
 }
 
 /// What a name asks for: a call, a file or pattern by its extension, or the standard input.
@@ -123,13 +173,11 @@ pub(super) fn is_stdin(name: &str) -> bool {
     name == STDIN || is_call(name) && FileCall::parse(name).is_ok_and(names)
 }
 
-fn reads_stdin(names: &[String], kind: Kind) -> Result<bool> {
+fn reads_stdin(names: &[String]) -> Result<bool> {
     match names {
-        [only] if only == STDIN && kind == Kind::Text => Ok(true),
+        [only] if only == STDIN => Ok(true),
         names if names.iter().any(|name| name == STDIN) => Err(Error::Unsupported(
-            "the standard input is read alone, as CSV or JSON; other formats are ingested first: \
-             … | sty ingest STORE/TABLE -"
-                .into(),
+            "the standard input is read alone, and not in a list with files".into(),
         )),
         _ => Ok(false),
     }
@@ -160,6 +208,9 @@ fn without_dictionaries(
 
 /// The files that a name or pattern stands for, sorted by name; at least one.
 fn expand(name: &str) -> Result<Vec<PathBuf>> {
+    if let Some(members) = zip::members(Path::new(name))? {
+        return members.iter().map(|member| absolute(member.path())).collect();
+    }
     if look_up(Path::new(name))?.is_some_and(|found| found.is_file()) {
         return Ok(vec![absolute(Path::new(name))?]);
     }

@@ -8,6 +8,7 @@ pub(in crate::sql) mod catalog;
 mod foreign;
 pub(in crate::sql) mod text;
 mod file_calls;
+mod spooled;
 pub(in crate::sql) mod files;
 pub(in crate::sql) mod views;
 

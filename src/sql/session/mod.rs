@@ -336,7 +336,7 @@ impl Session {
         started: Instant,
     ) -> Result<BatchStream> {
         let Some(store) = self.tables.store() else {
-            return Err(Error::Unsupported("this session has no store to write to".into()));
+            return Err(no_store());
         };
         self.tables.release(&write.table);
         let share = self.memory / 2;
@@ -362,7 +362,7 @@ impl Session {
 
     fn modify(&self, modify: Modify, timed: bool, started: Instant) -> Result<BatchStream> {
         let Some(store) = self.tables.store() else {
-            return Err(Error::Unsupported("this session has no store to write to".into()));
+            return Err(no_store());
         };
         let memory_limit = Some(self.memory);
         let cancelled = self.canceller.clone();
@@ -453,6 +453,15 @@ fn environment(options: &SessionOptions, memory: u64) -> Result<Arc<RuntimeEnv>>
         builder = builder.with_temp_file_path(directory);
     }
     Ok(builder.build_arc()?)
+}
+
+#[cold]
+fn no_store() -> Error {
+    Error::InvalidInput(
+        "there is no store to write to; name one before the statements: sty query STORE 'CREATE \
+         TABLE …'"
+            .into(),
+    )
 }
 
 fn check_store_exists(store: &Store) -> Result<()> {

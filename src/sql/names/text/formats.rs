@@ -96,10 +96,11 @@ impl Iterator for Reader {
 
 /// The chunks of an input, in which no row may be longer than `row_limit`.
 pub(super) fn chunks(input: Input, options: &TextOptions, row_limit: usize) -> Result<Chunks> {
-    Ok(start(open(input, options)?, options, &Before::default(), row_limit)?.0)
+    Ok(start(open_input(input, options)?, options, &Before::default(), row_limit)?.0)
 }
 
-fn open(input: Input, options: &TextOptions) -> Result<Opened> {
+/// Opens an input, which has the format that the options say if its bytes may be text.
+pub(crate) fn open_input(input: Input, options: &TextOptions) -> Result<Opened> {
     let input = match options.encoding {
         Some(encoding) => input.encoded(encoding),
         None => input,
@@ -157,12 +158,11 @@ fn start(
 /// The chunks of an input, and the names and types of columns by its first chunk; `None` for an
 /// input without rows if there are columns already.
 pub(super) fn sample(
-    input: Input,
+    opened: Opened,
     options: &TextOptions,
     before: &Before,
     row_limit: usize,
 ) -> Result<Option<(Chunks, TextSchema)>> {
-    let opened = open(input, options)?;
     let name = opened.name.clone();
     let (mut chunks, options) = start(opened, options, before, row_limit)?;
     let first = chunks.next().transpose()?;

@@ -24,11 +24,12 @@ use datafusion::logical_expr::{Expr, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 
 use self::exec::TextExec;
+pub(super) use self::formats::open_input;
 use self::formats::{Before, TextSchema, is_compressed, join, sample};
 use self::inputs::{TextInput, TextSource};
 pub(crate) use self::options::TextOptions;
 use crate::error::{IoResult, Result};
-use crate::ingest::sources::Input;
+use crate::ingest::sources::{Input, Opened, zip};
 use crate::limits;
 
 /// Files up to this size are parsed once for their types alone.
@@ -42,45 +43,57 @@ pub(crate) struct TextTable {
 }
 
 impl TextTable {
-    /// Opens files, or with `None` the standard input, and infers their types, within a limit of
-    /// memory. Guesses are noted.
+    /// Opens files and infers their types, within a limit of memory. Guesses are noted.
     pub(crate) fn open(
-        paths: Option<&[PathBuf]>,
+        paths: &[PathBuf],
         options: TextOptions,
         threads: usize,
         memory: u64,
         note: &mut (dyn FnMut(String) + Send),
     ) -> Result<TextTable> {
         let row_limit = limits::row_bytes(memory);
-        let options = Arc::new(options);
-        let mut before = Before::default();
-        let mut inputs = Vec::new();
-        match paths {
-            None => {
-                let sampled = sample(Input::stdin(), &options, &before, row_limit)?;
-                if let Some((mut chunks, mut schema)) = sampled {
-                    schema.widen_by_first(&mut chunks)?;
-                    add_columns(&mut before, &schema)?;
-                    note_guesses("standard input", &schema, note);
-                    inputs.push((TextSource::Stdin(Arc::new(Mutex::new(Some(chunks)))), schema));
-                }
+        let (mut before, mut inputs) = (Before::default(), Vec::new());
+        for path in paths {
+            let opened = open_input(Input::path(path), &options)?;
+            let sampled = sample(opened, &options, &before, row_limit)?;
+            let Some((mut chunks, mut schema)) = sampled else { continue };
+            if is_small(path)? {
+                schema.widen_over(chunks, threads)?;
+            } else {
+                schema.widen_by_first(&mut chunks)?;
             }
-            Some(paths) => {
-                for path in paths {
-                    let sampled = sample(Input::path(path), &options, &before, row_limit)?;
-                    let Some((mut chunks, mut schema)) = sampled else { continue };
-                    if is_small(path)? {
-                        schema.widen_over(chunks, threads)?;
-                    } else {
-                        schema.widen_by_first(&mut chunks)?;
-                    }
-                    add_columns(&mut before, &schema)?;
-                    note_guesses(&path.display().to_string(), &schema, note);
-                    inputs.push((TextSource::File(path.clone()), schema));
-                }
-            }
+            add_columns(&mut before, &schema)?;
+            note_guesses(&path.display().to_string(), &schema, note);
+            inputs.push((TextSource::File(path.clone()), schema));
         }
-        let columns = before.columns;
+        Ok(TextTable::new(inputs, before, options, row_limit))
+    }
+
+    /// A table over the standard input, which has been opened.
+    pub(crate) fn of_stdin(
+        opened: Opened,
+        options: TextOptions,
+        memory: u64,
+        note: &mut (dyn FnMut(String) + Send),
+    ) -> Result<TextTable> {
+        let row_limit = limits::row_bytes(memory);
+        let (mut before, mut inputs) = (Before::default(), Vec::new());
+        if let Some((mut chunks, mut schema)) = sample(opened, &options, &before, row_limit)? {
+            schema.widen_by_first(&mut chunks)?;
+            add_columns(&mut before, &schema)?;
+            note_guesses("standard input", &schema, note);
+            inputs.push((TextSource::Stdin(Arc::new(Mutex::new(Some(chunks)))), schema));
+        }
+        Ok(TextTable::new(inputs, before, options, row_limit))
+    }
+
+    fn new(
+        inputs: Vec<(TextSource, TextSchema)>,
+        before: Before,
+        options: TextOptions,
+        row_limit: usize,
+    ) -> TextTable {
+        let (columns, options) = (before.columns, Arc::new(options));
         let fields: Vec<Field> = columns
             .iter()
             .map(|(name, data_type)| Field::new(&**name, data_type.to_arrow(), true))
@@ -89,7 +102,7 @@ impl TextTable {
             .into_iter()
             .map(|(source, schema)| TextInput::new(source, schema, &columns, &options, row_limit))
             .collect();
-        Ok(TextTable { schema: Arc::new(Schema::new(fields)), inputs })
+        TextTable { schema: Arc::new(Schema::new(fields)), inputs }
     }
 }
 
@@ -113,6 +126,9 @@ fn note_guesses(name: &str, schema: &TextSchema, note: &mut (dyn FnMut(String) +
 }
 
 fn is_small(path: &Path) -> Result<bool> {
+    if let Some(member) = zip::find(path)? {
+        return Ok(member.size() <= WHOLE_FILE_BYTES / 16);
+    }
     let metadata = std::fs::metadata(path).with_path(path)?;
     let most = if is_compressed(path) { WHOLE_FILE_BYTES / 16 } else { WHOLE_FILE_BYTES };
     Ok(metadata.is_file() && metadata.len() <= most)
