@@ -108,7 +108,8 @@ pub mod segment {
 /// What a statement has done.
 #[cfg(feature = "sql")]
 pub mod sql {
-    pub use crate::sql::{Operator, Statistics, StoreOperator};
+    pub use crate::sql::{KnownColumn, KnownFunction, Operator, Statistics, StoreOperator};
+    pub use crate::sql::{Lexeme, LexemeKind, is_complete, lexemes};
 }
 
 /// Commits, segment by segment.

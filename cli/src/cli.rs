@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::builder::{FalseyValueParser, Resettable};
 use clap::error::ErrorKind;
@@ -14,7 +14,7 @@ use clap::{
 use crate::args::resources::LimitArgs;
 use crate::commands::{
     alter, bench, compact, completions, config as settings, drop_partition, export, gc, ingest,
-    inspect, manifest, partitions, query, repair, schema, tables, verify,
+    inspect, manifest, partitions, query, repair, schema, shell, tables, verify,
 };
 #[cfg(feature = "gen")]
 use crate::commands::{demo, r#gen};
@@ -69,6 +69,7 @@ struct Globals {
 pub(crate) enum Command {
     Ingest(ingest::IngestArgs),
     Query(query::QueryArgs),
+    Shell(shell::ShellArgs),
     Tables(tables::TablesArgs),
     Schema(schema::SchemaArgs),
     Partitions(partitions::PartitionsArgs),
@@ -90,12 +91,20 @@ pub(crate) enum Command {
     Completions(completions::CompletionsArgs),
 }
 
+impl Command {
+    /// Whether a person types what the command does.
+    pub(crate) fn is_interactive(&self) -> bool {
+        matches!(self, Command::Shell(args) if args.is_interactive())
+    }
+}
+
 /// Runs the command.
 pub(crate) fn run(command: Command, context: &Context) -> Result<(), Failure> {
     signals::check()?;
     match command {
         Command::Ingest(args) => ingest::run(&args, context),
         Command::Query(args) => query::run(&args, context),
+        Command::Shell(args) => shell::run(&args, context),
         Command::Tables(args) => tables::run(&args, context),
         Command::Schema(args) => schema::run(&args, context),
         Command::Partitions(args) => partitions::run(&args, context),
@@ -169,7 +178,7 @@ fn definition(settings: &Settings) -> Result<clap::Command, Failure> {
 
 /// What the command line says. The name of the file of -o says more of the format than a setting.
 fn matches(definition: clap::Command, settings: &Settings) -> Result<ArgMatches, clap::Error> {
-    let matches = definition.try_get_matches()?;
+    let matches = definition.try_get_matches_from(words(std::env::args_os()))?;
     let Some(("query", query)) = matches.subcommand() else { return Ok(matches) };
     let source = query.value_source("format");
     let is_setting = source.is_some_and(|source| source != ValueSource::CommandLine);
@@ -178,13 +187,32 @@ fn matches(definition: clap::Command, settings: &Settings) -> Result<ArgMatches,
         return Ok(matches);
     }
     let Ok(definition) = definition_without_format(settings) else { return Ok(matches) };
-    definition.try_get_matches()
+    definition.try_get_matches_from(words(std::env::args_os()))
 }
 
 fn definition_without_format(settings: &Settings) -> Result<clap::Command, Failure> {
     let without = |arg: clap::Arg| arg.env(Resettable::Reset).default_value(Resettable::Reset);
     let query = |query: clap::Command| query.mut_arg("format", without);
     Ok(definition(settings)?.mut_subcommand("query", query))
+}
+
+/// The words of the command line. A store alone, and nothing on a terminal, open a shell.
+fn words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
+    let mut words: Vec<OsString> = args.collect();
+    let opens_shell = match words.get(1) {
+        None => std::io::stdin().is_terminal() && std::io::stdout().is_terminal(),
+        Some(word) => {
+            let is_command = || {
+                let word = word.to_str().unwrap_or_default();
+                word.starts_with('-') || Cli::command().find_subcommand(word).is_some()
+            };
+            Path::new(word).is_dir() && !is_command()
+        }
+    };
+    if opens_shell {
+        words.insert(1.min(words.len()), "shell".into());
+    }
+    words
 }
 
 /// Prints help or version to stdout, or a usage error to stderr, and returns the exit code.
@@ -239,6 +267,18 @@ mod tests {
     #[test]
     fn the_definition_is_sound() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_store_alone_opens_a_shell() {
+        let words = |args: &[&str]| {
+            let words = words(args.iter().map(OsString::from)).into_iter();
+            words.map(|word| word.into_string().unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(words(&["sty", "/tmp", "-q"]), ["sty", "shell", "/tmp", "-q"]);
+        assert_eq!(words(&["sty", "query", "/tmp"]), ["sty", "query", "/tmp"]);
+        assert_eq!(words(&["sty", "--version"]), ["sty", "--version"]);
+        assert_eq!(words(&["sty", "/no/such/store"]), ["sty", "/no/such/store"]);
     }
 
     #[test]

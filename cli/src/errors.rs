@@ -158,6 +158,12 @@ impl Failure {
         self
     }
 
+    /// Says what to do about it, unless something was said already.
+    #[must_use]
+    pub(crate) fn hint_unless_there(self, hint: &str) -> Self {
+        if self.hint.is_some() { self } else { self.hint(hint) }
+    }
+
     /// Writes the failure to stderr, unless it is a closed pipe.
     pub(crate) fn report(&self, format: ErrorFormat, color: bool) {
         if self.exit.is_success() {

@@ -14,6 +14,7 @@ mod errors;
 mod signals;
 mod terminal;
 mod progress;
+mod pager;
 mod output;
 mod charts;
 mod printers;
@@ -22,7 +23,9 @@ mod watch;
 mod config;
 mod args;
 mod reports;
+mod kept;
 mod runner;
+mod shell;
 mod commands;
 mod cli;
 
@@ -46,7 +49,10 @@ fn main() -> ExitCode {
         Ok(parsed) => parsed,
         Err(exit) => return exit.into(),
     };
-    watch::start(&context, context.timeout);
+    if command.is_interactive() {
+        signals::keep_session_on_interrupt();
+    }
+    watch::start(&context, context.timeout.filter(|_| !command.is_interactive()));
     let result = cli::run(command, &context);
     watch::end_command();
     match result {

@@ -6,12 +6,14 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use stylobate::internal::disk::without_path;
 use stylobate::internal::store::check_outside_tables;
 use tempfile::NamedTempFile;
 
 use crate::errors::{Failure, IoResult};
+use crate::pager::Pager;
 
 /// Files under temporary names, for a process that ends before they are complete.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -22,6 +24,8 @@ pub(crate) enum Output {
     /// The process's stdout without the line buffer of the standard library, or a pipe or device
     /// that was opened by name.
     Stream(File),
+    /// The screen, or a pager if the answer does not fit on it.
+    Screen(Pager),
     /// A file under a temporary name beside its target.
     File {
         /// What is being written.
@@ -86,7 +90,11 @@ impl Output {
 
     /// Whether a person reads it.
     pub(crate) fn is_terminal(&self) -> bool {
-        matches!(self, Output::Stream(file) if file.is_terminal())
+        match self {
+            Output::Stream(file) => file.is_terminal(),
+            Output::Screen(_) => true,
+            Output::File { .. } => false,
+        }
     }
 
     /// Whether it is a file with a name, rather than a stream.
@@ -96,8 +104,12 @@ impl Output {
 
     /// Completes the output. A file gets its name.
     pub(crate) fn commit(self) -> Result<(), Failure> {
-        let Output::File { temporary, target, force } = self else {
-            return Ok(());
+        let (temporary, target, force) = match self {
+            Output::File { temporary, target, force } => (temporary, target, force),
+            Output::Screen(mut pager) => {
+                return pager.finish().map_err(|error| Failure::io(Path::new("stdout"), &error));
+            }
+            Output::Stream(_) => return Ok(()),
         };
         let kept =
             if force { temporary.persist(&target) } else { temporary.persist_noclobber(&target) };
@@ -110,10 +122,18 @@ impl Output {
         }
     }
 
+    /// How long a reader of the screen has kept the result waiting.
+    pub(crate) fn waited(&self) -> Duration {
+        match self {
+            Output::Screen(pager) => pager.waited(),
+            Output::Stream(_) | Output::File { .. } => Duration::ZERO,
+        }
+    }
+
     /// What people call it.
     pub(crate) fn name(&self) -> &Path {
         match self {
-            Output::Stream(_) => Path::new("stdout"),
+            Output::Stream(_) | Output::Screen(_) => Path::new("stdout"),
             Output::File { target, .. } => target,
         }
     }
@@ -128,6 +148,7 @@ impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
             Output::Stream(file) => file.write(bytes),
+            Output::Screen(pager) => pager.write(bytes),
             Output::File { temporary, .. } => temporary.as_file_mut().write(bytes),
         }
     }

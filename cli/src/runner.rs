@@ -7,6 +7,7 @@ use stylobate::{BatchStream, Parameters, Session, Statement};
 
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::kept::Kept;
 use crate::memory::anonymous_bytes;
 use crate::output::Output;
 use crate::printers::{Format, PrintOptions, Printer};
@@ -34,6 +35,8 @@ pub(crate) struct Runner {
     pub(crate) parameters: Parameters,
     pub(crate) watch: QueryWatch,
     pub(crate) settings: Settings,
+    /// Keeps the last answer, if anyone may ask for it.
+    pub(crate) kept: Option<Kept>,
     /// Anonymous memory before the first statement, in bytes.
     memory_before: Option<u64>,
     /// Whether a statement had a result.
@@ -73,6 +76,7 @@ impl Runner {
             parameters,
             watch,
             settings,
+            kept: None,
             memory_before: anonymous_bytes(),
             has_printed: false,
             has_committed: false,
@@ -82,6 +86,11 @@ impl Runner {
     /// Whether a statement has written.
     pub(crate) fn has_committed(&self) -> bool {
         self.has_committed
+    }
+
+    /// From now on, answers go to another output.
+    pub(crate) fn begin_output(&mut self) {
+        self.has_printed = false;
     }
 
     /// Runs a statement. Its answer is printed, and the output is not yet complete.
@@ -132,10 +141,16 @@ impl Runner {
         self.check_room_for_result()?;
         let (format, options) = (self.settings.format, &self.settings.options);
         let mut printer = Printer::new(format, &stream.schema(), options, output)?;
+        if let Some(kept) = &mut self.kept {
+            kept.begin(stream.schema());
+        }
         let mut rows = 0;
         for batch in &mut stream {
             let batch = batch.map_err(|error| self.watch.failure(error))?;
             rows += batch.num_rows() as u64;
+            if let Some(kept) = &mut self.kept {
+                kept.add(&batch);
+            }
             if printer.write(&batch)?.is_break() {
                 break;
             }
@@ -150,7 +165,7 @@ impl Runner {
         for note in &finished.notes {
             self.context.note(note);
         }
-        let time = started.elapsed();
+        let time = started.elapsed().saturating_sub(finished.output.waited());
         if let Some((report, statistics)) = report.zip(statistics) {
             report.print(&statistics);
         }

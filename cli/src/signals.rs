@@ -11,12 +11,33 @@ use crate::exit::Exit;
 
 static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
+/// What Ctrl-C sets where it does not end the process.
+static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// From now on, Ctrl-C only sets a flag, which [`take_interrupt`] reads: it ends a statement of a
+/// shell, and not the shell. Other signals still end the process.
+pub(crate) fn keep_session_on_interrupt() {
+    let flag = Arc::new(AtomicBool::new(false));
+    if signal_hook::flag::register(SIGINT, Arc::clone(&flag)).is_ok() {
+        let _ = INTERRUPTED.set(flag);
+    }
+}
+
+/// Whether Ctrl-C was pressed since the last call, where it does not end the process.
+pub(crate) fn take_interrupt() -> bool {
+    INTERRUPTED.get().is_some_and(|flag| flag.swap(false, Ordering::Relaxed))
+}
+
 /// The flag that the signal handlers set, which are installed on first use. Commands hand it to the
 /// library.
 pub(crate) fn cancellation() -> Arc<AtomicBool> {
     let install = || {
         let flag = Arc::new(AtomicBool::new(false));
-        for signal in [SIGINT, SIGTERM] {
+        let ending = match INTERRUPTED.get() {
+            Some(_) => &[SIGTERM][..],
+            None => &[SIGINT, SIGTERM],
+        };
+        for signal in ending.iter().copied() {
             // In this order, the first signal finds the flag unset and goes on to set it. If a
             // handler cannot be installed, the signal's default ends the process, as a second
             // Ctrl-C does anyway.

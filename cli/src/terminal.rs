@@ -2,6 +2,7 @@
 //! progress.
 
 use std::io::{self, IsTerminal};
+use std::sync::{Mutex, PoisonError};
 
 use clap::ValueEnum;
 
@@ -71,6 +72,33 @@ impl Look {
     }
 }
 
-fn is_dumb() -> bool {
+/// Columns and rows of the terminal on stdout.
+pub(crate) fn screen() -> Option<(usize, usize)> {
+    let (terminal_size::Width(width), terminal_size::Height(height)) =
+        terminal_size::terminal_size()?;
+    Some((usize::from(width), usize::from(height)))
+}
+
+/// How the terminal on stdin was set when the shell began.
+static SETTINGS: Mutex<Option<rustix::termios::Termios>> = Mutex::new(None);
+
+/// Remembers how the terminal is set, before an editor of lines changes it.
+pub(crate) fn remember_settings() {
+    let settings = rustix::termios::tcgetattr(io::stdin()).ok();
+    *SETTINGS.lock().unwrap_or_else(PoisonError::into_inner) = settings;
+}
+
+/// Sets the terminal as it was, for a process that ends in the middle of a line.
+pub(crate) fn restore_settings() {
+    let settings = SETTINGS.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(settings) = settings {
+        let when = rustix::termios::OptionalActions::Now;
+        // If it fails, `stty sane` is left to the user.
+        let _ = rustix::termios::tcsetattr(io::stdin(), when, &settings);
+    }
+}
+
+/// Whether the terminal understands no escape sequences.
+pub(crate) fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }

@@ -13,12 +13,13 @@ use std::time::{Duration, Instant};
 
 use stylobate::internal::ingest::remove_unpublished;
 use stylobate::internal::store::{commits_ended, forbid_commits};
-use stylobate::{Error, Session};
+use stylobate::{Canceller, Error, Session};
 
 use crate::context::Context;
 use crate::errors::{Failure, note_timeout};
 use crate::output::remove_unfinished;
 use crate::signals;
+use crate::terminal;
 
 /// How often the watch looks.
 const INTERVAL: Duration = Duration::from_millis(20);
@@ -97,6 +98,7 @@ fn end_process(context: &Context, failure: &Failure) {
     if begin_end() {
         remove_unpublished();
         remove_temporary();
+        terminal::restore_settings();
         failure.report(context.error_format, context.color_stderr());
         // Threads still run: an operator may have begun to spill after the first removal.
         remove_temporary();
@@ -151,6 +153,78 @@ impl QueryWatch {
     /// The failure for an error of a query: why it was cancelled, or the error itself.
     pub(crate) fn failure(&self, error: Error) -> Failure {
         self.check().err().unwrap_or_else(|| error.into())
+    }
+}
+
+/// How long a statement of a shell may take to stop before another Ctrl-C ends the shell.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Ends statements of a session that outlives them, on Ctrl-C and at the timeout.
+pub(crate) struct StatementWatch {
+    reasons: Reasons,
+    running: Arc<Mutex<Running>>,
+    canceller: Canceller,
+}
+
+/// Since when a statement runs, and when it was asked to stop.
+#[derive(Debug, Default)]
+struct Running {
+    since: Option<Instant>,
+    asked: Option<Instant>,
+}
+
+impl StatementWatch {
+    /// Starts watching over a session. The timeout is that of each statement.
+    pub(crate) fn start(session: &Session, context: &Context) -> StatementWatch {
+        let (interrupted, timed_out) = (Arc::default(), Arc::default());
+        let reasons = Reasons { interrupted, timed_out, timeout: context.timeout };
+        let canceller = session.canceller();
+        let watch = StatementWatch { reasons, running: Arc::default(), canceller };
+        remove_at_end(session.spill_directories());
+        let (reasons, running) = (watch.reasons.clone(), Arc::clone(&watch.running));
+        let (canceller, context) = (watch.canceller.clone(), *context);
+        std::thread::spawn(move || {
+            loop {
+                std::thread::sleep(INTERVAL);
+                let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
+                let Some(since) = running.since else { continue };
+                let is_late = reasons.timeout.is_some_and(|timeout| since.elapsed() >= timeout);
+                reasons.timed_out.fetch_or(is_late, Ordering::Relaxed);
+                let is_interrupted = signals::take_interrupt();
+                reasons.interrupted.fetch_or(is_interrupted, Ordering::Relaxed);
+                if is_late || is_interrupted {
+                    canceller.cancel();
+                    let asked = *running.asked.get_or_insert_with(Instant::now);
+                    drop(running);
+                    if is_interrupted && asked.elapsed() > PATIENCE {
+                        end_process(&context, &Failure::stopped());
+                    }
+                }
+            }
+        });
+        watch
+    }
+
+    /// What a runner of the statements asks.
+    pub(crate) fn of_runner(&self) -> QueryWatch {
+        QueryWatch(self.reasons.clone())
+    }
+
+    /// Runs statements, which Ctrl-C and the timeout may end.
+    pub(crate) fn over<T>(&self, run: impl FnOnce() -> T) -> T {
+        self.set(Some(Instant::now()));
+        let done = run();
+        self.set(None);
+        done
+    }
+
+    fn set(&self, since: Option<Instant>) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        *running = Running { since, asked: None };
+        signals::take_interrupt();
+        self.reasons.interrupted.store(false, Ordering::Relaxed);
+        self.reasons.timed_out.store(false, Ordering::Relaxed);
+        self.canceller.reset();
     }
 }
 

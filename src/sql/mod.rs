@@ -50,7 +50,9 @@ pub use run::cancel::Canceller;
 pub use run::report::{Operator, Statistics};
 pub use run::statistics::StoreOperator;
 pub use run::stream::BatchStream;
+pub use session::known::{KnownColumn, KnownFunction};
 pub use session::{Session, SessionOptions, Statement};
+pub use syntax::lexemes::{Lexeme, LexemeKind, is_complete, lexemes};
 
 #[cfg(test)]
 mod memory_tests;

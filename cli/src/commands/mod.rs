@@ -20,5 +20,6 @@ pub(crate) mod partitions;
 pub(crate) mod query;
 pub(crate) mod repair;
 pub(crate) mod schema;
+pub(crate) mod shell;
 pub(crate) mod tables;
 pub(crate) mod verify;

@@ -49,7 +49,6 @@ impl ChartPrinter {
 }
 
 /// Draws an answer that is there as a whole. Returns the chart, and notes on what it does not show.
-#[cfg_attr(not(test), expect(dead_code, reason = "for the shell's .plot"))]
 pub(crate) fn chart_of_batches(
     schema: &SchemaRef,
     batches: &[RecordBatch],

@@ -37,7 +37,6 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use clap::ValueEnum;
 
-#[expect(unused_imports, reason = "for the shell's .plot")]
 pub(crate) use chart::chart_of_batches;
 pub(crate) use hash::answer_hash;
 

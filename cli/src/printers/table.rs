@@ -1,9 +1,13 @@
-//! The table for people: a box with numbers to the right. Null is empty, or a dim `NULL` with
-//! colours.
+//! The table for people: a box with numbers to the right. Null is `NULL`, dim where there are
+//! colours. A cell of several lines takes as many lines of the table.
 //!
 //! Up to 10,000 rows are buffered to find the widths of the columns. Later rows are written at
 //! these widths, and a longer cell makes its line longer. On a terminal, the table is fitted to the
-//! width. Control characters are shown escaped, so that data cannot control the terminal.
+//! width, fewer rows are buffered, and fewer still if they come slowly. Control characters are
+//! shown escaped, so that data cannot control the terminal.
+
+use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
@@ -18,12 +22,20 @@ use crate::terminal::Look;
 
 /// The number of rows that are buffered to find the widths.
 const SAMPLE_ROWS: usize = 10_000;
+/// The number of rows on a terminal, and the number and the time after which rows that come slowly
+/// are shown.
+const SCREEN_ROWS: usize = 2_000;
+const SLOW_ROWS: usize = 100;
+const SLOW: Duration = Duration::from_millis(200);
+/// Lines of a cell that are shown on a terminal.
+const MOST_LINES: usize = 40;
 /// Widths are decided after this much text, even if there are fewer rows.
 const SAMPLE_BYTES: usize = 16 << 20;
 
 /// Writes one result as a table.
 pub(super) struct TablePrinter {
     look: Look,
+    started: Instant,
     names: Vec<String>,
     columns: Vec<NaturalColumn>,
     /// The text of the buffered cells.
@@ -40,8 +52,9 @@ pub(super) struct TablePrinter {
 struct BufferedCell {
     /// Where its text ends in the buffer.
     end: usize,
-    /// `None` for null.
+    /// That of its widest line, `None` for null.
     width: Option<usize>,
+    lines: usize,
 }
 
 /// The characters of the box.
@@ -79,7 +92,7 @@ impl TablePrinter {
         for field in schema.fields() {
             let mut name = Vec::new();
             escape(field.name(), &mut name);
-            let name = String::from_utf8_lossy(&name).into_owned();
+            let name = String::from_utf8_lossy(&name).replace('\n', "\\n");
             let data_type = field.data_type();
             let align_right = data_type.is_numeric();
             let rigid = align_right || data_type.is_temporal();
@@ -88,6 +101,7 @@ impl TablePrinter {
         }
         TablePrinter {
             look,
+            started: Instant::now(),
             names,
             columns,
             text: Vec::new(),
@@ -117,6 +131,11 @@ impl TablePrinter {
                 self.write_buffered()?;
             }
         }
+        let rows = self.cells.len() / columns.len();
+        let is_enough = rows >= SCREEN_ROWS || rows >= SLOW_ROWS && self.started.elapsed() > SLOW;
+        if self.look.width.is_some() && is_enough {
+            self.write_buffered()?;
+        }
         if self.shown.is_some() { flush(&mut self.buffer, &mut self.output) } else { Ok(()) }
     }
 
@@ -132,22 +151,41 @@ impl TablePrinter {
             None
         } else if let Some(text) = cells.text(row) {
             escape(text, &mut self.text);
-            Some(display_width(&self.text[start..]))
+            Some(self.text.get(start..).map_or(0, widest_line))
         } else {
             raw.clear();
             cells.write_text(row, raw)?;
             escape(&String::from_utf8_lossy(raw), &mut self.text);
-            Some(display_width(&self.text[start..]))
+            Some(self.text.get(start..).map_or(0, widest_line))
         };
+        let lines = self.cut_lines(start);
         let column = self.cells.len() % self.columns.len();
-        let null_width = if self.look.color { NULL.len() } else { 0 };
         if self.shown.is_none()
             && let Some(column) = self.columns.get_mut(column)
         {
-            column.width = column.width.max(width.unwrap_or(null_width));
+            column.width = column.width.max(width.unwrap_or(NULL.len()));
         }
-        self.cells.push(BufferedCell { end: self.text.len(), width });
+        self.cells.push(BufferedCell { end: self.text.len(), width, lines });
         Ok(())
+    }
+
+    /// The lines of the text from `start`, of which a terminal shows the first.
+    fn cut_lines(&mut self, start: usize) -> usize {
+        let text = self.text.get(start..).unwrap_or_default();
+        let lines = 1 + text.iter().filter(|byte| **byte == b'\n').count();
+        if self.look.width.is_none() || lines <= MOST_LINES {
+            return lines;
+        }
+        let mut ends = (0..).zip(text).filter(|(_, byte)| **byte == b'\n');
+        let kept = ends.nth(MOST_LINES - 2).map_or(text.len(), |(end, _)| end);
+        self.text.truncate(start + kept);
+        let note = format!("\n{} {} lines more", self.lines().cut, lines - (MOST_LINES - 1));
+        self.push_text(&note);
+        MOST_LINES
+    }
+
+    fn push_text(&mut self, text: &str) {
+        self.text.extend_from_slice(text.as_bytes());
     }
 
     /// Writes the buffered rows, with the header before the first of them.
@@ -203,25 +241,47 @@ impl TablePrinter {
         start: usize,
         text: &[u8],
     ) {
+        let lines = shown.iter().filter_map(|column| Some(cells.get(column.column?)?.lines));
+        for line in 0..lines.max().unwrap_or(1) {
+            self.write_line(line, shown, cells, start, text);
+        }
+    }
+
+    /// Writes one line of a row.
+    fn write_line(
+        &mut self,
+        line: usize,
+        shown: &[ShownColumn],
+        cells: &[BufferedCell],
+        start: usize,
+        text: &[u8],
+    ) {
         let lines = self.lines();
         self.push(lines.down);
         for column in shown {
             self.push(" ");
-            match column.column.and_then(|at| Some((at, cells.get(at)?))) {
+            let cell = column.column.and_then(|at| Some((at, cells.get(at)?)));
+            let align_right = column.column.and_then(|at| self.columns.get(at));
+            let align_right = align_right.is_some_and(|column| column.align_right);
+            match cell {
                 None => self.push(lines.cut.encode_utf8(&mut [0; 4])),
-                Some((_, BufferedCell { width: None, .. })) => self.write_null(column.width),
-                Some((at, BufferedCell { end, width: Some(width) })) => {
-                    let from = at
-                        .checked_sub(1)
-                        .and_then(|before| cells.get(before))
-                        .map_or(start, |cell| cell.end);
-                    let align_right = self.columns.get(at).is_some_and(|c| c.align_right);
-                    self.write_padded(
-                        text.get(from..*end).unwrap_or_default(),
-                        *width,
-                        column.width,
-                        align_right,
-                    );
+                Some((_, cell)) if line >= cell.lines => self.pad(column.width),
+                Some((_, BufferedCell { width: None, .. })) => {
+                    self.write_null(column.width, align_right);
+                }
+                Some((at, cell)) => {
+                    let before = at.checked_sub(1).and_then(|before| cells.get(before));
+                    let from = before.map_or(start, |cell| cell.end);
+                    let whole = text.get(from..cell.end).unwrap_or_default();
+                    let (part, width) = match cell.lines {
+                        1 => (whole, cell.width.unwrap_or(0)),
+                        _ => {
+                            let part = whole.split(|byte| *byte == b'\n').nth(line);
+                            let part = part.unwrap_or_default();
+                            (part, display_width(part))
+                        }
+                    };
+                    self.write_padded(part, width, column.width, align_right);
                 }
             }
             self.push(" ");
@@ -230,14 +290,15 @@ impl TablePrinter {
         self.push("\n");
     }
 
-    fn write_null(&mut self, column_width: usize) {
-        if self.look.color {
-            self.push("\x1b[2m");
-            self.write_padded(NULL.as_bytes(), NULL.len(), column_width, false);
-            self.push("\x1b[0m");
-        } else {
-            self.buffer.resize(self.buffer.len() + column_width, b' ');
-        }
+    fn write_null(&mut self, column_width: usize, align_right: bool) {
+        let (dim, reset) = if self.look.color { ("\x1b[2m", "\x1b[0m") } else { ("", "") };
+        self.push(dim);
+        self.write_padded(NULL.as_bytes(), NULL.len(), column_width, align_right);
+        self.push(reset);
+    }
+
+    fn pad(&mut self, blanks: usize) {
+        self.buffer.resize(self.buffer.len() + blanks, b' ');
     }
 
     /// Writes a cell, padded to the width of its column. On a terminal, longer text is cut.
@@ -285,24 +346,47 @@ impl TablePrinter {
         self.buffer.extend_from_slice(text.as_bytes());
     }
 
+    /// Says which columns are left out: as many names as two lines hold.
+    fn left_out(&self, shown: &[ShownColumn]) -> String {
+        let is_shown: HashSet<usize> = shown.iter().filter_map(|shown| shown.column).collect();
+        let hidden: Vec<&String> = (0..)
+            .zip(&self.names)
+            .filter_map(|(at, name)| (!is_shown.contains(&at)).then_some(name))
+            .collect();
+        if hidden.is_empty() {
+            return String::new();
+        }
+        let mut note = format!("{} of {} columns do not fit:", hidden.len(), self.names.len());
+        let room = self.look.width.unwrap_or(usize::MAX).saturating_mul(2);
+        for (at, name) in hidden.iter().enumerate() {
+            let name = name.replace('\n', "\\n");
+            // What follows the last name must fit, too.
+            if at > 0 && note.width() + name.width() + " … (1000 more)".len() > room {
+                note += &format!(" … ({} more)", hidden.len() - at);
+                break;
+            }
+            note += if at == 0 { " " } else { ", " };
+            note += &name;
+        }
+        note + "\n"
+    }
+
     pub(super) fn finish(mut self) -> Result<Output, Failure> {
         if !self.names.is_empty() {
             self.write_buffered()?;
             let shown = self.shown.take().unwrap_or_default();
             self.write_rule(&shown, self.lines().bottom);
-            let hidden =
-                self.names.len() - shown.iter().filter(|shown| shown.column.is_some()).count();
-            if hidden > 0 {
-                let note = format!(
-                    "{hidden} of {} columns do not fit and are left out\n",
-                    self.names.len()
-                );
-                self.push(&note);
-            }
+            let note = self.left_out(&shown);
+            self.push(&note);
         }
         flush(&mut self.buffer, &mut self.output)?;
         Ok(self.output)
     }
+}
+
+/// The number of terminal cells that the widest line of a text takes.
+fn widest_line(text: &[u8]) -> usize {
+    text.split(|byte| *byte == b'\n').map(display_width).max().unwrap_or(0)
 }
 
 /// The number of terminal cells that a text takes.
@@ -310,7 +394,7 @@ fn display_width(text: &[u8]) -> usize {
     if text.is_ascii() { text.len() } else { String::from_utf8_lossy(text).width() }
 }
 
-/// Appends the text with its control characters escaped.
+/// Appends the text with its control characters escaped, except ends of lines.
 fn escape(text: &str, out: &mut Vec<u8>) {
     // Control characters are below 0x20, or DEL, or U+0080 to U+009F, whose UTF-8 begins with 0xC2.
     if !text.bytes().any(|byte| byte < 0x20 || byte == 0x7f || byte == 0xc2) {
@@ -318,7 +402,7 @@ fn escape(text: &str, out: &mut Vec<u8>) {
         return;
     }
     for c in text.chars() {
-        if c.is_control() {
+        if c.is_control() && c != '\n' {
             out.extend(c.escape_default().map(|c| c as u8));
         } else {
             out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());

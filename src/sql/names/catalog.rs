@@ -356,7 +356,7 @@ impl Tables {
     }
 
     /// All names but those of files.
-    fn names(&self) -> Vec<String> {
+    pub(crate) fn names(&self) -> Vec<String> {
         let stored = self.store.iter().filter(|store| !matches!(store.exists(), Ok(false)));
         let stored: Vec<String> = stored
             .flat_map(|store| {

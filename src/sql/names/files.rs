@@ -167,7 +167,7 @@ fn request(name: &str) -> Result<Option<FileCall>> {
 }
 
 /// Whether a name means the standard input, alone or in a call.
-pub(super) fn is_stdin(name: &str) -> bool {
+pub(in crate::sql) fn is_stdin(name: &str) -> bool {
     let names =
         |call: Option<FileCall>| call.is_some_and(|call| call.names.contains(&STDIN.into()));
     name == STDIN || is_call(name) && FileCall::parse(name).is_ok_and(names)

@@ -3,6 +3,7 @@
 mod decoded;
 mod described;
 mod frugal;
+pub(in crate::sql) mod known;
 mod pool;
 pub(in crate::sql) mod prepared;
 pub(in crate::sql) mod rules;

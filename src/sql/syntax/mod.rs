@@ -10,6 +10,7 @@ pub(in crate::sql) mod dialect;
 pub(in crate::sql) mod file_functions;
 pub(in crate::sql) mod frames;
 pub(in crate::sql) mod from_first;
+pub(in crate::sql) mod lexemes;
 pub(in crate::sql) mod marks;
 pub(in crate::sql) mod nesting;
 pub(in crate::sql) mod order_names;

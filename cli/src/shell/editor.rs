@@ -1,0 +1,148 @@
+//! The editor of lines: `reedline` with our completion, colours, history and validation.
+
+use std::borrow::Cow;
+use std::io;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use reedline::{
+    Color, Completer, CompletionResult, DefaultHinter, EditCommand, Emacs, Highlighter, IdeMenu,
+    KeyCode, KeyModifiers, MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch,
+    PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu, Signal, Span, StyledText,
+    Suggestion, ValidationResult, Validator, default_emacs_keybindings,
+};
+
+use super::completion::complete;
+use super::highlight::{Class, classes};
+use super::history::{Statements, path};
+use super::known::Known;
+use super::pieces::is_whole;
+use super::plain::Input;
+
+const MENU: &str = "completion";
+
+/// An editor of lines on a terminal.
+pub(super) struct Editor {
+    lines: Reedline,
+    prompt: Name,
+}
+
+impl Editor {
+    pub(super) fn new(name: &str, known: Arc<Mutex<Known>>, has_colors: bool) -> Editor {
+        let menu =
+            IdeMenu::default().with_name(MENU).with_max_completion_height(12).with_marker("> ");
+        let mut keys = default_emacs_keybindings();
+        let complete = vec![
+            ReedlineEvent::Menu(MENU.to_owned()),
+            ReedlineEvent::MenuNext,
+            ReedlineEvent::Edit(vec![EditCommand::Complete]),
+        ];
+        let newline = ReedlineEvent::Edit(vec![EditCommand::InsertNewline]);
+        keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, ReedlineEvent::UntilFound(complete));
+        keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
+        keys.add_binding(KeyModifiers::ALT, KeyCode::Enter, newline);
+        let hint = Color::DarkGray.normal();
+        let history = Statements::open(path(|name| std::env::var(name).ok()));
+        let lines = Reedline::create()
+            .use_bracketed_paste(true)
+            .with_ansi_colors(has_colors)
+            .with_history(Box::new(history))
+            .with_validator(Box::new(Whole))
+            .with_highlighter(Box::new(Colors))
+            .with_hinter(Box::new(DefaultHinter::default().with_style(hint)))
+            .with_completer(Box::new(Completion(known)))
+            .with_quick_completions(true)
+            .with_partial_completions(true)
+            .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
+            .with_edit_mode(Box::new(Emacs::new(keys)));
+        Editor { lines, prompt: Name(name.to_owned()) }
+    }
+
+    /// Reads a text, over several lines if need be.
+    pub(super) fn read(&mut self) -> io::Result<Input> {
+        Ok(match self.lines.read_line(&self.prompt)? {
+            Signal::Success(text) => Input::Text(text),
+            Signal::CtrlD => Input::End,
+            _ => Input::Cleared,
+        })
+    }
+}
+
+/// The name of the store before each line.
+struct Name(String);
+
+impl Prompt for Name {
+    fn render_prompt_left(&self) -> Cow<'_, str> {
+        Cow::Borrowed(&self.0)
+    }
+
+    fn render_prompt_right(&self) -> Cow<'_, str> {
+        Cow::Borrowed("")
+    }
+
+    fn render_prompt_indicator(&self, _: PromptEditMode) -> Cow<'_, str> {
+        Cow::Borrowed("> ")
+    }
+
+    fn render_prompt_multiline_indicator(&self) -> Cow<'_, str> {
+        let width = unicode_width::UnicodeWidthStr::width(self.0.as_str());
+        Cow::Owned(format!("{:width$}> ", ""))
+    }
+
+    fn render_prompt_history_search_indicator(&self, search: PromptHistorySearch) -> Cow<'_, str> {
+        let failing = match search.status {
+            PromptHistorySearchStatus::Passing => "",
+            PromptHistorySearchStatus::Failing => "nothing has ",
+        };
+        Cow::Owned(format!(" ({failing}'{}') ", search.term))
+    }
+}
+
+struct Whole;
+
+impl Validator for Whole {
+    fn validate(&self, text: &str) -> ValidationResult {
+        if is_whole(text) { ValidationResult::Complete } else { ValidationResult::Incomplete }
+    }
+}
+
+struct Colors;
+
+impl Highlighter for Colors {
+    fn highlight(&self, text: &str, _: usize) -> StyledText {
+        let mut styled = StyledText::new();
+        for (class, range) in classes(text) {
+            let style = match class {
+                Class::Plain => Color::Default.normal(),
+                Class::Keyword => Color::Cyan.bold(),
+                Class::Function => Color::Blue.bold(),
+                Class::Number => Color::Yellow.normal(),
+                Class::Text => Color::Green.normal(),
+                Class::Comment => Color::DarkGray.normal(),
+                Class::Parameter => Color::Purple.normal(),
+                Class::Command => Color::Default.bold(),
+                Class::Wrong => Color::Red.normal(),
+            };
+            styled.push((style, text.get(range).unwrap_or_default().to_owned()));
+        }
+        styled
+    }
+}
+
+/// Completion with the names of the session.
+struct Completion(Arc<Mutex<Known>>);
+
+impl Completer for Completion {
+    fn complete(&mut self, text: &str, at: usize) -> CompletionResult {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (range, found) = complete(text, at, &mut *known);
+        let suggestions = found.into_iter().map(|candidate| Suggestion {
+            value: candidate.text,
+            display_override: candidate.shown,
+            description: Some(candidate.about).filter(|about| !about.is_empty()),
+            span: Span::new(range.start, range.end),
+            append_whitespace: candidate.then_blank,
+            ..Suggestion::default()
+        });
+        CompletionResult::fresh(suggestions.collect::<Vec<_>>())
+    }
+}

@@ -1,0 +1,273 @@
+//! The words of SQL that are highlighted and completed.
+
+/// Words of which a name that is spelled alike needs quotes, or that begin or join the parts of a
+/// statement; in the order of the alphabet.
+pub(super) const KEYWORDS: [&str; 147] = [
+    "ADD",
+    "ALL",
+    "ALTER",
+    "ANALYZE",
+    "AND",
+    "ANTI",
+    "ANY",
+    "AS",
+    "ASC",
+    "ASOF",
+    "BEGIN",
+    "BETWEEN",
+    "BIGINT",
+    "BOOLEAN",
+    "BY",
+    "CASE",
+    "CAST",
+    "COLUMN",
+    "COLUMNS",
+    "COMMIT",
+    "COPY",
+    "CREATE",
+    "CROSS",
+    "CUBE",
+    "CURRENT",
+    "DATE",
+    "DEALLOCATE",
+    "DECIMAL",
+    "DELETE",
+    "DESC",
+    "DESCRIBE",
+    "DISTINCT",
+    "DOUBLE",
+    "DROP",
+    "ELSE",
+    "END",
+    "ESCAPE",
+    "EXCEPT",
+    "EXCLUDE",
+    "EXECUTE",
+    "EXISTS",
+    "EXPLAIN",
+    "EXTERNAL",
+    "EXTRACT",
+    "FALSE",
+    "FETCH",
+    "FILTER",
+    "FIRST",
+    "FLOAT",
+    "FOLLOWING",
+    "FORMAT",
+    "FROM",
+    "FULL",
+    "GROUP",
+    "GROUPING",
+    "HAVING",
+    "IF",
+    "ILIKE",
+    "IN",
+    "INNER",
+    "INSERT",
+    "INT",
+    "INTEGER",
+    "INTERSECT",
+    "INTERVAL",
+    "INTO",
+    "IS",
+    "JOIN",
+    "LAST",
+    "LATERAL",
+    "LEFT",
+    "LIKE",
+    "LIMIT",
+    "LOCATION",
+    "MATERIALIZED",
+    "NATURAL",
+    "NO",
+    "NOT",
+    "NULL",
+    "NULLS",
+    "NUMERIC",
+    "OFFSET",
+    "ON",
+    "OR",
+    "ORDER",
+    "OUTER",
+    "OVER",
+    "PARTITION",
+    "PARTITIONED",
+    "PIVOT",
+    "PRECEDING",
+    "PREPARE",
+    "PRIMARY",
+    "QUALIFY",
+    "RANGE",
+    "REAL",
+    "RECURSIVE",
+    "RENAME",
+    "REPLACE",
+    "RESET",
+    "RIGHT",
+    "ROLLBACK",
+    "ROLLUP",
+    "ROW",
+    "ROWS",
+    "SAMPLE",
+    "SELECT",
+    "SEMI",
+    "SET",
+    "SETS",
+    "SHOW",
+    "SIMILAR",
+    "SMALLINT",
+    "SORTED",
+    "STORED",
+    "SUMMARIZE",
+    "TABLE",
+    "TABLES",
+    "TABLESAMPLE",
+    "TEMPORARY",
+    "TEXT",
+    "THEN",
+    "TIES",
+    "TIME",
+    "TIMESTAMP",
+    "TINYINT",
+    "TO",
+    "TRUE",
+    "TRUNCATE",
+    "UNBOUNDED",
+    "UNION",
+    "UNIQUE",
+    "UNPIVOT",
+    "UPDATE",
+    "USING",
+    "VALUES",
+    "VARCHAR",
+    "VIEW",
+    "WHEN",
+    "WHERE",
+    "WINDOW",
+    "WITH",
+    "WITHIN",
+    "WITHOUT",
+    "YEAR",
+    "ZONE",
+    "ZORDER",
+];
+
+/// Words that a statement begins with.
+pub(super) const BEGINNINGS: [&str; 19] = [
+    "ANALYZE",
+    "COPY",
+    "CREATE",
+    "DELETE",
+    "DESCRIBE",
+    "DROP",
+    "EXECUTE",
+    "EXPLAIN",
+    "FROM",
+    "INSERT",
+    "PIVOT",
+    "PREPARE",
+    "RESET",
+    "SELECT",
+    "SET",
+    "SHOW",
+    "SUMMARIZE",
+    "UPDATE",
+    "WITH",
+];
+
+/// Whether a word is a keyword, in any case.
+pub(super) fn is_keyword(word: &str) -> bool {
+    word.len() <= 16 && KEYWORDS.binary_search(&word.to_ascii_uppercase().as_str()).is_ok()
+}
+
+/// Words that are no names unless they are in quotes.
+const RESERVED: [&str; 52] = [
+    "ALL",
+    "AND",
+    "ANY",
+    "AS",
+    "ASC",
+    "BETWEEN",
+    "BY",
+    "CASE",
+    "CAST",
+    "CREATE",
+    "CROSS",
+    "DELETE",
+    "DESC",
+    "DISTINCT",
+    "DROP",
+    "ELSE",
+    "END",
+    "EXCEPT",
+    "EXISTS",
+    "FALSE",
+    "FETCH",
+    "FROM",
+    "FULL",
+    "GROUP",
+    "HAVING",
+    "IN",
+    "INNER",
+    "INSERT",
+    "INTERSECT",
+    "INTO",
+    "IS",
+    "JOIN",
+    "LEFT",
+    "LIKE",
+    "LIMIT",
+    "NOT",
+    "NULL",
+    "OFFSET",
+    "ON",
+    "OR",
+    "ORDER",
+    "OUTER",
+    "QUALIFY",
+    "RIGHT",
+    "SELECT",
+    "TABLE",
+    "THEN",
+    "TRUE",
+    "UNION",
+    "USING",
+    "WHEN",
+    "WHERE",
+];
+
+/// A name as it is written in a statement: in quotes if it would mean something else without. Where
+/// it is not the only one that is spelled so in some case, its case counts.
+pub(super) fn written(name: &str, is_only: bool) -> String {
+    let is_plain = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+        && RESERVED.binary_search(&name.to_ascii_uppercase().as_str()).is_err();
+    let is_folded = !name.contains(|c: char| c.is_ascii_uppercase());
+    match is_plain && (is_folded || is_only) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lists_are_in_order() {
+        assert!(KEYWORDS.is_sorted() && BEGINNINGS.is_sorted() && RESERVED.is_sorted());
+        assert!(is_keyword("select") && is_keyword("SELECT") && !is_keyword("fare"));
+    }
+
+    #[test]
+    fn names_get_quotes_where_they_need_them() {
+        assert_eq!(written("fare", false), "fare");
+        assert_eq!(written("Fare", false), "\"Fare\"");
+        let written = |name: &str| written(name, true);
+        assert_eq!(written("AdvEngineID"), "AdvEngineID");
+        assert_eq!(written("a b"), "\"a b\"");
+        assert_eq!(written("2nd"), "\"2nd\"");
+        assert_eq!(written("order"), "\"order\"");
+        assert_eq!(written("a\"b"), "\"a\"\"b\"");
+    }
+}

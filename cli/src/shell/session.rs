@@ -1,0 +1,449 @@
+//! Runs what was typed: statements and the shell's own commands, in one session.
+
+#[cfg(feature = "editor")]
+use std::io::IsTerminal as _;
+use std::io::{self, Write as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use stylobate::{Parameters, Session, Store};
+
+use super::answers::Answers;
+use super::dot::{self, Dot};
+use super::known::{Known, Names as _};
+use super::pieces::{Piece, pieces};
+use super::place::caret;
+use super::plain::{self, Input};
+use super::plot;
+use crate::context::Context;
+use crate::errors::{ErrorFormat, Failure, IoResult as _};
+use crate::exit::Exit;
+use crate::kept::Kept;
+use crate::printers::{Format, PrintOptions, Printer, chart_of_batches};
+use crate::reports::statement::StatsFormat;
+use crate::runner::{Ran, Runner, Settings};
+use crate::terminal;
+use crate::units::{show_counted, show_duration};
+use crate::watch::StatementWatch;
+
+/// What a shell is opened with.
+pub(crate) struct Opened {
+    /// The store, if there is one.
+    pub(crate) store: Option<Store>,
+    pub(crate) session: Session,
+    pub(crate) parameters: Parameters,
+    /// The format of answers on the screen.
+    pub(crate) format: Format,
+    pub(crate) skip_damaged: bool,
+}
+
+/// A shell that is open.
+struct Shell {
+    context: Context,
+    store: Option<Store>,
+    runner: Runner,
+    watch: StatementWatch,
+    answers: Answers,
+    known: Arc<Mutex<Known>>,
+    /// Whether the time of each statement is said.
+    is_timed: bool,
+    /// Whether a person types what runs.
+    is_interactive: bool,
+    /// How many files of `.read` are open.
+    depth: usize,
+}
+
+/// Whether the shell goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    GoOn,
+    Leave,
+}
+
+/// Files of `.read` within each other.
+const MOST_DEPTH: usize = 16;
+
+/// Runs a shell on a terminal until the user leaves it.
+pub(crate) fn run(opened: Opened, context: &Context) -> Result<(), Failure> {
+    terminal::remember_settings();
+    let name = name(opened.store.as_ref());
+    let mut shell = Shell::new(opened, context, true);
+    shell.greet();
+    let mut lines = Lines::open(&name, &shell);
+    loop {
+        lock(&shell.known).forget();
+        let text = match lines.read().with_path("the terminal")? {
+            Input::Text(text) => text,
+            Input::Cleared => continue,
+            Input::End => break,
+        };
+        match shell.run_text(&text) {
+            Ok(Next::GoOn) => {}
+            Ok(Next::Leave) => break,
+            // It has been reported. If the terminal is gone, so is the user.
+            Err(_) => {}
+        }
+    }
+    shell.close()
+}
+
+/// Runs a script with commands of the shell in it, up to the first error.
+pub(crate) fn run_script(opened: Opened, text: &str, context: &Context) -> Result<(), Failure> {
+    let mut shell = Shell::new(opened, context, false);
+    if pieces(text).iter().all(|piece| matches!(piece, Piece::Sql(_))) {
+        // Nobody asks for the last answer.
+        shell.runner.kept = None;
+    }
+    shell.run_text(text)?;
+    shell.close()
+}
+
+/// Where lines come from.
+enum Lines {
+    #[cfg(feature = "editor")]
+    Edited(Box<super::editor::Editor>),
+    Plain(String),
+}
+
+impl Lines {
+    fn open(name: &str, shell: &Shell) -> Lines {
+        #[cfg(feature = "editor")]
+        if io::stdout().is_terminal() && io::stderr().is_terminal() && !terminal::is_dumb() {
+            let colors = shell.context.color_stderr();
+            let known = Arc::clone(&shell.known);
+            return Lines::Edited(Box::new(super::editor::Editor::new(name, known, colors)));
+        }
+        let _ = shell;
+        Lines::Plain(name.to_owned())
+    }
+
+    fn read(&mut self) -> io::Result<Input> {
+        match self {
+            #[cfg(feature = "editor")]
+            Lines::Edited(editor) => editor.read(),
+            Lines::Plain(name) => plain::read(name),
+        }
+    }
+}
+
+/// What the prompt calls the store.
+fn name(store: Option<&Store>) -> String {
+    let path = store.and_then(|store| store.path().canonicalize().ok());
+    let name = path.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy());
+    name.map_or_else(|| "sty".to_owned(), |name| crate::units::show_name(&name).into_owned())
+}
+
+fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Shell {
+    fn new(opened: Opened, context: &Context, is_interactive: bool) -> Shell {
+        let Opened { store, session, parameters, format, skip_damaged } = opened;
+        let session = Arc::new(session);
+        let watch = StatementWatch::start(&session, context);
+        let answers = Answers::new(format);
+        let options = PrintOptions {
+            threads: context.thread_count(),
+            ..PrintOptions::new(answers.look(context))
+        };
+        let settings = Settings { format, options, stats: None, skip_damaged };
+        let known = Arc::new(Mutex::new(Known::new(Arc::clone(&session))));
+        let mut runner = Runner::new(context, session, parameters, watch.of_runner(), settings);
+        runner.kept = Some(Kept::default());
+        Shell {
+            context: *context,
+            store,
+            runner,
+            watch,
+            answers,
+            known,
+            is_timed: true,
+            is_interactive,
+            depth: 0,
+        }
+    }
+
+    fn greet(&self) {
+        let version = env!("CARGO_PKG_VERSION");
+        let tables = self.runner.session.table_names().len() as u64;
+        let store = match &self.store {
+            Some(store) => {
+                format!("{}: {}", store.path().display(), show_counted(tables, "table"))
+            }
+            None => "no store; FROM 'file' reads files".to_owned(),
+        };
+        self.context.note(&format!("sty {version}, {store}. .help lists commands, Ctrl-D leaves."));
+    }
+
+    /// Completes the file of `.output`.
+    fn close(mut self) -> Result<(), Failure> {
+        self.answers.redirect(None).map(|_| ())
+    }
+
+    /// Runs a text up to the first error, which is reported where a person is there to read it.
+    fn run_text(&mut self, text: &str) -> Result<Next, Failure> {
+        for piece in pieces(text) {
+            let done = match piece {
+                Piece::Command(line) => self.run_command(line),
+                Piece::Sql(sql) => self.run_sql(sql).map(|()| Next::GoOn),
+            };
+            match done {
+                Ok(Next::GoOn) => {}
+                Ok(Next::Leave) => return Ok(Next::Leave),
+                Err(failure) => {
+                    let sql = if let Piece::Sql(sql) = piece { sql } else { "" };
+                    self.report(&failure, sql);
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(Next::GoOn)
+    }
+
+    /// Reports a failure where it happened. A script's is reported by the command at its end.
+    fn report(&self, failure: &Failure, sql: &str) {
+        // A file of `.read` has reported what went wrong in it.
+        if !self.is_interactive || self.depth > 0 {
+            return;
+        }
+        if self.context.error_format == ErrorFormat::Human
+            && let Some(caret) = caret(sql, &failure.message)
+        {
+            let _ = writeln!(io::stderr().lock(), "{caret}");
+        }
+        failure.report(self.context.error_format, self.context.color_stderr());
+    }
+
+    fn run_sql(&mut self, sql: &str) -> Result<(), Failure> {
+        let statements = self.runner.session.parse(sql)?;
+        for statement in &statements {
+            let (output, before) = self.answers.open()?;
+            self.runner.settings.format = self.answers.format();
+            self.runner.settings.options.look = self.answers.look(&self.context);
+            let (watch, runner) = (&self.watch, &mut self.runner);
+            let done = watch.over(|| {
+                let (output, ran) = runner.run(statement, output)?;
+                output.commit()?;
+                Ok(ran)
+            });
+            lock(&self.known).forget();
+            match done {
+                Ok(ran) => self.note_time(ran),
+                // The pager was left, and with it the answer.
+                Err(Failure { exit: Exit::Done, .. }) if self.is_interactive => {
+                    self.note("stopped");
+                }
+                Err(failure) => {
+                    self.answers.take_back(before);
+                    return Err(failure);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Says how many rows an answer has, and how long it took.
+    fn note_time(&self, ran: Ran) {
+        if self.is_interactive {
+            let time = if self.is_timed {
+                format!(", {}", show_duration(ran.time))
+            } else {
+                String::new()
+            };
+            self.note(&format!("{}{time}", ran.what()));
+        }
+    }
+
+    fn note(&self, text: &str) {
+        let (dim, reset) = match self.context.color_stderr() {
+            true => ("\x1b[2m", "\x1b[0m"),
+            false => ("", ""),
+        };
+        if !self.context.quiet {
+            let _ = writeln!(io::stderr().lock(), "{dim}({text}){reset}");
+        }
+    }
+
+    fn run_command(&mut self, line: &str) -> Result<Next, Failure> {
+        match dot::parse(line)? {
+            Dot::Help(about) => self.print_text(&dot::help(about.as_deref())?)?,
+            Dot::Tables(pattern) => self.tables(pattern.as_deref())?,
+            Dot::Schema(table) => self.schema(table.as_deref())?,
+            Dot::Mode(Some(format)) => self.answers.set_format(format),
+            Dot::Mode(None) => {
+                self.print_text(&format!("{:?}\n", self.answers.format()).to_lowercase())?
+            }
+            Dot::Timer(is_on) => self.is_timed = is_on,
+            Dot::Stats(is_on) => self.runner.settings.stats = is_on.then_some(StatsFormat::Table),
+            Dot::Pager(is_on) => self.answers.is_paged = is_on,
+            Dot::Read(path) => return self.read(&path),
+            Dot::Output(path) => self.redirect(path.as_deref())?,
+            Dot::Explain(sql) => self.run_sql(&format!("EXPLAIN {sql}"))?,
+            Dot::Last => self.last()?,
+            Dot::Plot(words) => self.plot(&words)?,
+            Dot::Quit => return Ok(Next::Leave),
+        }
+        Ok(Next::GoOn)
+    }
+
+    fn redirect(&mut self, path: Option<&Path>) -> Result<(), Failure> {
+        if let Some(closed) = self.answers.redirect(path)? {
+            self.note(&format!("wrote {closed}"));
+        }
+        self.runner.begin_output();
+        Ok(())
+    }
+
+    /// Runs a file.
+    fn read(&mut self, path: &Path) -> Result<Next, Failure> {
+        if self.depth >= MOST_DEPTH {
+            let what = format!("{}: files read each other too deeply", path.display());
+            return Err(Failure::usage(what));
+        }
+        let text = std::fs::read_to_string(path).with_path(path)?;
+        self.depth += 1;
+        let done = self.run_text(&text);
+        self.depth -= 1;
+        done.map_err(|failure| Failure {
+            message: format!("{}: {}", path.display(), failure.message).into(),
+            ..failure
+        })
+    }
+
+    fn print_text(&mut self, text: &str) -> Result<(), Failure> {
+        let (mut output, _) = self.answers.open()?;
+        let written = output.write_all(text.as_bytes());
+        written.map_err(|error| output.failure(&error))?;
+        output.commit()
+    }
+
+    /// Prints rows that the shell itself has made.
+    fn print(&mut self, batches: &[RecordBatch]) -> Result<(), Failure> {
+        let Some(first) = batches.first() else { return Ok(()) };
+        let (output, _) = self.answers.open()?;
+        let options = PrintOptions {
+            look: self.answers.look(&self.context),
+            ..self.runner.settings.options.clone()
+        };
+        let mut printer = Printer::new(self.answers.format(), &first.schema(), &options, output)?;
+        for batch in batches {
+            if printer.write(batch)?.is_break() {
+                break;
+            }
+        }
+        printer.finish()?.output.commit()
+    }
+
+    /// Lists tables whose names fit a pattern.
+    fn tables(&mut self, pattern: Option<&str>) -> Result<(), Failure> {
+        let names = lock(&self.known).tables();
+        let fits = |name: &&String| pattern.is_none_or(|pattern| is_like(name, pattern));
+        let names: Vec<&String> = names.iter().filter(fits).collect();
+        let count = |name: &&String| -> Option<(u64, u64)> {
+            let snapshot = self.store.as_ref()?.table(name).ok()?.snapshot().ok()?;
+            Some((snapshot.rows(), snapshot.schema().columns().len() as u64))
+        };
+        let counts: Vec<Option<(u64, u64)>> = names.iter().map(count).collect();
+        let rows = counts.iter().map(|count| count.map(|(rows, _)| rows));
+        let columns = counts.iter().map(|count| count.map(|(_, columns)| columns));
+        let list: [(&str, ArrayRef); 3] = [
+            ("table", Arc::new(StringArray::from_iter_values(names))),
+            ("rows", Arc::new(rows.collect::<UInt64Array>())),
+            ("columns", Arc::new(columns.collect::<UInt64Array>())),
+        ];
+        self.print(&[RecordBatch::try_from_iter(list)?])
+    }
+
+    /// Lists the columns of a table, or of all.
+    fn schema(&mut self, table: Option<&str>) -> Result<(), Failure> {
+        let Some(table) = table else {
+            let names = lock(&self.known).tables();
+            let mut rows: [Vec<String>; 3] = Default::default();
+            for name in names.iter() {
+                for column in lock(&self.known).columns(name, true).iter() {
+                    let row = [name, &column.name, &column.data_type];
+                    rows.iter_mut().zip(row).for_each(|(list, text)| list.push(text.clone()));
+                }
+            }
+            let titles = ["table", "column", "type"].into_iter();
+            let column = |list: Vec<String>| Arc::new(StringArray::from(list)) as ArrayRef;
+            let list = titles.zip(rows.map(column));
+            return self.print(&[RecordBatch::try_from_iter(list)?]);
+        };
+        self.run_sql(&format!("DESCRIBE \"{}\"", table.replace('"', "\"\"")))
+    }
+
+    /// Shows the last answer again.
+    fn last(&mut self) -> Result<(), Failure> {
+        let Some(kept) = self.runner.kept.take() else { return Ok(()) };
+        let printed = match kept.schema() {
+            None => Err(Failure::usage(NO_ANSWER)),
+            Some(schema) if kept.batches().is_empty() => {
+                self.print(&[RecordBatch::new_empty(schema)])
+            }
+            Some(_) => self.print(kept.batches()),
+        };
+        self.runner.kept = Some(kept);
+        printed?;
+        self.note_cut();
+        Ok(())
+    }
+}
+
+impl Shell {
+    /// Draws the last answer.
+    fn plot(&mut self, words: &[String]) -> Result<(), Failure> {
+        let options = plot::options(words)?;
+        let look = self.answers.look(&self.context);
+        let drawn = self.runner.kept.as_ref().and_then(|kept| {
+            Some(chart_of_batches(&kept.schema()?, kept.batches(), &options, look))
+        });
+        let Some(drawn) = drawn else { return Err(Failure::usage(NO_ANSWER)) };
+        let (text, notes) = drawn?;
+        self.print_text(&text)?;
+        notes.iter().for_each(|note| self.context.note(note));
+        self.note_cut();
+        Ok(())
+    }
+
+    /// Says that the last answer had more rows than are kept.
+    fn note_cut(&self) {
+        if let Some(kept) = self.runner.kept.as_ref().filter(|kept| kept.is_cut()) {
+            let rows = show_counted(kept.rows() as u64, "row");
+            self.context.note(&format!("only the first {rows} of the answer were kept"));
+        }
+    }
+}
+
+const NO_ANSWER: &str = "there is no answer yet";
+
+/// Whether a name has a text in it; or is like a pattern in which `%` is any text.
+fn is_like(name: &str, pattern: &str) -> bool {
+    let (name, pattern) = (name.to_lowercase(), pattern.to_lowercase());
+    if !pattern.contains('%') {
+        return name.contains(&pattern);
+    }
+    let parts: Vec<&str> = pattern.split('%').collect();
+    let [first, between @ .., last] = parts.as_slice() else { return name == pattern };
+    let Some(mut rest) = name.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else {
+        return false;
+    };
+    for part in between {
+        let Some((_, after)) = rest.split_once(part) else { return false };
+        rest = after;
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_like;
+
+    #[test]
+    fn patterns_are_parts_or_have_wildcards() {
+        assert!(is_like("Trips", "rip") && is_like("trips", "tr%") && is_like("trips", "%p%s"));
+        assert!(!is_like("trips", "tx") && !is_like("trips", "%x%") && !is_like("trips", "s%t"));
+    }
+}

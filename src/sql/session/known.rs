@@ -1,0 +1,99 @@
+//! What a session knows, for programs that complete names: tables, columns, functions.
+
+use datafusion::logical_expr::Documentation;
+
+use super::Session;
+use crate::error::Result;
+use crate::model::DataType;
+use crate::sql::names::files;
+use crate::sql::run::cancel::Canceller;
+
+/// A column by name and type.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownColumn {
+    /// Its name.
+    pub name: String,
+    /// Its type, as `sty schema` calls it.
+    pub data_type: String,
+}
+
+/// A function that statements may call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KnownFunction {
+    /// Its name.
+    pub name: String,
+    /// How it is called, as in `strpos(str, substr)`.
+    pub signature: String,
+    /// What it gives.
+    pub description: String,
+}
+
+impl Session {
+    /// The tables of the store, and the views and external tables of the session.
+    #[doc(hidden)]
+    pub fn table_names(&self) -> Vec<String> {
+        self.tables.names()
+    }
+
+    /// The columns of a table, view or file; `None` if the name means nothing. The standard input
+    /// is not read for it.
+    #[doc(hidden)]
+    pub fn columns(&self, table: &str) -> Result<Option<Vec<KnownColumn>>> {
+        if files::is_stdin(table) {
+            return Ok(None);
+        }
+        let found = self.workers.run(&Canceller::default(), self.tables.find(table));
+        let described = found?.map(|found| {
+            found.map(|table| {
+                let schema = table.schema();
+                let column = |field: &arrow_schema::FieldRef| KnownColumn {
+                    name: field.name().clone(),
+                    data_type: match DataType::from_arrow(field.data_type()) {
+                        Some(known) => known.to_string(),
+                        None => field.data_type().to_string(),
+                    },
+                };
+                schema.fields().iter().map(column).collect()
+            })
+        });
+        // What was opened for this is not what the next statement means, and its notes are said
+        // when a statement reads it.
+        self.tables.begin_statement();
+        self.tables.take_notes();
+        described
+    }
+
+    /// All functions that statements may call, in the order of their names.
+    #[doc(hidden)]
+    pub fn functions(&self) -> Vec<KnownFunction> {
+        let state = self.context.state_ref();
+        let state = state.read();
+        let scalar = state.scalar_functions().iter();
+        let scalar = scalar.map(|(name, function)| known(name, function.documentation()));
+        let aggregates = state.aggregate_functions().iter();
+        let aggregates = aggregates.map(|(name, function)| known(name, function.documentation()));
+        let windows = state.window_functions().iter();
+        let windows = windows.map(|(name, function)| known(name, function.documentation()));
+        let tables = state.table_functions().keys().map(|name| known(name, None));
+        let mut all: Vec<KnownFunction> =
+            scalar.chain(aggregates).chain(windows).chain(tables).collect();
+        // Our own markers in plans are no names that anyone types.
+        all.retain(|function| function.name.starts_with(|c: char| c.is_ascii_alphabetic()));
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all.dedup_by(|a, b| a.name == b.name);
+        all
+    }
+}
+
+/// A function by one of its names.
+fn known(name: &str, documentation: Option<&Documentation>) -> KnownFunction {
+    let arguments = documentation
+        .and_then(|known| Some(&known.syntax_example[known.syntax_example.find('(')?..]))
+        .unwrap_or("(…)");
+    let description = documentation.map(|known| known.description.trim()).unwrap_or_default();
+    KnownFunction {
+        name: name.to_owned(),
+        signature: format!("{name}{arguments}"),
+        description: description.lines().next().unwrap_or_default().to_owned(),
+    }
+}
