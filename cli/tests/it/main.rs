@@ -10,6 +10,7 @@ mod files;
 mod ingest;
 mod limits;
 mod maintain;
+mod pages;
 mod resume;
 mod shell;
 mod stats;
