@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::{Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema as ArrowSchema};
 
 use super::assign::assign;
@@ -20,13 +20,26 @@ pub(super) struct BatchChecks {
     pub(super) has_path_columns: bool,
     /// Columns of the input whose types the user named.
     pub(super) types: Arc<[Column]>,
+    /// Columns of the input, or those that it lacks, that are NOT NULL in the table.
+    pub(super) required: Arc<[String]>,
+}
+
+/// The error for an input without a column that the table requires.
+#[cold]
+pub(super) fn lacks_column(file: &Path, name: &str) -> Error {
+    Error::InvalidInput(format!(
+        "{}: it has no column '{name}', which is NOT NULL in the table",
+        file.display()
+    ))
 }
 
 impl BatchChecks {
     /// The batch in the types that the user named. Refuses values that they cannot hold exactly,
-    /// rows without columns, and times outside a day.
-    pub(super) fn checked(&self, batch: RecordBatch) -> Result<RecordBatch> {
+    /// rows without columns, times outside a day, and nulls that the table does not take. The batch
+    /// comes after `before` other rows of the file.
+    pub(super) fn checked(&self, batch: RecordBatch, before: u64) -> Result<RecordBatch> {
         self.check(&batch)?;
+        self.check_required(&batch, before)?;
         if self.types.is_empty() {
             return Ok(batch);
         }
@@ -51,6 +64,24 @@ impl BatchChecks {
         let schema = Arc::new(ArrowSchema::new(fields));
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
         RecordBatch::try_new_with_options(schema, arrays, &options).or_invalid()
+    }
+
+    fn check_required(&self, batch: &RecordBatch, before: u64) -> Result<()> {
+        let file = self.file.display();
+        for name in self.required.iter().filter(|_| batch.num_rows() > 0) {
+            let Some(column) = batch.column_by_name(name) else {
+                return Err(lacks_column(&self.file, name));
+            };
+            let nulls = column.logical_nulls().filter(|nulls| nulls.null_count() > 0);
+            let first = nulls.and_then(|nulls| (0..nulls.len()).find(|row| nulls.is_null(*row)));
+            if let Some(row) = first {
+                return Err(Error::InvalidInput(format!(
+                    "{file}: row {}: column '{name}' is NOT NULL, but the row has no value in it",
+                    before + row as u64 + 1
+                )));
+            }
+        }
+        Ok(())
     }
 
     fn check(&self, batch: &RecordBatch) -> Result<()> {

@@ -65,6 +65,7 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
         Arc::clone(&pool),
         most,
         pieces_before.clone(),
+        plan.done,
         &mut warnings,
     )?;
     let mut feed = Feed::new(tasks);

@@ -21,6 +21,7 @@ pub(crate) mod partitioned; // rows buffered per partition
 pub(crate) mod sort; // sorts the rows of a segment
 mod loaded; // what the ledger knows of an input
 pub(crate) mod resume; // which inputs were loaded before, and how far
+pub(crate) mod misguesses; // types that later rows do not fit
 pub(crate) mod options; // load options and memory budgets
 mod origin; // where the values of a column come from
 pub(crate) mod task; // a parsing task and its result

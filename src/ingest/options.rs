@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::arrange::Arrange;
 use super::columns::SegmentLimits;
+use super::misguesses::Misguesses;
 use super::rejects::OnError;
 use super::resume::{CommitEvery, IfLoaded};
 use super::sources::csv::CsvOptions;
@@ -62,6 +63,10 @@ pub struct LoadOptions {
     pub commit_every: Option<CommitEvery>,
     /// Partitioning and sort order.
     pub arrange: Arrange,
+    /// What earlier attempts to load the same inputs have found of their types, and what this one
+    /// finds.
+    #[doc(hidden)]
+    pub misguesses: Misguesses,
     /// Worker threads.
     pub threads: usize,
     /// Bound on anonymous memory, in bytes.
@@ -89,6 +94,7 @@ impl Default for LoadOptions {
             if_loaded: IfLoaded::Error,
             commit_every: None,
             arrange: Arrange::default(),
+            misguesses: Misguesses::default(),
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             memory_limit: None,
             end_input: Arc::default(),

@@ -81,6 +81,8 @@ pub(super) struct LoadPlan {
     pub(super) added: Vec<ChangedInput>,
     /// Inputs that were partly loaded before.
     pub(super) resumed: Vec<String>,
+    /// Inputs that the stopped load has read completely.
+    pub(super) done: Vec<Input>,
     /// What the committed part of this load rejected.
     pub(super) prior_rejects: PriorRejects,
 }
@@ -144,7 +146,10 @@ pub(super) fn plan_load(
         }
         match (loaded.find(&source, input.name())?, if_loaded) {
             (Known::New, _) => plan.take(input, Some(source)),
-            (Known::Loaded(before), _) if Some(before.load) == load => plan.skipped.push(name),
+            (Known::Loaded(before), _) if Some(before.load) == load => {
+                plan.skipped.push(name);
+                plan.done.push(input);
+            }
             (Known::Loaded(before), IfLoaded::Error) => {
                 if file_name(&before.path) == file_name(&source.path) {
                     return Err(loaded_before(&name, &source, before));

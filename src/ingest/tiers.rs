@@ -194,6 +194,20 @@ mod tests {
         assert_eq!(policy(1 << 20).tail_to_merge(&segments), 8);
     }
 
+    /// Five of these are as many rows as a segment may have: none is left behind when they merge.
+    #[test]
+    fn a_steady_stream_leaves_full_segments() {
+        let mut segments = Vec::<u64>::new();
+        for _ in 0..180 {
+            segments.push(200_000);
+            let sizes: Vec<_> = segments.iter().map(|rows| (*rows, rows * 8)).collect();
+            let merged = policy(1 << 20).tail_to_merge(&sizes);
+            let tail = segments.split_off(segments.len() - merged);
+            segments.push(tail.iter().sum());
+        }
+        assert_eq!(segments, [1_000_000; 36]);
+    }
+
     #[test]
     fn small_appends_leave_few_segments_and_are_written_few_times() {
         for rows in [1, 100, 5_000] {

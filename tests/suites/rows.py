@@ -48,14 +48,25 @@ def random_rows(rng, kinds, count, nulls=0.15):
     return pyarrow.table(columns)
 
 
+def piece_rows(rows, kind):
+    """Rows of a row group or batch of such a file."""
+    return max(1, len(rows) // {"parquet": 2, "arrow": 3}.get(kind, 1))
+
+
+def pieces(rows, kind):
+    """How many rows the pieces of such a file have, between which a load may commit."""
+    step = piece_rows(rows, kind)
+    return [min(step, len(rows) - at) for at in range(0, len(rows), step)]
+
+
 def write(rows, kind, folder, name):
     """The rows as a file of this format."""
     file = folder / f"{name}.{kind}"
     if kind == "parquet":
-        parquet.write_table(rows, file, row_group_size=max(1, len(rows) // 2))
+        parquet.write_table(rows, file, row_group_size=piece_rows(rows, kind))
     elif kind == "arrow":
         with pyarrow.ipc.new_file(file, rows.schema) as writer:
-            writer.write_table(rows, max_chunksize=max(1, len(rows) // 3))
+            writer.write_table(rows, max_chunksize=piece_rows(rows, kind))
     elif kind == "jsonl":
         file.write_text("".join(json.dumps({key: jsonable(value) for key, value in row.items()}) + "\n" for row in rows.to_pylist()))
     else:

@@ -12,12 +12,13 @@ import argparse
 import importlib
 import sys
 
-SUITES = ["tpc", "joins", "maintain"]
+SUITES = ["tpc", "joins", "maintain", "files"]
 # The options with which each suite takes about a minute.
 QUICK = {
     "tpc": ["--scale", "0.01"],
     "joins": ["--cases", "100000", "--seconds", "{seconds}", "--per-world", "50"],
     "maintain": ["--sequences", "10000", "--seconds", "{seconds}"],
+    "files": ["--cases", "100000", "--seconds", "{seconds}"],
 }
 
 
@@ -25,7 +26,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--sty", default="target/release/sty")
     parser.add_argument("--quick", action="store_true", help="a minute of each")
-    parser.add_argument("--seconds", type=int, default=60, help="how long --quick lets joins and maintain run")
+    parser.add_argument("--seconds", type=int, default=60, help="how long --quick lets all but tpc run")
     parser.add_argument("--seed", type=int, default=1, help="of what is random")
     parser.add_argument("--work", help="a directory for data and stores, kept for the next run [a temporary one]")
     parser.add_argument("suites", nargs="+", choices=["all", *SUITES])

@@ -7,10 +7,11 @@ from urllib.parse import unquote
 import duckdb
 
 from expressions import COMPARISONS, Expressions
-from rows import TEXT_KINDS, random_rows, random_value, write
+from rows import TEXT_KINDS, pieces, random_rows, random_value, write
 
 WEIGHTS = {"ingest": 6, "insert": 2, "insert_select": 1, "delete": 5, "update": 5, "compact": 4, "alter_add": 1, "alter_drop": 0.7,
-           "alter_rename": 1, "alter_widen": 0.7, "drop_partition": 1.5, "gc": 1, "create_as": 1, "keep": 0.4}
+           "alter_rename": 1, "alter_widen": 0.7, "drop_partition": 1.5, "gc": 1, "create_as": 1, "keep": 0.4,
+           "grow": 2, "rejecting": 1, "resumed": 1.5}
 KINDS = ["int", "int", "float", "text", "date", "timestamp", "bool", "decimal"]
 
 
@@ -62,11 +63,15 @@ class Conditions(Expressions):
 
 
 class Step:
-    """A step: `arguments` of the command, and `mirror`, which does the same to the mirror."""
+    """A step: `arguments` of the command, and `mirror`, which does the same to the mirror.
+
+    `done` is called when it has been done. A step that commits on the way has `commits`, the rows
+    of each: it goes on with the same command after a kill.
+    """
 
     def __init__(self, kind, arguments, mirror, text=None):
         self.kind, self.arguments, self.mirror, self.text = kind, arguments, mirror, text
-        self.new_name = None
+        self.new_name, self.done, self.commits = None, lambda: None, None
 
 
 class Steps:
@@ -74,6 +79,7 @@ class Steps:
         self.rng, self.sty, self.mirror, self.folder = rng, sty, mirror, folder
         self.conditions = Conditions(rng, leave_out)
         self.name, self.partition, self.files = "t", None, 0
+        self.log, self.pending = None, None
         self.largest = rng.choice([5, 100, 100, 1000])
 
     def table(self):
@@ -83,13 +89,21 @@ class Steps:
         return list(self.mirror.columns.items())
 
     def next(self):
+        if self.pending:
+            step, self.pending = self.pending(), None
+            if step:
+                return step
         kind = self.rng.choices(list(WEIGHTS), list(WEIGHTS.values()))[0]
         return getattr(self, kind)() or self.ingest()
 
     def done(self, step):
-        """Follows a step: a copy replaces the table, and has neither an order nor partitions."""
+        """Follows a step: a copy replaces the table, and has neither an order nor partitions.
+
+        Nor does it know the files that were loaded.
+        """
+        step.done()
         if step.new_name:
-            self.name, self.partition = step.new_name, None
+            self.name, self.partition, self.log = step.new_name, None, None
 
     def sql(self, kind, sql, mirror=None):
         """A statement over {t}, which is the table's name here and another one in the mirror."""
@@ -143,6 +157,76 @@ class Steps:
         names = list(kinds)
         rng.shuffle(names)
         return {name: kinds[name] for name in names}
+
+    def present(self):
+        """Columns that text can hold, as they are in the table."""
+        return {name: kind for name, kind in self.mirror.columns.items() if kind in TEXT_KINDS}
+
+    def grow(self):
+        """Adds rows to a file of which only the new ones are loaded."""
+        rng, columns = self.rng, self.mirror.columns
+        if self.log and any(columns.get(name, kind) != kind for name, kind in self.log.kinds.items()):
+            self.log = None  # a column of its name has another type by now
+        if not self.log:
+            kinds = self.present()
+            if not kinds:
+                return None
+            self.files += 1
+            self.log = Log(kinds, self.folder / f"log-{self.files}.{rng.choice(['csv', 'jsonl'])}")
+        log = self.log
+        log.add(random_rows(rng, log.kinds, rng.randint(1, self.largest)))
+        waiting = list(log.waiting)
+
+        def mirror():
+            for rows in waiting:
+                self.mirror.append(rows, log.kinds)
+        step = Step("grow", ["ingest", self.table(), log.file, "--if-loaded", "new-rows", "-q"], mirror)
+        step.done = log.waiting.clear
+        return step
+
+    def rejecting(self):
+        """A file with rows that are too long, whose rejects are corrected and loaded after it."""
+        rng, kinds = self.rng, self.present()
+        if not kinds:
+            return None
+        self.files += 1
+        rows = random_rows(rng, kinds, rng.randint(2, self.largest))
+        file, rejects = write(rows, "csv", self.folder, f"file-{self.files}"), self.folder / f"rejects-{self.files}.csv"
+        header, *lines = file.read_text().splitlines(keepends=True)
+        bad = [at > 0 and rng.random() < 0.3 for at in range(len(lines))]
+        file.write_text(header + "".join(line[:-1] + ",~\n" if is_bad else line for line, is_bad in zip(lines, bad)))
+        good, left_out = rows.filter([not is_bad for is_bad in bad]), rows.filter(bad)
+        step = Step("rejecting", ["ingest", self.table(), file, "--rejects", rejects, "-q"], lambda: self.mirror.append(good, kinds))
+
+        def corrected():
+            if not rejects.exists():
+                return None  # nothing was bad, or it was killed before the file had its name
+            rejects.write_text(rejects.read_text().replace(",~", ""))
+            return Step("from_rejects", ["ingest", self.table(), rejects, "--from-rejects", "-q"], lambda: self.mirror.append(left_out, kinds))
+
+        def done():
+            self.pending = corrected
+        step.done = done
+        return step
+
+    def resumed(self):
+        """Several files with a commit after each, and between the pieces of one."""
+        rng, kinds = self.rng, dict(self.mirror.columns)
+        parts = [random_rows(rng, kinds, rng.randint(1, self.largest)) for _ in range(rng.randint(2, 5))]
+        formats = ["parquet", "arrow"] + ["csv", "jsonl"] * all(kind in TEXT_KINDS for kind in kinds.values())
+        files, commits = [], []
+        for rows in parts:
+            self.files += 1
+            kind = rng.choice(formats)
+            files.append(write(rows, kind, self.folder, f"file-{self.files}"))
+            commits += pieces(rows, kind)
+
+        def mirror():
+            for rows in parts:
+                self.mirror.append(rows, kinds)
+        step = Step("resumed", ["ingest", self.table(), *files, "--commit-every", "1", "-q"], mirror)
+        step.commits = commits
+        return step
 
     def insert(self):
         rng = self.rng
@@ -263,6 +347,21 @@ class Steps:
             if wider and not (self.partition and name in self.partition):
                 return Step("alter_widen", ["alter", "-q", self.table(), "widen", f"{name}:{wider[1]}"], lambda: self.mirror.widen(name, wider[0]))
         return None
+
+
+class Log:
+    """A file that grows, and the rows of it that are not loaded yet."""
+
+    def __init__(self, kinds, file):
+        self.kinds, self.file, self.waiting = kinds, file, []
+
+    def add(self, rows):
+        part = write(rows, self.file.suffix[1:], self.file.parent, "part").read_text()
+        if self.file.exists() and self.file.suffix == ".csv":
+            part = part.split("\n", 1)[1]
+        with open(self.file, "a") as file:
+            file.write(part)
+        self.waiting.append(rows)
 
 
 def literal(value, kind):

@@ -12,12 +12,12 @@ pub(crate) struct ColumnTypes {
     pub(crate) epochs: Vec<(String, TimeUnit)>,
 }
 
-/// Parses `name:type,…`. Commas inside parentheses belong to the type, and the name ends at the
-/// last colon before the type's parentheses.
+/// Parses `name:type,…`. Commas inside parentheses belong to the type or the name, and the name
+/// ends at the last colon before the type's parentheses.
 pub(crate) fn parse_column_types(text: &str) -> Result<ColumnTypes, String> {
     let ColumnTypes { mut types, mut epochs } = ColumnTypes::default();
     for part in split_outside_parentheses(text) {
-        let open = part.find('(').unwrap_or(part.len());
+        let open = part.rfind('(').filter(|_| part.ends_with(')')).unwrap_or(part.len());
         let colon = part.get(..open).and_then(|head| head.rfind(':'));
         let (name, data_type) = colon
             .and_then(|at| Some((part.get(..at)?.trim(), part.get(at + 1..)?)))
@@ -100,6 +100,9 @@ mod tests {
             [("a".to_owned(), TimeUnit::Millisecond), ("b".to_owned(), TimeUnit::Second)]
         );
         assert!(parse_column_type("a:timestamp(epoch_ms)").is_err());
+        let named = parse_column_types("city (2020):utf8,a (b:c):decimal(9,2)").unwrap().types;
+        let names: Vec<_> = named.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["city (2020)", "a (b:c)"]);
         for bad in ["id", ":int64", "id:int7", "a:utf8,a:utf8", "a:timestamp(epoch_h)"] {
             assert!(parse_column_types(bad).is_err(), "{bad}");
         }

@@ -10,3 +10,4 @@ pub(crate) mod resources;
 pub(crate) mod session;
 pub(crate) mod statements;
 pub(crate) mod table;
+pub(crate) mod text;

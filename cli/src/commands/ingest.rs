@@ -9,8 +9,9 @@ use clap::{Args, ValueEnum};
 use stylobate::internal::ingest::csv::INFER_ROWS;
 use stylobate::internal::ingest::rejected_before;
 use stylobate::{
-    Arrange, CommitEvery, CsvOptions, DateOrder, IfLoaded, Input, LoadOptions, NumberFormat,
-    OnError, Profile, Schema, SqlExpressions, TableOptions, TextEncoding, expand, load,
+    Arrange, CommitEvery, CsvOptions, DataType, DateOrder, IfLoaded, Input, LoadOptions,
+    NumberFormat, OnError, Profile, Schema, SqlExpressions, TableOptions, TextEncoding, expand,
+    load,
 };
 
 use crate::args::arrange::{Expressions, SortList, parse_expressions, parse_sort};
@@ -19,6 +20,7 @@ use crate::args::columns::{ColumnTypes, parse_column_types};
 use crate::args::commit_every::parse_commit_every;
 use crate::args::resources::ProgressArg;
 use crate::args::table::TablePath;
+use crate::args::text::{parse_byte, parse_encoding, parse_escape, parse_quote};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit::Exit;
@@ -317,10 +319,7 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
         ))),
     };
     let names: Vec<String> = args.inputs()?.iter().map(name).collect::<Result<_, _>>()?;
-    let mut inputs = expand(&names)?;
-    if let Some(encoding) = args.encoding {
-        inputs = inputs.into_iter().map(|input| input.encoded(encoding)).collect();
-    }
+    let mut inputs = args.expand(&names)?;
     let table = args.table.open(context)?;
     let profile = args.profile.map(Profile::from);
     let options = TableOptions { profile: profile.unwrap_or_default(), ..TableOptions::default() };
@@ -331,7 +330,7 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
         // There is no earlier load whose file this could be.
         return Err(already_exists(file));
     }
-    let writer = table.writer(Some((Schema::default(), options)))?;
+    let mut writer = table.writer(Some((Schema::default(), options)))?;
     if let OnError::Reject { file, replace: false } = &on_error
         && file.is_file()
         && rejected_before(&writer, &inputs, args.if_loaded.into())? == 0
@@ -339,15 +338,31 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
         return Err(already_exists(file));
     }
 
-    let consumed: Vec<_> = inputs.iter().map(Input::consumed).collect();
-    let total: Option<u64> = inputs.iter().map(Input::size).sum();
-    let progress = Progress::new(args.progress.progress, context.quiet, total);
-    let options = args.load_options(profile, on_error, context);
-    let read = || consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum();
-    if matches!(options.commit_every, Some(CommitEvery::Time(_))) {
+    let (before, are_files) = (table.generation()?, inputs.iter().all(|i| i.size().is_some()));
+    let mut load_options = args.load_options(profile, on_error, context);
+    if matches!(load_options.commit_every, Some(CommitEvery::Time(_))) {
         watch::leave_end_to_command();
     }
-    let report = progress.watch(read, || load(writer, inputs, &options))?;
+    let report = loop {
+        let consumed: Vec<_> = inputs.iter().map(Input::consumed).collect();
+        let total: Option<u64> = inputs.iter().map(Input::size).sum();
+        let progress = Progress::new(args.progress.progress, context.quiet, total);
+        let read = || consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum();
+        let error = match progress.watch(read, || load(writer, inputs, &load_options)) {
+            Ok(report) => break report,
+            Err(error) => error,
+        };
+        // Where later rows show that a type was guessed wrongly, all begins anew, unless something
+        // has been committed or cannot be read again.
+        let found = load_options.misguesses.take();
+        if found.is_empty() || !are_files || table.generation()? != before {
+            return Err(error.into());
+        }
+        context.note(&begun_anew(&error.to_string(), &found));
+        inputs = args.expand(&names)?;
+        writer = table.writer(Some((Schema::default(), options)))?;
+    };
+    let options = load_options;
     let ended = options.end_input.load(Ordering::Relaxed).then(Failure::stopped);
     if let Some(ended) = &ended {
         let by = if ended.exit == Exit::Limit { "its timeout" } else { "a signal" };
@@ -361,7 +376,24 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     ended.filter(|ended| ended.exit == Exit::Limit).map_or(Ok(()), Err)
 }
 
+/// Says what the first rows had let expect wrongly.
+fn begun_anew(error: &str, found: &[(String, DataType)]) -> String {
+    // What follows is what to do about it.
+    let what = error.split("; ").next().unwrap_or(error);
+    let columns: Vec<_> = found.iter().map(|(name, t)| format!("{name} as {t}")).collect();
+    format!("{what}; the load began anew, with {}", columns.join(", "))
+}
+
 impl IngestArgs {
+    /// The files of these names and patterns.
+    fn expand(&self, names: &[String]) -> Result<Vec<Input>, Failure> {
+        let inputs = expand(names)?;
+        Ok(match self.encoding {
+            Some(encoding) => inputs.into_iter().map(|input| input.encoded(encoding)).collect(),
+            None => inputs,
+        })
+    }
+
     /// The inputs, with `-` for stdin. If stdin is a terminal, help is printed instead of waiting.
     fn inputs(&self) -> Result<Vec<PathBuf>, Failure> {
         let files =
@@ -437,48 +469,5 @@ impl IngestArgs {
             cancelled,
             ..defaults
         }
-    }
-}
-
-fn parse_byte(text: &str) -> Result<u8, String> {
-    match text.as_bytes() {
-        _ if text.eq_ignore_ascii_case("tab") || text == "\\t" => Ok(b'\t'),
-        [byte] if !matches!(byte, b'\n' | b'\r') => Ok(*byte),
-        _ => Err("one ASCII character is needed; `tab` for a tab".to_owned()),
-    }
-}
-
-fn parse_quote(text: &str) -> Result<u8, String> {
-    match text {
-        "none" => Ok(CsvOptions::NO_QUOTE),
-        text => parse_byte(text).map_err(|error| format!("{error}; `none` for no quotes")),
-    }
-}
-
-fn parse_escape(text: &str) -> Result<u8, String> {
-    match text {
-        "none" => Ok(CsvOptions::NO_ESCAPE),
-        text => parse_byte(text).map_err(|error| format!("{error}; `none` for no escapes")),
-    }
-}
-
-/// Parses any of the names of an encoding.
-fn parse_encoding(text: &str) -> Result<TextEncoding, String> {
-    text.parse().map_err(|error: stylobate::Error| error.to_string())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn delimiters() {
-        assert_eq!(parse_byte("tab"), Ok(b'\t'));
-        assert_eq!(parse_byte("\\t"), Ok(b'\t'));
-        assert_eq!(parse_byte("|"), Ok(b'|'));
-        for bad in ["", "ab", "é", "\n"] {
-            assert!(parse_byte(bad).is_err(), "{bad}");
-        }
-        assert_eq!((parse_quote("none"), parse_quote("'")), (Ok(CsvOptions::NO_QUOTE), Ok(b'\'')));
     }
 }

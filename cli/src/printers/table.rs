@@ -84,6 +84,8 @@ const ASCII: BoxLines = BoxLines {
     cut: '~',
 };
 const NULL: &str = "NULL";
+/// Room for the count of columns that are not named.
+const MORE_WIDTH: usize = 16;
 
 impl TablePrinter {
     pub(super) fn new(schema: &SchemaRef, look: Look, output: Output) -> Self {
@@ -356,19 +358,26 @@ impl TablePrinter {
         if hidden.is_empty() {
             return String::new();
         }
-        let mut note = format!("{} of {} columns do not fit:", hidden.len(), self.names.len());
-        let room = self.look.width.unwrap_or(usize::MAX).saturating_mul(2);
+        let width = self.look.width.unwrap_or(usize::MAX);
+        let mut note = String::new();
+        let mut line = format!("{} of {} columns do not fit:", hidden.len(), self.names.len());
         for (at, name) in hidden.iter().enumerate() {
-            let name = name.replace('\n', "\\n");
-            // What follows the last name must fit, too.
-            if at > 0 && note.width() + name.width() + " … (1000 more)".len() > room {
-                note += &format!(" … ({} more)", hidden.len() - at);
-                break;
+            let last = at + 1 == hidden.len();
+            let word = if last { format!(" {name}") } else { format!(" {name},") };
+            // On the second line, the count of the others must fit, too.
+            let is_second = !note.is_empty();
+            let room = if is_second && !last { width.saturating_sub(MORE_WIDTH) } else { width };
+            if line.width() + word.width() > room {
+                if is_second || word.width() > width.saturating_sub(MORE_WIDTH) {
+                    line += &format!(" {} {} more", self.lines().cut, hidden.len() - at);
+                    break;
+                }
+                note = std::mem::take(&mut line) + "\n";
+                line.push(' ');
             }
-            note += if at == 0 { " " } else { ", " };
-            note += &name;
+            line += &word;
         }
-        note + "\n"
+        note + &line + "\n"
     }
 
     pub(super) fn finish(mut self) -> Result<Output, Failure> {

@@ -74,6 +74,8 @@ fn columns_are_those_of_the_tables_that_are_named() {
     assert_eq!(at_bar("SELECT c.| FROM trips t JOIN cities c ON true"), ["id", "name"]);
     assert_eq!(at_bar("SELECT trips.to| FROM trips"), ["total_amount"]);
     assert_eq!(at_bar("SELECT * FROM trips WHERE fare_| > 1"), ["fare_amount"]);
+    assert_eq!(at_bar("select t.total_| from trips t"), ["total_amount"]);
+    assert_eq!(at_bar("select t.total_a| from trips t where t.id = 1"), ["total_amount"]);
     assert_eq!(at_bar("SELECT x FROM cities; SELECT na| FROM cities")[0], "name");
     assert_eq!(at_bar("INSERT INTO cities (na|"), ["name", "natural"]);
     // What is in the middle of a name is found if no name begins so.

@@ -228,7 +228,7 @@ pub(super) fn help(about: Option<&str>) -> Result<String, Failure> {
     let Some(name) = about else {
         let line = |known: &Known| {
             let usage = format!("{} {}", known.name, known.arguments);
-            format!("  {usage:<20} {}\n", known.summary)
+            format!("  {usage:<23} {}\n", known.summary)
         };
         let commands: String = COMMANDS.iter().map(line).collect();
         return Ok(format!("{KEYS}\n{commands}"));
@@ -239,8 +239,8 @@ pub(super) fn help(about: Option<&str>) -> Result<String, Failure> {
     Ok(format!("{name} {arguments}\n  {summary}\n{details}"))
 }
 
-const KEYS: &str = "\
-  SQL ends with a semicolon and may have several lines. Tab completes names, files
+const KEYS: &str =
+    "  SQL ends with a semicolon and may have several lines. Tab completes names, files
   and functions; the right arrow takes the grey suggestion; Ctrl-R searches what was
   typed before. Ctrl-C clears the line or stops the statement that runs. FROM 'file'
   reads CSV, JSON, Parquet and Arrow.

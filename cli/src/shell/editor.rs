@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use reedline::{
     Color, Completer, CompletionResult, DefaultHinter, EditCommand, Emacs, Highlighter, IdeMenu,
-    KeyCode, KeyModifiers, MenuBuilder as _, Prompt, PromptEditMode, PromptHistorySearch,
-    PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu, Signal, Span, StyledText,
-    Suggestion, ValidationResult, Validator, default_emacs_keybindings,
+    InputMode, KeyCode, KeyModifiers, MenuBuilder as _, Prompt, PromptEditMode,
+    PromptHistorySearch, PromptHistorySearchStatus, Reedline, ReedlineEvent, ReedlineMenu, Signal,
+    Span, StyledText, Suggestion, ValidationResult, Validator, default_emacs_keybindings,
 };
 
 use super::completion::complete;
@@ -28,8 +28,11 @@ pub(super) struct Editor {
 
 impl Editor {
     pub(super) fn new(name: &str, known: Arc<Mutex<Known>>, has_colors: bool) -> Editor {
-        let menu =
-            IdeMenu::default().with_name(MENU).with_max_completion_height(12).with_marker("> ");
+        let menu = IdeMenu::default()
+            .with_name(MENU)
+            .with_input_mode(InputMode::FullBuffer)
+            .with_max_completion_height(12)
+            .with_marker("> ");
         let mut keys = default_emacs_keybindings();
         let complete = vec![
             ReedlineEvent::Menu(MENU.to_owned()),

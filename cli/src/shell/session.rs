@@ -208,6 +208,10 @@ impl Shell {
         if !self.is_interactive || self.depth > 0 {
             return;
         }
+        if failure.exit == Exit::Interrupted {
+            // The terminal has shown ^C.
+            let _ = writeln!(io::stderr().lock());
+        }
         if self.context.error_format == ErrorFormat::Human
             && let Some(caret) = caret(sql, &failure.message)
         {

@@ -410,3 +410,22 @@ fn files_are_read_with_options() {
     let twice = "printf 'a;b' | sty query db \"FROM '-'; FROM read_csv('-', header => true)\"";
     assert!(shell.sh(twice).2.contains("has been read as - already"));
 }
+
+/// Parquet's bounds of floats leave NaN out, which is greater than all other numbers.
+#[test]
+fn a_nan_in_parquet_is_the_greatest_number() {
+    let shell = with_store();
+    let values = "VALUES ('NaN'::double, 'NaN'::real), (1.5::double, 2.5::real)";
+    let rows = format!("CREATE TABLE n AS SELECT * FROM ({values}) AS v(x, y)");
+    shell.stdout_of("query db", &rows);
+    shell.stdout("export -q db/n -o n.parquet");
+    for (what, answer) in [
+        ("SELECT x, y FROM 'n.parquet'", "x,y\nNaN,NaN\n1.5,2.5\n"),
+        ("SELECT max(x) AS x, max(y) AS y FROM 'n.parquet'", "x,y\nNaN,NaN\n"),
+        ("SELECT count(*) AS n FROM 'n.parquet' WHERE x > 2 AND y > 3", "n\n1\n"),
+        ("SELECT count(*) AS n FROM 'n.parquet' WHERE x = 'NaN'::double", "n\n1\n"),
+        ("SELECT count(*) AS n FROM 'n.parquet' WHERE x <> 1.5", "n\n1\n"),
+    ] {
+        assert_eq!(shell.stdout_of("query db", what), answer, "{what}");
+    }
+}

@@ -72,7 +72,7 @@ fn dialects_and_words_for_null_by_options() {
     assert_eq!(answer, "id,delay,state\n1,,NA\n2,5,TX\n");
     let (code, stdout, stderr) = shell.sh("sty query db \"SELECT delay FROM 'flights.csv'\"");
     assert_eq!((code, stdout.as_str()), (0, "delay\n\n5\n"));
-    assert!(stderr.contains("NA is null in delay; ingest it with --null NA"), "{stderr}");
+    assert!(stderr.contains("NA is null in delay; in read_csv, say null => 'NA'"), "{stderr}");
     shell.file(
         "rows.csv",
         r#"# exported

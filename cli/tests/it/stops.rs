@@ -6,6 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use super::run;
+use super::shell::Shell;
 
 /// Keeps the planner busy for a while, which does not look at the clock.
 fn hard_to_plan() -> String {
@@ -122,6 +123,29 @@ fn a_signal_leaves_no_file_of_rejected_rows() {
     assert_eq!(child.wait_with_output().unwrap().status.code(), Some(130));
     drop(stdin);
     assert_eq!(rejects(), 0);
+}
+
+/// A load of a named pipe that nobody writes to, and of a compressed pipe that goes on.
+#[test]
+fn a_signal_ends_pipes_of_every_kind() {
+    let shell = Shell::new();
+    if !(Shell::has("mkfifo") && Shell::has("gzip")) {
+        return;
+    }
+    let load = |pipe: &str, writer: &str| {
+        let line = format!(
+            "mkfifo {pipe}; {writer} sty ingest db/{pipe} --commit-every 100ms {pipe} & sleep 2; \
+             kill -s TERM $!; wait $!"
+        );
+        shell.sh(&line)
+    };
+    let (code, _, stderr) = load("silent", "");
+    assert!(code == 0 && stderr.contains("ended by a signal"), "{stderr}");
+    // What gzip has handed on is a whole member.
+    let writer = "(printf 'a\\n1\\n2\\n3\\n4\\n' | gzip; sleep 4) > zipped &";
+    let (code, _, stderr) = load("zipped", writer);
+    assert!(code == 0 && stderr.contains("ended by a signal"), "{stderr}");
+    assert_eq!(shell.stdout_of("query db", "SELECT count(*) AS n FROM zipped"), "n\n4\n");
 }
 
 /// Rows of a pipe that goes on are seen at intervals, and a signal stores what has come.

@@ -1,23 +1,27 @@
 //! The parsing tasks of all inputs, in order: opens each input, infers its columns from its first
 //! rows, and cuts it into pieces for the workers.
 
+mod text;
 mod typed;
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::ThreadPool;
 
-use super::options::{LoadOptions, TASK_BYTES};
+use self::text::{csv_task, json_task, with_path_columns};
+use super::batch_checks::lacks_column;
+use super::misguesses::GuessCheck;
+use super::options::LoadOptions;
 use super::origin::Origin;
 use super::rejected::{PieceRows, Reading, RejectedPiece, RejectedPieces};
-use super::rejects::{OnError, Reject, Rejects};
+use super::rejects::OnError;
 use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Guess};
-use super::sources::json::{self, JsonChunk, JsonChunks, JsonOptions, JsonSchema};
+use super::sources::json::{self, JsonChunk, JsonChunks, JsonOptions, JsonSchema, needed_type};
 use super::sources::{Format, Input, Inputs, Opened, PathColumns, TextEncoding, path_columns};
-use super::task::{Parsed, Reparse, Task};
+use super::task::{Parsed, Task};
 use super::text::layout::DateOrder;
 use crate::error::{Error, Result};
 use crate::limits;
@@ -52,9 +56,14 @@ pub(super) struct InputTasks<'a> {
     pool: Arc<ThreadPool>,
     /// Types of the table's columns and of the columns of earlier inputs.
     prior: Vec<(String, DataType)>,
+    /// Columns of earlier inputs whose types are guesses.
+    guessed: HashSet<String>,
+    guess_check: Arc<GuessCheck>,
     /// The table's columns that are NOT NULL.
     required: Vec<String>,
     encodings: Vec<Option<TextEncoding>>,
+    /// Inputs that a stopped load has read before, from which nothing is known yet.
+    read_before: Vec<Input>,
     /// The order of day and month in columns of earlier inputs.
     date_orders: BTreeMap<String, DateOrder>,
     warnings: &'a mut LoadWarnings,
@@ -80,6 +89,15 @@ fn skip_chunks<T>(
         first = rest.next().transpose()?;
     }
     Ok(first)
+}
+
+/// Whether the dates of some column may have the day or the month first.
+fn is_order_in_doubt(inferred: &Result<CsvSchema>) -> bool {
+    let is_doubt = |guess: &Guess| matches!(guess, Guess::DayOrMonth(_) | Guess::Order(..));
+    match inferred {
+        Ok(schema) => schema.guesses.iter().any(is_doubt),
+        Err(error) => matches!(error, Error::InvalidInput(_)),
+    }
 }
 
 enum CurrentInput {
@@ -113,13 +131,13 @@ impl InputTasks<'_> {
                     .take()
                     .map(Ok)
                     .or_else(|| chunks.next())
-                    .map(|chunk| csv_task(chunk, schema, self.is_live))
+                    .map(|chunk| csv_task(chunk, schema, self.is_live, Some(&self.guess_check)))
                     .map(|task| Ok(Task { waits: chunks.is_paused(), ..task? })),
                 Some(CurrentInput::Json { first, chunks, schema }) => first
                     .take()
                     .map(Ok)
                     .or_else(|| chunks.next())
-                    .map(|chunk| json_task(chunk, schema, skip))
+                    .map(|chunk| json_task(chunk, schema, skip, Some(&self.guess_check)))
                     .map(|task| Ok(Task { waits: chunks.is_paused(), ..task? })),
             };
             if let Some(task) = next {
@@ -145,92 +163,11 @@ impl InputTasks<'_> {
     }
 }
 
-/// With `reparses`, a chunk that does not fit the table's types is parsed as these: the first rows
-/// of a live input say little.
-fn csv_task(chunk: Result<CsvChunk>, schema: &Arc<CsvSchema>, reparses: bool) -> Result<Task> {
-    let (chunk, schema) = (chunk?, schema.clone());
-    if chunk.text.is_empty() {
-        return Ok(Task::new(0, || Ok(Parsed::default())));
-    }
-    // A row that is longer than a chunk makes a longer chunk.
-    let (bytes, weight) =
-        (chunk.text.len() as u64, TASK_BYTES.max(chunk.text.len().saturating_mul(4)));
-    let task = Task::new(weight, move || {
-        let chunk = Arc::new(chunk);
-        let csv::ParsedRows { batch, rejects, blank_lines } = csv::parse_rows(&schema, &chunk)?;
-        let reparse = (schema.skip_bad_rows || reparses).then(|| -> Reparse {
-            Box::new(move |table| {
-                let schema = Arc::new(schema.starting_from(table));
-                let csv::ParsedRows { batch, rejects, .. } = csv::parse_rows(&schema, &chunk)?;
-                Ok(Parsed { rejects, blank_lines, ..batch.into() })
-            })
-        });
-        Ok(Parsed { rejects, reparse, blank_lines, ..batch.into() })
-    });
-    Ok(Task { bytes, ..task })
-}
-
-fn json_task(
-    chunk: Result<JsonChunk>,
-    schema: &Arc<JsonSchema>,
-    skip_bad_rows: bool,
-) -> Result<Task> {
-    let (chunk, schema) = (chunk?, schema.clone());
-    if chunk.text.is_empty() {
-        return Ok(Task::new(0, || Ok(Parsed::default())));
-    }
-    let (bytes, weight) =
-        (chunk.text.len() as u64, TASK_BYTES.max(chunk.text.len().saturating_mul(4)));
-    if !skip_bad_rows {
-        let task = Task::new(weight, move || Ok(json::parse_chunk(&schema, &chunk)?.into()));
-        return Ok(Task { bytes, ..task });
-    }
-    let task = Task::new(weight, move || {
-        let json::ParsedRows { batch, bad } = json::parse_rows(&schema, &chunk)?;
-        let file: Arc<Path> = Arc::from(schema.file());
-        let reject = move |bad: json::BadRow| Reject {
-            file: Arc::clone(&file),
-            line: bad.first_line,
-            column: Arc::from(bad.column.unwrap_or_default()),
-            reason: bad.reason,
-            raw: bad.text,
-        };
-        let rejects = Rejects::new(bad.len(), bad.into_iter().map(reject));
-        Ok(Parsed { rejects, ..batch.into() })
-    });
-    Ok(Task { bytes, ..task })
-}
-
-/// The task with the path columns added to its batches.
-fn with_path_columns(task: Task, added: &Arc<PathColumns>) -> Task {
-    if added.names().next().is_none() {
-        return task;
-    }
-    let (Task { weight, bytes, input, origin, waits, starts_piece, work }, added) =
-        (task, added.clone());
-    Task {
-        weight,
-        bytes,
-        input,
-        origin,
-        waits,
-        starts_piece,
-        work: Box::new(move || add_path_columns(work()?, added)),
-    }
-}
-
-fn add_path_columns(parsed: Parsed, added: Arc<PathColumns>) -> Result<Parsed> {
-    let batches =
-        parsed.batches.into_iter().map(|batch| added.add_to(batch)).collect::<Result<_>>()?;
-    let reparse = parsed.reparse.map(|reparse| -> Reparse {
-        Box::new(move |table| add_path_columns(reparse(table)?, added))
-    });
-    Ok(Parsed { batches, reparse, ..parsed })
-}
-
 impl<'a> InputTasks<'a> {
     /// Tasks for these inputs and a table of this schema. Where a piece can be divided, no task
-    /// weighs more than `max_task_bytes`. The first `skip` pieces of each input are left out.
+    /// weighs more than `max_task_bytes`. The first `skip` pieces of each input are left out. What
+    /// the inputs `read_before` say of day and month holds for these, too.
+    #[expect(clippy::too_many_arguments, reason = "one caller, which has them all")]
     pub(super) fn new(
         inputs: Vec<Input>,
         schema: &Schema,
@@ -238,11 +175,15 @@ impl<'a> InputTasks<'a> {
         pool: Arc<ThreadPool>,
         max_task_bytes: usize,
         skip: Vec<u64>,
+        read_before: Vec<Input>,
         warnings: &'a mut LoadWarnings,
     ) -> Result<Self> {
         let columns = schema.columns().iter();
-        let prior: Vec<_> =
+        let mut prior: Vec<_> =
             columns.map(|column| (column.name.to_string(), column.data_type.clone())).collect();
+        let known: HashSet<_> = schema.columns().iter().map(|column| &*column.name).collect();
+        let found = options.misguesses.known().iter();
+        prior.extend(found.filter(|(name, _)| !known.contains(name.as_str())).cloned());
         let required = schema.columns().iter().filter(|column| !column.nullable);
         let required = required.map(|column| column.name.to_string()).collect();
         let encodings = inputs.iter().map(Input::encoding).collect();
@@ -268,8 +209,11 @@ impl<'a> InputTasks<'a> {
             options,
             pool,
             prior,
+            guessed: HashSet::new(),
+            guess_check: Arc::new(GuessCheck::new(&options.misguesses, schema)),
             required,
             encodings,
+            read_before,
             date_orders: BTreeMap::new(),
             warnings,
             consumed: Arc::default(),
@@ -281,6 +225,11 @@ impl<'a> InputTasks<'a> {
     /// Whether inputs are to be ended, and the current one cannot end with what has come.
     fn is_to_stop(&self) -> bool {
         !self.is_live && self.options.end_input.load(Ordering::Relaxed)
+    }
+
+    /// Whether the current input is live and was ended.
+    fn is_ended(&self) -> bool {
+        self.is_live && self.options.end_input.load(Ordering::Relaxed)
     }
 
     /// The first chunk that has rows: a live input may have none for long.
@@ -348,15 +297,23 @@ impl<'a> InputTasks<'a> {
             chunks.go_on(header.clone(), added)?;
             first = chunks.next().transpose()?;
         }
-        if first.is_none() && !options.prior.is_empty() {
-            // An empty input adds nothing where the columns are known.
+        if first.is_none() && (!options.prior.is_empty() || self.is_ended()) {
+            // An empty input adds nothing where the columns are known, and neither does one that a
+            // signal has ended before its first row.
             return Ok(CurrentInput::Other(Box::new(std::iter::empty())));
         }
         let sample = header.as_ref().or(first.as_ref());
         // Bad rows before those that were added are no matter of this load.
         let skip_bad_rows = options.skip_bad_rows || header.is_some();
-        let sampling = CsvOptions { skip_bad_rows, ..options.clone() };
-        let mut schema = csv::infer(&opened.name, &sampling, sample)?;
+        let mut sampling = CsvOptions { skip_bad_rows, ..options.clone() };
+        let mut inferred = csv::infer(&opened.name, &sampling, sample);
+        if !self.read_before.is_empty() && is_order_in_doubt(&inferred) {
+            self.learn_date_orders(&options);
+            options.prior_orders = self.date_orders.clone().into_iter().collect();
+            sampling.prior_orders.clone_from(&options.prior_orders);
+            inferred = csv::infer(&opened.name, &sampling, sample);
+        }
+        let mut schema = inferred?;
         schema.skip_bad_rows = options.skip_bad_rows;
         if let (Some(_), Some(first)) = (&header, &first) {
             schema = csv::infer_types(schema, &options, first)?;
@@ -368,9 +325,41 @@ impl<'a> InputTasks<'a> {
             }
         }
         self.date_orders.extend(schema.date_orders().map(|(name, order)| (name.to_owned(), order)));
-        self.note_types(schema.columns.iter().map(|column| (&*column.name, &column.data_type)));
+        if let Some(first) = &first
+            && let Some(name) =
+                self.required_in_rows().find(|name| schema.names().all(|known| known != *name))
+            && schema.has_rows(first)?
+        {
+            return Err(lacks_column(&opened.name, name));
+        }
+        let columns = schema.columns.iter();
+        let columns = columns.map(|column| (&*column.name, &column.data_type, column.is_guess()));
+        self.note_types(columns, |_, _| None);
         let first = skip_chunks(self.pieces_to_skip(), first, &mut chunks)?;
         Ok(CurrentInput::Csv { first, chunks: Box::new(chunks), schema })
+    }
+
+    /// Finds out the order of day and month in the inputs that were read before. Whatever is wrong
+    /// with them is no matter of this load.
+    #[cold]
+    fn learn_date_orders(&mut self, options: &CsvOptions) {
+        for input in std::mem::take(&mut self.read_before) {
+            let Ok(opened) = input.open() else { continue };
+            if !matches!(opened.format, Format::Csv | Format::Tsv) {
+                continue;
+            }
+            let mut options = options.clone();
+            options.delimiter = CsvOptions::for_format(opened.format).delimiter;
+            options.delimiter = self.options.csv.delimiter.or(options.delimiter);
+            options.prior_orders = self.date_orders.clone().into_iter().collect();
+            let chunks = CsvChunks::new(&opened.name, opened.bytes, &options);
+            let row_limit = limits::row_bytes(self.options.memory());
+            let first = chunks.with_row_limit(row_limit).next().transpose();
+            let schema = first.and_then(|first| csv::infer(&opened.name, &options, first.as_ref()));
+            let Ok(schema) = schema else { continue };
+            let orders = schema.date_orders().map(|(name, order)| (name.to_owned(), order));
+            self.date_orders.extend(orders);
+        }
     }
 
     fn open_json(&mut self, opened: Opened) -> Result<CurrentInput> {
@@ -390,14 +379,15 @@ impl<'a> InputTasks<'a> {
             chunks.go_on(added)?;
         }
         let first = self.first_rows(&mut chunks, |chunk| chunk.text.is_empty())?;
-        if first.is_none() && !options.prior.is_empty() {
+        if first.is_none() && (!options.prior.is_empty() || self.is_ended()) {
             return Ok(CurrentInput::Other(Box::new(std::iter::empty())));
         }
-        let required = self.required.iter().filter(|name| !options.external_columns.contains(name));
-        let required: Vec<String> = required.cloned().collect();
+        let required: Vec<String> = self.required_in_rows().cloned().collect();
         let schema = json::infer(&opened.name, &options, first.as_ref())?;
         let schema = Arc::new(schema.requiring(&required));
-        self.note_types(schema.columns.iter().map(|column| (&*column.name, &column.data_type)));
+        let columns = schema.columns.iter();
+        let columns = columns.map(|column| (&*column.name, &column.data_type, false));
+        self.note_types(columns, needed_type);
         let first = skip_chunks(self.pieces_to_skip(), first, &mut chunks)?;
         Ok(CurrentInput::Json { first, chunks: Box::new(chunks), schema })
     }
@@ -415,27 +405,53 @@ impl<'a> InputTasks<'a> {
             let RejectedPiece { rows, path_columns } = piece?;
             let task = match rows {
                 PieceRows::Csv(chunk, schema) => {
-                    let task = csv_task(Ok(chunk), &schema, false)?;
+                    let task = csv_task(Ok(chunk), &schema, false, None)?;
                     let work = task.work;
                     // Empty lines stand for the rows between those that were rejected.
                     let work = move || Ok(Parsed { blank_lines: 0, ..work()? });
                     Task { work: Box::new(work), ..task }
                 }
-                PieceRows::Json(chunk, schema) => json_task(Ok(chunk), &schema, skip_bad_rows)?,
+                PieceRows::Json(chunk, schema) => {
+                    json_task(Ok(chunk), &schema, skip_bad_rows, None)?
+                }
             };
             Ok(with_path_columns(task, &path_columns))
         });
         Ok(CurrentInput::Other(Box::new(tasks)))
     }
 
-    /// Records the types of an input's columns for the inputs after it.
-    fn note_types<'c>(&mut self, columns: impl Iterator<Item = (&'c str, &'c DataType)>) {
+    /// The table's columns that are NOT NULL and do not come from the path of the current input.
+    fn required_in_rows(&self) -> impl Iterator<Item = &String> {
+        let from_path = |name: &String| self.current_columns.names().any(|known| known == name);
+        self.required.iter().filter(move |name| !from_path(name))
+    }
+
+    /// Records the types of an input's columns for the inputs after it, and whether they are
+    /// guesses: one that another input shows to be wrong is noted.
+    fn note_types<'c>(
+        &mut self,
+        columns: impl Iterator<Item = (&'c str, &'c DataType, bool)>,
+        needed: fn(&DataType, &DataType) -> Option<DataType>,
+    ) {
         let places: HashMap<String, usize> =
             self.prior.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
-        for (name, data_type) in columns {
+        for (name, data_type, is_guess) in columns {
+            let is_guess = if is_guess {
+                self.guessed.insert(name.to_owned());
+                true
+            } else {
+                self.guessed.contains(name)
+            };
             match places.get(name).and_then(|at| self.prior.get_mut(*at)) {
                 Some((_, known)) => {
-                    *known = known.join(data_type).unwrap_or_else(|| data_type.clone())
+                    let joined = known.join(data_type);
+                    let text = is_guess.then_some(DataType::Utf8);
+                    if joined.is_none()
+                        && let Some(needed) = text.or_else(|| needed(known, data_type))
+                    {
+                        self.guess_check.note(name, needed);
+                    }
+                    *known = joined.unwrap_or_else(|| data_type.clone());
                 }
                 None => self.prior.push((name.to_owned(), data_type.clone())),
             }

@@ -22,7 +22,7 @@ use crate::model::Schema;
 
 /// A single empty batch, for the columns of an input without rows.
 fn no_rows(schema: SchemaRef, checks: BatchChecks) -> CurrentInput {
-    let work = move || Ok(checks.checked(RecordBatch::new_empty(schema))?.into());
+    let work = move || Ok(checks.checked(RecordBatch::new_empty(schema), 0)?.into());
     let task = Task::new(0, work);
     CurrentInput::Other(Box::new(std::iter::once(Ok(task))))
 }
@@ -57,11 +57,16 @@ impl InputTasks<'_> {
                 consumed.fetch_add(source.stored_bytes(group), Ordering::Relaxed);
             }
             let (bytes, weight) = (source.plain_bytes(group), source.memory_bytes(group));
+            let mut before = source.rows_before(group);
             let tasks: Box<dyn Iterator<Item = Result<Task>>> = if weight <= max_task_bytes {
                 let (source, checks) = (source.clone(), checks.clone());
                 let work = move || {
                     let batches = source.read(group, threads)?.read_all()?;
-                    let checked = batches.into_iter().map(|batch| checks.checked(batch));
+                    let checked = batches.into_iter().map(|batch| {
+                        let first = before;
+                        before += batch.num_rows() as u64;
+                        checks.checked(batch, first)
+                    });
                     checked.collect::<Result<Vec<_>>>().map(Parsed::from)
                 };
                 Box::new(std::iter::once(Ok(Task { bytes, ..Task::new(weight, work) })))
@@ -72,7 +77,9 @@ impl InputTasks<'_> {
                         std::iter::from_fn(move || pool.install(|| rows.next_batch()).transpose())
                             .enumerate()
                             .map(move |(number, batch)| {
-                                let batch = checks.checked(batch?)?;
+                                let (batch, first) = (batch?, before);
+                                before += batch.num_rows() as u64;
+                                let batch = checks.checked(batch, first)?;
                                 let task = Task::new(batch.get_array_memory_size(), move || {
                                     Ok(batch.into())
                                 });
@@ -106,14 +113,22 @@ impl InputTasks<'_> {
             return Ok(no_rows(schema, checks));
         }
         let skip = usize::try_from(self.pieces_to_skip()).unwrap_or(usize::MAX);
-        Ok(CurrentInput::Other(Box::new(batches.skip(skip).map(move |batch| {
-            let batch = batch?;
-            // All columns share one allocation, so the array sizes would count it several times.
-            let bytes: usize = batch.columns().iter().map(value_bytes).sum();
-            let checks = checks.clone();
-            let work = move || checks.checked(batch).map(Parsed::from);
-            Ok(Task { bytes: bytes as u64, ..Task::new(bytes, work) })
-        }))))
+        let mut before = 0;
+        let numbered = batches.map(move |batch| {
+            let (batch, first) = (batch?, before);
+            before += batch.num_rows() as u64;
+            Ok((batch, first))
+        });
+        Ok(CurrentInput::Other(Box::new(numbered.skip(skip).map(
+            move |batch: Result<(RecordBatch, u64)>| {
+                let (batch, first) = batch?;
+                // All columns share one allocation, which the sizes of arrays would count anew.
+                let bytes: usize = batch.columns().iter().map(value_bytes).sum();
+                let checks = checks.clone();
+                let work = move || checks.checked(batch, first).map(Parsed::from);
+                Ok(Task { bytes: bytes as u64, ..Task::new(bytes, work) })
+            },
+        ))))
     }
 
     /// The checks for batches of the current input, which has these columns.
@@ -131,6 +146,7 @@ impl InputTasks<'_> {
             file: Arc::from(name),
             has_path_columns: self.current_columns.names().next().is_some(),
             types: Schema::from_names(types)?.columns().into(),
+            required: self.required_in_rows().cloned().collect(),
         })
     }
 }

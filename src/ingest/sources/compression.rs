@@ -37,21 +37,25 @@ pub(super) fn recognise(head: &[u8]) -> Result<Compression, &'static str> {
     }
 }
 
-/// The decompressed bytes.
+/// The decompressed bytes, decompressed a few blocks ahead.
 pub(super) fn decompress(bytes: Bytes, compression: Compression) -> io::Result<Bytes> {
     if compression == Compression::None {
         return Ok(bytes);
     }
+    Ok(Box::new(ReadAhead::start(decompress_in_place(bytes, compression)?)?))
+}
+
+/// The decompressed bytes, each as soon as it is asked for and there.
+pub(super) fn decompress_in_place(bytes: Bytes, compression: Compression) -> io::Result<Bytes> {
     let buffered = BufReader::with_capacity(BLOCK_BYTES, bytes);
-    let plain: Bytes = match compression {
+    Ok(match compression {
         Compression::None => Box::new(buffered),
         Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered)),
         Compression::Deflate => Box::new(flate2::bufread::DeflateDecoder::new(buffered)),
         Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(buffered)?),
         Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered)),
         Compression::Lz4 => Box::new(Lz4Frames::new(buffered)),
-    };
-    Ok(Box::new(ReadAhead::start(plain)?))
+    })
 }
 
 /// Consecutive LZ4 frames.

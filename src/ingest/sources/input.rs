@@ -15,9 +15,9 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::added::Added;
-use super::compression::{Compression, decompress, recognise};
+use super::compression::{Compression, decompress, decompress_in_place, recognise};
 use super::counted::{Counted, hasher};
-use super::encoding::{TextEncoding, transcode};
+use super::encoding::{TextEncoding, Transcoder, transcode};
 use super::format::{Format, find_format};
 use super::live::{Live, Liveness};
 use super::stream::{Bytes, read_error, read_full};
@@ -219,33 +219,35 @@ impl Input {
             (None, InputKind::Path) if !is_file => zip::find(&name)?,
             (member, _) => member,
         };
+        let ticks = live.filter(|_| !is_file && member.is_none());
         let raw: Bytes = match kind {
             InputKind::Path => match &member {
                 Some(member) => member.raw()?,
+                None if ticks.is_some() && name.exists() => {
+                    Box::new(OpenedByFirstRead { path: name.clone(), file: None })
+                }
                 None => Box::new(open_file(&name)?),
             },
             InputKind::Stdin => Box::new(io::stdin()),
             InputKind::Reader(bytes) => bytes,
         };
-        let (raw, mut live): (Bytes, _) = match live.filter(|_| !is_file && member.is_none()) {
-            Some((tick, end)) => {
-                let live = Live::start(raw, tick, end).map_err(|e| read_error(&name, e))?;
-                let liveness = live.liveness();
-                (Box::new(live), Some(liveness))
-            }
-            None => (raw, None),
-        };
+        let (raw, live) = live_bytes(&name, raw, ticks.as_ref())?;
         let mut raw: Bytes = Box::new(Counted::new(raw, consumed, hasher(), hash));
         if let Some(member) = &member {
             raw = member.decompress(raw)?;
         }
         let (head, raw) = peek(&name, raw)?;
         let compression = recognise(&head).map_err(|method| unsupported(&name, method))?;
-        if compression != Compression::None {
-            // A decompressor takes a pause for an error.
-            live = None;
-        }
-        let plain = decompress(raw, compression).map_err(|e| read_error(&name, e))?;
+        // A decompressor takes a pause for an error, so pauses are made behind it.
+        let (plain, live) = match (compression, &ticks) {
+            (Compression::None, _) => (raw, live),
+            (_, None) => (decompress(raw, compression).map_err(|e| read_error(&name, e))?, None),
+            (_, Some(_)) => {
+                let plain =
+                    decompress_in_place(raw, compression).map_err(|e| read_error(&name, e))?;
+                live_bytes(&name, plain, ticks.as_ref())?
+            }
+        };
         let (head, bytes) =
             if compression == Compression::None { (head, plain) } else { peek(&name, plain)? };
         let format = find_format(&name, &head)?;
@@ -259,10 +261,44 @@ impl Input {
         let Some(encoding) = encoding.filter(|encoding| !encoding.is_utf8()) else {
             return Ok(Opened { name, format, path, bytes, live, before: None });
         };
-        let bytes = transcode(bytes, encoding).map_err(|e| read_error(&name, e))?;
+        let (bytes, live) = match &ticks {
+            None => (transcode(bytes, encoding).map_err(|e| read_error(&name, e))?, None),
+            Some(_) => {
+                let bytes = Box::new(Transcoder::new(bytes, encoding));
+                live_bytes(&name, bytes, ticks.as_ref())?
+            }
+        };
         let (head, bytes) = peek(&name, bytes)?;
         let format = find_format(&name, &head)?;
-        Ok(Opened { name, format, path, bytes, live: None, before: None })
+        Ok(Opened { name, format, path, bytes, live, before: None })
+    }
+}
+
+/// Bytes that may never end, with pauses at ticks; without ticks, the bytes as they are.
+fn live_bytes(
+    name: &Path,
+    bytes: Bytes,
+    ticks: Option<&(Duration, Arc<AtomicBool>)>,
+) -> Result<(Bytes, Option<Liveness>)> {
+    let Some((tick, end)) = ticks else { return Ok((bytes, None)) };
+    let live = Live::start(bytes, *tick, Arc::clone(end)).map_err(|e| read_error(name, e))?;
+    let liveness = live.liveness();
+    Ok((Box::new(live), Some(liveness)))
+}
+
+/// A named pipe is opened by the thread that reads it: opening waits for a writer.
+struct OpenedByFirstRead {
+    path: PathBuf,
+    file: Option<File>,
+}
+
+impl Read for OpenedByFirstRead {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => File::open(&self.path)?,
+        };
+        self.file.insert(file).read(buffer)
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TryRecvError, sync_channel};
 use std::time::{Duration, Instant};
 
-use super::stream::Bytes;
+use super::stream::{Bytes, Filled};
 
 /// The most bytes that the thread reads at once.
 const BLOCK_BYTES: usize = 256 << 10;
@@ -37,29 +37,65 @@ pub(crate) struct Liveness {
 
 impl Liveness {
     /// From now on, reads fail at ticks.
-    pub(in crate::ingest) fn start_ticks(&self) {
+    fn start_ticks(&self) {
         self.ticks.store(true, Ordering::Relaxed);
     }
 
     /// Whether the input was ended from outside, perhaps within a row.
-    pub(in crate::ingest) fn is_cut_off(&self) -> bool {
+    fn is_cut_off(&self) -> bool {
         self.cut_off.load(Ordering::Relaxed)
     }
 }
 
 /// Decides when enough of a live input has come to know its columns by.
 #[derive(Debug, Default)]
-pub(super) struct FirstLines {
+struct FirstLines {
     /// Pauses since there was a line.
     pauses: u32,
 }
 
 impl FirstLines {
     /// Asked at each pause: whether the text has many lines, or some for a while.
-    pub(super) fn are_enough(&mut self, text: &[u8]) -> bool {
+    fn are_enough(&mut self, text: &[u8]) -> bool {
         let lines = memchr::memchr2_iter(b'\n', b'\r', text).take(MANY_LINES).count();
         self.pauses += u32::from(lines > 0);
         lines >= MANY_LINES || lines > 1 && self.pauses >= ENOUGH_PAUSES
+    }
+}
+
+/// What a cutter of text knows of an input that may never end.
+#[derive(Debug, Default)]
+pub(super) struct Pauses {
+    liveness: Option<Liveness>,
+    first_lines: FirstLines,
+    is_paused: bool,
+}
+
+impl Pauses {
+    /// Lets reads of a live input pause from now on.
+    pub(super) fn start(liveness: Option<Liveness>) -> Self {
+        liveness.iter().for_each(Liveness::start_ticks);
+        Pauses { liveness, ..Pauses::default() }
+    }
+
+    /// Whether the columns of the `first` chunk wait for more text.
+    pub(super) fn wait_for_lines(&mut self, filled: Filled, first: bool, text: &[u8]) -> bool {
+        filled == Filled::Paused && first && !self.first_lines.are_enough(text)
+    }
+
+    /// Whether the input was ended from outside, perhaps within a row.
+    pub(super) fn is_cut_off(&self) -> bool {
+        self.liveness.as_ref().is_some_and(Liveness::is_cut_off)
+    }
+
+    /// Notes whether a read ended because there was no more yet.
+    pub(super) fn note(&mut self, filled: Filled) {
+        self.is_paused = filled == Filled::Paused;
+    }
+
+    /// Whether the last chunk ended because there was no more yet.
+    pub(super) fn is_paused(&self) -> bool {
+        self.is_paused
     }
 }
 
@@ -75,6 +111,8 @@ pub(super) struct Live {
     end: Arc<AtomicBool>,
     /// How many blocks are taken after that: those that had come by then.
     last_blocks: usize,
+    /// Whether anything has come.
+    has_begun: bool,
     liveness: Liveness,
 }
 
@@ -94,6 +132,7 @@ impl Live {
             next_tick,
             end,
             last_blocks: BLOCKS_WAITING + 1,
+            has_begun: false,
             liveness,
         })
     }
@@ -110,10 +149,11 @@ impl Live {
             match self.blocks.try_recv() {
                 Ok(Ok(block)) if block.is_empty() => return self.end_of_input(),
                 Ok(block) if !self.is_to_end() => return block,
-                Ok(block) if self.last_blocks > 0 => {
+                Ok(Ok(block)) if self.last_blocks > 0 => {
                     self.last_blocks -= 1;
-                    return block;
+                    return Ok(block);
                 }
+                // An error may be that of another reader below, which ends as well.
                 Ok(_) => return self.cut_off(),
                 Err(TryRecvError::Empty) if self.is_to_end() => return self.cut_off(),
                 Err(TryRecvError::Empty) => {}
@@ -130,6 +170,7 @@ impl Live {
             let wait = if ticks { LOOK.min(until_tick) } else { LOOK };
             match self.blocks.recv_timeout(wait) {
                 Ok(Ok(block)) if block.is_empty() => return self.end_of_input(),
+                Ok(Err(_)) if self.is_to_end() => return self.cut_off(),
                 Ok(block) => return block,
                 // The loop finds out which.
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
@@ -141,9 +182,10 @@ impl Live {
         self.end.load(Ordering::Relaxed)
     }
 
-    /// Where nobody cuts rows, as within a decompressor, the end of the input would be damage.
+    /// Where nobody cuts rows, as within a decompressor, the end of the input would be damage,
+    /// unless there was no input at all.
     fn cut_off(&self) -> io::Result<Vec<u8>> {
-        if !self.liveness.ticks.load(Ordering::Relaxed) {
+        if self.has_begun && !self.liveness.ticks.load(Ordering::Relaxed) {
             return Err(io::Error::other("the load was ended while it read this input"));
         }
         self.liveness.cut_off.store(true, Ordering::Relaxed);
@@ -172,6 +214,7 @@ impl Read for Live {
         }
         let block = self.next_block()?;
         self.ended = block.is_empty();
+        self.has_begun |= !self.ended;
         self.block = Cursor::new(block);
         self.block.read(buffer)
     }
@@ -266,9 +309,18 @@ mod tests {
 
     #[test]
     fn what_nobody_cuts_is_not_ended_within() {
-        let (_sender, end, mut live) = live(Duration::from_secs(60));
+        let (sender, end, mut live) = live(Duration::from_secs(60));
+        sender.send("a").unwrap();
+        assert_eq!(read(&mut live).unwrap(), "a");
         end.store(true, Ordering::Relaxed);
         assert!(read(&mut live).unwrap_err().to_string().contains("ended"));
+    }
+
+    #[test]
+    fn an_input_that_has_not_begun_ends_empty() {
+        let (_sender, end, mut live) = live(Duration::from_secs(60));
+        end.store(true, Ordering::Relaxed);
+        assert_eq!(read(&mut live).unwrap(), "");
     }
 
     #[test]

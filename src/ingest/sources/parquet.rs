@@ -174,12 +174,17 @@ impl ParquetSource {
         self.metadata.metadata().num_row_groups()
     }
 
-    /// Rows of all row groups.
-    pub(crate) fn rows(&self) -> u64 {
-        let groups = self.metadata.metadata().row_groups().iter();
+    /// Rows of the row groups before one.
+    pub(crate) fn rows_before(&self, group: usize) -> u64 {
+        let groups = self.metadata.metadata().row_groups().iter().take(group);
         groups
             .map(|group| u64::try_from(group.num_rows()).unwrap_or(0))
             .fold(0, u64::saturating_add)
+    }
+
+    /// Rows of all row groups.
+    pub(crate) fn rows(&self) -> u64 {
+        self.rows_before(self.groups())
     }
 
     /// The columns to read.

@@ -20,7 +20,7 @@ use super::options::CsvOptions;
 use super::row_ends::RowEnds;
 use super::split::{blank_line, is_blank};
 use crate::error::{Error, Result};
-use crate::ingest::sources::live::{FirstLines, Liveness};
+use crate::ingest::sources::live::{Liveness, Pauses};
 use crate::ingest::sources::stream::{Bytes, Filled, fill};
 use crate::limits;
 
@@ -140,9 +140,7 @@ pub struct CsvChunks {
     carry: Vec<u8>,
     next: (u64, u64, u64),
     done: bool,
-    liveness: Option<Liveness>,
-    first_lines: FirstLines,
-    is_paused: bool,
+    pauses: Pauses,
 }
 
 impl CsvChunks {
@@ -169,9 +167,7 @@ impl CsvChunks {
             carry: Vec::new(),
             next: (0, 1, 0),
             done: false,
-            liveness: None,
-            first_lines: FirstLines::default(),
-            is_paused: false,
+            pauses: Pauses::default(),
         }
     }
 
@@ -213,7 +209,7 @@ impl CsvChunks {
             let mut new = text.len();
             let filled = fill(&self.name, &mut self.bytes, &mut text, size)?;
             let more = filled != Filled::End;
-            if filled == Filled::Paused && self.next.0 == 0 && !self.first_lines.are_enough(&text) {
+            if self.pauses.wait_for_lines(filled, self.next.0 == 0, &text) {
                 size = text.len() + self.chunk_bytes;
                 continue;
             }
@@ -256,10 +252,10 @@ impl CsvChunks {
                     self.skip_blank_lines(&mut text);
                 }
             }
-            self.is_paused = filled == Filled::Paused;
+            self.pauses.note(filled);
             if !more {
                 self.done = true;
-                if self.liveness.as_ref().is_some_and(Liveness::is_cut_off) {
+                if self.pauses.is_cut_off() {
                     // The rest of the last row has not come. A quoted field that is open is one
                     // that does not end, as it would be later.
                     ends.advance(&text, delimiter, quote);
@@ -284,7 +280,7 @@ impl CsvChunks {
             if text.len() > self.row_limit {
                 return Err(self.row_too_long(&text, &ends));
             }
-            if self.is_paused {
+            if self.pauses.is_paused() {
                 self.carry = text;
                 // Without text, it is not the one with the header.
                 return Ok(Some(CsvChunk::new(Vec::new(), u64::MAX, self.next.1, delimiter)));
@@ -324,14 +320,13 @@ impl CsvChunks {
     /// then chunks come that end early, or have no text.
     #[must_use]
     pub(crate) fn live(mut self, liveness: Option<Liveness>) -> Self {
-        liveness.iter().for_each(Liveness::start_ticks);
-        self.liveness = liveness;
+        self.pauses = Pauses::start(liveness);
         self
     }
 
     /// Whether the last chunk ended because there was no more yet.
     pub(crate) fn is_paused(&self) -> bool {
-        self.is_paused
+        self.pauses.is_paused()
     }
 
     /// Finds out the dialect by the first rows, and what is to be rewritten.

@@ -57,12 +57,19 @@ pub(super) fn note_guesses(
     }
 }
 
-/// Whether the first row has nothing but names of the table's columns.
+/// Whether the first row has nothing but names of the table's columns, or all those whose types the
+/// user has named.
 pub(super) fn are_known(fields: Option<&[String]>, options: &CsvOptions) -> bool {
+    let fields = fields.unwrap_or_default();
+    let named = options.schema.iter().map(|(name, _)| name);
+    let mut named = named.filter(|name| !options.external_columns.contains(name)).peekable();
+    if options.names.is_none() && named.peek().is_some() && named.all(|name| fields.contains(name))
+    {
+        return true;
+    }
     let known: HashSet<&str> = options.prior.iter().map(|(name, _)| name.as_str()).collect();
     let mut seen = HashSet::new();
-    fields.unwrap_or_default().iter().all(|name| known.contains(&**name) && seen.insert(&**name))
-        && !seen.is_empty()
+    fields.iter().all(|name| known.contains(&**name) && seen.insert(&**name)) && !seen.is_empty()
 }
 
 pub(super) fn classify_first_row(

@@ -82,7 +82,7 @@ pub use infer::infer;
 pub(crate) use infer::infer_types;
 pub use options::{CsvOptions, INFER_ROWS};
 pub use parse::parse_chunk;
-pub(crate) use parse::parse_columns;
+pub(crate) use parse::{misguessed, parse_columns};
 pub(crate) use rejected::{RejectedRow, RejectedRows, is_one_row};
 pub use schema::CsvSchema;
 

@@ -43,6 +43,18 @@ pub(crate) fn parse_columns(
     Ok(parse_and_count(schema, chunk, positions)?.0)
 }
 
+/// Guessed columns whose values in this chunk, where its rows can be split, are of another type.
+#[cold]
+pub(crate) fn misguessed(schema: &CsvSchema, chunk: &CsvChunk) -> Vec<Arc<str>> {
+    if parse_columns(schema, chunk, &[]).is_err() {
+        return Vec::new();
+    }
+    let guesses = schema.columns.iter().enumerate().filter(|(_, column)| column.is_guess());
+    let is_wrong =
+        |at: usize| matches!(parse_columns(schema, chunk, &[at]), Err(Error::InvalidInput(_)));
+    guesses.filter(|(at, _)| is_wrong(*at)).map(|(_, column)| Arc::clone(&column.name)).collect()
+}
+
 /// [`parse_columns`], and how many empty lines were left out.
 pub(super) fn parse_and_count(
     schema: &CsvSchema,
@@ -80,6 +92,12 @@ pub(super) fn parse_and_count(
 }
 
 impl CsvSchema {
+    /// Whether a chunk has rows of data.
+    pub(crate) fn has_rows(&self, chunk: &CsvChunk) -> Result<bool> {
+        let rows = chunk.text.get(self.data_start(chunk)?..).unwrap_or_default();
+        Ok(rows.iter().any(|byte| !matches!(byte, b'\n' | b'\r')))
+    }
+
     /// Offset of the first data row of a chunk.
     pub(super) fn data_start(&self, chunk: &CsvChunk) -> Result<usize> {
         if !self.header || chunk.number > 0 {

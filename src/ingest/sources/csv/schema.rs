@@ -61,6 +61,17 @@ pub struct CsvSchema {
     pub(super) required: Vec<usize>,
 }
 
+impl CsvColumn {
+    /// Whether its type is more of a guess than others: words are null in it, or its values are
+    /// written in a layout that the first rows have.
+    pub(crate) fn is_guess(&self) -> bool {
+        let has_layout =
+            !matches!(self.layout, Layout::Plain | Layout::Numbers(_) | Layout::Epoch(_));
+        let is_text = matches!(self.data_type, DataType::Utf8 | DataType::Null);
+        !self.fixed && !is_text && (has_layout || self.rules.is_some())
+    }
+}
+
 impl CsvSchema {
     pub(super) fn new(file: &Path, options: &CsvOptions, delimiter: u8) -> Self {
         let nulls = options

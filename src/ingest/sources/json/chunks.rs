@@ -10,7 +10,7 @@ use memchr::{memchr, memchr_iter, memrchr};
 use super::scan::{Layout, Scan, ScanError, after_blanks};
 use crate::error::{Error, Result};
 use crate::ingest::sources::csv::CHUNK_BYTES;
-use crate::ingest::sources::live::{FirstLines, Liveness};
+use crate::ingest::sources::live::{Liveness, Pauses};
 use crate::ingest::sources::stream::{Bytes, Filled, fill};
 use crate::limits;
 
@@ -43,9 +43,7 @@ pub struct JsonChunks {
     /// Number, line and offset of the next chunk.
     next: (u64, u64, u64),
     done: bool,
-    liveness: Option<Liveness>,
-    first_lines: FirstLines,
-    is_paused: bool,
+    pauses: Pauses,
 }
 
 impl JsonChunks {
@@ -61,9 +59,7 @@ impl JsonChunks {
             carry: Vec::new(),
             next: (0, 1, 0),
             done: false,
-            liveness: None,
-            first_lines: FirstLines::default(),
-            is_paused: false,
+            pauses: Pauses::default(),
         }
     }
 
@@ -100,14 +96,13 @@ impl JsonChunks {
     /// then chunks come that end early, or have no text.
     #[must_use]
     pub(crate) fn live(mut self, liveness: Option<Liveness>) -> Self {
-        liveness.iter().for_each(Liveness::start_ticks);
-        self.liveness = liveness;
+        self.pauses = Pauses::start(liveness);
         self
     }
 
     /// Whether the last chunk ended because there was no more yet.
     pub(crate) fn is_paused(&self) -> bool {
-        self.is_paused
+        self.pauses.is_paused()
     }
 
     fn read_chunk(&mut self) -> Result<Option<JsonChunk>> {
@@ -116,11 +111,11 @@ impl JsonChunks {
         loop {
             let filled = fill(&self.name, &mut self.bytes, &mut text, size)?;
             let more = filled != Filled::End;
-            if filled == Filled::Paused && self.next.0 == 0 && !self.first_lines.are_enough(&text) {
+            if self.pauses.wait_for_lines(filled, self.next.0 == 0, &text) {
                 size = text.len() + self.chunk_bytes;
                 continue;
             }
-            let cut_off = !more && self.liveness.as_ref().is_some_and(Liveness::is_cut_off);
+            let cut_off = !more && self.pauses.is_cut_off();
             if self.layout.is_none() && more && text.len() < CHUNK_BYTES && !shows_layout(&text) {
                 size = text.len() + self.chunk_bytes;
                 continue;
@@ -145,7 +140,7 @@ impl JsonChunks {
                 Some(end).filter(|end| *end > 0 || !more)
             };
             self.done |= !more;
-            self.is_paused = filled == Filled::Paused;
+            self.pauses.note(filled);
             if let Some(end) = end {
                 self.carry = text.split_off(end);
                 if layout != Layout::Lines && more {
@@ -161,7 +156,7 @@ impl JsonChunks {
                     limits::too_long(self.row_limit)
                 )));
             }
-            if self.is_paused {
+            if self.pauses.is_paused() {
                 self.carry = text;
                 let (number, (_, line, offset)) = (u64::MAX, self.next);
                 return Ok(Some(JsonChunk { text: Vec::new(), layout, number, line, offset }));
@@ -219,6 +214,20 @@ impl JsonChunks {
     }
 }
 
+/// The text without lines of empty objects at its start: objects over several lines may follow.
+fn after_empty_objects(mut text: &[u8]) -> &[u8] {
+    while let Some(rest) = text.strip_prefix(b"{}") {
+        let after = after_blanks(rest);
+        if after.is_empty()
+            || memchr(b'\n', rest.get(..rest.len() - after.len()).unwrap_or_default()).is_none()
+        {
+            break;
+        }
+        text = after;
+    }
+    text
+}
+
 /// Whether the start of an input shows its layout: an array, or a complete first line.
 fn shows_layout(text: &[u8]) -> bool {
     let body = text.strip_prefix(&[0xef, 0xbb, 0xbf]).unwrap_or(text);
@@ -236,6 +245,7 @@ fn find_layout(name: &Path, text: &[u8], more: bool) -> Layout {
     if [".jsonl", ".ndjson"].iter().any(|extension| lower.contains(extension)) {
         return Layout::Lines;
     }
+    let body = after_empty_objects(body);
     let Some(end) = memchr(b'\n', body) else {
         // A single line, or the start of a long one.
         return if more { Layout::Values } else { Layout::Lines };

@@ -114,6 +114,7 @@ pub(super) fn read_table<'a>(
             break;
         }
         reader.row = rows.len();
+        let keys_before = reader.columns.len();
         let read = reader.read_row(&mut cursor).and_then(|()| {
             let row = chunk.text.get(start..cursor.at).filter(|_| !all_utf8).unwrap_or_default();
             std::str::from_utf8(row).map_err(|e| {
@@ -124,7 +125,7 @@ pub(super) fn read_table<'a>(
         match read {
             Ok(_) => rows.push((start, cursor.at)),
             Err(wrong) => {
-                reader.drop_row();
+                reader.drop_row(keys_before);
                 cursor.at = row_end(chunk, start).max(start + 1);
                 let raw = chunk.text.get(start..cursor.at).unwrap_or_default();
                 let first_line = lines.line_at(start);
@@ -332,8 +333,12 @@ impl TableReader<'_> {
         repeated
     }
 
-    /// Removes the values of the current row.
-    fn drop_row(&mut self) {
+    /// Removes the values of the current row, and the keys that came with it.
+    fn drop_row(&mut self, keys_before: usize) {
+        for (name, _) in self.columns.drain(keys_before..) {
+            self.positions.remove(&name);
+        }
+        self.nameless = None;
         for (_, entries) in &mut self.columns {
             entries.truncate(self.row);
         }

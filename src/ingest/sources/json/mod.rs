@@ -57,10 +57,11 @@ pub(crate) use find::find_value;
 pub use infer::infer;
 pub use options::JsonOptions;
 pub use parse::parse_rows;
-pub(crate) use parse::{ParsedRows, parse_chunk, parse_columns};
+pub(crate) use parse::{ParsedRows, misguessed, parse_chunk, parse_columns};
 pub(crate) use scan::Layout;
 pub(crate) use schema::JsonColumn;
 pub use schema::JsonSchema;
+pub(crate) use types::needed_type;
 
 #[cfg(test)]
 mod tests;

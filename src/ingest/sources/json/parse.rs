@@ -12,7 +12,7 @@ use super::bad_row::{BadRow, shown};
 use super::chunks::JsonChunk;
 use super::fields::{Entry, LineCounter, Table, read_table};
 use super::schema::JsonSchema;
-use super::types::{accepted, is_float, is_float_text, rules, type_alone};
+use super::types::{accepted, is_float, is_float_text, needed_type, rules, type_alone};
 use super::value::Kind;
 use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::sources::csv::column::ColumnBuilder;
@@ -35,6 +35,27 @@ pub(crate) fn parse_chunk(schema: &JsonSchema, chunk: &JsonChunk) -> Result<Reco
         Some(bad) => Err(bad.error(&schema.file)),
         None => Ok(batch),
     }
+}
+
+/// Columns of a chunk without other faults whose values are of another type than was inferred, each
+/// with the type that holds them.
+#[cold]
+pub(crate) fn misguessed(schema: &JsonSchema, chunk: &JsonChunk) -> Vec<(Arc<str>, DataType)> {
+    let Ok(table) = read_table(schema, chunk, usize::MAX) else { return Vec::new() };
+    if !table.bad.is_empty() {
+        return Vec::new();
+    }
+    let columns = schema.columns.iter().zip(&table.columns).filter(|(column, _)| !column.fixed);
+    let needed = columns.filter_map(|(column, (_, entries))| {
+        let types = entries.iter().map(|entry| type_alone(&table.text, *entry));
+        let mut misfits = types.filter(|found| column.data_type.join(found).is_none());
+        let first = needed_type(&column.data_type, &misfits.next()?)?;
+        let fits_all = misfits.all(|found| {
+            needed_type(&column.data_type, &found).is_some_and(|needed| needed == first)
+        });
+        fits_all.then(|| (Arc::clone(&column.name), first))
+    });
+    needed.collect()
 }
 
 /// Parses the columns at these positions, in this order. A key that the schema lacks is ignored or,

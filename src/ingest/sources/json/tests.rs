@@ -81,6 +81,17 @@ fn every_layout_holds_the_same_rows() {
     }
 }
 
+/// As `jq` prints an empty object among others.
+#[test]
+fn objects_over_several_lines_may_follow_an_empty_one() {
+    let schema =
+        JsonOptions { schema: vec![("a".into(), DataType::Int64)], ..JsonOptions::default() };
+    for text in ["{}\n{\n\"a\":1\n}\n", "{}\n{}\n{\"a\":\n1}", "{}\n\n{\"a\":1}\n{}\n"] {
+        let rows = read_with(text, &schema).unwrap();
+        assert!(rows.first().is_some_and(|cells| cells.contains('1')), "{text}: {rows:?}");
+    }
+}
+
 #[test]
 fn types() {
     for (values, expected) in [

@@ -53,6 +53,23 @@ pub(super) fn type_alone(text: &[u8], entry: Entry) -> DataType {
     candidates.data_type()
 }
 
+/// The type that holds the values of two types that a column should not have been given: integers
+/// beyond 64 bits come as decimals, and strings may look like dates for a while.
+pub(crate) fn needed_type(guessed: &DataType, found: &DataType) -> Option<DataType> {
+    const WIDE: DataType = DataType::Decimal { precision: 38, scale: 0 };
+    let is_integer = |data_type: &DataType| data_type.is_integer() || *data_type == WIDE;
+    if is_integer(guessed) && is_integer(found) {
+        return Some(WIDE);
+    }
+    let is_string = |data_type: &DataType| {
+        matches!(
+            data_type,
+            DataType::Date | DataType::Timestamp { .. } | DataType::Time { .. } | DataType::Utf8
+        )
+    };
+    (is_string(guessed) && is_string(found) && *guessed != DataType::Utf8).then_some(DataType::Utf8)
+}
+
 pub(super) fn is_float(data_type: &DataType) -> bool {
     matches!(data_type, DataType::Float32 | DataType::Float64)
 }

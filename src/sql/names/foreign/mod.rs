@@ -23,6 +23,7 @@ use arrow_schema::{ArrowError, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::Statistics;
+use datafusion::common::stats::Precision;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
@@ -166,6 +167,17 @@ async fn local_file(
     }
 }
 
+/// Statistics that do not bound floats: Parquet leaves NaN out of them, which is greater than all
+/// other numbers here, and DataFusion takes columns whose bounds are equal for constants.
+fn without_float_bounds(schema: &Schema, mut statistics: Statistics) -> Statistics {
+    for (field, column) in schema.fields().iter().zip(&mut statistics.column_statistics) {
+        if field.data_type().is_floating() {
+            (column.min_value, column.max_value) = (Precision::Absent, Precision::Absent);
+        }
+    }
+    statistics
+}
+
 /// The session's memory limit in bytes.
 pub(super) fn memory_limit(state: &dyn Session) -> u64 {
     match state.runtime_env().memory_pool.memory_limit() {
@@ -220,8 +232,9 @@ impl FileFormat for ForeignFormat {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> DataFusionResult<Statistics> {
-        let inferred = self.inner.infer_stats(state, store, table_schema, object);
-        self.place(object).guard_future(inferred).await
+        let inferred = self.inner.infer_stats(state, store, Arc::clone(&table_schema), object);
+        let statistics = self.place(object).guard_future(inferred).await?;
+        Ok(without_float_bounds(&table_schema, statistics))
     }
 
     async fn infer_ordering(
@@ -242,8 +255,11 @@ impl FileFormat for ForeignFormat {
         table_schema: SchemaRef,
         object: &ObjectMeta,
     ) -> DataFusionResult<FileMeta> {
-        let inferred = self.inner.infer_stats_and_ordering(state, store, table_schema, object);
-        self.place(object).guard_future(inferred).await
+        let schema = Arc::clone(&table_schema);
+        let inferred = self.inner.infer_stats_and_ordering(state, store, schema, object);
+        let mut found = self.place(object).guard_future(inferred).await?;
+        found.statistics = without_float_bounds(&table_schema, found.statistics);
+        Ok(found)
     }
 
     async fn create_physical_plan(

@@ -1,5 +1,6 @@
 //! Readers of Parquet files that compare the headers of pages with the memory limit before the
-//! pages are decompressed.
+//! pages are decompressed. They hide minimum and maximum of floats, which leave out NaN: it is
+//! greater than all other numbers here, so nothing can be pruned by them.
 
 use std::ops::Range;
 use std::path::Path;
@@ -11,8 +12,12 @@ use datafusion::datasource::physical_plan::parquet::ParquetFileReaderFactory;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::parquet::arrow::arrow_reader::ArrowReaderOptions;
 use datafusion::parquet::arrow::async_reader::AsyncFileReader;
+use datafusion::parquet::basic::{LogicalType, Type as PhysicalType};
 use datafusion::parquet::errors::{ParquetError, Result};
 use datafusion::parquet::file::metadata::ParquetMetaData;
+use datafusion::parquet::file::page_index::column_index::ColumnIndexMetaData;
+use datafusion::parquet::file::statistics::Statistics;
+use datafusion::parquet::schema::types::{ColumnDescPtr, ColumnDescriptor};
 use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
 use futures::future::BoxFuture;
 
@@ -89,6 +94,50 @@ impl CheckedReader {
     }
 }
 
+/// The metadata without the bounds of floats in row groups and pages.
+fn without_float_bounds(metadata: Arc<ParquetMetaData>) -> Result<Arc<ParquetMetaData>> {
+    let columns = metadata.file_metadata().schema_descr().columns();
+    if !columns.iter().any(|column| is_float(column)) {
+        return Ok(metadata);
+    }
+    let groups = metadata.row_groups().iter().map(|group| {
+        let columns = group.columns().iter().map(|column| {
+            let unbounded = match column.statistics() {
+                _ if !is_float(column.column_descr()) => return Ok(column.clone()),
+                Some(Statistics::Float(known)) => {
+                    Some(Statistics::float(None, None, None, known.null_count_opt(), false))
+                }
+                Some(Statistics::Double(known)) => {
+                    Some(Statistics::double(None, None, None, known.null_count_opt(), false))
+                }
+                _ => None,
+            };
+            let column = column.clone().into_builder().clear_statistics();
+            let column = column.set_column_index_offset(None).set_column_index_length(None);
+            unbounded.into_iter().fold(column, |column, known| column.set_statistics(known)).build()
+        });
+        group.clone().into_builder().set_column_metadata(columns.collect::<Result<_>>()?).build()
+    });
+    let groups = groups.collect::<Result<Vec<_>>>()?;
+    let index = metadata.column_index().map(|groups| {
+        let of_group = |group: &Vec<ColumnIndexMetaData>| {
+            let each = group.iter().zip(columns);
+            let unless_float = |(index, column): (&ColumnIndexMetaData, &ColumnDescPtr)| {
+                if is_float(column) { ColumnIndexMetaData::NONE } else { index.clone() }
+            };
+            each.map(unless_float).collect()
+        };
+        groups.iter().map(of_group).collect()
+    });
+    let builder = ParquetMetaData::clone(&metadata).into_builder().set_row_groups(groups);
+    Ok(Arc::new(builder.set_column_index(index).build()))
+}
+
+fn is_float(column: &ColumnDescriptor) -> bool {
+    matches!(column.physical_type(), PhysicalType::FLOAT | PhysicalType::DOUBLE)
+        || column.logical_type_ref() == Some(&LogicalType::Float16)
+}
+
 fn external(error: error::Error) -> ParquetError {
     ParquetError::External(Box::new(error))
 }
@@ -121,7 +170,7 @@ impl AsyncFileReader for CheckedReader {
         Box::pin(async move {
             let metadata = self.inner.get_metadata(options).await?;
             self.note_repeated(&metadata);
-            Ok(metadata)
+            without_float_bounds(metadata)
         })
     }
 }

@@ -18,6 +18,7 @@ use datafusion::physical_plan::metrics::{
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
 use super::formats::{Chunk, Chunks, TextSchema, chunks};
+use super::in_sql;
 use super::inputs::{Layout, TextInput, TextSource};
 use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::sources::Input;
@@ -114,7 +115,7 @@ fn parse(
     let places: Vec<Option<usize>> =
         columns.iter().map(|column| layout.positions.get(*column).copied().flatten()).collect();
     let there: Vec<usize> = places.iter().copied().flatten().collect();
-    let batch = layout.schema.parse(chunk, &there, complete)?;
+    let batch = layout.schema.parse(chunk, &there, complete).map_err(in_sql)?;
     let mut parsed = batch.columns().iter();
     let mut arrays = Vec::with_capacity(columns.len());
     for (place, field) in places.iter().zip(target.fields()) {

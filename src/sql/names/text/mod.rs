@@ -28,7 +28,8 @@ pub(super) use self::formats::open_input;
 use self::formats::{Before, TextSchema, is_compressed, join, sample};
 use self::inputs::{TextInput, TextSource};
 pub(crate) use self::options::TextOptions;
-use crate::error::{IoResult, Result};
+use self::options::named_as_in_sql;
+use crate::error::{Error, IoResult, Result};
 use crate::ingest::sources::{Input, Opened, zip};
 use crate::limits;
 
@@ -55,12 +56,12 @@ impl TextTable {
         let (mut before, mut inputs) = (Before::default(), Vec::new());
         for path in paths {
             let opened = open_input(Input::path(path), &options)?;
-            let sampled = sample(opened, &options, &before, row_limit)?;
+            let sampled = sample(opened, &options, &before, row_limit).map_err(in_sql)?;
             let Some((mut chunks, mut schema)) = sampled else { continue };
             if is_small(path)? {
-                schema.widen_over(chunks, threads)?;
+                schema.widen_over(chunks, threads).map_err(in_sql)?;
             } else {
-                schema.widen_by_first(&mut chunks)?;
+                schema.widen_by_first(&mut chunks).map_err(in_sql)?;
             }
             add_columns(&mut before, &schema)?;
             note_guesses(&path.display().to_string(), &schema, note);
@@ -78,8 +79,9 @@ impl TextTable {
     ) -> Result<TextTable> {
         let row_limit = limits::row_bytes(memory);
         let (mut before, mut inputs) = (Before::default(), Vec::new());
-        if let Some((mut chunks, mut schema)) = sample(opened, &options, &before, row_limit)? {
-            schema.widen_by_first(&mut chunks)?;
+        let sampled = sample(opened, &options, &before, row_limit).map_err(in_sql)?;
+        if let Some((mut chunks, mut schema)) = sampled {
+            schema.widen_by_first(&mut chunks).map_err(in_sql)?;
             add_columns(&mut before, &schema)?;
             note_guesses("standard input", &schema, note);
             inputs.push((TextSource::Stdin(Arc::new(Mutex::new(Some(chunks)))), schema));
@@ -106,6 +108,15 @@ impl TextTable {
     }
 }
 
+/// An error of the reader, with the options as they are called in statements.
+fn in_sql(error: Error) -> Error {
+    match error {
+        Error::InvalidInput(what) => Error::InvalidInput(named_as_in_sql(&what)),
+        Error::NotFound(what) => Error::NotFound(named_as_in_sql(&what)),
+        other => other,
+    }
+}
+
 /// Adds the columns of an input to those of the table: new names at the end, types joined.
 fn add_columns(before: &mut Before, schema: &TextSchema) -> Result<()> {
     before.date_orders.extend(schema.date_orders());
@@ -118,10 +129,11 @@ fn add_columns(before: &mut Before, schema: &TextSchema) -> Result<()> {
     Ok(())
 }
 
-/// Notes what was guessed about an input. The options against a guess are those of ingest.
+/// Notes what was guessed about an input.
 fn note_guesses(name: &str, schema: &TextSchema, note: &mut (dyn FnMut(String) + Send)) {
     for guess in schema.guesses() {
-        note(format!("{name}: {}", guess.replace("say --", "ingest it with --")));
+        let guess = named_as_in_sql(&guess.replace("say --", "in read_csv, say --"));
+        note(format!("{name}: {guess}"));
     }
 }
 

@@ -1,0 +1,107 @@
+//! `sty ingest` where the first rows say something else than those after them.
+
+use super::shell::Shell;
+
+/// More rows than types are inferred from, and then these.
+fn long(first: &str, row: &str, last: &str) -> String {
+    format!("{first}{}{last}", row.repeat(60_000))
+}
+
+#[test]
+fn a_guess_that_later_rows_disprove_is_taken_back() {
+    let shell = Shell::new();
+    shell.file("nulls.csv", long("n,v\n1,NA\n", "2,5\n", "3,none\n"));
+    let (code, _, stderr) = shell.run("ingest db/nulls nulls.csv");
+    let note = "nulls.csv: line 60003, column 2 ('v'): 'none' is not of type int64; the load began \
+                anew, with v as utf8\n60,002 rows";
+    assert!(code == 0 && stderr.starts_with(note), "{stderr}");
+    let sql = "SELECT v, count(*) AS n FROM nulls GROUP BY 1 ORDER BY 2, 1";
+    assert_eq!(shell.stdout_of("query db", sql), "v,n\nNA,1\nnone,1\n5,60000\n");
+
+    shell.file("days.csv", long("n,d\n", "2,31/01/2020\n", "3,unknown\n"));
+    shell.file("words.csv", long("n,b\n1,no\n", "2,yes\n", "3,maybe\n"));
+    shell.file("wide.jsonl", long("", "{\"n\": 1}\n", "{\"n\": 99999999999999999999}\n"));
+    shell.file("strings.jsonl", long("", "{\"s\": \"2020-01-31\"}\n", "{\"s\": \"never\"}\n"));
+    for (file, sql, answer) in [
+        ("days.csv", "SELECT max(d) AS d FROM t", "d\nunknown\n"),
+        ("words.csv", "SELECT min(b) AS b FROM t", "b\nmaybe\n"),
+        ("wide.jsonl", "SELECT max(n) AS n FROM t", "n\n99999999999999999999\n"),
+        ("strings.jsonl", "SELECT max(s) AS s FROM t", "s\nnever\n"),
+    ] {
+        let (code, _, stderr) = shell.run(&format!("ingest store-{file}/t {file}"));
+        assert!(code == 0 && stderr.contains("the load began anew"), "{stderr}");
+        assert_eq!(shell.stdout_of(&format!("query store-{file}"), sql), answer, "{file}");
+    }
+
+    // In several files, too.
+    shell.file("a.csv", "n,v\n1,NA\n2,5\n").file("b.csv", "n,v\n3,none\n");
+    let (code, _, stderr) = shell.run("ingest db/files a.csv b.csv");
+    assert!(code == 0 && stderr.contains("; the load began anew, with v as utf8"), "{stderr}");
+    assert_eq!(shell.stdout_of("query db", "SELECT v FROM files"), "v\nNA\n5\nnone\n");
+}
+
+#[test]
+fn what_is_no_guess_or_cannot_be_read_again_remains_an_error() {
+    let shell = Shell::new();
+    let text = long("n,v\n1,NA\n", "2,5\n", "3,none\n");
+    let (code, _, stderr) = shell.pipe("ingest db/t -", text.clone());
+    assert!(code == 1 && stderr.contains("'none' is not of type int64"), "{stderr}");
+    shell.file("plain.csv", long("n,v\n", "2,5\n", "3,none\n")).file("nulls.csv", text);
+    let (code, _, stderr) = shell.run("ingest db/t plain.csv");
+    assert!(code == 1 && !stderr.contains("anew"), "{stderr}");
+    // The table's own type is none.
+    shell.stdout_of("query db", "CREATE TABLE typed (n BIGINT, v BIGINT)");
+    let (code, _, stderr) = shell.run("ingest db/typed nulls.csv");
+    assert!(code == 1 && !stderr.contains("anew"), "{stderr}");
+    let (code, _, stderr) = shell.run("ingest db/left nulls.csv --on-error skip");
+    assert!(code == 0 && stderr.contains("60,001 stored + 1 rejected"), "{stderr}");
+}
+
+/// Types and a header are found out together.
+#[test]
+fn a_first_row_with_the_names_of_schema_is_a_header() {
+    let shell = Shell::new();
+    shell.file("a.csv", "city,zip(2020)\nUlm,00001\n");
+    shell.stdout("ingest -q db/t a.csv --schema zip(2020):int64");
+    assert_eq!(shell.stdout_of("query db", "SELECT * FROM t"), "city,zip(2020)\nUlm,1\n");
+}
+
+#[test]
+fn a_load_that_goes_on_knows_the_order_of_its_dates() {
+    let shell = Shell::new();
+    shell.file("a.csv", "n,d\n1,13/02/2020\n").file("b.csv", "n,d\n2,01/02/2020,\n");
+    let line = "ingest -q db/t a.csv b.csv --commit-every 1";
+    let (code, _, stderr) = shell.run(line);
+    assert!(code == 1 && stderr.contains("b.csv: line 2: 3 fields, expected 2"), "{stderr}");
+    shell.rewrite("b.csv", "n,d\n2,01/02/2020\n");
+    shell.stdout(line);
+    let stored = shell.stdout_of("query db", "SELECT * FROM t");
+    assert_eq!(stored, "n,d\n1,2020-02-13\n2,2020-02-01\n");
+}
+
+#[test]
+fn keys_of_rejected_rows_make_no_columns() {
+    let shell = Shell::new();
+    shell.file("a.jsonl", "{\"a\": 1}\n{\"b\": 1,}\n{\"c\": 01}\n{\"a\": 2}\n");
+    shell.stdout("ingest -q db/t a.jsonl --on-error skip");
+    assert_eq!(shell.stdout_of("query db", "SELECT * FROM t"), "a\n1\n2\n");
+}
+
+#[test]
+fn typed_inputs_name_the_row_without_a_value() {
+    let shell = Shell::new();
+    let rows = "CREATE TABLE t (id BIGINT, v TEXT); INSERT INTO t VALUES (1, 'a'), (NULL, 'b')";
+    shell.stdout_of("query db", rows);
+    shell.stdout_of("query db", "CREATE TABLE u (id BIGINT NOT NULL, v TEXT)");
+    for file in ["a.parquet", "a.arrow"] {
+        shell.stdout(&format!("export -q db/t -o {file}"));
+        let (code, _, stderr) = shell.run(&format!("ingest db/u {file}"));
+        let what =
+            format!("{file}: row 2: column 'id' is NOT NULL, but the row has no value in it");
+        assert!(code == 1 && stderr.contains(&what), "{stderr}");
+    }
+    shell.file("b.csv", "v\nx\n");
+    let (code, _, stderr) = shell.run("ingest db/u b.csv");
+    let what = "b.csv: it has no column 'id', which is NOT NULL in the table";
+    assert!(code == 1 && stderr.contains(what), "{stderr}");
+}
