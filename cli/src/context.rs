@@ -109,7 +109,9 @@ impl Context {
         };
         let mut printer = Printer::new(format, &shown.schema(), &options, output)?;
         let _ = printer.write(shown)?;
-        printer.finish()?.output.commit()
+        let finished = printer.finish()?;
+        finished.notes.iter().for_each(|note| self.note(note));
+        finished.output.commit()
     }
 }
 

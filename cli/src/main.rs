@@ -17,6 +17,7 @@ mod progress;
 mod pager;
 mod output;
 mod charts;
+mod page;
 mod printers;
 mod context;
 mod watch;

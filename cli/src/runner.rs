@@ -173,7 +173,7 @@ impl Runner {
     }
 
     /// Fails for a second result if the format holds only one.
-    fn check_room_for_result(&mut self) -> Result<(), Failure> {
+    pub(crate) fn check_room_for_result(&mut self) -> Result<(), Failure> {
         if self.has_printed && !self.settings.format.holds_many() {
             let what = "a second statement has a result, and this format holds only one";
             return Err(Failure::usage(what).hint(

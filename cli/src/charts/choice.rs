@@ -80,7 +80,7 @@ pub(super) fn choose(
     options: &ChartOptions,
     sample: &Sample<'_>,
 ) -> Result<Plan, Failure> {
-    let named = |name: &String| find(columns, name);
+    let named = |name: &String| find(columns, name.as_str());
     let x = options.x.as_ref().map(named).transpose()?;
     let y = options.y.iter().map(named).collect::<Result<Vec<usize>, Failure>>()?;
     let hue = options.hue.as_ref().map(named).transpose()?;
@@ -95,8 +95,8 @@ pub(super) fn choose(
     choice.of_kind(kind)
 }
 
-fn find(columns: &[Column], name: &String) -> Result<usize, Failure> {
-    let exact = columns.iter().position(|column| column.name == *name);
+fn find(columns: &[Column], name: &str) -> Result<usize, Failure> {
+    let exact = columns.iter().position(|column| column.name == name);
     let any_case = || columns.iter().position(|column| column.name.eq_ignore_ascii_case(name));
     exact.or_else(any_case).ok_or_else(|| {
         let names: Vec<&str> = columns.iter().take(20).map(|column| &*column.name).collect();

@@ -24,5 +24,5 @@ pub(crate) use collect::Collector;
 pub(crate) use figure::Figure;
 pub(crate) use options::ChartOptions;
 pub(crate) use rows::{Class, Column, Rows};
-pub(crate) use svg::{Surface, draw_svg};
+pub(crate) use svg::{Surface, draw_svg, escaped};
 pub(crate) use terminal::{Screen, draw_text};

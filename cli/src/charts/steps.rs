@@ -68,8 +68,8 @@ impl Step {
         let least = span / most.max(1) as f64;
         let fits = |step: &Step| step.index(hi).saturating_sub(step.index(lo)) < most.max(1) as i64;
         if is_time {
-            let days = [1, 10, 100, 1_000, 10_000, 100_000];
-            let years = days.iter().flat_map(|scale| [1, 2, 5].map(|count| count * scale));
+            let powers = [1, 10, 100, 1_000, 10_000, 100_000];
+            let years = powers.iter().flat_map(|power| [1, 2, 5].map(|count| count * power));
             let shorter = Unit::ALL.iter().filter(|unit| **unit != Unit::Year).flat_map(|unit| {
                 unit.steps().0.iter().map(|count| Step::Time { unit: *unit, count: *count })
             });

@@ -1,17 +1,14 @@
 //! `sty inspect`: shows how a table is stored.
 
-use std::collections::BTreeMap;
 use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use arrow_array::cast::AsArray as _;
 use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt64Array};
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use serde_json::{Value, json};
 use stylobate::internal::block::{Bound, Stats};
-use stylobate::internal::model::Physical;
-use stylobate::internal::segment;
 use stylobate::internal::store::SegmentEntry;
 use stylobate::{Column, DataType, Snapshot};
 
@@ -21,6 +18,8 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::printers::Format;
+use crate::reports::stored::{SegmentColumn, encodings_of, usual_encodings};
+use crate::reports::table_page;
 use crate::signals;
 
 /// Show how a table is stored: per column its encodings, bytes, ratio and statistics
@@ -29,6 +28,7 @@ use crate::signals;
 ///   sty inspect db/trips
 ///   sty inspect db/trips --segments
 ///   sty inspect db/trips --column fare --format json
+///   sty inspect db/trips --html trips.html
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct InspectArgs {
@@ -43,6 +43,15 @@ pub(crate) struct InspectArgs {
     /// One line a segment
     #[arg(long)]
     segments: bool,
+    /// Write a page of HTML, - for stdout: columns, sizes, zone maps, partitions, segments
+    ///
+    /// The page needs no other file and no network. Encodings and sizes of columns come from some
+    /// segments if there are many, which the page says.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["format", "segments"])]
+    html: Option<PathBuf>,
+    /// Replace the file of --html if it exists
+    #[arg(long, requires = "html")]
+    force: bool,
     #[command(flatten)]
     io: IoArg,
 }
@@ -76,6 +85,13 @@ pub(crate) fn run(args: &InspectArgs, context: &Context) -> Result<(), Failure> 
         |c: &&Column| args.column.is_empty() || args.column.iter().any(|name| **name == *c.name);
     let columns: Vec<&Column> = known.iter().filter(wanted).collect();
     let entries = snapshot.segments()?;
+    if let Some(path) = &args.html {
+        // The file is refused before any work is done.
+        let mut output = Output::open(Some(path), args.force)?;
+        let page = table_page::page(&snapshot, &entries, &columns)?;
+        output.write_all(page.as_bytes()).map_err(|error| output.failure(&error))?;
+        return output.commit();
+    }
     let mut parts = Vec::new();
     for entry in entries.iter() {
         signals::check()?;
@@ -102,66 +118,6 @@ pub(crate) fn run(args: &InspectArgs, context: &Context) -> Result<(), Failure> 
     context.print_batch(&rows, format)
 }
 
-/// One column of one segment.
-struct SegmentColumn {
-    /// Absent if the segment was written before the column was added.
-    column: Option<Arc<segment::Column>>,
-    /// The bytes of the values as plain arrays: fixed widths, and the bytes of text.
-    raw: u64,
-    blocks: Vec<Block>,
-}
-
-struct Block {
-    encoding: String,
-    rows: usize,
-    bytes: u64,
-    stats: Stats,
-}
-
-impl SegmentColumn {
-    fn read(segment: &segment::Segment, column: &Column) -> stylobate::Result<SegmentColumn> {
-        let Some(stored) = segment.column(column.id)? else {
-            return Ok(SegmentColumn { column: None, raw: 0, blocks: Vec::new() });
-        };
-        let (mut raw, mut blocks) = (0, Vec::new());
-        for b in 0..stored.blocks() {
-            let block = stored.block(b)?;
-            let rows = block.reader().rows();
-            raw += match stored.data_type().physical() {
-                Physical::Bytes => text_bytes(&block.decode(0..rows)?),
-                Physical::Null => 0,
-                Physical::Bool => rows as u64 / 8,
-                _ => {
-                    stored.data_type().to_arrow().primitive_width().unwrap_or(0) as u64
-                        * rows as u64
-                }
-            };
-            blocks.push(Block {
-                encoding: block.reader().describe(),
-                rows,
-                bytes: stored.block_bytes(b),
-                stats: stored.block_stats(b).cloned().unwrap_or_default(),
-            });
-        }
-        Ok(SegmentColumn { column: Some(stored), raw, blocks })
-    }
-
-    fn bytes(&self) -> u64 {
-        self.column.as_ref().map_or(0, |column| column.stored_bytes())
-    }
-}
-
-/// The bytes of all texts or byte strings, from the low half of each view.
-fn text_bytes(array: &ArrayRef) -> u64 {
-    let length = |view: &u128| u64::from(*view as u32);
-    match array.as_string_view_opt() {
-        Some(text) => text.views().iter().map(length).sum(),
-        None => {
-            array.as_binary_view_opt().map_or(0, |bytes| bytes.views().iter().map(length).sum())
-        }
-    }
-}
-
 /// One line per column: how all segments together store it.
 fn by_column(columns: &[&Column], parts: &[Vec<SegmentColumn>]) -> Result<RecordBatch, Failure> {
     let mut lines: Vec<Line> = Vec::new();
@@ -175,7 +131,7 @@ fn by_column(columns: &[&Column], parts: &[Vec<SegmentColumn>]) -> Result<Record
         lines.push(Line {
             name: column.name.to_string(),
             detail: column.data_type.to_string(),
-            encoding: usual_encodings(&stored),
+            encoding: usual_encodings(&encodings_of(stored.iter().copied())),
             bytes: stored.iter().map(|part| part.bytes()).sum(),
             raw: stored.iter().map(|part| part.raw).sum(),
             bounds: (show(&stats.min, &column.data_type), show(&stats.max, &column.data_type)),
@@ -249,41 +205,6 @@ fn lines_to_batch(lines: Vec<Line>, name: &str, detail: &str) -> Result<RecordBa
         ("min", text(|l| l.bounds.0.clone())),
         ("max", text(|l| l.bounds.1.clone())),
     ])?)
-}
-
-/// The two most common encodings of the blocks, without their parameters: `dictionary(frame) 60%,
-/// dictionary(constant) 40%`.
-fn usual_encodings(parts: &[&SegmentColumn]) -> String {
-    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-    for block in parts.iter().flat_map(|part| &part.blocks) {
-        let kind = without_parameters(&block.encoding);
-        *counts.entry(kind).or_default() += 1;
-    }
-    let all: usize = counts.values().sum();
-    let mut counts: Vec<(String, usize)> = counts.into_iter().collect();
-    counts.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-    let share = |(kind, n): &(String, usize)| match n * 100 / all.max(1) {
-        100 => kind.clone(),
-        percent => format!("{kind} {percent}%"),
-    };
-    counts.iter().take(2).map(share).collect::<Vec<_>>().join(", ")
-}
-
-/// An encoding's description without its parameters: `delta(frame 5 bit + 3 patches)` is
-/// `delta(frame)`.
-fn without_parameters(encoding: &str) -> String {
-    let mut out = String::new();
-    for token in encoding.split_whitespace() {
-        let word = token.trim_end_matches([')', ',']);
-        let is_parameter = word.starts_with(|c: char| c.is_ascii_digit() || c == '+' || c == '×')
-            || ["bit", "patches", "patch", "decimals", "exceptions"].contains(&word);
-        if !is_parameter {
-            out.push_str(if out.is_empty() || out.ends_with('(') { "" } else { " " });
-            out.push_str(word);
-        }
-        out.push_str(&token[word.len()..]);
-    }
-    out
 }
 
 fn show(bound: &Option<Bound>, data_type: &DataType) -> Option<String> {
@@ -392,18 +313,4 @@ fn print_json(document: &Value) -> Result<(), Failure> {
         .and_then(|()| writeln!(output));
     written.map_err(|error| output.failure(&error))?;
     output.commit()
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn parameters_are_left_out() {
-        let kind = super::without_parameters;
-        assert_eq!(
-            kind("run-length(delta(frame 5 bit + 155 patches), constant)"),
-            "run-length(delta(frame), constant)"
-        );
-        assert_eq!(kind("dictionary(planes 2)"), "dictionary(planes)");
-        assert_eq!(kind("bits(frame 15 bit)"), "bits(frame)");
-    }
 }

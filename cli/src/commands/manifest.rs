@@ -6,8 +6,7 @@ use clap::{Args, ValueEnum};
 use serde_json::{Map, Value, json};
 use stylobate::Snapshot;
 use stylobate::internal::block::Bound;
-use stylobate::internal::manifest::{LoadedSource, Root};
-use stylobate::internal::model::SortKey;
+use stylobate::internal::manifest::LoadedSource;
 use stylobate::internal::store::ColumnStats;
 
 use crate::args::output::OutputArgs;
@@ -15,7 +14,7 @@ use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
-use crate::reports::show_amplification;
+use crate::reports::{show_amplification, sort_by};
 use crate::units::{show_count, show_counted, show_name, show_size};
 
 /// Show the manifest of a table: columns, arrangement, generations, segments, loaded sources
@@ -128,22 +127,6 @@ fn summary(snapshot: &Snapshot, generations: &[u64]) -> Result<String, Failure> 
             .push(format!("  {} {}{required} (id {})", column.name, column.data_type, column.id.0));
     }
     Ok(lines.iter().map(|line| format!("{}\n", show_name(line))).collect())
-}
-
-fn sort_by(root: &Root) -> Vec<String> {
-    let key = |key: &SortKey| {
-        let column = root.schema.columns().iter().find(|column| column.id == key.column);
-        let direction = if key.descending { " desc" } else { "" };
-        let nulls = if key.nulls_first == key.descending {
-            ""
-        } else if key.nulls_first {
-            " nulls first"
-        } else {
-            " nulls last"
-        };
-        format!("{}{direction}{nulls}", column.map_or("?", |column| &*column.name))
-    };
-    root.arrangement.sort_by.iter().map(key).collect()
 }
 
 fn document(snapshot: &Snapshot, generations: &[u64]) -> Result<Value, Failure> {

@@ -1,6 +1,9 @@
 //! `sty query`: runs SQL and prints the results.
 
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Instant;
 
 use clap::Args;
 use clap::builder::FalseyValueParser;
@@ -12,10 +15,13 @@ use crate::args::statements::StatementArgs;
 use crate::charts::ChartOptions;
 use crate::context::Context;
 use crate::errors::Failure;
-use crate::printers::{Format, PrintOptions};
+use crate::output::Output;
+use crate::page;
+use crate::printers::{Format, PagePart, Place, PrintOptions};
 use crate::reports::statement::StatsFormat;
+use crate::reports::titles;
 use crate::runner::{Runner, Settings};
-use crate::units::show_duration;
+use crate::units::{show_duration, show_name};
 use crate::watch::QueryWatch;
 
 /// Run SQL over the tables of a store, and over files
@@ -75,12 +81,33 @@ pub(crate) struct QueryArgs {
     session: SessionArgs,
     #[command(flatten)]
     chart: ChartOptions,
+    /// Write one page with a chart and a table of each answer; the same as -o FILE --format html
+    ///
+    /// Comments before a statement are its title. The page needs no other file and no network.
+    #[arg(long, value_name = "FILE", conflicts_with = "output", help_heading = "Charts")]
+    html: Option<PathBuf>,
 }
 
 impl QueryArgs {
+    /// The file of -o or --html.
+    fn path(&self) -> Option<&Path> {
+        self.html.as_deref().or(self.output.output.as_deref())
+    }
+
+    fn page_title(&self, store: Option<&Path>) -> String {
+        let answers = || match store {
+            Some(store) => format!("Answers of {}", show_name(&store.to_string_lossy())),
+            None => "Answers".to_owned(),
+        };
+        self.chart.title.clone().unwrap_or_else(answers)
+    }
+
     /// The format asked for: options of charts ask for one.
     fn format(&self) -> Result<Option<Format>, Failure> {
-        let named = self.format.or_else(|| Format::of_name(self.output.output.as_deref()?));
+        if self.html.is_some() {
+            return Ok(Some(Format::Html));
+        }
+        let named = self.format.or_else(|| Format::of_name(self.path()?));
         if !self.chart.any() {
             return Ok(named);
         }
@@ -91,7 +118,7 @@ impl QueryArgs {
                 "this format has no chart, which --chart, --x, --y, --hue, \
                 --title, --width, --height, --log, --bins and --ascii are about",
             )
-            .hint("add --format chart")),
+            .hint("add --format chart, svg or html")),
         }
     }
 }
@@ -109,9 +136,8 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
         let what = format!("there is no store at '{}' and no statement to run", store.display());
         return Err(Failure::usage(what).hint("the store comes first: sty query STORE 'SELECT …'"));
     }
-    let OutputArgs { output: path, force } = &args.output;
     let (mut output, format, options) =
-        context.open_result(args.format()?, path.as_deref(), *force)?;
+        context.open_result(args.format()?, args.path(), args.output.force)?;
     let settings = Settings {
         format,
         options: PrintOptions {
@@ -125,13 +151,38 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
         skip_damaged: args.session.skip_damaged,
     };
     let mut runner = Runner::new(context, session, parameters, watch, settings);
-    for statement in &statements {
+    let written = if format.has_chart() { titles::written(&asked.sql) } else { Vec::new() };
+    let mut title_of_page = Some(args.page_title(asked.store.as_deref()));
+    for (at, statement) in statements.iter().enumerate() {
+        if format.has_chart() {
+            // If the texts could not be told apart, they have no titles.
+            let written = written.get(at).filter(|_| written.len() == statements.len()).cloned();
+            let (title, sql) = match written {
+                Some(written) => (written.title, written.text),
+                None => (None, statement.to_string()),
+            };
+            let options = &mut runner.settings.options;
+            options.chart.title = args.chart.title.clone().or_else(|| title.clone());
+            let started = Some(Instant::now());
+            let place = title_of_page.clone().map_or(Place::Later, Place::First);
+            options.part = PagePart { place, title, sql, started };
+        }
         let ran;
         (output, ran) = runner.run(statement, output)?;
+        title_of_page = title_of_page.filter(|_| ran.rows.is_none());
         if args.timer {
             context.note(&format!("{} in {}", ran.what(), show_duration(ran.time)));
         }
     }
-    let ended = output.commit();
+    let ended = if format == Format::Html { end_page(output, title_of_page) } else { Ok(output) };
+    let ended = ended.and_then(Output::commit);
     if runner.has_committed() { ended.map_err(Failure::after_commit) } else { ended }
+}
+
+/// Writes the end of a page, and its beginning if no statement had an answer.
+fn end_page(mut output: Output, title: Option<String>) -> Result<Output, Failure> {
+    let head = title.map(|title| page::head(&title) + "<p>no answers</p>\n").unwrap_or_default();
+    let end = format!("{head}{}", page::END);
+    output.write_all(end.as_bytes()).map_err(|error| output.failure(&error))?;
+    Ok(output)
 }

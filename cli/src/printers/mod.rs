@@ -11,6 +11,7 @@ mod csv;
 mod figures;
 mod flush;
 mod hash;
+mod html;
 mod json;
 mod json_text;
 mod markdown;
@@ -39,6 +40,7 @@ use clap::ValueEnum;
 
 pub(crate) use chart::chart_of_batches;
 pub(crate) use hash::answer_hash;
+pub(crate) use html::{PagePart, Place};
 
 use crate::charts::ChartOptions;
 use crate::errors::Failure;
@@ -70,6 +72,8 @@ pub(crate) enum Format {
     Chart,
     /// A chart as an SVG file.
     Svg,
+    /// A page with each answer as a chart and a table.
+    Html,
 }
 
 impl Format {
@@ -92,13 +96,14 @@ impl Format {
             "arrow" | "arrows" | "feather" | "ipc" => Format::Arrow,
             "parquet" => Format::Parquet,
             "svg" => Format::Svg,
+            "html" | "htm" => Format::Html,
             _ => return None,
         })
     }
 
     /// Whether it draws a chart.
     pub(crate) fn has_chart(self) -> bool {
-        matches!(self, Format::Chart | Format::Svg)
+        matches!(self, Format::Chart | Format::Svg | Format::Html)
     }
 
     /// Whether an output can hold several results. Readers would not see a second Parquet file,
@@ -126,6 +131,8 @@ pub(crate) struct PrintOptions {
     pub(crate) threads: usize,
     /// What a chart is asked to be.
     pub(crate) chart: ChartOptions,
+    /// What a page says about the answer.
+    pub(crate) part: PagePart,
 }
 
 impl PrintOptions {
@@ -137,6 +144,7 @@ impl PrintOptions {
             look,
             threads: 1,
             chart: ChartOptions::default(),
+            part: PagePart::default(),
         }
     }
 }
@@ -160,6 +168,7 @@ enum FormatPrinter {
     Parquet(Box<parquet::ParquetPrinter>),
     Chart(Box<chart::ChartPrinter>),
     Svg(Box<svg::SvgPrinter>),
+    Html(Box<html::HtmlPrinter>),
 }
 
 /// What was printed.
@@ -232,6 +241,12 @@ impl Printer {
             Format::Svg => {
                 FormatPrinter::Svg(Box::new(svg::SvgPrinter::new(schema, &options.chart, output)))
             }
+            Format::Html => FormatPrinter::Html(Box::new(html::HtmlPrinter::new(
+                schema,
+                &options.chart,
+                options.part.clone(),
+                output,
+            ))),
         };
         Ok(Printer { rows: 0, max_rows: options.max_rows, cut: false, format: printer, name })
     }
@@ -252,6 +267,7 @@ impl Printer {
             FormatPrinter::Parquet(printer) => printer.write(&batch),
             FormatPrinter::Chart(printer) => printer.write(&batch),
             FormatPrinter::Svg(printer) => printer.write(&batch),
+            FormatPrinter::Html(printer) => printer.write(&batch),
         };
         written.map_err(|failure| failure.of_output(&self.name))?;
         Ok(if self.cut { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
@@ -269,6 +285,7 @@ impl Printer {
             FormatPrinter::Parquet(printer) => printer.finish().map(without_notes),
             FormatPrinter::Chart(printer) => printer.finish(),
             FormatPrinter::Svg(printer) => printer.finish(),
+            FormatPrinter::Html(printer) => printer.finish(),
         };
         let (output, notes) = finished.map_err(|failure| failure.of_output(&self.name))?;
         Ok(Finished { output, rows: self.rows, cut: self.cut, notes })

@@ -13,7 +13,7 @@ use crate::terminal::{self, Look};
 /// Where answers go, and how they look there.
 pub(super) struct Answers {
     /// The format that was chosen for the screen.
-    screen: Format,
+    on_screen: Format,
     /// The file of `.output`, and its format.
     file: Option<(Output, Format)>,
     /// Whether answers that do not fit on the screen go to a pager.
@@ -21,26 +21,31 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    pub(super) fn new(screen: Format) -> Answers {
-        Answers { screen, file: None, is_paged: pager::is_wanted() }
+    pub(super) fn new(on_screen: Format) -> Answers {
+        Answers { on_screen, file: None, is_paged: pager::is_wanted() }
     }
 
     /// The format of the next answer.
     pub(super) fn format(&self) -> Format {
-        self.file.as_ref().map_or(self.screen, |(_, format)| *format)
+        self.file.as_ref().map_or(self.on_screen, |(_, format)| *format)
     }
 
     /// Chooses the format of the next answers.
     pub(super) fn set_format(&mut self, chosen: Format) {
         match &mut self.file {
             Some((_, format)) => *format = chosen,
-            None => self.screen = chosen,
+            None => self.on_screen = chosen,
         }
     }
 
     /// How the next answer looks.
     pub(super) fn look(&self, context: &Context) -> Look {
         Look::new(context.color, self.file.is_none() && is_terminal())
+    }
+
+    /// Whether answers go to the screen, or wherever stdout goes.
+    pub(super) fn are_on_screen(&self) -> bool {
+        self.file.is_none()
     }
 
     /// The output for the next answer, and what the file of `.output` holds before it.
@@ -55,10 +60,15 @@ impl Answers {
             Some((Output::Stream(device), _)) => {
                 Ok((Output::Stream(device.try_clone().with_path("the output")?), 0))
             }
-            _ => match terminal::screen().filter(|_| self.is_paged && is_terminal()) {
-                Some(screen) => Ok((Output::Screen(Pager::new(screen)), 0)),
-                None => Ok((Output::stdout()?, 0)),
-            },
+            _ => Ok((self.screen()?, 0)),
+        }
+    }
+
+    /// The screen, or wherever stdout goes.
+    pub(super) fn screen(&self) -> Result<Output, Failure> {
+        match terminal::screen().filter(|_| self.is_paged && is_terminal()) {
+            Some(screen) => Ok(Output::Screen(Pager::new(screen))),
+            None => Output::stdout(),
         }
     }
 

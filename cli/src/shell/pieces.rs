@@ -32,25 +32,25 @@ pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     found
 }
 
-/// Where a line begins with a dot and no statement is open. Only lines that begin so are looked at
-/// closely, so that a long script is read once.
+/// Where a line begins with a dot and no statement is open.
 fn next_command(sql: &str) -> Option<usize> {
-    let begins = |line: &str| line.trim_start_matches([' ', '\t']).starts_with('.');
-    if !sql.lines().any(begins) {
-        return None;
-    }
-    let (mut is_open, mut is_new_line) = (false, true);
-    for word in lexemes(sql) {
-        let text = sql.get(word.range.clone()).unwrap_or_default();
-        match word.kind {
-            LexemeKind::Blank => is_new_line |= text.contains('\n'),
-            LexemeKind::Comment => is_new_line |= text.ends_with('\n'),
-            LexemeKind::Semicolon => (is_open, is_new_line) = (false, false),
-            _ if !is_open && is_new_line && text.starts_with('.') => return Some(word.range.start),
-            _ => (is_open, is_new_line) = (true, false),
+    let mut start = 0;
+    for line in sql.split_inclusive('\n') {
+        let rest = line.trim_start_matches([' ', '\t']);
+        if rest.starts_with('.') && is_between_statements(sql.get(..start)?) {
+            return Some(start + line.len() - rest.len());
         }
+        start += line.len();
     }
     None
+}
+
+/// Whether no statement is open at the end of a text.
+fn is_between_statements(sql: &str) -> bool {
+    let is_blank = |kind| matches!(kind, LexemeKind::Blank | LexemeKind::Comment);
+    let words = lexemes(sql);
+    let last = words.iter().rev().find(|word| !is_blank(word.kind));
+    last.is_none_or(|word| word.kind == LexemeKind::Semicolon)
 }
 
 /// Whether nothing is missing at the end of a text that is typed.

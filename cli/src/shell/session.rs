@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::errors::{ErrorFormat, Failure, IoResult as _};
 use crate::exit::Exit;
 use crate::kept::Kept;
+use crate::output::Output;
 use crate::printers::{Format, PrintOptions, Printer, chart_of_batches};
 use crate::reports::statement::StatsFormat;
 use crate::runner::{Ran, Runner, Settings};
@@ -223,6 +224,7 @@ impl Shell {
     fn run_sql(&mut self, sql: &str) -> Result<(), Failure> {
         let statements = self.runner.session.parse(sql)?;
         for statement in &statements {
+            self.begin_answer();
             let (output, before) = self.answers.open()?;
             self.runner.settings.format = self.answers.format();
             self.runner.settings.options.look = self.answers.look(&self.context);
@@ -246,6 +248,13 @@ impl Shell {
             }
         }
         Ok(())
+    }
+
+    /// On a screen, each answer stands for itself, in a format that holds only one, too.
+    fn begin_answer(&mut self) {
+        if self.is_interactive && self.answers.are_on_screen() {
+            self.runner.begin_output();
+        }
     }
 
     /// Says how many rows an answer has, and how long it took.
@@ -272,12 +281,15 @@ impl Shell {
 
     fn run_command(&mut self, line: &str) -> Result<Next, Failure> {
         match dot::parse(line)? {
-            Dot::Help(about) => self.print_text(&dot::help(about.as_deref())?)?,
+            Dot::Help(about) => {
+                print_text(self.answers.screen()?, &dot::help(about.as_deref())?)?;
+            }
             Dot::Tables(pattern) => self.tables(pattern.as_deref())?,
             Dot::Schema(table) => self.schema(table.as_deref())?,
             Dot::Mode(Some(format)) => self.answers.set_format(format),
             Dot::Mode(None) => {
-                self.print_text(&format!("{:?}\n", self.answers.format()).to_lowercase())?
+                let name = format!("{:?}\n", self.answers.format()).to_lowercase();
+                print_text(self.answers.screen()?, &name)?;
             }
             Dot::Timer(is_on) => self.is_timed = is_on,
             Dot::Stats(is_on) => self.runner.settings.stats = is_on.then_some(StatsFormat::Table),
@@ -316,16 +328,12 @@ impl Shell {
         })
     }
 
-    fn print_text(&mut self, text: &str) -> Result<(), Failure> {
-        let (mut output, _) = self.answers.open()?;
-        let written = output.write_all(text.as_bytes());
-        written.map_err(|error| output.failure(&error))?;
-        output.commit()
-    }
-
     /// Prints rows that the shell itself has made.
     fn print(&mut self, batches: &[RecordBatch]) -> Result<(), Failure> {
         let Some(first) = batches.first() else { return Ok(()) };
+        self.begin_answer();
+        self.runner.settings.format = self.answers.format();
+        self.runner.check_room_for_result()?;
         let (output, _) = self.answers.open()?;
         let options = PrintOptions {
             look: self.answers.look(&self.context),
@@ -406,7 +414,12 @@ impl Shell {
         });
         let Some(drawn) = drawn else { return Err(Failure::usage(NO_ANSWER)) };
         let (text, notes) = drawn?;
-        self.print_text(&text)?;
+        if self.answers.format().is_binary() {
+            let what = "the file of .output has a format that holds no text";
+            return Err(Failure::usage(what).hint(".output leads back to the screen"));
+        }
+        let (output, _) = self.answers.open()?;
+        print_text(output, &text)?;
         notes.iter().for_each(|note| self.context.note(note));
         self.note_cut();
         Ok(())
@@ -419,6 +432,12 @@ impl Shell {
             self.context.note(&format!("only the first {rows} of the answer were kept"));
         }
     }
+}
+
+fn print_text(mut output: Output, text: &str) -> Result<(), Failure> {
+    let written = output.write_all(text.as_bytes());
+    written.map_err(|error| output.failure(&error))?;
+    output.commit()
 }
 
 const NO_ANSWER: &str = "there is no answer yet";

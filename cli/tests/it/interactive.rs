@@ -157,8 +157,13 @@ fn statements_are_answered_cancelled_and_paged_in_one_session() {
     terminal.wait_for("(900 rows, ");
     terminal.answer(".mode csv", "db> ");
     terminal.answer(".last", "paged:900");
+    // On a screen, each answer stands for itself.
+    terminal.answer(".mode json", "db> ");
+    terminal.answer("SELECT 41 + 1 AS one;", "\"one\":42");
+    terminal.answer("SELECT 42 + 1 AS two;", "\"two\":43");
     terminal.answer(".output out.parquet", "db> ");
     terminal.answer("SELECT city FROM t;", "(3 rows, ");
+    terminal.answer(".last", "holds only one");
     terminal.answer(".output", "(wrote out.parquet)");
     terminal.keys("\x04");
     assert_eq!(terminal.end(), 0);

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot run has failed")]
 
 mod bench;
+mod charts;
 mod config;
 mod conventions;
 mod damage;

@@ -5,6 +5,7 @@ mod cells;
 mod paper;
 mod plots;
 
+pub(crate) use paper::escaped;
 use paper::{Anchor, Paper};
 
 use super::figure::{Body, Figure};

@@ -165,8 +165,9 @@ pub(super) fn cut(text: &str, pixels: f64) -> String {
     labels::cut(text, (pixels / CHARACTER).max(1.0) as usize, '…')
 }
 
-/// The text with what is markup in XML and HTML escaped, and without characters that XML refuses.
-pub(super) fn escaped(text: &str) -> String {
+/// The text with what is markup in XML and HTML escaped, and without characters that XML refuses:
+/// control characters are escaped as in a table.
+pub(crate) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {
@@ -177,7 +178,7 @@ pub(super) fn escaped(text: &str) -> String {
             '\'' => out.push_str("&#39;"),
             '\t' | '\n' => out.push(c),
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
-            c if c.is_control() => out.push('\u{fffd}'),
+            c if c.is_control() => out.extend(c.escape_default()),
             c => out.push(c),
         }
     }

@@ -18,14 +18,19 @@ pub(super) fn draw(cells: &Cells, log: bool, screen: &Screen, canvas: &mut Canva
     let (lo, hi) = bounds(cells.values.iter().flatten().copied());
     let scale = Scale::values((lo, hi), log, false, 5);
     let (from, to) = (scale.place(lo), scale.place(hi));
-    let mark = |value: f64| -> (char, Paint) {
+    let levels = match (screen.ascii, screen.color) {
+        (true, _) => ASCII_SHADES.len(),
+        (false, true) => usize::from(MAX_HEAT) + 1,
+        (false, false) => SHADES.len(),
+    };
+    let mark = |level: usize| match (screen.ascii, screen.color) {
+        (true, _) => (ASCII_SHADES[level % ASCII_SHADES.len()], Paint::Plain),
+        (false, true) => ('█', Paint::Heat(level as u8)),
+        (false, false) => (SHADES[level % SHADES.len()], Paint::Plain),
+    };
+    let mark_of = |value: f64| {
         let share = if to > from { (scale.place(value) - from) / (to - from) } else { 1.0 };
-        let level = |levels: usize| ((share * levels as f64) as usize).min(levels - 1);
-        match (screen.ascii, screen.color) {
-            (true, _) => (ASCII_SHADES[level(ASCII_SHADES.len())], Paint::Plain),
-            (false, true) => ('█', Paint::Heat(level(usize::from(MAX_HEAT) + 1) as u8)),
-            (false, false) => (SHADES[level(SHADES.len())], Paint::Plain),
-        }
+        mark(((share * levels as f64) as usize).min(levels - 1))
     };
     let label = cells.rows.iter().map(|row| row.width()).max().unwrap_or(0);
     let label = label.max(1).min(canvas.width() / 3);
@@ -43,7 +48,7 @@ pub(super) fn draw(cells: &Cells, log: bool, screen: &Screen, canvas: &mut Canva
         canvas.text_to(label, y, &name, Paint::Plain);
         for column in 0..columns {
             let value = cells.values.get(at * cells.columns.len() + column).copied().flatten();
-            if let Some((c, paint)) = value.map(mark) {
+            if let Some((c, paint)) = value.map(mark_of) {
                 (0..bar).for_each(|x| canvas.put(left + column * each + x, y, c, paint));
             }
         }
@@ -71,17 +76,8 @@ pub(super) fn draw(cells: &Cells, log: bool, screen: &Screen, canvas: &mut Canva
     let log = if log { ", logarithmic" } else { "" };
     let mut at = canvas.text(0, line, &format!("{value_name}{log}: "), canvas.width(), Paint::Dim);
     at += canvas.text(at, line, &labels::value(lo), 20, Paint::Plain) + 1;
-    let marks = match (screen.ascii, screen.color) {
-        (true, _) => ASCII_SHADES.len(),
-        (false, true) => usize::from(MAX_HEAT) + 1,
-        (false, false) => SHADES.len(),
-    };
-    for level in 0..marks {
-        let (c, paint) = match (screen.ascii, screen.color) {
-            (true, _) => (ASCII_SHADES[level], Paint::Plain),
-            (false, true) => ('█', Paint::Heat(level as u8)),
-            (false, false) => (SHADES[level], Paint::Plain),
-        };
+    for level in 0..levels {
+        let (c, paint) = mark(level);
         canvas.put(at, line, c, paint);
         at += 1;
     }
