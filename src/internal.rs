@@ -108,7 +108,10 @@ pub mod segment {
 /// What a statement has done.
 #[cfg(feature = "sql")]
 pub mod sql {
-    pub use crate::sql::{KnownColumn, KnownFunction, Operator, Statistics, StoreOperator};
+    pub use crate::sql::{
+        DryRun, KnownColumn, KnownFunction, Operator, PlannedChange, Statistics, StoreOperator,
+        TableForecast,
+    };
     pub use crate::sql::{Lexeme, LexemeKind, is_complete, lexemes};
 }
 

@@ -141,6 +141,7 @@ pub use store::{Snapshot, Store, Table, TableOptions, TableWriter};
 
 // Rows in.
 pub use ingest::arrange::{Arrange, SortBy};
+pub use ingest::foresee::{LoadForecast, would_load};
 pub use ingest::load::{InputReport, LoadOptions, LoadReport, load, load_batches};
 pub use ingest::rejects::{OnError, Reject};
 pub use ingest::resume::{ChangedInput, CommitEvery, IfLoaded};
@@ -163,8 +164,9 @@ pub use maintain::{
 };
 pub use maintain::{Lost, RepairOptions, RepairReport, Rewritten, repair};
 pub use maintain::{alter, compact, drop_partitions, partitions};
+pub use maintain::{would_alter, would_compact, would_drop};
 pub use manifest::WriteVolume;
-pub use store::Commit;
+pub use store::{Commit, Freed};
 
 #[cfg(target_endian = "big")]
 compile_error!(

@@ -224,7 +224,10 @@ impl StatementWatch {
         signals::take_interrupt();
         self.reasons.interrupted.store(false, Ordering::Relaxed);
         self.reasons.timed_out.store(false, Ordering::Relaxed);
-        self.canceller.reset();
+        if since.is_some() {
+            // Until then, work that was asked to stop may find out that it was.
+            self.canceller.reset();
+        }
     }
 }
 

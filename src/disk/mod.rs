@@ -17,6 +17,7 @@
 //! | `simulated/` | a live and a durable image in memory, for fault injection |
 
 pub(crate) mod durable;
+mod kept;
 pub(crate) mod lock;
 pub(crate) mod lru;
 pub(crate) mod mapped;
@@ -30,6 +31,7 @@ pub(crate) mod temporary;
 use std::fmt::Debug;
 use std::path::Path;
 
+pub(crate) use kept::KeptDisk;
 pub(crate) use lock::WriterLock;
 pub(crate) use lru::Lru;
 pub use mapped::{Io, Mapped};

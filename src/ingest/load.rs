@@ -238,7 +238,8 @@ impl<'a> Loading<'a> {
             stored.and_then(|stored| arrangement.map(|arrangement| (arrangement, stored)))
         })?;
         check_widening(
-            &self.writer,
+            &self.writer.arrangement(),
+            |column| self.writer.column_stats_by_segment(column),
             &before,
             &schema,
             segments.iter().map(|(_, segment)| segment),

@@ -33,6 +33,7 @@ pub(crate) mod tiers; // merges small segments at the end of a table
 mod rejected; // rejected rows as input
 mod batch_checks; // checks on batches of typed inputs
 mod input_tasks; // turns inputs into tasks
+pub(crate) mod foresee; // what a load would do
 pub(crate) mod report; // the report of a load
 pub(crate) mod load; // a whole load, up to its commit
 pub(crate) mod widening; // refuses wider types that would lose values

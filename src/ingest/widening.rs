@@ -5,14 +5,17 @@ use std::collections::HashMap;
 use super::text::number::MAX_EXACT_IN_F64;
 use crate::block::{Bound, Stats};
 use crate::error::{Error, Result};
-use crate::model::{Column, ColumnId, DataType, PartitionKey, Scalar, Schema};
-use crate::store::{NewSegment, TableWriter};
+use crate::model::{Arrangement, Column, ColumnId, DataType, PartitionKey, Scalar, Schema};
+use crate::store::{ColumnStats, NewSegment};
 
+/// `known` gives what the manifest says of a column, for each segment.
+///
 /// Where the table's type is wider than that of a segment, old or new, reading must return what was
 /// stored: integers beyond 2⁵³ are not exact as f64, and a distant date does not fit a timestamp in
 /// nanoseconds.
 pub(crate) fn check_widening<'a>(
-    writer: &TableWriter,
+    arrangement: &Arrangement,
+    known: impl Fn(ColumnId) -> Result<Vec<Option<ColumnStats>>>,
     before: &Schema,
     after: &Schema,
     new: impl Iterator<Item = &'a NewSegment>,
@@ -20,13 +23,13 @@ pub(crate) fn check_widening<'a>(
     let columns: HashMap<ColumnId, &Column> =
         after.columns().iter().map(|column| (column.id, column)).collect();
     let column_after = |id| columns.get(&id).copied();
-    check_partition_keys(writer, before, &columns)?;
+    check_partition_keys(arrangement, before, &columns)?;
     for old in before.columns() {
         let Some(column) = column_after(old.id).filter(|column| column.data_type != old.data_type)
         else {
             continue;
         };
-        for known in writer.column_stats_by_segment(old.id)?.into_iter().flatten() {
+        for known in known(old.id)?.into_iter().flatten() {
             check_column(column, &known.data_type, &known.stats)?;
         }
     }
@@ -42,11 +45,10 @@ pub(crate) fn check_widening<'a>(
 /// other pair of types. A function of a wider integer may give another value, because it overflows
 /// later.
 fn check_partition_keys(
-    writer: &TableWriter,
+    arrangement: &Arrangement,
     before: &Schema,
     after: &HashMap<ColumnId, &Column>,
 ) -> Result<()> {
-    let arrangement = writer.arrangement();
     let is_plain = |key: &PartitionKey, name: &str| key.expression.trim_matches('"') == name;
     let keys = arrangement.partition_by.iter();
     let keys =

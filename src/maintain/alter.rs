@@ -7,7 +7,7 @@
 
 use crate::error::{Error, Result};
 use crate::ingest::widening::check_widening;
-use crate::model::DataType;
+use crate::model::{Arrangement, DataType, Schema};
 use crate::store::{Changes, Commit, Table};
 
 /// One change.
@@ -46,8 +46,31 @@ pub enum Alteration {
 /// Applies all changes in one commit, or none.
 pub fn alter(table: &Table, alterations: &[Alteration]) -> Result<Commit> {
     let mut writer = table.writer(None)?;
-    let Changes { mut schema, mut keep, arrangement, .. } = writer.changes();
-    let before = schema.clone();
+    let Changes { schema: before, keep, arrangement, .. } = writer.changes();
+    let (schema, keep) = altered(&before, keep, &arrangement, alterations)?;
+    let known = |column| writer.column_stats_by_segment(column);
+    check_widening(&arrangement, known, &before, &schema, std::iter::empty())?;
+    writer.commit_changes(Changes { schema, keep, ..writer.changes() })
+}
+
+/// The columns that a table would have after [`alter`].
+pub fn would_alter(table: &Table, alterations: &[Alteration]) -> Result<Schema> {
+    let snapshot = table.snapshot()?;
+    let (root, before) = (snapshot.root(), snapshot.schema());
+    let (schema, _) = altered(before, root.history.keep, &root.arrangement, alterations)?;
+    let known = |column| snapshot.column_stats(column);
+    check_widening(&root.arrangement, known, before, &schema, std::iter::empty())?;
+    Ok(schema)
+}
+
+/// The columns after all changes, and how long generations stay.
+fn altered(
+    before: &Schema,
+    mut keep: u64,
+    arrangement: &Arrangement,
+    alterations: &[Alteration],
+) -> Result<(Schema, u64)> {
+    let mut schema = before.clone();
     for alteration in alterations {
         match alteration {
             Alteration::Add { name, data_type } => {
@@ -82,6 +105,5 @@ pub fn alter(table: &Table, alterations: &[Alteration]) -> Result<Commit> {
             Alteration::Keep(milliseconds) => keep = *milliseconds,
         }
     }
-    check_widening(&writer, &before, &schema, std::iter::empty())?;
-    writer.commit_changes(Changes { schema, keep, ..writer.changes() })
+    Ok((schema, keep))
 }

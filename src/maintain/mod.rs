@@ -15,11 +15,11 @@ pub(crate) mod partitions; // lists and drops partitions
 pub(crate) mod repair; // restores what can be restored of a damaged table
 pub(crate) mod verify; // compares everything stored with the values
 
-pub use alter::{Alteration, alter};
-pub use compact::{CompactOptions, CompactReport, compact};
+pub use alter::{Alteration, alter, would_alter};
+pub use compact::{CompactOptions, CompactReport, compact, would_compact};
 pub use files::check_files;
-pub(crate) use modify::{Modification, ModifyOptions, modify};
-pub use partitions::{Partition, drop_partitions, partitions};
+pub(crate) use modify::{Modification, ModifyOptions, ModifyReport, foresee, modify};
+pub use partitions::{Partition, drop_partitions, partitions, would_drop};
 pub use read::{BlockPlace, blocks, read_block};
 pub use repair::{Lost, RepairOptions, RepairReport, Rewritten, repair};
 pub use verify::{

@@ -28,7 +28,7 @@ use crate::query::open::{BlockRef, OpenBlock, OpenSegment};
 use crate::query::select::{SelectedRows, select};
 use crate::query::slice::Slice;
 use crate::query::{Condition, Context, GroupLimits, Recorder};
-use crate::store::{Changes, Commit, Edit, NewSegment, Table};
+use crate::store::{Changes, Commit, Edit, NewSegment, SegmentEntry, Snapshot, Table};
 
 /// What the message of an error says first.
 const NOT_CHANGED: &str = "rows could not be changed";
@@ -70,8 +70,68 @@ pub(crate) struct ModifyReport {
     pub rewritten: u64,
     /// Segments taken off the list whole.
     pub removed: u64,
+    /// Bytes of the segments that are written anew, as they were.
+    pub bytes_rewritten: u64,
     /// Bytes of new segments.
     pub bytes_written: u64,
+}
+
+impl ModifyReport {
+    /// Counts a segment that has selected rows. Returns whether it is written anew.
+    fn count(&mut self, entry: &SegmentEntry, selected: &SelectedRows, deletes: bool) -> bool {
+        self.rows += selected.rows;
+        if deletes && selected.rows == entry.rows {
+            self.removed += 1;
+            return false;
+        }
+        self.rewritten += 1;
+        self.bytes_rewritten += entry.length;
+        true
+    }
+}
+
+/// What [`modify`] would do to a generation, by a look at the rows in question. Nothing is written,
+/// and new values are not computed.
+pub(crate) fn foresee(
+    snapshot: &Snapshot,
+    modification: &Modification,
+    options: &ModifyOptions,
+) -> Result<ModifyReport> {
+    let (entries, mut report) = (snapshot.segments()?, ModifyReport::default());
+    let deletes = modification.set.is_none();
+    let mut count = |number: usize, selected: SelectedRows| {
+        if let Some(entry) = entries.get(number) {
+            report.count(entry, &selected, deletes);
+        }
+        if options.cancelled.load(Ordering::Relaxed) { Err(Error::Cancelled) } else { Ok(()) }
+    };
+    let pool = thread_pool(options.threads.max(1))?;
+    select_rows(modification, snapshot, &pool, options, &mut count)?;
+    Ok(report)
+}
+
+/// Finds the rows to be changed, segment by segment.
+fn select_rows(
+    modification: &Modification,
+    snapshot: &Snapshot,
+    pool: &rayon::ThreadPool,
+    options: &ModifyOptions,
+    found: &mut dyn FnMut(usize, SelectedRows) -> Result<()>,
+) -> Result<()> {
+    let recorder = Recorder::default();
+    let context = Context {
+        pool,
+        cancelled: &|| options.cancelled.load(Ordering::Relaxed),
+        // A bit for each row is all that is held.
+        reserve: &|_| Ok(()),
+        release: &|_| (),
+        recorder: &recorder,
+        timed: false,
+        temp_dir: &std::env::temp_dir(),
+        limits: GroupLimits::default(),
+    };
+    let Modification { columns, conditions, .. } = modification;
+    select(columns, conditions, snapshot, &context, found)
 }
 
 /// Modifies a table. Where the schema or the generation is no longer that which the expressions
@@ -101,18 +161,6 @@ pub(crate) fn modify(
     };
     let pipeline = pipeline_options(writer.options(), &load);
     let arrange = arrangement(&writer.arrangement(), schema, modification);
-    let recorder = Recorder::default();
-    let context = Context {
-        pool: &pool,
-        cancelled: &|| options.cancelled.load(Ordering::Relaxed),
-        // A bit for each row is all that is held.
-        reserve: &|_| Ok(()),
-        release: &|_| (),
-        recorder: &recorder,
-        timed: false,
-        temp_dir: &std::env::temp_dir(),
-        limits: GroupLimits::default(),
-    };
     let mut report = ModifyReport::default();
     let mut edits: Vec<Edit<NewSegment>> = Vec::new();
     let mut change = |number: usize, selected: SelectedRows| {
@@ -120,12 +168,8 @@ pub(crate) fn modify(
             return Err(Error::Cancelled);
         }
         let Some(entry) = entries.get(number) else { return Ok(()) };
-        report.rows += selected.rows;
         let mut edit = Edit { at: number, remove: 1, insert: Vec::new() };
-        if selected.rows == entry.rows && modification.set.is_none() {
-            report.removed += 1;
-        } else {
-            report.rewritten += 1;
+        if report.count(entry, &selected, modification.set.is_none()) {
             let files = writer.data_files();
             let mut sink = |partition: Arc<str>, segment| {
                 // Rows that keep their partition are not asked where they belong.
@@ -152,8 +196,7 @@ pub(crate) fn modify(
         edits.push(edit);
         Ok(())
     };
-    let Modification { columns, conditions, .. } = modification;
-    select(columns, conditions, &snapshot, &context, &mut change)?;
+    select_rows(modification, &snapshot, &pool, options, &mut change)?;
     if edits.is_empty() {
         return Ok((None, report));
     }

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::store::{Changes, Commit, Edit, SegmentEntry, Snapshot, Table};
+use crate::model::Arrangement;
+use crate::store::{Changes, Commit, Edit, NewSegment, SegmentEntry, Snapshot, Table};
 
 /// A partition of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub fn partitions(snapshot: &Snapshot) -> Result<Vec<Partition>> {
 }
 
 /// Whether a partition is the wanted one, or inside it.
-pub(super) fn is_within(path: &str, wanted: &str) -> bool {
+pub(in crate::maintain) fn is_within(path: &str, wanted: &str) -> bool {
     let wanted = wanted.trim_end_matches('/');
     path.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -51,8 +52,26 @@ pub(super) fn no_partition(table: &Table, path: &str) -> Error {
 /// error, and nothing is dropped. Also returns the totals of what was dropped.
 pub fn drop_partitions(table: &Table, paths: &[String]) -> Result<(Commit, Partition)> {
     let mut writer = table.writer(None)?;
-    let entries = writer.segments()?;
-    if writer.arrangement().partition_by.is_empty() {
+    let (edits, dropped) = edits_without(table, &writer.arrangement(), &writer.segments()?, paths)?;
+    let changes = Changes { edits, ..writer.changes() };
+    Ok((writer.commit_changes(changes)?, dropped))
+}
+
+/// The totals of what [`drop_partitions`] would drop.
+pub fn would_drop(table: &Table, paths: &[String]) -> Result<Partition> {
+    let snapshot = table.snapshot()?;
+    let (arrangement, entries) = (&snapshot.root().arrangement, snapshot.segments()?);
+    Ok(edits_without(table, arrangement, &entries, paths)?.1)
+}
+
+/// The edits that take the segments of partitions out, and what these have in all.
+fn edits_without(
+    table: &Table,
+    arrangement: &Arrangement,
+    entries: &[SegmentEntry],
+    paths: &[String],
+) -> Result<(Vec<Edit<NewSegment>>, Partition)> {
+    if arrangement.partition_by.is_empty() {
         return Err(Error::InvalidInput(format!("table '{}' is not partitioned", table.name())));
     }
     let within =
@@ -63,7 +82,7 @@ pub fn drop_partitions(table: &Table, paths: &[String]) -> Result<(Commit, Parti
         return Err(no_partition(table, unknown));
     }
     let mut dropped = Partition { path: paths.join(", ").into(), segments: 0, rows: 0, bytes: 0 };
-    let mut edits: Vec<Edit<_>> = Vec::new();
+    let mut edits: Vec<Edit<NewSegment>> = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
         if !paths.iter().any(|path| within(entry, path)) {
             continue;
@@ -76,6 +95,5 @@ pub fn drop_partitions(table: &Table, paths: &[String]) -> Result<(Commit, Parti
             _ => edits.push(Edit { at, remove: 1, insert: Vec::new() }),
         }
     }
-    let changes = Changes { edits, ..writer.changes() };
-    Ok((writer.commit_changes(changes)?, dropped))
+    Ok((edits, dropped))
 }

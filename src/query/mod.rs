@@ -24,6 +24,7 @@
 //! | `group_top` | the first rows of each group |
 //! | `order` | the first rows of an order |
 //! | `metadata` | answers from the manifest alone |
+//! | `forecast` | what would be read, by statistics alone |
 //! | `run` | a fragment to the one of these that answers it |
 
 mod aggregate;
@@ -31,6 +32,8 @@ mod context;
 #[cfg(test)]
 mod distinct_tests;
 pub(crate) mod filter;
+#[cfg(feature = "sql")]
+pub(crate) mod forecast;
 pub(crate) mod fragment;
 mod group;
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub use crate::manifest::commit::Edit;
 pub use crate::manifest::{ColumnStats, SegmentEntry, TableOptions};
 pub use snapshot::Snapshot;
 pub use store::{Store, check_name};
-pub use table::Table;
+pub use table::{Freed, Table};
 pub use writer::{
     Changes, Commit, DataFile, DataFiles, NewSegment, TableWriter, commits_ended, forbid_commits,
 };

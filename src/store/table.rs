@@ -3,11 +3,24 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::writer::unix_millis;
 use super::{Caches, DataFiles, Snapshot, TableOptions, TableWriter};
-use crate::disk::Disk;
+use crate::disk::{Disk, KeptDisk};
 use crate::error::Result;
+use crate::manifest::recover::{Retention, Scope};
 use crate::manifest::{Root, TableDir, presence, recover};
 use crate::model::Schema;
+
+/// What freeing old generations removes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Freed {
+    /// Generations.
+    pub generations: u64,
+    /// Files.
+    pub files: u64,
+    /// Bytes of the files.
+    pub bytes: u64,
+}
 
 /// A table of a store; it may not exist yet.
 #[derive(Clone, Debug)]
@@ -73,6 +86,19 @@ impl Table {
     /// The generations that are still kept, oldest first.
     pub fn generations(&self) -> Result<Vec<u64>> {
         recover::generations(&*self.disk, &self.dir)
+    }
+
+    /// What freeing old generations would remove: those that were replaced `keep` milliseconds ago,
+    /// or as long as the table says, and that nobody reads.
+    pub fn would_free(&self, keep: Option<u64>) -> Result<Freed> {
+        let snapshot = self.snapshot()?;
+        let keep = keep.unwrap_or(snapshot.root().history.keep);
+        let disk = KeptDisk::new(&*self.disk);
+        let retention = Retention { now: unix_millis(), keep };
+        let swept =
+            recover::sweep(&disk, &self.dir, Some(snapshot.root()), Scope::Everything, retention)?;
+        let (files, bytes) = disk.removed();
+        Ok(Freed { generations: swept.generations, files, bytes })
     }
 
     /// Opens the table for writing. If it does not exist, it is created with `create`; without

@@ -33,7 +33,7 @@ const SQL_FOLDERS: [&str; 13] = [
 ];
 
 /// The folders and files of `src/query/`, from the bottom.
-const QUERY: [&str; 20] = [
+const QUERY: [&str; 21] = [
     "fragment",
     "words",
     "stats",
@@ -53,6 +53,7 @@ const QUERY: [&str; 20] = [
     "group_top",
     "order",
     "metadata",
+    "forecast",
     "run",
 ];
 

@@ -16,7 +16,7 @@ class Case:
     """Files, how they are to be read, and what they hold.
 
     `sql` is what FROM calls them, None if it has no such option; `duck` what DuckDB does. `refused`
-    is a part of the message where they cannot be loaded, `may_refuse` where they need not be. `rejects` are the lines and texts of rows
+    are parts of which the message has one where they cannot be loaded, `may_refuse` where they need not be. `rejects` are the lines and texts of rows
     that are left out. `input` is text for stdin in pieces.
     """
 
@@ -342,7 +342,7 @@ class CsvFiles:
                 exact = lambda value: value is None or not isinstance(value, int) or int(float(value)) == value
                 error |= not all(exact(cell.value) for column in found for cell in column.cells)
             if error:
-                case.refused = name
+                case.refused = [*(case.refused or []), name]
             case.types.append(data_type)
         for columns, rows in made:
             for row in range(rows):

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use stylobate::{Alteration, DataType, alter};
+use stylobate::{Alteration, DataType, alter, would_alter};
 
 use crate::args::columns::parse_column_type;
+use crate::args::dry_run::DryRunArg;
 use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::reports::dry_run;
 use crate::units::parse_duration;
 
 /// Change the columns of a table, or how long old generations stay; no data is touched
@@ -24,6 +26,8 @@ use crate::units::parse_duration;
 pub(crate) struct AlterArgs {
     #[command(flatten)]
     table: TableArg,
+    #[command(flatten)]
+    dry_run: DryRunArg,
     #[command(subcommand)]
     change: Change,
 }
@@ -73,6 +77,11 @@ pub(crate) fn run(args: AlterArgs, context: &Context) -> Result<(), Failure> {
         Change::Widen { column: (name, data_type) } => Alteration::Widen { name, data_type },
         Change::Keep { time } => Alteration::Keep(time.as_millis() as u64),
     };
+    if let Some(format) = args.dry_run.asked() {
+        let schema = would_alter(&table, &[alteration])?;
+        let columns = dry_run::of_columns(&args.table.path.table, &schema, true);
+        return dry_run::print(&columns, format, context);
+    }
     let commit = alter(&table, &[alteration])?;
     context.note(&format!("generation {}", commit.generation));
     Ok(())

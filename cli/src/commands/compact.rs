@@ -5,16 +5,18 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use serde_json::{Value, json};
-use stylobate::{CompactOptions, CompactReport, Profile, Table, compact};
+use stylobate::{CompactOptions, CompactReport, Profile, Table, compact, would_compact};
 
 use crate::args::arrange::{SortList, parse_sort};
 use crate::args::choices::{ProfileArg, ReportFormat};
+use crate::args::dry_run::DryRunArg;
 use crate::args::resources::ProgressArg;
 use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::progress::Progress;
+use crate::reports::dry_run::{self, of_partition};
 use crate::reports::show_amplification;
 use crate::signals;
 use crate::units::{show_count, show_counted, show_size};
@@ -26,8 +28,11 @@ use crate::units::{show_count, show_counted, show_size};
 /// order. Segments that need no change are left alone, unless --all or --profile asks for all of
 /// them to be rewritten.
 ///
+/// --dry-run lists the partitions with segments that would be rewritten.
+///
 /// Examples:
 ///   sty compact db/trips
+///   sty compact db/trips --dry-run
 ///   sty compact db/trips --sort-by 'vendor_id, pickup_datetime DESC'
 ///   sty compact db/trips --partition year=2015 --profile small
 #[derive(Debug, Args)]
@@ -49,6 +54,8 @@ pub(crate) struct CompactArgs {
     all: bool,
     #[command(flatten)]
     progress: ProgressArg,
+    #[command(flatten)]
+    dry_run: DryRunArg,
     /// Also print what was done to stdout, for programs
     #[arg(long, value_enum, value_name = "FORMAT")]
     report: Option<ReportFormat>,
@@ -67,6 +74,12 @@ pub(crate) fn run(args: &CompactArgs, context: &Context) -> Result<(), Failure> 
         cancelled: signals::cancellation(),
         done: Arc::default(),
     };
+    if let Some(format) = args.dry_run.asked() {
+        let partitions = would_compact(&table, &options)?;
+        let rewritten = partitions.iter().filter(|partition| partition.segments > 0);
+        let rewrite = |partition| of_partition("rewrite", &args.table.path.table, partition);
+        return dry_run::print(&rewritten.map(rewrite).collect::<Vec<_>>(), format, context);
+    }
     let bytes = input_bytes(&table, &options)?;
     let progress = Progress::new(args.progress.progress, context.quiet, Some(bytes));
     let report =

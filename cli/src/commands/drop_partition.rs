@@ -1,11 +1,13 @@
 //! `sty drop-partition`: drops partitions of a table.
 
 use clap::Args;
-use stylobate::drop_partitions;
+use stylobate::{drop_partitions, would_drop};
 
+use crate::args::dry_run::DryRunArg;
 use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::reports::dry_run::{self, of_partition};
 use crate::units::{show_counted, show_size};
 
 /// Drop partitions of a table, and those within them
@@ -15,6 +17,7 @@ use crate::units::{show_counted, show_size};
 ///
 /// Examples:
 ///   sty drop-partition db/trips year=2009
+///   sty drop-partition db/trips year=2009 --dry-run
 ///   sty drop-partition db/trips year=2009/month=1 year=2009/month=2
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -24,11 +27,18 @@ pub(crate) struct DropPartitionArgs {
     /// Partitions, as `sty partitions` names them
     #[arg(value_name = "PARTITION", required = true)]
     partitions: Vec<String>,
+    #[command(flatten)]
+    dry_run: DryRunArg,
 }
 
 /// Runs `sty drop-partition`.
 pub(crate) fn run(args: &DropPartitionArgs, context: &Context) -> Result<(), Failure> {
     let table = args.table.path.open(context)?;
+    if let Some(format) = args.dry_run.asked() {
+        let dropped = would_drop(&table, &args.partitions)?;
+        let drop = of_partition("drop", &args.table.path.table, &dropped);
+        return dry_run::print(&[drop], format, context);
+    }
     let (_, dropped) = drop_partitions(&table, &args.partitions)?;
     context.note(&format!(
         "{} dropped: {}, {}",

@@ -5,9 +5,11 @@ use std::time::Duration;
 use clap::Args;
 use stylobate::Store;
 
+use crate::args::dry_run::DryRunArg;
 use crate::args::table::ScopeArg;
 use crate::context::{Context, Failures};
 use crate::errors::Failure;
+use crate::reports::dry_run::{self, Action};
 use crate::signals;
 use crate::units::{parse_duration, show_counted};
 
@@ -20,6 +22,7 @@ use crate::units::{parse_duration, show_counted};
 /// Examples:
 ///   sty gc db
 ///   sty gc db/trips --keep 0s
+///   sty gc db --dry-run
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct GcArgs {
@@ -29,20 +32,48 @@ pub(crate) struct GcArgs {
     /// table's]
     #[arg(long, value_name = "TIME", value_parser = parse_duration)]
     keep: Option<Duration>,
+    #[command(flatten)]
+    dry_run: DryRunArg,
 }
 
 /// Runs `sty gc`.
 pub(crate) fn run(args: &GcArgs, context: &Context) -> Result<(), Failure> {
     let (store, tables) = args.scope.tables(context)?;
-    let mut failures = Failures::default();
+    let (mut failures, mut actions) = (Failures::default(), Vec::new());
     for name in tables {
         signals::check()?;
+        if args.dry_run.asked().is_some() {
+            match would_free(&store, &name, args.keep) {
+                Ok(action) => actions.push(action),
+                Err(error) => failures.add(error.into(), context)?,
+            }
+            continue;
+        }
         match free(&store, &name, args.keep) {
             Ok(note) => context.note(&note),
             Err(error) => failures.add(error.into(), context)?,
         }
     }
+    if let Some(format) = args.dry_run.asked() {
+        dry_run::print(&actions, format, context)?;
+    }
     failures.finish()
+}
+
+/// What would be freed of a table.
+fn would_free(store: &Store, name: &str, keep: Option<Duration>) -> stylobate::Result<Action> {
+    let keep = keep.map(|keep| keep.as_millis() as u64);
+    let freed = store.table(name)?.would_free(keep)?;
+    let (generations, files) =
+        (show_counted(freed.generations, "generation"), show_counted(freed.files, "file"));
+    Ok(Action {
+        action: "free",
+        table: Some(name.to_owned()),
+        bytes: Some(freed.bytes),
+        exact: true,
+        note: Some(format!("{generations}, {files}")),
+        ..Action::default()
+    })
 }
 
 /// Frees the generations of a table, and says what was done.

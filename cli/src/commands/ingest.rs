@@ -11,13 +11,14 @@ use stylobate::internal::ingest::rejected_before;
 use stylobate::{
     Arrange, CommitEvery, CsvOptions, DataType, DateOrder, IfLoaded, Input, LoadOptions,
     NumberFormat, OnError, Profile, Schema, SqlExpressions, TableOptions, TextEncoding, expand,
-    load,
+    load, would_load,
 };
 
 use crate::args::arrange::{Expressions, SortList, parse_expressions, parse_sort};
 use crate::args::choices::{ProfileArg, ReportFormat};
 use crate::args::columns::{ColumnTypes, parse_column_types};
 use crate::args::commit_every::parse_commit_every;
+use crate::args::dry_run::DryRunArg;
 use crate::args::resources::ProgressArg;
 use crate::args::table::TablePath;
 use crate::args::text::{parse_byte, parse_encoding, parse_escape, parse_quote};
@@ -26,6 +27,7 @@ use crate::errors::Failure;
 use crate::exit::Exit;
 use crate::output::already_exists;
 use crate::progress::Progress;
+use crate::reports::dry_run;
 use crate::reports::load::{print_for_people, print_json};
 use crate::signals;
 use crate::watch;
@@ -56,6 +58,7 @@ use crate::watch;
 ///   sty ingest db/trips --from-rejects bad.csv           # once its rows are corrected
 ///   sty ingest db/trips trips-*.csv.gz --partition-by 'year(day) AS year' --sort-by 'vendor, day'
 ///   sty ingest db/flights flights.parquet
+///   sty ingest db/trips trips-*.csv.gz --dry-run         # files, bytes, columns and their types
 ///   curl -s https://example.org/events.jsonl.zst | sty ingest db/events
 ///   tail -F app.jsonl | sty ingest db/log --commit-every 10s --rejects bad.csv -
 ///   sty ingest db/log log.csv --if-loaded new-rows       # what was added since it was loaded
@@ -112,6 +115,8 @@ pub(crate) struct IngestArgs {
     skip_unsupported: bool,
     #[command(flatten)]
     progress: ProgressArg,
+    #[command(flatten)]
+    dry_run: DryRunArg,
     /// Print what was done to stdout, as one object: rows, bytes, segments, and the same of each
     /// input
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -329,6 +334,13 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     {
         // There is no earlier load whose file this could be.
         return Err(already_exists(file));
+    }
+    if let Some(format) = args.dry_run.asked() {
+        let snapshot = table.generation()?.map(|_| table.snapshot()).transpose()?;
+        let options = args.load_options(profile, on_error, context);
+        let load = would_load(snapshot.as_ref(), inputs, &options)?;
+        let actions = dry_run::of_load(&args.table.table, &load);
+        return dry_run::print(&actions, format, context);
     }
     let mut writer = table.writer(Some((Schema::default(), options)))?;
     if let OnError::Reject { file, replace: false } = &on_error

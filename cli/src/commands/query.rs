@@ -9,6 +9,7 @@ use clap::Args;
 use clap::builder::FalseyValueParser;
 use stylobate::Store;
 
+use crate::args::dry_run::DryRunArg;
 use crate::args::output::OutputArgs;
 use crate::args::session::SessionArgs;
 use crate::args::statements::StatementArgs;
@@ -18,6 +19,7 @@ use crate::errors::Failure;
 use crate::output::Output;
 use crate::page;
 use crate::printers::{Format, PagePart, Place, PrintOptions};
+use crate::reports::dry_run;
 use crate::reports::statement::StatsFormat;
 use crate::reports::titles;
 use crate::runner::{Runner, Settings};
@@ -42,6 +44,7 @@ use crate::watch::QueryWatch;
 ///   sty query db 'SELECT * FROM trips WHERE fare > $limit' -p limit=100 -o dear.parquet
 ///   sty query db 'CREATE TABLE dear AS SELECT * FROM trips WHERE fare > 100'
 ///   sty query db -f report.sql --format markdown
+///   sty query db 'DELETE FROM trips WHERE fare < 0' --dry-run      # rows and segments
 ///   sty query "SELECT city, avg(price) FROM 'sales/*.csv' GROUP BY city"
 ///   zcat log.gz | sty query - 'SELECT status, count(*) FROM stdin GROUP BY status'
 ///   echo 'SELECT 1 AS one' | sty query --format json
@@ -79,6 +82,8 @@ pub(crate) struct QueryArgs {
     stats: Option<StatsFormat>,
     #[command(flatten)]
     session: SessionArgs,
+    #[command(flatten)]
+    dry_run: DryRunArg,
     #[command(flatten)]
     chart: ChartOptions,
     /// Write one page with a chart and a table of each answer; the same as -o FILE --format html
@@ -135,6 +140,16 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     {
         let what = format!("there is no store at '{}' and no statement to run", store.display());
         return Err(Failure::usage(what).hint("the store comes first: sty query STORE 'SELECT …'"));
+    }
+    if let Some(format) = args.dry_run.asked() {
+        let mut actions = Vec::new();
+        for statement in &statements {
+            let planned = session.dry_run(statement, &parameters);
+            session.take_notes().iter().for_each(|note| context.note(note));
+            let planned = planned.map_err(|error| watch.failure(error))?;
+            actions.extend(dry_run::of_statement(&planned, context));
+        }
+        return dry_run::print(&actions, format.or(args.format), context);
     }
     let (mut output, format, options) =
         context.open_result(args.format()?, args.path(), args.output.force)?;

@@ -1,5 +1,6 @@
 //! What commands say about the work that they have done: to people on stderr, to programs as JSON.
 
+pub(crate) mod dry_run;
 pub(crate) mod load;
 pub(crate) mod statement;
 pub(crate) mod stored;

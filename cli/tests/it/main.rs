@@ -4,9 +4,11 @@
 
 mod bench;
 mod charts;
+mod codes;
 mod config;
 mod conventions;
 mod damage;
+mod dry_run;
 mod files;
 mod guesses;
 mod ingest;
@@ -14,7 +16,9 @@ mod interactive;
 mod limits;
 mod maintain;
 mod pages;
+mod pipelines;
 mod resume;
+mod schemas;
 mod shell;
 mod stats;
 mod stops;

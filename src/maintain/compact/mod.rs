@@ -14,6 +14,7 @@
 //! neighbouring runs are merged into longer ones first.
 
 mod clusters;
+mod options;
 mod ranges;
 mod runs;
 
@@ -23,109 +24,42 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use self::clusters::{Candidate, clusters};
+pub use self::options::{CompactOptions, CompactReport};
 use self::ranges::range_tasks;
 use self::runs::{KeyOrder, SortedRun, fan_in, in_order, merge_groups};
-use super::partitions::{is_within, no_partition};
+use super::partitions::{Partition, no_partition};
 use crate::encoding::{Options, Profile};
 use crate::error::{Error, Result};
 use crate::ingest::accounting::RowAccounting;
-use crate::ingest::arrange::{Arrange, SortBy, sort_keys};
+use crate::ingest::arrange::{Arrange, sort_keys};
 use crate::ingest::load::{LoadOptions, pipeline_options, store_segment, thread_pool, write_parts};
 use crate::ingest::pipeline::{self, PipelineOptions, Task};
 use crate::ingest::rewrite;
 use crate::ingest::tiers::LARGE_BYTES;
-use crate::manifest::WriteVolume;
-use crate::model::{Arrangement, Schema, SortKey};
+use crate::model::{Arrangement, ColumnId, Schema, SortKey};
+use crate::segment::Segment;
 use crate::segment::writer::EncodedSegment;
-use crate::store::{Changes, Edit, NewSegment, Table, TableWriter};
+use crate::store::{
+    Changes, ColumnStats, Edit, NewSegment, SegmentEntry, Table, TableOptions, TableWriter,
+};
 
 /// Bytes of new segments that are committed together.
 const COMMIT_BYTES: u64 = 256 << 20;
 /// Work of more time is committed before the next partition.
 const COMMIT_TIME: Duration = Duration::from_secs(10);
 
-/// Options of a compaction.
-#[derive(Clone, Debug, Default)]
-pub struct CompactOptions {
-    /// Only this partition and those nested in it.
-    pub partition: Option<String>,
-    /// New sort order of the table; empty keeps the present one.
-    pub sort_by: Vec<SortBy>,
-    /// Rewrite all segments under this profile.
-    pub profile: Option<Profile>,
-    /// Rewrite all segments.
-    pub all: bool,
-    /// Worker threads.
-    pub threads: usize,
-    /// Bound on anonymous memory, in bytes.
-    pub memory_limit: Option<u64>,
-    /// Set from outside to stop; finished commits stay.
-    pub cancelled: Arc<AtomicBool>,
-    /// Progress: bytes of the chosen partitions' segments that are done.
-    pub done: Arc<AtomicU64>,
-}
-
-impl CompactOptions {
-    /// Whether a partition is to be compacted.
-    #[doc(hidden)]
-    pub fn covers(&self, partition: &str) -> bool {
-        self.partition.as_deref().is_none_or(|wanted| is_within(partition, wanted))
-    }
-}
-
-/// What a compaction did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct CompactReport {
-    /// Changed partitions; a table without partitions counts as one.
-    pub partitions: u64,
-    /// Segments before, in all chosen partitions.
-    pub segments_before: u64,
-    /// Segments after.
-    pub segments_after: u64,
-    /// Rows rewritten.
-    pub rows: u64,
-    /// Bytes of segments read.
-    pub bytes_read: u64,
-    /// Bytes written: new segments, temporary ones, manifest files.
-    pub bytes_written: u64,
-    /// Bytes loaded and written over the life of the table.
-    pub write_volume: WriteVolume,
-}
-
 /// Compacts a table.
 pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport> {
     let mut writer = table.writer(None)?;
-    let arrangement = arrangement(&writer, options)?;
+    let arrangement = arrangement(writer.arrangement(), writer.schema(), options)?;
     let write_volume = writer.base().map(|root| root.write_volume).unwrap_or_default();
     let sorted_anew = arrangement.sort_by != writer.arrangement().sort_by;
     let rewrite_all = options.all || options.profile.is_some() || sorted_anew;
-    let load = LoadOptions {
-        threads: options.threads.max(1),
-        memory_limit: options.memory_limit,
-        profile: options.profile,
-        ..LoadOptions::default()
-    };
-    let mut compaction = Compaction {
-        pool: Arc::new(thread_pool(load.threads)?),
-        pipeline: pipeline_options(writer.options(), &load),
-        arrangement,
-        rewrite_all,
-        cancelled: Arc::clone(&options.cancelled),
-        done: Arc::clone(&options.done),
-        report: CompactReport { write_volume, ..CompactReport::default() },
-        edits: BTreeMap::new(),
-        uncommitted: 0,
-        committed: Instant::now(),
-    };
-    let mut paths: Vec<Arc<str>> =
-        writer.segments()?.into_iter().map(|entry| entry.partition).collect();
-    paths.retain(|path| options.covers(path));
-    paths.sort();
-    paths.dedup();
-    if let (Some(partition), []) = (&options.partition, paths.as_slice()) {
-        return Err(no_partition(table, partition));
-    }
-    let mut candidates = by_partition(&writer)?;
+    let mut compaction = Compaction::new(writer.options(), arrangement, rewrite_all, options)?;
+    compaction.report.write_volume = write_volume;
+    let segments = writer.segments()?;
+    let paths = chosen_partitions(table, &segments, options)?;
+    let mut candidates = by_partition(&segments);
     for path in &paths {
         let mine = candidates.remove(path).unwrap_or_default();
         if let Err(error) = compaction.partition(&writer, path, mine) {
@@ -135,7 +69,7 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
         }
         if compaction.is_commit_due() {
             compaction.commit_edits(&mut writer)?;
-            candidates = by_partition(&writer)?;
+            candidates = by_partition(&writer.segments()?);
         }
     }
     compaction.commit_edits(&mut writer)?;
@@ -148,24 +82,77 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
     Ok(compaction.report)
 }
 
-/// The segments of each partition, with their places in the table.
-fn by_partition(writer: &TableWriter) -> Result<HashMap<Arc<str>, Vec<Candidate>>> {
-    let mut candidates: HashMap<Arc<str>, Vec<Candidate>> = HashMap::new();
-    for (at, entry) in writer.segments()?.into_iter().enumerate() {
-        candidates.entry(Arc::clone(&entry.partition)).or_default().push(Candidate { at, entry });
+/// What [`compact`] would rewrite of each partition: segments, rows and bytes. Nothing is written;
+/// of sorted tables, keys are read.
+pub fn would_compact(table: &Table, options: &CompactOptions) -> Result<Vec<Partition>> {
+    let snapshot = table.snapshot()?;
+    let before = &snapshot.root().arrangement;
+    let arrangement = arrangement(before.clone(), snapshot.schema(), options)?;
+    let rewrite_all =
+        options.all || options.profile.is_some() || arrangement.sort_by != before.sort_by;
+    let compaction = Compaction::new(snapshot.options(), arrangement, rewrite_all, options)?;
+    let segments = snapshot.segments()?;
+    let mut candidates = by_partition(&segments);
+    let mut all = Vec::new();
+    for path in chosen_partitions(table, &segments, options)? {
+        let mine = candidates.remove(&path).unwrap_or_default();
+        let mut found = Partition { path, segments: 0, rows: 0, bytes: 0 };
+        for group in compaction.groups(|column| snapshot.column_stats(column), mine)? {
+            if options.cancelled.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            let open = group.iter().map(|candidate| snapshot.open_segment(&candidate.entry));
+            let open = open.collect::<Result<Vec<_>>>()?;
+            if compaction.is_as_it_should_be(snapshot.schema(), &group, open)? {
+                continue;
+            }
+            found.segments += group.len() as u64;
+            found.rows += group.iter().map(|candidate| candidate.entry.rows).sum::<u64>();
+            found.bytes += group.iter().map(|candidate| candidate.entry.length).sum::<u64>();
+        }
+        all.push(found);
     }
-    Ok(candidates)
+    Ok(all)
 }
 
-fn arrangement(writer: &TableWriter, options: &CompactOptions) -> Result<Arrangement> {
-    let mut arrangement = writer.arrangement();
+/// The partitions to be compacted, in order.
+fn chosen_partitions(
+    table: &Table,
+    segments: &[SegmentEntry],
+    options: &CompactOptions,
+) -> Result<Vec<Arc<str>>> {
+    let mut paths: Vec<Arc<str>> =
+        segments.iter().map(|entry| Arc::clone(&entry.partition)).collect();
+    paths.retain(|path| options.covers(path));
+    paths.sort();
+    paths.dedup();
+    match (&options.partition, paths.as_slice()) {
+        (Some(partition), []) => Err(no_partition(table, partition)),
+        _ => Ok(paths),
+    }
+}
+
+/// The segments of each partition, with their places in the table.
+fn by_partition(segments: &[SegmentEntry]) -> HashMap<Arc<str>, Vec<Candidate>> {
+    let mut candidates: HashMap<Arc<str>, Vec<Candidate>> = HashMap::new();
+    for (at, entry) in segments.iter().cloned().enumerate() {
+        candidates.entry(Arc::clone(&entry.partition)).or_default().push(Candidate { at, entry });
+    }
+    candidates
+}
+
+fn arrangement(
+    mut arrangement: Arrangement,
+    schema: &Schema,
+    options: &CompactOptions,
+) -> Result<Arrangement> {
     if !options.sort_by.is_empty() {
         if options.partition.is_some() {
             return Err(Error::InvalidInput(
                 "a sort order applies to the whole table: leave out --partition".into(),
             ));
         }
-        arrangement.sort_by = sort_keys(&options.sort_by, writer.schema())?;
+        arrangement.sort_by = sort_keys(&options.sort_by, schema)?;
     }
     Ok(arrangement)
 }
@@ -188,6 +175,32 @@ struct Compaction {
 }
 
 impl Compaction {
+    fn new(
+        table: TableOptions,
+        arrangement: Arrangement,
+        rewrite_all: bool,
+        options: &CompactOptions,
+    ) -> Result<Compaction> {
+        let load = LoadOptions {
+            threads: options.threads.max(1),
+            memory_limit: options.memory_limit,
+            profile: options.profile,
+            ..LoadOptions::default()
+        };
+        Ok(Compaction {
+            pool: Arc::new(thread_pool(load.threads)?),
+            pipeline: pipeline_options(table, &load),
+            arrangement,
+            rewrite_all,
+            cancelled: Arc::clone(&options.cancelled),
+            done: Arc::clone(&options.done),
+            report: CompactReport::default(),
+            edits: BTreeMap::new(),
+            uncommitted: 0,
+            committed: Instant::now(),
+        })
+    }
+
     /// Compacts one partition.
     fn partition(&mut self, writer: &TableWriter, path: &str, mine: Vec<Candidate>) -> Result<()> {
         self.report.segments_before += mine.len() as u64;
@@ -195,7 +208,7 @@ impl Compaction {
             + mine.iter().map(|one| one.entry.length).sum::<u64>();
         let mut after = mine.len() as u64;
         let mut edits: BTreeMap<usize, Edit<NewSegment>> = BTreeMap::new();
-        for group in self.groups(writer, mine)? {
+        for group in self.groups(|column| writer.column_stats_by_segment(column), mine)? {
             let Some(new) = self.rewrite(writer, path, &group)? else { continue };
             if !self.rewrite_all && self.arrangement.sort_by.is_empty() && new.len() >= group.len()
             {
@@ -246,13 +259,13 @@ impl Compaction {
     }
 
     /// The groups of segments to rewrite, in the order of their rows or keys.
-    fn groups(&self, writer: &TableWriter, mine: Vec<Candidate>) -> Result<Vec<Vec<Candidate>>> {
+    fn groups(
+        &self,
+        known: impl Fn(ColumnId) -> Result<Vec<Option<ColumnStats>>>,
+        mine: Vec<Candidate>,
+    ) -> Result<Vec<Vec<Candidate>>> {
         let groups = match self.arrangement.sort_by.first() {
-            Some(key) => clusters(
-                mine,
-                &self.arrangement.sort_by,
-                &writer.column_stats_by_segment(key.column)?,
-            ),
+            Some(key) => clusters(mine, &self.arrangement.sort_by, &known(key.column)?),
             None => mine.into_iter().map(|candidate| vec![candidate]).collect(),
         };
         // Small neighbours are joined; overlapping segments are in one group already.
@@ -282,6 +295,28 @@ impl Compaction {
     /// Whether two neighbours of a group could be one segment.
     fn has_small_neighbours(&self, group: &[Candidate]) -> bool {
         group.windows(2).any(|pair| pair.iter().all(|candidate| self.is_small(candidate)))
+    }
+
+    /// Whether a group of a sorted table needs no rewrite.
+    fn is_as_it_should_be(
+        &self,
+        schema: &Schema,
+        group: &[Candidate],
+        segments: Vec<Arc<Segment>>,
+    ) -> Result<bool> {
+        let is_sorted = !self.arrangement.sort_by.is_empty();
+        if !is_sorted || self.rewrite_all || self.has_small_neighbours(group) {
+            return Ok(false);
+        }
+        let order = KeyOrder::new(schema, &self.arrangement.sort_by, &segments)?;
+        let mut runs = Vec::with_capacity(segments.len());
+        for segment in segments.into_iter().filter(|segment| segment.rows() > 0) {
+            match SortedRun::open(segment, &order, runs.len())? {
+                Some(run) => runs.push(run),
+                None => return Ok(false),
+            }
+        }
+        Ok(in_order(&runs))
     }
 
     /// Rewrites a group; `None` if it turns out to be in order already.

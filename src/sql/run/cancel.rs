@@ -1,8 +1,8 @@
 //! The threads on which a session works, and how to stop it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{Either, select};
 use tokio::runtime::Runtime;
@@ -16,20 +16,16 @@ use crate::sql::stack::{WORKER_BYTES, with_levels};
 /// itself.
 #[derive(Debug)]
 pub(crate) struct Workers {
-    runtime: Option<Runtime>,
+    runtime: Mutex<Option<Arc<Runtime>>>,
+    threads: usize,
     /// Levels of the deepest expression so far.
     levels: AtomicUsize,
 }
 
 impl Workers {
     pub(crate) fn new(threads: usize) -> Result<Self> {
-        tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(threads.max(1))
-            .thread_name("sty-worker")
-            .thread_stack_size(WORKER_BYTES)
-            .build()
-            .map(|runtime| Workers { runtime: Some(runtime), levels: AtomicUsize::new(0) })
-            .with_path("worker threads")
+        let runtime = Mutex::new(Some(Arc::new(start(threads)?)));
+        Ok(Workers { runtime, threads, levels: AtomicUsize::new(0) })
     }
 
     /// Tells how many levels deep an expression of what will run may be.
@@ -45,7 +41,7 @@ impl Workers {
     /// Runs `work` on this thread, and what it spawns on the workers, unless the session is
     /// cancelled first.
     pub(crate) fn run<T>(&self, canceller: &Canceller, work: impl Future<Output = T>) -> Result<T> {
-        let Some(runtime) = &self.runtime else { return Err(Error::Cancelled) };
+        let Some(runtime) = self.runtime().clone() else { return Err(Error::Cancelled) };
         let work = async {
             let (work, stop) = (std::pin::pin!(work), std::pin::pin!(canceller.cancelled()));
             match select(stop, work).await {
@@ -55,18 +51,50 @@ impl Workers {
         };
         // An operator that panics ends its statement, not the program.
         let done = catch_unwind(AssertUnwindSafe(|| self.on_stack(|| runtime.block_on(work))));
-        done.unwrap_or_else(|payload| {
+        let done = done.unwrap_or_else(|payload| {
             let what = panic_message(&*payload);
             Err(Error::Unsupported(format!("the query engine failed on this statement: {what}")))
-        })
+        });
+        leave(runtime);
+        if matches!(done, Err(Error::Cancelled)) {
+            self.renew();
+        }
+        done
+    }
+
+    /// Starts other threads: those of cancelled work may be in the middle of a batch for minutes,
+    /// such as that of a join without a key, and the next statement must not wait for them.
+    fn renew(&self) {
+        let Ok(new) = start(self.threads) else { return };
+        let old = self.runtime().replace(Arc::new(new));
+        old.into_iter().for_each(leave);
+    }
+
+    fn runtime(&self) -> MutexGuard<'_, Option<Arc<Runtime>>> {
+        self.runtime.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn start(threads: usize) -> Result<Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads.max(1))
+        .thread_name("sty-worker")
+        .thread_stack_size(WORKER_BYTES)
+        .build()
+        .with_path("worker threads")
+}
+
+/// Gives up threads, if this is the last that uses them, without waiting for what they do.
+fn leave(runtime: Arc<Runtime>) {
+    if let Some(runtime) = Arc::into_inner(runtime) {
+        runtime.shutdown_background();
     }
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
-        }
+        let runtime = self.runtime().take();
+        runtime.into_iter().for_each(leave);
     }
 }
 

@@ -32,6 +32,7 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
 use crate::expr::Expression;
+use crate::query::forecast::forecast;
 use crate::query::slice::SLICE_ROWS;
 use crate::query::stats::Counters;
 use crate::query::{self, Fragment, Recorder, run};
@@ -42,7 +43,7 @@ use crate::sql::run::dynamic::{Duty, DynamicFilters};
 use crate::sql::run::generate::{Output, generate};
 use crate::sql::run::leaf::{leaf_methods, leaf_properties};
 use crate::sql::run::settings::Settings;
-use crate::sql::run::statistics::{StoreOperator, Timed, with_counters};
+use crate::sql::run::statistics::{StoreOperator, TableForecast, Timed, with_counters};
 use crate::sql::run::table::StoreTable;
 use crate::sql::stack::WORKER_BYTES;
 use crate::sql::walks::replaced;
@@ -130,6 +131,13 @@ impl FragmentExec {
             metrics: ExecutionPlanMetricsSet::new(),
             recorder: Arc::clone(&self.recorder),
         }
+    }
+
+    /// What it would read.
+    pub(crate) fn forecast(&self) -> Result<TableForecast> {
+        let snapshot = self.table.snapshot();
+        let forecast = forecast(&self.fragment, snapshot)?;
+        Ok(TableForecast::new(snapshot.table_name(), forecast, self.dynamic.is_empty()))
     }
 
     /// What it has done so far.

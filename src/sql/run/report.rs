@@ -4,11 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
 
+use crate::error::Result;
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::scan::ScanExec;
-use crate::sql::run::statistics::StoreOperator;
+use crate::sql::run::statistics::{StoreOperator, TableForecast};
 
 /// What a statement has done.
 #[derive(Clone, Debug)]
@@ -86,6 +88,33 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, depth: usize, out: &mut Vec<Operator>) {
         store,
     });
     plan.children().into_iter().for_each(|child| visit(child, depth + 1, out));
+}
+
+/// What the store's own operators of a plan would read.
+pub(crate) fn forecast(plan: &Arc<dyn ExecutionPlan>) -> Result<Vec<TableForecast>> {
+    let mut found = Vec::new();
+    add_forecasts(plan, false, &mut found)?;
+    Ok(found)
+}
+
+fn add_forecasts(
+    plan: &Arc<dyn ExecutionPlan>,
+    repeats: bool,
+    found: &mut Vec<TableForecast>,
+) -> Result<()> {
+    let own = match (plan.downcast_ref::<FragmentExec>(), plan.downcast_ref::<ScanExec>()) {
+        (Some(fragment), _) => Some(fragment.forecast()?),
+        (_, Some(scan)) => Some(scan.forecast()?),
+        _ => None,
+    };
+    found.extend(own.map(|mut own| {
+        if repeats {
+            own.forecast.reasons.push("it is read again for each step of a recursion");
+        }
+        own
+    }));
+    let repeats = repeats || plan.is::<RecursiveQueryExec>();
+    plan.children().into_iter().try_for_each(|child| add_forecasts(child, repeats, found))
 }
 
 struct Line<'a>(&'a dyn ExecutionPlan);

@@ -8,6 +8,7 @@ use datafusion::execution::TaskContext;
 use datafusion::physical_plan::metrics::{Count, Metric, MetricValue, MetricsSet, Time};
 use datafusion::prelude::SessionContext;
 
+use crate::query::forecast::Forecast;
 use crate::query::stats::{Counters, Form, Pruned, Statistic};
 
 /// In the extensions of a task: its operators take times, too.
@@ -35,6 +36,25 @@ pub struct StoreOperator {
     pub conditions: Vec<String>,
     /// What it counted.
     pub counters: Counters,
+}
+
+/// What one of the store's own operators would read.
+#[derive(Clone, Debug)]
+pub struct TableForecast {
+    /// The table.
+    pub table: String,
+    /// What would be read of it.
+    pub forecast: Forecast,
+}
+
+impl TableForecast {
+    /// `is_alone` unless operators above tell it more as they run.
+    pub(crate) fn new(table: &str, mut forecast: Forecast, is_alone: bool) -> TableForecast {
+        if !is_alone && forecast.counters.blocks_read > 0 {
+            forecast.reasons.push("other operators find out more as they run");
+        }
+        TableForecast { table: table.to_owned(), forecast }
+    }
 }
 
 /// Metrics of an operator and what it counted, as EXPLAIN ANALYZE shows them. The size of the

@@ -2,6 +2,7 @@
 
 mod decoded;
 mod described;
+pub(in crate::sql) mod dry_run;
 mod frugal;
 pub(in crate::sql) mod known;
 mod pool;
@@ -242,30 +243,9 @@ impl Session {
         parameters: &Parameters,
         timed: bool,
     ) -> Result<BatchStream> {
-        if let Some(store) = self.tables.store().filter(|_| !statement.needs_no_store()) {
-            check_store_exists(store)?;
-        }
-        self.tables.begin_statement();
-        self.workers.expect_levels(statement.parsed.levels);
         let started = Instant::now();
-        let planner = StatementPlanner {
-            context: &self.context,
-            tables: &self.tables,
-            prepared: &self.prepared,
-        };
-        match self
-            .workers
-            .run(&self.canceller, planner.plan(&statement.parsed.statement, parameters))??
-        {
+        match self.plan(statement, parameters)? {
             Planned::Answer(plan) => self.answer(plan, statement, parameters, timed, started),
-            Planned::Write(_) | Planned::Modify(_) if self.read_only => {
-                Err(Error::InvalidInput("this session is read-only: no statement writes".into()))
-            }
-            Planned::Modify(_) if self.tables.skips_damaged() => Err(Error::InvalidInput(
-                "DELETE and UPDATE do not run with --skip-damaged: a subquery that misses rows \
-                 would change others"
-                    .into(),
-            )),
             Planned::Write(write) => {
                 let start = |plan| self.answer(plan, statement, parameters, timed, started);
                 self.write(*write, start, timed, started)

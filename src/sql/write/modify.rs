@@ -16,7 +16,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::error::{Error, Result};
 use crate::expr::{Expression, Predicate};
-use crate::maintain::{Modification, ModifyOptions, modify};
+use crate::maintain::{Modification, ModifyOptions, ModifyReport, foresee, modify};
 use crate::model::Schema;
 use crate::query::Condition;
 use crate::sql::convert::to_predicate;
@@ -99,6 +99,17 @@ impl Modify {
         let modification =
             Modification { columns, conditions, set, compile: Some(compile), generation };
         Ok(Some(Modify { table: name.to_owned(), schema: schema.clone(), modification, memory }))
+    }
+
+    /// What the statement would do, and whether it deletes.
+    pub(in crate::sql) fn foresee(
+        &self,
+        store: &Store,
+        options: &ModifyOptions,
+    ) -> Result<(ModifyReport, bool)> {
+        let snapshot = store.table(&self.table)?.snapshot()?;
+        let report = foresee(&snapshot, &self.modification, options)?;
+        Ok((report, self.modification.set.is_none()))
     }
 
     /// Runs the statement. Returns the plan of its answer: the number of rows.

@@ -310,7 +310,7 @@ impl TableWriter {
 }
 
 /// Milliseconds since 1970, by the system clock.
-fn unix_millis() -> u64 {
+pub(super) fn unix_millis() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

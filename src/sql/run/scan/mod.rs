@@ -40,6 +40,7 @@ use crate::error::Result;
 use crate::expr::Expression;
 use crate::limits::BLOCK_ROWS;
 use crate::model::SortKey;
+use crate::query::forecast::Reader;
 use crate::query::order::chains::{Chains, chains};
 use crate::query::sample::few_values;
 use crate::query::{OrderBy, Recorder};
@@ -49,7 +50,7 @@ use crate::sql::run::dynamic::{Duty, DynamicFilters};
 use crate::sql::run::executions::Executions;
 use crate::sql::run::generate::{generate, give_way};
 use crate::sql::run::leaf::{leaf_methods, leaf_properties};
-use crate::sql::run::statistics::{StoreOperator, Timed, with_counters};
+use crate::sql::run::statistics::{StoreOperator, TableForecast, Timed, with_counters};
 pub(in crate::sql) use request::{Scan, ScanOrder};
 use worker::{SharedScan, Worker};
 
@@ -208,6 +209,20 @@ impl ScanExec {
         let list = list.conditions(table, schema).ok().filter(|list| !list.is_empty())?;
         let all = [&conditions[..], &list[..]].concat();
         table.expected_rows(columns, &all).ok()
+    }
+
+    /// What it would read.
+    pub(crate) fn forecast(&self) -> Result<TableForecast> {
+        let Scan { table, columns, conditions, schema, .. } = &*self.scan;
+        let predicate = self.scan.predicate(conditions);
+        let output = (0..schema.fields().len()).collect();
+        let mut forecast =
+            Reader { columns, conditions, predicate, output }.forecast(table.snapshot())?;
+        if self.scan.limit.is_some() {
+            forecast.reasons.push("a limit ends the scan");
+        }
+        let is_alone = self.scan.dynamic.is_empty();
+        Ok(TableForecast::new(table.snapshot().table_name(), forecast, is_alone))
     }
 
     /// What it has done so far.

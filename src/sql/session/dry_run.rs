@@ -1,0 +1,111 @@
+//! What a statement would read and change, without doing so.
+
+use std::sync::Arc;
+
+use datafusion::physical_plan::ExecutionPlan;
+
+use super::Session;
+use crate::error::{Error, Result};
+use crate::maintain::ModifyOptions;
+use crate::sql::names::parameters::Parameters;
+use crate::sql::run::report::forecast;
+use crate::sql::run::statistics::TableForecast;
+use crate::sql::session::Statement;
+use crate::sql::session::statement::{Planned, StatementPlanner};
+
+/// What a statement would read and change.
+#[derive(Clone, Debug, Default)]
+pub struct DryRun {
+    /// What each of the store's own operators would read.
+    pub reads: Vec<TableForecast>,
+    /// What would be changed, of statements that write.
+    pub change: Option<PlannedChange>,
+}
+
+/// What a statement would change.
+#[derive(Clone, Debug)]
+pub struct PlannedChange {
+    /// The table.
+    pub table: String,
+    /// `insert`, `create`, `delete` or `update`.
+    pub action: &'static str,
+    /// Rows that would be added, deleted or changed, where that is known before.
+    pub rows: Option<u64>,
+    /// Segments that would be written anew.
+    pub segments_rewritten: u64,
+    /// Segments that would go as a whole.
+    pub segments_removed: u64,
+    /// Bytes of the segments that would be written anew, as they are.
+    pub bytes_rewritten: u64,
+}
+
+impl Session {
+    /// Plans a statement, and says what it would read and change. Views and settings are the
+    /// session's own, and are made. The rows that a DELETE or UPDATE would change are looked for;
+    /// nothing else is read but statistics, and samples of tables that are joined.
+    pub fn dry_run(&self, statement: &Statement, parameters: &Parameters) -> Result<DryRun> {
+        let planned = self.plan(statement, parameters)?;
+        let reads = |plan: &Arc<dyn ExecutionPlan>| forecast(plan);
+        match planned {
+            Planned::Answer(plan) => Ok(DryRun { reads: reads(&plan)?, change: None }),
+            Planned::Write(write) => {
+                let change = PlannedChange {
+                    table: write.table.clone(),
+                    action: if write.create.is_some() { "create" } else { "insert" },
+                    rows: write.rows.is_none().then_some(0),
+                    segments_rewritten: 0,
+                    segments_removed: 0,
+                    bytes_rewritten: 0,
+                };
+                let reads = write.rows.as_ref().map_or(Ok(Vec::new()), reads)?;
+                Ok(DryRun { reads, change: Some(change) })
+            }
+            Planned::Modify(modify) => {
+                let Some(store) = self.tables.store() else {
+                    return Err(Error::Unsupported("this session has no store".into()));
+                };
+                let options = ModifyOptions {
+                    threads: self.threads,
+                    memory_limit: Some(self.memory),
+                    cancelled: self.canceller.flag(),
+                };
+                let (report, deletes) = modify.foresee(store, &options)?;
+                let change = PlannedChange {
+                    table: modify.table.clone(),
+                    action: if deletes { "delete" } else { "update" },
+                    rows: Some(report.rows),
+                    segments_rewritten: report.rewritten,
+                    segments_removed: report.removed,
+                    bytes_rewritten: report.bytes_rewritten,
+                };
+                Ok(DryRun { reads: Vec::new(), change: Some(change) })
+            }
+        }
+    }
+
+    /// Plans a statement, unless it writes and the session does not.
+    pub(super) fn plan(&self, statement: &Statement, parameters: &Parameters) -> Result<Planned> {
+        if let Some(store) = self.tables.store().filter(|_| !statement.needs_no_store()) {
+            super::check_store_exists(store)?;
+        }
+        self.tables.begin_statement();
+        self.workers.expect_levels(statement.parsed.levels);
+        let planner = StatementPlanner {
+            context: &self.context,
+            tables: &self.tables,
+            prepared: &self.prepared,
+        };
+        let planning = planner.plan(&statement.parsed.statement, parameters);
+        match self.workers.run(&self.canceller, planning)?? {
+            Planned::Write(_) | Planned::Modify(_) if self.read_only => {
+                Err(Error::InvalidInput("this session is read-only: no statement writes".into()))
+            }
+            Planned::Modify(_) if self.tables.skips_damaged() => Err(Error::InvalidInput(
+                "DELETE and UPDATE do not run with --skip-damaged: a subquery that misses rows \
+                 would change others"
+                    .into(),
+            )),
+            planned => Ok(planned),
+        }
+    }
+}
