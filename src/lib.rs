@@ -152,6 +152,8 @@ pub use ingest::text::number_format::NumberFormat;
 
 // SQL.
 #[cfg(feature = "sql")]
+pub use sql::CopyTarget;
+#[cfg(feature = "sql")]
 pub use sql::{
     BatchStream, Canceller, Parameters, Session, SessionOptions, SqlExpressions, Statement,
 };
@@ -163,7 +165,7 @@ pub use maintain::{
     Damage, DamageKind, VerifyOptions, VerifyReport, skip_damaged, verify, verify_with,
 };
 pub use maintain::{Lost, RepairOptions, RepairReport, Rewritten, repair};
-pub use maintain::{alter, compact, drop_partitions, partitions};
+pub use maintain::{alter, compact, drop_partitions, drop_table, partitions};
 pub use maintain::{would_alter, would_compact, would_drop};
 pub use manifest::WriteVolume;
 pub use store::{Commit, Freed};

@@ -1,9 +1,11 @@
 //! Runs statements of a session and prints their answers: what `sty query` and the shell share.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use stylobate::{BatchStream, Parameters, Session, Statement};
+use clap::ValueEnum as _;
+use stylobate::{BatchStream, CopyTarget, Parameters, Session, Statement};
 
 use crate::context::Context;
 use crate::errors::Failure;
@@ -37,6 +39,8 @@ pub(crate) struct Runner {
     pub(crate) settings: Settings,
     /// Keeps the last answer, if anyone may ask for it.
     pub(crate) kept: Option<Kept>,
+    /// Whether a COPY … TO may replace a file.
+    pub(crate) force: bool,
     /// Anonymous memory before the first statement, in bytes.
     memory_before: Option<u64>,
     /// Whether a statement had a result.
@@ -77,6 +81,7 @@ impl Runner {
             watch,
             settings,
             kept: None,
+            force: false,
             memory_before: anonymous_bytes(),
             has_printed: false,
             has_committed: false,
@@ -122,6 +127,10 @@ impl Runner {
             report.into_iter().for_each(|report| report.print(&stream.statistics()));
             return Ok((output, Ran { rows: None, time: started.elapsed() }));
         }
+        if let Some(copy) = statement.copy_target() {
+            let ran = self.copy(copy, stream, report, started)?;
+            return Ok((output, ran));
+        }
         self.has_committed |= stream.has_committed();
         let committed = stream.has_committed();
         match self.print(stream, report, started, output) {
@@ -130,20 +139,53 @@ impl Runner {
         }
     }
 
+    /// Writes the rows of a COPY … TO to its file.
+    fn copy(
+        &mut self,
+        copy: &CopyTarget,
+        stream: BatchStream,
+        report: Option<StatementReport>,
+        started: Instant,
+    ) -> Result<Ran, Failure> {
+        let path = Path::new(&copy.file);
+        let output = Output::open(Some(path), self.force)?;
+        let (format, options) = copy_options(copy, &output, &self.settings.options)?;
+        let printer = Printer::new(format, &stream.schema(), &options, output)?;
+        // What is kept is what people see.
+        let kept = self.kept.take();
+        let written = self.write(printer, stream, report, started);
+        self.kept = kept;
+        let (output, ran) = written?;
+        output.commit()?;
+        self.context.note(&format!("{} in {}", ran.what(), path.display()));
+        Ok(Ran { rows: None, ..ran })
+    }
+
     /// Prints the answer of a statement.
     fn print(
         &mut self,
-        mut stream: BatchStream,
+        stream: BatchStream,
         report: Option<StatementReport>,
         started: Instant,
         output: Output,
     ) -> Result<(Output, Ran), Failure> {
         self.check_room_for_result()?;
         let (format, options) = (self.settings.format, &self.settings.options);
-        let mut printer = Printer::new(format, &stream.schema(), options, output)?;
+        let printer = Printer::new(format, &stream.schema(), options, output)?;
         if let Some(kept) = &mut self.kept {
             kept.begin(stream.schema());
         }
+        self.write(printer, stream, report, started)
+    }
+
+    /// Writes all rows of an answer.
+    fn write(
+        &mut self,
+        mut printer: Printer,
+        mut stream: BatchStream,
+        report: Option<StatementReport>,
+        started: Instant,
+    ) -> Result<(Output, Ran), Failure> {
         let mut rows = 0;
         for batch in &mut stream {
             let batch = batch.map_err(|error| self.watch.failure(error))?;
@@ -183,4 +225,38 @@ impl Runner {
         self.has_printed = true;
         Ok(())
     }
+}
+
+/// The format of a COPY … TO, by its options or by the name of its file.
+fn copy_options(
+    copy: &CopyTarget,
+    output: &Output,
+    options: &PrintOptions,
+) -> Result<(Format, PrintOptions), Failure> {
+    let mut options = PrintOptions { header: true, max_rows: None, ..options.clone() };
+    let (mut asked, mut tabs) = (None, false);
+    for (name, value) in &copy.options {
+        let wrong = || {
+            Failure::failed(format!(
+                "COPY … TO does not know {name} '{value}'; it knows FORMAT (csv, tsv, json, jsonl, \
+                 markdown, arrow, parquet), HEADER (true, false) and DELIMITER (',', '\\t')"
+            ))
+        };
+        match (name.trim_start_matches("format."), value.to_ascii_lowercase().as_str()) {
+            ("format", format) => {
+                asked = Some(Format::from_str(format, true).map_err(|_| wrong())?);
+            }
+            ("header" | "has_header", "true" | "1" | "on") => options.header = true,
+            ("header" | "has_header", "false" | "0" | "off") => options.header = false,
+            ("delimiter" | "delim" | "sep", ",") => tabs = false,
+            ("delimiter" | "delim" | "sep", "\t" | "\\t" | "tab") => tabs = true,
+            _ => return Err(wrong()),
+        }
+    }
+    let format = match Format::choose(asked, Some(Path::new(&copy.file)), output) {
+        Format::Csv if tabs => Format::Tsv,
+        Format::Table if asked.is_none() => Format::Csv,
+        format => format,
+    };
+    Ok((format, options))
 }

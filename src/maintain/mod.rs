@@ -7,6 +7,7 @@
 //! that they hold.
 
 pub(crate) mod alter; // columns added, dropped, renamed, widened
+pub(crate) mod drop; // drops and replaces tables
 pub(crate) mod files; // whether the data files are there
 pub(crate) mod compact; // merges small and overlapping segments
 pub(crate) mod modify; // deletes or updates rows by a condition
@@ -17,6 +18,8 @@ pub(crate) mod verify; // compares everything stored with the values
 
 pub use alter::{Alteration, alter, would_alter};
 pub use compact::{CompactOptions, CompactReport, compact, would_compact};
+pub use drop::drop_table;
+pub(crate) use drop::{abandon, replace_table, replacement};
 pub use files::check_files;
 pub(crate) use modify::{Modification, ModifyOptions, ModifyReport, foresee, modify};
 pub use partitions::{Partition, drop_partitions, partitions, would_drop};

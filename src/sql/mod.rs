@@ -54,6 +54,7 @@ pub use session::dry_run::{DryRun, PlannedChange};
 pub use session::known::{KnownColumn, KnownFunction};
 pub use session::{Session, SessionOptions, Statement};
 pub use syntax::lexemes::{Lexeme, LexemeKind, is_complete, lexemes};
+pub use syntax::parse::CopyTarget;
 
 #[cfg(test)]
 mod memory_tests;

@@ -129,7 +129,11 @@ fn errors_keep_their_kind_and_say_where() {
     let cast = fails("SELECT CAST(a AS INT) FROM (VALUES ('x'), ('1')) t(a)");
     assert!(matches!(&cast, Error::InvalidInput(what) if what.contains('x')), "{cast}");
     assert!(matches!(fails("CREATE TABLE t AS SELECT 1"), Error::Unsupported(_)));
-    assert!(matches!(fails("COPY (SELECT 1) TO 'x.csv' STORED AS CSV"), Error::Unsupported(_)));
+    let copy = session.parse("COPY (SELECT 1 AS a) TO 'x.csv' STORED AS CSV").unwrap();
+    let target = copy[0].copy_target().unwrap();
+    assert_eq!(target.file, "x.csv");
+    assert_eq!(target.options, [("format".to_owned(), "CSV".to_owned())]);
+    assert_eq!(rows(&session, "COPY (SELECT 1 AS a) TO 'x.csv'", &[]).unwrap(), ["1"]);
     assert!(matches!(fails("SELECT * FROM 'no/such.parquet'"), Error::NotFound(_)));
     for error in [syntax, function, cast] {
         let text = error.to_string();

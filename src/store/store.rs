@@ -94,6 +94,12 @@ impl Store {
         Ok(Table::new(self.dir(name), Arc::clone(&self.disk), Arc::clone(&self.caches)))
     }
 
+    /// A table in a directory of the store, whose name may be hidden.
+    #[cfg(feature = "sql")]
+    pub(crate) fn table_in(&self, path: PathBuf) -> Table {
+        Table::new(TableDir::new(path), Arc::clone(&self.disk), Arc::clone(&self.caches))
+    }
+
     /// Whether there is a table of this name; an error if it is damaged.
     pub fn has_table(&self, name: &str) -> Result<bool> {
         check_name(name)?;

@@ -166,6 +166,7 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
         skip_damaged: args.session.skip_damaged,
     };
     let mut runner = Runner::new(context, session, parameters, watch, settings);
+    runner.force = args.output.force;
     let written = if format.has_chart() { titles::written(&asked.sql) } else { Vec::new() };
     let mut title_of_page = Some(args.page_title(asked.store.as_deref()));
     for (at, statement) in statements.iter().enumerate() {

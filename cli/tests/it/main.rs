@@ -7,6 +7,7 @@ mod charts;
 mod codes;
 mod config;
 mod conventions;
+mod copy;
 mod damage;
 mod dry_run;
 mod files;

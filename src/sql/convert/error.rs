@@ -11,6 +11,7 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 
 use crate::error::Error;
+use crate::sql::convert::advice;
 
 /// One of our errors on its way through DataFusion's operators.
 impl From<Error> for DataFusionError {
@@ -118,7 +119,11 @@ fn from_leaf(error: &DataFusionError) -> Error {
     match error {
         D::SQL(parser, _) => from_parser(parser),
         D::SchemaError(schema, _) => schema_error(schema),
-        D::NotImplemented(_) => Error::Unsupported(type_names(&message())),
+        D::NotImplemented(_) => {
+            let message = message();
+            let ours = advice::instead(&message);
+            Error::Unsupported(ours.unwrap_or_else(|| type_names(without_tree(&message))))
+        }
         D::ResourcesExhausted(_) => Error::LimitExceeded(memory_message(&message())),
         D::IoError(source) => from_io(source),
         D::ArrowError(inner, _) => match inner.as_ref() {
@@ -135,11 +140,24 @@ fn from_leaf(error: &DataFusionError) -> Error {
         D::Plan(what) => {
             let ours = condition_message(what)
                 .or_else(|| signature_message(what))
-                .or_else(|| grouping_message(what));
+                .or_else(|| grouping_message(what))
+                .or_else(|| advice::advice(what));
             Error::InvalidInput(type_names(&ours.unwrap_or_else(message)))
         }
-        _ => Error::InvalidInput(type_names(&message())),
+        _ => {
+            let message = message();
+            let ours = advice::advice(&message).or_else(|| regex_message(&message));
+            Error::InvalidInput(ours.unwrap_or_else(|| type_names(&message)))
+        }
     }
+}
+
+/// What is wrong with a regular expression, in one line.
+fn regex_message(message: &str) -> Option<String> {
+    let (_, rest) = message.split_once("regex parse error:\n")?;
+    let (pattern, why) = rest.split_once("\nerror: ")?;
+    let pattern = pattern.lines().next()?.trim();
+    Some(format!("the regular expression {pattern} is wrong: {}", why.trim_end()))
 }
 
 /// The error of the operating system: writers of temporary files wrap it in others, whose kind and
@@ -187,6 +205,12 @@ fn signature_message(what: &str) -> Option<String> {
     let (_, candidates) = rest.split_once("Candidate functions:")?;
     let candidates: Vec<&str> =
         candidates.split(['\n', '\t']).map(str::trim).filter(|one| !one.is_empty()).collect();
+    if candidates.iter().any(|one| one.contains("UserDefined")) {
+        return Some(format!(
+            "there is no function {call}: these types do not go together here; a cast may help, \
+             as in `x::text`"
+        ));
+    }
     Some(format!(
         "there is no function {call}; there are: {}. A cast may help, as in `x::double`",
         candidates.join(", ")
@@ -203,6 +227,14 @@ fn grouping_message(what: &str) -> Option<String> {
         "column {column} must be among the keys of GROUP BY or within an aggregate function, such \
          as min({column}) or first_value({column})"
     ))
+}
+
+/// A message without the syntax tree that the planner writes behind it.
+fn without_tree(message: &str) -> &str {
+    match message.contains("Span(Location") {
+        true => message.split([':', '{', '(']).next().unwrap_or(message).trim_end(),
+        false => message,
+    }
 }
 
 /// A message with the names that types have in a table's schema.
@@ -239,12 +271,18 @@ fn type_names(message: &str) -> String {
             "UInt64" => "uint64",
             "Float32" => "float32",
             "Float64" => "float64",
+            "Timestamp" => "timestamp",
+            "Time32" | "Time64" => "time",
+            "Interval" | "Duration" => "interval",
+            "List" | "LargeList" | "FixedSizeList" => "list",
+            "Struct" => "struct",
+            "Map" => "map",
             "Decimal32" | "Decimal64" | "Decimal128" | "Decimal256" => "decimal",
             word => word,
         });
         let next = after.find(|c| is_word(c) || c == '\'').unwrap_or(after.len());
         let (between, after) = after.split_at(next);
-        named.push_str(between);
+        named.push_str(&between.replace("(µ", "(u"));
         rest = after;
     }
     named
@@ -302,7 +340,8 @@ fn arrow_message(error: &ArrowError) -> String {
 /// For an unknown column, the message suggests the nearest name, or lists those there are.
 fn schema_error(error: &SchemaError) -> Error {
     let SchemaError::FieldNotFound { field, valid_fields } = error else {
-        return Error::InvalidInput(error.to_string());
+        let message = error.to_string();
+        return Error::InvalidInput(advice::names(&message).unwrap_or(message));
     };
     let name = field.flat_name();
     let plain: Vec<&str> = valid_fields.iter().map(|valid| valid.name()).collect();

@@ -1,6 +1,7 @@
 //! Conversions between DataFusion's types and ours: errors, values, expressions, filters,
 //! statistics.
 
+mod advice;
 mod arithmetic;
 mod error;
 mod function;
@@ -8,6 +9,7 @@ mod parts;
 mod predicate;
 mod scalar;
 mod statistics;
+mod types;
 
 pub(crate) use arithmetic::{to_arithmetic, to_decimal_steps};
 pub(crate) use error::{from_arrow, listed, suggestion};
@@ -16,3 +18,4 @@ pub(in crate::sql) use parts::{in_parts, is_text, text_bytes};
 pub(crate) use predicate::{KeyOperand, to_key_predicate, to_predicate};
 pub(crate) use scalar::to_scalar;
 pub(crate) use statistics::to_statistics;
+pub(in crate::sql) use types::type_name;

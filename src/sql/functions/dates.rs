@@ -12,6 +12,8 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
 };
 
+use crate::sql::convert::type_name;
+
 /// The names of the functions.
 const PARTS: [&str; 10] = [
     "year",
@@ -71,8 +73,9 @@ impl ScalarUDFImpl for PartOf {
             }
             [other] => {
                 plan_err!(
-                    "{}() takes a date or a timestamp, not {other}; cast it: {0}(x::timestamp)",
-                    self.part
+                    "{}() takes a date or a timestamp, not {}; cast it: {0}(x::timestamp)",
+                    self.part,
+                    type_name(other)
                 )
             }
             _ => plan_err!("{}() takes one argument", self.part),

@@ -11,13 +11,18 @@ macro_rules! delegate {
 }
 
 pub(in crate::sql) mod aggregates;
+pub(in crate::sql) mod bars;
+pub(in crate::sql) mod by_type;
 pub(in crate::sql) mod collected;
 pub(in crate::sql) mod concatenation;
 pub(in crate::sql) mod dates;
+pub(in crate::sql) mod differences;
 pub(in crate::sql) mod extremes;
+pub(in crate::sql) mod formats;
 pub(in crate::sql) mod growing;
 pub(in crate::sql) mod lead;
 pub(in crate::sql) mod patterns;
 pub(in crate::sql) mod percentiles;
 pub(in crate::sql) mod sliding;
 pub(in crate::sql) mod text;
+pub(in crate::sql) mod tallies;

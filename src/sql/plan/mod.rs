@@ -8,4 +8,5 @@ pub(in crate::sql) mod planner;
 pub(in crate::sql) mod pushdown;
 pub(in crate::sql) mod semi_joins;
 mod share;
+pub(in crate::sql) mod summarize;
 pub(in crate::sql) mod lower;

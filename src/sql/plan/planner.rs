@@ -22,6 +22,7 @@ use crate::sql::run::exec::Engine;
 use crate::sql::run::node::FragmentNode;
 use crate::sql::run::settings::Settings;
 use crate::sql::run::shared::SharedNode;
+use crate::sql::run::summary::SummaryNode;
 
 /// Plans fragments for our executor and the rest for DataFusion's operators.
 #[derive(Debug)]
@@ -59,12 +60,15 @@ impl ExtensionPlanner for NodePlanner {
         _: &dyn PhysicalPlanner,
         node: &dyn UserDefinedLogicalNode,
         _: &[&LogicalPlan],
-        _: &[Arc<dyn ExecutionPlan>],
+        inputs: &[Arc<dyn ExecutionPlan>],
         session: &dyn Session,
         context: &PhysicalPlanningContext,
     ) -> DataFusionResult<Option<Arc<dyn ExecutionPlan>>> {
         if let Some(shared) = node.as_any().downcast_ref::<SharedNode>() {
             return shared.planned().map(Some);
+        }
+        if let Some(summary) = node.as_any().downcast_ref::<SummaryNode>() {
+            return summary.planned(inputs).map(Some);
         }
         let Some(node) = node.as_any().downcast_ref::<FragmentNode>() else { return Ok(None) };
         node.planned(&self.0, session, context).map(Some)

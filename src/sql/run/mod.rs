@@ -24,6 +24,7 @@
 //! | `scan` | scans as leaf operators: blocks filtered and decoded to Arrow |
 //! | `shared` | parts of a plan that are computed once and read at several places |
 //! | `sort` | sorts of all rows, in as little memory as there is |
+//! | `summary` | the answer of SUMMARIZE |
 //! | `statistics` | counters of an operator, also as metrics for `EXPLAIN ANALYZE` |
 //! | `whole_partitions` | windows whose frames reach the end of their partition |
 
@@ -49,4 +50,5 @@ pub(in crate::sql) mod scan;
 pub(in crate::sql) mod shared;
 pub(in crate::sql) mod sort;
 pub(in crate::sql) mod statistics;
+pub(in crate::sql) mod summary;
 pub(in crate::sql) mod whole_partitions;

@@ -14,11 +14,14 @@ pub(crate) struct Settings {
     /// Bytes that the groups of one fragment may take before they spill, if that is less than the
     /// memory limit leaves.
     pub(crate) group_memory: usize,
+    /// Whether a SELECT with an aggregate and without GROUP BY groups by all that is none, as in
+    /// LocustDB.
+    pub(crate) implicit_groups: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { native: true, group_memory: usize::MAX }
+        Settings { native: true, group_memory: usize::MAX, implicit_groups: false }
     }
 }
 
@@ -57,9 +60,15 @@ impl ExtensionOptions for Settings {
                     return config_err!("sty.group_memory is a number of bytes, not '{value}'");
                 }
             },
+            ("dialect", "locustdb") => self.implicit_groups = true,
+            ("dialect", "default" | "duckdb") => self.implicit_groups = false,
+            ("dialect", _) => {
+                return config_err!("sty.dialect is default or locustdb, not '{value}'");
+            }
             _ => {
                 return config_err!(
-                    "there is no setting sty.{key}; there are sty.native and sty.group_memory"
+                    "there is no setting sty.{key}; there are sty.native, sty.group_memory and \
+                     sty.dialect"
                 );
             }
         }
@@ -72,6 +81,11 @@ impl ExtensionOptions for Settings {
                 key: "sty.native".into(),
                 value: Some(if self.native { "on" } else { "off" }.into()),
                 description: "Whether parts of plans run in the store's own executor",
+            },
+            ConfigEntry {
+                key: "sty.dialect".into(),
+                value: Some(if self.implicit_groups { "locustdb" } else { "default" }.into()),
+                description: "default, or locustdb for its implicit grouping",
             },
             ConfigEntry {
                 key: "sty.group_memory".into(),

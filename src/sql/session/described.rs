@@ -9,16 +9,13 @@ use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::error::{ArrowResult, Result};
-use crate::model::DataType;
+use crate::sql::convert::type_name;
 
 /// A row for each column.
 pub(super) fn described(schema: &ArrowSchema) -> Result<Arc<dyn ExecutionPlan>> {
     let fields = schema.fields();
     let names = fields.iter().map(|field| field.name().clone());
-    let types = fields.iter().map(|field| match DataType::from_arrow(field.data_type()) {
-        Some(known) => known.to_string(),
-        None => field.data_type().to_string(),
-    });
+    let types = fields.iter().map(|field| type_name(field.data_type()));
     let nullable = fields.iter().map(|field| if field.is_nullable() { "YES" } else { "NO" });
     let columns: [(&str, ArrayRef); 3] = [
         ("column_name", Arc::new(StringArray::from_iter_values(names))),

@@ -7,6 +7,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use super::Session;
 use crate::error::{Error, Result};
 use crate::maintain::ModifyOptions;
+use crate::sql::names::catalog::files_refused;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::report::forecast;
 use crate::sql::run::statistics::TableForecast;
@@ -27,7 +28,7 @@ pub struct DryRun {
 pub struct PlannedChange {
     /// The table.
     pub table: String,
-    /// `insert`, `create`, `delete` or `update`.
+    /// `insert`, `create`, `delete`, `update` or `drop`.
     pub action: &'static str,
     /// Rows that would be added, deleted or changed, where that is known before.
     pub rows: Option<u64>,
@@ -80,6 +81,21 @@ impl Session {
                 };
                 Ok(DryRun { reads: Vec::new(), change: Some(change) })
             }
+            Planned::Drop(table) => {
+                let Some(store) = self.tables.store() else {
+                    return Err(Error::Unsupported("this session has no store".into()));
+                };
+                let snapshot = store.table(&table)?.snapshot()?;
+                let change = PlannedChange {
+                    action: "drop",
+                    rows: Some(snapshot.rows()),
+                    segments_rewritten: 0,
+                    segments_removed: snapshot.segments()?.len() as u64,
+                    bytes_rewritten: 0,
+                    table,
+                };
+                Ok(DryRun { reads: Vec::new(), change: Some(change) })
+            }
         }
     }
 
@@ -87,6 +103,16 @@ impl Session {
     pub(super) fn plan(&self, statement: &Statement, parameters: &Parameters) -> Result<Planned> {
         if let Some(store) = self.tables.store().filter(|_| !statement.needs_no_store()) {
             super::check_store_exists(store)?;
+        }
+        if let Some(copy) = statement.copy_target() {
+            if self.read_only {
+                return Err(Error::InvalidInput(
+                    "this session is read-only: COPY … TO writes no file".into(),
+                ));
+            }
+            if self.tables.no_files {
+                return Err(files_refused(&copy.file));
+            }
         }
         self.tables.begin_statement();
         self.workers.expect_levels(statement.parsed.levels);
@@ -97,7 +123,7 @@ impl Session {
         };
         let planning = planner.plan(&statement.parsed.statement, parameters);
         match self.workers.run(&self.canceller, planning)?? {
-            Planned::Write(_) | Planned::Modify(_) if self.read_only => {
+            Planned::Write(_) | Planned::Modify(_) | Planned::Drop(_) if self.read_only => {
                 Err(Error::InvalidInput("this session is read-only: no statement writes".into()))
             }
             Planned::Modify(_) if self.tables.skips_damaged() => Err(Error::InvalidInput(

@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::model::DataType;
 use crate::sql::names::files;
 use crate::sql::run::cancel::Canceller;
+use crate::sql::syntax::macros;
 
 /// A column by name and type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,10 +76,18 @@ impl Session {
         let windows = state.window_functions().iter();
         let windows = windows.map(|(name, function)| known(name, function.documentation()));
         let tables = state.table_functions().keys().map(|name| known(name, None));
+        let macros = macros::calls().map(|(name, signature, text)| KnownFunction {
+            name: name.to_owned(),
+            signature: signature.to_owned(),
+            description: text.to_owned(),
+        });
         let mut all: Vec<KnownFunction> =
-            scalar.chain(aggregates).chain(windows).chain(tables).collect();
+            scalar.chain(aggregates).chain(windows).chain(tables).chain(macros).collect();
         // Our own markers in plans are no names that anyone types.
-        all.retain(|function| function.name.starts_with(|c: char| c.is_ascii_alphabetic()));
+        all.retain(|function| {
+            function.name.starts_with(|c: char| c.is_ascii_alphabetic())
+                && !function.name.starts_with("sty__")
+        });
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all.dedup_by(|a, b| a.name == b.name);
         all

@@ -3,8 +3,10 @@
 mod decoded;
 mod described;
 pub(in crate::sql) mod dry_run;
+mod expansion;
 mod frugal;
 pub(in crate::sql) mod known;
+mod neighbours;
 mod pool;
 pub(in crate::sql) mod prepared;
 pub(in crate::sql) mod rules;
@@ -22,7 +24,6 @@ use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
 use datafusion::execution::memory_pool::MemoryConsumer;
-use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
@@ -33,7 +34,7 @@ use crate::disk::{Io, memory};
 use crate::error::{Error, Result};
 use crate::ingest::arrange::Arrange;
 use crate::ingest::load::LoadOptions;
-use crate::maintain::ModifyOptions;
+use crate::maintain::{ModifyOptions, drop_table};
 use crate::sql::functions::aggregates;
 use crate::sql::functions::dates;
 use crate::sql::functions::growing;
@@ -45,15 +46,16 @@ use crate::sql::names::catalog::Tables;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::names::{CATALOG, SCHEMA};
 use crate::sql::plan::planner::Planner;
+use crate::sql::plan::summarize::Summaries;
 use crate::sql::run::cancel::{Canceller, Workers};
 use crate::sql::run::exec::Engine;
 use crate::sql::run::settings::Settings;
 use crate::sql::run::statistics::task_context;
 use crate::sql::run::stream::{BatchStream, Frugal};
-use crate::sql::session::pool::SharedPool;
+use crate::sql::session::pool::environment;
 use crate::sql::session::prepared::Prepared;
 use crate::sql::session::statement::{Planned, StatementPlanner};
-use crate::sql::syntax::parse::{self, Parsed};
+use crate::sql::syntax::parse::{self, CopyTarget, Parsed};
 use crate::sql::syntax::whole_rows::WholeRows;
 use crate::sql::syntax::{dialect, marks, similar};
 use crate::sql::types::decimals::DecimalArithmetic;
@@ -61,8 +63,8 @@ use crate::sql::types::intervals::IntervalArithmetic;
 use crate::sql::types::names::SqlTypes;
 use crate::sql::types::times::{self, TimeOfDayComparison};
 use crate::sql::types::zones::{self};
-use crate::sql::write::Write;
 use crate::sql::write::modify::Modify;
+use crate::sql::write::{Write, empty_answer};
 use crate::store::Store;
 
 /// What a session may use of the machine.
@@ -104,6 +106,14 @@ impl Statement {
             matches!(statement, SqlStatement::CreateTable(_) | SqlStatement::Set(_))
         };
         matches!(&self.parsed.statement, parser::Statement::Statement(statement) if sets(statement))
+    }
+}
+
+impl Statement {
+    /// Where the rows of the statement go, if it is a COPY … TO. A session answers such a statement
+    /// with the rows, and its caller writes them.
+    pub fn copy_target(&self) -> Option<&CopyTarget> {
+        self.parsed.copy.as_ref()
     }
 }
 
@@ -162,14 +172,14 @@ impl Session {
         let engine = Arc::new(Engine::new(threads, options.temp_dir.clone(), canceller.clone()));
         let state = SessionStateBuilder::new_with_default_features()
             .with_config(configuration(threads, memory)?)
-            .with_runtime_env(environment(options, memory)?)
+            .with_runtime_env(environment(options.temp_dir.as_deref(), memory)?)
             .with_catalog_list(Arc::new(catalogs))
             .with_analyzer_rules(rules::analyzer_rules(memory))
             .with_optimizer_rules(rules::logical_rules(&canceller.flag()))
             .with_physical_optimizer_rules(rules::physical_rules(memory))
             .with_query_planner(Arc::new(Planner(engine)))
             .with_type_planner(Arc::new(SqlTypes))
-            .with_relation_planners(vec![Arc::new(WholeRows)])
+            .with_relation_planners(vec![Arc::new(Summaries), Arc::new(WholeRows)])
             .build();
         let mut context = SessionContext::new_with_state(state);
         context.register_expr_planner(Arc::new(IntervalArithmetic))?;
@@ -186,6 +196,7 @@ impl Session {
         growing.into_iter().for_each(|function| context.register_udf(function));
         let patterns = patterns::functions(|name| context.udf(name).ok());
         patterns.into_iter().for_each(|function| context.register_udf(function));
+        neighbours::register(&context);
         let times = times::immutable_functions().into_iter().chain(times::stable_functions());
         times.for_each(|function| context.register_udf(function));
         let series = times::series(context.state_ref().read().table_functions());
@@ -251,6 +262,14 @@ impl Session {
                 self.write(*write, start, timed, started)
             }
             Planned::Modify(modify) => self.modify(*modify, timed, started),
+            Planned::Drop(table) => {
+                let Some(store) = self.tables.store() else {
+                    return Err(no_store());
+                };
+                self.tables.release(&table);
+                drop_table(store, &table)?;
+                self.start(empty_answer(), &Canceller::default(), timed, started)
+            }
         }
     }
 
@@ -424,16 +443,6 @@ fn configuration(threads: usize, memory: u64) -> Result<SessionConfig> {
     // are nullable, which is no reason to refuse the statement.
     options.execution.skip_physical_aggregate_schema_check = true;
     Ok(config)
-}
-
-fn environment(options: &SessionOptions, memory: u64) -> Result<Arc<RuntimeEnv>> {
-    let limit = usize::try_from(memory).unwrap_or(usize::MAX);
-    let pool = Arc::new(SharedPool::new(limit));
-    let mut builder = RuntimeEnvBuilder::new().with_memory_pool(pool);
-    if let Some(directory) = &options.temp_dir {
-        builder = builder.with_temp_file_path(directory);
-    }
-    Ok(builder.build_arc()?)
 }
 
 #[cold]

@@ -5,12 +5,24 @@
 //! DataFusion's `FairSpillPool` lets the former take all of it, and what cannot spill finds none.
 
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion::common::{DataFusionError, Result, human_readable_size};
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+
+/// The memory of a session, and where it spills.
+pub(super) fn environment(temp_dir: Option<&Path>, memory: u64) -> Result<Arc<RuntimeEnv>> {
+    let limit = usize::try_from(memory).unwrap_or(usize::MAX);
+    let mut builder = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(SharedPool::new(limit)));
+    if let Some(directory) = temp_dir {
+        builder = builder.with_temp_file_path(directory);
+    }
+    builder.build_arc()
+}
 
 /// If several consumers spill, they leave this part of their memory (one in four) to the others.
 const KEPT_SHARE: usize = 4;

@@ -14,13 +14,15 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 
 use crate::error::{Error, Result};
+use crate::sql::convert::suggestion;
 use crate::sql::names::SCHEMA;
 use crate::sql::names::catalog::{Tables, files_refused};
 use crate::sql::names::parameters::Parameters;
+use crate::sql::run::settings::Settings;
 use crate::sql::session::described::described;
 use crate::sql::session::prepared::{Prepared, Step};
 use crate::sql::syntax::any_case::{KnownColumns, Respelled};
-use crate::sql::syntax::{any_case, order_names, rewrite, scopes};
+use crate::sql::syntax::{any_case, implicit_groups, macros, order_names, rewrite, scopes};
 use crate::sql::walks::any_node;
 use crate::sql::write::modify::Modify;
 use crate::sql::write::{Write, assignments, empty_answer};
@@ -34,6 +36,8 @@ pub(in crate::sql) enum Planned {
     Write(Box<Write>),
     /// Deletes or changes rows of a table.
     Modify(Box<Modify>),
+    /// Drops a table of the store.
+    Drop(String),
 }
 
 impl Planned {
@@ -104,6 +108,15 @@ impl StatementPlanner<'_> {
         parameters: &Parameters,
         state: &SessionState,
     ) -> Result<Planned> {
+        let expanded = self.expanded(statement, parameters, state).await?;
+        let mut grouped = None;
+        if Settings::of(state.config_options()).implicit_groups {
+            let mut statement = expanded.as_ref().unwrap_or(statement).clone();
+            let is_aggregate = |name: &str| state.aggregate_functions().contains_key(name);
+            implicit_groups::group(&mut statement, &is_aggregate);
+            grouped = Some(statement);
+        }
+        let statement = grouped.as_ref().or(expanded.as_ref()).unwrap_or(statement);
         let respelled = self.in_any_case(statement).await;
         if let Some(respelled) = respelled.as_ref().filter(|respelled| respelled.is_needed) {
             match self.plan_respelled(respelled, parameters, state).await {
@@ -144,7 +157,7 @@ impl StatementPlanner<'_> {
 
     /// The statement with the columns that it names as they are spelled, if it spells some of them
     /// in another case.
-    async fn in_any_case(&self, statement: &Statement) -> Option<Respelled> {
+    pub(super) async fn in_any_case(&self, statement: &Statement) -> Option<Respelled> {
         let (mut columns, mut unknown) = (Vec::new(), Vec::new());
         for named in any_case::named_tables(statement) {
             // What cannot be opened, and names of subqueries, have no columns here.
@@ -305,13 +318,18 @@ impl StatementPlanner<'_> {
 
     /// The error of a statement that could not be planned. If a table is missing, it says so, and
     /// which tables there are.
-    async fn unresolved(
+    pub(super) async fn unresolved(
         &self,
         state: &SessionState,
         statement: &Statement,
         error: DataFusionError,
     ) -> Error {
         let error = Error::from(error);
+        if let Error::InvalidInput(what) = &error
+            && let Some(ours) = unknown_function(what, state)
+        {
+            return Error::InvalidInput(ours);
+        }
         if !matches!(&error, Error::InvalidInput(what) if what.contains("not found")) {
             return error;
         }
@@ -330,6 +348,28 @@ impl StatementPlanner<'_> {
         }
         error
     }
+}
+
+/// The message about a function that is not known, with the nearest of all that are.
+fn unknown_function(what: &str, state: &SessionState) -> Option<String> {
+    let (name, rest) = what.strip_prefix("Invalid function '")?.split_once('\'')?;
+    let place = rest.rfind(" (line ").and_then(|at| rest.get(at..)).unwrap_or_default();
+    if state.window_functions().contains_key(name) {
+        return Some(format!(
+            "{name} is a function of windows: {name}(…) OVER (ORDER BY …){place}"
+        ));
+    }
+    let (scalar, aggregate) = (state.scalar_functions(), state.aggregate_functions());
+    let known = scalar.keys().chain(aggregate.keys()).chain(state.window_functions().keys());
+    let known = known.map(String::as_str).filter(|known| !known.starts_with("sty__"));
+    let mut known: Vec<&str> = known.collect();
+    macros::names().for_each(|name| known.push(name));
+    let near = suggestion(name, known.into_iter());
+    let hint = match near {
+        Some(near) => format!("did you mean {near}?"),
+        None => "docs/sql.md lists what is there".to_owned(),
+    };
+    Some(format!("no function {name}; {hint}{place}"))
 }
 
 pub(super) fn refuse<T>(what: &str, instead: &str) -> Result<T> {

@@ -46,8 +46,10 @@ impl StatementPlanner<'_> {
         let parsed = create_table(statement);
         let required = parsed.map_or(Ok(Vec::new()), required_columns)?;
         let name = stored_name(&create.name)?;
-        let how = Create { if_not_exists: create.if_not_exists };
-        if self.tables.in_session(name) || self.tables.stored_name(name)?.is_some() {
+        let replaces = parsed.is_some_and(|parsed| parsed.or_replace);
+        let how = Create { if_not_exists: create.if_not_exists, replaces };
+        let is_stored = self.tables.stored_name(name)?.is_some();
+        if self.tables.in_session(name) || (is_stored && !replaces) {
             return already_exists(name, how).map(|()| Planned::Answer(empty_answer()));
         }
         let has_rows = parsed.is_none_or(|parsed| parsed.query.is_some());
@@ -136,9 +138,7 @@ impl StatementPlanner<'_> {
 
     pub(super) fn drop_stored(&self, name: &str, if_exists: bool) -> Result<Planned> {
         match self.tables.stored_name(name)? {
-            Some(_) => {
-                refuse("SQL does not drop tables of a store yet", "only views can be dropped")
-            }
+            Some(stored) => Ok(Planned::Drop(stored)),
             None if if_exists => Ok(Planned::Answer(empty_answer())),
             None => Err(self.tables.missing(name)),
         }

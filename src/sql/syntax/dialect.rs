@@ -98,8 +98,11 @@ impl Dialect for StylobateDialect {
         }
     }
 
-    // All that `DuckDbDialect` has, except supports_named_fn_args_with_eq_operator.
+    // All that `DuckDbDialect` has, except supports_named_fn_args_with_eq_operator, and more.
     yes! {
+        supports_select_wildcard_rename
+        supports_limit_by
+        supports_group_by_with_modifier
         supports_trailing_commas
         supports_filter_during_aggregation
         supports_group_by_expr

@@ -13,6 +13,7 @@ use datafusion::sql::sqlparser::ast::{
     TableWithJoins, VisitorMut,
 };
 
+use crate::sql::syntax::columns;
 use crate::sql::syntax::folded;
 use crate::sql::syntax::rewrite::name_of;
 use crate::sql::walks::visit_mut;
@@ -88,7 +89,7 @@ fn name_columns_of_tables(tables: &mut TableWithJoins) {
 /// The name of a column that is computed; `None` for one that has a name by itself, or stands for
 /// several.
 fn computed_name(expr: &Expr) -> Option<String> {
-    if name_of(expr).is_some() || spreads(expr) {
+    if name_of(expr).is_some() || spreads(expr) || columns::has_call_expr(expr) {
         return None;
     }
     let mut written = expr.clone();
@@ -100,9 +101,7 @@ fn computed_name(expr: &Expr) -> Option<String> {
 fn spreads(expr: &Expr) -> bool {
     match expr {
         Expr::Function(function) => match function.name.0.as_slice() {
-            [ObjectNamePart::Identifier(name)] => {
-                matches!(folded(name).as_str(), "unnest" | "columns")
-            }
+            [ObjectNamePart::Identifier(name)] => folded(name) == "unnest",
             _ => false,
         },
         _ => false,

@@ -5,18 +5,19 @@
 
 use datafusion::common::config::Dialect;
 use datafusion::error::DataFusionError;
-use datafusion::sql::parser::{DFParserBuilder, Statement};
+use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
+use datafusion::sql::sqlparser::ast::{Statement as SqlStatement, Value};
 use datafusion::sql::sqlparser::dialect::Dialect as Syntax;
-use datafusion::sql::sqlparser::parser::ParserError;
-use datafusion::sql::sqlparser::tokenizer::{TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::parser::{Parser, ParserError};
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::sql::stack::with_syntax_levels;
 use crate::sql::syntax::placeholders::allow_names;
 use crate::sql::syntax::{
-    chains, dialect, file_functions, frames, from_first, function_aliases, nesting, order_names,
-    output_names, precedence, quantified, repeated, row_values, show, similar, size, sql_of,
-    standard, underscores, values,
+    chains, dialect, file_functions, frames, from_first, function_aliases, limit_by, macros,
+    misspelt, nesting, order_names, output_names, precedence, quantified, repeated, row_values,
+    samples, short_forms, show, similar, size, sql_of, standard, underscores, values,
 };
 use crate::sql::types::decimals;
 use crate::sql::types::times;
@@ -33,6 +34,50 @@ pub(in crate::sql) struct Parsed {
     /// The statement as it is written, but for blanks and case.
     pub(in crate::sql) text: String,
     pub(in crate::sql) levels: usize,
+    /// Where the rows go, if the statement is a COPY … TO.
+    pub(in crate::sql) copy: Option<CopyTarget>,
+}
+
+/// The file of a COPY … TO, and its options, with names in lower case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CopyTarget {
+    /// The name of the file.
+    pub file: String,
+    /// Such as `format` and `header`.
+    pub options: Vec<(String, String)>,
+}
+
+/// The query whose rows a COPY … TO writes, and where they go.
+fn copied(statement: Statement, dialect: &dyn Syntax) -> Result<(Statement, Option<CopyTarget>)> {
+    let Statement::CopyTo(copy) = statement else { return Ok((statement, None)) };
+    if !copy.partitioned_by.is_empty() {
+        return Err(Error::Unsupported(
+            "COPY writes one file; `sty export --partition-by` writes directories".into(),
+        ));
+    }
+    let query = match copy.source {
+        CopyToSource::Query(query) => query,
+        CopyToSource::Relation(name) => {
+            let sql = format!("SELECT * FROM {name}");
+            let parsed = Parser::new(dialect).try_with_sql(&sql);
+            let parsed = parsed.and_then(|mut parser| parser.parse_query());
+            parsed.map_err(|error| DataFusionError::SQL(Box::new(error), None))?
+        }
+    };
+    let mut options: Vec<(String, String)> = copy
+        .options
+        .into_iter()
+        .map(|(name, value)| {
+            let value = match value {
+                Value::SingleQuotedString(text) => text,
+                other => other.to_string(),
+            };
+            (name.to_ascii_lowercase(), value)
+        })
+        .collect();
+    options.extend(copy.stored_as.map(|format| ("format".to_owned(), format)));
+    let query = Statement::Statement(Box::new(SqlStatement::Query(query)));
+    Ok((query, Some(CopyTarget { file: copy.target, options })))
 }
 
 /// Splits a text into statements at `;`. Each may use `memory` bytes.
@@ -43,32 +88,76 @@ pub(in crate::sql) fn statements(sql: &str, dialect: Dialect, memory: u64) -> Re
         DataFusionError::SQL(Box::new(ParserError::TokenizerError(error.to_string())), None)
     })?;
     size::check_words(&tokens, memory)?;
+    let written = match short_forms::may_hide_text(&tokens) {
+        true => texts(&tokens),
+        false => Vec::new(),
+    };
+    let tokens = short_forms::write_out(tokens)?;
     let levels = chains::most_levels(&tokens)?;
-    with_syntax_levels(levels, || corrected(tokens, dialect.as_ref()))
+    with_syntax_levels(levels, || corrected(tokens, written, dialect.as_ref()))
+        .map_err(|error| with_hint(error, sql, dialect.as_ref()))
 }
 
-fn corrected(tokens: Vec<TokenWithSpan>, dialect: &dyn Syntax) -> Result<Vec<Parsed>> {
+/// A message of the parser with the keyword that may be meant at its place.
+fn with_hint(error: Error, sql: &str, dialect: &dyn Syntax) -> Error {
+    let Error::InvalidInput(what) = &error else { return error };
+    let place = what.rsplit_once("(line ").and_then(|(_, place)| {
+        let (line, column) = place.strip_suffix(')')?.split_once(", column ")?;
+        Some((line.parse().ok()?, column.parse().ok()?))
+    });
+    let at_end = what.ends_with("found: the end of the statement");
+    let Some((line, column)) = place.or(at_end.then_some((u64::MAX, 0))) else { return error };
+    let Ok(tokens) = Tokenizer::new(dialect, sql).tokenize_with_location() else { return error };
+    match what.starts_with("Expected: ").then(|| misspelt::hint(&tokens, line, column)).flatten() {
+        Some(hint) => Error::InvalidInput(format!("{what}; {hint}")),
+        None => error,
+    }
+}
+
+/// The statements as they are written.
+fn texts(tokens: &[TokenWithSpan]) -> Vec<String> {
+    let statements = tokens.split(|token| token.token == Token::SemiColon);
+    let texts = statements.map(|tokens| tokens.iter().map(|one| one.token.to_string()).collect());
+    texts.filter(|text: &String| !text.trim().is_empty()).collect()
+}
+
+fn corrected(
+    tokens: Vec<TokenWithSpan>,
+    written: Vec<String>,
+    dialect: &dyn Syntax,
+) -> Result<Vec<Parsed>> {
     let statements = DFParserBuilder::new(tokens)
         .with_dialect(dialect)
         .with_recursion_limit(MAX_NESTING)
         .build()
         .and_then(|mut parser| parser.parse_statements())?;
     let mut parsed = Vec::with_capacity(statements.len());
+    let mut written = written.into_iter();
     for mut statement in statements {
-        let (mut levels, text) = (0, statement.to_string());
+        let (mut levels, mut text) = (0, statement.to_string());
+        let copy;
+        (statement, copy) = copied(statement, dialect)?;
+        // Words of ours are none of the statement as it is written.
+        if let Some(written) = written.next().filter(|_| text.contains("sty__")) {
+            text = written.trim().to_owned();
+        }
         if let Some(sql) = sql_of(&mut statement) {
             levels = chains::limit(sql)?;
             nesting::check(sql)?;
             size::check(sql)?;
             from_first::complete(sql);
             show::reword(sql);
+            short_forms::restore_parameters(sql);
             output_names::set(sql);
+            samples::as_queries(sql)?;
             file_functions::as_names(sql);
             values::as_selects(sql);
             function_aliases::translate(sql);
+            macros::expand(sql)?;
             similar::as_regexes(sql)?;
             precedence::correct(sql);
             quantified::as_lists(sql);
+            limit_by::as_filters(sql)?;
             standard::reword(sql);
             row_values::expand(sql);
             frames::write_out(sql);
@@ -80,7 +169,7 @@ fn corrected(tokens: Vec<TokenWithSpan>, dialect: &dyn Syntax) -> Result<Vec<Par
             allow_names(sql);
             underscores::check(sql)?;
         }
-        parsed.push(Parsed { statement, text, levels });
+        parsed.push(Parsed { statement, text, levels, copy });
     }
     Ok(parsed)
 }

@@ -1,17 +1,18 @@
 //! Rewords standard SQL that DataFusion (55.2) refuses: `GROUP BY ()`, rows in GROUP BY, ROLLUP and
-//! CUBE, ROLLUP and CUBE within GROUPING SETS, HAVING without GROUP BY, FETCH FIRST, and LIKE with
-//! an ESCAPE.
+//! CUBE, ROLLUP and CUBE within GROUPING SETS, WITH TOTALS, HAVING without GROUP BY, FETCH FIRST,
+//! ORDER BY ALL of computed columns, and LIKE with an ESCAPE.
 //!
 //! Where this stands on the road of a query: after parsing.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, LimitClause, Query,
-    Select, Statement, Value, ValueWithSpan, Visitor, VisitorMut,
+    Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, GroupByWithModifier,
+    LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, Statement, Value,
+    ValueWithSpan, Visitor, VisitorMut,
 };
 
-use crate::sql::syntax::ordinals;
+use crate::sql::syntax::{columns, ordinals};
 use crate::sql::walks::{visit, visit_mut};
 
 /// The most parts of a CUBE that is expanded, to 4,096 sets.
@@ -28,6 +29,7 @@ impl VisitorMut for Rewording {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         fetch(query);
+        order_by_all(query);
         ControlFlow::Continue(())
     }
 
@@ -44,6 +46,28 @@ impl VisitorMut for Rewording {
             escape(pattern, escape_char);
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// `ORDER BY ALL` is by position, so that it knows computed columns, too.
+fn order_by_all(query: &mut Query) {
+    let (Some(order), Some(select)) = (&mut query.order_by, query.body.as_select()) else {
+        return;
+    };
+    let OrderByKind::All(options) = &order.kind else { return };
+    let is_one = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            !columns::has_call_expr(expr)
+        }
+        _ => false,
+    };
+    if select.projection.iter().all(is_one) {
+        let key = |position: usize| OrderByExpr {
+            expr: Expr::value(Value::Number(position.to_string(), false)),
+            options: options.clone(),
+            with_fill: None,
+        };
+        order.kind = OrderByKind::Expressions((1..=select.projection.len()).map(key).collect());
     }
 }
 
@@ -68,6 +92,11 @@ fn fetch(query: &mut Query) {
 fn group(select: &mut Select) {
     let has_only_having = select.having.is_some() && !calls_functions(select);
     let GroupByExpr::Expressions(keys, modifiers) = &mut select.group_by else { return };
+    if let [modifier] = modifiers.as_slice()
+        && let Some(sets) = with_modifier(keys, modifier)
+    {
+        (*keys, *modifiers) = (vec![sets], Vec::new());
+    }
     if !modifiers.is_empty() || (keys.is_empty() && !has_only_having) {
         return;
     }
@@ -90,6 +119,17 @@ fn group(select: &mut Select) {
     }
     if keys.is_empty() {
         keys.push(Expr::GroupingSets(vec![Vec::new()]));
+    }
+}
+
+/// The keys of `GROUP BY a, b WITH TOTALS`, WITH ROLLUP and WITH CUBE.
+fn with_modifier(keys: &[Expr], modifier: &GroupByWithModifier) -> Option<Expr> {
+    let parts = || keys.iter().map(|key| vec![key.clone()]).collect();
+    match modifier {
+        GroupByWithModifier::Totals => Some(Expr::GroupingSets(vec![keys.to_vec(), Vec::new()])),
+        GroupByWithModifier::Rollup => Some(Expr::Rollup(parts())),
+        GroupByWithModifier::Cube => Some(Expr::Cube(parts())),
+        GroupByWithModifier::GroupingSets(_) => None,
     }
 }
 

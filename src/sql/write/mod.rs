@@ -24,9 +24,11 @@ use datafusion::sql::sqlparser::ast::{ColumnOption, CreateTable, Statement as Sq
 use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::assign::assign;
 use crate::ingest::load::{LoadOptions, load_batches};
+use crate::maintain::{abandon, replace_table, replacement};
 use crate::model::{DataType, Schema};
+use crate::sql::convert::type_name;
 use crate::store::writer::missing_value;
-use crate::store::{Store, TableOptions, TableWriter};
+use crate::store::{Store, Table, TableOptions, TableWriter};
 
 /// A statement that stores rows in a table.
 #[derive(Debug)]
@@ -46,6 +48,8 @@ pub(in crate::sql) struct Write {
 pub(in crate::sql) struct Create {
     /// A table that exists is left as it is.
     pub(in crate::sql) if_not_exists: bool,
+    /// A table that exists goes once the new one is complete.
+    pub(in crate::sql) replaces: bool,
 }
 
 impl Write {
@@ -73,7 +77,25 @@ impl Write {
         options: &LoadOptions,
         start: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<I>,
     ) -> Result<u64> {
-        let table = store.table(&self.table)?;
+        let table = match self.create {
+            Some(Create { replaces: true, .. }) if store.has_table(&self.table)? => {
+                let (name, new) = (self.table.clone(), replacement(store));
+                let create = Some(Create { if_not_exists: false, replaces: false });
+                let stored = Write { create, ..self }.write_to(&new, options, start);
+                let replaced = stored.and_then(|_| replace_table(store, &name, &new));
+                return replaced.map(|()| 0).inspect_err(|_| abandon(&new));
+            }
+            _ => store.table(&self.table)?,
+        };
+        self.write_to(&table, options, start)
+    }
+
+    fn write_to<I: Iterator<Item = Result<RecordBatch>>>(
+        self,
+        table: &Table,
+        options: &LoadOptions,
+        start: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<I>,
+    ) -> Result<u64> {
         let created = self.create.map(|_| (self.columns.clone(), TableOptions::default()));
         let mut writer = table.writer(created)?;
         match self.create {
@@ -143,7 +165,7 @@ pub(in crate::sql) fn table_columns(arrow: &ArrowSchema, required: &[bool]) -> R
             None => {
                 return Err(Error::Unsupported(format!(
                     "column '{name}' has type {}, which a table cannot hold yet",
-                    field.data_type()
+                    type_name(field.data_type())
                 )));
             }
         }
@@ -166,9 +188,6 @@ pub(in crate::sql) fn required_columns(statement: &CreateTable) -> Result<Vec<bo
             "{what}; a column of a table has a name, a type and perhaps NOT NULL"
         )))
     };
-    if statement.or_replace {
-        return refuse("CREATE OR REPLACE TABLE does not replace stored rows yet".into());
-    }
     if let Some(constraint) = statement.constraints.first() {
         return refuse(format!("the constraint {constraint} would not be enforced"));
     }

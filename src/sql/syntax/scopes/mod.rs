@@ -31,13 +31,14 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SessionState;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Cte, Expr, GroupByExpr, Query, Select, SelectFlavor, SelectItem, SetExpr,
-    Statement as SqlStatement, TableFactor, TableWithJoins, Visitor, VisitorMut, With,
+    Cte, Expr, Query, Select, SetExpr, Statement as SqlStatement, TableFactor, TableWithJoins,
+    Visitor, VisitorMut, With,
 };
 
 pub(in crate::sql) use crate::sql::syntax::scopes::from::joins_by_columns;
 use crate::sql::syntax::scopes::from::tables_of;
 use crate::sql::syntax::scopes::scope::Scope;
+use crate::sql::syntax::sites::{self, query};
 use crate::sql::syntax::{is_subquery, sql_in, sql_of};
 use crate::sql::walks::{visit, visit_mut};
 
@@ -210,35 +211,7 @@ impl Visitor for Search {
 /// `SELECT *` from the cross join of the tables of a SELECT.
 fn all_of(select: &Select, tables: Vec<TableFactor>) -> Select {
     let alone = |relation| TableWithJoins { relation, joins: Vec::new() };
-    Select {
-        distinct: None,
-        projection: vec![SelectItem::Wildcard(Default::default())],
-        exclude: None,
-        into: None,
-        from: tables.into_iter().map(alone).collect(),
-        selection: None,
-        group_by: GroupByExpr::Expressions(Vec::new(), Vec::new()),
-        having: None,
-        named_window: Vec::new(),
-        qualify: None,
-        flavor: SelectFlavor::Standard,
-        ..select.clone()
-    }
-}
-
-fn query(with: Option<With>, body: SetExpr) -> Box<Query> {
-    Box::new(Query {
-        with,
-        body: Box::new(body),
-        order_by: None,
-        limit_clause: None,
-        fetch: None,
-        locks: Vec::new(),
-        for_clause: None,
-        settings: None,
-        format_clause: None,
-        pipe_operators: Vec::new(),
-    })
+    sites::all_of(select, tables.into_iter().map(alone).collect())
 }
 
 /// Resolves the names of one SELECT, and of the ORDER BY of its query.

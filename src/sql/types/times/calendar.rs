@@ -302,7 +302,7 @@ const SHIFT: i64 = 719_468;
 /// The year, the month from 1 and the day from 1, of a number of days since 1970. The computation
 /// lets years begin in March, so that a leap day is the last of its year. It is done here because
 /// the days may be beyond the range of any date library.
-pub(super) fn date_of_days(days: i64) -> (i64, i64, i64) {
+pub(in crate::sql) fn date_of_days(days: i64) -> (i64, i64, i64) {
     let (era, day) = ((days + SHIFT).div_euclid(ERA), (days + SHIFT).rem_euclid(ERA));
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
     let day = day - (365 * year + year / 4 - year / 100);
@@ -313,7 +313,7 @@ pub(super) fn date_of_days(days: i64) -> (i64, i64, i64) {
 }
 
 /// The days from 1970 to the first day of a month. Months are counted from the year 0.
-pub(super) fn days_to_month(month: i64) -> i64 {
+pub(in crate::sql) fn days_to_month(month: i64) -> i64 {
     let (year, month) = (month.div_euclid(12), month.rem_euclid(12) + 1);
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let (era, year) = (year.div_euclid(400), year.rem_euclid(400));

@@ -45,6 +45,7 @@ use crate::sql::walks::{
     any_expression, any_node, is_comparison, rewrite_plan, rewrite_up, rewrite_where,
 };
 
+pub(in crate::sql) use calendar::{date_of_days, days_to_month};
 pub(in crate::sql) use functions::series;
 pub(in crate::sql) use literals::correct_literals;
 pub(in crate::sql) use time_of_day::TimeOfDayComparison;

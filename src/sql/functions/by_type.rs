@@ -1,0 +1,211 @@
+//! Functions whose meaning depends on the types of their arguments, as expressions of others.
+//!
+//! - `len(x)` (DuckDB): the characters of a text, the elements of a list.
+//! - `epoch_ms(t)`, `epoch_us(t)`, `epoch_ns(t)` (DuckDB): what a time counts since 1970; of an
+//!   integer, the timestamp that counts so much.
+//! - `intDiv(a, b)` (ClickHouse): the quotient without its fraction.
+//! - `xbar(n, x)` (kdb+): the greatest multiple of n that is not above x; of a timestamp, for an
+//!   interval.
+//! - `typeof(x)` (DuckDB): the name of a type, as `DESCRIBE` has it.
+//!
+//! Where this stands on the road of a query: a session registers them. Simplification replaces
+//! them, so that nothing further down the road knows them.
+
+use datafusion::arrow::datatypes::{DataType, TimeUnit};
+use datafusion::common::{ScalarValue, exec_err, plan_err};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::functions::datetime::date_bin;
+use datafusion::functions::math::{floor, trunc};
+use datafusion::functions::unicode::character_length;
+use datafusion::functions_nested::expr_fn::array_length;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
+    lit,
+};
+
+use crate::sql::convert::type_name;
+
+/// All of them.
+pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
+    use Function::{Epoch, IntDiv, Len, TypeOf, Xbar};
+    let all = [
+        Len,
+        Epoch(TimeUnit::Millisecond),
+        Epoch(TimeUnit::Microsecond),
+        Epoch(TimeUnit::Nanosecond),
+        IntDiv,
+        Xbar,
+        TypeOf,
+    ];
+    all.into_iter().map(|function| {
+        let signature = Signature::any(function.arguments(), Volatility::Immutable);
+        ScalarUDF::from(ByType { function, signature })
+    })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct ByType {
+    function: Function,
+    signature: Signature,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Function {
+    Len,
+    Epoch(TimeUnit),
+    IntDiv,
+    Xbar,
+    TypeOf,
+}
+
+impl Function {
+    fn name(self) -> &'static str {
+        match self {
+            Function::Len => "len",
+            Function::Epoch(TimeUnit::Millisecond) => "epoch_ms",
+            Function::Epoch(TimeUnit::Nanosecond) => "epoch_ns",
+            Function::Epoch(_) => "epoch_us",
+            Function::IntDiv => "intdiv",
+            Function::Xbar => "xbar",
+            Function::TypeOf => "typeof",
+        }
+    }
+
+    fn arguments(self) -> usize {
+        match self {
+            Function::IntDiv | Function::Xbar => 2,
+            _ => 1,
+        }
+    }
+
+    fn return_type(self, arguments: &[DataType]) -> DataFusionResult<DataType> {
+        use DataType as T;
+        match (self, arguments) {
+            (Function::Len, [text]) if text.is_string() || text.is_null() => Ok(T::Int64),
+            (Function::Len, [T::List(_) | T::LargeList(_) | T::FixedSizeList(..)]) => Ok(T::Int64),
+            (Function::Len, [other]) => {
+                plan_err!(
+                    "len() takes a text or a list, not {}; cast it: len(x::text)",
+                    type_name(other)
+                )
+            }
+            (Function::Epoch(_), [T::Timestamp(..) | T::Date32 | T::Date64 | T::Null]) => {
+                Ok(T::Int64)
+            }
+            (Function::Epoch(unit), [integer]) if integer.is_integer() => {
+                Ok(T::Timestamp(timestamp_unit(unit), None))
+            }
+            (Function::Epoch(_), [other]) => {
+                plan_err!("{}() takes a date or a timestamp, not {}", self.name(), type_name(other))
+            }
+            (Function::IntDiv, [a, b]) if is_number(a) && is_number(b) => Ok(T::Int64),
+            (Function::Xbar, [T::Interval(_) | T::Duration(_), time @ T::Timestamp(..)]) => {
+                Ok(time.clone())
+            }
+            (Function::Xbar, [T::Interval(_) | T::Duration(_), T::Date32]) => {
+                Ok(T::Timestamp(TimeUnit::Microsecond, None))
+            }
+            (Function::Xbar, [n, x]) if is_number(n) && is_number(x) => {
+                Ok(if is_integer(n) && is_integer(x) { T::Int64 } else { T::Float64 })
+            }
+            (Function::Xbar, [_, _]) => plan_err!(
+                "xbar() takes a width and a number, or an interval and a timestamp: xbar(5, x), \
+                 xbar(INTERVAL '5 minutes', t)"
+            ),
+            (Function::TypeOf, [_]) => Ok(T::Utf8),
+            _ => plan_err!("{}() takes other arguments; see docs/sql.md", self.name()),
+        }
+    }
+
+    fn expression(self, arguments: &[Expr], types: &[DataType]) -> Option<Expr> {
+        use DataType as T;
+        match (self, arguments, types) {
+            (Function::Len, _, [T::Null]) => Some(lit(ScalarValue::Int64(None))),
+            (Function::Len, [text], [of]) if of.is_string() => {
+                Some(cast(character_length().call(vec![text.clone()]), T::Int64))
+            }
+            (Function::Len, [list], _) => Some(cast(array_length(list.clone()), T::Int64)),
+            (Function::Epoch(unit), [count], [of]) if of.is_integer() => {
+                let counted = cast(cast(count.clone(), T::Int64), T::Timestamp(unit, None));
+                Some(cast(counted, T::Timestamp(timestamp_unit(unit), None)))
+            }
+            (Function::Epoch(unit), [time], [of]) => {
+                let zone = match of {
+                    T::Timestamp(_, zone) => zone.clone(),
+                    _ => None,
+                };
+                Some(cast(cast(time.clone(), T::Timestamp(unit, zone)), T::Int64))
+            }
+            (Function::IntDiv, [a, b], [of_a, of_b]) => {
+                if is_integer(of_a) && is_integer(of_b) {
+                    return Some(cast(a.clone(), T::Int64) / cast(b.clone(), T::Int64));
+                }
+                let quotient = cast(a.clone(), T::Float64) / cast(b.clone(), T::Float64);
+                Some(cast(trunc().call(vec![quotient]), T::Int64))
+            }
+            (Function::Xbar, [n, x], [T::Interval(_) | T::Duration(_), of]) => {
+                let time = match of {
+                    T::Date32 => cast(x.clone(), T::Timestamp(TimeUnit::Microsecond, None)),
+                    _ => x.clone(),
+                };
+                Some(date_bin().call(vec![n.clone(), time]))
+            }
+            (Function::Xbar, [n, x], [of_n, of_x]) => {
+                if is_integer(of_n) && is_integer(of_x) {
+                    let (n, x) = (cast(n.clone(), T::Int64), cast(x.clone(), T::Int64));
+                    let above = ((x.clone() % n.clone()) + n.clone()) % n;
+                    return Some(x - above);
+                }
+                let (n, x) = (cast(n.clone(), T::Float64), cast(x.clone(), T::Float64));
+                Some(n.clone() * floor().call(vec![x / n]))
+            }
+            (Function::TypeOf, _, [of]) => Some(lit(type_name(of))),
+            _ => None,
+        }
+    }
+}
+
+/// Milliseconds become microseconds, as TIMESTAMP has them.
+fn timestamp_unit(unit: TimeUnit) -> TimeUnit {
+    if unit == TimeUnit::Nanosecond { unit } else { TimeUnit::Microsecond }
+}
+
+fn is_integer(of: &DataType) -> bool {
+    of.is_integer() || of.is_null()
+}
+
+fn is_number(of: &DataType) -> bool {
+    of.is_numeric() || of.is_null()
+}
+
+impl ScalarUDFImpl for ByType {
+    fn name(&self) -> &str {
+        self.function.name()
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> DataFusionResult<DataType> {
+        self.function.return_type(arguments)
+    }
+
+    fn simplify(
+        &self,
+        arguments: Vec<Expr>,
+        context: &SimplifyContext,
+    ) -> DataFusionResult<ExprSimplifyResult> {
+        let types = arguments.iter().map(|argument| context.get_data_type(argument));
+        let types = types.collect::<DataFusionResult<Vec<_>>>()?;
+        Ok(match self.function.expression(&arguments, &types) {
+            Some(expression) => ExprSimplifyResult::Simplified(expression),
+            None => ExprSimplifyResult::Original(arguments),
+        })
+    }
+
+    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        exec_err!("{}() was not simplified", self.name())
+    }
+}

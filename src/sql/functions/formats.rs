@@ -1,0 +1,355 @@
+//! `strftime(t, format)` and `strptime(s, format)` with DuckDB's formats, and `regexp_extract(s,
+//! pattern, group)`.
+//!
+//! Where this stands on the road of a query: a session registers them. `strftime` translates the
+//! format and calls a known function. The others do the work: DataFusion's `to_timestamp` (55.2)
+//! forgets the hour where a format has no minutes, and its `regexp_match` leaves out groups that
+//! take no part in a match, so that others have their numbers.
+
+use std::sync::Arc;
+
+use arrow_array::builder::StringBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::{ArrayRef, StringArray, TimestampMicrosecondArray};
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field, TimeUnit};
+use chrono::format::{Parsed, StrftimeItems, parse};
+use chrono::{NaiveDateTime, NaiveTime};
+use datafusion::common::{ScalarValue, exec_datafusion_err, exec_err, plan_err};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::functions::datetime::to_char;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
+};
+use regex::{Regex, RegexBuilder};
+
+use crate::sql::functions::patterns::check_length;
+
+/// All of them.
+pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
+    let all = [Function::Write, Function::Read, Function::TryRead, Function::Extract];
+    all.into_iter().map(|function| {
+        let signature = Signature::variadic_any(Volatility::Immutable);
+        ScalarUDF::from(Formatted { function, signature })
+    })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Formatted {
+    function: Function,
+    signature: Signature,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Function {
+    Write,
+    Read,
+    TryRead,
+    Extract,
+}
+
+impl ScalarUDFImpl for Formatted {
+    fn name(&self) -> &str {
+        match self.function {
+            Function::Write => "strftime",
+            Function::Read => "strptime",
+            Function::TryRead => "try_strptime",
+            Function::Extract => "regexp_extract",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> DataFusionResult<DataType> {
+        let is_text = |of: &DataType| of.is_string() || of.is_null();
+        let is_time = |of: &DataType| {
+            matches!(of, DataType::Date32 | DataType::Date64 | DataType::Timestamp(..))
+                || of.is_null()
+        };
+        match (self.function, arguments) {
+            (Function::Write, [time, format]) if is_time(time) && is_text(format) => {
+                Ok(DataType::Utf8)
+            }
+            (Function::Write, _) => plan_err!(
+                "strftime() takes a date or a timestamp and a format: strftime(t, '%Y-%m-%d')"
+            ),
+            (Function::Read | Function::TryRead, [text, format])
+                if is_text(text) && is_text(format) =>
+            {
+                Ok(DataType::Timestamp(TimeUnit::Microsecond, None))
+            }
+            (Function::Read | Function::TryRead, _) => {
+                plan_err!("{}() takes a text and a format: {0}(s, '%d/%m/%Y')", self.name())
+            }
+            (Function::Extract, [text, pattern]) if is_text(text) && is_text(pattern) => {
+                Ok(DataType::Utf8)
+            }
+            (Function::Extract, [text, pattern, group])
+                if is_text(text) && is_text(pattern) && group.is_integer() =>
+            {
+                Ok(DataType::Utf8)
+            }
+            (Function::Extract, [text, pattern, group, flags])
+                if is_text(text) && is_text(pattern) && group.is_integer() && is_text(flags) =>
+            {
+                Ok(DataType::Utf8)
+            }
+            (Function::Extract, _) => plan_err!(
+                "regexp_extract() takes a text, a pattern, and perhaps the number of a group and \
+                 options: regexp_extract(s, '([a-z]+)=', 1)"
+            ),
+        }
+    }
+
+    fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        match self.function {
+            Function::Write => write(given),
+            Function::Read => read(&given, false),
+            Function::TryRead => read(&given, true),
+            Function::Extract => extract(&given),
+        }
+    }
+}
+
+/// Changes a text, or each of an array of texts.
+fn mapped(texts: &ColumnarValue, map: impl Fn(&str) -> String) -> DataFusionResult<ColumnarValue> {
+    match texts {
+        ColumnarValue::Scalar(text) => {
+            let text = text.try_as_str().flatten().map(map);
+            Ok(ColumnarValue::Scalar(ScalarValue::Utf8(text)))
+        }
+        ColumnarValue::Array(texts) => {
+            let texts = cast(texts, &DataType::Utf8)?;
+            let texts: StringArray =
+                texts.as_string::<i32>().iter().map(|text| text.map(&map)).collect();
+            Ok(ColumnarValue::Array(Arc::new(texts)))
+        }
+    }
+}
+
+/// A value as the function returns it: a scalar if all arguments are.
+fn returned(array: ArrayRef, given: &[ColumnarValue]) -> DataFusionResult<ColumnarValue> {
+    let is_scalar = given.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+    Ok(match is_scalar {
+        true => ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?),
+        false => ColumnarValue::Array(array),
+    })
+}
+
+fn write(mut given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+    let [time, format] = given.args.as_mut_slice() else {
+        return exec_err!("strftime() takes two arguments");
+    };
+    if !matches!(time.data_type(), DataType::Timestamp(..)) {
+        *time = time.cast_to(&DataType::Timestamp(TimeUnit::Microsecond, None), None)?;
+        if let Some(field) = given.arg_fields.first_mut() {
+            *field = Arc::new(Field::new(field.name(), time.data_type(), true));
+        }
+    }
+    *format = mapped(format, |format| translated(format, Direction::Write))?;
+    let written = to_char().invoke_with_args(given)?;
+    written.cast_to(&DataType::Utf8, None)
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Direction {
+    Write,
+    Read,
+}
+
+/// A format of DuckDB as one of chrono.
+fn translated(format: &str, direction: Direction) -> String {
+    let mut to = String::with_capacity(format.len());
+    let mut rest = format.chars();
+    while let Some(character) = rest.next() {
+        if character != '%' {
+            to.push(character);
+            continue;
+        }
+        match rest.next() {
+            Some('f') if direction == Direction::Read && to.ends_with('.') => {
+                to.pop();
+                to.push_str("%.f");
+            }
+            Some('f') => to.push_str("%6f"),
+            Some('g') => to.push_str("%3f"),
+            Some('n') => to.push_str("%9f"),
+            Some('c') => to.push_str("%Y-%m-%d %H:%M:%S"),
+            Some('x') => to.push_str("%Y-%m-%d"),
+            Some('X') => to.push_str("%H:%M:%S"),
+            // Times are without a zone, or in UTC.
+            Some('z') if direction == Direction::Write => to.push_str("+00"),
+            Some('Z') if direction == Direction::Write => {}
+            Some(other) => {
+                to.push('%');
+                to.push(other);
+            }
+            None => to.push_str("%%"),
+        }
+    }
+    to
+}
+
+fn read(given: &ScalarFunctionArgs, or_null: bool) -> DataFusionResult<ColumnarValue> {
+    let [texts, formats] = given.args.as_slice() else {
+        return exec_err!("strptime() takes two arguments");
+    };
+    let is_scalar =
+        matches!((texts, formats), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
+    let rows = if is_scalar { 1 } else { given.number_rows };
+    let formats = mapped(formats, |format| translated(format, Direction::Read))?;
+    let texts = cast(&texts.to_array(rows)?, &DataType::Utf8)?;
+    let formats = cast(&formats.to_array(rows)?, &DataType::Utf8)?;
+    let both = texts.as_string::<i32>().iter().zip(formats.as_string::<i32>().iter());
+    let mut stamps = TimestampMicrosecondArray::builder(rows);
+    for pair in both {
+        let (Some(text), Some(format)) = pair else {
+            stamps.append_null();
+            continue;
+        };
+        match parsed(text, format) {
+            Some(stamp) => stamps.append_value(stamp),
+            None if or_null => stamps.append_null(),
+            None => {
+                return exec_err!(
+                    "strptime() cannot read '{text}' by the format '{format}'; try_strptime() \
+                     gives null where it cannot"
+                );
+            }
+        }
+    }
+    returned(Arc::new(stamps.finish()), &given.args)
+}
+
+/// Microseconds since 1970. What a format does not say is the first of January 1900, midnight.
+fn parsed(text: &str, format: &str) -> Option<i64> {
+    let mut fields = Parsed::new();
+    parse(&mut fields, text, StrftimeItems::new(format)).ok()?;
+    if let Some(seconds) = fields.timestamp() {
+        return seconds.checked_mul(1_000_000);
+    }
+    let has_year = fields.year().is_some()
+        || fields.year_mod_100().is_some()
+        || fields.isoyear().is_some()
+        || fields.isoyear_mod_100().is_some();
+    if !has_year {
+        fields.set_year(1900).ok()?;
+    }
+    let has_day = fields.ordinal().is_some()
+        || fields.week_from_sun().is_some()
+        || fields.week_from_mon().is_some()
+        || fields.isoweek().is_some();
+    if !has_day {
+        fields.month().is_none().then(|| fields.set_month(1)).transpose().ok()?;
+        fields.day().is_none().then(|| fields.set_day(1)).transpose().ok()?;
+    }
+    let date = fields.to_naive_date().ok()?;
+    if fields.hour_mod_12().is_none() && fields.hour_div_12().is_none() {
+        fields.set_hour(0).ok()?;
+    }
+    fields.hour_div_12().is_none().then(|| fields.set_ampm(false)).transpose().ok()?;
+    fields.minute().is_none().then(|| fields.set_minute(0)).transpose().ok()?;
+    let time: NaiveTime = fields.to_naive_time().ok()?;
+    let micros = NaiveDateTime::new(date, time).and_utc().timestamp_micros();
+    micros.checked_sub(i64::from(fields.offset().unwrap_or(0)) * 1_000_000)
+}
+
+/// The group of the first match; the empty text where there is none.
+fn extract(given: &ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+    let [texts, patterns, options @ ..] = given.args.as_slice() else {
+        return exec_err!("regexp_extract() takes a text and a pattern");
+    };
+    let group = match options.first() {
+        None => 0,
+        Some(ColumnarValue::Scalar(group)) => match group.cast_to(&DataType::Int64)? {
+            ScalarValue::Int64(Some(group)) => usize::try_from(group)
+                .map_err(|_| exec_datafusion_err!("the group of regexp_extract() is at least 0"))?,
+            _ => return Ok(ColumnarValue::Scalar(ScalarValue::Utf8(None))),
+        },
+        Some(ColumnarValue::Array(_)) => {
+            return exec_err!("the group of regexp_extract() is a constant");
+        }
+    };
+    let flags = match options.get(1) {
+        Some(ColumnarValue::Scalar(flags)) => flags.try_as_str().flatten().unwrap_or_default(),
+        Some(ColumnarValue::Array(_)) => {
+            return exec_err!("the options of regexp_extract() are a constant");
+        }
+        None => "",
+    };
+    let is_scalar = given.args.iter().all(|value| matches!(value, ColumnarValue::Scalar(_)));
+    let rows = if is_scalar { 1 } else { given.number_rows };
+    let texts = cast(&texts.to_array(rows)?, &DataType::Utf8)?;
+    let patterns = cast(&patterns.to_array(rows)?, &DataType::Utf8)?;
+    // One regex at a time is kept.
+    let mut last: Option<(&str, Regex)> = None;
+    let mut extracted = StringBuilder::new();
+    for pair in texts.as_string::<i32>().iter().zip(patterns.as_string::<i32>().iter()) {
+        let (Some(text), Some(pattern)) = pair else {
+            extracted.append_null();
+            continue;
+        };
+        let regex = match &last {
+            Some((known, regex)) if *known == pattern => regex,
+            _ => &last.insert((pattern, compiled(pattern, flags)?)).1,
+        };
+        if group >= regex.captures_len() {
+            return exec_err!(
+                "the pattern '{pattern}' has {} groups, and group {group} is asked for",
+                regex.captures_len() - 1
+            );
+        }
+        let matched = match group {
+            0 => regex.find(text),
+            group => regex.captures(text).and_then(|groups| groups.get(group)),
+        };
+        extracted.append_value(matched.map_or("", |matched| matched.as_str()));
+    }
+    returned(Arc::new(extracted.finish()), &given.args)
+}
+
+/// A regex with DuckDB's options.
+fn compiled(pattern: &str, flags: &str) -> DataFusionResult<Regex> {
+    check_length(pattern.len())?;
+    let mut builder = RegexBuilder::new(pattern);
+    for flag in flags.chars() {
+        match flag {
+            'i' => builder.case_insensitive(true),
+            'c' => builder.case_insensitive(false),
+            's' => builder.dot_matches_new_line(true),
+            'm' | 'n' | 'p' => builder.multi_line(true),
+            'g' => &mut builder,
+            other => {
+                return exec_err!("regexp_extract() has no option '{other}'; it has i, c, s, m");
+            }
+        };
+    }
+    builder.build().map_err(|error| exec_datafusion_err!("the pattern '{pattern}': {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_those_of_duckdb() {
+        assert_eq!(translated("%f|%-d|%%|%x|%z%", Direction::Write), "%6f|%-d|%%|%Y-%m-%d|+00%%");
+        assert_eq!(translated("%S.%f", Direction::Read), "%S%.f");
+    }
+
+    #[test]
+    fn what_a_format_leaves_out_is_the_beginning() {
+        let hour = 3_600_000_000;
+        assert_eq!(parsed("1970-01-01 03", "%Y-%m-%d %H"), Some(3 * hour));
+        assert_eq!(parsed("1970", "%Y"), Some(0));
+        assert_eq!(parsed("1970 02", "%Y %j"), Some(24 * hour));
+        assert_eq!(
+            parsed("01/01/1970 01:00:00.5 PM", "%d/%m/%Y %I:%M:%S%.f %p"),
+            Some(13 * hour + 500_000)
+        );
+        assert_eq!(parsed("1970-01-01 02:00 +0200", "%Y-%m-%d %H:%M %z"), Some(0));
+        assert_eq!(parsed("x", "%Y"), None);
+    }
+}

@@ -1,0 +1,18 @@
+//! Functions that other systems have and DataFusion lacks, for a session.
+
+use datafusion::prelude::SessionContext;
+
+use crate::sql::functions::bars;
+use crate::sql::functions::by_type;
+use crate::sql::functions::differences;
+use crate::sql::functions::formats;
+use crate::sql::functions::tallies;
+
+/// Registers them.
+pub(super) fn register(context: &SessionContext) {
+    context.register_udf(bars::function());
+    by_type::functions().for_each(|function| context.register_udf(function));
+    differences::functions().for_each(|function| context.register_udf(function));
+    formats::functions().for_each(|function| context.register_udf(function));
+    tallies::functions().for_each(|function| context.register_udaf(function));
+}

@@ -1,0 +1,174 @@
+//! Short forms of DuckDB and ClickHouse that sqlparser (0.62) does not read, written out in words
+//! that it does: `SUMMARIZE t`, `PIVOT t ON a`, `UNPIVOT t ON a, b`, `FROM t WHERE a > 1`,
+//! `USING SAMPLE 10%`, `INSERT INTO t BY NAME`, `COPY t TO 'x.csv' (HEADER)`, `quantile(0.9)(x)`.
+//!
+//! Where this stands on the road of a query: between the tokenizer and the parser. Some become
+//! calls of functions whose names begin with `sty__`; later steps put what they mean in their
+//! place. The text is walked from its end, so that what is within a form is written out before it.
+
+mod copy;
+mod from_first;
+mod insert;
+mod parametric;
+mod pivot;
+mod sample;
+mod summarize;
+mod words;
+
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use self::words::{Replacement, is_sign, is_word};
+use crate::error::{Error, Result};
+
+pub(in crate::sql) use insert::BY_NAME;
+pub(in crate::sql) use parametric::restore as restore_parameters;
+pub(in crate::sql) use pivot::{KEYS, ON, PIVOT, UNPIVOT, UNPIVOT_NULLS, USING};
+pub(in crate::sql) use summarize::SUMMARIZE;
+
+/// The most short forms of one text: each takes time in proportion to the text.
+const MOST: usize = 1_000;
+
+/// The text with its short forms written out.
+pub(in crate::sql) fn write_out(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    if !tokens.iter().any(may_be_of_one) {
+        return Ok(tokens);
+    }
+    let is_text = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
+    let mut text: Vec<TokenWithSpan> = tokens.into_iter().filter(is_text).collect();
+    let (mut at, mut count) = (text.len(), 0);
+    while at > 0 {
+        at -= 1;
+        let Some((range, words)) = form_at(&text, at)? else { continue };
+        count += 1;
+        if count > MOST {
+            return Err(Error::LimitExceeded(format!(
+                "a text has more than {MOST} short forms such as SUMMARIZE, PIVOT and USING SAMPLE"
+            )));
+        }
+        text.splice(range, words);
+    }
+    Ok(text)
+}
+
+/// Whether the text of a statement with such tokens would have words of ours.
+pub(in crate::sql) fn may_hide_text(tokens: &[TokenWithSpan]) -> bool {
+    const WORDS: [&str; 6] =
+        ["SUMMARIZE", "PIVOT", "PIVOT_WIDER", "UNPIVOT", "PIVOT_LONGER", "NAME"];
+    tokens.iter().any(|token| {
+        WORDS.iter().any(|word| is_word(Some(token), word)) || parametric::is_name(Some(token))
+    })
+}
+
+/// Whether a token is in any short form.
+fn may_be_of_one(token: &TokenWithSpan) -> bool {
+    const WORDS: [&str; 12] = [
+        "SUMMARIZE",
+        "PIVOT",
+        "PIVOT_WIDER",
+        "UNPIVOT",
+        "PIVOT_LONGER",
+        "FROM",
+        "SAMPLE",
+        "TABLESAMPLE",
+        "INSERT",
+        "COPY",
+        "QUANTILE",
+        "TOPK",
+    ];
+    WORDS.iter().any(|word| is_word(Some(token), word)) || parametric::is_name(Some(token))
+}
+
+/// The short form that begins at a token, written out.
+fn form_at(text: &[TokenWithSpan], at: usize) -> Result<Option<Replacement>> {
+    let token = text.get(at);
+    if is_sign(token, &Token::RParen) {
+        return Ok(parametric::written_out(text, at));
+    }
+    let Some(Token::Word(word)) = token.map(|token| &token.token) else { return Ok(None) };
+    if word.quote_style.is_some() {
+        return Ok(None);
+    }
+    match word.value.to_ascii_uppercase().as_str() {
+        "SUMMARIZE" => Ok(summarize::written_out(text, at)),
+        "PIVOT" | "PIVOT_WIDER" => pivot::wider(text, at),
+        "UNPIVOT" | "PIVOT_LONGER" => pivot::longer(text, at),
+        "FROM" => Ok(from_first::written_out(text, at)),
+        "USING" | "TABLESAMPLE" => sample::written_out(text, at),
+        "INSERT" => insert::written_out(text, at),
+        "COPY" => copy::written_out(text, at),
+        _ => Ok(None),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use datafusion::sql::sqlparser::tokenizer::Tokenizer;
+
+    use super::*;
+    use crate::sql::syntax::dialect::StylobateDialect;
+
+    fn written(sql: &str) -> String {
+        let dialect = StylobateDialect::new(sql.len());
+        let tokens = Tokenizer::new(&dialect, sql).tokenize_with_location().unwrap();
+        let words = write_out(tokens).unwrap().into_iter();
+        let words = words.filter(|one| !matches!(one.token, Token::Whitespace(_)));
+        words.map(|one| one.token.to_string()).collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn short_forms_are_written_out() {
+        for (sql, expected) in [
+            ("SUMMARIZE t", "SELECT * FROM ( SELECT * FROM t ) AS sty__summarize"),
+            ("SUMMARIZE 'x.csv';", "SELECT * FROM ( SELECT * FROM 'x.csv' ) AS sty__summarize ;"),
+            ("FROM (SUMMARIZE SELECT 1)", "FROM ( SELECT * FROM ( SELECT 1 ) AS sty__summarize )"),
+            ("FROM t WHERE a > 1", "SELECT * FROM t WHERE a > 1"),
+            ("FROM t SELECT a", "FROM t SELECT a"),
+            ("SELECT extract(hour FROM t) FROM u", "SELECT extract ( hour FROM t ) FROM u"),
+            (
+                "SELECT a FROM t x WHERE b USING SAMPLE 10%",
+                "SELECT a FROM t x TABLESAMPLE SYSTEM ( 10 PERCENT ) WHERE b",
+            ),
+            (
+                "FROM t USING SAMPLE reservoir(20 ROWS) REPEATABLE (7) ORDER BY a",
+                "SELECT * FROM t TABLESAMPLE ROW ( 20 ROWS ) REPEATABLE ( 7 ) ORDER BY a",
+            ),
+            (
+                "SELECT 1 FROM t TABLESAMPLE 5 PERCENT (bernoulli, 3)",
+                "SELECT 1 FROM t TABLESAMPLE BERNOULLI ( 5 PERCENT ) REPEATABLE ( 3 )",
+            ),
+            ("SELECT a FROM t JOIN u USING (a)", "SELECT a FROM t JOIN u USING ( a )"),
+            ("INSERT INTO t BY NAME SELECT 1", "INSERT INTO t ( sty__by_name ) SELECT 1"),
+            ("INSERT INTO t BY POSITION SELECT 1", "INSERT INTO t SELECT 1"),
+            (
+                "COPY t TO 'x.csv' (HEADER, DELIMITER ';')",
+                "COPY t TO 'x.csv' OPTIONS ( 'header' 'true' , 'delimiter' ';' )",
+            ),
+            (
+                "COPY t (a, b) FROM 'x.csv' (DELIMITER ';', HEADER false)",
+                "INSERT INTO t ( a , b ) SELECT * FROM read_csv ( 'x.csv' , delimiter => ';' , \
+                 header => false )",
+            ),
+            (
+                "SELECT quantile(0.9)(x), topK(2)(y)",
+                "SELECT quantile ( sty__parameters ( 0.9 ) , x ) , \
+                 topK ( sty__parameters ( 2 ) , y )",
+            ),
+            (
+                "PIVOT t ON a IN (1, 2), b USING sum(c) AS s GROUP BY d ORDER BY d",
+                "SELECT * FROM sty__pivot ( ( SELECT * FROM t ) , sty__on ( a , 1 , 2 ) , \
+                 sty__on ( b ) , sty__using ( sum ( c ) , 's' ) , sty__keys ( d ) ) ORDER BY d",
+            ),
+            (
+                "UNPIVOT t ON a, b INTO NAME n VALUE v",
+                "SELECT * FROM sty__unpivot ( ( SELECT * FROM t ) , sty__on ( a ) , \
+                 sty__on ( b ) , sty__using ( n , v ) )",
+            ),
+            ("SELECT pivot, summarize FROM t", "SELECT pivot , summarize FROM t"),
+            ("SELECT a AS pivot FROM t JOIN u ON b", "SELECT a AS pivot FROM t JOIN u ON b"),
+        ] {
+            assert_eq!(written(sql), expected, "{sql}");
+        }
+    }
+}

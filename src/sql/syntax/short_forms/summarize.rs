@@ -1,0 +1,28 @@
+//! `SUMMARIZE t` and `SUMMARIZE SELECT …`: a query in a FROM with a name that the planner knows.
+
+use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
+
+use super::words::{
+    Replacement, begins_query, begins_table, find, is_one_of, is_sign, span_of, words,
+};
+
+/// The name of the query that is summarized.
+pub(in crate::sql) const SUMMARIZE: &str = "sty__summarize";
+
+pub(super) fn written_out(text: &[TokenWithSpan], at: usize) -> Option<Replacement> {
+    let first = text.get(at + 1);
+    if !begins_query(text, at) || !(begins_table(first) || is_one_of(first, &["FROM"])) {
+        return None;
+    }
+    let end = find(text, at + 1, |_| false);
+    let span = span_of(text, at);
+    let mut written = words("SELECT * FROM (", span);
+    let queries = ["SELECT", "FROM", "WITH", "VALUES", "DESCRIBE", "SHOW"];
+    if !is_one_of(first, &queries) && !is_sign(first, &Token::LParen) {
+        written.extend(words("SELECT * FROM", span));
+    }
+    written.extend(text.get(at + 1..end)?.iter().cloned());
+    written.extend(words(") AS", span));
+    written.extend(words(SUMMARIZE, span));
+    Some((at..end, written))
+}
