@@ -105,7 +105,7 @@ pub mod segment {
     pub use crate::segment::{BlockPlace, Column, ColumnRecord, EncodedSegment, Footer, Segment};
 }
 
-/// What a statement has done.
+/// How far a statement is, and what it has done.
 #[cfg(feature = "sql")]
 pub mod sql {
     pub use crate::sql::{
@@ -113,6 +113,7 @@ pub mod sql {
         TableForecast,
     };
     pub use crate::sql::{Lexeme, LexemeKind, is_complete, lexemes};
+    pub use crate::sql::{ReadSoFar, StatementProgress};
 }
 
 /// Commits, segment by segment.

@@ -142,7 +142,7 @@ pub use store::{Snapshot, Store, Table, TableOptions, TableWriter};
 // Rows in.
 pub use ingest::arrange::{Arrange, SortBy};
 pub use ingest::foresee::{LoadForecast, would_load};
-pub use ingest::load::{InputReport, LoadOptions, LoadReport, load, load_batches};
+pub use ingest::load::{InputReport, LoadOptions, LoadProgress, LoadReport, load, load_batches};
 pub use ingest::rejects::{OnError, Reject};
 pub use ingest::resume::{ChangedInput, CommitEvery, IfLoaded};
 pub use ingest::sources::csv::Guess;

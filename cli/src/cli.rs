@@ -14,14 +14,15 @@ use clap::{
 use crate::args::resources::LimitArgs;
 use crate::commands::{
     alter, bench, compact, completions, config as settings, drop_partition, export, gc, ingest,
-    inspect, manifest, partitions, query, repair, schema, shell, tables, verify,
+    inspect, man, manifest, partitions, query, repair, schema, shell, tables, verify,
 };
 #[cfg(feature = "gen")]
 use crate::commands::{demo, r#gen};
 use crate::config::{self, Settings};
 use crate::context::Context;
 use crate::errors::{ErrorFormat, Failure};
-use crate::exit::{self, Exit};
+use crate::exit::Exit;
+use crate::help;
 use crate::memory;
 use crate::printers::Format;
 use crate::signals;
@@ -33,8 +34,7 @@ use crate::terminal::When;
 /// summaries and errors go to stderr. `-` is stdin wherever a file is read and stdout wherever one
 /// is written.
 #[derive(Debug, Parser)]
-#[command(name = "sty", version, after_long_help = exit::HELP, disable_help_subcommand = true)]
-#[command(after_help = "`sty --help` tells more; `sty COMMAND --help` has examples.")]
+#[command(name = "sty", version)]
 struct Cli {
     #[command(flatten)]
     globals: Globals,
@@ -54,6 +54,11 @@ struct Globals {
     #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
     #[arg(help_heading = "Everywhere", env = "STY_COLOR", hide_env = true)]
     color: When,
+    /// How far a command is, on stderr, once it takes more than half a second; `auto` shows it on a
+    /// terminal
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    #[arg(help_heading = "Everywhere", env = "STY_PROGRESS", hide_env = true)]
+    progress: When,
     /// No notes and summaries on stderr
     #[arg(short, long, global = true, help_heading = "Everywhere")]
     #[arg(env = "STY_QUIET", hide_env = true, value_parser = FalseyValueParser::new())]
@@ -89,6 +94,7 @@ pub(crate) enum Command {
     Gen(r#gen::GenArgs),
     Config(settings::ConfigArgs),
     Completions(completions::CompletionsArgs),
+    Man(man::ManArgs),
 }
 
 impl Command {
@@ -123,8 +129,14 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<(), Failure> {
         #[cfg(feature = "gen")]
         Command::Gen(args) => r#gen::run(&args, context),
         Command::Config(args) => settings::run(&args, context),
-        Command::Completions(args) => completions::run(&args, &mut Cli::command()),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => man::run(&args, help::with_texts(Cli::command())),
     }
+}
+
+/// Tells a shell what may come next on its command line; false if none has asked.
+pub(crate) fn complete() -> bool {
+    completions::answer(|| help::with_texts(Cli::command()))
 }
 
 /// Reads the command line. Help, version, usage errors and those of config files are answered here.
@@ -134,7 +146,7 @@ pub(crate) fn parse() -> Result<(Command, Context), Exit> {
     let (definition, settings) = match applied {
         Ok(applied) => applied,
         // Help and version do not depend on it.
-        Err(failure) => match Cli::command().try_get_matches() {
+        Err(failure) => match help::with_texts(Cli::command()).try_get_matches() {
             Err(error) if !error.use_stderr() => return Err(answer(&error, false)),
             _ => {
                 let is_json = wants_json.unwrap_or(false);
@@ -145,7 +157,8 @@ pub(crate) fn parse() -> Result<(Command, Context), Exit> {
         },
     };
     wants_json = wants_json.or_else(|| Some(settings.value("error-format")? == "json"));
-    let parsed = matches(definition, &settings).and_then(|matches| {
+    let parsed = matches(definition, &settings);
+    let parsed = parsed.or_else(|error| with_help_texts(error, &settings)).and_then(|matches| {
         let limit = matches.try_get_one("memory_limit").ok().flatten().copied();
         memory::return_freed_at_once(limit);
         let mut cli =
@@ -158,13 +171,21 @@ pub(crate) fn parse() -> Result<(Command, Context), Exit> {
     });
     match parsed {
         Ok(cli) => {
-            let Globals { error_format, color, quiet, verbose } = cli.globals;
+            let Globals { error_format, color, progress, quiet, verbose } = cli.globals;
             // -v goes before a setting.
             let quiet = quiet && verbose == 0;
             let LimitArgs { threads, memory_limit, timeout } = cli.limits;
             let timeout = timeout.filter(|timeout| !timeout.is_zero());
-            let context =
-                Context { error_format, color, quiet, verbose, threads, memory_limit, timeout };
+            let context = Context {
+                error_format,
+                color,
+                progress,
+                quiet,
+                verbose,
+                threads,
+                memory_limit,
+                timeout,
+            };
             Ok((cli.command, context))
         }
         Err(error) => Err(answer(&error, wants_json.unwrap_or(false))),
@@ -174,6 +195,23 @@ pub(crate) fn parse() -> Result<(Command, Context), Exit> {
 /// The definition of the command line, with settings as its defaults.
 fn definition(settings: &Settings) -> Result<clap::Command, Failure> {
     Ok(config::forget_empty_variables(config::apply(Cli::command(), settings)?))
+}
+
+/// Parses the command line once more where help, or a part of it, is the answer: its texts are not
+/// made before.
+fn with_help_texts(error: clap::Error, settings: &Settings) -> Result<ArgMatches, clap::Error> {
+    let Ok(definition) = definition(settings) else { return Err(error) };
+    let definition = help::with_texts(definition);
+    let words = words(std::env::args_os());
+    match words.as_slice() {
+        // Only without `help` a name that is misspelt is guessed.
+        [sty, help, command, ..]
+            if help == "help" && error.kind() == ErrorKind::InvalidSubcommand =>
+        {
+            definition.try_get_matches_from([sty, command])
+        }
+        words => definition.try_get_matches_from(words),
+    }
 }
 
 /// What the command line says. The name of the file of -o says more of the format than a setting.
@@ -204,7 +242,8 @@ fn words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
         Some(word) => {
             let is_command = || {
                 let word = word.to_str().unwrap_or_default();
-                word.starts_with('-') || Cli::command().find_subcommand(word).is_some()
+                let is_known = || Cli::command().find_subcommand(word).is_some();
+                word.starts_with('-') || word == "help" || is_known()
             };
             Path::new(word).is_dir() && !is_command()
         }
@@ -252,7 +291,7 @@ fn asks_for_json(args: impl Iterator<Item = OsString>) -> Option<bool> {
 
 /// Prints the help of one command to stderr.
 pub(crate) fn print_help(command: &str) {
-    let mut cli = Cli::command();
+    let mut cli = help::with_texts(Cli::command());
     // Building it gives the command its full name and the options of all commands.
     cli.build();
     if let Some(found) = cli.find_subcommand_mut(command) {

@@ -1,6 +1,6 @@
 //! The options that hold for every command: what is reported, and how.
 
-use std::io::{self, IsTerminal, Write as _};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,6 +13,7 @@ use crate::errors::{ErrorFormat, Failure};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::printers::{Format, PrintOptions, Printer};
+use crate::progress::{Progress, Seen, write_stderr};
 use crate::terminal::{Look, When};
 use crate::units::{show_counted, show_name, show_text};
 
@@ -23,6 +24,8 @@ pub(crate) struct Context {
     pub(crate) error_format: ErrorFormat,
     /// Whether colours are shown.
     pub(crate) color: When,
+    /// Whether it is shown how far a command is.
+    pub(crate) progress: When,
     /// Suppresses notes and summaries.
     pub(crate) quiet: bool,
     /// Adds notes, more for a higher number.
@@ -65,14 +68,13 @@ impl Context {
     /// Writes a line for people to stderr, unless `-q` is given.
     pub(crate) fn note(&self, text: &str) {
         if !self.quiet {
-            // If stderr is closed, nobody is left to tell.
-            let _ = writeln!(io::stderr().lock(), "{}", show_text(text));
+            self.warn(text);
         }
     }
 
     /// Writes a line to stderr that a reader of the answer must not miss, also with `-q`.
     pub(crate) fn warn(&self, text: &str) {
-        let _ = writeln!(io::stderr().lock(), "{}", show_text(text));
+        write_stderr(&format!("{}\n", show_text(text)));
     }
 
     /// Writes a line for people to stderr if `-v` is given.
@@ -80,6 +82,11 @@ impl Context {
         if self.verbose > 0 {
             self.note(text);
         }
+    }
+
+    /// Shows how far the command is, until that is dropped.
+    pub(crate) fn progress(&self, look: impl Fn() -> Option<Seen> + Send + 'static) -> Progress {
+        Progress::start(self.progress, self.quiet, look)
     }
 
     /// Opens the destination of a result and decides on its format.

@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
-use std::io::{self, Write as _};
+use std::io;
 use std::num::NonZeroU64;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
@@ -13,15 +13,16 @@ use clap::ValueEnum;
 use serde_json::json;
 
 use crate::exit::Exit;
+use crate::progress;
 use crate::units::{show_duration, show_text};
 
 /// The look of an error on stderr.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ErrorFormat {
-    /// `error: …`, and a hint where there is one.
+    // `error: …`, and a hint where there is one.
     #[default]
     Human,
-    /// One object: code, message, file, offset, generation, hint.
+    // One object: code, message, file, offset, generation, hint.
     Json,
 }
 
@@ -173,8 +174,8 @@ impl Failure {
             ErrorFormat::Human => self.human(color),
             ErrorFormat::Json => self.json(),
         };
-        // If stderr is closed, nobody is left to tell.
-        let _ = io::stderr().lock().write_all(text.as_bytes());
+        progress::erase();
+        progress::write_stderr(&text);
     }
 
     fn human(&self, color: bool) -> String {

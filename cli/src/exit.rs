@@ -50,6 +50,6 @@ Exit codes:
     4  more input rows were rejected than allowed
     5  a memory, time or size limit was reached
     6  no such store, table, partition or file; outside of SQL, no such column
-    7  stored, but the disk failed to confirm that it survives a loss of power, or stdout or the
-       rejected rows could not be written; do not repeat it
+    7  stored, but the disk failed to confirm that it survives a loss of power,
+       or stdout or the rejected rows could not be written; do not repeat it
   130  interrupted (Ctrl-C)";

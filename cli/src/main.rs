@@ -10,10 +10,10 @@
 mod exit;
 mod units;
 mod memory;
-mod errors;
-mod signals;
 mod terminal;
 mod progress;
+mod errors;
+mod signals;
 mod pager;
 mod output;
 mod charts;
@@ -28,6 +28,7 @@ mod kept;
 mod runner;
 mod shell;
 mod commands;
+mod help;
 mod cli;
 
 use std::process::ExitCode;
@@ -46,6 +47,9 @@ fn refuse_huge_pages() {
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     refuse_huge_pages();
+    if cli::complete() {
+        return exit::Exit::Done.into();
+    }
     let (command, context) = match cli::parse() {
         Ok(parsed) => parsed,
         Err(exit) => return exit.into(),

@@ -14,6 +14,7 @@ use tempfile::NamedTempFile;
 
 use crate::errors::{Failure, IoResult};
 use crate::pager::Pager;
+use crate::progress::{erase, make_room};
 
 /// Files under temporary names, for a process that ends before they are complete.
 static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
@@ -147,8 +148,14 @@ impl Output {
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Output::Stream(file) => file.write(bytes),
-            Output::Screen(pager) => pager.write(bytes),
+            Output::Stream(file) => {
+                make_room(file);
+                file.write(bytes)
+            }
+            Output::Screen(pager) => {
+                erase();
+                pager.write(bytes)
+            }
             Output::File { temporary, .. } => temporary.as_file_mut().write(bytes),
         }
     }

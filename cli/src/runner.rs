@@ -13,6 +13,7 @@ use crate::kept::Kept;
 use crate::memory::anonymous_bytes;
 use crate::output::Output;
 use crate::printers::{Format, PrintOptions, Printer};
+use crate::progress::{Progress, Seen, Unit};
 use crate::reports::statement::{StatementReport, StatsFormat};
 use crate::units::show_counted;
 use crate::watch::QueryWatch;
@@ -105,6 +106,7 @@ impl Runner {
         output: Output,
     ) -> Result<(Output, Ran), Failure> {
         let started = Instant::now();
+        let progress = self.progress();
         let report = self.settings.stats.map(|format| {
             StatementReport::start(format, statement.to_string(), self.memory_before)
         });
@@ -124,16 +126,17 @@ impl Runner {
             for batch in &mut stream {
                 batch.map_err(|error| self.watch.failure(error))?;
             }
+            drop(progress);
             report.into_iter().for_each(|report| report.print(&stream.statistics()));
             return Ok((output, Ran { rows: None, time: started.elapsed() }));
         }
         if let Some(copy) = statement.copy_target() {
-            let ran = self.copy(copy, stream, report, started)?;
+            let ran = self.copy(copy, stream, report, started, progress)?;
             return Ok((output, ran));
         }
         self.has_committed |= stream.has_committed();
         let committed = stream.has_committed();
-        match self.print(stream, report, started, output) {
+        match self.print(stream, report, started, progress, output) {
             Err(failure) if committed => Err(failure.after_commit()),
             printed => printed,
         }
@@ -146,6 +149,7 @@ impl Runner {
         stream: BatchStream,
         report: Option<StatementReport>,
         started: Instant,
+        progress: Progress,
     ) -> Result<Ran, Failure> {
         let path = Path::new(&copy.file);
         let output = Output::open(Some(path), self.force)?;
@@ -153,12 +157,30 @@ impl Runner {
         let printer = Printer::new(format, &stream.schema(), &options, output)?;
         // What is kept is what people see.
         let kept = self.kept.take();
-        let written = self.write(printer, stream, report, started);
+        let written = self.write(printer, stream, report, started, progress);
         self.kept = kept;
         let (output, ran) = written?;
         output.commit()?;
         self.context.note(&format!("{} in {}", ran.what(), path.display()));
         Ok(Ran { rows: None, ..ran })
+    }
+
+    /// Shows how far the statement is.
+    fn progress(&self) -> Progress {
+        let statement = self.session.progress();
+        self.context.progress(move || {
+            let read = statement.now()?;
+            Some(match read.bytes {
+                Some((done, total)) => {
+                    let rows = Some(read.rows);
+                    Seen { done, total: Some(total), unit: Unit::Bytes, rows }
+                }
+                None => {
+                    let (done, total) = (read.rows, read.total_rows);
+                    Seen { done, total, unit: Unit::Rows, rows: None }
+                }
+            })
+        })
     }
 
     /// Prints the answer of a statement.
@@ -167,6 +189,7 @@ impl Runner {
         stream: BatchStream,
         report: Option<StatementReport>,
         started: Instant,
+        progress: Progress,
         output: Output,
     ) -> Result<(Output, Ran), Failure> {
         self.check_room_for_result()?;
@@ -175,7 +198,7 @@ impl Runner {
         if let Some(kept) = &mut self.kept {
             kept.begin(stream.schema());
         }
-        self.write(printer, stream, report, started)
+        self.write(printer, stream, report, started, progress)
     }
 
     /// Writes all rows of an answer.
@@ -185,6 +208,7 @@ impl Runner {
         mut stream: BatchStream,
         report: Option<StatementReport>,
         started: Instant,
+        progress: Progress,
     ) -> Result<(Output, Ran), Failure> {
         let mut rows = 0;
         for batch in &mut stream {
@@ -200,6 +224,7 @@ impl Runner {
         let statistics = report.is_some().then(|| stream.statistics());
         drop(stream);
         let finished = printer.finish()?;
+        drop(progress);
         if finished.cut {
             let rows = show_counted(finished.rows, "row");
             self.context.note(&format!("cut after {rows} (--max-rows)"));

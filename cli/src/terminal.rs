@@ -1,7 +1,7 @@
 //! What the terminal can show, and what the user wants to see there: colours, box characters,
 //! progress.
 
-use std::io::{self, IsTerminal};
+use std::io;
 use std::sync::{Mutex, PoisonError};
 
 use clap::ValueEnum;
@@ -9,12 +9,12 @@ use clap::ValueEnum;
 /// Whether something is shown; `auto` depends on the terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum When {
-    /// If a terminal is there.
+    // If a terminal is there.
     #[default]
     Auto,
-    /// Yes.
+    // Yes.
     Always,
-    /// No.
+    // No.
     Never,
 }
 
@@ -27,15 +27,6 @@ impl When {
             When::Always => true,
             When::Never => false,
             When::Auto => is_terminal && !refused(),
-        }
-    }
-
-    /// Whether a progress bar is drawn on stderr.
-    pub(crate) fn progress(self) -> bool {
-        match self {
-            When::Always => true,
-            When::Never => false,
-            When::Auto => io::stderr().is_terminal() && !is_dumb(),
         }
     }
 }

@@ -1,9 +1,15 @@
 //! The available memory: the machine's, or the limit of the cgroup if that is less.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// The available memory in bytes; 2 GiB if it is unknown.
 pub(crate) fn available() -> u64 {
+    static AVAILABLE: OnceLock<u64> = OnceLock::new();
+    *AVAILABLE.get_or_init(measured)
+}
+
+fn measured() -> u64 {
     let machine =
         std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| machine_total(&text));
     let groups = std::fs::read_to_string("/proc/self/cgroup");

@@ -1,5 +1,8 @@
 //! Accounts for every row of a load: for each input, rows read = rows stored + rows rejected.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use super::rejects::{OnError, PriorRejects, Reject, Rejects};
 use super::rejects_file::RejectsFile;
 use crate::error::{Error, Result};
@@ -28,6 +31,8 @@ pub(crate) struct RowAccounting {
     file: Option<RejectsFile>,
     inputs: Vec<RowCounts>,
     first: Vec<Reject>,
+    /// All rows that were read, for whoever looks on.
+    read: Arc<AtomicU64>,
     /// Whether this run has committed anything.
     committed: bool,
 }
@@ -50,8 +55,14 @@ impl RowAccounting {
         Ok(RowAccounting { allowed, before: before.total(), file, ..RowAccounting::default() })
     }
 
+    /// Counts all rows here, too.
+    pub(super) fn count_in(&mut self, read: Arc<AtomicU64>) {
+        self.read = read;
+    }
+
     /// Counts rows of an input (by its number) that are stored.
     pub(crate) fn store(&mut self, input: usize, rows: u64) {
+        self.read.fetch_add(rows, Ordering::Relaxed);
         self.counts_mut(input).stored += rows;
     }
 
@@ -65,6 +76,7 @@ impl RowAccounting {
         if rejects.total() == 0 {
             return Ok(());
         }
+        self.read.fetch_add(rejects.total(), Ordering::Relaxed);
         self.counts_mut(input).rejected += rejects.total();
         let rejected = self.before + self.total().rejected;
         let excess = self.allowed.filter(|allowed| rejected > *allowed);

@@ -12,7 +12,7 @@ use arrow_array::RecordBatch;
 use super::accounting::RowAccounting;
 use super::arrange::Arrange;
 use super::input_tasks::{InputTasks, LoadWarnings};
-pub use super::options::LoadOptions;
+pub use super::options::{LoadOptions, LoadProgress};
 pub(crate) use super::options::{pipeline_options, thread_pool};
 use super::pipeline::{self, Feed, PipelineOptions};
 use super::rejects::{OnError, PriorRejects};
@@ -48,8 +48,19 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
             loaded_bytes: input.loaded_bytes(),
         })
         .collect();
-    let accounting =
+    let total = plan
+        .inputs
+        .iter()
+        .map(|input| Some(input.size()?.saturating_sub(input.loaded_bytes())))
+        .sum();
+    let consumed = read.iter().map(|input| (Arc::clone(&input.consumed), input.loaded_bytes));
+    let _ = options.progress.consumed.set(consumed.collect());
+    if let Some(total) = total {
+        let _ = options.progress.total.set(total);
+    }
+    let mut accounting =
         RowAccounting::open(&options.on_error, options.max_errors, &plan.prior_rejects)?;
+    accounting.count_in(Arc::clone(&options.progress.rows));
     let mut warnings = LoadWarnings::default();
     let pipeline = pipeline_options(writer.options(), options);
     let pieces_before: Vec<u64> = plan

@@ -1,7 +1,7 @@
 //! Load options, and how the memory limit is divided.
 
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::arrange::Arrange;
 use super::columns::SegmentLimits;
@@ -76,6 +76,38 @@ pub struct LoadOptions {
     pub end_input: Arc<AtomicBool>,
     /// Set from outside to stop; nothing more is committed then.
     pub cancelled: Arc<AtomicBool>,
+    /// How far the load is, for whoever looks on from another thread.
+    pub progress: Arc<LoadProgress>,
+}
+
+/// How far a load is.
+#[derive(Debug, Default)]
+pub struct LoadProgress {
+    /// Bytes read of each input, with those of before the load.
+    pub(super) consumed: OnceLock<Vec<(Arc<AtomicU64>, u64)>>,
+    pub(super) total: OnceLock<u64>,
+    pub(super) rows: Arc<AtomicU64>,
+}
+
+impl LoadProgress {
+    /// Bytes read of the inputs, compressed as they are.
+    pub fn bytes(&self) -> u64 {
+        let read = |(bytes, before): &(Arc<AtomicU64>, u64)| {
+            bytes.load(Ordering::Relaxed).saturating_sub(*before)
+        };
+        self.consumed.get().map_or(0, |inputs| inputs.iter().map(read).sum())
+    }
+
+    /// How many bytes there are to read, if all inputs are files; those that are left out because
+    /// they were loaded before do not count.
+    pub fn total_bytes(&self) -> Option<u64> {
+        self.total.get().copied()
+    }
+
+    /// Rows that were read.
+    pub fn rows(&self) -> u64 {
+        self.rows.load(Ordering::Relaxed)
+    }
 }
 
 impl Default for LoadOptions {
@@ -99,6 +131,7 @@ impl Default for LoadOptions {
             memory_limit: None,
             end_input: Arc::default(),
             cancelled: Arc::default(),
+            progress: Arc::default(),
         }
     }
 }

@@ -59,6 +59,8 @@ pub(crate) struct ModifyOptions {
     pub memory_limit: Option<u64>,
     /// Set from outside to stop; nothing is changed then.
     pub cancelled: Arc<AtomicBool>,
+    /// Counts the rows that are looked at.
+    pub recorder: Arc<Recorder>,
 }
 
 /// What was done.
@@ -118,14 +120,13 @@ fn select_rows(
     options: &ModifyOptions,
     found: &mut dyn FnMut(usize, SelectedRows) -> Result<()>,
 ) -> Result<()> {
-    let recorder = Recorder::default();
     let context = Context {
         pool,
         cancelled: &|| options.cancelled.load(Ordering::Relaxed),
         // A bit for each row is all that is held.
         reserve: &|_| Ok(()),
         release: &|_| (),
-        recorder: &recorder,
+        recorder: &options.recorder,
         timed: false,
         temp_dir: &std::env::temp_dir(),
         limits: GroupLimits::default(),

@@ -9,7 +9,7 @@ use super::aggregate::Accumulators;
 use super::context::Context;
 use super::group::{self, GroupOutput};
 use super::open::opener::Opener;
-use super::stats::{Clock, Counters};
+use super::stats::{Clock, Counters, Recorder};
 use super::{Fragment, Output};
 use super::{metadata, order, some_groups};
 use crate::error::{ArrowResult, Result};
@@ -55,10 +55,6 @@ impl std::fmt::Debug for Answer<'_> {
 }
 
 impl<'a> Answer<'a> {
-    fn new(schema: &SchemaRef, columns: Vec<ArrayRef>) -> Result<Self> {
-        Ok(Answer { batches: vec![batch(schema, columns)?], ..Answer::default() })
-    }
-
     fn from(schema: &SchemaRef, rest: Rest<'a>, context: &'a Context<'a>) -> Result<Self> {
         let mut answer =
             Answer { rest: Some((schema.clone(), rest, context)), ..Answer::default() };
@@ -117,16 +113,37 @@ pub fn run<'a>(
     snapshot: &Snapshot,
     context: &'a Context<'a>,
 ) -> Result<Answer<'a>> {
-    let mut clock = Clock::start(context.timed);
-    if let Output::Aggregate { keys, aggregates, .. } = &fragment.output
-        && keys.is_empty()
-        && fragment.conditions.is_empty()
-        && let Some(columns) = metadata::answer(fragment, aggregates, snapshot)?
-    {
-        let counted = metadata::counters(snapshot, context.timed, clock.lap())?;
-        context.recorder.update(|sum| sum.add(&counted));
-        return Answer::new(&fragment.schema, columns);
+    match from_metadata(fragment, snapshot, context.recorder, context.timed)? {
+        Some(batch) => Ok(Answer { batches: vec![batch], ..Answer::default() }),
+        None => of_rows(fragment, snapshot, context),
     }
+}
+
+/// The answer of a fragment, if the manifest knows it.
+pub fn from_metadata(
+    fragment: &Fragment,
+    snapshot: &Snapshot,
+    recorder: &Recorder,
+    timed: bool,
+) -> Result<Option<RecordBatch>> {
+    let mut clock = Clock::start(timed);
+    let Output::Aggregate { keys, aggregates, .. } = &fragment.output else { return Ok(None) };
+    if !keys.is_empty() || !fragment.conditions.is_empty() {
+        return Ok(None);
+    }
+    let Some(columns) = metadata::answer(fragment, aggregates, snapshot)? else { return Ok(None) };
+    let counted = metadata::counters(snapshot, timed, clock.lap())?;
+    recorder.update(|sum| sum.add(&counted));
+    batch(&fragment.schema, columns).map(Some)
+}
+
+/// The answer of a fragment by a look at rows.
+pub fn of_rows<'a>(
+    fragment: &'a Fragment,
+    snapshot: &Snapshot,
+    context: &'a Context<'a>,
+) -> Result<Answer<'a>> {
+    let mut clock = Clock::start(context.timed);
     let opener = Opener::new(&fragment.columns, &fragment.conditions, snapshot, context.timed)?;
     match &fragment.output {
         Output::Aggregate { keys, aggregates, .. } => {

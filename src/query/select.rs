@@ -52,6 +52,7 @@ pub(crate) fn select(
     for some in numbers.chunks(SEGMENTS_AT_A_TIME) {
         let mut survivors = Survivors::default();
         opener.open(some, &mut survivors, &mut counters)?;
+        context.recorder.update(|sum| sum.add(&std::mem::take(&mut counters)));
         let workers =
             each_slice(&source, &survivors, &survivors.blocks, context, || Ok(Marker::default()))?;
         let mut segments: BTreeMap<usize, SelectedRows> = BTreeMap::new();

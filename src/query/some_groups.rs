@@ -37,12 +37,12 @@ pub(super) fn conditions(
     if !first.order.is_empty() || first.limit > SOME || survivors.blocks.len() < SAMPLE {
         return Ok(Vec::new());
     }
-    let before = context.recorder.counters();
+    let before = context.recorder.mark();
     let sample = survivors.blocks.len() / SAMPLE;
     let rest = survivors.blocks.split_off(sample);
     let found = some_keys(fragment, keys, first.limit, survivors, context);
     survivors.blocks.extend(rest);
-    context.recorder.update(|sum| *sum = before);
+    context.recorder.go_back(before);
     let Found::Keys(found) = found? else { return Ok(Vec::new()) };
     let conditions = keys.iter().zip(&found);
     Ok(conditions.filter_map(|(key, values)| among(key, values, &fragment.columns)).collect())

@@ -8,7 +8,8 @@
 //! The number of rows that pass a condition is free: the filter counts what is left anyway. Times
 //! cost two clock reads for each slice and step.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// What ruled rows out before they were read.
@@ -361,17 +362,62 @@ impl Clock {
 
 /// The counters of a run, to which its threads add theirs.
 #[derive(Debug, Default)]
-pub struct Recorder(Mutex<Counters>);
+pub struct Recorder {
+    counters: Mutex<Counters>,
+    /// Rows of the blocks that are done with: threads add their counters only when they end.
+    passed: AtomicU64,
+}
 
 impl Recorder {
+    fn lock(&self) -> MutexGuard<'_, Counters> {
+        self.counters.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Changes the counters.
     pub fn update(&self, change: impl FnOnce(&mut Counters)) {
-        change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        change(&mut self.lock());
     }
 
     /// What was counted so far.
     pub fn counters(&self) -> Counters {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.lock().clone()
+    }
+
+    /// Notes rows of a block that is done with, whether it was read or left out.
+    pub(crate) fn pass(&self, rows: u64) {
+        self.passed.fetch_add(rows, Ordering::Relaxed);
+    }
+
+    /// What [`Recorder::go_back`] goes back to.
+    pub(crate) fn mark(&self) -> (Counters, u64) {
+        (self.counters(), self.passed.load(Ordering::Relaxed))
+    }
+
+    /// Forgets what was counted since a mark.
+    pub(crate) fn go_back(&self, (counters, passed): (Counters, u64)) {
+        self.update(|sum| *sum = counters);
+        self.passed.store(passed, Ordering::Relaxed);
+    }
+
+    /// How many rows the run is done with, and of how many: those that statistics have left of the
+    /// table so far. `None` before it has begun.
+    pub(crate) fn progress(&self) -> Option<(u64, u64)> {
+        let counters = self.lock();
+        if counters.from_metadata {
+            return Some((0, 0));
+        }
+        // The others are asked block by block, and such blocks are passed.
+        let before = [
+            Statistic::Partition,
+            Statistic::ManifestBounds,
+            Statistic::ManifestNulls,
+            Statistic::ZoneBounds,
+            Statistic::ZoneNulls,
+        ];
+        let pruned = before.map(|statistic| counters.pruned_by(statistic).rows).iter().sum();
+        let left = counters.scan.rows_in.saturating_sub(pruned);
+        let passed = self.passed.load(Ordering::Relaxed).min(left);
+        (counters.segments > 0).then_some((passed, left))
     }
 }
 

@@ -124,14 +124,16 @@ pub(crate) fn each_slice<W: Worker>(
     let done = Mutex::new(Vec::new());
     let mut watch = Clock::start(context.timed);
     let work = |worker: &mut W, tally: &mut Tally| -> Result<()> {
-        let mut mask = MaskBuilder::default();
+        let (mut mask, mut rows) = (MaskBuilder::default(), 0);
         loop {
+            context.recorder.pass(rows as u64);
             worker.account()?;
             let Some(at) = queue.take() else { return Ok(()) };
             if (context.cancelled)() {
                 return Err(Error::Cancelled);
             }
             let block = OpenBlock::open(survivors, columns, at)?;
+            rows = block.rows;
             if let Some(statistic) = worker.skips(&block) {
                 block.count_pruned(statistic, None, &mut tally.counters);
                 continue;
@@ -143,7 +145,6 @@ pub(crate) fn each_slice<W: Worker>(
             let filtered = FilteredBlock::new(block, &filter, &queue.prefetch, tally)?;
             let Some(filtered) = filtered else { continue };
             tally.counters.scan.time += tally.clock.lap();
-            let rows = filtered.block.rows;
             let taken = || worker.take_block(&filtered.block);
             let taken = filtered.tests.is_empty().then(taken).transpose();
             if taken.map_err(|error| filtered.block.in_file(error))? == Some(true) {

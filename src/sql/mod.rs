@@ -47,6 +47,7 @@ mod write;
 pub use keys::expressions::SqlExpressions;
 pub use names::parameters::Parameters;
 pub use run::cancel::Canceller;
+pub use run::progress::{ReadSoFar, StatementProgress};
 pub use run::report::{Operator, Statistics};
 pub use run::statistics::{StoreOperator, TableForecast};
 pub use run::stream::BatchStream;
@@ -58,6 +59,8 @@ pub use syntax::parse::CopyTarget;
 
 #[cfg(test)]
 mod memory_tests;
+#[cfg(test)]
+mod progress_tests;
 #[cfg(test)]
 mod store_tests;
 #[cfg(test)]

@@ -5,6 +5,7 @@ pub(crate) mod choices;
 pub(crate) mod columns;
 pub(crate) mod commit_every;
 pub(crate) mod dry_run;
+pub(crate) mod names;
 pub(crate) mod output;
 pub(crate) mod permissions;
 pub(crate) mod resources;

@@ -1,11 +1,10 @@
-//! What a command may use, and the bar that shows how far it is.
+//! What a command may use.
 
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use stylobate::{Io, Store};
 
-use crate::terminal::When;
 use crate::units::{parse_duration, parse_size};
 
 /// `--threads`, `--memory-limit` and `--timeout`, which all commands have.
@@ -57,15 +56,6 @@ impl IoArg {
     pub(crate) fn of(&self, store: Store) -> Store {
         store.with_io(self.io())
     }
-}
-
-/// `--progress`.
-#[derive(Debug, Args)]
-pub(crate) struct ProgressArg {
-    /// A progress bar on stderr; `auto` shows it on a terminal
-    #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
-    #[arg(env = "STY_PROGRESS", hide_env = true)]
-    pub(crate) progress: When,
 }
 
 fn parse_threads(text: &str) -> Result<usize, String> {

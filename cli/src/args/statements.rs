@@ -6,15 +6,17 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use stylobate::{Session, SessionOptions, Store};
 
+use super::names;
 use crate::errors::{Failure, IoResult};
 
 /// The store and the statements of a command.
 #[derive(Debug, Args)]
 pub(crate) struct StatementArgs {
     /// The store's directory; - (or only statements) for none
+    #[arg(add = names::stores())]
     store: Option<PathBuf>,
     /// The statements, or - for stdin [default: stdin]
-    #[arg(conflicts_with = "file")]
+    #[arg(conflicts_with = "file", add = names::sql())]
     sql: Option<String>,
     /// Read the statements from a file, - for stdin
     #[arg(short, long, value_name = "FILE")]

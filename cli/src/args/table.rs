@@ -7,6 +7,7 @@ use clap::Args;
 use stylobate::internal::store::check_name;
 use stylobate::{Snapshot, Store, Table};
 
+use super::names;
 use crate::context::Context;
 use crate::errors::Failure;
 
@@ -64,7 +65,7 @@ impl TablePath {
 #[derive(Debug, Args)]
 pub(crate) struct TableArg {
     /// The table
-    #[arg(value_name = "STORE/TABLE")]
+    #[arg(value_name = "STORE/TABLE", add = names::tables())]
     pub(crate) path: TablePath,
 }
 
@@ -72,7 +73,7 @@ pub(crate) struct TableArg {
 #[derive(Debug, Args)]
 pub(crate) struct ScopeArg {
     /// A store, or one table of it
-    #[arg(value_name = "STORE[/TABLE]")]
+    #[arg(value_name = "STORE[/TABLE]", add = names::stores_and_tables())]
     path: PathBuf,
 }
 

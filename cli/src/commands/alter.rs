@@ -7,13 +7,16 @@ use stylobate::{Alteration, DataType, alter, would_alter};
 
 use crate::args::columns::parse_column_type;
 use crate::args::dry_run::DryRunArg;
+use crate::args::names;
 use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::reports::dry_run;
 use crate::units::parse_duration;
 
-/// Change the columns of a table, or how long old generations stay; no data is touched
+/// Change the columns of a table, or how long old generations stay
+///
+/// No data is read or written.
 ///
 /// Examples:
 ///   sty alter db/trips add 'note:utf8'
@@ -22,7 +25,7 @@ use crate::units::parse_duration;
 ///   sty alter db/trips widen passenger_count:int64
 ///   sty alter db/trips keep 7d
 #[derive(Debug, Args)]
-#[command(verbatim_doc_comment)]
+#[command(verbatim_doc_comment, disable_help_subcommand = true)]
 pub(crate) struct AlterArgs {
     #[command(flatten)]
     table: TableArg,
@@ -44,11 +47,13 @@ enum Change {
     /// Drop a column
     Drop {
         /// The name of the column
+        #[arg(add = names::columns())]
         name: String,
     },
     /// Rename a column
     Rename {
         /// The name of the column
+        #[arg(add = names::columns())]
         from: String,
         /// Its new name
         to: String,

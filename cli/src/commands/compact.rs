@@ -10,18 +10,18 @@ use stylobate::{CompactOptions, CompactReport, Profile, Table, compact, would_co
 use crate::args::arrange::{SortList, parse_sort};
 use crate::args::choices::{ProfileArg, ReportFormat};
 use crate::args::dry_run::DryRunArg;
-use crate::args::resources::ProgressArg;
+use crate::args::names;
 use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
-use crate::progress::Progress;
+use crate::progress::{Seen, Unit};
 use crate::reports::dry_run::{self, of_partition};
 use crate::reports::show_amplification;
 use crate::signals;
 use crate::units::{show_count, show_counted, show_size};
 
-/// Merge small and overlapping segments into large ones, sorted as a whole
+/// Merge small and overlapping segments into large ones
 ///
 /// One partition at a time, with commits on the way; queries go on meanwhile. A table that is
 /// sorted (--sort-by here or at its ingest) is sorted as a whole afterwards; in others rows stay in
@@ -41,10 +41,10 @@ pub(crate) struct CompactArgs {
     #[command(flatten)]
     table: TableArg,
     /// Only this partition and those within it, as `sty partitions` names them
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", add = names::partition_paths())]
     partition: Option<String>,
     /// Sort the table by these columns from now on
-    #[arg(long, value_name = "COLUMN [DESC],…", value_parser = parse_sort)]
+    #[arg(long, value_name = "COLUMN [DESC],…", value_parser = parse_sort, add = names::column_lists())]
     sort_by: Option<SortList>,
     /// Rewrite all segments under this profile
     #[arg(long, value_enum)]
@@ -52,8 +52,6 @@ pub(crate) struct CompactArgs {
     /// Rewrite all segments
     #[arg(long)]
     all: bool,
-    #[command(flatten)]
-    progress: ProgressArg,
     #[command(flatten)]
     dry_run: DryRunArg,
     /// Also print what was done to stdout, for programs
@@ -81,9 +79,14 @@ pub(crate) fn run(args: &CompactArgs, context: &Context) -> Result<(), Failure> 
         return dry_run::print(&rewritten.map(rewrite).collect::<Vec<_>>(), format, context);
     }
     let bytes = input_bytes(&table, &options)?;
-    let progress = Progress::new(args.progress.progress, context.quiet, Some(bytes));
-    let report =
-        progress.watch(|| options.done.load(Ordering::Relaxed), || compact(&table, &options))?;
+    let done = Arc::clone(&options.done);
+    let progress = context.progress(move || {
+        let done = done.load(Ordering::Relaxed);
+        Some(Seen { done, total: Some(bytes), unit: Unit::Bytes, rows: None })
+    });
+    let compacted = compact(&table, &options);
+    drop(progress);
+    let report = compacted?;
     context.note(&format!(
         "{} → {}: {} rows written anew, {} read, {} written{}",
         show_counted(report.segments_before, "segment"),

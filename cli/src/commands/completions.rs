@@ -1,14 +1,24 @@
 //! `sty completions`: the completion script of a shell.
+//!
+//! The script asks `sty` itself what may come next, so that it knows the tables and columns of the
+//! stores on the command line.
 
 use std::io::Write as _;
 
 use clap::Args;
-use clap_complete::Shell;
+use clap_complete::env::Shells;
+use clap_complete::{CompleteEnv, Shell};
 
-use crate::errors::Failure;
+use crate::errors::{Failure, IoResult as _};
 use crate::output::Output;
 
+/// The variable by which a script asks.
+const VARIABLE: &str = "STY_COMPLETE";
+
 /// Print the completion script of a shell
+///
+/// It completes commands, options, files, stores and their tables, and the columns of a table where
+/// an option or SQL in quotes names them.
 ///
 /// Examples:
 ///   sty completions bash > ~/.local/share/bash-completion/completions/sty
@@ -22,10 +32,25 @@ pub(crate) struct CompletionsArgs {
     shell: Shell,
 }
 
-/// Runs `sty completions`, for the command line that `definition` describes.
-pub(crate) fn run(args: &CompletionsArgs, definition: &mut clap::Command) -> Result<(), Failure> {
+/// Runs `sty completions`.
+pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
+    let (shells, name) = (Shells::builtins(), args.shell.to_string());
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, definition, "sty", &mut script);
+    if let Some(shell) = shells.completer(&name) {
+        let written = shell.write_registration(VARIABLE, "sty", "sty", "sty", &mut script);
+        written.with_path("the script")?;
+    }
     let mut output = Output::stdout()?;
     output.write_all(&script).map_err(|error| output.failure(&error))
+}
+
+/// Answers the script of a shell; false if none has asked.
+pub(crate) fn answer(definition: impl Fn() -> clap::Command) -> bool {
+    if std::env::var_os(VARIABLE).is_none() {
+        return false;
+    }
+    let here = std::env::current_dir().ok();
+    let completer = CompleteEnv::with_factory(definition).var(VARIABLE);
+    // Where nothing can be completed, the shell does what it does without a script.
+    completer.try_complete(std::env::args_os(), here.as_deref()).unwrap_or(true)
 }

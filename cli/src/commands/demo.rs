@@ -24,7 +24,9 @@ const QUERIES: &str = include_str!("../../../benches/versus/queries/nine.sql");
 /// The rows of each answer that are shown.
 const SHOWN_ROWS: u64 = 8;
 
-/// Make taxi trips, ingest them, run nine queries, and show answers, times and compression
+/// Make taxi trips, ingest and query them
+///
+/// Shows answers, times and compression of nine queries.
 ///
 /// Examples:
 ///   sty demo

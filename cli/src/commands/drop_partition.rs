@@ -4,6 +4,7 @@ use clap::Args;
 use stylobate::{drop_partitions, would_drop};
 
 use crate::args::dry_run::DryRunArg;
+use crate::args::names;
 use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -25,7 +26,7 @@ pub(crate) struct DropPartitionArgs {
     #[command(flatten)]
     table: TableArg,
     /// Partitions, as `sty partitions` names them
-    #[arg(value_name = "PARTITION", required = true)]
+    #[arg(value_name = "PARTITION", required = true, add = names::partition_paths())]
     partitions: Vec<String>,
     #[command(flatten)]
     dry_run: DryRunArg,

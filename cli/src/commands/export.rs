@@ -17,12 +17,14 @@ use stylobate::internal::store::check_outside_tables;
 use stylobate::{BlockPlace, ColumnId, Snapshot, SqlExpressions, blocks, read_block};
 
 use crate::args::arrange::{Expressions, parse_expressions};
+use crate::args::names;
 use crate::args::resources::IoArg;
 use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::{Failure, IoResult};
 use crate::output::Output;
 use crate::printers::{Format, PrintOptions, Printer};
+use crate::progress::{Seen, Unit};
 use crate::signals;
 use crate::terminal::Look;
 use crate::units::{show_count, show_counted, show_duration};
@@ -38,7 +40,7 @@ const MAX_OPEN_FILES: usize = 256;
 ///
 /// Examples:
 ///   sty export db/trips -o trips.parquet
-///   sty export db/trips -o out/ --format parquet --partition-by 'year(pickup_datetime) AS year'
+///   sty export db/trips -o out/ --partition-by 'year(pickup_datetime) AS year'
 ///   sty export db/trips -o - --format jsonl | gzip > trips.jsonl.gz
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -52,7 +54,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_enum)]
     format: Option<ExportFormat>,
     /// Spread rows over directories by these expressions
-    #[arg(long, value_name = "EXPR,…", value_parser = parse_expressions)]
+    #[arg(long, value_name = "EXPR,…", value_parser = parse_expressions, add = names::column_lists())]
     partition_by: Option<Expressions>,
     /// A generation that is kept [default: the current one]
     #[arg(long, value_name = "NUMBER")]
@@ -109,13 +111,20 @@ pub(crate) fn run(args: &ExportArgs, context: &Context) -> Result<(), Failure> {
     context.start_threads()?;
     let output = args.output.to_string_lossy();
     let is_directory = output.ends_with('/') || args.output.is_dir() || args.partition_by.is_some();
+    let written = Arc::<AtomicU64>::default();
+    let (done, total) = (Arc::clone(&written), Some(snapshot.rows()));
+    let progress = context.progress(move || {
+        let done = done.load(Ordering::Relaxed);
+        Some(Seen { done, total, unit: Unit::Rows, rows: None })
+    });
     let files = match is_directory && output != "-" {
-        true => DirectoryExport::new(args, &snapshot)?.run()?,
+        true => DirectoryExport::new(args, &snapshot, &written)?.run()?,
         false if args.partition_by.is_some() => {
             return Err(Failure::usage("--partition-by needs a directory: -o DIR/"));
         }
-        false => write_one_file(args, &snapshot, context)?,
+        false => write_one_file(args, &snapshot, &written, context)?,
     };
+    drop(progress);
     context.note(&format!(
         "{} in {}, {} ({} rows/s)",
         show_counted(snapshot.rows(), "row"),
@@ -130,6 +139,7 @@ pub(crate) fn run(args: &ExportArgs, context: &Context) -> Result<(), Failure> {
 fn write_one_file(
     args: &ExportArgs,
     snapshot: &Snapshot,
+    written: &AtomicU64,
     context: &Context,
 ) -> Result<u64, Failure> {
     let asked = args.format.map(ExportFormat::format);
@@ -157,6 +167,7 @@ fn write_one_file(
                 if printer.write(&batch)? == ControlFlow::Break(()) {
                     return Ok(());
                 }
+                written.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
             }
         }
         Ok::<(), Failure>(())
@@ -172,10 +183,16 @@ struct DirectoryExport<'a> {
     format: ExportFormat,
     schema: SchemaRef,
     files: AtomicU64,
+    /// Rows.
+    written: &'a AtomicU64,
 }
 
 impl<'a> DirectoryExport<'a> {
-    fn new(args: &'a ExportArgs, snapshot: &'a Snapshot) -> Result<Self, Failure> {
+    fn new(
+        args: &'a ExportArgs,
+        snapshot: &'a Snapshot,
+        written: &'a AtomicU64,
+    ) -> Result<Self, Failure> {
         let format = args.format.unwrap_or(ExportFormat::Parquet);
         check_outside_tables(&args.output)?;
         std::fs::create_dir_all(&args.output).with_path(&args.output)?;
@@ -185,6 +202,7 @@ impl<'a> DirectoryExport<'a> {
             format,
             schema: snapshot.schema().to_arrow(),
             files: AtomicU64::new(0),
+            written,
         })
     }
 
@@ -211,7 +229,9 @@ impl<'a> DirectoryExport<'a> {
         let mut printer = self.open_file(&self.args.output, number, 0)?;
         for place in blocks {
             signals::check()?;
-            let _ = printer.write(&read_block(self.snapshot, place)?)?;
+            let batch = read_block(self.snapshot, place)?;
+            let _ = printer.write(&batch)?;
+            self.written.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
         }
         printer.finish()?.output.commit()
     }
@@ -259,6 +279,7 @@ impl<'a> DirectoryExport<'a> {
                 let columns = columns.collect::<Result<Vec<_>, _>>()?;
                 let _ = printer.write(&RecordBatch::try_new(batch.schema(), columns)?)?;
             }
+            self.written.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
         }
         close_files(&mut open)
     }

@@ -13,7 +13,7 @@ use crate::reports::dry_run::{self, Action};
 use crate::signals;
 use crate::units::{parse_duration, show_counted};
 
-/// Free old generations of a table, or of all tables of a store, and their files
+/// Free old generations of a table or store, and their files
 ///
 /// A generation that queries read is never freed, nor is one that `--keep` of its table still holds
 /// (`sty alter … keep`); every commit frees what it can, so this is for what was kept or read at

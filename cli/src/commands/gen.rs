@@ -15,8 +15,13 @@ use crate::signals;
 use crate::units::show_counted;
 use crate::watch;
 
-/// Make test data of any size.
+/// Make test data of any size
+///
+/// Examples:
+///   sty gen trips --rows 1000000 -o taxi --format csv.gz
+///   sty gen trips --rows 10000 --header -o - | sty ingest db/trips
 #[derive(Debug, Args)]
+#[command(verbatim_doc_comment, disable_help_subcommand = true)]
 pub(crate) struct GenArgs {
     #[command(subcommand)]
     data: Data,
@@ -24,7 +29,11 @@ pub(crate) struct GenArgs {
 
 #[derive(Debug, Subcommand)]
 enum Data {
-    /// Taxi trips in 51 columns, as in the public billion-ride benchmark.
+    /// Taxi trips in 51 columns, as in the public billion-ride benchmark
+    ///
+    /// Examples:
+    ///   sty gen trips --rows 1000000 -o taxi --format csv.gz
+    #[command(verbatim_doc_comment)]
     Trips(TripsArgs),
 }
 

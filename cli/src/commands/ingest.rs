@@ -19,14 +19,14 @@ use crate::args::choices::{ProfileArg, ReportFormat};
 use crate::args::columns::{ColumnTypes, parse_column_types};
 use crate::args::commit_every::parse_commit_every;
 use crate::args::dry_run::DryRunArg;
-use crate::args::resources::ProgressArg;
+use crate::args::names;
 use crate::args::table::TablePath;
 use crate::args::text::{parse_byte, parse_encoding, parse_escape, parse_quote};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit::Exit;
 use crate::output::already_exists;
-use crate::progress::Progress;
+use crate::progress::{Seen, Unit};
 use crate::reports::dry_run;
 use crate::reports::load::{print_for_people, print_json};
 use crate::signals;
@@ -53,21 +53,21 @@ use crate::watch;
 /// Examples:
 ///   sty ingest db/trips trips-*.csv.gz
 ///   zcat trips.csv.gz | sty ingest db/trips -
-///   sty ingest db/trips --no-header --names id,time,fare --schema fare:decimal(9,2) trips.csv
+///   sty ingest db/t --no-header --names id,fare --schema 'fare:decimal(9,2)' t.csv
 ///   sty ingest db/trips trips.csv --rejects bad.csv --max-errors 1000
-///   sty ingest db/trips --from-rejects bad.csv           # once its rows are corrected
-///   sty ingest db/trips trips-*.csv.gz --partition-by 'year(day) AS year' --sort-by 'vendor, day'
+///   sty ingest db/trips --from-rejects bad.csv        # once its rows are corrected
+///   sty ingest db/trips *.csv --partition-by 'year(day)' --sort-by 'vendor, day'
 ///   sty ingest db/flights flights.parquet
 ///   sty ingest db/trips trips-*.csv.gz --dry-run         # files, bytes, columns and their types
 ///   curl -s https://example.org/events.jsonl.zst | sty ingest db/events
 ///   tail -F app.jsonl | sty ingest db/log --commit-every 10s --rejects bad.csv -
-///   sty ingest db/log log.csv --if-loaded new-rows       # what was added since it was loaded
-///   sty ingest db/sales --filename-column file sales/    # sales/year=2015/month=1/x.parquet, …
+///   sty ingest db/log log.csv --if-loaded new-rows    # what was added since it was loaded
+///   sty ingest db/sales --filename-column file sales/       # sales/year=2015/x.csv
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct IngestArgs {
     /// The table: a directory in the store's directory
-    #[arg(value_name = "STORE/TABLE")]
+    #[arg(value_name = "STORE/TABLE", add = names::tables())]
     table: TablePath,
     /// Files, patterns such as 'trips-*.csv.gz', or - for stdin [default: stdin]
     #[arg(value_name = "FILE")]
@@ -81,10 +81,10 @@ pub(crate) struct IngestArgs {
     names: Vec<String>,
     /// Spread the rows of a new table over directories, by SQL over its columns: year(pickup),
     /// vendor_id, expr AS name
-    #[arg(long, value_name = "EXPR,…", value_parser = parse_expressions)]
+    #[arg(long, value_name = "EXPR,…", value_parser = parse_expressions, add = names::column_lists())]
     partition_by: Option<Expressions>,
     /// Sort the rows of each segment of a new table; `sty compact` sorts it as a whole
-    #[arg(long, value_name = "COLUMN [DESC],…", value_parser = parse_sort)]
+    #[arg(long, value_name = "COLUMN [DESC],…", value_parser = parse_sort, add = names::column_lists())]
     sort_by: Option<SortList>,
     /// What becomes of files that were loaded before, by path, size and time or by their bytes, and
     /// of those that have changed since
@@ -113,8 +113,6 @@ pub(crate) struct IngestArgs {
     /// Leave out columns of types that cannot be stored (lists, structs, maps)
     #[arg(long)]
     skip_unsupported: bool,
-    #[command(flatten)]
-    progress: ProgressArg,
     #[command(flatten)]
     dry_run: DryRunArg,
     /// Print what was done to stdout, as one object: rows, bytes, segments, and the same of each
@@ -356,11 +354,15 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
         watch::leave_end_to_command();
     }
     let report = loop {
-        let consumed: Vec<_> = inputs.iter().map(Input::consumed).collect();
-        let total: Option<u64> = inputs.iter().map(Input::size).sum();
-        let progress = Progress::new(args.progress.progress, context.quiet, total);
-        let read = || consumed.iter().map(|c| c.load(Ordering::Relaxed)).sum();
-        let error = match progress.watch(read, || load(writer, inputs, &load_options)) {
+        load_options.progress = Arc::default();
+        let seen = Arc::clone(&load_options.progress);
+        let progress = context.progress(move || {
+            let (done, total) = (seen.bytes(), seen.total_bytes());
+            Some(Seen { done, total, unit: Unit::Bytes, rows: Some(seen.rows()) })
+        });
+        let loaded = load(writer, inputs, &load_options);
+        drop(progress);
+        let error = match loaded {
             Ok(report) => break report,
             Err(error) => error,
         };

@@ -12,6 +12,7 @@ use stylobate::internal::block::{Bound, Stats};
 use stylobate::internal::store::SegmentEntry;
 use stylobate::{Column, DataType, Snapshot};
 
+use crate::args::names;
 use crate::args::resources::IoArg;
 use crate::args::table::{TableArg, TablePath};
 use crate::context::Context;
@@ -22,7 +23,7 @@ use crate::reports::stored::{SegmentColumn, encodings_of, usual_encodings};
 use crate::reports::table_page;
 use crate::signals;
 
-/// Show how a table is stored: per column its encodings, bytes, ratio and statistics
+/// Show how a table is stored: encodings, bytes and statistics
 ///
 /// Examples:
 ///   sty inspect db/trips
@@ -38,7 +39,7 @@ pub(crate) struct InspectArgs {
     #[arg(long, value_enum)]
     format: Option<InspectFormat>,
     /// This column only, with the encoding of each block; may be repeated
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = names::columns())]
     column: Vec<String>,
     /// One line a segment
     #[arg(long)]

@@ -17,14 +17,14 @@ use crate::output::Output;
 use crate::reports::{show_amplification, sort_by};
 use crate::units::{show_count, show_counted, show_name, show_size};
 
-/// Show the manifest of a table: columns, arrangement, generations, segments, loaded sources
+/// Show the manifest of a table: generations, segments, loaded files
 ///
 /// Without --format, a summary for people. As JSON, everything: one object, with an entry for each
 /// segment.
 ///
 /// Examples:
 ///   sty manifest db/trips
-///   sty manifest db/trips --format json | jq '.segments[] | select(.rows < 1000) | .file'
+///   sty manifest db/trips --format json | jq '.segments[] | select(.rows < 1000)'
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ManifestArgs {

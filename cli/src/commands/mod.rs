@@ -15,6 +15,7 @@ pub(crate) mod gc;
 pub(crate) mod r#gen;
 pub(crate) mod ingest;
 pub(crate) mod inspect;
+pub(crate) mod man;
 pub(crate) mod manifest;
 pub(crate) mod partitions;
 pub(crate) mod query;

@@ -41,7 +41,7 @@ use crate::watch::QueryWatch;
 ///
 /// Examples:
 ///   sty query db 'SELECT count(*) FROM trips'
-///   sty query db 'SELECT * FROM trips WHERE fare > $limit' -p limit=100 -o dear.parquet
+///   sty query db 'FROM trips WHERE fare > $min' -p min=100 -o dear.parquet
 ///   sty query db 'CREATE TABLE dear AS SELECT * FROM trips WHERE fare > 100'
 ///   sty query db -f report.sql --format markdown
 ///   sty query db 'DELETE FROM trips WHERE fare < 0' --dry-run      # rows and segments

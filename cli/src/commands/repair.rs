@@ -1,6 +1,7 @@
 //! `sty repair`: restores what can be restored of a damaged store.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
@@ -12,10 +13,11 @@ use crate::args::table::ScopeArg;
 use crate::context::{Context, Failures};
 use crate::errors::Failure;
 use crate::printers::Format;
+use crate::progress::{Seen, Unit};
 use crate::signals;
 use crate::units::show_counted;
 
-/// Restore what can be restored of a damaged store or table, and say what was lost
+/// Restore what can be restored of a damaged store or table
 ///
 /// Goes on with the newest generation whose root can be read, leaves out chunks and segments that
 /// cannot be read, and commits the rest as a new generation. Nothing is deleted: what is damaged,
@@ -115,8 +117,15 @@ fn repair_all(
             threads: context.thread_count(),
             compile: Arc::new(SqlExpressions::stopped_by(signals::cancellation())),
             cancelled: signals::cancellation(),
+            done: Arc::default(),
         },
     };
+    let done = Arc::clone(&options.verify.done);
+    // How much there is to check is what a repair finds out.
+    let progress = context.progress(move || {
+        let done = done.load(Ordering::Relaxed);
+        Some(Seen { done, total: None, unit: Unit::Bytes, rows: None })
+    });
     let mut failures = Failures::default();
     for name in tables {
         signals::check()?;
@@ -130,6 +139,7 @@ fn repair_all(
             Err(error) => failures.add(error.into(), context)?,
         }
     }
+    drop(progress);
     failures.finish()
 }
 

@@ -10,7 +10,7 @@ use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
 
-/// List the columns of a table: name, type, permanent id, whether rows may have no value there
+/// List the columns of a table: name, type, id, nullable
 ///
 /// Examples:
 ///   sty schema db/trips

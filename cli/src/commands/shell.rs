@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use stylobate::{Session, Store};
 
+use crate::args::names;
 use crate::args::session::SessionArgs;
 use crate::context::Context;
 use crate::errors::{Failure, IoResult as _};
@@ -31,6 +32,7 @@ use crate::shell::{Opened, run as run_shell, run_script};
 #[command(verbatim_doc_comment)]
 pub(crate) struct ShellArgs {
     /// The store's directory
+    #[arg(add = names::stores())]
     store: Option<PathBuf>,
     /// Run these statements and commands of the shell, and end
     #[arg(short, long, value_name = "SQL")]

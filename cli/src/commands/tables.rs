@@ -9,6 +9,7 @@ use stylobate::internal::maintain::check_files;
 use stylobate::{Result, Store};
 
 use crate::args::choices::ListFormat;
+use crate::args::names;
 use crate::context::{Context, Failures};
 use crate::errors::Failure;
 use crate::exit::Exit;
@@ -26,6 +27,7 @@ use crate::exit::Exit;
 #[command(verbatim_doc_comment)]
 pub(crate) struct TablesArgs {
     /// The store's directory
+    #[arg(add = names::stores())]
     store: PathBuf,
     #[command(flatten)]
     list: ListFormat,

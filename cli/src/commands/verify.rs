@@ -1,16 +1,18 @@
 //! `sty verify`: checks every byte of a store, and everything that is said of its values.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
-use stylobate::{Damage, DamageKind, Error, SqlExpressions, VerifyOptions, verify_with};
+use stylobate::{Damage, DamageKind, Error, SqlExpressions, Store, VerifyOptions, verify_with};
 
 use crate::args::resources::IoArg;
 use crate::args::table::ScopeArg;
 use crate::context::{Context, Failures};
 use crate::errors::Failure;
 use crate::printers::Format;
+use crate::progress::{Seen, Unit};
 use crate::signals;
 use crate::units::{show_counted, show_size};
 
@@ -46,7 +48,14 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
         threads: context.thread_count(),
         compile: Arc::new(SqlExpressions::stopped_by(signals::cancellation())),
         cancelled: signals::cancellation(),
+        done: Arc::default(),
     };
+    let total = tables.iter().map(|name| segment_bytes(&store, name)).sum();
+    let done = Arc::clone(&options.done);
+    let progress = context.progress(move || {
+        let done = done.load(Ordering::Relaxed);
+        Some(Seen { done, total, unit: Unit::Bytes, rows: None })
+    });
     let mut found: Vec<(String, Damage)> = Vec::new();
     for name in &tables {
         signals::check()?;
@@ -71,6 +80,7 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
             show_size(report.bytes)
         ));
     }
+    drop(progress);
     if args.format.is_some() {
         context.print_batch(&list(&found)?, args.format)?;
     }
@@ -101,6 +111,12 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
         Some(hint) => failure.hint(hint),
         None => failure,
     })
+}
+
+/// Bytes of a table's segments, unless damage hides them.
+fn segment_bytes(store: &Store, name: &str) -> Option<u64> {
+    let segments = store.table(name).ok()?.snapshot().ok()?.segments().ok()?;
+    Some(segments.iter().map(|segment| segment.length).sum())
 }
 
 /// One row for each damage.

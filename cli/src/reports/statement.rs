@@ -1,7 +1,6 @@
 //! The report of `sty query --stats` on a statement: what it read, what statistics pruned, how many
 //! rows went into and out of each step, and what time, memory and temporary files it took.
 
-use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
 use clap::ValueEnum;
@@ -10,6 +9,7 @@ use stylobate::internal::query::{Counters, Form, Statistic, Step};
 use stylobate::internal::sql::{Operator, Statistics, StoreOperator};
 
 use crate::memory::PeakSampler;
+use crate::progress::write_stderr;
 use crate::units::{show_count, show_counted, show_duration, show_size, show_text};
 
 /// The formats of the report.
@@ -52,8 +52,7 @@ impl StatementReport {
             StatsFormat::Table => text(statistics, total, memory),
             StatsFormat::Json => format!("{}\n", object(&self.sql, statistics, total, memory)),
         };
-        // If stderr is closed, nobody is left to tell.
-        let _ = io::stderr().lock().write_all(text.as_bytes());
+        write_stderr(&text);
     }
 }
 

@@ -90,7 +90,7 @@ fn what_is_wrong_is_told_with_its_place() {
     for (text, place, hint) in [
         ("threds = 1\n", ":1:1: there is no setting 'threds'", "did you mean 'threads'?"),
         ("[ingst]\n", ":1:2: there is no command 'ingst'", "did you mean 'ingest'?"),
-        ("[query]\nprogress = 'auto'\n", ":2:1: there is no setting 'progress' of [query]", ""),
+        ("[query]\ninfer-rows = 5\n", ":2:1: there is no setting 'infer-rows' of [query]", ""),
         ("threads = 0\n", ":1:1: threads: '0': a number from 1 to 1024 is needed", ""),
         ("io = 'mmp'\n", ":1:1: io: 'mmp': one of mmap, read is needed", ""),
         ("a = 'x\n", ":1:", ""),

@@ -76,15 +76,6 @@ fn errors_as_json_are_one_object() {
 }
 
 #[test]
-fn completions_know_the_commands() {
-    for shell in ["bash", "zsh", "fish"] {
-        let (code, stdout, stderr) = run(&["completions", shell]);
-        assert_eq!((code, stderr.as_str()), (0, ""));
-        assert!(stdout.contains("completions"));
-    }
-}
-
-#[test]
 fn a_closed_stdout_is_success_and_silent() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);

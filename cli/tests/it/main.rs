@@ -12,12 +12,14 @@ mod damage;
 mod dry_run;
 mod files;
 mod guesses;
+mod help;
 mod ingest;
 mod interactive;
 mod limits;
 mod maintain;
 mod pages;
 mod pipelines;
+mod progress;
 mod resume;
 mod schemas;
 mod shell;
@@ -36,6 +38,7 @@ fn sty(args: &[&str]) -> Command {
         .env_remove("NO_COLOR")
         .env_remove("STY_ERROR_FORMAT")
         .env_remove("STY_FORMAT")
+        .env_remove("STY_PROGRESS")
         .env("STY_CONFIG", "");
     command
 }

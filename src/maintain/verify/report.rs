@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use crate::error::Error;
 use crate::ingest::partition::{ColumnsOnly, Compile};
@@ -19,6 +19,8 @@ pub struct VerifyOptions {
     pub compile: Arc<dyn Compile>,
     /// Set to stop: what was not checked by then is left out of the report.
     pub cancelled: Arc<AtomicBool>,
+    /// Progress: bytes of segments that are checked.
+    pub done: Arc<AtomicU64>,
 }
 
 impl Default for VerifyOptions {
@@ -27,6 +29,7 @@ impl Default for VerifyOptions {
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             compile: Arc::new(ColumnsOnly),
             cancelled: Arc::default(),
+            done: Arc::default(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 
@@ -64,10 +64,20 @@ pub(super) struct SegmentCheck<'a> {
 impl SegmentCheck<'_> {
     /// Checks the segment, which has this number in the table.
     pub(super) fn run(&self, number: u64) -> CheckedSegment {
-        let mut checked = CheckedSegment::default();
         if self.options.cancelled.load(Ordering::Relaxed) {
-            return checked;
+            return CheckedSegment::default();
         }
+        let counted = AtomicU64::new(0);
+        let checked = self.check(number, &counted);
+        // What belongs to no column, and all of what could not be opened.
+        let rest = self.entry.length.saturating_sub(counted.into_inner());
+        self.options.done.fetch_add(rest, Ordering::Relaxed);
+        checked
+    }
+
+    /// The same, with each column's share of the bytes `counted` as it is checked.
+    fn check(&self, number: u64, counted: &AtomicU64) -> CheckedSegment {
+        let mut checked = CheckedSegment::default();
         let segment = match self.open() {
             Ok(segment) => segment,
             Err(error) => {
@@ -81,8 +91,15 @@ impl SegmentCheck<'_> {
             segment.footer().columns.iter().map(|entry| entry.column).collect();
         let missing = self.snapshot.schema().columns().iter().map(|column| column.id);
         ids.extend(missing.filter(|id| ids.binary_search(id).is_err()).collect::<Vec<_>>());
+        let share = self.entry.length / ids.len().max(1) as u64;
+        let column = |id: &ColumnId| {
+            let wrong = self.column(&segment, *id, number);
+            counted.fetch_add(share, Ordering::Relaxed);
+            self.options.done.fetch_add(share, Ordering::Relaxed);
+            wrong
+        };
         let (columns, rows) = rayon::join(
-            || ids.par_iter().map(|id| self.column(&segment, *id, number)).collect::<Vec<_>>(),
+            || ids.par_iter().map(column).collect::<Vec<_>>(),
             || rows::check(self.snapshot, self.options, self.entry, &segment),
         );
         checked.problems = columns.into_iter().flatten().collect();

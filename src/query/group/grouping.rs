@@ -33,11 +33,11 @@ pub(crate) fn groups<'a>(
     context: &'a Context<'a>,
 ) -> Result<GroupOutput<'a>> {
     let texts = Arc::new(TextBudget::new(context.limits.texts));
-    let before = context.recorder.counters();
+    let before = context.recorder.mark();
     match groups_with(fragment, first, keys, aggregates, survivors, context, Some(&texts)) {
         // Keys of bytes can be spilled.
         Err(Error::LimitExceeded(_)) if texts.is_used() => {
-            context.recorder.update(|sum| *sum = before);
+            context.recorder.go_back(before);
             groups_with(fragment, first, keys, aggregates, survivors, context, None)
         }
         grouped => grouped,

@@ -106,6 +106,7 @@ pub(crate) fn top<'a>(
     }
     for (_, number) in ranked {
         opener.count_left(number, &mut counters);
+        context.recorder.pass(opener.entries.get(number).map_or(0, |entry| entry.rows));
     }
     let (bytes, files) = runs.spilled();
     counters.spilled_bytes += bytes;

@@ -53,6 +53,17 @@ pub(crate) fn matching_segments(
     Ok(kept)
 }
 
+/// Rows of the segments that the manifest does not rule out.
+pub(crate) fn rows_left(
+    predicate: &Predicate,
+    partitions: &Predicate,
+    snapshot: &Snapshot,
+) -> Result<u64> {
+    let (entries, mut counters) = (snapshot.segments()?, Counters::default());
+    let kept = matching_segments(predicate, partitions, snapshot, &entries, &mut counters)?;
+    Ok(kept.into_iter().filter_map(|number| entries.get(number)).map(|entry| entry.rows).sum())
+}
+
 fn segment_pruned(entry: &SegmentEntry, block_rows: u64) -> Pruned {
     Pruned {
         segments: 1,

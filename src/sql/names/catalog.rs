@@ -78,7 +78,8 @@ impl Tables {
     pub(crate) fn skip_damaged(&self, threads: usize, cancelled: Arc<AtomicBool>) {
         let compile = Arc::new(SqlExpressions::stopped_by(Arc::clone(&cancelled)));
         // Set once, when the session is made.
-        let _ = self.skipping.set(VerifyOptions { threads, compile, cancelled });
+        let _ =
+            self.skipping.set(VerifyOptions { threads, compile, cancelled, done: Arc::default() });
     }
 
     /// Whether statements may not see all rows.

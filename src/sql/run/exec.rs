@@ -33,6 +33,8 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::query::forecast::forecast;
+use crate::query::open::opener::{partitions, predicate};
+use crate::query::prune::segments::rows_left;
 use crate::query::slice::SLICE_ROWS;
 use crate::query::stats::Counters;
 use crate::query::{self, Fragment, Recorder, run};
@@ -87,6 +89,8 @@ pub(crate) struct FragmentExec {
     table: Arc<StoreTable>,
     engine: Arc<Engine>,
     expected_rows: OnceLock<usize>,
+    /// See [`FragmentExec::progress`].
+    to_read: OnceLock<u64>,
     /// Over the columns of the fragment.
     dynamic: DynamicFilters,
     properties: Arc<PlanProperties>,
@@ -112,6 +116,7 @@ impl FragmentExec {
             table,
             engine,
             expected_rows: OnceLock::new(),
+            to_read: OnceLock::new(),
             dynamic: DynamicFilters::default(),
             properties,
             metrics,
@@ -126,6 +131,7 @@ impl FragmentExec {
             table: Arc::clone(&self.table),
             engine: Arc::clone(&self.engine),
             expected_rows: self.expected_rows.clone(),
+            to_read: self.to_read.clone(),
             dynamic,
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
@@ -151,6 +157,18 @@ impl FragmentExec {
             conditions: self.conditions(),
             counters: self.counters(),
         }
+    }
+
+    /// How many rows it is done with, and of how many, as far as statistics tell by now.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        let expected = || {
+            let conditions = &self.fragment.conditions;
+            let (predicate, partitions) = (predicate(conditions), partitions(conditions));
+            let left = rows_left(&predicate, &partitions, self.table.snapshot());
+            left.unwrap_or_else(|_| self.table_rows())
+        };
+        let begun = self.recorder.progress();
+        begun.unwrap_or_else(|| (0, *self.to_read.get_or_init(expected)))
     }
 
     /// As people write them; those that came later are one.
@@ -372,6 +390,17 @@ struct Execution {
 
 impl Execution {
     async fn emit(self, output: Output) -> Result<()> {
+        let fragment = self.fragment()?;
+        let snapshot = self.table.snapshot();
+        // What the manifest answers needs no threads.
+        let known = {
+            let _timer = self.baseline.elapsed_compute().timer();
+            run::from_metadata(&fragment, snapshot, &self.recorder, self.timed)?
+        };
+        if let Some(batch) = known {
+            self.out(&self.checked(batch)?, &output).await;
+            return Ok(());
+        }
         let pool = self.engine.pool()?;
         let context = query::Context {
             pool: &pool,
@@ -383,10 +412,9 @@ impl Execution {
             recorder: &self.recorder,
             timed: self.timed,
         };
-        let fragment = self.fragment()?;
         let mut answer = {
             let _timer = self.baseline.elapsed_compute().timer();
-            run::run(&fragment, self.table.snapshot(), &context)?
+            run::of_rows(&fragment, snapshot, &context)?
         };
         let mut coalescer = Coalescer::new(&self.fragment.schema, self.most_held);
         loop {

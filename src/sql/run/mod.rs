@@ -11,6 +11,7 @@
 //! | `in_numbers` | whether a column's value is one of some numbers, such as those of a join's key |
 //! | `number_sets` | hints on a column of whole numbers as sets of numbers |
 //! | `provider` | a table of the store as DataFusion sees it |
+//! | `progress` | how far a statement is, for whoever looks on |
 //! | `report` | what a statement has done, for `--stats` |
 //! | `describe` | fragments as EXPLAIN shows them |
 //! | `exec` | fragments as leaf operators |
@@ -36,6 +37,7 @@ mod in_numbers;
 mod number_sets;
 pub(in crate::sql) mod dynamic;
 pub(in crate::sql) mod provider;
+pub(in crate::sql) mod progress;
 pub(in crate::sql) mod report;
 pub(in crate::sql) mod describe;
 pub(in crate::sql) mod exec;

@@ -15,6 +15,7 @@ use futures::StreamExt;
 use crate::disk::temporary::{self, is_full};
 use crate::error::{Error, Result};
 use crate::sql::run::cancel::{Canceller, Workers};
+use crate::sql::run::progress::StatementProgress;
 use crate::sql::run::report::Statistics;
 
 /// The answer to one statement, batch by batch. Batches are made as they are asked for, up to what
@@ -25,6 +26,8 @@ pub struct BatchStream {
     plan: Arc<dyn ExecutionPlan>,
     workers: Arc<Workers>,
     canceller: Canceller,
+    /// What is told as long as the statement runs.
+    progress: StatementProgress,
     planning: Duration,
     execution: Duration,
     rows: u64,
@@ -46,9 +49,11 @@ impl BatchStream {
         plan: Arc<dyn ExecutionPlan>,
         workers: Arc<Workers>,
         canceller: Canceller,
+        progress: StatementProgress,
         planning: Duration,
         temp_dir: PathBuf,
     ) -> Self {
+        progress.begin(&plan);
         let (schema, stream) = (stream.schema(), Some(stream));
         BatchStream {
             schema,
@@ -56,6 +61,7 @@ impl BatchStream {
             plan,
             workers,
             canceller,
+            progress,
             planning,
             execution: Duration::ZERO,
             rows: 0,
@@ -101,6 +107,7 @@ impl BatchStream {
         // Gives the memory back.
         self.end();
         let Ok((stream, plan)) = frugal() else { return Err(error) };
+        self.progress.begin(&plan);
         (self.stream, self.plan) = (Some(stream), plan);
         Ok(())
     }
@@ -109,6 +116,7 @@ impl BatchStream {
     fn end(&mut self) {
         let nothing = Arc::new(EmptyExec::new(Arc::clone(&self.schema)));
         let (stream, plan) = (self.stream.take(), std::mem::replace(&mut self.plan, nothing));
+        self.progress.end();
         self.workers.on_stack(|| drop((stream, plan)));
     }
 

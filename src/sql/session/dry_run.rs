@@ -69,6 +69,7 @@ impl Session {
                     threads: self.threads,
                     memory_limit: Some(self.memory),
                     cancelled: self.canceller.flag(),
+                    ..ModifyOptions::default()
                 };
                 let (report, deletes) = modify.foresee(store, &options)?;
                 let change = PlannedChange {

@@ -35,6 +35,7 @@ use crate::error::{Error, Result};
 use crate::ingest::arrange::Arrange;
 use crate::ingest::load::LoadOptions;
 use crate::maintain::{ModifyOptions, drop_table};
+use crate::query::Recorder;
 use crate::sql::functions::aggregates;
 use crate::sql::functions::dates;
 use crate::sql::functions::growing;
@@ -49,6 +50,7 @@ use crate::sql::plan::planner::Planner;
 use crate::sql::plan::summarize::Summaries;
 use crate::sql::run::cancel::{Canceller, Workers};
 use crate::sql::run::exec::Engine;
+use crate::sql::run::progress::StatementProgress;
 use crate::sql::run::settings::Settings;
 use crate::sql::run::statistics::task_context;
 use crate::sql::run::stream::{BatchStream, Frugal};
@@ -130,6 +132,7 @@ pub struct Session {
     prepared: Arc<Prepared>,
     workers: Arc<Workers>,
     canceller: Canceller,
+    progress: StatementProgress,
     threads: usize,
     /// Bytes of memory that statements may use.
     memory: u64,
@@ -216,6 +219,7 @@ impl Session {
             prepared: Arc::default(),
             workers,
             canceller,
+            progress: StatementProgress::default(),
             threads,
             memory,
             read_only: options.read_only,
@@ -286,7 +290,8 @@ impl Session {
         let stream = self.workers.run(canceller, starting)??;
         let (workers, canceller) = (Arc::clone(&self.workers), canceller.clone());
         let (elapsed, temp_dir) = (started.elapsed(), self.temp_dir.clone());
-        Ok(BatchStream::new(stream, plan, workers, canceller, elapsed, temp_dir))
+        let progress = self.progress.clone();
+        Ok(BatchStream::new(stream, plan, workers, canceller, progress, elapsed, temp_dir))
     }
 
     /// Starts the plan of a statement's rows, which is planned once more if it needs more memory
@@ -367,9 +372,13 @@ impl Session {
         let memory_limit = Some(self.memory);
         let cancelled = self.canceller.clone();
         self.tables.release(&modify.table);
-        let options =
-            ModifyOptions { threads: self.threads, memory_limit, cancelled: cancelled.flag() };
-        let answer = modify.run(store, &options)?;
+        let recorder = Arc::<Recorder>::default();
+        self.progress.begin_walk(Arc::clone(&recorder));
+        let (threads, cancelled) = (self.threads, cancelled.flag());
+        let options = ModifyOptions { threads, memory_limit, cancelled, recorder };
+        let answer = modify.run(store, &options);
+        self.progress.end();
+        let answer = answer?;
         let answer = self.start(answer, &Canceller::default(), timed, started)?;
         Ok(answer.of_committed())
     }
@@ -397,6 +406,12 @@ impl Session {
     pub fn spill_directories(&self) -> impl Fn() -> Vec<PathBuf> + Send + 'static {
         let environment = self.context.runtime_env();
         move || environment.disk_manager.temp_dir_paths()
+    }
+
+    /// Tells how far the statement is that runs, from any thread.
+    #[doc(hidden)]
+    pub fn progress(&self) -> StatementProgress {
+        self.progress.clone()
     }
 
     /// A handle that stops this session's work from another thread.

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use arrow_array::{RecordBatch, RecordBatchOptions, new_null_array};
@@ -13,7 +14,7 @@ use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::metrics::{
-    BaselineMetrics, ExecutionPlanMetricsSet, MetricBuilder, MetricsSet,
+    BaselineMetrics, Count, ExecutionPlanMetricsSet, Metric, MetricBuilder, MetricValue, MetricsSet,
 };
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
@@ -27,6 +28,7 @@ use crate::sql::names::lock;
 use crate::sql::run::executions::Executions;
 use crate::sql::run::generate::generate;
 use crate::sql::run::leaf::{leaf_methods, leaf_properties};
+use crate::sql::run::progress::{FILE_BYTES, FILE_BYTES_READ, TEXT_BYTES_READ};
 
 /// Rows in a batch.
 const BATCH_ROWS: usize = 8192;
@@ -38,6 +40,8 @@ pub(super) struct TextExec {
     /// Whether these are all columns of the table, so that an input may not have others.
     complete: bool,
     executions: Executions<Mutex<Queue>>,
+    /// Bytes read of each input that was opened.
+    consumed: Arc<Mutex<Vec<Arc<AtomicU64>>>>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
@@ -46,6 +50,7 @@ pub(super) struct TextExec {
 struct Queue {
     inputs: VecDeque<TextInput>,
     open: Option<(Chunks, Arc<Layout>)>,
+    consumed: Arc<Mutex<Vec<Arc<AtomicU64>>>>,
 }
 
 impl TextExec {
@@ -62,6 +67,7 @@ impl TextExec {
             columns: columns.into(),
             complete,
             executions: Executions::new(partitions),
+            consumed: Arc::default(),
             properties: leaf_properties(rows, partitions, EmissionType::Incremental),
             metrics: ExecutionPlanMetricsSet::new(),
         }
@@ -97,7 +103,11 @@ impl Queue {
                         "the standard input can be read only once; ingest it into a table first";
                     Error::InvalidInput(what.into())
                 })?,
-                TextSource::File(path) => chunks(Input::path(path), &options, row_limit)?,
+                TextSource::File(path) => {
+                    let input = Input::path(path);
+                    lock(&self.consumed).push(input.consumed());
+                    chunks(input, &options, row_limit)?
+                }
             };
             self.open = Some((chunks, layout));
         }
@@ -163,12 +173,14 @@ impl ExecutionPlan for TextExec {
     ) -> DataFusionResult<SendableRecordBatchStream> {
         // It counts so that others spill or stop; it is bounded by itself.
         let memory = MemoryConsumer::new(self.name()).register(context.memory_pool());
-        let make =
-            || Mutex::new(Queue { inputs: self.inputs.iter().cloned().collect(), open: None });
+        let make = || {
+            let (inputs, consumed) = (self.inputs.iter().cloned(), Arc::clone(&self.consumed));
+            Mutex::new(Queue { inputs: inputs.collect(), open: None, consumed })
+        };
         let queue = self.executions.start(partition, make);
         let (columns, complete, schema) = (Arc::clone(&self.columns), self.complete, self.schema());
         let baseline = BaselineMetrics::new(&self.metrics, partition);
-        let bytes = MetricBuilder::new(&self.metrics).counter("bytes_read", partition);
+        let bytes = MetricBuilder::new(&self.metrics).counter(TEXT_BYTES_READ, partition);
         let target = Arc::clone(&schema);
         Ok(generate(schema, move |output| async move {
             loop {
@@ -193,6 +205,21 @@ impl ExecutionPlan for TextExec {
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
+        let mut metrics = self.metrics.clone_inner();
+        let read: u64 =
+            lock(&self.consumed).iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
+        let size = |input: &TextInput| match &input.source {
+            TextSource::File(path) => Input::path(path).size(),
+            TextSource::Stdin(_) => None,
+        };
+        if let Some(size) = self.inputs.iter().map(size).sum() {
+            for (name, bytes) in [(FILE_BYTES_READ, read), (FILE_BYTES, size)] {
+                let count = Count::new();
+                count.add(usize::try_from(bytes).unwrap_or(usize::MAX));
+                let value = MetricValue::Count { name: name.into(), count };
+                metrics.push(Arc::new(Metric::new(value, None)));
+            }
+        }
+        Some(metrics)
     }
 }

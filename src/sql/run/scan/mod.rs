@@ -41,7 +41,9 @@ use crate::expr::Expression;
 use crate::limits::BLOCK_ROWS;
 use crate::model::SortKey;
 use crate::query::forecast::Reader;
+use crate::query::open::opener::partitions;
 use crate::query::order::chains::{Chains, chains};
+use crate::query::prune::segments::rows_left;
 use crate::query::sample::few_values;
 use crate::query::{OrderBy, Recorder};
 use crate::sql::convert::to_statistics;
@@ -73,6 +75,8 @@ pub(crate) struct ScanExec {
     executions: Executions<SharedScan>,
     statistics: OnceLock<Arc<Statistics>>,
     expected_rows: OnceLock<f64>,
+    /// See [`ScanExec::progress`].
+    to_read: OnceLock<u64>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
     /// What all runs have counted.
@@ -96,6 +100,7 @@ impl ScanExec {
             scan,
             statistics: OnceLock::new(),
             expected_rows: OnceLock::new(),
+            to_read: OnceLock::new(),
             properties: leaf_properties(rows, partitions, EmissionType::Incremental),
             metrics,
             recorder: Arc::default(),
@@ -223,6 +228,18 @@ impl ScanExec {
         }
         let is_alone = self.scan.dynamic.is_empty();
         Ok(TableForecast::new(table.snapshot().table_name(), forecast, is_alone))
+    }
+
+    /// How many rows it is done with, and of how many, as far as statistics tell by now.
+    pub(crate) fn progress(&self) -> (u64, u64) {
+        let expected = || {
+            let predicate = self.scan.predicate(&self.scan.conditions);
+            let partitions = partitions(&self.scan.conditions);
+            let left = rows_left(&predicate, &partitions, self.scan.table.snapshot());
+            left.unwrap_or_else(|_| self.table_rows())
+        };
+        let begun = self.recorder.progress();
+        begun.unwrap_or_else(|| (0, *self.to_read.get_or_init(expected)))
     }
 
     /// What it has done so far.

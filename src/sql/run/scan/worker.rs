@@ -64,6 +64,8 @@ impl Worker {
             };
             let Some(work) = work else { break };
             self.block(&work, &output).await?;
+            let rows = work.segment.segment.block_range(work.block);
+            self.recorder.pass(rows.end - rows.start);
         }
         Ok(())
     }
