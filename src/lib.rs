@@ -58,7 +58,7 @@
 //!   a session from another thread.
 //! - **Read without SQL**: [`blocks`] lists the blocks of a snapshot, [`read_block`] decodes one,
 //!   on any thread.
-//! - **Maintain**: [`compact`] merges segments and sorts them anew, [`alter`] changes columns,
+//! - **Maintain**: [`compact`] merges segments and sorts them anew, [`alter`] changes columns, [`cast`] their types,
 //!   [`drop_partitions`] removes partitions, [`verify`] checks every byte and every claim.
 //!
 //! Everything fails with [`Error`], whose kinds tell damaged files from wrong input.
@@ -161,6 +161,7 @@ pub use sql::{
 // Rows out without SQL, and maintenance.
 pub use maintain::{Alteration, CompactOptions, CompactReport, Partition};
 pub use maintain::{BlockPlace, blocks, read_block};
+pub use maintain::{Cast, CastOptions, CastReport, cast, would_cast};
 pub use maintain::{
     Damage, DamageKind, VerifyOptions, VerifyReport, skip_damaged, verify, verify_with,
 };

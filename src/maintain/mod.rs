@@ -11,12 +11,14 @@ pub(crate) mod drop; // drops and replaces tables
 pub(crate) mod files; // whether the data files are there
 pub(crate) mod compact; // merges small and overlapping segments
 pub(crate) mod modify; // deletes or updates rows by a condition
+pub(crate) mod cast; // gives a column another type
 pub(crate) mod read; // reads a whole table, block by block
 pub(crate) mod partitions; // lists and drops partitions
 pub(crate) mod repair; // restores what can be restored of a damaged table
 pub(crate) mod verify; // compares everything stored with the values
 
 pub use alter::{Alteration, alter, would_alter};
+pub use cast::{Cast, CastOptions, CastReport, cast, would_cast};
 pub use compact::{CompactOptions, CompactReport, compact, would_compact};
 pub use drop::drop_table;
 pub(crate) use drop::{abandon, replace_table, replacement};

@@ -60,9 +60,7 @@ impl Schema {
             return Err(named_twice(name));
         }
         let id = ColumnId(self.next_id);
-        self.next_id =
-            id.0.checked_add(1)
-                .ok_or_else(|| Error::LimitExceeded("no column ids are left".into()))?;
+        self.next_id = id.0.checked_add(1).ok_or_else(no_ids)?;
         self.columns.push(Column { id, name: Arc::from(name), data_type, nullable: true });
         Ok(id)
     }
@@ -73,9 +71,7 @@ impl Schema {
         for (name, data_type) in new {
             let (id, name) = (ColumnId(next_id), Arc::from(name));
             columns.push(Column { id, name, data_type, nullable: true });
-            next_id = next_id
-                .checked_add(1)
-                .ok_or_else(|| Error::LimitExceeded("no column ids are left".into()))?;
+            next_id = next_id.checked_add(1).ok_or_else(no_ids)?;
         }
         if columns.len() > self.columns.len() {
             *self = Schema::from_parts(columns, next_id)?;
@@ -149,6 +145,17 @@ impl Schema {
         }
     }
 
+    /// Gives a column another type, under a new id: segments have values of the old one.
+    pub(crate) fn replace_type(&mut self, position: usize, data_type: DataType) -> Result<()> {
+        let id = ColumnId(self.next_id);
+        let next_id = self.next_id.checked_add(1).ok_or_else(no_ids)?;
+        if let Some(column) = self.columns.get_mut(position) {
+            (column.id, column.data_type) = (id, data_type);
+            self.next_id = next_id;
+        }
+        Ok(())
+    }
+
     /// Makes a column NOT NULL; only for a table without rows.
     pub fn require(&mut self, position: usize) {
         if let Some(column) = self.columns.get_mut(position) {
@@ -169,6 +176,11 @@ impl Schema {
             |c: &Column| arrow_schema::Field::new(&*c.name, c.data_type.to_arrow(), c.nullable);
         Arc::new(arrow_schema::Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
     }
+}
+
+#[cold]
+fn no_ids() -> Error {
+    Error::LimitExceeded("no column ids are left".into())
 }
 
 fn named_twice(name: &str) -> Error {

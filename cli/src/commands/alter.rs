@@ -1,9 +1,10 @@
-//! `sty alter`: adds, drops, renames and widens columns, and says how long generations stay.
+//! `sty alter`: adds, drops, renames and widens columns, converts their values to other types, and
+//! says how long generations stay.
 
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use stylobate::{Alteration, DataType, alter, would_alter};
+use stylobate::{Alteration, Cast, CastOptions, DataType, alter, cast, would_alter, would_cast};
 
 use crate::args::columns::parse_column_type;
 use crate::args::dry_run::DryRunArg;
@@ -12,17 +13,19 @@ use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::reports::dry_run;
-use crate::units::parse_duration;
+use crate::signals;
+use crate::units::{parse_duration, show_counted};
 
 /// Change the columns of a table, or how long old generations stay
 ///
-/// No data is read or written.
+/// No data is touched, except by cast, which writes all segments anew.
 ///
 /// Examples:
 ///   sty alter db/trips add 'note:utf8'
 ///   sty alter db/trips drop tolls
 ///   sty alter db/trips rename fare fare_amount
 ///   sty alter db/trips widen passenger_count:int64
+///   sty alter db/flights cast arr_delay:int64 --null NA
 ///   sty alter db/trips keep 7d
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment, disable_help_subcommand = true)]
@@ -64,6 +67,15 @@ enum Change {
         #[arg(value_name = "NAME:TYPE", value_parser = parse_column_type)]
         column: (String, DataType),
     },
+    /// Give a column another type, and convert its values exactly
+    Cast {
+        /// The name of the column and its new type
+        #[arg(value_name = "NAME:TYPE", value_parser = parse_column_type)]
+        column: (String, DataType),
+        /// A text that means null; may be repeated
+        #[arg(long = "null", value_name = "TEXT")]
+        nulls: Vec<String>,
+    },
     /// Keep generations readable for this long after they are replaced
     Keep {
         /// Such as 12h or 7d; 0s keeps none
@@ -76,6 +88,27 @@ enum Change {
 pub(crate) fn run(args: AlterArgs, context: &Context) -> Result<(), Failure> {
     let table = args.table.path.open(context)?;
     let alteration = match args.change {
+        Change::Cast { column: (column, data_type), nulls } => {
+            let options = CastOptions {
+                threads: context.thread_count(),
+                memory_limit: context.memory_limit,
+                cancelled: signals::cancellation(),
+            };
+            let asked = Cast { column, data_type, nulls };
+            if let Some(format) = args.dry_run.asked() {
+                let schema = would_cast(&table, &asked, &options)?;
+                let columns = dry_run::of_columns(&args.table.path.table, &schema, true);
+                return dry_run::print(&columns, format, context);
+            }
+            let (commit, report) = cast(&table, &asked, &options)?;
+            context.note(&format!(
+                "generation {}: {} in {} written anew",
+                commit.generation,
+                show_counted(report.rows, "row"),
+                show_counted(report.rewritten, "segment"),
+            ));
+            return Ok(());
+        }
         Change::Add { column: (name, data_type) } => Alteration::Add { name, data_type },
         Change::Drop { name } => Alteration::Drop { name },
         Change::Rename { from, to } => Alteration::Rename { from, to },

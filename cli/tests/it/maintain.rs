@@ -269,3 +269,40 @@ fn readers_have_a_limit_and_two_ways_to_read() {
     let (code, _, stderr) = shell.run("ingest db/u a.csv --partition-by repeat(kind,1000000000)");
     assert!(code == 1 && stderr.contains("it calls repeat()"), "{stderr}");
 }
+
+/// A column that became text is mended after the fact.
+#[test]
+fn a_column_gets_another_type() {
+    let shell = Shell::new();
+    shell.file("a.csv", "id,delay,day\n1,5,2013-01-01\n2,NA,2013-01-02\n3,-7,\n");
+    shell.file("b.csv", "id,delay,day\n4,,2013-01-04\n5,x,2013-01-05\n");
+    let types = "delay:utf8,day:utf8";
+    shell.stdout(&format!("ingest -q db/t a.csv --schema {types}"));
+    shell.stdout("alter -q db/t keep 1h");
+    let (code, _, stderr) = shell.run("alter db/t cast delay:int64");
+    assert!(code == 1 && stderr.contains("'NA'") && stderr.contains("--null TEXT"), "{stderr}");
+    let (code, _, stderr) = shell.run("alter db/t cast delay:int64 --null NA");
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stderr.contains("3 rows in 1 segment"), "{stderr}");
+    shell.stdout("alter -q db/t cast day:date");
+    let sql = "SELECT *, delay + 1 AS more, year(day) AS y FROM t ORDER BY id";
+    let expected = "id,delay,day,more,y\n1,5,2013-01-01,6,2013\n2,,2013-01-02,,2013\n3,-7,,-6,\n";
+    assert_eq!(shell.stdout_of("query db", sql), expected);
+    assert_eq!(shell.stdout("verify db/t"), "");
+    // A value that does not fit changes nothing, in whatever segment it is.
+    shell.stdout("alter -q db/t cast delay:utf8");
+    shell.stdout("ingest -q db/t b.csv");
+    let (code, _, stderr) = shell.run("alter db/t cast delay:int64");
+    assert!(code == 1 && stderr.contains("'x'"), "{stderr}");
+    assert_eq!(shell.stdout_of("query db", "SELECT max(delay) AS m FROM t"), "m\nx\n");
+    shell.stdout("alter -q db/t cast delay:decimal(9,1) --null x");
+    assert_eq!(shell.stdout_of("query db", "SELECT min(delay) AS m FROM t"), "m\n-7.0\n");
+    // Readers of kept generations see the old type.
+    assert_eq!(shell.stdout_of("query db", "SELECT max(delay) AS m FROM \"t@1\""), "m\nNA\n");
+    assert_eq!(shell.stdout("verify db/t"), "");
+    let (code, _, stderr) = shell.run("alter db/t cast nothing:int64");
+    assert!(code == 6 && stderr.contains("there is no column 'nothing'"), "{stderr}");
+    shell.stdout("ingest -q db/p a.csv --partition-by id");
+    let (code, _, stderr) = shell.run("alter db/p cast id:utf8");
+    assert!(code == 1 && stderr.contains("partitioned or sorted by it"), "{stderr}");
+}

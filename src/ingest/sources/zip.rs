@@ -5,9 +5,11 @@
 //! member are. They are decompressed like any input (`compression`), and then compared with the
 //! size and checksum that the directory has.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder};
 
@@ -99,33 +101,31 @@ impl Member {
 /// `data.zip/*.csv`, or a single one. `None` if it is about no archive.
 pub(crate) fn members(argument: &Path) -> Result<Option<Vec<Member>>> {
     let Some((archive, within)) = split(argument)? else { return Ok(None) };
-    let mut found = list(archive)?;
-    let Some(within) = within.to_str().filter(|within| !within.is_empty()) else {
-        found.retain(|member| !is_hidden(member));
-        return match found.is_empty() {
-            true => {
-                Err(Error::NotFound(format!("{}: there are no files in it", archive.display())))
-            }
-            false => Ok(Some(found)),
-        };
+    let all = list(archive)?;
+    if let Ok(at) = all.binary_search_by(|member| member.path.as_path().cmp(argument)) {
+        return Ok(Some(all.get(at).cloned().into_iter().collect()));
+    }
+    let found: Vec<Member> = match within.to_str().filter(|within| !within.is_empty()) {
+        None => all.iter().filter(|member| !is_hidden(member)).cloned().collect(),
+        Some(within) => {
+            let pattern = glob::Pattern::new(within).map_err(|error| {
+                Error::InvalidInput(format!("{}: not a pattern: {error}", argument.display()))
+            })?;
+            let matches = |member: &&Member| {
+                let name = member.path.strip_prefix(archive);
+                name.is_ok_and(|name| pattern.matches_path_with(name, AS_IN_DIRECTORIES))
+            };
+            all.iter().filter(matches).cloned().collect()
+        }
     };
-    let exact = found.iter().any(|member| member.path == argument);
-    if exact {
-        found.retain(|member| member.path == argument);
-    } else {
-        let pattern = glob::Pattern::new(within).map_err(|error| {
-            Error::InvalidInput(format!("{}: not a pattern: {error}", argument.display()))
-        })?;
-        let matches = |member: &Member| {
-            let name = member.path.strip_prefix(archive);
-            name.is_ok_and(|name| pattern.matches_path_with(name, AS_IN_DIRECTORIES))
+    if found.is_empty() {
+        let what = match within.display().to_string() {
+            all if all.is_empty() => "there are no files in it".to_owned(),
+            within => format!("no file {within} in it"),
         };
-        found.retain(matches);
+        return Err(Error::NotFound(format!("{}: {what}", archive.display())));
     }
-    match found.is_empty() {
-        true => Err(Error::NotFound(format!("{}: no file {within} in it", archive.display()))),
-        false => Ok(Some(found)),
-    }
+    Ok(Some(found))
 }
 
 /// The member of this path, if it is that of one.
@@ -159,8 +159,29 @@ fn split(path: &Path) -> Result<Option<(&Path, &Path)>> {
     Ok(None)
 }
 
+/// A version of an archive: its path, size and time of modification.
+type Version = (PathBuf, u64, Option<SystemTime>);
+
+/// The archive that was listed last, and its files: all members of an archive are looked up one
+/// after the other.
+static LAST: Mutex<Option<(Version, Arc<[Member]>)>> = Mutex::new(None);
+
 /// All files of an archive, sorted by name.
-fn list(archive: &Path) -> Result<Vec<Member>> {
+fn list(archive: &Path) -> Result<Arc<[Member]>> {
+    let found = look_up(archive)?;
+    let size = found.as_ref().map_or(0, Metadata::len);
+    let modified = found.and_then(|found| found.modified().ok());
+    let version = (archive.to_path_buf(), size, modified);
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, members)) = last.as_ref().filter(|(known, _)| *known == version) {
+        return Ok(Arc::clone(members));
+    }
+    let members: Arc<[Member]> = read_list(archive)?.into();
+    *last = Some((version, Arc::clone(&members)));
+    Ok(members)
+}
+
+fn read_list(archive: &Path) -> Result<Vec<Member>> {
     guarded_read(archive, "zip", || {
         let mut buffer = buffer();
         let opened = open(archive, &mut buffer)?;
