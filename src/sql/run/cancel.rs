@@ -1,7 +1,7 @@
 //! The threads on which a session works, and how to stop it.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::future::{Either, select};
@@ -108,12 +108,29 @@ pub struct Canceller {
 #[derive(Debug, Default)]
 struct Stop {
     stopped: Arc<AtomicBool>,
+    /// How often stopping was asked for.
+    requests: AtomicU64,
     wake: Notify,
+}
+
+/// Whether a statement was cancelled.
+#[derive(Clone, Debug)]
+pub(in crate::sql) struct Cancelled {
+    inner: Arc<Stop>,
+    /// The requests before the statement.
+    requests: u64,
+}
+
+impl Cancelled {
+    pub(in crate::sql) fn is_set(&self) -> bool {
+        self.inner.requests.load(Ordering::Relaxed) != self.requests
+    }
 }
 
 impl Canceller {
     /// Asks to stop; work ends at the next block boundary.
     pub fn cancel(&self) {
+        self.inner.requests.fetch_add(1, Ordering::Release);
         self.inner.stopped.store(true, Ordering::Release);
         self.inner.wake.notify_waiters();
     }
@@ -126,6 +143,13 @@ impl Canceller {
     /// Whether stopping has been asked for.
     pub fn is_cancelled(&self) -> bool {
         self.inner.stopped.load(Ordering::Acquire)
+    }
+
+    /// Whether stopping will have been asked for after now, also where the request has been taken
+    /// back for later statements.
+    pub(in crate::sql) fn from_now_on(&self) -> Cancelled {
+        let requests = self.inner.requests.load(Ordering::Acquire);
+        Cancelled { inner: Arc::clone(&self.inner), requests }
     }
 
     /// What is set when stopping is asked for.

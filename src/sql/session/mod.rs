@@ -179,7 +179,7 @@ impl Session {
             .with_catalog_list(Arc::new(catalogs))
             .with_analyzer_rules(rules::analyzer_rules(memory))
             .with_optimizer_rules(rules::logical_rules(&canceller.flag()))
-            .with_physical_optimizer_rules(rules::physical_rules(memory))
+            .with_physical_optimizer_rules(rules::physical_rules(memory, &canceller))
             .with_query_planner(Arc::new(Planner(engine)))
             .with_type_planner(Arc::new(SqlTypes))
             .with_relation_planners(vec![Arc::new(Summaries), Arc::new(WholeRows)])

@@ -33,8 +33,10 @@ use crate::sql::rules::set_operations::CountEqualRows;
 use crate::sql::rules::skipped::skip_idle;
 use crate::sql::rules::top_keys::limit_exact_keys;
 use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, stoppable, whole_plan};
+use crate::sql::run::cancel::Canceller;
 use crate::sql::run::shared::ShowSharedParts;
 use crate::sql::run::sort::SortExternally;
+use crate::sql::run::stops::StopJoins;
 use crate::sql::run::whole_partitions::PartitionByPartition;
 use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, UserCasts};
 use crate::sql::types::integer_means::ExactMeans;
@@ -106,8 +108,8 @@ pub(in crate::sql) fn logical_rules(stopped: &Arc<AtomicBool>) -> Vec<LogicalRul
 }
 
 /// DataFusion's physical rules and ours, with filters pushed down by position instead of by name.
-/// Statements may use `memory` bytes.
-pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
+/// Statements may use `memory` bytes, and end when they are cancelled.
+pub(in crate::sql) fn physical_rules(memory: u64, canceller: &Canceller) -> Vec<PhysicalRule> {
     let mut rules = PhysicalOptimizer::new().rules;
     for rule in &mut rules {
         match rule.name() {
@@ -138,5 +140,6 @@ pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortExternally));
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(PartitionByPartition));
     rules.push(Arc::new(ShowSharedParts));
+    rules.push(Arc::new(StopJoins(canceller.clone())));
     rules
 }

@@ -1,0 +1,136 @@
+//! Lets joins notice that their statement was cancelled.
+//!
+//! A join (DataFusion 55.2) may work for hours within one call: it compares all rows of both sides
+//! before it asks for more input, and a task that does not return cannot be ended. So the condition
+//! of a join, which is evaluated a batch at a time, fails once the statement is cancelled; and a
+//! join gives its thread back after some batches that it hands up.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_schema::{DataType as ArrowType, Schema};
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{
+    CrossJoinExec, HashJoinExec, HashJoinExecBuilder, NestedLoopJoinExec,
+    NestedLoopJoinExecBuilder, SortMergeJoinExec,
+};
+
+use crate::error::Error;
+use crate::sql::run::cancel::{Canceller, Cancelled};
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// The rule, one of the last: no other has to know of what it does.
+#[derive(Debug)]
+pub(in crate::sql) struct StopJoins(pub(in crate::sql) Canceller);
+
+impl PhysicalOptimizerRule for StopJoins {
+    fn optimize(&self, plan: Plan, _: &ConfigOptions) -> DataFusionResult<Plan> {
+        let cancelled = self.0.from_now_on();
+        let stop = |node: Plan| {
+            let join: Plan = if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+                let filter = join.filter().map(|filter| stoppable(filter, &cancelled));
+                match filter {
+                    Some(filter) => {
+                        Arc::new(HashJoinExecBuilder::from(join).with_filter(Some(filter)).build()?)
+                    }
+                    None => node,
+                }
+            } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+                let filter = join.filter().map(|filter| stoppable(filter, &cancelled));
+                Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(filter).build()?)
+            } else if node.is::<CrossJoinExec>() || node.is::<SortMergeJoinExec>() {
+                node
+            } else {
+                return Ok(Transformed::no(node));
+            };
+            Ok(Transformed::yes(Arc::new(CooperativeExec::new(join)) as Plan))
+        };
+        Ok(plan.transform_up(stop)?.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "stop_joins"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+fn stoppable(filter: &JoinFilter, cancelled: &Cancelled) -> JoinFilter {
+    let condition = Arc::clone(filter.expression());
+    let condition = Arc::new(Stoppable { condition, cancelled: cancelled.clone() });
+    JoinFilter::new(condition, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
+}
+
+/// A condition that fails once its statement is cancelled.
+#[derive(Debug)]
+struct Stoppable {
+    condition: Arc<dyn PhysicalExpr>,
+    cancelled: Cancelled,
+}
+
+impl fmt::Display for Stoppable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.condition.fmt(f)
+    }
+}
+
+impl PartialEq for Stoppable {
+    fn eq(&self, other: &Stoppable) -> bool {
+        self.condition.eq(&other.condition)
+    }
+}
+
+impl Eq for Stoppable {}
+
+impl Hash for Stoppable {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.condition.hash(state);
+    }
+}
+
+impl PhysicalExpr for Stoppable {
+    fn data_type(&self, schema: &Schema) -> DataFusionResult<ArrowType> {
+        self.condition.data_type(schema)
+    }
+
+    fn nullable(&self, schema: &Schema) -> DataFusionResult<bool> {
+        self.condition.nullable(schema)
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> DataFusionResult<ColumnarValue> {
+        if self.cancelled.is_set() {
+            return Err(Error::Cancelled.into());
+        }
+        self.condition.evaluate(batch)
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        vec![&self.condition]
+    }
+
+    fn with_new_children(
+        self: Arc<Self>,
+        mut children: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> DataFusionResult<Arc<dyn PhysicalExpr>> {
+        let Some(condition) = children.pop() else { return internal_err!("no condition") };
+        Ok(Arc::new(Stoppable { condition, cancelled: self.cancelled.clone() }))
+    }
+
+    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.condition.fmt_sql(f)
+    }
+}
