@@ -10,7 +10,7 @@ files() {
     install -m 755 "$1" "$2/bin/sty"
     strip "$2/bin/sty"
     "$2/bin/sty" man "$2/share/man/man1"
-    gzip -9n "$2"/share/man/man1/*.1
+    gzip -9nf "$2"/share/man/man1/sty.1 "$2"/share/man/man1/sty-*.1
     while read -r shell path; do
         install -d "$(dirname "$2/share/$path")"
         "$2/bin/sty" completions "$shell" > "$2/share/$path"

@@ -58,8 +58,9 @@
 //!   a session from another thread.
 //! - **Read without SQL**: [`blocks`] lists the blocks of a snapshot, [`read_block`] decodes one,
 //!   on any thread.
-//! - **Maintain**: [`compact`] merges segments and sorts them anew, [`alter`] changes columns, [`cast`] their types,
-//!   [`drop_partitions`] removes partitions, [`verify`] checks every byte and every claim.
+//! - **Maintain**: [`compact`] merges segments and sorts them anew, [`alter`] changes columns,
+//!   [`cast`] their types, [`drop_partitions`] removes partitions, [`verify`] checks every byte and
+//!   every claim.
 //!
 //! Everything fails with [`Error`], whose kinds tell damaged files from wrong input.
 //!

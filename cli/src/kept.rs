@@ -16,6 +16,8 @@ pub(crate) struct Kept {
     rows: usize,
     bytes: usize,
     is_cut: bool,
+    /// Whether all rows of the answer have come.
+    has_ended: bool,
 }
 
 impl Kept {
@@ -36,6 +38,11 @@ impl Kept {
         self.bytes = self.bytes.saturating_add(bytes);
     }
 
+    /// Notes that all rows have come.
+    pub(crate) fn end(&mut self) {
+        self.has_ended = true;
+    }
+
     /// The columns of the answer, if there is one.
     pub(crate) fn schema(&self) -> Option<SchemaRef> {
         self.schema.clone()
@@ -51,9 +58,9 @@ impl Kept {
         self.rows
     }
 
-    /// Whether the answer had more rows.
+    /// Whether the answer had, or would have had, more rows.
     pub(crate) fn is_cut(&self) -> bool {
-        self.is_cut
+        self.is_cut || !self.has_ended
     }
 }
 
@@ -73,11 +80,14 @@ mod tests {
         assert!(kept.schema().is_none());
         kept.begin(batch.schema());
         kept.add(&batch);
+        assert!(kept.is_cut());
+        kept.end();
         assert!(!kept.is_cut());
         kept.add(&batch);
         assert_eq!((kept.rows(), kept.is_cut()), (MOST_ROWS, true));
         assert_eq!(kept.batches()[1].num_rows(), 400_000);
         kept.begin(batch.schema());
+        kept.end();
         assert_eq!((kept.rows(), kept.is_cut()), (0, false));
     }
 }

@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use unicode_width::UnicodeWidthStr;
@@ -19,6 +20,15 @@ const LINES_WITHOUT_PAGER: usize = 500;
 
 /// Rows of the screen that an answer leaves to what is written below it.
 const ROWS_BELOW: usize = 2;
+
+/// Whether an answer waits for the reader of a pager.
+static IS_READ: AtomicBool = AtomicBool::new(false);
+
+/// Whether an answer waits for the reader of a pager: what is pressed is meant for that, and the
+/// time is the reader's.
+pub(crate) fn is_read() -> bool {
+    IS_READ.load(Ordering::Relaxed)
+}
 
 /// Where an answer goes that may be too large for the screen.
 #[derive(Debug)]
@@ -76,7 +86,10 @@ impl Pager {
             State::Holding => print(&std::mem::take(&mut self.held)),
             State::Paging(mut child) => {
                 drop(child.stdin.take());
-                child.wait().map(|_| ())
+                IS_READ.store(true, Ordering::Relaxed);
+                let left = child.wait().map(|_| ());
+                IS_READ.store(false, Ordering::Relaxed);
+                left
             }
             State::Printing(_) | State::Ended => Ok(()),
         };
@@ -125,7 +138,9 @@ impl Pager {
         match &mut self.state {
             State::Paging(child) => {
                 let started = Instant::now();
+                IS_READ.store(true, Ordering::Relaxed);
                 let written = child.stdin.as_mut().map(|pipe| pipe.write_all(bytes));
+                IS_READ.store(false, Ordering::Relaxed);
                 self.waited += started.elapsed();
                 written.unwrap_or_else(|| Err(closed()))
             }

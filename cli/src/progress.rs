@@ -46,15 +46,31 @@ pub(crate) enum Unit {
 }
 
 /// What is on the screen now.
-static SHOWN: Mutex<Option<Shown>> = Mutex::new(None);
+static SHOWN: Mutex<Shown> = Mutex::new(Shown { bar: Bar::Gone, yields_to_pipes: false });
 
 struct Shown {
-    bar: ProgressBar,
+    bar: Bar,
     /// Whether it goes for a result that goes to a pipe, too.
     yields_to_pipes: bool,
 }
 
-fn shown() -> MutexGuard<'static, Option<Shown>> {
+enum Bar {
+    /// It has yet to be seen whether the command takes long.
+    Waiting,
+    Drawn(ProgressBar),
+    /// There is none, or a result has its place.
+    Gone,
+}
+
+impl Shown {
+    fn go(&mut self) {
+        if let Bar::Drawn(bar) = std::mem::replace(&mut self.bar, Bar::Gone) {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+fn shown() -> MutexGuard<'static, Shown> {
     SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -62,28 +78,23 @@ fn shown() -> MutexGuard<'static, Option<Shown>> {
 pub(crate) fn write_stderr(text: &str) {
     // If stderr is closed, nobody is left to tell.
     let write = || drop(io::stderr().lock().write_all(text.as_bytes()));
-    match &*shown() {
-        Some(shown) => shown.bar.suspend(write),
-        None => write(),
+    match &shown().bar {
+        Bar::Drawn(bar) => bar.suspend(write),
+        Bar::Waiting | Bar::Gone => write(),
     }
 }
 
 /// Takes the bar off the screen for good.
 pub(crate) fn erase() {
-    if let Some(shown) = shown().take() {
-        shown.bar.finish_and_clear();
-    }
+    shown().go();
 }
 
 /// Takes the bar off the screen before a result is written to a stream, unless that is a file.
 pub(crate) fn make_room(stream: &std::fs::File) {
-    let mut on_screen = shown();
-    let goes = |shown: &Shown| {
-        let is_file = || stream.metadata().is_ok_and(|stream| stream.is_file());
-        stream.is_terminal() || (shown.yields_to_pipes && !is_file())
-    };
-    if let Some(shown) = on_screen.take_if(|shown| goes(shown)) {
-        shown.bar.finish_and_clear();
+    let mut shown = shown();
+    let is_file = || stream.metadata().is_ok_and(|stream| stream.is_file());
+    if stream.is_terminal() || (shown.yields_to_pipes && !is_file()) {
+        shown.go();
     }
 }
 
@@ -117,8 +128,11 @@ impl Progress {
             started: Instant::now(),
             bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()),
         };
+        if on_terminal {
+            *shown() = Shown { bar: Bar::Waiting, yields_to_pipes: when == When::Auto };
+        }
         let run = move || match on_terminal {
-            true => ticker.draw(when == When::Auto),
+            true => ticker.draw(),
             false => ticker.print(),
         };
         let thread = std::thread::Builder::new().name("sty-progress".to_owned()).spawn(run);
@@ -177,13 +191,19 @@ impl Ticker {
         text(seen, self.bar.per_sec(), self.bar.eta(), self.started.elapsed())
     }
 
-    fn draw(&self, yields_to_pipes: bool) {
+    fn draw(&self) {
         self.look();
         if !self.wait(PATIENCE) {
             return;
         }
-        *shown() = Some(Shown { bar: self.bar.clone(), yields_to_pipes });
-        self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        {
+            let mut shown = shown();
+            if !matches!(shown.bar, Bar::Waiting) {
+                return;
+            }
+            shown.bar = Bar::Drawn(self.bar.clone());
+            self.bar.set_draw_target(ProgressDrawTarget::stderr());
+        }
         let mut measured = None;
         loop {
             let seen = self.look();
@@ -194,7 +214,7 @@ impl Ticker {
             {
                 // Whoever takes it off the screen holds the lock.
                 let shown = shown();
-                if shown.is_none() {
+                if !matches!(shown.bar, Bar::Drawn(_)) {
                     return;
                 }
                 self.bar.set_message(self.text(seen));
@@ -317,6 +337,6 @@ mod tests {
         drop(Progress::start(When::Always, true, look.clone()));
         assert!(!looks.load(Ordering::Relaxed));
         drop(Progress::start(When::Always, false, look));
-        assert!(looks.load(Ordering::Relaxed) && shown().is_none());
+        assert!(looks.load(Ordering::Relaxed) && matches!(shown().bar, Bar::Gone));
     }
 }

@@ -210,7 +210,7 @@ impl Runner {
         started: Instant,
         progress: Progress,
     ) -> Result<(Output, Ran), Failure> {
-        let mut rows = 0;
+        let (mut rows, mut has_ended) = (0, true);
         for batch in &mut stream {
             let batch = batch.map_err(|error| self.watch.failure(error))?;
             rows += batch.num_rows() as u64;
@@ -218,8 +218,12 @@ impl Runner {
                 kept.add(&batch);
             }
             if printer.write(&batch)?.is_break() {
+                has_ended = false;
                 break;
             }
+        }
+        if let Some(kept) = self.kept.as_mut().filter(|_| has_ended) {
+            kept.end();
         }
         let statistics = report.is_some().then(|| stream.statistics());
         drop(stream);

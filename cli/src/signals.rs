@@ -1,10 +1,11 @@
-//! Ctrl-C. The first sets a flag that long work checks once per block; the second ends the process
-//! at once. A timeout that has passed sets the same flag.
+//! Ctrl-C, SIGTERM, and SIGHUP where it is not ignored. The first sets a flag that long work checks
+//! once per block; the second ends the process at once. A timeout that has passed sets the same
+//! flag.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::errors::Failure;
 use crate::exit::Exit;
@@ -34,10 +35,12 @@ pub(crate) fn cancellation() -> Arc<AtomicBool> {
     let install = || {
         let flag = Arc::new(AtomicBool::new(false));
         let ending = match INTERRUPTED.get() {
-            Some(_) => &[SIGTERM][..],
-            None => &[SIGINT, SIGTERM],
+            Some(_) => &[SIGTERM, SIGHUP][..],
+            None => &[SIGINT, SIGTERM, SIGHUP],
         };
-        for signal in ending.iter().copied() {
+        // `nohup` has the end of the terminal ignored.
+        let is_wanted = |signal: &i32| *signal != SIGHUP || !is_ignored(SIGHUP);
+        for signal in ending.iter().copied().filter(is_wanted) {
             // In this order, the first signal finds the flag unset and goes on to set it. If a
             // handler cannot be installed, the signal's default ends the process, as a second
             // Ctrl-C does anyway.
@@ -49,6 +52,14 @@ pub(crate) fn cancellation() -> Arc<AtomicBool> {
         flag
     };
     Arc::clone(FLAG.get_or_init(install))
+}
+
+/// Whether the process was started with a signal ignored, by the line `SigIgn: 0000000000000001`.
+fn is_ignored(signal: i32) -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
 }
 
 /// Fails once Ctrl-C was pressed or the timeout has passed. Commands call it between batches.

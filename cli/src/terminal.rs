@@ -1,7 +1,7 @@
 //! What the terminal can show, and what the user wants to see there: colours, box characters,
 //! progress.
 
-use std::io;
+use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::{Mutex, PoisonError};
 
 use clap::ValueEnum;
@@ -86,6 +86,10 @@ pub(crate) fn restore_settings() {
         let when = rustix::termios::OptionalActions::Now;
         // If it fails, `stty sane` is left to the user.
         let _ = rustix::termios::tcsetattr(io::stdin(), when, &settings);
+        if !is_dumb() && io::stderr().is_terminal() {
+            // The editor has asked for pasted text in brackets, and may have hidden the cursor.
+            let _ = io::stderr().write_all(b"\x1b[?2004l\x1b[?25h");
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use stylobate::{Canceller, Error, Session};
 use crate::context::Context;
 use crate::errors::{Failure, note_timeout};
 use crate::output::remove_unfinished;
+use crate::pager;
 use crate::signals;
 use crate::terminal;
 
@@ -188,9 +189,11 @@ impl StatementWatch {
                 std::thread::sleep(INTERVAL);
                 let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
                 let Some(since) = running.since else { continue };
+                let is_read = pager::is_read();
                 let is_late = reasons.timeout.is_some_and(|timeout| since.elapsed() >= timeout);
+                let is_late = is_late && !is_read;
                 reasons.timed_out.fetch_or(is_late, Ordering::Relaxed);
-                let is_interrupted = signals::take_interrupt();
+                let is_interrupted = signals::take_interrupt() && !is_read;
                 reasons.interrupted.fetch_or(is_interrupted, Ordering::Relaxed);
                 if is_late || is_interrupted {
                     canceller.cancel();

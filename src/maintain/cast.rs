@@ -3,8 +3,8 @@
 //!
 //! Every segment that has the column is written anew, block by block, and one commit puts all of
 //! them in force. The column gets a new id, so that no segment of the old type is ever read as one
-//! of the new. Values are converted exactly, by the rules of INSERT; one that cannot be is an error,
-//! which changes nothing.
+//! of the new. Values are converted exactly, by the rules of INSERT; one that cannot be is an
+//! error, which changes nothing.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,7 +84,7 @@ impl Cast {
 pub fn would_cast(table: &Table, cast: &Cast, options: &CastOptions) -> Result<Schema> {
     let snapshot = table.snapshot()?;
     let schema = snapshot.schema();
-    let [old, new] = cast.columns(schema, snapshot.arrangement())?;
+    let [old, new] = cast.columns(schema, &snapshot.root().arrangement)?;
     for entry in snapshot.segments()?.iter() {
         let segment = snapshot.open_segment(entry)?;
         let stored = rewrite::stored_columns(&segment, schema);

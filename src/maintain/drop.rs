@@ -12,11 +12,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::disk::{Disk, Lock, LockMode};
 use crate::error::{Error, Result};
+#[cfg(feature = "sql")]
+use crate::store::TableWriter;
 use crate::store::{Store, Table};
 
 /// How the hidden names begin.
 const DROPPED: &str = ".dropped-";
+#[cfg(feature = "sql")]
 const NEW: &str = ".new-";
+#[cfg(feature = "sql")]
 const REPLACED: &str = ".replaced-";
 
 /// Drops a table with all its generations. An error if another process reads or writes it.
@@ -33,15 +37,21 @@ pub fn drop_table(store: &Store, name: &str) -> Result<()> {
 }
 
 /// A table under a hidden name, which is to replace another one.
+#[cfg(feature = "sql")]
 pub(crate) fn replacement(store: &Store) -> Table {
     store.table_in(hidden(store, NEW))
 }
 
-/// Puts a new table in the place of the one of this name.
-pub(crate) fn replace_table(store: &Store, name: &str, new: &Table) -> Result<()> {
-    let table = store.table(name)?;
-    let _writer = table.writer(None)?;
-    let locks = lock_generations(&table)?;
+/// Puts a new table in the place of one, whose writer is held since before the new one was begun:
+/// nobody has added rows that would go with the old one.
+#[cfg(feature = "sql")]
+pub(crate) fn replace_table(
+    store: &Store,
+    table: &Table,
+    _: TableWriter,
+    new: &Table,
+) -> Result<()> {
+    let locks = lock_generations(table)?;
     let hidden = hidden(store, REPLACED);
     let disk = table.disk();
     disk.rename(table.path(), &hidden)?;
@@ -57,6 +67,7 @@ pub(crate) fn replace_table(store: &Store, name: &str, new: &Table) -> Result<()
 }
 
 /// Removes a new table that is to replace none, best effort.
+#[cfg(feature = "sql")]
 pub(crate) fn abandon(new: &Table) {
     let _ = remove_all(new.disk(), new.path());
 }

@@ -21,6 +21,7 @@ pub use alter::{Alteration, alter, would_alter};
 pub use cast::{Cast, CastOptions, CastReport, cast, would_cast};
 pub use compact::{CompactOptions, CompactReport, compact, would_compact};
 pub use drop::drop_table;
+#[cfg(feature = "sql")]
 pub(crate) use drop::{abandon, replace_table, replacement};
 pub use files::check_files;
 pub(crate) use modify::{Modification, ModifyOptions, ModifyReport, foresee, modify};

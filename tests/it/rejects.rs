@@ -352,5 +352,5 @@ fn rows_without_a_value_that_is_required_are_rejected() {
     // A column that the whole input lacks is no matter of rows.
     let skip_all = LoadOptions { on_error: OnError::Skip, ..options() };
     let error = load("t", text("v,w\na,b\n"), &skip_all).unwrap_err();
-    assert!(error.to_string().contains("column 'id' is NOT NULL"), "{error}");
+    assert!(error.to_string().contains("no column 'id', which is NOT NULL"), "{error}");
 }

@@ -4,7 +4,7 @@
 //! before it, which are those of the process: the shell's script runs `sty -- sty inspect db/t …`.
 
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use stylobate::{DataType, Store, Table, partitions};
@@ -171,7 +171,7 @@ fn is_table(path: &Path) -> bool {
     path.join("CURRENT").is_file()
 }
 
-fn holds_tables(path: &PathBuf) -> bool {
+fn holds_tables(path: &Path) -> bool {
     let Ok(entries) = path.read_dir() else { return false };
     entries.flatten().any(|entry| is_table(&entry.path()))
 }

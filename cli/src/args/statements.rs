@@ -75,7 +75,10 @@ impl Statements {
         if !self.guessed || failure.hint.is_some() {
             return failure;
         }
-        failure.hint("the only argument is read as SQL, since there is no directory of this name")
+        failure.hint(
+            "the only argument is read as SQL, since it has a space and there is no directory of \
+             this name; a store is followed by its statements, or by - for stdin",
+        )
     }
 }
 

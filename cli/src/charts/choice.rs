@@ -147,7 +147,7 @@ impl Choice<'_> {
             }
             Kind::Line | Kind::Scatter | Kind::Spark => {
                 let rows_are_lines = kind == Kind::Spark && times.is_empty() && self.hue.is_none();
-                if self.x.is_none() && !(rows_are_lines && !categories.is_empty()) {
+                if self.x.is_none() && (!rows_are_lines || categories.is_empty()) {
                     self.x = times.first().copied().or_else(|| self.first_axis());
                     self.free.retain(|at| Some(*at) != self.x);
                 }

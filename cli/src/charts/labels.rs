@@ -13,7 +13,7 @@ pub(super) fn numbers(ticks: &[f64], step: Step) -> Vec<String> {
         Step::Number { exponent, .. } => exponent,
         Step::Time { .. } => 0,
     };
-    if largest != 0.0 && (largest < 1e-3 || largest >= 1e18) {
+    if largest != 0.0 && !(1e-3..1e18).contains(&largest) {
         let digits = (largest.log10().floor() as i32 - exponent).clamp(0, 6) as usize;
         return ticks.iter().map(|tick| scientific(*tick, digits)).collect();
     }

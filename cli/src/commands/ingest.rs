@@ -369,7 +369,8 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
         // Where later rows show that a type was guessed wrongly, all begins anew, unless something
         // has been committed or cannot be read again.
         let found = load_options.misguesses.take();
-        if found.is_empty() || !are_files || table.generation()? != before {
+        let is_misfit = matches!(error, stylobate::Error::InvalidInput(_));
+        if found.is_empty() || !is_misfit || !are_files || table.generation()? != before {
             return Err(error.into());
         }
         context.note(&begun_anew(&error.to_string(), &found));

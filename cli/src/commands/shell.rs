@@ -81,7 +81,8 @@ pub(crate) fn run(args: &ShellArgs, context: &Context) -> Result<(), Failure> {
     };
     let parameters = args.session.parameters()?;
     let skip_damaged = args.session.skip_damaged;
-    let opened = Opened { store, session, parameters, format, skip_damaged };
+    let no_files = options.no_files;
+    let opened = Opened { store, session, parameters, format, skip_damaged, no_files };
     match script {
         Some(text) => run_script(opened, &text, context),
         None => run_shell(opened, context),

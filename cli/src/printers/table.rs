@@ -303,9 +303,10 @@ impl TablePrinter {
         self.buffer.resize(self.buffer.len() + blanks, b' ');
     }
 
-    /// Writes a cell, padded to the width of its column. On a terminal, longer text is cut.
+    /// Writes a cell, padded to the width of its column. On a terminal, longer text is cut, but no
+    /// number is: its line becomes longer than the others.
     fn write_padded(&mut self, text: &[u8], width: usize, column_width: usize, align_right: bool) {
-        if width > column_width && self.look.width.is_some() {
+        if width > column_width && self.look.width.is_some() && !align_right {
             let cut = self.lines().cut;
             let text = String::from_utf8_lossy(text);
             let mut remaining = column_width.saturating_sub(1);

@@ -1,8 +1,8 @@
 //! The file of what was typed before: whole statements, which several shells add to at once.
 
-use std::fs::{OpenOptions, Permissions};
+use std::fs::OpenOptions;
 use std::io;
-use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 use reedline::{
@@ -45,11 +45,14 @@ fn make_private(path: &PathBuf) -> io::Result<()> {
     if let Some(directory) = path.parent() {
         std::fs::create_dir_all(directory)?;
     }
-    let file = OpenOptions::new().create(true).append(true).mode(0o600).open(path)?;
-    if file.metadata()?.permissions().mode() & 0o077 != 0 {
-        file.set_permissions(Permissions::from_mode(0o600))?;
+    match OpenOptions::new().create_new(true).append(true).mode(0o600).open(path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            // What is there keeps its mode, and a device is no history.
+            let found = std::fs::metadata(path)?;
+            if found.is_file() { Ok(()) } else { Err(io::ErrorKind::InvalidInput.into()) }
+        }
+        made => made.map(|_| ()),
     }
-    Ok(())
 }
 
 impl History for Statements {
@@ -103,6 +106,8 @@ impl History for Statements {
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
     use reedline::SearchDirection;
 
     use super::*;

@@ -37,6 +37,8 @@ pub(crate) struct Opened {
     /// The format of answers on the screen.
     pub(crate) format: Format,
     pub(crate) skip_damaged: bool,
+    /// Whether files other than those of the store are refused.
+    pub(crate) no_files: bool,
 }
 
 /// A shell that is open.
@@ -51,6 +53,8 @@ struct Shell {
     is_timed: bool,
     /// Whether a person types what runs.
     is_interactive: bool,
+    /// Whether files other than those of the store are refused.
+    no_files: bool,
     /// How many files of `.read` are open.
     depth: usize,
 }
@@ -141,7 +145,7 @@ fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
 
 impl Shell {
     fn new(opened: Opened, context: &Context, is_interactive: bool) -> Shell {
-        let Opened { store, session, parameters, format, skip_damaged } = opened;
+        let Opened { store, session, parameters, format, skip_damaged, no_files } = opened;
         let session = Arc::new(session);
         let watch = StatementWatch::start(&session, context);
         let answers = Answers::new(format);
@@ -162,6 +166,7 @@ impl Shell {
             known,
             is_timed: true,
             is_interactive,
+            no_files,
             depth: 0,
         }
     }
@@ -294,6 +299,9 @@ impl Shell {
             Dot::Timer(is_on) => self.is_timed = is_on,
             Dot::Stats(is_on) => self.runner.settings.stats = is_on.then_some(StatsFormat::Table),
             Dot::Pager(is_on) => self.answers.is_paged = is_on,
+            Dot::Read(_) | Dot::Output(Some(_)) if self.no_files => {
+                return Err(Failure::usage("this shell reads and writes no files (--no-files)"));
+            }
             Dot::Read(path) => return self.read(&path),
             Dot::Output(path) => self.redirect(path.as_deref())?,
             Dot::Explain(sql) => self.run_sql(&format!("EXPLAIN {sql}"))?,
@@ -318,6 +326,9 @@ impl Shell {
             let what = format!("{}: files read each other too deeply", path.display());
             return Err(Failure::usage(what));
         }
+        if !std::fs::metadata(path).with_path(path)?.is_file() {
+            return Err(Failure::usage(format!("{}: is not a file", path.display())));
+        }
         let text = std::fs::read_to_string(path).with_path(path)?;
         self.depth += 1;
         let done = self.run_text(&text);
@@ -340,12 +351,16 @@ impl Shell {
             ..self.runner.settings.options.clone()
         };
         let mut printer = Printer::new(self.answers.format(), &first.schema(), &options, output)?;
-        for batch in batches {
-            if printer.write(batch)?.is_break() {
-                break;
+        let (watch, stop) = (&self.watch, &self.runner.watch);
+        watch.over(|| {
+            for batch in batches {
+                stop.check()?;
+                if printer.write(batch)?.is_break() {
+                    break;
+                }
             }
-        }
-        printer.finish()?.output.commit()
+            printer.finish()?.output.commit()
+        })
     }
 
     /// Lists tables whose names fit a pattern.

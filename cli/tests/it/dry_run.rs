@@ -11,7 +11,7 @@ fn store() -> Shell {
     let shell = Shell::new();
     let rows = |from: u32| {
         let row = |id: u32| {
-            let k = if id % 5 == 0 { String::new() } else { (id % 7).to_string() };
+            let k = if id.is_multiple_of(5) { String::new() } else { (id % 7).to_string() };
             format!("{id},{},{k},t{},{}\n", id / 65_000, id % 3, f64::from(id) / 4.0)
         };
         "id,part,k,t,x\n".to_owned() + &(from..from + 65_000).map(row).collect::<String>()

@@ -102,11 +102,15 @@ fn no_store_is_needed() {
         shell.sh("sty query \"SELECT count(*) AS n FROM '/dev/stdin'\" < x.csv"),
         ok("n\n2\n")
     );
-    // In quotes, or in WITH, it is a table.
+    // Tables, views and WITH queries of this name go before it.
     let (code, _, stderr) = shell.sh("sty query db 'CREATE TABLE stdin AS SELECT 7 AS a'");
     assert_eq!(code, 0, "{stderr}");
-    assert_eq!(shell.sh("sty query db 'SELECT a FROM \"stdin\"' < x.csv"), ok("a\n7\n"));
-    assert_eq!(shell.sh("sty query db 'SELECT sum(a) AS a FROM stdin' < x.csv"), ok("a\n3\n"));
+    assert_eq!(shell.sh("sty query db 'SELECT a FROM stdin' < x.csv"), ok("a\n7\n"));
+    assert_eq!(shell.sh("sty query db \"SELECT sum(a) AS a FROM '-'\" < x.csv"), ok("a\n3\n"));
+    let sql = "CREATE VIEW stdin AS SELECT 9 AS a; SELECT a FROM stdin";
+    assert_eq!(shell.sh(&format!("sty query '{sql}' < x.csv")), ok("a\n9\n"));
+    let sql = "SELECT count(*) AS n FROM (WITH stdin AS (SELECT 1) FROM stdin) a CROSS JOIN stdin";
+    assert_eq!(shell.sh(&format!("sty query '{sql}' < x.csv")), ok("n\n2\n"));
     let sql = "WITH stdin AS (SELECT 8 AS a) SELECT stdin.a FROM stdin";
     assert_eq!(shell.sh(&format!("sty query '{sql}' < x.csv")), ok("a\n8\n"));
     let (code, stdout, stderr) = shell.sh("sty query 'CREATE TABLE t AS SELECT 1 AS a'");

@@ -1,6 +1,6 @@
 //! Tests of whole commands as a shell runs them: exit code, stdout and stderr.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot run has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot run has failed")]
 
 mod bench;
 mod charts;

@@ -36,18 +36,6 @@ fn what_takes_no_time_shows_nothing() {
     assert_eq!((stdout.as_str(), stderr.as_str()), ("a\n1\n", ""));
 }
 
-#[test]
-fn a_statement_says_how_many_rows_it_has_read() {
-    let shell = Shell::new();
-    shell.stdout_of("query db -q", "CREATE TABLE t (a INT)");
-    // The statement takes long because its input does.
-    let sql = "SELECT count(*) AS n FROM '-'";
-    let line = format!("(echo a; {SLOW}) | sty query db \"{sql}\" --progress always");
-    let (code, stdout, stderr) = shell.sh(&line);
-    assert_eq!((code, stdout.as_str()), (0, "n\n2000\n"), "{stderr}");
-    assert!(stderr.lines().count() >= 1, "{stderr}");
-}
-
 /// On a terminal the bar comes, and is gone when the answer and the summary are there.
 #[test]
 fn a_bar_is_drawn_and_erased_on_a_terminal() {

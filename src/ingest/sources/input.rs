@@ -92,7 +92,7 @@ impl Input {
     }
 
     /// A member of a zip archive.
-    pub(super) fn member(member: Member) -> Self {
+    pub(crate) fn member(member: Member) -> Self {
         Input { member: Some(member.clone()), ..Input::path(member.path()) }
     }
 

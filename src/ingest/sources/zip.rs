@@ -5,11 +5,10 @@
 //! member are. They are decompressed like any input (`compression`), and then compared with the
 //! size and checksum that the directory has.
 
-use std::fs::{File, Metadata};
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::SystemTime;
 
 use rawzip::{CompressionMethod, RECOMMENDED_BUFFER_SIZE, ZipArchive, ZipArchiveEntryWayfinder};
 
@@ -101,23 +100,21 @@ impl Member {
 /// `data.zip/*.csv`, or a single one. `None` if it is about no archive.
 pub(crate) fn members(argument: &Path) -> Result<Option<Vec<Member>>> {
     let Some((archive, within)) = split(argument)? else { return Ok(None) };
-    let all = list(archive)?;
-    if let Ok(at) = all.binary_search_by(|member| member.path.as_path().cmp(argument)) {
-        return Ok(Some(all.get(at).cloned().into_iter().collect()));
-    }
-    let found: Vec<Member> = match within.to_str().filter(|within| !within.is_empty()) {
-        None => all.iter().filter(|member| !is_hidden(member)).cloned().collect(),
+    let mut found = list(archive)?;
+    let is_meant = |member: &Member| member.path == argument;
+    match within.to_str().filter(|within| !within.is_empty()) {
+        None => found.retain(|member| !is_hidden(member)),
+        Some(_) if found.iter().any(is_meant) => found.retain(is_meant),
         Some(within) => {
             let pattern = glob::Pattern::new(within).map_err(|error| {
                 Error::InvalidInput(format!("{}: not a pattern: {error}", argument.display()))
             })?;
-            let matches = |member: &&Member| {
+            found.retain(|member| {
                 let name = member.path.strip_prefix(archive);
                 name.is_ok_and(|name| pattern.matches_path_with(name, AS_IN_DIRECTORIES))
-            };
-            all.iter().filter(matches).cloned().collect()
+            });
         }
-    };
+    }
     if found.is_empty() {
         let what = match within.display().to_string() {
             all if all.is_empty() => "there are no files in it".to_owned(),
@@ -159,36 +156,16 @@ fn split(path: &Path) -> Result<Option<(&Path, &Path)>> {
     Ok(None)
 }
 
-/// A version of an archive: its path, size and time of modification.
-type Version = (PathBuf, u64, Option<SystemTime>);
-
-/// The archive that was listed last, and its files: all members of an archive are looked up one
-/// after the other.
-static LAST: Mutex<Option<(Version, Arc<[Member]>)>> = Mutex::new(None);
-
 /// All files of an archive, sorted by name.
-fn list(archive: &Path) -> Result<Arc<[Member]>> {
-    let found = look_up(archive)?;
-    let size = found.as_ref().map_or(0, Metadata::len);
-    let modified = found.and_then(|found| found.modified().ok());
-    let version = (archive.to_path_buf(), size, modified);
-    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((_, members)) = last.as_ref().filter(|(known, _)| *known == version) {
-        return Ok(Arc::clone(members));
-    }
-    let members: Arc<[Member]> = read_list(archive)?.into();
-    *last = Some((version, Arc::clone(&members)));
-    Ok(members)
-}
-
-fn read_list(archive: &Path) -> Result<Vec<Member>> {
+fn list(archive: &Path) -> Result<Vec<Member>> {
     guarded_read(archive, "zip", || {
         let mut buffer = buffer();
         let opened = open(archive, &mut buffer)?;
         let mut entries = opened.entries(&mut buffer);
         let mut found = Vec::new();
         while let Some(entry) = entries.next_entry().map_err(|e| damaged(archive, e))? {
-            if entry.is_dir() {
+            let is_link = entry.mode().is_symlink();
+            if entry.is_dir() || is_link {
                 continue;
             }
             // Some programs of Windows write `\`.
@@ -203,6 +180,11 @@ fn read_list(archive: &Path) -> Result<Vec<Member>> {
             });
         }
         found.sort_by(|a, b| a.path.cmp(&b.path));
+        if let Some([twice, _]) = found.array_windows().find(|[a, b]| a.path == b.path) {
+            let path = twice.path.display();
+            let what = format!("{path}: the archive has two files of this name; unpack it");
+            return Err(Error::InvalidInput(what));
+        }
         Ok(found)
     })
 }
@@ -210,7 +192,9 @@ fn read_list(archive: &Path) -> Result<Vec<Member>> {
 /// Whether a member is left out where a whole archive is read, as in a directory: `__MACOSX/…`.
 fn is_hidden(member: &Member) -> bool {
     let within = member.path.strip_prefix(&member.archive).unwrap_or(&member.path);
-    within.iter().any(|part| matches!(part.as_encoded_bytes().first(), Some(b'.' | b'_')))
+    let is_hidden =
+        |part: &OsStr| part != ".." && matches!(part.as_encoded_bytes().first(), Some(b'.' | b'_'));
+    within.iter().any(is_hidden)
 }
 
 fn buffer() -> Vec<u8> {

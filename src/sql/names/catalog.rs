@@ -49,12 +49,15 @@ pub(crate) struct Tables {
     opened: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
     /// The standard input, which can be opened once, and the name it was opened by; or why it could
     /// not be opened.
-    stdin: Mutex<Option<(String, Result<Arc<dyn TableProvider>, String>)>>,
+    stdin: Mutex<Option<(String, OpenedOnce)>>,
     /// Notes for the user.
     notes: Mutex<Vec<String>>,
     /// How to verify tables before they are read, if damaged segments are left out.
     skipping: OnceLock<VerifyOptions>,
 }
+
+/// A table that was opened, or why it could not be.
+type OpenedOnce = Result<Arc<dyn TableProvider>, String>;
 
 type StateOf = Box<dyn Fn() -> Option<SessionState> + Send + Sync>;
 

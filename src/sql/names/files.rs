@@ -6,6 +6,7 @@
 //! (`text`), Parquet and Arrow by DataFusion, guarded (`foreign`); where they are compressed or
 //! piped in, from a temporary file (`spooled`).
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -24,11 +25,12 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 
 use crate::disk::real::look_up;
 use crate::error::{Error, IoResult, Result};
-use crate::ingest::sources::{Format, Input, Opened, zip};
+use crate::ingest::sources::zip::{self, Member};
+use crate::ingest::sources::{Format, Input, Opened};
 use crate::sql::names::file_calls::{FileCall, Kind};
 use crate::sql::names::foreign::{self, ForeignFormat};
 use crate::sql::names::spooled::Spooled;
-use crate::sql::names::text::{self, TextOptions, TextTable};
+use crate::sql::names::text::{self, TextFile, TextOptions, TextTable};
 use crate::sql::syntax::file_functions::is_call;
 
 /// The name of the standard input.
@@ -62,6 +64,19 @@ pub(crate) fn is_file(name: &str) -> bool {
     name == STDIN || is_call(name) || kind_of(name).is_some()
 }
 
+/// Whether a file may take long to open as a table: it is one of many, compressed, or a text that
+/// is parsed for its types.
+pub(in crate::sql) fn is_slow_to_open(name: &str) -> bool {
+    const MOST_BYTES: u64 = 4 << 20;
+    let is_large = || std::fs::metadata(name).map_or(true, |found| found.len() > MOST_BYTES);
+    match kind_of(name) {
+        None => is_call(name),
+        Some(Kind::Parquet | Kind::Arrow) => name.contains(['*', '?', '[']),
+        Some(Kind::Text) => is_large(),
+        Some(Kind::Compressed) => true,
+    }
+}
+
 /// Opens `name` as a table if it is the name of a file, or a pattern for such names.
 pub(crate) async fn open(
     name: &str,
@@ -75,29 +90,32 @@ pub(crate) async fn open(
     };
     let mut spooled = Spooled::default();
     let (kind, paths) = if reads_stdin(&names)? {
+        if std::io::stdin().is_terminal() {
+            let what = "the standard input is a terminal; pipe rows in, or name a file";
+            return Err(Error::InvalidInput(what.into()));
+        }
         let opened = text::open_input(Input::stdin(), &options)?;
-        match foreign_kind(&opened) {
-            Some(kind) => (Some(kind), vec![spooled.add(opened, state)?]),
-            None => {
-                let table = TextTable::of_stdin(opened, options, memory, note)?;
+        let Some(kind) = foreign_kind(&opened) else {
+            let table = TextTable::of_stdin(opened, options, memory, note)?;
+            return Ok(Some(Arc::new(table)));
+        };
+        (kind, vec![spooled.add(opened, state)?])
+    } else {
+        let mut files = Vec::with_capacity(names.len());
+        for name in &names {
+            files.extend(expand(name)?);
+        }
+        let is_plain = files.iter().all(|file| file.member.is_none());
+        let paths = |files: Vec<TextFile>| files.into_iter().map(|file| file.path).collect();
+        match kind {
+            Kind::Text => {
+                let table = TextTable::open(&files, options, threads, memory, note)?;
                 return Ok(Some(Arc::new(table)));
             }
+            Kind::Parquet if is_plain => (foreign::Kind::Parquet, paths(files)),
+            Kind::Arrow if is_plain => (foreign::Kind::Arrow, paths(files)),
+            _ => decompressed(&files, &mut spooled, state)?,
         }
-    } else {
-        let mut paths = Vec::with_capacity(names.len());
-        for name in &names {
-            paths.extend(expand(name)?);
-        }
-        match kind {
-            Kind::Text => (None, paths),
-            Kind::Parquet => (Some(foreign::Kind::Parquet), paths),
-            Kind::Arrow => (Some(foreign::Kind::Arrow), paths),
-            Kind::Compressed => decompressed(paths, &mut spooled, state)?,
-        }
-    };
-    let Some(kind) = kind else {
-        let table = TextTable::open(&paths, options, threads, memory, note)?;
-        return Ok(Some(Arc::new(table)));
     };
     let name = if is_stdin(name) { "standard input" } else { name };
     match listed(kind, &paths, state).await {
@@ -106,24 +124,27 @@ pub(crate) async fn open(
     }
 }
 
-/// Compressed files without their compression. They all have one format.
+/// Compressed files, and those in archives, as they are when unpacked. They all have one format.
 fn decompressed(
-    paths: Vec<PathBuf>,
+    files: &[TextFile],
     spooled: &mut Spooled,
     state: &SessionState,
-) -> Result<(Option<foreign::Kind>, Vec<PathBuf>)> {
-    let (mut kind, mut plain) = (None, Vec::with_capacity(paths.len()));
-    for path in paths {
-        let opened = Input::path(&path).open()?;
-        let found = foreign_kind(&opened);
-        if found.is_none() || kind.is_some_and(|kind| Some(kind) != found) {
-            let what = "is not Parquet or Arrow like the others, by what is compressed in it";
-            return Err(Error::InvalidInput(format!("{}: {what}", path.display())));
+) -> Result<(foreign::Kind, Vec<PathBuf>)> {
+    let (mut kind, mut plain) = (None, Vec::with_capacity(files.len()));
+    for file in files {
+        let opened = file.input().open()?;
+        match (foreign_kind(&opened), kind) {
+            (Some(found), None) => kind = Some(found),
+            (found, known) if found.is_some() && found == known => {}
+            _ => {
+                let what = "is not Parquet or Arrow like the others, by what is compressed in it";
+                return Err(Error::InvalidInput(format!("{}: {what}", file.path.display())));
+            }
         }
-        kind = found;
         plain.push(spooled.add(opened, state)?);
     }
-    Ok((kind, plain))
+    let none = || Error::NotFound("there is no file to read".into());
+    Ok((kind.ok_or_else(none)?, plain))
 }
 
 fn foreign_kind(opened: &Opened) -> Option<foreign::Kind> {
@@ -207,12 +228,17 @@ fn without_dictionaries(
 }
 
 /// The files that a name or pattern stands for, sorted by name; at least one.
-fn expand(name: &str) -> Result<Vec<PathBuf>> {
+fn expand(name: &str) -> Result<Vec<TextFile>> {
+    let file = |path: &Path, member| Ok(TextFile { path: absolute(path)?, member });
     if let Some(members) = zip::members(Path::new(name))? {
-        return members.iter().map(|member| absolute(member.path())).collect();
+        let path = |member: Member| {
+            let path = member.path().to_owned();
+            file(&path, Some(member))
+        };
+        return members.into_iter().map(path).collect();
     }
     if look_up(Path::new(name))?.is_some_and(|found| found.is_file()) {
-        return Ok(vec![absolute(Path::new(name))?]);
+        return Ok(vec![file(Path::new(name), None)?]);
     }
     refuse_pipe(name)?;
     let missing = |what: &str| Err(Error::NotFound(format!("no file {name}{what}")));
@@ -221,17 +247,17 @@ fn expand(name: &str) -> Result<Vec<PathBuf>> {
     }
     let pattern = glob::glob(name)
         .map_err(|error| Error::InvalidInput(format!("pattern {name}: {error}")))?;
-    let mut paths = Vec::new();
+    let mut files = Vec::new();
     for path in pattern {
         let path = path.map_err(|error| {
             let path = error.path().to_path_buf();
             Error::io(path, error.into())
         })?;
         if path.is_file() {
-            paths.push(absolute(&path)?);
+            files.push(file(&path, None)?);
         }
     }
-    if paths.is_empty() { missing(" matches the pattern") } else { Ok(paths) }
+    if files.is_empty() { missing(" matches the pattern") } else { Ok(files) }
 }
 
 /// Refuses a pipe or a device, such as a shell's `<(…)`: a table may be read several times.

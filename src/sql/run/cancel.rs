@@ -147,7 +147,7 @@ impl Canceller {
 
     /// Whether stopping will have been asked for after now, also where the request has been taken
     /// back for later statements.
-    pub(in crate::sql) fn from_now_on(&self) -> Cancelled {
+    pub(in crate::sql) fn after_now(&self) -> Cancelled {
         let requests = self.inner.requests.load(Ordering::Acquire);
         Cancelled { inner: Arc::clone(&self.inner), requests }
     }

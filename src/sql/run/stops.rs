@@ -27,7 +27,7 @@ use datafusion::physical_plan::joins::{
 };
 
 use crate::error::Error;
-use crate::sql::run::cancel::{Canceller, Cancelled};
+use crate::sql::run::cancel::{Cancelled, Canceller};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -37,7 +37,7 @@ pub(in crate::sql) struct StopJoins(pub(in crate::sql) Canceller);
 
 impl PhysicalOptimizerRule for StopJoins {
     fn optimize(&self, plan: Plan, _: &ConfigOptions) -> DataFusionResult<Plan> {
-        let cancelled = self.0.from_now_on();
+        let cancelled = self.0.after_now();
         let stop = |node: Plan| {
             let join: Plan = if let Some(join) = node.downcast_ref::<HashJoinExec>() {
                 let filter = join.filter().map(|filter| stoppable(filter, &cancelled));

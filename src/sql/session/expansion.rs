@@ -341,7 +341,7 @@ fn chosen(choice: &Choice, known: &[Named], state: &SessionState) -> Result<Vec<
         }
         Choice::Regex(pattern) => {
             for column in known {
-                let arguments = vec![text(&column.name), pattern.clone()];
+                let arguments = vec![text(&column.name), pattern.as_ref().clone()];
                 if is_true(&function_call("regexp_like", arguments), state)? {
                     chosen.push(column.clone());
                 }
@@ -403,7 +403,7 @@ fn alias_of(
             Some(group) => {
                 rest.next();
                 let group = Expr::value(Value::Number(group.to_string(), false));
-                let arguments = vec![text(&column.name), pattern.clone(), group];
+                let arguments = vec![text(&column.name), pattern.as_ref().clone(), group];
                 let matched = constant(&function_call("regexp_extract", arguments), state)?;
                 name.push_str(matched.try_as_str().flatten().unwrap_or_default());
             }

@@ -36,11 +36,11 @@ impl Session {
         self.tables.names()
     }
 
-    /// The columns of a table, view or file; `None` if the name means nothing. The standard input
-    /// is not read for it.
+    /// The columns of a table, view or file; `None` if the name means nothing, or a file that takes
+    /// long to open. The standard input is not read for it.
     #[doc(hidden)]
     pub fn columns(&self, table: &str) -> Result<Option<Vec<KnownColumn>>> {
-        if files::is_stdin(table) {
+        if files::is_stdin(table) || files::is_slow_to_open(table) {
             return Ok(None);
         }
         let found = self.workers.run(&Canceller::default(), self.tables.find(table));

@@ -22,7 +22,10 @@ use crate::sql::run::settings::Settings;
 use crate::sql::session::described::described;
 use crate::sql::session::prepared::{Prepared, Step};
 use crate::sql::syntax::any_case::{KnownColumns, Respelled};
-use crate::sql::syntax::{any_case, implicit_groups, macros, order_names, rewrite, scopes};
+use crate::sql::syntax::file_functions::STDIN;
+use crate::sql::syntax::{
+    any_case, file_functions, implicit_groups, macros, order_names, rewrite, scopes,
+};
 use crate::sql::walks::any_node;
 use crate::sql::write::modify::Modify;
 use crate::sql::write::{Write, assignments, empty_answer};
@@ -92,6 +95,12 @@ impl StatementPlanner<'_> {
         parameters: &Parameters,
     ) -> Result<Planned> {
         let state = self.context.state();
+        let is_free = || self.tables.stored_name(STDIN.0).map(|name| name.is_none());
+        let piped = match file_functions::with_stdin(statement) {
+            Some(piped) if !self.tables.in_session(STDIN.0) && is_free()? => Some(piped),
+            _ => None,
+        };
+        let statement = piped.as_ref().unwrap_or(statement);
         match self.prepared.step(statement, parameters, &state)? {
             Some(Step::Done) => Ok(Planned::Answer(empty_answer())),
             Some(Step::Run(statement, parameters)) => {

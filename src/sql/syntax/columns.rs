@@ -40,7 +40,7 @@ pub(in crate::sql) enum Choice {
     /// All, or all of a table, without some.
     All { table: Option<String>, without: Vec<String> },
     /// Those whose names match a regular expression.
-    Regex(Expr),
+    Regex(Box<Expr>),
     /// Those of these names.
     Names(Vec<String>),
     /// Those for whose names an expression is true, in which this is the name.
@@ -152,7 +152,7 @@ fn choice(call: &Function) -> Result<Choice> {
             };
             Choice::Lambda(parameter.name.clone(), lambda.body.clone())
         }
-        FunctionArgExpr::Expr(pattern) => Choice::Regex(pattern.clone()),
+        FunctionArgExpr::Expr(pattern) => Choice::Regex(Box::new(pattern.clone())),
     })
 }
 

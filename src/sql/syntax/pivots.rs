@@ -403,7 +403,7 @@ fn filtered(expr: &Expr, condition: &Expr, is_aggregate: &dyn Fn(&str) -> bool) 
         if let Expr::Function(call) = part
             && is_aggregate(&call.name.to_string().to_ascii_lowercase())
         {
-            let both = and(call.filter.take().map(|f| Expr::Nested(f)), condition.clone());
+            let both = and(call.filter.take().map(Expr::Nested), condition.clone());
             call.filter = Some(Box::new(both));
             found = true;
         }

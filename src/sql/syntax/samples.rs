@@ -142,7 +142,7 @@ fn quantity(sample: &TableSample) -> Result<(f64, TableSampleUnit)> {
         return Err(wrong());
     };
     let number: f64 = number.parse().map_err(|_| wrong())?;
-    let unit = quantity.unit.clone().unwrap_or(TableSampleUnit::Percent);
+    let unit = quantity.unit.unwrap_or(TableSampleUnit::Percent);
     let most = if unit == TableSampleUnit::Percent { 100.0 } else { 9e15 };
     let is_whole = unit == TableSampleUnit::Percent || number.fract() == 0.0;
     match (0.0..=most).contains(&number) && is_whole {

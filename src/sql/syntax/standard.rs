@@ -64,7 +64,7 @@ fn order_by_all(query: &mut Query) {
     if select.projection.iter().all(is_one) {
         let key = |position: usize| OrderByExpr {
             expr: Expr::value(Value::Number(position.to_string(), false)),
-            options: options.clone(),
+            options: *options,
             with_fill: None,
         };
         order.kind = OrderByKind::Expressions((1..=select.projection.len()).map(key).collect());

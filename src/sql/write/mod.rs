@@ -79,10 +79,11 @@ impl Write {
     ) -> Result<u64> {
         let table = match self.create {
             Some(Create { replaces: true, .. }) if store.has_table(&self.table)? => {
-                let (name, new) = (self.table.clone(), replacement(store));
+                let (old, new) = (store.table(&self.table)?, replacement(store));
+                let writer = old.writer(None)?;
                 let create = Some(Create { if_not_exists: false, replaces: false });
                 let stored = Write { create, ..self }.write_to(&new, options, start);
-                let replaced = stored.and_then(|_| replace_table(store, &name, &new));
+                let replaced = stored.and_then(|_| replace_table(store, &old, writer, &new));
                 return replaced.map(|()| 0).inspect_err(|_| abandon(&new));
             }
             _ => store.table(&self.table)?,

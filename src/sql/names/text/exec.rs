@@ -22,7 +22,6 @@ use super::formats::{Chunk, Chunks, TextSchema, chunks};
 use super::in_sql;
 use super::inputs::{Layout, TextInput, TextSource};
 use crate::error::{ArrowResult, Error, Result};
-use crate::ingest::sources::Input;
 use crate::model::DataType;
 use crate::sql::names::lock;
 use crate::sql::run::executions::Executions;
@@ -103,8 +102,8 @@ impl Queue {
                         "the standard input can be read only once; ingest it into a table first";
                     Error::InvalidInput(what.into())
                 })?,
-                TextSource::File(path) => {
-                    let input = Input::path(path);
+                TextSource::File(file) => {
+                    let input = file.input();
                     lock(&self.consumed).push(input.consumed());
                     chunks(input, &options, row_limit)?
                 }
@@ -209,7 +208,7 @@ impl ExecutionPlan for TextExec {
         let read: u64 =
             lock(&self.consumed).iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
         let size = |input: &TextInput| match &input.source {
-            TextSource::File(path) => Input::path(path).size(),
+            TextSource::File(file) => file.input().size(),
             TextSource::Stdin(_) => None,
         };
         if let Some(size) = self.inputs.iter().map(size).sum() {

@@ -6,6 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use super::formats::{Chunks, Columns, TextSchema};
 use super::options::TextOptions;
+use crate::ingest::sources::Input;
+use crate::ingest::sources::zip::Member;
 
 #[derive(Clone)]
 pub(super) struct TextInput {
@@ -23,9 +25,25 @@ pub(super) struct Layout {
     pub(super) positions: Vec<Option<usize>>,
 }
 
+/// A file, or a member of an archive, which has a path of its own.
+#[derive(Clone, Debug)]
+pub(crate) struct TextFile {
+    pub(crate) path: PathBuf,
+    pub(crate) member: Option<Member>,
+}
+
+impl TextFile {
+    pub(crate) fn input(&self) -> Input {
+        match &self.member {
+            Some(member) => Input::member(member.clone()),
+            None => Input::path(&self.path),
+        }
+    }
+}
+
 #[derive(Clone)]
 pub(super) enum TextSource {
-    File(PathBuf),
+    File(TextFile),
     /// The standard input, which is read once: the chunks that are left, beginning with the sample.
     Stdin(Stdin),
 }
@@ -58,7 +76,7 @@ impl TextInput {
 impl fmt::Display for TextSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TextSource::File(path) => path.display().fmt(f),
+            TextSource::File(file) => file.path.display().fmt(f),
             TextSource::Stdin(_) => f.write_str("standard input"),
         }
     }

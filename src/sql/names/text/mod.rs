@@ -13,7 +13,6 @@ mod inputs;
 mod options;
 
 use std::fmt;
-use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use arrow_schema::{Field, Schema, SchemaRef};
@@ -26,11 +25,12 @@ use datafusion::physical_plan::ExecutionPlan;
 use self::exec::TextExec;
 pub(super) use self::formats::open_input;
 use self::formats::{Before, TextSchema, is_compressed, join, sample};
+pub(super) use self::inputs::TextFile;
 use self::inputs::{TextInput, TextSource};
 pub(crate) use self::options::TextOptions;
 use self::options::named_as_in_sql;
 use crate::error::{Error, IoResult, Result};
-use crate::ingest::sources::{Input, Opened, zip};
+use crate::ingest::sources::Opened;
 use crate::limits;
 
 /// Files up to this size are parsed once for their types alone.
@@ -46,7 +46,7 @@ pub(crate) struct TextTable {
 impl TextTable {
     /// Opens files and infers their types, within a limit of memory. Guesses are noted.
     pub(crate) fn open(
-        paths: &[PathBuf],
+        files: &[TextFile],
         options: TextOptions,
         threads: usize,
         memory: u64,
@@ -54,18 +54,18 @@ impl TextTable {
     ) -> Result<TextTable> {
         let row_limit = limits::row_bytes(memory);
         let (mut before, mut inputs) = (Before::default(), Vec::new());
-        for path in paths {
-            let opened = open_input(Input::path(path), &options)?;
+        for file in files {
+            let opened = open_input(file.input(), &options)?;
             let sampled = sample(opened, &options, &before, row_limit).map_err(in_sql)?;
             let Some((mut chunks, mut schema)) = sampled else { continue };
-            if is_small(path)? {
+            if is_small(file)? {
                 schema.widen_over(chunks, threads).map_err(in_sql)?;
             } else {
                 schema.widen_by_first(&mut chunks).map_err(in_sql)?;
             }
             add_columns(&mut before, &schema)?;
-            note_guesses(&path.display().to_string(), &schema, note);
-            inputs.push((TextSource::File(path.clone()), schema));
+            note_guesses(&file.path.display().to_string(), &schema, note);
+            inputs.push((TextSource::File(file.clone()), schema));
         }
         Ok(TextTable::new(inputs, before, options, row_limit))
     }
@@ -137,12 +137,13 @@ fn note_guesses(name: &str, schema: &TextSchema, note: &mut (dyn FnMut(String) +
     }
 }
 
-fn is_small(path: &Path) -> Result<bool> {
-    if let Some(member) = zip::find(path)? {
+fn is_small(file: &TextFile) -> Result<bool> {
+    if let Some(member) = &file.member {
         return Ok(member.size() <= WHOLE_FILE_BYTES / 16);
     }
-    let metadata = std::fs::metadata(path).with_path(path)?;
-    let most = if is_compressed(path) { WHOLE_FILE_BYTES / 16 } else { WHOLE_FILE_BYTES };
+    let metadata = std::fs::metadata(&file.path).with_path(&file.path)?;
+    let is_compressed = is_compressed(&file.path);
+    let most = if is_compressed { WHOLE_FILE_BYTES / 16 } else { WHOLE_FILE_BYTES };
     Ok(metadata.is_file() && metadata.len() <= most)
 }
 

@@ -26,7 +26,8 @@ use self::table::Macro;
 
 /// Puts expressions in the place of calls.
 pub(in crate::sql) fn expand(tree: &mut impl VisitMut) -> Result<()> {
-    match visit_expressions_mut(tree, expand_one) {
+    let mut left = MOST_CALLS;
+    match visit_expressions_mut(tree, |expr| expand_one(expr, &mut left)) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }
@@ -47,10 +48,16 @@ fn all() -> impl Iterator<Item = &'static Macro> {
     [DUCKDB, DUCKDB_AGGREGATES, CLICKHOUSE, CLICKHOUSE_AGGREGATES, OTHERS].into_iter().flatten()
 }
 
-fn expand_one(expr: &mut Expr) -> ControlFlow<Error> {
+fn expand_one(expr: &mut Expr, left: &mut usize) -> ControlFlow<Error> {
     let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
     match expanded(call) {
+        Ok(Some(_)) if *left == 0 => ControlFlow::Break(Error::LimitExceeded(format!(
+            "the call of {} is one of too many within each other; compute the inner ones in a \
+             subquery",
+            call.name
+        ))),
         Ok(Some(expansion)) => {
+            *left -= 1;
             *expr = expansion;
             ControlFlow::Continue(())
         }
@@ -66,7 +73,7 @@ fn expanded(call: &Function) -> Result<Option<Expr>> {
         return Ok(None);
     }
     if let Some(expansion) = special::expanded(&name.value, call)? {
-        return carried(expansion, call);
+        return carried(expansion, call, |name| Some(name));
     }
     let named = |known: &&Macro| name_and_parameters(known.0).0.eq_ignore_ascii_case(&name.value);
     let known: Vec<&Macro> = all().filter(named).collect();
@@ -77,7 +84,8 @@ fn expanded(call: &Function) -> Result<Option<Expr>> {
     for (signature, text) in &known {
         let parameters = name_and_parameters(signature).1;
         if parameters.len() == arguments.len() {
-            return carried(filled(text, &parameters, &arguments)?, call);
+            let filled = filled(text, &parameters, &arguments)?;
+            return carried(filled, call, |name| name.strip_prefix(MARK));
         }
     }
     // `string_agg(x, ',')` and the like are DataFusion's own.
@@ -104,13 +112,39 @@ fn filled(text: &str, parameters: &[&str], arguments: &[Expr]) -> Result<Expr> {
     let mut expr = parsed(text)?;
     // Macros may name each other.
     expand(&mut expr)?;
+    mark_aggregates(&mut expr);
     substitute(&mut expr, parameters, arguments);
     Ok(expr)
 }
 
-/// Gives the FILTER, OVER, DISTINCT and ORDER BY of a call to the aggregates of its expansion.
-/// `None` if there are some and it has no aggregates: DataFusion reports the call.
-fn carried(mut expansion: Expr, call: &Function) -> Result<Option<Expr>> {
+/// What begins the names of a macro's own aggregates, until they are told from those of its
+/// arguments.
+const MARK: &str = "\u{1}";
+
+/// The most calls of macros in an expression: a macro may name an argument twice, and the calls in
+/// that are doubled.
+const MOST_CALLS: usize = 4096;
+
+fn mark_aggregates(expr: &mut Expr) {
+    let _ = visit_expressions_mut(expr, |part| {
+        if let Expr::Function(function) = part
+            && let [ObjectNamePart::Identifier(name)] = function.name.0.as_mut_slice()
+            && table::AGGREGATES.contains(&name.value.as_str())
+        {
+            name.value.insert_str(0, MARK);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+}
+
+/// Gives the FILTER, OVER, DISTINCT and ORDER BY of a call to the aggregates of its expansion,
+/// whose names `own` recognises and returns as they are called. `None` if there are options and no
+/// aggregates: DataFusion reports the call.
+fn carried(
+    mut expansion: Expr,
+    call: &Function,
+    own: impl Fn(&str) -> Option<&str>,
+) -> Result<Option<Expr>> {
     let (distinct, clauses) = match &call.args {
         FunctionArguments::List(list) => (list.duplicate_treatment, list.clauses.clone()),
         _ => (None, Vec::new()),
@@ -120,14 +154,19 @@ fn carried(mut expansion: Expr, call: &Function) -> Result<Option<Expr>> {
         || call.null_treatment.is_some()
         || distinct.is_some()
         || !clauses.is_empty();
-    if !has_options {
-        return Ok(Some(expansion));
-    }
     let orders = clauses.iter().any(|one| matches!(one, FunctionArgumentClause::OrderBy(_)));
     let (mut found, mut clashes) = (false, false);
     let _ = visit_expressions_mut(&mut expansion, |part| {
         let Expr::Function(function) = part else { return ControlFlow::<()>::Continue(()) };
-        if !table::AGGREGATES.contains(&function.name.to_string().as_str()) {
+        let [ObjectNamePart::Identifier(name)] = function.name.0.as_mut_slice() else {
+            return ControlFlow::Continue(());
+        };
+        let called = own(&name.value).map(str::to_owned);
+        let Some(called) = called.filter(|name| table::AGGREGATES.contains(&name.as_str())) else {
+            return ControlFlow::Continue(());
+        };
+        name.value = called;
+        if !has_options {
             return ControlFlow::Continue(());
         }
         found = true;
@@ -144,7 +183,7 @@ fn carried(mut expansion: Expr, call: &Function) -> Result<Option<Expr>> {
     if clashes {
         return Err(Error::InvalidInput(format!("{} has an order of its own", call.name)));
     }
-    Ok(found.then_some(expansion))
+    Ok((found || !has_options).then_some(expansion))
 }
 
 /// The conjunction of two conditions.

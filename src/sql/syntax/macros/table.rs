@@ -170,7 +170,7 @@ pub(super) const CLICKHOUSE_AGGREGATES: &[Macro] = &[
     ("argMax(x, y)", ARG_MAX),
     ("argMin(x, y)", ARG_MIN),
     ("avgIf(x, c)", "avg(x) FILTER (WHERE c)"),
-    ("avgWeighted(x, w)", "(CAST(sum(x * w) AS DOUBLE) / sum(w))"),
+    ("avgWeighted(x, w)", "(CAST(sum(x * w) AS DOUBLE) / sum(CASE WHEN x IS NOT NULL THEN w END))"),
     ("countIf(c)", "count(*) FILTER (WHERE c)"),
     ("covarPop(x, y)", "covar_pop(x, y)"),
     ("covarSamp(x, y)", "covar_samp(x, y)"),
@@ -195,7 +195,7 @@ pub(super) const CLICKHOUSE_AGGREGATES: &[Macro] = &[
 /// Functions of LocustDB and kdb+.
 pub(super) const OTHERS: &[Macro] = &[
     ("to_year(t)", "date_part('year', t)"),
-    ("wavg(w, x)", "(CAST(sum(w * x) AS DOUBLE) / sum(w))"),
+    ("wavg(w, x)", "(CAST(sum(w * x) AS DOUBLE) / sum(CASE WHEN x IS NOT NULL THEN w END))"),
     ("wsum(w, x)", "sum(w * x)"),
 ];
 

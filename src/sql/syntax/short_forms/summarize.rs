@@ -11,7 +11,11 @@ pub(in crate::sql) const SUMMARIZE: &str = "sty__summarize";
 
 pub(super) fn written_out(text: &[TokenWithSpan], at: usize) -> Option<Replacement> {
     let first = text.get(at + 1);
-    if !begins_query(text, at) || !(begins_table(first) || is_one_of(first, &["FROM"])) {
+    let is_from = is_one_of(first, &["FROM"]);
+    // `SELECT k AS summarize FROM t` names a column.
+    let is_name =
+        is_from && is_one_of(at.checked_sub(1).and_then(|before| text.get(before)), &["AS"]);
+    if is_name || !begins_query(text, at) || !(begins_table(first) || is_from) {
         return None;
     }
     let end = find(text, at + 1, |_| false);
