@@ -9,7 +9,7 @@ use crate::errors::Failure;
 
 /// Series that stand for columns, at most.
 const MAX_COLUMNS: usize = 8;
-/// Whole numbers with so many rows are labels of bars rather than places on an axis.
+/// Integers with at most this number of rows label bars instead of an axis.
 const MAX_LABELS: usize = 50;
 const MAX_ASCENDING_LABELS: usize = 25;
 /// Keys of a heat map along each axis, if it is chosen by itself.

@@ -33,7 +33,7 @@ pub(crate) struct ChartOptions {
     /// The columns of the vertical axis, or of the lengths of bars
     #[arg(long, value_name = "COLUMN,…", value_delimiter = ',', help_heading = "Charts")]
     pub(crate) y: Vec<String>,
-    /// The column that is told by colour: series of lines, points and bars, cells of a heat map
+    /// The column that colours show: series of lines, points and bars, cells of a heat map
     #[arg(long, value_name = "COLUMN", help_heading = "Charts")]
     pub(crate) hue: Option<String>,
     /// A line above the chart

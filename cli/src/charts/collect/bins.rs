@@ -12,7 +12,7 @@ use crate::charts::steps::Step;
 const KEPT: usize = 1 << 16;
 /// Counts at most.
 const MAX_COUNTS: i64 = 1 << 18;
-/// The fine step divides the range of the first values into about so many parts.
+/// The fine step divides the range of the first values into about this number of parts.
 const FINE_PARTS: usize = 4_096;
 
 /// Counts values for a histogram.

@@ -22,7 +22,7 @@ use crate::units::show_count;
 
 /// Lines and clouds of points.
 const MAX_SERIES: usize = 12;
-/// Small lines, each of which is a line of text.
+/// Sparklines: each series is one line of text.
 const MAX_SPARKS: usize = 1_000;
 /// Small lines with an axis of x.
 const MAX_SPARK_SERIES: usize = 200;

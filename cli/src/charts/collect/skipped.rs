@@ -46,7 +46,7 @@ impl Skipped {
         None
     }
 
-    /// What people are told.
+    /// The note for the user.
     pub(super) fn notes(&self) -> Vec<String> {
         let all = [
             (self.nulls, "null", ""),
