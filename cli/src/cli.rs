@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use clap::builder::{FalseyValueParser, Resettable};
+use clap::builder::Resettable;
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{
@@ -12,6 +12,7 @@ use clap::{
 };
 
 use crate::args::resources::LimitArgs;
+use crate::charts::ChartOptions;
 use crate::commands::{
     alter, bench, compact, completions, config as settings, drop_partition, export, gc, ingest,
     inspect, man, manifest, partitions, query, repair, schema, shell, tables, verify,
@@ -61,12 +62,15 @@ struct Globals {
     progress: When,
     /// No notes and summaries on stderr
     #[arg(short, long, global = true, help_heading = "Everywhere")]
-    #[arg(env = "STY_QUIET", hide_env = true, value_parser = FalseyValueParser::new())]
+    #[arg(env = "STY_QUIET", hide_env = true)]
     quiet: bool,
     /// More notes on stderr; repeat for more still
     #[arg(short, long, global = true, action = ArgAction::Count, conflicts_with = "quiet")]
     #[arg(help_heading = "Everywhere")]
     verbose: u8,
+    /// Read no config files; variables hold all the same
+    #[arg(long, global = true, help_heading = "Everywhere")]
+    no_config: bool,
 }
 
 /// What `sty` can do.
@@ -98,6 +102,12 @@ pub(crate) enum Command {
 }
 
 impl Command {
+    /// Whether the command runs where a config file is wrong: it neither stores nor answers
+    /// anything.
+    fn needs_no_settings(&self) -> bool {
+        matches!(self, Command::Config(_) | Command::Completions(_) | Command::Man(_))
+    }
+
     /// Whether a person types what the command does.
     pub(crate) fn is_interactive(&self) -> bool {
         matches!(self, Command::Shell(args) if args.is_interactive())
@@ -139,71 +149,79 @@ pub(crate) fn complete() -> bool {
     completions::answer(|| help::with_texts(Cli::command()))
 }
 
-/// Reads the command line. Help, version, usage errors and those of config files are answered here.
+/// Reads the command line. Help, version, usage errors and those of settings are answered here.
 pub(crate) fn parse() -> Result<(Command, Context), Exit> {
-    let mut wants_json = asks_for_json(std::env::args_os());
-    let applied = config::load().and_then(|settings| Ok((definition(&settings)?, settings)));
-    let (definition, settings) = match applied {
-        Ok(applied) => applied,
-        // Help and version do not depend on it.
-        Err(failure) => match help::with_texts(Cli::command()).try_get_matches() {
-            Err(error) if !error.use_stderr() => return Err(answer(&error, false)),
-            _ => {
-                let is_json = wants_json.unwrap_or(false);
-                let format = if is_json { ErrorFormat::Json } else { ErrorFormat::Human };
-                failure.report(format, When::Auto.color(std::io::stderr().is_terminal()));
-                return Err(failure.exit);
-            }
-        },
+    let words = words(std::env::args_os());
+    let settings = match words.iter().take_while(|word| *word != "--").any(|w| w == "--no-config") {
+        true => Settings::default(),
+        false => config::checked(&Cli::command(), config::load()),
     };
-    wants_json = wants_json.or_else(|| Some(settings.value("error-format")? == "json"));
-    let parsed = matches(definition, &settings);
-    let parsed = parsed.or_else(|error| with_help_texts(error, &settings)).and_then(|matches| {
+    let wants_json = asks_for_json(&words)
+        .or_else(|| Some(settings.value("error-format")? == "json"))
+        .unwrap_or(false);
+    let parsed = matches(&words, &settings);
+    let parsed = parsed.or_else(|error| with_help_texts(error, &words, &settings));
+    let parsed = parsed.and_then(|matches| {
         let limit = matches.try_get_one("memory_limit").ok().flatten().copied();
         memory::return_freed_at_once(limit);
         let mut cli =
             Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))?;
-        if let Command::Config(args) = &mut cli.command {
-            let command = args.command.as_deref();
-            args.in_force = config::in_force(&Cli::command(), &settings, &matches, command);
+        let of_command = |name| config::in_force(&Cli::command(), &settings, &matches, name);
+        match &mut cli.command {
+            Command::Config(args) => args.in_force = of_command(args.command.as_deref()),
+            Command::Ingest(args) => {
+                args.settings = of_command(Some("ingest")).unwrap_or_default();
+            }
+            _ => {}
         }
         Ok(cli)
     });
-    match parsed {
-        Ok(cli) => {
-            let Globals { error_format, color, progress, quiet, verbose } = cli.globals;
-            // -v goes before a setting.
-            let quiet = quiet && verbose == 0;
-            let LimitArgs { threads, memory_limit, timeout } = cli.limits;
-            let timeout = timeout.filter(|timeout| !timeout.is_zero());
-            let context = Context {
-                error_format,
-                color,
-                progress,
-                quiet,
-                verbose,
-                threads,
-                memory_limit,
-                timeout,
-            };
-            Ok((cli.command, context))
+    let report = |failure: &Failure| {
+        let format = if wants_json { ErrorFormat::Json } else { ErrorFormat::Human };
+        failure.report(format, When::Auto.color(std::io::stderr().is_terminal()));
+        failure.exit
+    };
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => {
+            let of_variable = config::wrong_variable(&Cli::command(), &error, &words);
+            return Err(match of_variable {
+                Some(failure) => report(&failure),
+                None => answer(&error, wants_json),
+            });
         }
-        Err(error) => Err(answer(&error, wants_json.unwrap_or(false))),
+    };
+    // Nobody has to mend a file to learn how.
+    if let Some(problem) = settings.problems.first().filter(|_| !cli.command.needs_no_settings()) {
+        return Err(report(problem));
     }
+    settings.problems.iter().for_each(|problem| {
+        report(problem);
+    });
+    let Globals { error_format, color, progress, quiet, verbose, no_config: _ } = cli.globals;
+    // -v goes before a setting.
+    let quiet = quiet && verbose == 0;
+    let LimitArgs { threads, memory_limit, timeout } = cli.limits;
+    let timeout = timeout.filter(|timeout| !timeout.is_zero());
+    let context =
+        Context { error_format, color, progress, quiet, verbose, threads, memory_limit, timeout };
+    Ok((cli.command, context))
 }
 
 /// The definition of the command line, with settings as its defaults.
-fn definition(settings: &Settings) -> Result<clap::Command, Failure> {
-    Ok(config::forget_empty_variables(config::apply(Cli::command(), settings)?))
+fn definition(settings: &Settings, words: &[OsString]) -> clap::Command {
+    config::apply(Cli::command(), settings, words)
 }
 
 /// Parses the command line once more where help, or a part of it, is the answer: its texts are not
 /// made before.
-fn with_help_texts(error: clap::Error, settings: &Settings) -> Result<ArgMatches, clap::Error> {
-    let Ok(definition) = definition(settings) else { return Err(error) };
-    let definition = help::with_texts(definition);
-    let words = words(std::env::args_os());
-    match words.as_slice() {
+fn with_help_texts(
+    error: clap::Error,
+    words: &[OsString],
+    settings: &Settings,
+) -> Result<ArgMatches, clap::Error> {
+    let definition = help::with_texts(definition(settings, words));
+    match words {
         // Only without `help` a name that is misspelt is guessed.
         [sty, help, command, ..]
             if help == "help" && error.kind() == ErrorKind::InvalidSubcommand =>
@@ -214,24 +232,34 @@ fn with_help_texts(error: clap::Error, settings: &Settings) -> Result<ArgMatches
     }
 }
 
-/// What the command line says. The name of the file of -o says more of the format than a setting.
-fn matches(definition: clap::Command, settings: &Settings) -> Result<ArgMatches, clap::Error> {
-    let matches = definition.try_get_matches_from(words(std::env::args_os()))?;
+/// What the command line says. Where an answer does not go to a terminal, settings of files do not
+/// say how it looks; and what the command line itself says of the format goes before settings.
+fn matches(words: &[OsString], settings: &Settings) -> Result<ArgMatches, clap::Error> {
+    let elsewhere = settings.away_from_terminal();
+    let is_shown = std::io::stdout().is_terminal();
+    let settings = if is_shown { settings } else { &elsewhere };
+    let matches = definition(settings, words).try_get_matches_from(words)?;
     let Some(("query", query)) = matches.subcommand() else { return Ok(matches) };
-    let source = query.value_source("format");
-    let is_setting = source.is_some_and(|source| source != ValueSource::CommandLine);
-    let output = query.get_one::<PathBuf>("output");
-    if !is_setting || output.and_then(|path| Format::of_name(path)).is_none() {
-        return Ok(matches);
+    let file = query.get_one::<PathBuf>("output").or_else(|| query.get_one::<PathBuf>("html"));
+    let is_setting = |id| query.value_source(id).is_some_and(|s| s != ValueSource::CommandLine);
+    let format = query.get_one::<Format>("format").filter(|_| is_setting("format"));
+    let is_said = file.is_some_and(|path| Format::of_name(path).is_some())
+        || asks_for_chart(query) && format.is_some_and(|format| !format.has_chart());
+    if format.is_some() && is_said {
+        let without = |arg: clap::Arg| arg.env(Resettable::Reset).default_value(Resettable::Reset);
+        let definition = definition(&elsewhere, words);
+        return definition
+            .mut_subcommand("query", |query| query.mut_arg("format", without))
+            .try_get_matches_from(words);
     }
-    let Ok(definition) = definition_without_format(settings) else { return Ok(matches) };
-    definition.try_get_matches_from(words(std::env::args_os()))
+    match file.is_some() && is_shown {
+        true => definition(&elsewhere, words).try_get_matches_from(words),
+        false => Ok(matches),
+    }
 }
 
-fn definition_without_format(settings: &Settings) -> Result<clap::Command, Failure> {
-    let without = |arg: clap::Arg| arg.env(Resettable::Reset).default_value(Resettable::Reset);
-    let query = |query: clap::Command| query.mut_arg("format", without);
-    Ok(definition(settings)?.mut_subcommand("query", query))
+fn asks_for_chart(query: &ArgMatches) -> bool {
+    ChartOptions::from_arg_matches(query).is_ok_and(|options| options.any())
 }
 
 /// The words of the command line. A store alone, and nothing on a terminal, open a shell.
@@ -277,8 +305,7 @@ fn answer(error: &clap::Error, wants_json: bool) -> Exit {
 
 /// Whether `--error-format json` is given, or another format. It is searched for by hand, since the
 /// command line could not be parsed.
-fn asks_for_json(args: impl Iterator<Item = OsString>) -> Option<bool> {
-    let args: Vec<OsString> = args.collect();
+fn asks_for_json(args: &[OsString]) -> Option<bool> {
     let after = |flag: &[OsString]| match flag {
         [flag, value] if flag == "--error-format" => Some(value.clone()),
         [flag, ..] => Some(flag.to_str()?.strip_prefix("--error-format=")?.into()),
@@ -322,7 +349,8 @@ mod tests {
 
     #[test]
     fn json_is_asked_for_in_either_spelling() {
-        let asks = |args: &[&str]| asks_for_json(args.iter().map(OsString::from));
+        let asks =
+            |args: &[&str]| asks_for_json(&args.iter().map(OsString::from).collect::<Vec<_>>());
         assert_eq!(asks(&["sty", "--error-format", "json", "nonsense"]), Some(true));
         assert_eq!(asks(&["sty", "nonsense", "--error-format=json"]), Some(true));
         assert_eq!(asks(&["sty", "json", "--error-format", "human"]), Some(false));

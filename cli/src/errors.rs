@@ -165,6 +165,14 @@ impl Failure {
         if self.hint.is_some() { self } else { self.hint(hint) }
     }
 
+    /// Says what else to do about it.
+    #[must_use]
+    pub(crate) fn hint_also(self, more: &str) -> Self {
+        let hint =
+            self.hint.as_ref().map_or_else(|| more.to_owned(), |hint| format!("{hint}; {more}"));
+        self.hint(hint)
+    }
+
     /// Writes the failure to stderr, unless it is a closed pipe.
     pub(crate) fn report(&self, format: ErrorFormat, color: bool) {
         if self.exit.is_success() {

@@ -4,6 +4,7 @@ pub(crate) mod arrange;
 pub(crate) mod choices;
 pub(crate) mod columns;
 pub(crate) mod commit_every;
+pub(crate) mod csv;
 pub(crate) mod dry_run;
 pub(crate) mod names;
 pub(crate) mod output;

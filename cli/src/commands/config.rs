@@ -16,7 +16,9 @@ use crate::errors::Failure;
 /// for --threads), that before the config file, that before what is built in. The config file is
 /// $XDG_CONFIG_HOME/sty/config.toml, or else ~/.config/sty/config.toml; /etc/sty/config.toml holds
 /// for the machine; STY_CONFIG names another file instead, or none if it is empty. Settings at its
-/// top hold for all commands that have the option, those in a section for one command:
+/// top hold for all commands that have the option, those in a section for one command. How an
+/// answer looks (format, max-rows, no-header) is set by a file on terminals only, so that scripts
+/// get the same everywhere; --no-config leaves the files out. --timer=false turns off what is on:
 ///
 ///   threads = 4
 ///   memory-limit = "2GiB"

@@ -6,22 +6,22 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, ValueEnum};
-use stylobate::internal::ingest::csv::INFER_ROWS;
 use stylobate::internal::ingest::rejected_before;
 use stylobate::{
-    Arrange, CommitEvery, CsvOptions, DataType, DateOrder, IfLoaded, Input, LoadOptions,
-    NumberFormat, OnError, Profile, Schema, SqlExpressions, TableOptions, TextEncoding, expand,
-    load, would_load,
+    Arrange, CommitEvery, CsvOptions, DataType, IfLoaded, Input, LoadOptions, OnError, Profile,
+    Schema, SqlExpressions, TableOptions, TextEncoding, expand, load, would_load,
 };
 
 use crate::args::arrange::{Expressions, SortList, parse_expressions, parse_sort};
 use crate::args::choices::{ProfileArg, ReportFormat};
 use crate::args::columns::{ColumnTypes, parse_column_types};
 use crate::args::commit_every::parse_commit_every;
+use crate::args::csv::CsvArgs;
 use crate::args::dry_run::DryRunArg;
 use crate::args::names;
 use crate::args::table::TablePath;
-use crate::args::text::{parse_byte, parse_encoding, parse_escape, parse_quote};
+use crate::args::text::parse_encoding;
+use crate::config::{InForce, Origin};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit::Exit;
@@ -124,79 +124,14 @@ pub(crate) struct IngestArgs {
     csv: CsvArgs,
     #[command(flatten)]
     errors: ErrorArgs,
+    /// The settings in force.
+    #[arg(skip)]
+    pub(crate) settings: Vec<InForce>,
 }
 
-/// How CSV input is read.
-#[derive(Debug, Args)]
-#[command(next_help_heading = "CSV and TSV")]
-struct CsvArgs {
-    /// The first row has the column names [default: detected]
-    #[arg(long, overrides_with = "no_header")]
-    header: bool,
-    /// The first row is data
-    #[arg(long, overrides_with = "header")]
-    no_header: bool,
-    /// Character between fields; `tab` or '\t' for a tab [default: a tab for .tsv, else a comma, or
-    /// the ; tab or | of the first rows where they have no comma]
-    #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
-    delimiter: Option<u8>,
-    /// Character around fields; `none` if quotes are text
-    #[arg(long, value_name = "CHAR", value_parser = parse_quote, default_value = "\"")]
-    quote: u8,
-    /// Lines before the first row that are passed over
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    skip: u64,
-    /// Text that means null, in all columns; may be repeated [default: the empty field, and NA,
-    /// N/A, null, None, nan, -, ?, \N where all other values of a column are numbers, dates, times
-    /// or booleans]
-    #[arg(long, value_name = "TEXT", env = "STY_NULL", hide_env = true)]
-    null: Vec<String>,
-    /// Lines that start with this character are no rows
-    #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
-    comment: Option<u8>,
-    /// Character that makes a quote in a quoted field text; `none` for none [default: \ where the
-    /// first rows make no sense without]
-    #[arg(long, value_name = "CHAR", value_parser = parse_escape)]
-    escape: Option<u8>,
-    /// Leave out blanks before fields [default: if the first rows have quotes after blanks]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true,
-          default_missing_value = "true")]
-    skip_initial_space: Option<bool>,
-    /// The decimal point
-    #[arg(long, value_name = "CHAR", value_parser = parse_byte, default_value = ".",
-          visible_alias = "decimal-separator", env = "STY_DECIMAL", hide_env = true)]
-    decimal: u8,
-    /// Character between the thousands of numbers
-    #[arg(long, value_name = "CHAR", value_parser = parse_byte)]
-    #[arg(env = "STY_THOUSANDS", hide_env = true)]
-    thousands: Option<u8>,
-    /// Whether 01/02/2020 is 1 February (dmy) or 2 January (mdy) [default: what the other dates of
-    /// the column leave; else the column is text]
-    #[arg(long, value_enum, value_name = "ORDER", env = "STY_DATE_ORDER", hide_env = true)]
-    date_order: Option<DateOrderArg>,
-    /// Rows that types are inferred from; of JSON too
-    #[arg(long, value_name = "N", default_value_t = INFER_ROWS)]
-    #[arg(env = "STY_INFER_ROWS", hide_env = true)]
-    infer_rows: usize,
-}
-
-/// `--date-order`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum DateOrderArg {
-    /// The day comes first
-    Dmy,
-    /// The month comes first
-    Mdy,
-}
-
-impl From<DateOrderArg> for DateOrder {
-    fn from(arg: DateOrderArg) -> Self {
-        match arg {
-            DateOrderArg::Dmy => DateOrder::DayFirst,
-            DateOrderArg::Mdy => DateOrder::MonthFirst,
-        }
-    }
-}
+/// Settings that decide which values the text of an input stands for.
+const OF_READING: [&str; 6] =
+    ["null", "encoding", "decimal", "thousands", "date-order", "infer-rows"];
 
 /// What becomes of rows that cannot be stored.
 #[derive(Debug, Args)]
@@ -274,17 +209,6 @@ impl ErrorArgs {
     }
 }
 
-impl CsvArgs {
-    /// Whether the first row has the names, or `None` if neither option is given.
-    fn has_header(&self) -> Option<bool> {
-        match (self.header, self.no_header) {
-            (true, _) => Some(true),
-            (_, true) => Some(false),
-            _ => None,
-        }
-    }
-}
-
 /// `--if-loaded`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum IfLoadedArg {
@@ -321,6 +245,7 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
             file.display()
         ))),
     };
+    args.tell_settings(context);
     let names: Vec<String> = args.inputs()?.iter().map(name).collect::<Result<_, _>>()?;
     let mut inputs = args.expand(&names)?;
     let table = args.table.open(context)?;
@@ -400,6 +325,18 @@ fn begun_anew(error: &str, found: &[(String, DataType)]) -> String {
 }
 
 impl IngestArgs {
+    /// Says which settings decide how the input is read: the same command may store other values
+    /// elsewhere.
+    fn tell_settings(&self, context: &Context) {
+        let is_told = |one: &&InForce| OF_READING.contains(&one.name.as_str());
+        for InForce { name, value, origin, .. } in self.settings.iter().filter(is_told) {
+            if let Origin::Variable(_) | Origin::File(_) = origin {
+                let value = value.as_deref().unwrap_or_default();
+                context.note(&format!("{name} = {value}, by {origin}"));
+            }
+        }
+    }
+
     /// The files of these names and patterns.
     fn expand(&self, names: &[String]) -> Result<Vec<Input>, Failure> {
         let inputs = expand(names)?;
@@ -436,21 +373,10 @@ impl IngestArgs {
         };
         let ColumnTypes { types, epochs } = self.schema.clone().unwrap_or_default();
         let csv = CsvOptions {
-            delimiter: self.csv.delimiter,
-            quote: self.csv.quote,
-            skip_lines: self.csv.skip,
-            header: self.csv.has_header(),
-            nulls: self.csv.null.clone(),
             names: (!self.names.is_empty()).then(|| self.names.clone()),
-            comment: self.csv.comment,
-            escape: self.csv.escape,
-            skip_initial_space: self.csv.skip_initial_space,
-            numbers: NumberFormat { decimal: self.csv.decimal, thousands: self.csv.thousands },
-            date_order: self.csv.date_order.map(DateOrder::from),
             schema: types,
             epochs,
-            infer_rows: self.csv.infer_rows,
-            ..CsvOptions::default()
+            ..self.csv.options()
         };
         let defaults = LoadOptions::default();
         LoadOptions {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use clap::Args;
-use clap::builder::FalseyValueParser;
 use stylobate::Store;
 
 use crate::args::dry_run::DryRunArg;
@@ -62,10 +61,10 @@ pub(crate) struct QueryArgs {
     #[arg(long, value_name = "N", env = "STY_MAX_ROWS", hide_env = true)]
     max_rows: Option<u64>,
     /// No line of column names in CSV and TSV
-    #[arg(long, env = "STY_NO_HEADER", hide_env = true, value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "STY_NO_HEADER", hide_env = true)]
     no_header: bool,
     /// Say on stderr how long each statement took, from its plan to its last row printed
-    #[arg(long, env = "STY_TIMER", hide_env = true, value_parser = FalseyValueParser::new())]
+    #[arg(long, env = "STY_TIMER", hide_env = true)]
     timer: bool,
     /// Say on stderr what each statement read and what pruned the rest [possible: table, json]
     ///

@@ -1,26 +1,44 @@
 //! Settings become defaults of options.
 
 use std::error::Error as _;
+use std::ffi::OsString;
 
-use clap::builder::Resettable;
+use clap::builder::{BoolishValueParser, Resettable};
 use clap::error::{ContextKind, ContextValue};
 use clap::{Arg, ArgAction, Command};
 
 use super::file::{Entry, Settings, Value};
-use super::options::{PREFIX, is_flag, setting, settings_of};
+use super::options::{is_flag, setting, settings_of, variable};
 use crate::errors::Failure;
+use crate::exit::Exit;
 
 /// How alike a name must be to be suggested.
 const ALIKE: f64 = 0.75;
 
-/// Makes the settings of config files the defaults of options. Every setting is checked, also those
-/// of other commands than the one that runs.
-pub(crate) fn apply(mut root: Command, settings: &Settings) -> Result<Command, Failure> {
-    let entries = &settings.0;
-    if entries.is_empty() {
-        return Ok(root);
+/// Leaves out settings that no command has, and values that their options do not take: they are
+/// problems. Every setting is checked, also those of other commands than the one that runs.
+pub(crate) fn checked(root: &Command, mut settings: Settings) -> Settings {
+    for entry in std::mem::take(&mut settings.entries) {
+        match check(root, &entry) {
+            Ok(()) => settings.entries.push(entry),
+            Err(failure) => settings.add_problem(failure),
+        }
     }
-    entries.iter().try_for_each(|entry| check(&root, entry))?;
+    settings
+}
+
+/// Makes the settings of config files the defaults of options. `words` are those of the command
+/// line.
+pub(crate) fn apply(root: Command, settings: &Settings, words: &[OsString]) -> Command {
+    let root = each_arg(root, |arg| without_useless_variable(switchable(arg), words));
+    with_settings(root, settings)
+}
+
+fn with_settings(mut root: Command, settings: &Settings) -> Command {
+    let entries = &settings.entries;
+    if entries.is_empty() {
+        return root;
+    }
     let globals: Vec<Arg> = root.get_arguments().cloned().collect();
     let names: Vec<String> = root.get_subcommands().map(|c| c.get_name().to_owned()).collect();
     for arg in &globals {
@@ -45,7 +63,7 @@ pub(crate) fn apply(mut root: Command, settings: &Settings) -> Result<Command, F
             command
         });
     }
-    Ok(root)
+    root
 }
 
 /// The entry that decides a setting: of a command, or of all of them.
@@ -68,24 +86,62 @@ fn with_default(arg: Arg, value: &Value) -> Arg {
     arg.default_values(texts)
 }
 
-/// An empty variable is as good as none.
-pub(crate) fn forget_empty_variables(mut root: Command) -> Command {
-    let is_empty = |name: &std::ffi::OsStr, value: &std::ffi::OsStr| {
-        value.is_empty() && name.to_str().is_some_and(|name| name.starts_with(PREFIX))
-    };
-    if !std::env::vars_os().any(|(name, value)| is_empty(&name, &value)) {
-        return root;
+fn each_arg(root: Command, change: impl Fn(Arg) -> Arg + Copy) -> Command {
+    root.mut_args(change).mut_subcommands(|command| command.mut_args(change))
+}
+
+/// An empty variable is as good as none, and so is any beside its option, whatever its value.
+fn without_useless_variable(arg: Arg, words: &[OsString]) -> Arg {
+    match arg.get_env().and_then(std::env::var_os) {
+        Some(value) if value.is_empty() || is_given(&arg, words) => arg.env(Resettable::Reset),
+        _ => arg,
     }
-    let forget = |arg: Arg| {
-        let is_empty = |name| std::env::var_os(name).is_some_and(|value| value.is_empty());
-        if arg.get_env().is_some_and(is_empty) { arg.env(Resettable::Reset) } else { arg }
-    };
-    root = root.mut_args(forget);
-    let names: Vec<String> = root.get_subcommands().map(|c| c.get_name().to_owned()).collect();
-    for name in names {
-        root = root.mut_subcommand(name, |command| command.mut_args(forget));
+}
+
+/// Whether a text begins with the name of an option.
+fn is_about(arg: &Arg, text: &str) -> bool {
+    let rest = text.strip_prefix("--").and_then(|text| text.strip_prefix(arg.get_long()?));
+    rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-'))
+}
+
+fn is_given(arg: &Arg, words: &[OsString]) -> bool {
+    words.iter().filter_map(|word| word.to_str()).any(|word| is_about(arg, word))
+}
+
+/// A flag that a setting may turn on can be turned off: `--timer=false`.
+fn switchable(arg: Arg) -> Arg {
+    if setting(&arg).is_none() || !is_flag(&arg) {
+        return arg;
     }
-    root
+    arg.action(ArgAction::Set)
+        .num_args(0..=1)
+        .require_equals(true)
+        .value_name("BOOL")
+        .value_parser(BoolishValueParser::new())
+        .default_value("false")
+        .default_missing_value("true")
+        .hide_default_value(true)
+        .hide_possible_values(true)
+}
+
+/// The failure for an error of the command line that is about the value of a variable, which clap
+/// tells by the name of the option. `words` are those of the command line.
+pub(crate) fn wrong_variable(
+    root: &Command,
+    error: &clap::Error,
+    words: &[OsString],
+) -> Option<Failure> {
+    let Some(ContextValue::String(about)) = error.get(ContextKind::InvalidArg) else { return None };
+    let mut all = root.get_subcommands().flat_map(|command| settings_of(root, command));
+    let arg = all.find(|arg| is_about(arg, about) && !is_given(arg, words))?;
+    let (value, name) = variable(arg).zip(arg.get_env())?;
+    let (value, name) = (value.to_string_lossy(), name.to_string_lossy());
+    let why = match is_flag(arg) {
+        true => format!("'{value}': true or false is needed"),
+        false => parses(arg, &value).err()?,
+    };
+    let failure = Failure::new(Exit::Usage, "config", format!("{name}: {why}"));
+    Some(failure.hint(format!("unset {name}, or give --{}", arg.get_long().unwrap_or_default())))
 }
 
 /// Checks the name and the value of a setting.

@@ -6,6 +6,7 @@ use std::fmt;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
@@ -16,15 +17,40 @@ use crate::exit::Exit;
 /// The file of the whole machine.
 const OF_MACHINE: &str = "/etc/sty/config.toml";
 
-/// What config files say, in the order in which later entries go before earlier ones.
-#[derive(Debug, Default)]
-pub(crate) struct Settings(pub(super) Vec<Entry>);
+/// Settings about how an answer looks. In a file they hold only where the answer goes to a
+/// terminal, so that scripts get the same on every machine.
+const OF_TERMINALS: [&str; 3] = ["format", "max-rows", "no-header"];
+
+/// What to do about any of these problems.
+const WAY_OUT: &str = "--no-config leaves config files out";
+
+/// What config files say.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Settings {
+    /// In the order in which later entries go before earlier ones.
+    pub(super) entries: Vec<Entry>,
+    /// What is wrong in them. Commands that store or answer anything do not run then.
+    pub(crate) problems: Vec<Rc<Failure>>,
+}
 
 impl Settings {
     /// What holds for all commands.
     pub(crate) fn value(&self, key: &str) -> Option<String> {
-        let entry = self.0.iter().rfind(|entry| entry.section.is_none() && entry.key == key)?;
+        let mut entries = self.entries.iter();
+        let entry = entries.rfind(|entry| entry.section.is_none() && entry.key == key)?;
         entry.value.texts().first().map(|text| text.to_string())
+    }
+
+    /// What holds where an answer does not go to a terminal.
+    #[must_use]
+    pub(crate) fn away_from_terminal(&self) -> Settings {
+        let mut settings = self.clone();
+        settings.entries.retain(|entry| !entry.is_of_terminals());
+        settings
+    }
+
+    pub(super) fn add_problem(&mut self, failure: Failure) {
+        self.problems.push(Rc::new(failure.hint_also(WAY_OUT)));
     }
 }
 
@@ -36,6 +62,13 @@ pub(super) struct Entry {
     pub(super) key: String,
     pub(super) value: Value,
     pub(super) place: Place,
+}
+
+impl Entry {
+    /// Whether it holds only where the answer goes to a terminal.
+    pub(super) fn is_of_terminals(&self) -> bool {
+        OF_TERMINALS.contains(&self.key.as_str())
+    }
 }
 
 /// The value of a setting, as it is given on a command line.
@@ -95,28 +128,34 @@ impl fmt::Display for Place {
 
 /// Reads the config files. What comes later goes before what comes earlier: the user's file before
 /// that of the machine, and within a file sections before what holds for all commands.
-pub(crate) fn load() -> Result<Settings, Failure> {
+pub(crate) fn load() -> Settings {
     let variable = |name: &str| std::env::var_os(name);
-    let Some(named) = variable("STY_CONFIG") else {
-        let user = user_file(variable("XDG_CONFIG_HOME"), variable("HOME"));
-        let mut entries = Vec::new();
-        for path in [Some(PathBuf::from(OF_MACHINE)), user].into_iter().flatten() {
-            match std::fs::read(&path) {
-                Ok(bytes) => entries.extend(parse(&path, bytes)?),
-                Err(e) if matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-                Err(error) => return Err(Failure::io(&path, &error)),
-            }
+    let named = variable("STY_CONFIG");
+    let paths = match &named {
+        Some(named) if named.is_empty() => Vec::new(),
+        Some(named) => vec![PathBuf::from(named)],
+        None => {
+            let user = user_file(variable("XDG_CONFIG_HOME"), variable("HOME"));
+            [Some(PathBuf::from(OF_MACHINE)), user].into_iter().flatten().collect()
         }
-        return Ok(Settings(entries));
     };
-    if named.is_empty() {
-        return Ok(Settings::default());
+    let mut settings = Settings::default();
+    for path in paths {
+        let is_none = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory);
+        let entries = match std::fs::read(&path) {
+            Ok(bytes) => parse(&path, bytes),
+            Err(error) if named.is_none() && is_none(error.kind()) => continue,
+            Err(error) if named.is_some() => {
+                Err(Failure::io(&path, &error).hint("STY_CONFIG names it"))
+            }
+            Err(error) => Err(Failure::io(&path, &error)),
+        };
+        match entries {
+            Ok(entries) => settings.entries.extend(entries),
+            Err(failure) => settings.add_problem(failure),
+        }
     }
-    let path = PathBuf::from(named);
-    match std::fs::read(&path) {
-        Ok(bytes) => parse(&path, bytes).map(Settings),
-        Err(error) => Err(Failure::io(&path, &error).hint("STY_CONFIG names it")),
-    }
+    settings
 }
 
 /// The user's file, by the XDG base directories: paths in them are absolute.

@@ -26,6 +26,8 @@ pub(crate) enum Origin {
     Flag(String),
     Variable(String),
     File(Place),
+    /// A file, for answers on a terminal.
+    FileForTerminals(Place),
     Default,
 }
 
@@ -35,6 +37,7 @@ impl fmt::Display for Origin {
             Origin::Flag(name) => write!(f, "--{name}"),
             Origin::Variable(name) => f.write_str(name),
             Origin::File(place) => place.fmt(f),
+            Origin::FileForTerminals(place) => write!(f, "{place} (on terminals)"),
             Origin::Default => f.write_str("default"),
         }
     }
@@ -49,7 +52,7 @@ pub(crate) fn in_force(
     given: &ArgMatches,
     command: Option<&str>,
 ) -> Option<Vec<InForce>> {
-    let entries = &settings.0;
+    let entries = &settings.entries;
     let find = |name: &str| root.get_subcommands().find(|command| command.get_name() == name);
     let commands: Vec<&Command> = match command {
         Some(name) => vec![find(name)?],
@@ -101,7 +104,12 @@ fn decide(
         return (Some(value.to_string_lossy().into_owned()), Origin::Variable(name));
     }
     if let Some(entry) = entry {
-        return (Some(shown(&entry.value.texts())), Origin::File(entry.place.clone()));
+        let place = entry.place.clone();
+        let origin = match entry.is_of_terminals() {
+            true => Origin::FileForTerminals(place),
+            false => Origin::File(place),
+        };
+        return (Some(shown(&entry.value.texts())), origin);
     }
     let texts: Vec<_> =
         arg.get_default_values().iter().map(|text| text.to_string_lossy().into_owned()).collect();

@@ -56,23 +56,23 @@ fn a_flag_goes_before_a_variable_before_a_file_before_the_default() {
     assert_eq!(origin, "default");
     assert_eq!(setting(&nothing, "", &[], "timeout"), (Value::Null, "default".to_owned()));
     let section = setting(&shell, "", &[], "query.format");
-    assert_eq!(section, ("jsonl".into(), "config.toml:6".to_owned()));
+    assert_eq!(section, ("jsonl".into(), "config.toml:6 (on terminals)".to_owned()));
 }
 
 #[test]
 fn settings_are_in_force() {
-    let shell =
-        home("null = ['NA', '-']\nquiet = true\nread-only = true\n[query]\nformat = 'jsonl'\n");
+    let shell = home("null = ['NA', '-']\nquiet = true\nread-only = true\n");
     shell.file("x.csv", "a\n1\nNA\n-\n");
     let (code, _, stderr) = run(&shell, "ingest db/t x.csv", &[]);
     assert_eq!((code, stderr.as_str()), (0, ""));
     shell.file("q.sql", "SELECT count(a) AS n FROM t");
-    assert_eq!(run(&shell, "query db -f q.sql", &[]).1, "{\"n\":1}\n");
+    assert_eq!(run(&shell, "query db -f q.sql", &[]).1, "n\n1\n");
     assert_eq!(run(&shell, "query db -f q.sql", &[("STY_FORMAT", "tsv")]).1, "n\n1\n");
     assert_eq!(run(&shell, "query db -f q.sql --format csv", &[("STY_FORMAT", "tsv")]).1, "n\n1\n");
     // The name of a file says more of the format than a setting, and less than a flag.
-    assert_eq!(run(&shell, "query db -f q.sql -o a.csv", &[]).0, 0);
-    assert_eq!(run(&shell, "query db -f q.sql -o b.csv --format json", &[]).0, 0);
+    let lines = [("STY_FORMAT", "jsonl")];
+    assert_eq!(run(&shell, "query db -f q.sql -o a.csv", &lines).0, 0);
+    assert_eq!(run(&shell, "query db -f q.sql -o b.csv --format json", &lines).0, 0);
     let read = |name: &str| std::fs::read_to_string(shell.path(name)).unwrap();
     assert_eq!((read("a.csv").as_str(), read("b.csv").as_str()), ("n\n1\n", "[\n{\"n\":1}\n]\n"));
     shell.file("w.sql", "CREATE TABLE u AS SELECT 1 AS a");
@@ -83,6 +83,71 @@ fn settings_are_in_force() {
     // A flag for more notes goes before a setting for none.
     let (_, _, stderr) = run(&shell, "ingest db/v x.csv -v", &[]);
     assert!(stderr.contains("3 rows"), "{stderr}");
+    // A load says by which settings its text was read.
+    assert!(stderr.contains("null = [\"NA\", \"-\"], by "), "{stderr}");
+    assert!(stderr.contains("config.toml:1"), "{stderr}");
+    let (_, _, stderr) = run(&shell, "ingest db/w x.csv -v --no-config", &[("STY_NULL", "-")]);
+    assert!(stderr.contains("null = -, by STY_NULL"), "{stderr}");
+    assert!(!stderr.contains("config.toml"), "{stderr}");
+}
+
+/// How an answer looks in a pipe or a file does not depend on the user's file.
+#[test]
+fn settings_about_looks_are_for_terminals() {
+    let shell = home("format = 'jsonl'\nmax-rows = 1\nno-header = true\n");
+    shell.file("q.sql", "SELECT value AS n FROM generate_series(1, 2) s(value)");
+    let rows = "n\n1\n2\n";
+    assert_eq!(run(&shell, "query - -f q.sql", &[]).1, rows);
+    assert_eq!(run(&shell, "query - -f q.sql", &[("STY_MAX_ROWS", "1")]).1, "n\n1\n");
+    if Shell::has("script") {
+        let line = "script -qfec 'sty query - -f q.sql; sty query - -f q.sql -o x.csv' /dev/null";
+        let config = shell.path("xdg/sty/config.toml").display().to_string();
+        let (code, shown, _) = shell.sh(&format!("STY_CONFIG={config} {line}"));
+        assert!(
+            code == 0 && shown.contains("{\"n\":1}\r\n") && !shown.contains("\"n\":2"),
+            "{shown}"
+        );
+        assert_eq!(std::fs::read_to_string(shell.path("x.csv")).unwrap(), rows);
+    }
+}
+
+#[test]
+fn what_the_command_line_says_goes_before_variables_and_files() {
+    let shell = home("timer = true\n");
+    shell.file("q.sql", "SELECT 1 AS n");
+    let time = |line: &str, variables: &[(&str, &str)]| run(&shell, line, variables).2;
+    assert!(time("query - -f q.sql", &[]).starts_with("1 row in "));
+    for off in ["--timer=false", "--timer=off", "--no-config"] {
+        assert_eq!(time(&format!("query - -f q.sql {off}"), &[("STY_TIMER", "")]), "");
+    }
+    assert_eq!(time("query - -f q.sql", &[("STY_TIMER", "no")]), "");
+    assert_eq!(time("query - -f q.sql --timer=false", &[("STY_TIMER", "1")]), "");
+    let json = [("STY_FORMAT", "json")];
+    let (code, chart, stderr) = run(&shell, "query - -f q.sql --chart bar", &json);
+    assert!(code == 0 && chart.contains("n │"), "{chart}{stderr}");
+    let (code, svg, _) = run(&shell, "query - -f q.sql --chart bar", &[("STY_FORMAT", "svg")]);
+    assert!(code == 0 && svg.starts_with("<svg"), "{svg}");
+}
+
+#[test]
+fn a_wrong_variable_is_told_by_its_name() {
+    let shell = home("");
+    for (name, value, why) in [
+        ("STY_THREADS", "many", "a number from 1 to 1024 is needed"),
+        ("STY_FORMAT", "cvs", "one of table, csv, "),
+        ("STY_QUIET", "maybe", "true or false is needed"),
+        ("STY_TIMEOUT", "soon", ""),
+    ] {
+        let (code, stdout, stderr) = run(&shell, "query SELECT\u{a0}1", &[(name, value)]);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{stderr}");
+        assert!(stderr.starts_with(&format!("error: {name}: '{value}': {why}")), "{stderr}");
+        assert!(stderr.contains(&format!("hint: unset {name}, or give --")), "{stderr}");
+    }
+    // Beside the option, it does not matter.
+    shell.file("q.sql", "SELECT 1 AS n");
+    let wrong = [("STY_THREADS", "many"), ("STY_TIMER", "maybe")];
+    let right = run(&shell, "query - -f q.sql --threads 2 --timer=false", &wrong);
+    assert_eq!(right, (0, "n\n1\n".to_owned(), String::new()));
 }
 
 #[test]
@@ -101,14 +166,35 @@ fn what_is_wrong_is_told_with_its_place() {
         let (code, stdout, stderr) = run(&shell, "tables db", &[]);
         assert_eq!((code, stdout.as_str()), (2, ""), "{text}");
         assert!(stderr.contains(&format!("xdg/sty/config.toml{place}")), "{text}: {stderr}");
-        assert!(stderr.contains(hint), "{text}: {stderr}");
+        assert!(stderr.contains(hint) && stderr.contains("--no-config"), "{text}: {stderr}");
         let (_, _, stderr) = run(&shell, "tables db --error-format json", &[]);
         let object: Value = serde_json::from_str(&stderr).unwrap();
         assert_eq!(object["code"], "config");
         assert!(object["file"].as_str().unwrap().ends_with("config.toml"));
         // Nobody has to mend a file to learn how.
-        assert_eq!(run(&shell, "--version", &[]).0, 0);
-        assert_eq!(run(&shell, "config --help", &[]).0, 0);
+        for line in
+            ["--version", "help", "help query", "config --help", "man pages", "completions zsh"]
+        {
+            assert_eq!(run(&shell, line, &[]).0, 0, "{line}");
+        }
+        // The list is of what is in force, and says what is not.
+        let (code, stdout, stderr) = run(&shell, "config", &[]);
+        assert!(code == 0 && stdout.contains("\nio,mmap\n"), "{stdout}");
+        assert!(stderr.contains(&format!("xdg/sty/config.toml{place}")), "{text}: {stderr}");
+        assert_eq!(run(&shell, "query --no-config", &[]), (0, String::new(), String::new()));
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_told() {
+    let shell = Shell::new();
+    std::fs::DirBuilder::new().recursive(true).create(shell.path("xdg/sty/config.toml")).unwrap();
+    let (code, _, stderr) = run(&shell, "tables db", &[]);
+    assert_eq!(code, 1);
+    assert!(stderr.contains("xdg/sty/config.toml: Is a directory"), "{stderr}");
+    assert!(stderr.contains("hint: --no-config leaves config files out"), "{stderr}");
+    for line in ["--version", "help", "config"] {
+        assert_eq!(run(&shell, line, &[]).0, 0, "{line}");
     }
 }
 
