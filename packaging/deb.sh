@@ -9,7 +9,7 @@ arch=$(dpkg --print-architecture)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-files "$binary" "$work/usr"
+files "$binary" "$work/usr" vendor-completions
 doc=$work/usr/share/doc/stylobate
 gzip -9n "$doc/CHANGELOG.md"
 {

@@ -262,9 +262,19 @@ fn asks_for_chart(query: &ArgMatches) -> bool {
     ChartOptions::from_arg_matches(query).is_ok_and(|options| options.any())
 }
 
-/// The words of the command line. A store alone, and nothing on a terminal, open a shell.
+/// The words of the command line. A store alone, and nothing on a terminal, open a shell. SQL may
+/// begin with a comment, which is no option.
 fn words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
-    let mut words: Vec<OsString> = args.collect();
+    let is_comment = |word: &OsString| {
+        let word = word.to_str().filter(|word| word.starts_with("--")).unwrap_or_default();
+        // The names of options have no blanks; their values may have some.
+        word.split('=').next().is_some_and(|name| name.contains(char::is_whitespace))
+    };
+    let as_sql = |word: OsString| match is_comment(&word) {
+        true => [OsString::from(" "), word].into_iter().collect(),
+        false => word,
+    };
+    let mut words: Vec<OsString> = args.map(as_sql).collect();
     let opens_shell = match words.get(1) {
         None => std::io::stdin().is_terminal() && std::io::stdout().is_terminal(),
         Some(word) => {
@@ -345,6 +355,18 @@ mod tests {
         assert_eq!(words(&["sty", "query", "/tmp"]), ["sty", "query", "/tmp"]);
         assert_eq!(words(&["sty", "--version"]), ["sty", "--version"]);
         assert_eq!(words(&["sty", "/no/such/store"]), ["sty", "/no/such/store"]);
+    }
+
+    #[test]
+    fn a_comment_is_no_option() {
+        let words =
+            |word: &str| words(["sty", "query", word].map(OsString::from).into_iter())[2].clone();
+        for sql in ["-- total\nSELECT 1", "--total\nSELECT 1", "--\nSELECT 1 WHERE a = 2"] {
+            assert_eq!(words(sql), OsString::from(format!(" {sql}")));
+        }
+        for option in ["--title=A b", "--quiet", "--", "-q", "--x=a\n--b c"] {
+            assert_eq!(words(option), option);
+        }
     }
 
     #[test]

@@ -1,16 +1,27 @@
 //! Ctrl-C, SIGTERM, and SIGHUP where it is not ignored. The first sets a flag that long work checks
 //! once per block; the second ends the process at once. A timeout that has passed sets the same
-//! flag.
+//! flag. Threads that have nothing to do but to notice it sleep until something has happened.
 
+use std::io::{self, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
 
 use crate::errors::Failure;
 use crate::exit::Exit;
 
 static FLAG: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// How many signals and other events there were, and who waits for one more.
+static EVENTS: Mutex<u64> = Mutex::new(0);
+static EVENT: Condvar = Condvar::new();
+
+/// Whether signals are events. If not, flags have to be looked at now and then.
+static LISTENS: AtomicBool = AtomicBool::new(false);
+const LOOK: Duration = Duration::from_millis(20);
 
 /// What Ctrl-C sets where it does not end the process.
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
@@ -49,9 +60,61 @@ pub(crate) fn cancellation() -> Arc<AtomicBool> {
                 signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&flag));
             let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
         }
+        LISTENS.store(listen().is_ok(), Ordering::Relaxed);
         flag
     };
     Arc::clone(FLAG.get_or_init(install))
+}
+
+/// From now on, signals are events, after their flags are set.
+fn listen() -> io::Result<()> {
+    let (mut reader, writer) = UnixStream::pair()?;
+    for signal in [SIGINT, SIGTERM, SIGHUP] {
+        signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
+    }
+    let announce_signals = move || {
+        while let Ok(1..) = reader.read(&mut [0; 64]) {
+            announce();
+        }
+    };
+    std::thread::Builder::new().name("sty-signals".into()).spawn(announce_signals)?;
+    Ok(())
+}
+
+fn count() -> MutexGuard<'static, u64> {
+    EVENTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The number of events so far.
+pub(crate) fn events() -> u64 {
+    *count()
+}
+
+/// Wakes those who wait for an event.
+pub(crate) fn announce() {
+    *count() += 1;
+    EVENT.notify_all();
+}
+
+/// Waits until there are more events than `seen`, but no longer than `most`.
+pub(crate) fn wait_for_event(seen: u64, most: Option<Duration>) {
+    let look = Some(LOOK).filter(|_| !LISTENS.load(Ordering::Relaxed));
+    let most = most.into_iter().chain(look).min();
+    let is_none = |count: &mut u64| *count == seen;
+    // A lock that is poisoned is no longer waited for.
+    match most {
+        Some(most) => drop(EVENT.wait_timeout_while(count(), most, is_none)),
+        None => drop(EVENT.wait_while(count(), is_none)),
+    }
+}
+
+/// Stops the process as Ctrl-Z does where no program reads keys one by one: until the user's shell
+/// lets it go on.
+#[cfg_attr(not(feature = "editor"), expect(dead_code, reason = "the editor reads keys"))]
+pub(crate) fn suspend() {
+    let _ = io::stderr().write_all(b"\n");
+    // Without a shell that controls jobs, the system leaves it running.
+    let _ = signal_hook::low_level::raise(SIGTSTP);
 }
 
 /// Whether the process was started with a signal ignored, by the line `SigIgn: 0000000000000001`.

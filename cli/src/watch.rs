@@ -22,7 +22,7 @@ use crate::pager;
 use crate::signals;
 use crate::terminal;
 
-/// How often the watch looks.
+/// How often something is looked at that nobody announces.
 const INTERVAL: Duration = Duration::from_millis(20);
 
 /// How long a command has to stop by itself.
@@ -49,14 +49,17 @@ pub(crate) fn start(context: &Context, timeout: Option<Duration>) {
             // The reason comes before the request.
             note_timeout(timeout);
             stopped.store(true, Ordering::Relaxed);
+            signals::announce();
         }
-        (stopped.load(Ordering::Relaxed), left.map_or(INTERVAL, |left| left.min(INTERVAL)))
+        (stopped.load(Ordering::Relaxed), left)
     };
     // The time may be over before the command begins.
     let _ = look();
     std::thread::spawn(move || {
-        while let (false, rest) = look() {
-            std::thread::sleep(rest);
+        loop {
+            let seen = signals::events();
+            let (false, left) = look() else { break };
+            signals::wait_for_event(seen, left);
         }
         if !ENDS_BY_ITSELF.load(Ordering::Relaxed) {
             end_process(&context, &Failure::stopped());
@@ -119,24 +122,20 @@ struct Reasons {
 pub(crate) struct QueryWatch(Reasons);
 
 impl QueryWatch {
-    /// Starts watching, and counts the timeout from now.
-    pub(crate) fn start(
-        session: &Session,
-        timeout: Option<Duration>,
-        context: &Context,
-    ) -> QueryWatch {
+    /// Starts watching. The timeout is that of the command.
+    pub(crate) fn start(session: &Session, context: &Context) -> QueryWatch {
         let interrupted = signals::cancellation();
-        let reasons = Reasons { interrupted, timed_out: Arc::default(), timeout };
+        let reasons = Reasons { interrupted, timed_out: Arc::default(), timeout: None };
         let (watch, context) = (QueryWatch(reasons.clone()), *context);
         remove_at_end(session.spill_directories());
         let canceller = session.canceller();
-        let started = Instant::now();
         std::thread::spawn(move || {
-            while reasons.check().is_ok() {
-                std::thread::sleep(INTERVAL);
-                if timeout.is_some_and(|timeout| started.elapsed() >= timeout) {
-                    reasons.timed_out.store(true, Ordering::Relaxed);
+            loop {
+                let seen = signals::events();
+                if reasons.check().is_err() {
+                    break;
                 }
+                signals::wait_for_event(seen, None);
             }
             canceller.cancel();
             if let Err(failure) = reasons.check() {
@@ -186,23 +185,9 @@ impl StatementWatch {
         let (canceller, context) = (watch.canceller.clone(), *context);
         std::thread::spawn(move || {
             loop {
-                std::thread::sleep(INTERVAL);
-                let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
-                let Some(since) = running.since else { continue };
-                let is_read = pager::is_read();
-                let is_late = reasons.timeout.is_some_and(|timeout| since.elapsed() >= timeout);
-                let is_late = is_late && !is_read;
-                reasons.timed_out.fetch_or(is_late, Ordering::Relaxed);
-                let is_interrupted = signals::take_interrupt() && !is_read;
-                reasons.interrupted.fetch_or(is_interrupted, Ordering::Relaxed);
-                if is_late || is_interrupted {
-                    canceller.cancel();
-                    let asked = *running.asked.get_or_insert_with(Instant::now);
-                    drop(running);
-                    if is_interrupted && asked.elapsed() > PATIENCE {
-                        end_process(&context, &Failure::stopped());
-                    }
-                }
+                let seen = signals::events();
+                let left = look(&running, &reasons, &canceller, &context);
+                signals::wait_for_event(seen, left);
             }
         });
         watch
@@ -230,7 +215,39 @@ impl StatementWatch {
         if since.is_some() {
             // Until then, work that was asked to stop may find out that it was.
             self.canceller.reset();
+            drop(running);
+            signals::announce();
         }
+    }
+}
+
+/// Ends the statement that runs if its time is over or Ctrl-C was pressed. Returns how long there
+/// is nothing to look at but events.
+fn look(
+    running: &Mutex<Running>,
+    reasons: &Reasons,
+    canceller: &Canceller,
+    context: &Context,
+) -> Option<Duration> {
+    let mut running = running.lock().unwrap_or_else(PoisonError::into_inner);
+    let since = running.since?;
+    let is_read = pager::is_read();
+    let left = reasons.timeout.map(|timeout| timeout.saturating_sub(since.elapsed()));
+    let is_over = left == Some(Duration::ZERO);
+    let is_late = is_over && !is_read && !reasons.timed_out.swap(true, Ordering::Relaxed);
+    let is_interrupted = signals::take_interrupt() && !is_read;
+    reasons.interrupted.fetch_or(is_interrupted, Ordering::Relaxed);
+    if is_late || is_interrupted {
+        canceller.cancel();
+        let asked = *running.asked.get_or_insert_with(Instant::now);
+        drop(running);
+        if is_interrupted && asked.elapsed() > PATIENCE {
+            end_process(context, &Failure::stopped());
+        }
+    }
+    match left {
+        Some(_) if is_over && is_read => Some(INTERVAL),
+        left => left.filter(|_| !is_over),
     }
 }
 

@@ -100,7 +100,7 @@ pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
     };
     let session = asked.session(&options)?;
     let statements = session.parse(&asked.sql).map_err(|error| asked.not_parsed(error))?;
-    let watch = QueryWatch::start(&session, None, context);
+    let watch = QueryWatch::start(&session, context);
     let bench = Bench { session, watch, memory_before: anonymous_bytes() };
     let mut measured = Vec::new();
     for (number, statement) in (1..).zip(&statements) {

@@ -12,6 +12,13 @@ use clap_complete::{CompleteEnv, Shell};
 use crate::errors::{Failure, IoResult as _};
 use crate::output::Output;
 
+/// The end of a script for zsh, which reads the file only when it completes for the first time.
+const ZSH_FIRST: &str = "
+if [[ $funcstack[1] == _sty ]]; then
+    _clap_dynamic_completer_sty \"$@\"
+fi
+";
+
 /// The variable by which a script asks.
 const VARIABLE: &str = "STY_COMPLETE";
 
@@ -22,7 +29,7 @@ const VARIABLE: &str = "STY_COMPLETE";
 ///
 /// Examples:
 ///   sty completions bash > ~/.local/share/bash-completion/completions/sty
-///   sty completions zsh  > ~/.zfunc/_sty
+///   sty completions zsh  > ~/.zfunc/_sty       # in ~/.zshrc, before compinit: fpath+=~/.zfunc
 ///   sty completions fish > ~/.config/fish/completions/sty.fish
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -39,6 +46,9 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
     if let Some(shell) = shells.completer(&name) {
         let written = shell.write_registration(VARIABLE, "sty", "sty", "sty", &mut script);
         written.with_path("the script")?;
+    }
+    if args.shell == Shell::Zsh {
+        script.extend_from_slice(ZSH_FIRST.as_bytes());
     }
     let mut output = Output::stdout()?;
     output.write_all(&script).map_err(|error| output.failure(&error))

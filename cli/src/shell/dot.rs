@@ -242,8 +242,8 @@ pub(super) fn help(about: Option<&str>) -> Result<String, Failure> {
 const KEYS: &str =
     "  SQL ends with a semicolon and may have several lines. Tab completes names, files
   and functions; the right arrow takes the grey suggestion; Ctrl-R searches what was
-  typed before. Ctrl-C clears the line or stops the statement that runs. FROM 'file'
-  reads CSV, JSON, Parquet and Arrow.
+  typed before. Ctrl-C clears the line or stops the statement that runs; Ctrl-Z suspends
+  the shell. FROM 'file' reads CSV, JSON, Parquet and Arrow.
 ";
 
 #[cfg(test)]

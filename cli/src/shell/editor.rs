@@ -17,8 +17,12 @@ use super::history::{Statements, path};
 use super::known::Known;
 use super::pieces::is_whole;
 use super::plain::Input;
+use crate::signals;
 
 const MENU: &str = "completion";
+
+/// What stands for Ctrl-Z.
+const SUSPEND: &str = "suspend";
 
 /// An editor of lines on a terminal.
 pub(super) struct Editor {
@@ -27,7 +31,12 @@ pub(super) struct Editor {
 }
 
 impl Editor {
-    pub(super) fn new(name: &str, known: Arc<Mutex<Known>>, has_colors: bool) -> Editor {
+    /// An editor, and what is wrong with the file of its history.
+    pub(super) fn new(
+        name: &str,
+        known: Arc<Mutex<Known>>,
+        has_colors: bool,
+    ) -> (Editor, Option<String>) {
         let menu = IdeMenu::default()
             .with_name(MENU)
             .with_input_mode(InputMode::FullBuffer)
@@ -43,8 +52,13 @@ impl Editor {
         keys.add_binding(KeyModifiers::NONE, KeyCode::Tab, ReedlineEvent::UntilFound(complete));
         keys.add_binding(KeyModifiers::SHIFT, KeyCode::BackTab, ReedlineEvent::MenuPrevious);
         keys.add_binding(KeyModifiers::ALT, KeyCode::Enter, newline);
+        let suspend = ReedlineEvent::ExecuteHostCommand(SUSPEND.to_owned());
+        keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('z'), suspend);
+        // Ctrl-_, which terminals send as this.
+        let undo = ReedlineEvent::Edit(vec![EditCommand::Undo]);
+        keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('7'), undo);
         let hint = Color::DarkGray.normal();
-        let history = Statements::open(path(|name| std::env::var(name).ok()));
+        let (history, wrong) = Statements::open(path(|name| std::env::var(name).ok()));
         let lines = Reedline::create()
             .use_bracketed_paste(true)
             .with_ansi_colors(has_colors)
@@ -57,16 +71,23 @@ impl Editor {
             .with_partial_completions(true)
             .with_menu(ReedlineMenu::EngineCompleter(Box::new(menu)))
             .with_edit_mode(Box::new(Emacs::new(keys)));
-        Editor { lines, prompt: Name(name.to_owned()) }
+        (Editor { lines, prompt: Name(name.to_owned()) }, wrong)
     }
 
     /// Reads a text, over several lines if need be.
     pub(super) fn read(&mut self) -> io::Result<Input> {
-        Ok(match self.lines.read_line(&self.prompt)? {
-            Signal::Success(text) => Input::Text(text),
-            Signal::CtrlD => Input::End,
-            _ => Input::Cleared,
-        })
+        loop {
+            return Ok(match self.lines.read_line(&self.prompt)? {
+                Signal::Success(text) => Input::Text(text),
+                Signal::CtrlD => Input::End,
+                Signal::HostCommand(command) if command == SUSPEND => {
+                    // The line that was begun is there again afterwards.
+                    signals::suspend();
+                    continue;
+                }
+                _ => Input::Cleared,
+            });
+        }
     }
 }
 
@@ -146,6 +167,13 @@ impl Completer for Completion {
             append_whitespace: candidate.then_blank,
             ..Suggestion::default()
         });
-        CompletionResult::fresh(suggestions.collect::<Vec<_>>())
+        let mut suggestions: Vec<Suggestion> = suggestions.collect();
+        if suggestions.is_empty() {
+            // What is there, so that nothing happens; of none, the menu says so in capitals.
+            let value = text.get(range.clone()).unwrap_or_default().to_owned();
+            let span = Span::new(range.start, range.end);
+            suggestions.push(Suggestion { value, span, ..Suggestion::default() });
+        }
+        CompletionResult::fresh(suggestions)
     }
 }

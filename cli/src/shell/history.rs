@@ -19,13 +19,25 @@ const MOST_BYTES: usize = 64 << 10;
 pub(super) struct Statements(FileBackedHistory);
 
 impl Statements {
-    /// The history in its file, or in memory if there is no file to write to.
-    pub(super) fn open(path: Option<PathBuf>) -> Statements {
-        let file = path.and_then(|path| {
-            make_private(&path).ok()?;
-            FileBackedHistory::with_file(MOST, path).ok()
+    /// The history in its file, or in memory if there is none that can be used. What is wrong with
+    /// a file that is there is said; it stays as it is.
+    pub(super) fn open(path: Option<PathBuf>) -> (Statements, Option<String>) {
+        let in_memory = || Statements(FileBackedHistory::default());
+        let Some(path) = path else { return (in_memory(), None) };
+        let opened = make_private(&path).and_then(|()| {
+            FileBackedHistory::with_file(MOST, path.clone()).map_err(io::Error::other)
         });
-        Statements(file.unwrap_or_default())
+        match opened {
+            Ok(file) => (Statements(file), None),
+            Err(error) => {
+                let wrong = format!(
+                    "the history {} cannot be used and stays as it is: {error}; what you type is \
+                     remembered until you leave",
+                    path.display()
+                );
+                (in_memory(), Some(wrong).filter(|_| path.exists()))
+            }
+        }
     }
 }
 
@@ -121,8 +133,8 @@ mod tests {
     fn several_shells_add_to_one_private_file() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("state/sty/history");
-        let mut one = Statements::open(Some(path.clone()));
-        let mut two = Statements::open(Some(path.clone()));
+        let (mut one, _) = Statements::open(Some(path.clone()));
+        let (mut two, _) = Statements::open(Some(path.clone()));
         let save = |history: &mut Statements, text: &str| {
             history.save(HistoryItem::from_command_line(text)).unwrap();
         };
@@ -133,16 +145,31 @@ mod tests {
         save(&mut one, "  ");
         drop(one);
         assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        let after = Statements::open(Some(path));
+        let (after, wrong) = Statements::open(Some(path));
+        assert_eq!(wrong, None);
         assert_eq!(typed(&after), ["SELECT 1\nFROM t;", "SELECT 2;", "SELECT 3;"]);
     }
 
     #[test]
     fn without_a_file_the_history_is_in_memory() {
-        let mut history = Statements::open(Some("/proc/no/such/history".into()));
+        let (mut history, wrong) = Statements::open(Some("/proc/no/such/history".into()));
         history.save(HistoryItem::from_command_line("SELECT 1;")).unwrap();
-        assert_eq!(typed(&history), ["SELECT 1;"]);
-        assert!(typed(&Statements::open(None)).is_empty());
+        assert_eq!((typed(&history), wrong), (vec!["SELECT 1;".to_owned()], None));
+        assert!(typed(&Statements::open(None).0).is_empty());
+    }
+
+    #[test]
+    fn a_file_that_is_no_history_is_told_and_stays() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("history");
+        std::fs::write(&path, b"SELECT 1;\nSELECT '\xff';\n").unwrap();
+        let (mut history, wrong) = Statements::open(Some(path.clone()));
+        let wrong = wrong.unwrap();
+        assert!(wrong.contains("history cannot be used") && wrong.contains("UTF-8"), "{wrong}");
+        history.save(HistoryItem::from_command_line("SELECT 2;")).unwrap();
+        drop(history);
+        assert_eq!(std::fs::read(&path).unwrap(), b"SELECT 1;\nSELECT '\xff';\n");
+        assert!(Statements::open(Some(directory.path().into())).1.is_some());
     }
 
     #[test]

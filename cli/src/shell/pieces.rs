@@ -34,23 +34,49 @@ pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
 
 /// Where a line begins with a dot and no statement is open.
 fn next_command(sql: &str) -> Option<usize> {
-    let mut start = 0;
-    for line in sql.split_inclusive('\n') {
-        let rest = line.trim_start_matches([' ', '\t']);
-        if rest.starts_with('.') && is_between_statements(sql.get(..start)?) {
-            return Some(start + line.len() - rest.len());
+    let mut dots = lines_with_dots(sql);
+    let mut judged = 0;
+    loop {
+        // Twice as many at once, so that a long text is read few times; and few at first, since
+        // what comes after a command is read again.
+        let some: Vec<usize> = dots.by_ref().take(judged.max(1)).collect();
+        let (text, _) = sql.split_at_checked(*some.last()?)?;
+        let found = between_statements(text, &some);
+        if found.is_some() {
+            return found;
         }
-        start += line.len();
+        judged += some.len();
     }
-    None
 }
 
-/// Whether no statement is open at the end of a text.
-fn is_between_statements(sql: &str) -> bool {
-    let is_blank = |kind| matches!(kind, LexemeKind::Blank | LexemeKind::Comment);
-    let words = lexemes(sql);
-    let last = words.iter().rev().find(|word| !is_blank(word.kind));
-    last.is_none_or(|word| word.kind == LexemeKind::Semicolon)
+/// The places of dots that are the first characters of their lines.
+fn lines_with_dots(sql: &str) -> impl Iterator<Item = usize> {
+    let mut start = 0;
+    sql.split_inclusive('\n').filter_map(move |line| {
+        let rest = line.trim_start_matches([' ', '\t']);
+        let at = start + line.len() - rest.len();
+        start += line.len();
+        rest.starts_with('.').then_some(at)
+    })
+}
+
+/// The first of these places, in order, at which no statement is open. The last one is the end of
+/// the text.
+fn between_statements(text: &str, places: &[usize]) -> Option<usize> {
+    let (mut places, mut is_between) = (places.iter().copied().peekable(), true);
+    for word in lexemes(text) {
+        while let Some(place) = places.next_if(|place| *place <= word.range.start) {
+            if is_between {
+                return Some(place);
+            }
+        }
+        // What is within a word begins nothing.
+        while places.next_if(|place| *place < word.range.end).is_some() {}
+        if !matches!(word.kind, LexemeKind::Blank | LexemeKind::Comment) {
+            is_between = word.kind == LexemeKind::Semicolon;
+        }
+    }
+    places.next().filter(|_| is_between)
 }
 
 /// Whether nothing is missing at the end of a text that is typed.
@@ -84,6 +110,31 @@ mod tests {
             assert_eq!(pieces(sql), [Sql(sql)]);
         }
         assert_eq!(pieces(" \n"), []);
+        // What is no SQL in the argument of a command does not matter.
+        assert_eq!(
+            pieces("SELECT 1;\n.read it's\nSELECT\n.5 + '\n.x';\n.last"),
+            [
+                Sql("SELECT 1;\n"),
+                Command(".read it's"),
+                Sql("\nSELECT\n.5 + '\n.x';\n"),
+                Command(".last")
+            ]
+        );
+    }
+
+    /// Each of these took a time with the square of its lines.
+    #[test]
+    fn long_scripts_are_taken_apart_in_linear_time() {
+        let started = std::time::Instant::now();
+        let times = |text: &str| text.repeat(100_000);
+        assert_eq!(pieces(&times(".timer on\n")).len(), 100_000);
+        assert_eq!(pieces(&times("SELECT 1;\n.timer on\n")).len(), 200_000);
+        assert_eq!(pieces(&times("-- it's\n.read it's\n")).len(), 200_000);
+        assert_eq!(pieces(&format!("SELECT '{}';", times("\n.tables"))).len(), 1);
+        assert_eq!(pieces(&format!("SELECT 1 IN (0{});", times(",\n.5"))).len(), 1);
+        assert_eq!(pieces(&format!("'{}", times("\n.tables"))).len(), 1);
+        let took = started.elapsed();
+        assert!(took < std::time::Duration::from_secs(60), "{took:?}");
     }
 
     #[test]

@@ -37,7 +37,9 @@ pub(super) fn read(prompt: &str) -> io::Result<Input> {
             writeln!(stderr)?;
             return Ok(if text.trim().is_empty() { Input::End } else { Input::Text(text) });
         }
-        if is_whole(&text) {
+        // Only such lines end a text, and each look takes time for the whole text.
+        let may_end = line.contains(';') || text.len() == line.len();
+        if may_end && is_whole(&text) {
             return Ok(if text.trim().is_empty() { Input::Cleared } else { Input::Text(text) });
         }
     }

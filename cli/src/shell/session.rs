@@ -117,7 +117,9 @@ impl Lines {
         if io::stdout().is_terminal() && io::stderr().is_terminal() && !terminal::is_dumb() {
             let colors = shell.context.color_stderr();
             let known = Arc::clone(&shell.known);
-            return Lines::Edited(Box::new(super::editor::Editor::new(name, known, colors)));
+            let (editor, wrong) = super::editor::Editor::new(name, known, colors);
+            wrong.iter().for_each(|wrong| shell.context.note(wrong));
+            return Lines::Edited(Box::new(editor));
         }
         let _ = shell;
         Lines::Plain(name.to_owned())

@@ -245,6 +245,41 @@ fn a_long_script_is_pasted_at_once() {
     assert_eq!(terminal.end(), 0);
 }
 
+/// A line that was begun is still there after Ctrl-Z, and a shell that waits takes no processor.
+#[test]
+#[cfg(all(feature = "editor", target_os = "linux"))]
+fn a_shell_that_is_suspended_or_idle_rests() {
+    let shell = store();
+    let mut terminal = Terminal::open(&shell, "sty shell db", &[]);
+    terminal.wait_for("db> ");
+    terminal.keys("SELECT 40 + ");
+    terminal.wait_for("40 + ");
+    // Here nobody controls jobs, so the shell goes on at once.
+    terminal.keys("\x1a");
+    std::thread::sleep(Duration::from_millis(600));
+    terminal.answer("2 AS n;", "│ 42 │");
+    let script = terminal.child.id();
+    let children = std::fs::read_to_string(format!("/proc/{script}/task/{script}/children"));
+    let sty = children.unwrap().trim().to_owned();
+    let wakes = || -> u64 {
+        let threads = std::fs::read_dir(format!("/proc/{sty}/task")).unwrap();
+        let of = |thread: std::io::Result<std::fs::DirEntry>| {
+            let status = std::fs::read_to_string(thread.unwrap().path().join("status")).unwrap();
+            let line =
+                status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line.unwrap().trim().parse::<u64>().unwrap()
+        };
+        threads.map(of).sum()
+    };
+    std::thread::sleep(Duration::from_secs(1));
+    let before = wakes();
+    std::thread::sleep(Duration::from_secs(1));
+    let after = wakes();
+    assert!(after - before < 20, "{} wake-ups in a second", after - before);
+    terminal.keys("\x04");
+    assert_eq!(terminal.end(), 0);
+}
+
 #[test]
 fn a_script_on_stdin_runs_as_with_query() {
     let shell = store();
@@ -261,6 +296,9 @@ fn a_script_on_stdin_runs_as_with_query() {
     let (code, _, err) = shell.pipe("shell db", ".mode json\n.read no.sql\nSELECT 1;\n");
     assert_eq!(code, 6);
     assert!(err.contains("no.sql"), "{err}");
+    // SQL may begin with a comment.
+    let (code, out, err) = shell.sh("sty query db '--how many\nSELECT count(*) AS n FROM t'");
+    assert_eq!((code, out.as_str()), (0, "n\n3\n"), "{err}");
     let (code, out, _) = shell.run("shell db -c .tables");
     assert_eq!((code, out.as_str()), (0, "table,rows,columns\nt,3,2\n"));
 }
