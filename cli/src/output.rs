@@ -36,6 +36,12 @@ pub(crate) enum Output {
         /// Whether it may replace an existing file.
         force: bool,
     },
+    /// Such a file for one of several answers in it; somebody else completes it.
+    Part {
+        file: File,
+        /// The name it gets at the end.
+        target: PathBuf,
+    },
 }
 
 impl Output {
@@ -94,40 +100,51 @@ impl Output {
         match self {
             Output::Stream(file) => file.is_terminal(),
             Output::Screen(_) => true,
-            Output::File { .. } => false,
+            Output::File { .. } | Output::Part { .. } => false,
         }
     }
 
     /// Whether it is a file with a name, rather than a stream.
     pub(crate) fn is_file(&self) -> bool {
-        matches!(self, Output::File { .. })
+        matches!(self, Output::File { .. } | Output::Part { .. })
     }
 
-    /// Completes the output. A file gets its name.
+    /// Completes the output. A file gets its name, or one beside it if there is a file of that name
+    /// by now.
     pub(crate) fn commit(self) -> Result<(), Failure> {
         let (temporary, target, force) = match self {
             Output::File { temporary, target, force } => (temporary, target, force),
             Output::Screen(mut pager) => {
                 return pager.finish().map_err(|error| Failure::io(Path::new("stdout"), &error));
             }
-            Output::Stream(_) => return Ok(()),
+            Output::Stream(_) | Output::Part { .. } => return Ok(()),
         };
-        let kept =
-            if force { temporary.persist(&target) } else { temporary.persist_noclobber(&target) };
-        match kept {
-            Ok(_) => Ok(()),
-            Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => {
-                Err(already_exists(&target))
-            }
-            Err(failed) => Err(Failure::io(&target, &failed.error)),
+        if force {
+            let kept = temporary.persist(&target);
+            return kept.map(|_| ()).map_err(|failed| Failure::io(&target, &failed.error));
         }
+        let (mut temporary, mut name) = (temporary, target.clone());
+        for number in 2.. {
+            match temporary.persist_noclobber(&name) {
+                Ok(_) => break,
+                Err(failed) if failed.error.kind() == io::ErrorKind::AlreadyExists => {
+                    (temporary, name) = (failed.file, beside(&target, number));
+                }
+                Err(failed) => return Err(Failure::io(&name, &failed.error)),
+            }
+        }
+        if name == target {
+            return Ok(());
+        }
+        let hint = format!("what was written to it is complete in {}", name.display());
+        Err(already_exists(&target).hint(hint))
     }
 
     /// How long a reader of the screen has kept the result waiting.
     pub(crate) fn waited(&self) -> Duration {
         match self {
             Output::Screen(pager) => pager.waited(),
-            Output::Stream(_) | Output::File { .. } => Duration::ZERO,
+            Output::Stream(_) | Output::File { .. } | Output::Part { .. } => Duration::ZERO,
         }
     }
 
@@ -135,7 +152,7 @@ impl Output {
     pub(crate) fn name(&self) -> &Path {
         match self {
             Output::Stream(_) | Output::Screen(_) => Path::new("stdout"),
-            Output::File { target, .. } => target,
+            Output::File { target, .. } | Output::Part { target, .. } => target,
         }
     }
 
@@ -157,12 +174,24 @@ impl Write for Output {
                 pager.write(bytes)
             }
             Output::File { temporary, .. } => temporary.as_file_mut().write(bytes),
+            Output::Part { file, .. } => file.write(bytes),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
+}
+
+/// Another name for a file: `x-2.csv` for `x.csv`.
+fn beside(path: &Path, number: u64) -> PathBuf {
+    let mut name = path.file_stem().unwrap_or_default().to_os_string();
+    name.push(format!("-{number}"));
+    if let Some(extension) = path.extension() {
+        name.push(".");
+        name.push(extension);
+    }
+    path.with_file_name(name)
 }
 
 fn unfinished() -> MutexGuard<'static, Vec<PathBuf>> {
@@ -208,6 +237,26 @@ mod tests {
         output.commit().unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"two");
         assert_eq!(directory.path().read_dir().unwrap().count(), 1, "no temporary file is left");
+    }
+
+    #[test]
+    fn nothing_is_lost_to_a_file_that_appears_meanwhile() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("out.csv");
+        for text in ["one", "two", "three"] {
+            let mut output = Output::open(Some(&path), true).unwrap();
+            if let Output::File { force, .. } = &mut output {
+                *force = false;
+            }
+            output.write_all(text.as_bytes()).unwrap();
+            let committed = output.commit();
+            assert_eq!(committed.is_ok(), text == "one");
+        }
+        let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
+        assert_eq!(
+            [read("out.csv"), read("out-2.csv"), read("out-3.csv")],
+            ["one", "two", "three"]
+        );
     }
 
     #[test]

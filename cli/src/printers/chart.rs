@@ -48,22 +48,7 @@ impl ChartPrinter {
     }
 }
 
-/// Draws an answer that is there as a whole. Returns the chart, and notes on what it does not show.
-pub(crate) fn chart_of_batches(
-    schema: &SchemaRef,
-    batches: &[RecordBatch],
-    options: &ChartOptions,
-    look: Look,
-) -> Result<(String, Vec<String>), Failure> {
-    let mut builder = FigureBuilder::new(schema, options);
-    for batch in batches {
-        builder.write(batch)?;
-    }
-    let figure = builder.finish()?;
-    Ok((draw_text(&figure, &screen(options, look)), figure.notes().to_vec()))
-}
-
-fn screen(options: &ChartOptions, look: Look) -> Screen {
+pub(super) fn screen(options: &ChartOptions, look: Look) -> Screen {
     let height = options.height.map(|height| height as usize);
     // A prompt, the names of series and axes have room beside the chart.
     let fitting = look.height.map_or(HEIGHT, |lines| lines.saturating_sub(8).clamp(8, 24));

@@ -7,9 +7,12 @@ use arrow_array::builder::{Int64Builder, ListBuilder};
 use arrow_array::{
     ArrayRef, Date32Array, Float64Array, Int64Array, RecordBatch, StringArray, TimestampSecondArray,
 };
+use arrow_schema::SchemaRef;
 
-use super::chart::chart_of_batches;
-use crate::charts::ChartOptions;
+use super::chart::screen;
+use super::figures::FigureBuilder;
+use crate::charts::{ChartOptions, draw_text};
+use crate::errors::Failure;
 use crate::terminal::Look;
 use clap::Parser as _;
 
@@ -38,6 +41,21 @@ fn texts<'a>(values: impl IntoIterator<Item = &'a str>) -> ArrayRef {
 
 fn days(values: impl IntoIterator<Item = i32>) -> ArrayRef {
     Arc::new(Date32Array::from_iter_values(values))
+}
+
+/// Draws an answer that is there as a whole. Returns the chart, and notes on what it does not show.
+fn chart_of_batches(
+    schema: &SchemaRef,
+    batches: &[RecordBatch],
+    options: &ChartOptions,
+    look: Look,
+) -> Result<(String, Vec<String>), Failure> {
+    let mut builder = FigureBuilder::new(schema, options);
+    for batch in batches {
+        builder.write(batch)?;
+    }
+    let figure = builder.finish()?;
+    Ok((draw_text(&figure, &screen(options, look)), figure.notes().to_vec()))
 }
 
 /// The chart, and under it what is said of it.

@@ -22,6 +22,7 @@ mod svg;
 mod table;
 mod table_layout;
 mod time;
+mod vertical;
 
 #[cfg(test)]
 mod chart_tests;
@@ -38,7 +39,6 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use clap::ValueEnum;
 
-pub(crate) use chart::chart_of_batches;
 pub(crate) use hash::answer_hash;
 pub(crate) use html::{PagePart, Place};
 
@@ -52,6 +52,9 @@ use crate::terminal::Look;
 pub(crate) enum Format {
     /// A box for people.
     Table,
+    /// A value a line, for wide rows.
+    #[value(alias = "line")]
+    Vertical,
     /// Comma-separated, with a header.
     Csv,
     /// Tab-separated, quoted like CSV, with a header.
@@ -161,6 +164,7 @@ pub(crate) struct Printer {
 
 enum FormatPrinter {
     Table(Box<table::TablePrinter>),
+    Vertical(vertical::VerticalPrinter),
     Csv(Box<csv::CsvPrinter>),
     Json(json::JsonPrinter),
     Markdown(markdown::MarkdownPrinter),
@@ -203,6 +207,11 @@ impl Printer {
                 options.look,
                 output,
             ))),
+            Format::Vertical => FormatPrinter::Vertical(vertical::VerticalPrinter::new(
+                schema,
+                options.look,
+                output,
+            )),
             Format::Csv => FormatPrinter::Csv(Box::new(csv::CsvPrinter::new(
                 schema,
                 b',',
@@ -260,6 +269,7 @@ impl Printer {
         let batch = batch.slice(0, rows);
         let written = match &mut self.format {
             FormatPrinter::Table(printer) => printer.write(&batch),
+            FormatPrinter::Vertical(printer) => printer.write(&batch),
             FormatPrinter::Csv(printer) => printer.write(&batch),
             FormatPrinter::Json(printer) => printer.write(&batch),
             FormatPrinter::Markdown(printer) => printer.write(&batch),
@@ -278,6 +288,7 @@ impl Printer {
         let without_notes = |output| (output, Vec::new());
         let finished = match self.format {
             FormatPrinter::Table(printer) => printer.finish().map(without_notes),
+            FormatPrinter::Vertical(printer) => printer.finish().map(without_notes),
             FormatPrinter::Csv(printer) => printer.finish().map(without_notes),
             FormatPrinter::Json(printer) => printer.finish().map(without_notes),
             FormatPrinter::Markdown(printer) => printer.finish().map(without_notes),

@@ -83,7 +83,8 @@ const ASCII: BoxLines = BoxLines {
     bottom: ["+", "+", "+"],
     cut: '~',
 };
-const NULL: &str = "NULL";
+/// What stands for null.
+pub(super) const NULL: &str = "NULL";
 /// Room for the count of columns that are not named.
 const MORE_WIDTH: usize = 16;
 
@@ -92,9 +93,7 @@ impl TablePrinter {
         let mut names = Vec::new();
         let mut columns = Vec::new();
         for field in schema.fields() {
-            let mut name = Vec::new();
-            escape(field.name(), &mut name);
-            let name = String::from_utf8_lossy(&name).replace('\n', "\\n");
+            let name = shown_name(field.name());
             let data_type = field.data_type();
             let align_right = data_type.is_numeric();
             let rigid = align_right || data_type.is_temporal();
@@ -152,12 +151,12 @@ impl TablePrinter {
         let width = if cells.is_null(row) {
             None
         } else if let Some(text) = cells.text(row) {
-            escape(text, &mut self.text);
+            write_escaped(text, &mut self.text);
             Some(self.text.get(start..).map_or(0, widest_line))
         } else {
             raw.clear();
             cells.write_text(row, raw)?;
-            escape(&String::from_utf8_lossy(raw), &mut self.text);
+            write_escaped(&String::from_utf8_lossy(raw), &mut self.text);
             Some(self.text.get(start..).map_or(0, widest_line))
         };
         let lines = self.cut_lines(start);
@@ -404,8 +403,15 @@ fn display_width(text: &[u8]) -> usize {
     if text.is_ascii() { text.len() } else { String::from_utf8_lossy(text).width() }
 }
 
+/// The name of a column, with its control characters escaped.
+pub(super) fn shown_name(name: &str) -> String {
+    let mut shown = Vec::new();
+    write_escaped(name, &mut shown);
+    String::from_utf8_lossy(&shown).replace('\n', "\\n")
+}
+
 /// Appends the text with its control characters escaped, except ends of lines.
-fn escape(text: &str, out: &mut Vec<u8>) {
+pub(super) fn write_escaped(text: &str, out: &mut Vec<u8>) {
     // Control characters are below 0x20, or DEL, or U+0080 to U+009F, whose UTF-8 begins with 0xC2.
     if !text.bytes().any(|byte| byte < 0x20 || byte == 0x7f || byte == 0xc2) {
         out.extend_from_slice(text.as_bytes());

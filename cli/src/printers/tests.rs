@@ -54,6 +54,17 @@ fn csv_of_every_type() {
 }
 
 #[test]
+fn vertical_of_every_type() {
+    insta::assert_snapshot!(text(Format::Vertical, &[every_type()]));
+    let name = "a column whose name is longer than what others would wait for";
+    let texts = StringArray::from(vec![Some("one\ntwo\t\x1b[31m"), None]);
+    let short: ArrayRef = Arc::new(Int64Array::from(vec![1, 2]));
+    let batch = [("x", short), (name, Arc::new(texts) as ArrayRef)];
+    let batch = RecordBatch::try_from_iter_with_nullable(batch.map(|(n, a)| (n, a, true))).unwrap();
+    insta::assert_snapshot!(text(Format::Vertical, &[batch]));
+}
+
+#[test]
 fn tsv_of_every_type() {
     insta::assert_snapshot!(text(Format::Tsv, &[every_type()]));
 }

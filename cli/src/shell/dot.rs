@@ -68,7 +68,7 @@ pub(super) const COMMANDS: [Known; 13] = [
         ".mode",
         "[FORMAT]",
         "Choose the format of answers",
-        "table, csv, tsv, json, jsonl, markdown, chart; .last shows the last answer again in the new one.",
+        "table, vertical (a value a line), csv, tsv, json, jsonl, markdown, chart, svg, html; .last shows the last answer again in the new one.",
     ),
     known(".timer", "on|off", "Say how long statements take (on)", ""),
     known(
@@ -103,7 +103,8 @@ pub(super) const COMMANDS: [Known; 13] = [
         "[FILE]",
         "Write answers to a file from now on, without FILE to the screen",
         "The format is that of the file's name (.csv, .parquet, …). The file appears when the next \
-         .output closes it, or the shell ends. An existing file is not replaced.",
+         .output closes it, or the shell ends. An existing file is not replaced. .json, .arrow, \
+         .parquet and .svg files hold one answer.",
     ),
     known(
         ".pager",

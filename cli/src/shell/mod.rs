@@ -7,6 +7,7 @@
 //! - `dot`: the shell's own commands, which begin with a dot.
 //! - `scope`: which tables a statement names, and which of them the cursor may mean.
 //! - `known`: tables, columns and functions of the session, read when they are first needed.
+//! - `lists`: tables, and the columns of all of them.
 //! - `paths`: names of files that begin so.
 //! - `completion`: what may stand at the cursor.
 //! - `highlight`: what each part of a text is, for its colours.
@@ -33,6 +34,7 @@ mod highlight;
 mod history;
 mod keywords;
 mod known;
+mod lists;
 mod paths;
 mod pieces;
 mod place;

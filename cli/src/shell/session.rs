@@ -5,23 +5,27 @@ use std::io::IsTerminal as _;
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Instant;
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use stylobate::{Parameters, Session, Store};
 
 use super::answers::Answers;
 use super::dot::{self, Dot};
-use super::known::{Known, Names as _};
+use super::known::Known;
+use super::lists;
 use super::pieces::{Piece, pieces};
 use super::place::caret;
 use super::plain::{self, Input};
 use super::plot;
+use crate::charts::ChartOptions;
 use crate::context::Context;
 use crate::errors::{ErrorFormat, Failure, IoResult as _};
 use crate::exit::Exit;
 use crate::kept::Kept;
 use crate::output::Output;
-use crate::printers::{Format, PrintOptions, Printer, chart_of_batches};
+use crate::printers::{Format, PagePart, PrintOptions, Printer};
 use crate::reports::statement::StatsFormat;
 use crate::runner::{Ran, Runner, Settings};
 use crate::terminal;
@@ -187,7 +191,9 @@ impl Shell {
 
     /// Completes the file of `.output`.
     fn close(mut self) -> Result<(), Failure> {
-        self.answers.redirect(None).map(|_| ())
+        let closed = self.answers.redirect(None)?;
+        closed.iter().for_each(|closed| self.note(closed));
+        Ok(())
     }
 
     /// Runs a text up to the first error, which is reported where a person is there to read it.
@@ -235,6 +241,11 @@ impl Shell {
             let (output, before) = self.answers.open()?;
             self.runner.settings.format = self.answers.format();
             self.runner.settings.options.look = self.answers.look(&self.context);
+            if self.answers.format() == Format::Html {
+                let (place, sql) = (self.answers.place(), statement.to_string());
+                let started = Some(Instant::now());
+                self.runner.settings.options.part = PagePart { place, title: None, sql, started };
+            }
             let (watch, runner) = (&self.watch, &mut self.runner);
             let done = watch.over(|| {
                 let (output, ran) = runner.run(statement, output)?;
@@ -243,7 +254,10 @@ impl Shell {
             });
             lock(&self.known).forget();
             match done {
-                Ok(ran) => self.note_time(ran),
+                Ok(ran) => {
+                    ran.rows.iter().for_each(|_| self.answers.note_answer());
+                    self.note_time(ran);
+                }
                 // The pager was left, and with it the answer.
                 Err(Failure { exit: Exit::Done, .. }) if self.is_interactive => {
                     self.note("stopped");
@@ -257,9 +271,11 @@ impl Shell {
         Ok(())
     }
 
-    /// On a screen, each answer stands for itself, in a format that holds only one, too.
+    /// On a screen, each answer stands for itself, in a format that holds only one, too; and a file
+    /// has room for the first.
     fn begin_answer(&mut self) {
-        if self.is_interactive && self.answers.are_on_screen() {
+        let is_alone = self.is_interactive && self.answers.are_on_screen();
+        if is_alone || self.answers.begin_file() {
             self.runner.begin_output();
         }
     }
@@ -291,9 +307,14 @@ impl Shell {
             Dot::Help(about) => {
                 print_text(self.answers.screen()?, &dot::help(about.as_deref())?)?;
             }
-            Dot::Tables(pattern) => self.tables(pattern.as_deref())?,
+            Dot::Tables(pattern) => {
+                let mut known = lock(&self.known);
+                let list = lists::tables(self.store.as_ref(), &mut *known, pattern.as_deref())?;
+                drop(known);
+                self.print_list(&list)?;
+            }
             Dot::Schema(table) => self.schema(table.as_deref())?,
-            Dot::Mode(Some(format)) => self.answers.set_format(format),
+            Dot::Mode(Some(format)) => self.answers.set_format(format)?,
             Dot::Mode(None) => {
                 let name = format!("{:?}\n", self.answers.format()).to_lowercase();
                 print_text(self.answers.screen()?, &name)?;
@@ -307,7 +328,7 @@ impl Shell {
             Dot::Read(path) => return self.read(&path),
             Dot::Output(path) => self.redirect(path.as_deref())?,
             Dot::Explain(sql) => self.run_sql(&format!("EXPLAIN {sql}"))?,
-            Dot::Last => self.last()?,
+            Dot::Last => self.last(self.answers.format(), ChartOptions::default())?,
             Dot::Plot(words) => self.plot(&words)?,
             Dot::Quit => return Ok(Next::Leave),
         }
@@ -315,10 +336,9 @@ impl Shell {
     }
 
     fn redirect(&mut self, path: Option<&Path>) -> Result<(), Failure> {
-        if let Some(closed) = self.answers.redirect(path)? {
-            self.note(&format!("wrote {closed}"));
-        }
+        let closed = self.answers.redirect(path);
         self.runner.begin_output();
+        closed?.iter().for_each(|closed| self.note(closed));
         Ok(())
     }
 
@@ -341,113 +361,91 @@ impl Shell {
         })
     }
 
-    /// Prints rows that the shell itself has made.
-    fn print(&mut self, batches: &[RecordBatch]) -> Result<(), Failure> {
-        let Some(first) = batches.first() else { return Ok(()) };
+    /// Prints rows that are there already: lists of the shell, the last answer, charts of it.
+    fn print(
+        &mut self,
+        schema: &SchemaRef,
+        batches: &[RecordBatch],
+        format: Format,
+        chart: ChartOptions,
+    ) -> Result<(), Failure> {
         self.begin_answer();
-        self.runner.settings.format = self.answers.format();
+        self.runner.settings.format = format;
         self.runner.check_room_for_result()?;
-        let (output, _) = self.answers.open()?;
+        let (output, before) = self.answers.open()?;
         let options = PrintOptions {
             look: self.answers.look(&self.context),
+            chart,
             ..self.runner.settings.options.clone()
         };
-        let mut printer = Printer::new(self.answers.format(), &first.schema(), &options, output)?;
         let (watch, stop) = (&self.watch, &self.runner.watch);
-        watch.over(|| {
+        let printed = watch.over(|| {
+            let mut printer = Printer::new(format, schema, &options, output)?;
             for batch in batches {
                 stop.check()?;
                 if printer.write(batch)?.is_break() {
                     break;
                 }
             }
-            printer.finish()?.output.commit()
-        })
+            let finished = printer.finish()?;
+            finished.output.commit()?;
+            Ok(finished.notes)
+        });
+        match printed {
+            Ok(notes) => {
+                self.answers.note_answer();
+                notes.iter().for_each(|note| self.context.note(note));
+                Ok(())
+            }
+            Err(failure) => {
+                self.answers.take_back(before);
+                Err(failure)
+            }
+        }
     }
 
-    /// Lists tables whose names fit a pattern.
-    fn tables(&mut self, pattern: Option<&str>) -> Result<(), Failure> {
-        let names = lock(&self.known).tables();
-        let fits = |name: &&String| pattern.is_none_or(|pattern| is_like(name, pattern));
-        let names: Vec<&String> = names.iter().filter(fits).collect();
-        let count = |name: &&String| -> Option<(u64, u64)> {
-            let snapshot = self.store.as_ref()?.table(name).ok()?.snapshot().ok()?;
-            Some((snapshot.rows(), snapshot.schema().columns().len() as u64))
-        };
-        let counts: Vec<Option<(u64, u64)>> = names.iter().map(count).collect();
-        let rows = counts.iter().map(|count| count.map(|(rows, _)| rows));
-        let columns = counts.iter().map(|count| count.map(|(_, columns)| columns));
-        let list: [(&str, ArrayRef); 3] = [
-            ("table", Arc::new(StringArray::from_iter_values(names))),
-            ("rows", Arc::new(rows.collect::<UInt64Array>())),
-            ("columns", Arc::new(columns.collect::<UInt64Array>())),
-        ];
-        self.print(&[RecordBatch::try_from_iter(list)?])
+    fn print_list(&mut self, list: &RecordBatch) -> Result<(), Failure> {
+        let format = self.answers.format();
+        self.print(&list.schema(), std::slice::from_ref(list), format, ChartOptions::default())
     }
 
     /// Lists the columns of a table, or of all.
     fn schema(&mut self, table: Option<&str>) -> Result<(), Failure> {
         let Some(table) = table else {
-            let names = lock(&self.known).tables();
-            let mut rows: [Vec<String>; 3] = Default::default();
-            for name in names.iter() {
-                for column in lock(&self.known).columns(name, true).iter() {
-                    let row = [name, &column.name, &column.data_type];
-                    rows.iter_mut().zip(row).for_each(|(list, text)| list.push(text.clone()));
-                }
-            }
-            let titles = ["table", "column", "type"].into_iter();
-            let column = |list: Vec<String>| Arc::new(StringArray::from(list)) as ArrayRef;
-            let list = titles.zip(rows.map(column));
-            return self.print(&[RecordBatch::try_from_iter(list)?]);
+            let list = lists::columns(&mut *lock(&self.known))?;
+            return self.print_list(&list);
         };
         self.run_sql(&format!("DESCRIBE \"{}\"", table.replace('"', "\"\"")))
     }
 
     /// Shows the last answer again.
-    fn last(&mut self) -> Result<(), Failure> {
+    fn last(&mut self, format: Format, chart: ChartOptions) -> Result<(), Failure> {
         let Some(kept) = self.runner.kept.take() else { return Ok(()) };
         let printed = match kept.schema() {
-            None => Err(Failure::usage(NO_ANSWER)),
-            Some(schema) if kept.batches().is_empty() => {
-                self.print(&[RecordBatch::new_empty(schema)])
-            }
-            Some(_) => self.print(kept.batches()),
+            None => Err(Failure::usage("there is no answer yet")),
+            Some(schema) => self.print(&schema, kept.batches(), format, chart),
         };
-        self.runner.kept = Some(kept);
-        printed?;
-        self.note_cut();
-        Ok(())
-    }
-}
-
-impl Shell {
-    /// Draws the last answer.
-    fn plot(&mut self, words: &[String]) -> Result<(), Failure> {
-        let options = plot::options(words)?;
-        let look = self.answers.look(&self.context);
-        let drawn = self.runner.kept.as_ref().and_then(|kept| {
-            Some(chart_of_batches(&kept.schema()?, kept.batches(), &options, look))
-        });
-        let Some(drawn) = drawn else { return Err(Failure::usage(NO_ANSWER)) };
-        let (text, notes) = drawn?;
-        if self.answers.format().is_binary() {
-            let what = "the file of .output has a format that holds no text";
-            return Err(Failure::usage(what).hint(".output leads back to the screen"));
-        }
-        let (output, _) = self.answers.open()?;
-        print_text(output, &text)?;
-        notes.iter().for_each(|note| self.context.note(note));
-        self.note_cut();
-        Ok(())
-    }
-
-    /// Says that the last answer had more rows than are kept.
-    fn note_cut(&self) {
-        if let Some(kept) = self.runner.kept.as_ref().filter(|kept| kept.is_cut()) {
+        if printed.is_ok() && kept.is_cut() {
             let rows = show_counted(kept.rows() as u64, "row");
             self.context.note(&format!("only the first {rows} of the answer were kept"));
         }
+        self.runner.kept = Some(kept);
+        printed
+    }
+
+    /// Draws the last answer.
+    fn plot(&mut self, words: &[String]) -> Result<(), Failure> {
+        let options = plot::options(words)?;
+        let format = match self.answers.format() {
+            Format::Svg | Format::Html if !self.answers.are_on_screen() => self.answers.format(),
+            format if self.answers.are_on_screen() || format.holds_many() => Format::Chart,
+            _ => {
+                let what = "the file of .output has a format that holds no chart";
+                let hint = ".output leads back to the screen; .svg and .html files hold charts";
+                return Err(Failure::usage(what).hint(hint));
+            }
+        };
+        self.last(format, options)
     }
 }
 
@@ -455,35 +453,4 @@ fn print_text(mut output: Output, text: &str) -> Result<(), Failure> {
     let written = output.write_all(text.as_bytes());
     written.map_err(|error| output.failure(&error))?;
     output.commit()
-}
-
-const NO_ANSWER: &str = "there is no answer yet";
-
-/// Whether a name has a text in it; or is like a pattern in which `%` is any text.
-fn is_like(name: &str, pattern: &str) -> bool {
-    let (name, pattern) = (name.to_lowercase(), pattern.to_lowercase());
-    if !pattern.contains('%') {
-        return name.contains(&pattern);
-    }
-    let parts: Vec<&str> = pattern.split('%').collect();
-    let [first, between @ .., last] = parts.as_slice() else { return name == pattern };
-    let Some(mut rest) = name.strip_prefix(first).and_then(|rest| rest.strip_suffix(last)) else {
-        return false;
-    };
-    for part in between {
-        let Some((_, after)) = rest.split_once(part) else { return false };
-        rest = after;
-    }
-    true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_like;
-
-    #[test]
-    fn patterns_are_parts_or_have_wildcards() {
-        assert!(is_like("Trips", "rip") && is_like("trips", "tr%") && is_like("trips", "%p%s"));
-        assert!(!is_like("trips", "tx") && !is_like("trips", "%x%") && !is_like("trips", "s%t"));
-    }
 }

@@ -6,7 +6,7 @@ use crate::shell::Shell;
 fn copy_writes_files_and_reads_them() {
     let shell = Shell::new();
     let run = |sql: &str| shell.pipe("query db", sql);
-    assert_eq!(run("CREATE TABLE t AS SELECT 1 AS a, 'x;y' AS s UNION ALL SELECT 2, NULL").0, 0);
+    assert_eq!(run("CREATE TABLE t AS SELECT * FROM (VALUES (1, 'x;y'), (2, NULL)) v(a, s)").0, 0);
     let (code, stdout, stderr) = run("COPY t TO 'out.csv'");
     assert!(code == 0 && stdout.is_empty() && stderr.contains("2 rows in out.csv"), "{stderr}");
     assert_eq!(std::fs::read_to_string(shell.path("out.csv")).unwrap(), "a,s\n1,x;y\n2,\n");

@@ -167,7 +167,7 @@ fn statements_are_answered_cancelled_and_paged_in_one_session() {
     terminal.answer(".output out.parquet", "db> ");
     terminal.answer("SELECT city FROM t;", "(3 rows, ");
     terminal.answer(".last", "holds only one");
-    terminal.answer(".output", "(wrote out.parquet)");
+    terminal.answer(".output", "(wrote out.parquet: 1 answer)");
     terminal.keys("\x04");
     assert_eq!(terminal.end(), 0);
     let (code, rows, _) = shell.sh("sty query db \"SELECT count(*) AS n FROM 'out.parquet'\"");
