@@ -15,7 +15,7 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use super::cells::Cells;
 use super::flush::{FLUSH_BYTES, flush};
-use super::table_layout::{NaturalColumn, ShownColumn, fit};
+use super::table_layout::{NaturalColumn, ShownColumn, fit, gap_name};
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::terminal::Look;
@@ -87,6 +87,8 @@ const ASCII: BoxLines = BoxLines {
 pub(super) const NULL: &str = "NULL";
 /// Room for the count of columns that are not named.
 const MORE_WIDTH: usize = 16;
+/// Of a terminal. Narrower ones have less room for words.
+const USUAL_WIDTH: usize = 80;
 
 impl TablePrinter {
     pub(super) fn new(schema: &SchemaRef, look: Look, output: Output) -> Self {
@@ -220,7 +222,8 @@ impl TablePrinter {
         self.push(lines.down);
         for column in shown {
             let name = column.column.and_then(|at| self.names.get(at)).cloned();
-            let name = name.unwrap_or_else(|| lines.cut.to_string());
+            let left_out = || (self.names.len() + 1).saturating_sub(shown.len());
+            let name = name.unwrap_or_else(|| gap_name(left_out()));
             let align_right =
                 column.column.and_then(|at| self.columns.get(at)).is_some_and(|c| c.align_right);
             self.push(" ");
@@ -265,7 +268,10 @@ impl TablePrinter {
             let align_right = column.column.and_then(|at| self.columns.get(at));
             let align_right = align_right.is_some_and(|column| column.align_right);
             match cell {
-                None => self.push(lines.cut.encode_utf8(&mut [0; 4])),
+                None => {
+                    self.push(lines.cut.encode_utf8(&mut [0; 4]));
+                    self.pad(column.width.saturating_sub(1));
+                }
                 Some((_, cell)) if line >= cell.lines => self.pad(column.width),
                 Some((_, BufferedCell { width: None, .. })) => {
                     self.write_null(column.width, align_right);
@@ -360,7 +366,8 @@ impl TablePrinter {
         }
         let width = self.look.width.unwrap_or(usize::MAX);
         let mut note = String::new();
-        let mut line = format!("{} of {} columns do not fit:", hidden.len(), self.names.len());
+        let way = if width < USUAL_WIDTH { "" } else { " (format vertical shows all)" };
+        let mut line = format!("{} of {} columns do not fit{way}:", hidden.len(), self.names.len());
         for (at, name) in hidden.iter().enumerate() {
             let last = at + 1 == hidden.len();
             let word = if last { format!(" {name}") } else { format!(" {name},") };

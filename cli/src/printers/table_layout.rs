@@ -57,7 +57,9 @@ fn cut_to(columns: &[NaturalColumn], cut: usize) -> Vec<ShownColumn> {
 
 /// Keeps columns from both ends as long as they fit beside the gap. The first one is always kept.
 fn leave_out(all: &[ShownColumn], columns: &[NaturalColumn], max_width: usize) -> Vec<ShownColumn> {
-    let gap = ShownColumn { column: None, width: 1 };
+    // Its head says how many there are.
+    let width = gap_name(columns.len()).len();
+    let gap = ShownColumn { column: None, width };
     let mut used = line_width(&[gap]);
     let (mut left, mut right) = (0, columns.len());
     while left < right {
@@ -72,6 +74,11 @@ fn leave_out(all: &[ShownColumn], columns: &[NaturalColumn], max_width: usize) -
     }
     let (front, back) = (all.iter().take(left), all.iter().skip(right));
     front.chain((left < right).then_some(&gap)).chain(back).copied().collect()
+}
+
+/// What the head of the gap says.
+pub(super) fn gap_name(left_out: usize) -> String {
+    format!("+{left_out}")
 }
 
 /// The width of a line: a bar before each column and one at the end, and blanks on both sides of
