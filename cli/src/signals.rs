@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGXFSZ};
 
 use crate::errors::Failure;
 use crate::exit::Exit;
@@ -45,6 +45,8 @@ pub(crate) fn take_interrupt() -> bool {
 pub(crate) fn cancellation() -> Arc<AtomicBool> {
     let install = || {
         let flag = Arc::new(AtomicBool::new(false));
+        // A file beyond `ulimit -f` is an error of the write, and does not end the process.
+        let _ = signal_hook::flag::register(SIGXFSZ, Arc::default());
         let ending = match INTERRUPTED.get() {
             Some(_) => &[SIGTERM, SIGHUP][..],
             None => &[SIGINT, SIGTERM, SIGHUP],

@@ -55,7 +55,8 @@ pub(crate) fn start(context: &Context, timeout: Option<Duration>) {
     };
     // The time may be over before the command begins.
     let _ = look();
-    std::thread::spawn(move || {
+    // Where the system starts no thread, requests are seen between two blocks.
+    let _ = std::thread::Builder::new().spawn(move || {
         loop {
             let seen = signals::events();
             let (false, left) = look() else { break };
@@ -129,7 +130,7 @@ impl QueryWatch {
         let (watch, context) = (QueryWatch(reasons.clone()), *context);
         remove_at_end(session.spill_directories());
         let canceller = session.canceller();
-        std::thread::spawn(move || {
+        let _ = std::thread::Builder::new().spawn(move || {
             loop {
                 let seen = signals::events();
                 if reasons.check().is_err() {

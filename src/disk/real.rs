@@ -1,7 +1,7 @@
 //! The local file system.
 
 use std::fs::{self, File, Metadata, OpenOptions};
-use std::io::{ErrorKind, Read, Write};
+use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -246,8 +246,8 @@ fn retry(mut call: impl FnMut() -> rustix::io::Result<()>) -> rustix::io::Result
 
 /// The error of [`Disk::read`] for a file that is too long.
 pub(super) fn too_long(path: &Path, length: u64, limit: u64) -> Error {
-    let what = format!("{}: {length} bytes, at most {limit} are read", path.display());
-    Error::io(path, std::io::Error::new(ErrorKind::FileTooLarge, what))
+    let what = format!("it has {length} bytes, and at most {limit} are expected");
+    Error::corrupt(limit, what).in_file(path, 0)
 }
 
 #[cfg(test)]

@@ -32,6 +32,8 @@ const TIERS: TierPolicy = TierPolicy {
     max_bytes: MERGE_BYTES,
     full_bytes: u64::MAX,
 };
+/// Chunks of more bytes are mapped.
+const MAX_READ: u64 = 8 << 20;
 /// A rewritten chunk is merged with a neighbour of at most this many times its size.
 const NEIGHBOUR_RATIO: u64 = 4;
 
@@ -385,8 +387,9 @@ fn segment_bytes(columns: usize) -> u64 {
 
 pub(crate) fn open(disk: &dyn Disk, dir: &TableDir, reference: &ChunkRef) -> Result<Chunk> {
     let path = dir.chunk(&reference.id);
-    // All of it is read anyway, once, for its checksums.
-    let bytes = disk.map(&path, Io::Read).map_err(|error| missing_is_damage(error, &path))?;
+    // All of it is read anyway, once, for its checksums. The memory of a long one is the system's.
+    let io = if reference.length > MAX_READ { Io::Mmap } else { Io::Read };
+    let bytes = disk.map(&path, io).map_err(|error| missing_is_damage(error, &path))?;
     Chunk::open(Arc::new(bytes), reference).map_err(|error| error.in_file(path, 0))
 }
 

@@ -68,9 +68,7 @@ pub(crate) fn read_current(disk: &dyn Disk, dir: &TableDir) -> Result<Option<u64
     match disk.read(&path, CURRENT_BYTES) {
         Ok(bytes) => codec::read_current(&bytes).map(Some).map_err(|error| error.in_file(path, 0)),
         Err(error) if is_missing(&error) => Ok(None),
-        Err(Error::Io { source, .. })
-            if matches!(source.kind(), ErrorKind::FileTooLarge | ErrorKind::IsADirectory) =>
-        {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::IsADirectory => {
             Err(Error::corrupt(0, "it is not the line that names a generation").in_file(path, 0))
         }
         Err(error) => Err(error),

@@ -234,3 +234,66 @@ fn a_line_break_in_a_name_does_not_break_the_line_of_a_message() {
     let (code, _, stderr) = shell.sh("sty ingest db/t \"$(printf 'a\\nb.csv')\" --schema y:int");
     assert!(code != 0 && stderr.contains("a\\nb.csv"), "{stderr}");
 }
+
+#[test]
+fn files_of_any_length_in_a_manifest_are_not_read() {
+    for kind in ["chunk", "root"] {
+        let shell = two_tables();
+        let name = shell.files("db/t/manifest", kind).pop().unwrap();
+        let file = fs::OpenOptions::new().write(true).open(&name).unwrap();
+        // A hole takes no disk, and reading it would take all memory.
+        file.set_len(1 << 40).unwrap();
+        for line in ["query db", "verify db/t", "tables db", "export db/t -o -"] {
+            let (code, _, stderr) = shell.pipe(line, "SELECT * FROM t");
+            assert_eq!(code, 3, "{line}: {stderr}");
+            assert!(stderr.contains("it has 1099511627776 bytes, and "), "{stderr}");
+        }
+    }
+}
+
+#[test]
+fn few_wide_rows_are_not_many_in_memory() {
+    let shell = Shell::new();
+    shell.file("a.csv", "id\n1\n");
+    shell.stdout("ingest -q db/t a.csv");
+    // Each would take gigabytes: a text or a list, repeated for each of 20,000 rows or more.
+    let many = "generate_series(1, 20000) t(v)";
+    let text = "string_agg(repeat('x', 1000), ',')";
+    for (sql, answer) in [
+        (
+            format!(
+                "SELECT count(*) FROM (SELECT repeat('x', 300000) s, v FROM {many}) \
+                  WHERE s <> v::text"
+            ),
+            "20000",
+        ),
+        (
+            format!(
+                "SELECT max(length(s)) FROM (SELECT {text} s FROM generate_series(1, 1000)) a, \
+                  generate_series(1, 300) WHERE s <> value::text"
+            ),
+            "1000999",
+        ),
+        (
+            format!(
+                "SELECT max(length(s || v)) FROM (SELECT (SELECT {text} FROM \
+                  generate_series(1, 1000)) s, v FROM generate_series(1, 300) t(v))"
+            ),
+            "1001002",
+        ),
+        (
+            format!(
+                "SELECT count(*) FROM (SELECT unnest(range(0, 3)), repeat('x', 300000) s, v \
+                  FROM {many}) WHERE s <> v::text"
+            ),
+            "60000",
+        ),
+    ] {
+        let options = "--memory-limit 64MiB --stats=json --format csv --no-header";
+        let (code, out, stderr) = shell.pipe(&format!("query db {options}"), sql.as_str());
+        assert_eq!((code, out.trim()), (0, answer), "{sql}: {stderr}");
+        let stats: serde_json::Value = serde_json::from_str(&stderr).unwrap();
+        let peak = stats["peak_memory_bytes"].as_u64().unwrap();
+        assert!(peak < 320 << 20, "{sql}: {peak}");
+    }
+}

@@ -44,7 +44,7 @@ impl Drop for Section {
 
 /// What a reader said when it panicked.
 #[derive(Debug)]
-pub(crate) struct Panicked(String);
+pub(crate) struct Panicked(pub(crate) String);
 
 impl Panicked {
     /// The error for an input.

@@ -3,7 +3,8 @@
 //!
 //! The checks look at what readers allocate by and leave everything else to them, so that a file
 //! which they read is not refused here. A page header that does not parse ends a check without an
-//! error, because the reader meets the same bytes.
+//! error, because the reader meets the same bytes; unless it claims items that the reader would
+//! pass over for hours.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -12,7 +13,7 @@ use std::path::Path;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use super::foreign::{most_bytes, too_large};
-use super::thrift::{Met, walk};
+use super::thrift::{Met, walk, walk_noting};
 use crate::error::{Error, IoResult, Result};
 
 /// The bytes at the end of a file: the length of its footer, and the magic number.
@@ -160,7 +161,7 @@ pub(crate) fn check_row_group(
         let end = at + length;
         pages.start_column(column.column_descr().max_rep_level() > 0);
         while at < end {
-            let Some(page) = read_header(file, at, end)? else { break };
+            let Some(page) = read_header(path, file, at, end)? else { break };
             pages.add(&page)?;
             at = at.saturating_add(page.header_bytes).saturating_add(page.stored_bytes);
         }
@@ -169,7 +170,7 @@ pub(crate) fn check_row_group(
 }
 
 /// Reads the page header at this offset; `None` if there is none.
-fn read_header(file: &File, at: u64, end: u64) -> Result<Option<Page>> {
+fn read_header(path: &Path, file: &File, at: u64, end: u64) -> Result<Option<Page>> {
     let mut wanted = HEADER_BYTES;
     loop {
         let left = usize::try_from(end - at).unwrap_or(usize::MAX);
@@ -177,10 +178,10 @@ fn read_header(file: &File, at: u64, end: u64) -> Result<Option<Page>> {
         if file.read_exact_at(&mut bytes, at).is_err() {
             return Ok(None);
         }
-        match Page::parse(&bytes) {
-            Some(page) => return Ok(Some(page)),
-            None if wanted < left && wanted < MAX_HEADER_BYTES => wanted *= 8,
-            None => return Ok(None),
+        match Page::parse(path, &bytes) {
+            Ok(Some(page)) => return Ok(Some(page)),
+            _ if wanted < left && wanted < MAX_HEADER_BYTES => wanted *= 8,
+            none => return none,
         }
     }
 }
@@ -197,12 +198,12 @@ pub(crate) struct Page {
 
 impl Page {
     /// Parses a page header; `None` if there is none.
-    pub(crate) fn parse(bytes: &[u8]) -> Option<Page> {
+    pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Option<Page>> {
         let mut page = Page::default();
         let mut stored = None;
-        let length = walk(bytes, &mut |path, met| {
+        let (length, is_endless) = walk_noting(bytes, &mut |fields, met| {
             if let Met::Integer(value) = met {
-                match path {
+                match fields {
                     [2] => page.plain_bytes = value,
                     [3] => stored = Some(value),
                     [5 | 8, 1] => page.values = value,
@@ -212,9 +213,14 @@ impl Page {
             }
             Ok(())
         });
-        page.header_bytes = length.ok()? as u64;
-        page.stored_bytes = u64::try_from(stored?).ok()?;
-        Some(page)
+        if is_endless {
+            return length.map(|_| None).map_err(|error| damaged(path, error));
+        }
+        let (Ok(length), Some(stored)) = (length, stored) else { return Ok(None) };
+        page.header_bytes = length as u64;
+        let Ok(stored) = u64::try_from(stored) else { return Ok(None) };
+        page.stored_bytes = stored;
+        Ok(Some(page))
     }
 }
 

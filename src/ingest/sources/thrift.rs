@@ -21,15 +21,28 @@ pub(super) enum Met {
 
 /// Walks over the structure at the start of `bytes` and returns its length.
 pub(super) fn walk(bytes: &[u8], met: &mut dyn FnMut(&[i16], Met) -> Result<()>) -> Result<usize> {
-    let mut walk = Walk { cursor: Cursor::new(bytes), path: [0; MAX_DEPTH], met };
-    walk.structure(0, 0)?;
-    Ok(walk.cursor.position())
+    walk_noting(bytes, met).0
+}
+
+/// Walks like [`walk`], and says whether it ended at a list or map that claims more items than
+/// there are bytes left, although the library's reader passes over such items without reading a
+/// byte: it would take as many steps as are claimed.
+pub(super) fn walk_noting(
+    bytes: &[u8],
+    met: &mut dyn FnMut(&[i16], Met) -> Result<()>,
+) -> (Result<usize>, bool) {
+    let cursor = Cursor::new(bytes);
+    let mut walk = Walk { cursor, path: [0; MAX_DEPTH], met, false_booleans: false };
+    let walked = walk.structure(0, 0);
+    (walked.map(|()| walk.cursor.position()), walk.false_booleans)
 }
 
 struct Walk<'a, 'm> {
     cursor: Cursor<'a>,
     path: [i16; MAX_DEPTH],
     met: &'m mut dyn FnMut(&[i16], Met) -> Result<()>,
+    /// Whether a list of booleans claims more items than there are bytes.
+    false_booleans: bool,
 }
 
 impl Walk<'_, '_> {
@@ -85,7 +98,7 @@ impl Walk<'_, '_> {
             15 => self.varint()?,
             items => u64::from(items),
         };
-        self.check_items(items)?;
+        self.check_items(items, matches!(head & 15, 1 | 2))?;
         (0..items).try_for_each(|_| self.value(head & 15, path, depth + 1))
     }
 
@@ -94,8 +107,8 @@ impl Walk<'_, '_> {
         if items == 0 {
             return Ok(());
         }
-        self.check_items(items)?;
         let kinds = self.cursor.u8()?;
+        self.check_items(items, matches!((kinds >> 4, kinds & 15), (1 | 2, 1 | 2)))?;
         (0..items).try_for_each(|_| {
             self.value(kinds >> 4, path, depth + 1)?;
             self.value(kinds & 15, path, depth + 1)
@@ -103,8 +116,9 @@ impl Walk<'_, '_> {
     }
 
     /// Each item has a byte at least.
-    fn check_items(&self, items: u64) -> Result<()> {
+    fn check_items(&mut self, items: u64, booleans: bool) -> Result<()> {
         if items > self.cursor.remaining() as u64 {
+            self.false_booleans = booleans;
             return Err(self.cursor.corrupt(format!("a list claims {items} items")));
         }
         Ok(())
@@ -187,5 +201,19 @@ mod tests {
         ] {
             assert!(met(bytes).is_err());
         }
+    }
+
+    #[test]
+    fn booleans_without_bytes_are_noted() {
+        let walk = |bytes: &[u8]| walk_noting(bytes, &mut |_, _| Ok(()));
+        let (result, noted) = walk(&[0x19, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0]);
+        assert!(result.is_err() && noted);
+        let (result, noted) = walk(&[0x1b, 0xff, 0xff, 0xff, 0xff, 7, 0x12, 0]);
+        assert!(result.is_err() && noted);
+        // Items with bytes end where these do.
+        let (result, noted) = walk(&[0x19, 0xf5, 0xff, 0xff, 0xff, 0xff, 7, 0]);
+        assert!(result.is_err() && !noted);
+        let (result, noted) = walk(&[0x19, 0x21, 1, 2, 0]);
+        assert!(result.is_ok() && !noted);
     }
 }

@@ -41,6 +41,12 @@ pub struct Chunk {
 impl Chunk {
     /// Opens the chunk that a root refers to.
     pub fn open(bytes: Arc<Mapped>, expected: &ChunkRef) -> Result<Chunk> {
+        // Before any of it is read: a file may claim to be of any length.
+        if bytes.len() as u64 != expected.length {
+            let what =
+                format!("it has {} bytes, and the root says {}", bytes.len(), expected.length);
+            return Err(Error::corrupt(0, what));
+        }
         let all = whole(&bytes)?;
         let mut cursor = Cursor::new(all);
         let envelope = read_envelope(MAGIC, "manifest chunk", &mut cursor);
@@ -53,10 +59,7 @@ impl Chunk {
         if !checksum_holds(crc32fast::hash(all.get(..header).unwrap_or_default()), cursor.u32()?) {
             return Err(Error::corrupt(header as u64, "checksum of the header does not match"));
         }
-        if id != expected.id
-            || segments != expected.segments as usize
-            || all.len() as u64 != expected.length
-        {
+        if id != expected.id || segments != expected.segments as usize {
             return Err(Error::corrupt(40, "this is not the chunk that the root names"));
         }
         let mut cursor = Cursor::new(directory);

@@ -6,10 +6,10 @@ use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_schema::{DataType, FieldRef, Schema, SchemaRef};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::expressions::{Column, Literal};
 
 use super::error::from_arrow;
-use super::parts::{PART_BYTES, in_parts, is_text, text_bytes};
+use super::parts::{LONG_CONSTANT, PART_BYTES, in_parts, is_text, text_bytes};
 use crate::error::{Error, Result};
 use crate::expr::Function;
 
@@ -26,6 +26,8 @@ pub(crate) struct PhysicalFunction {
     data_type: DataType,
     /// How often texts are named.
     texts: usize,
+    /// Bytes of long constants, which are repeated for each row.
+    constants: usize,
 }
 
 impl PhysicalFunction {
@@ -35,7 +37,8 @@ impl PhysicalFunction {
         let schema =
             Arc::new(Schema::new(schema.fields().iter().map(nullable).collect::<Vec<FieldRef>>()));
         let texts = texts(&physical, &schema);
-        Ok(PhysicalFunction { physical, schema, parts: Vec::new(), data_type, texts })
+        let constants = constants(&physical);
+        Ok(PhysicalFunction { physical, schema, parts: Vec::new(), data_type, texts, constants })
     }
 
     /// Lets functions of one input compute the last columns of the schema. Each comes with the
@@ -57,13 +60,23 @@ fn texts(physical: &Arc<dyn PhysicalExpr>, schema: &Schema) -> usize {
     physical.children().into_iter().fold(own, |sum, part| sum.saturating_add(texts(part, schema)))
 }
 
+/// The bytes of the long constants of an expression. Those of a list (`IN`) are short, and many.
+fn constants(physical: &Arc<dyn PhysicalExpr>) -> usize {
+    let literal = physical.downcast_ref::<Literal>().map_or(0, |literal| literal.value().size());
+    let own = if literal < LONG_CONSTANT { 0 } else { literal };
+    physical.children().into_iter().fold(own, |sum, part| sum.saturating_add(constants(part)))
+}
+
 impl Function for PhysicalFunction {
     fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let held: usize = inputs.iter().map(|input| input.get_buffer_memory_size()).sum();
-        if held.saturating_mul(self.texts) <= PART_BYTES {
+        let repeated = |rows: usize| rows.saturating_mul(self.constants);
+        if held.saturating_mul(self.texts).saturating_add(repeated(rows)) <= PART_BYTES {
             return self.evaluate_all(inputs, rows);
         }
-        let bytes = |inputs: &[ArrayRef], _| text_bytes(inputs).saturating_mul(self.texts);
+        let bytes = |inputs: &[ArrayRef], rows: usize| {
+            text_bytes(inputs).saturating_mul(self.texts).saturating_add(repeated(rows))
+        };
         in_parts(inputs, rows, &bytes, &|inputs, rows| self.evaluate_all(inputs, rows))
     }
 }

@@ -14,7 +14,7 @@ mod types;
 pub(crate) use arithmetic::{to_arithmetic, to_decimal_steps};
 pub(crate) use error::{from_arrow, listed, suggestion};
 pub(crate) use function::PhysicalFunction;
-pub(in crate::sql) use parts::{in_parts, is_text, text_bytes};
+pub(in crate::sql) use parts::{LONG_CONSTANT, in_parts, is_text, text_bytes};
 pub(crate) use predicate::{KeyOperand, to_key_predicate, to_predicate};
 pub(crate) use scalar::to_scalar;
 pub(crate) use statistics::to_statistics;

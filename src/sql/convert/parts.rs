@@ -14,6 +14,9 @@ use crate::error::{ArrowResult, Result};
 /// About the bytes that may be made of texts at a time.
 pub(in crate::sql) const PART_BYTES: usize = 8 << 20;
 
+/// Constants of fewer bytes are not counted.
+pub(in crate::sql) const LONG_CONSTANT: usize = 1 << 10;
+
 /// Whether values of a type may be long.
 pub(in crate::sql) fn is_text(data_type: &DataType) -> bool {
     use DataType::{Binary, BinaryView, LargeBinary, LargeUtf8, Utf8, Utf8View};

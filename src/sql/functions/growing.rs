@@ -1,6 +1,6 @@
 //! Functions whose results may be far larger than their arguments: `repeat`, `lpad`, `rpad`,
-//! `replace`, `regexp_replace`, `concat`, `concat_ws`, `array_repeat`, `array_resize`, `range` and
-//! `generate_series`.
+//! `replace`, `regexp_replace`, `concat`, `concat_ws`, `array_to_string`, `array_repeat`,
+//! `array_resize`, `range` and `generate_series`.
 //!
 //! Where this stands on the road of a query: a session registers them in place of DataFusion's,
 //! which allocate whatever is asked for, also while a plan is made (`repeat('x', 2000000000)` is a
@@ -23,11 +23,12 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature,
 };
+use datafusion::scalar::ScalarValue;
 
 use crate::error::Error;
 
 /// The functions that grow, by DataFusion's names, and how.
-const GROWING: [(&str, Growth); 11] = [
+const GROWING: [(&str, Growth); 12] = [
     ("repeat", Growth::Repeat),
     ("lpad", Growth::Pad),
     ("rpad", Growth::Pad),
@@ -35,6 +36,7 @@ const GROWING: [(&str, Growth); 11] = [
     ("regexp_replace", Growth::RegexpReplace),
     ("concat", Growth::Concatenate),
     ("concat_ws", Growth::ConcatenateWith),
+    ("array_to_string", Growth::ArrayToString),
     ("array_repeat", Growth::ArrayRepeat),
     ("array_resize", Growth::ArrayResize),
     ("range", Growth::Range),
@@ -43,6 +45,8 @@ const GROWING: [(&str, Growth); 11] = [
 
 /// The assumed size of an element of an array, in bytes, where the true one is not known.
 const ELEMENT_BYTES: i128 = 8;
+/// The text of a number has at most about as many bytes.
+const NUMBER_BYTES: i128 = 24;
 
 /// The functions that replace those of `known`, for a session with this memory limit.
 pub(in crate::sql) fn functions(
@@ -87,6 +91,9 @@ pub(super) enum Growth {
     Concatenate,
     /// The bytes of all arguments, with the first between the others.
     ConcatenateWith,
+    /// The texts of the elements of the first argument, with the second between them, or the third
+    /// for each null.
+    ArrayToString,
     /// The first argument's bytes as many times as the second says.
     ArrayRepeat,
     /// The second argument's number of elements.
@@ -144,6 +151,15 @@ impl Growth {
                     texts.iter().map(|text| text.at(row)).sum::<i128>() + between * separator
                 };
                 rows.map(joined).sum()
+            }
+            Growth::ArrayToString => {
+                let (separator, null) = (length(1)?, length(2)?);
+                let most = |texts: &Numbers, count: usize| {
+                    (0..count).map(|row| texts.at(row)).max().unwrap_or(0)
+                };
+                let (elements, bytes) = elements(arguments.first());
+                let between = most(&separator, rows.len()) + most(&null, rows.len());
+                bytes + elements * (NUMBER_BYTES + between)
             }
             Growth::ArrayRepeat => {
                 let (element, times) = (element_bytes(arguments.first()), number(1, 0)?);
@@ -222,6 +238,31 @@ fn element_bytes(argument: Option<&ColumnarValue>) -> i128 {
         None => 0,
     };
     (bytes as i128).max(ELEMENT_BYTES)
+}
+
+/// How many elements all lists have, those of lists in lists, and the bytes of their texts.
+fn elements(argument: Option<&ColumnarValue>) -> (i128, i128) {
+    let mut all = match argument {
+        Some(ColumnarValue::Array(array)) => Arc::clone(array),
+        Some(ColumnarValue::Scalar(ScalarValue::List(list))) => Arc::clone(list) as ArrayRef,
+        Some(ColumnarValue::Scalar(ScalarValue::LargeList(list))) => Arc::clone(list) as ArrayRef,
+        _ => return (0, 0),
+    };
+    loop {
+        let inner = |start: usize, end: usize, values: &ArrayRef| values.slice(start, end - start);
+        all = if let Some(list) = all.as_list_opt::<i32>() {
+            let (first, last) = (list.value_offsets().first(), list.value_offsets().last());
+            let (Some(first), Some(last)) = (first, last) else { return (0, 0) };
+            inner(*first as usize, *last as usize, list.values())
+        } else if let Some(list) = all.as_list_opt::<i64>() {
+            let (first, last) = (list.value_offsets().first(), list.value_offsets().last());
+            let (Some(first), Some(last)) = (first, last) else { return (0, 0) };
+            inner(*first as usize, *last as usize, list.values())
+        } else {
+            let texts = if all.data_type().is_string() { text_bytes(&all) } else { 0 };
+            return (all.len() as i128, texts);
+        }
+    }
 }
 
 /// A number for each row, or one for all of them.
@@ -348,10 +389,8 @@ fn text_bytes(texts: &ArrayRef) -> i128 {
 
 #[cfg(test)]
 mod tests {
-    use arrow_array::{Int64Array, StringArray};
-    use datafusion::scalar::ScalarValue;
-
     use super::*;
+    use arrow_array::{Int64Array, StringArray};
 
     fn text(text: &str) -> ColumnarValue {
         ColumnarValue::Scalar(ScalarValue::from(text))
@@ -383,6 +422,10 @@ mod tests {
         assert_eq!(replaced(&[texts.clone(), text("a"), text("long")]), 5 + 3);
         assert_eq!(replaced(&[texts.clone(), text("bcd"), text("")]), 2);
         assert_eq!(replaced(&[texts, text(""), text("-")]), 5 + 2 + 4 + 1 + 2);
+        let lists = [Some(vec![Some(1); 5]), None, Some(vec![None; 2])];
+        let lists = arrow_array::ListArray::from_iter_primitive::<Int64Type, _, _>(lists);
+        let lists = ColumnarValue::Array(Arc::new(lists));
+        assert_eq!(bytes(Growth::ArrayToString, &[lists, text("12345")]), 7 * (24 + 5));
         assert_eq!(bytes(Growth::ArrayResize, &[text("[]"), number(1000), number(0)]), 8000);
         assert_eq!(bytes(Growth::Range, &[number(1000)]), 8008);
         assert_eq!(bytes(Growth::Range, &[number(10), number(0), number(-2)]), 48);

@@ -23,6 +23,7 @@ use crate::sql::run::node::FragmentNode;
 use crate::sql::run::settings::Settings;
 use crate::sql::run::shared::SharedNode;
 use crate::sql::run::summary::SummaryNode;
+use crate::sql::run::wide_rows::watch_widths;
 
 /// Plans fragments for our executor and the rest for DataFusion's operators.
 #[derive(Debug)]
@@ -40,14 +41,14 @@ impl QueryPlanner for Planner {
         // Without the executor, DataFusion's own operators answer, for others to compare with.
         if !Settings::of(session.config_options()).native {
             let plan = lower(plan.clone(), session)?;
-            return planner.create_physical_plan(&plan, session).await;
+            return watch_widths(planner.create_physical_plan(&plan, session).await?);
         }
         let Divided { plan, parts } = divide(plan.clone())?;
         for (part, plan) in parts {
             let plan = lower(plan, session)?;
-            part.set_plan(planner.create_physical_plan(&plan, session).await?);
+            part.set_plan(watch_widths(planner.create_physical_plan(&plan, session).await?)?);
         }
-        planner.create_physical_plan(&lower(plan, session)?, session).await
+        watch_widths(planner.create_physical_plan(&lower(plan, session)?, session).await?)
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
 use crate::error::{Error, IoResult, Result};
-use crate::ingest::sources::foreign::panic_message;
+use crate::ingest::sources::foreign::{guarded, panic_message};
 use crate::sql::stack::{WORKER_BYTES, with_levels};
 
 /// The worker threads. Dropping them waits for nothing: a task in the middle of a block ends by
@@ -76,11 +76,16 @@ impl Workers {
 }
 
 fn start(threads: usize) -> Result<Runtime> {
-    tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(threads.max(1))
-        .thread_name("sty-worker")
-        .thread_stack_size(WORKER_BYTES)
-        .build()
+    let build = || {
+        tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(threads.max(1))
+            .thread_name("sty-worker")
+            .thread_stack_size(WORKER_BYTES)
+            .build()
+    };
+    // It panics where the system starts no thread.
+    guarded(build)
+        .unwrap_or_else(|panicked| Err(std::io::Error::other(panicked.0)))
         .with_path("worker threads")
 }
 

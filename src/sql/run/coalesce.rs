@@ -12,6 +12,7 @@ use arrow_select::coalesce::BatchCoalescer;
 use datafusion::execution::TaskContext;
 use datafusion::execution::memory_pool::MemoryLimit;
 
+use super::width::may_be_wide;
 use crate::error::{Error, Result};
 use crate::query::slice::SLICE_ROWS;
 
@@ -32,6 +33,8 @@ const HELD_SHARE: usize = 256;
 /// larger than their rows: operators above count them by their capacity.
 pub(in crate::sql) struct Coalescer {
     held: BatchCoalescer,
+    /// Bytes of texts and lists that are held.
+    held_bytes: usize,
     /// Large batches are copied if their texts hold more than this many bytes, and use less than
     /// half of them.
     most_held: usize,
@@ -42,15 +45,20 @@ pub(in crate::sql) struct Coalescer {
 impl Coalescer {
     pub(in crate::sql) fn new(schema: &SchemaRef, most_held: usize) -> Self {
         let held = BatchCoalescer::new(schema.clone(), SLICE_ROWS);
-        Coalescer { held, most_held, ready: Vec::new() }
+        Coalescer { held, held_bytes: 0, most_held, ready: Vec::new() }
     }
 
     /// Adds a batch, and gives out what can go. What was held comes out before a large batch.
     pub(in crate::sql) fn push(&mut self, batch: RecordBatch) -> Result<Vec<RecordBatch>> {
-        if batch.num_rows() > MAX_COPIED || text_bytes(&batch) > LONG_TEXTS {
+        let bytes = text_bytes(&batch);
+        if self.held_bytes + bytes > LONG_TEXTS {
+            self.flush()?;
+        }
+        if batch.num_rows() > MAX_COPIED || bytes > LONG_TEXTS {
             self.flush()?;
             self.ready.push(compact(batch, self.most_held, usize::MAX)?);
         } else {
+            self.held_bytes += bytes;
             // The coalescer copies sparse texts into buffers of up to a megabyte, and begins a new
             // one after each batch with dense texts.
             self.held.push_batch(compact(batch, 0, usize::MAX)?).map_err(too_large)?;
@@ -67,6 +75,7 @@ impl Coalescer {
 
     fn flush(&mut self) -> Result<()> {
         self.held.finish_buffered_batch().map_err(too_large)?;
+        self.held_bytes = 0;
         self.take_completed()
     }
 
@@ -104,11 +113,12 @@ pub(in crate::sql) fn in_parts(batch: RecordBatch) -> Result<Vec<RecordBatch>> {
     (0..rows).step_by(step).map(part).collect()
 }
 
-/// The bytes of all texts that are not within their views.
+/// The bytes of all texts that are not within their views, and of all lists.
 fn text_bytes(batch: &RecordBatch) -> usize {
     let of = |column: &ArrayRef| match column.data_type() {
         DataType::Utf8View => column.as_string_view().total_buffer_bytes_used(),
         DataType::BinaryView => column.as_binary_view().total_buffer_bytes_used(),
+        other if may_be_wide(other) => column.to_data().get_slice_memory_size().unwrap_or(0),
         _ => 0,
     };
     batch.columns().iter().map(of).sum()

@@ -28,6 +28,8 @@
 //! | `sort` | sorts of all rows, in as little memory as there is |
 //! | `summary` | the answer of SUMMARIZE |
 //! | `statistics` | counters of an operator, also as metrics for `EXPLAIN ANALYZE` |
+//! | `width` | how many bytes the widest row of a batch may have |
+//! | `wide_rows` | rows so wide that a batch of them does not fit into memory |
 //! | `whole_partitions` | windows whose frames reach the end of their partition |
 
 pub(in crate::sql) mod table;
@@ -55,4 +57,6 @@ pub(in crate::sql) mod shared;
 pub(in crate::sql) mod sort;
 pub(in crate::sql) mod statistics;
 pub(in crate::sql) mod summary;
+mod width;
+pub(in crate::sql) mod wide_rows;
 pub(in crate::sql) mod whole_partitions;

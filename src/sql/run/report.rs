@@ -11,6 +11,7 @@ use crate::error::Result;
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::scan::ScanExec;
 use crate::sql::run::statistics::{StoreOperator, TableForecast};
+use crate::sql::run::wide_rows::WideRowsExec;
 
 /// What a statement has done.
 #[derive(Clone, Debug)]
@@ -70,6 +71,10 @@ impl Statistics {
 }
 
 fn visit(plan: &Arc<dyn ExecutionPlan>, depth: usize, out: &mut Vec<Operator>) {
+    // It counts nothing.
+    if plan.is::<WideRowsExec>() {
+        return plan.children().into_iter().for_each(|child| visit(child, depth, out));
+    }
     let metrics = plan.metrics().unwrap_or_default();
     let store = match (plan.downcast_ref::<FragmentExec>(), plan.downcast_ref::<ScanExec>()) {
         (Some(fragment), _) => Some(fragment.done()),

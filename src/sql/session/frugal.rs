@@ -1,12 +1,14 @@
-//! Joins of more rows than a hash table may hold.
+//! Statements that begin once more: joins of more rows than a hash table may hold, and wide rows.
 //!
 //! Where this stands on the road of a query: the hash table of a join (DataFusion 55.2) cannot
 //! spill. A statement that fails for it, before it has given a row, is planned once more with joins
-//! of sorted inputs. Where such joins have conditions beside their keys, the error stays.
+//! of sorted inputs. Where such joins have conditions beside their keys, the error stays. One that
+//! fails for wide rows (`run/wide_rows`) is planned once more with fewer rows in a batch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
@@ -18,13 +20,15 @@ use super::statement::{Planned, StatementPlanner};
 use crate::error::{Error, Result};
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::statistics::task_context;
+use crate::sql::run::wide_rows::{WideRowsExec, Widest};
 
 /// How long to wait for memory.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Whether there is a plan that takes less memory: this one has a join by a hash table.
+/// Whether there may be a plan that takes less memory: this one has a join by a hash table, or wide
+/// rows may end it.
 pub(super) fn may_take_less(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    has_node(plan, |node| node.is::<HashJoinExec>())
+    has_node(plan, |node| node.is::<HashJoinExec>() || node.is::<WideRowsExec>())
 }
 
 /// Whether a plan has a join of sorted inputs with a condition beside the keys: DataFusion's
@@ -45,15 +49,34 @@ fn has_node(plan: &Arc<dyn ExecutionPlan>, test: impl Fn(&dyn ExecutionPlan) -> 
     found
 }
 
-/// A session like another one, whose plans join sorted inputs.
-pub(super) fn session(context: &SessionContext) -> SessionContext {
+/// Whether a plan has a join by a hash table.
+pub(super) fn has_hash_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    has_node(plan, |node| node.is::<HashJoinExec>())
+}
+
+/// A session like another one, whose plans have few rows in a batch if rows were too wide, and else
+/// join sorted inputs in place of hash joins. `None` if neither would take less memory.
+pub(super) fn session(
+    context: &SessionContext,
+    memory: u64,
+    has_hash_join: bool,
+) -> Option<SessionContext> {
     let mut state = context.state();
+    let widest = state.config().get_extension::<Widest>();
     let options = state.config_mut().options_mut();
+    if let Some(rows) = widest.and_then(|widest| widest.take_rows(memory)) {
+        let rows = rows.min(options.execution.batch_size.get());
+        options.execution.batch_size = ConfigNonZeroUsize::try_new(rows).ok()?;
+        return Some(SessionContext::new_with_state(state));
+    }
+    if !has_hash_join {
+        return None;
+    }
     options.optimizer.prefer_hash_join = false;
     // DataFusion joins sorted inputs in several partitions only.
     let partitions = &mut options.execution.target_partitions;
     *partitions = (*partitions).max(2);
-    SessionContext::new_with_state(state)
+    Some(SessionContext::new_with_state(state))
 }
 
 /// Waits until no more than `taken` bytes are taken: the tasks of the plan that failed give theirs

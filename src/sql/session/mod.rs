@@ -54,6 +54,7 @@ use crate::sql::run::progress::StatementProgress;
 use crate::sql::run::settings::Settings;
 use crate::sql::run::statistics::task_context;
 use crate::sql::run::stream::{BatchStream, Frugal};
+use crate::sql::run::wide_rows::Widest;
 use crate::sql::session::pool::environment;
 use crate::sql::session::prepared::Prepared;
 use crate::sql::session::statement::{Planned, StatementPlanner};
@@ -138,6 +139,8 @@ pub struct Session {
     memory: u64,
     /// Whether statements that write are refused.
     read_only: bool,
+    /// The row that was too wide for the statement.
+    widest: Arc<Widest>,
     /// Where operators spill.
     temp_dir: PathBuf,
 }
@@ -172,9 +175,10 @@ impl Session {
             tables.skip_damaged(threads, canceller.flag());
         }
         let memory = options.memory_limit.unwrap_or_else(memory::default_limit);
+        let widest = Arc::new(Widest::default());
         let engine = Arc::new(Engine::new(threads, options.temp_dir.clone(), canceller.clone()));
         let state = SessionStateBuilder::new_with_default_features()
-            .with_config(configuration(threads, memory)?)
+            .with_config(configuration(threads, memory)?.with_extension(Arc::clone(&widest)))
             .with_runtime_env(environment(options.temp_dir.as_deref(), memory)?)
             .with_catalog_list(Arc::new(catalogs))
             .with_analyzer_rules(rules::analyzer_rules(memory))
@@ -223,6 +227,7 @@ impl Session {
             threads,
             memory,
             read_only: options.read_only,
+            widest,
             temp_dir: options.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
         })
     }
@@ -258,6 +263,7 @@ impl Session {
         parameters: &Parameters,
         timed: bool,
     ) -> Result<BatchStream> {
+        self.widest.take_rows(0);
         let started = Instant::now();
         match self.plan(statement, parameters)? {
             Planned::Answer(plan) => self.answer(plan, statement, parameters, timed, started),
@@ -305,7 +311,8 @@ impl Session {
         started: Instant,
     ) -> Result<BatchStream> {
         let may_take_less = frugal::may_take_less(&plan);
-        let frugal = may_take_less.then(|| self.frugally(statement, parameters, timed));
+        let has_join = frugal::has_hash_join(&plan);
+        let frugal = may_take_less.then(|| self.frugally(statement, parameters, timed, has_join));
         let answer = self.start(plan, &self.canceller, timed, started)?;
         Ok(match frugal {
             // The standard input cannot be read twice.
@@ -315,8 +322,14 @@ impl Session {
     }
 
     /// How to answer a statement with less memory.
-    fn frugally(&self, statement: &Statement, values: &Parameters, timed: bool) -> Frugal {
-        let context = frugal::session(&self.context);
+    fn frugally(
+        &self,
+        statement: &Statement,
+        values: &Parameters,
+        timed: bool,
+        has_join: bool,
+    ) -> Frugal {
+        let (context, memory) = (self.context.clone(), self.memory);
         let (tables, prepared) = (Arc::clone(&self.tables), Arc::clone(&self.prepared));
         let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
         let (statement, values) = (statement.parsed.statement.clone(), values.clone());
@@ -324,6 +337,8 @@ impl Session {
         let kept = context.runtime_env().memory_pool.reserved() as u64;
         let free = usize::try_from(kept + self.memory / 4).unwrap_or(usize::MAX);
         Box::new(move || {
+            let context = frugal::session(&context, memory, has_join)
+                .ok_or_else(|| Error::Unsupported("no plan takes less memory".into()))?;
             frugal::wait_for_memory(&context, free);
             let (context, tables, prepared) = (&context, &*tables, &*prepared);
             let planner = StatementPlanner { context, tables, prepared };

@@ -79,11 +79,12 @@ impl CheckedReader {
         &self,
         read: impl Iterator<Item = (&'b Range<u64>, &'b Bytes)>,
     ) -> error::Result<()> {
-        let mut pages = Pages::new(Path::new(&*self.place.name), self.memory);
+        let path = Path::new(&*self.place.name);
+        let mut pages = Pages::new(path, self.memory);
         for (range, bytes) in read {
             pages.start_column(self.is_repeated(range.start));
             let mut rest = bytes.as_ref();
-            while let Some(page) = Page::parse(rest) {
+            while let Some(page) = Page::parse(path, rest)? {
                 pages.add(&page)?;
                 let length = page.header_bytes.saturating_add(page.stored_bytes);
                 let behind = usize::try_from(length).ok().and_then(|length| rest.get(length..));

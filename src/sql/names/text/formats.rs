@@ -308,7 +308,9 @@ impl TextSchema {
             }
         };
         let found: Vec<Result<FoundTypes>> = std::thread::scope(|scope| {
-            let workers: Vec<_> = (1..threads.max(1)).map(|_| scope.spawn(worker)).collect();
+            // As many as the system starts.
+            let start = |_| std::thread::Builder::new().spawn_scoped(scope, worker).ok();
+            let workers: Vec<_> = (1..threads.max(1)).filter_map(start).collect();
             let own = worker();
             let others = workers
                 .into_iter()

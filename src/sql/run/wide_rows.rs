@@ -1,0 +1,330 @@
+//! Rows so wide that a batch of them does not fit into memory.
+//!
+//! Where this stands on the road of a query: the last step of planning. DataFusion's operators
+//! (55.2) count rows: joins repeat a row for each match, and all of them put small batches
+//! together until they have 8,192 rows, whatever bytes these have and without reserving them. A
+//! constant is repeated for each row of a batch. So below joins, and where rows are spread over
+//! threads, a [`WideRowsExec`] looks at the widest row of each batch. If a batch full of such rows
+//! took half of the memory limit, it ends the statement, which is then begun once more with fewer
+//! rows in a batch (`session/frugal`). Below expressions with long constants it cuts batches.
+//! Filters hand on what they have left as it comes, and it is put together by bytes.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use arrow_array::RecordBatch;
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::memory_pool::MemoryLimit;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Literal;
+use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
+use datafusion::physical_plan::coop::make_cooperative;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{
+    CrossJoinExec, HashJoinExec, NestedLoopJoinExec, SortMergeJoinExec,
+};
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
+use datafusion::physical_plan::unnest::UnnestExec;
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, replace_children_if_necessary,
+};
+use futures::StreamExt;
+
+use super::coalesce::{Coalescer, most_held};
+use super::generate::generate;
+use super::width::{may_be_wide, widest_row};
+use crate::error::Error;
+use crate::sql::convert::LONG_CONSTANT;
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// The share of the memory limit that a batch full of the widest rows may take.
+const BATCH_SHARE: usize = 2;
+/// The share of the memory limit that it takes when a statement is begun once more, and that the
+/// copies of a constant take.
+const SMALL_SHARE: usize = 16;
+
+/// In the extensions of a session: the widest row that ended its statement.
+#[derive(Debug, Default)]
+pub(in crate::sql) struct Widest(AtomicUsize);
+
+impl Widest {
+    /// How many rows a batch may have under a memory limit, if a row was too wide since this was
+    /// asked last.
+    pub(in crate::sql) fn take_rows(&self, memory: u64) -> Option<usize> {
+        match self.0.swap(0, Ordering::Relaxed) {
+            0 => None,
+            bytes => Some(rows_of(memory as usize / SMALL_SHARE, bytes)),
+        }
+    }
+}
+
+fn rows_of(memory: usize, row: usize) -> usize {
+    (memory / row.max(1)).max(1)
+}
+
+/// Looks at the widths of rows wherever that is needed in a plan.
+pub(in crate::sql) fn watch_widths(plan: Plan) -> DataFusionResult<Plan> {
+    Ok(plan.transform_up(watch)?.data)
+}
+
+fn watch(node: Plan) -> DataFusionResult<Transformed<Plan>> {
+    let constants = Constants::of(&node)?;
+    let mut changed = false;
+    let mut inputs = Vec::new();
+    for (at, input) in node.children().into_iter().enumerate() {
+        let look = Look { columns: watched_columns(&node, at), ..constants.cut(&node, at) };
+        match look.does_nothing() {
+            true => inputs.push(Arc::clone(input)),
+            false => {
+                inputs.push(Arc::new(WideRowsExec::new(Arc::clone(input), Step::Look(look))));
+                changed = true;
+            }
+        }
+    }
+    let node = match changed {
+        true => replace_children_if_necessary(node, inputs)?,
+        false => node,
+    };
+    if let Some(filter) = node.downcast_ref::<FilterExec>()
+        && filter.fetch().is_none()
+        && filter.schema().fields().iter().any(|field| may_be_wide(field.data_type()))
+    {
+        // A coalescer of batches of one row passes every batch on as it is.
+        let filter = Arc::new(filter.with_batch_size(1)?);
+        return Ok(Transformed::yes(Arc::new(WideRowsExec::new(filter, Step::Gather))));
+    }
+    Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
+}
+
+/// The columns of an input whose widths matter to an operator.
+fn watched_columns(node: &Plan, input: usize) -> Vec<usize> {
+    let is_join = node.is::<HashJoinExec>()
+        || node.is::<SortMergeJoinExec>()
+        || node.is::<NestedLoopJoinExec>()
+        || node.is::<CrossJoinExec>();
+    let is_subquery = node.is::<ScalarSubqueryExec>() && input > 0;
+    // Lists that are unnested are taken apart, and not repeated.
+    let unnested = node.downcast_ref::<UnnestExec>().map(|unnest| unnest.list_column_indices());
+    if !is_join && !is_subquery && unnested.is_none() && !node.is::<RepartitionExec>() {
+        return Vec::new();
+    }
+    let is_unnested = |at: usize| {
+        unnested.is_some_and(|lists| lists.iter().any(|list| list.index_in_input_schema == at))
+    };
+    let Some(input) = node.children().get(input).map(|input| input.schema()) else {
+        return Vec::new();
+    };
+    let wide = |at: &usize| may_be_wide(input.field(*at).data_type()) && !is_unnested(*at);
+    (0..input.fields().len()).filter(wide).collect()
+}
+
+/// The constants of an operator that may be repeated for each row.
+#[derive(Default)]
+struct Constants {
+    bytes: usize,
+    /// Whether some come from subqueries.
+    from_subqueries: bool,
+}
+
+impl Constants {
+    fn of(node: &Plan) -> DataFusionResult<Constants> {
+        let mut all = Constants::default();
+        if !node.children().is_empty() {
+            node.apply_expressions(&mut |expression| {
+                all.add(expression);
+                Ok(TreeNodeRecursion::Continue)
+            })?;
+        }
+        Ok(all)
+    }
+
+    fn add(&mut self, expression: &Arc<dyn PhysicalExpr>) {
+        if let Some(literal) = expression.downcast_ref::<Literal>() {
+            let bytes = literal.value().size();
+            self.bytes = self.bytes.saturating_add(if bytes < LONG_CONSTANT { 0 } else { bytes });
+        }
+        self.from_subqueries |= expression.is::<ScalarSubqueryExpr>();
+        expression.children().into_iter().for_each(|part| self.add(part));
+    }
+
+    /// How an input is cut for these constants, or because one of its rows is joined with all
+    /// those of a batch.
+    fn cut(&self, node: &Plan, input: usize) -> Look {
+        let is_probed =
+            input == 1 && (node.is::<CrossJoinExec>() || node.is::<NestedLoopJoinExec>());
+        Look {
+            columns: Vec::new(),
+            constants: self.bytes,
+            to_batches: is_probed || self.from_subqueries,
+        }
+    }
+}
+
+/// What is done with the batches of an input.
+#[derive(Clone, Debug)]
+struct Look {
+    /// The columns whose widths are looked at.
+    columns: Vec<usize>,
+    /// Bytes of constants that the operator above repeats for each row.
+    constants: usize,
+    /// Whether batches of more rows than the session asks for are cut.
+    to_batches: bool,
+}
+
+impl Look {
+    fn does_nothing(&self) -> bool {
+        self.columns.is_empty() && self.constants == 0 && !self.to_batches
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Look(Look),
+    /// Puts small batches together.
+    Gather,
+}
+
+/// Looks at the widths of rows on their way.
+#[derive(Debug)]
+pub(in crate::sql) struct WideRowsExec {
+    input: Plan,
+    step: Step,
+}
+
+impl WideRowsExec {
+    fn new(input: Plan, step: Step) -> WideRowsExec {
+        WideRowsExec { input, step }
+    }
+}
+
+impl DisplayAs for WideRowsExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl ExecutionPlan for WideRowsExec {
+    fn name(&self) -> &'static str {
+        "WideRowsExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn children(&self) -> Vec<&Plan> {
+        vec![&self.input]
+    }
+
+    fn apply_expressions(
+        &self,
+        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
+    ) -> DataFusionResult<TreeNodeRecursion> {
+        Ok(TreeNodeRecursion::Continue)
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> DataFusionResult<Plan> {
+        match <[Plan; 1]>::try_from(children) {
+            Ok([input]) => Ok(Arc::new(WideRowsExec::new(input, self.step.clone()))),
+            Err(children) => internal_err!("{} over {} inputs", self.name(), children.len()),
+        }
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
+        vec![false]
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> DataFusionResult<SendableRecordBatchStream> {
+        let mut batches = self.input.execute(partition, Arc::clone(&context))?;
+        let look = match &self.step {
+            Step::Look(look) => Looking::new(look.clone(), &context),
+            Step::Gather => {
+                let mut coalescer = Coalescer::new(&self.schema(), most_held(&context));
+                return Ok(make_cooperative(generate(self.schema(), move |output| async move {
+                    while let Some(batch) = batches.next().await {
+                        for batch in coalescer.push(batch?)? {
+                            output.emit(batch).await;
+                        }
+                    }
+                    for batch in coalescer.finish()? {
+                        output.emit(batch).await;
+                    }
+                    Ok(())
+                })));
+            }
+        };
+        Ok(generate(self.schema(), move |output| async move {
+            while let Some(batch) = batches.next().await {
+                let batch = batch?;
+                let step = look.rows(&batch)?;
+                if batch.num_rows() <= step {
+                    output.emit(batch).await;
+                    continue;
+                }
+                for start in (0..batch.num_rows()).step_by(step) {
+                    output.emit(batch.slice(start, step.min(batch.num_rows() - start))).await;
+                }
+            }
+            Ok(())
+        }))
+    }
+}
+
+/// How batches are looked at in a session.
+struct Looking {
+    look: Look,
+    memory: usize,
+    batch_rows: usize,
+    widest: Option<Arc<Widest>>,
+}
+
+impl Looking {
+    fn new(look: Look, context: &TaskContext) -> Looking {
+        let memory = match context.memory_pool().memory_limit() {
+            MemoryLimit::Finite(bytes) => bytes,
+            MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
+        };
+        let config = context.session_config();
+        let (batch_rows, widest) = (config.batch_size(), config.get_extension::<Widest>());
+        Looking { look, memory, batch_rows, widest }
+    }
+
+    /// How many rows of a batch are passed on at a time.
+    fn rows(&self, batch: &RecordBatch) -> Result<usize, Error> {
+        let row = widest_row(batch, &self.look.columns);
+        // Batches of one row are as small as they can be.
+        if row > self.memory / BATCH_SHARE / self.batch_rows.max(1) && self.batch_rows > 1 {
+            if let Some(widest) = &self.widest {
+                widest.0.fetch_max(row, Ordering::Relaxed);
+            }
+            let (rows, fewer) = (self.batch_rows, rows_of(self.memory / SMALL_SHARE, row));
+            return Err(Error::LimitExceeded(format!(
+                "rows of {row} bytes: {rows} of them, which are handled at a time, would take more \
+                 than half of --memory-limit; SET datafusion.execution.batch_size = {fewer} before \
+                 the statement"
+            )));
+        }
+        let mut rows = usize::MAX;
+        if self.look.constants > 0 {
+            rows = rows_of(self.memory / SMALL_SHARE, self.look.constants);
+        }
+        if self.look.to_batches {
+            rows = rows.min(self.batch_rows.max(1));
+        }
+        Ok(rows)
+    }
+}
