@@ -259,6 +259,7 @@ fn few_wide_rows_are_not_many_in_memory() {
     // Each would take gigabytes: a text or a list, repeated for each of 20,000 rows or more.
     let many = "generate_series(1, 20000) t(v)";
     let text = "string_agg(repeat('x', 1000), ',')";
+    let wide = format!("SELECT repeat('x', 10000 - length(v::text)) || v AS a FROM {many}");
     for (sql, answer) in [
         (
             format!(
@@ -288,6 +289,17 @@ fn few_wide_rows_are_not_many_in_memory() {
             ),
             "60000",
         ),
+        (format!("SELECT max(length(a || a)) FROM ({wide})"), "20000"),
+        (
+            format!("SELECT count(*) FROM (SELECT a FROM ({wide}) UNION SELECT a FROM ({wide}))"),
+            "20000",
+        ),
+        (
+            format!(
+                "SELECT max(r) FROM (SELECT row_number() OVER (ORDER BY a) r, a FROM ({wide})) WHERE a > ''"
+            ),
+            "20000",
+        ),
     ] {
         let options = "--memory-limit 64MiB --stats=json --format csv --no-header";
         let (code, out, stderr) = shell.pipe(&format!("query db {options}"), sql.as_str());
@@ -296,4 +308,7 @@ fn few_wide_rows_are_not_many_in_memory() {
         let peak = stats["peak_memory_bytes"].as_u64().unwrap();
         assert!(peak < 320 << 20, "{sql}: {peak}");
     }
+    let sql = format!("SELECT length(array_to_string(array_agg(a), '')) FROM ({wide})");
+    let (code, _, stderr) = shell.pipe("query db --memory-limit 64MiB", sql.as_str());
+    assert!(code == 5 && stderr.contains("limit exceeded"), "{code} {stderr}");
 }

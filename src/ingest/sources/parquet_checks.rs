@@ -3,8 +3,8 @@
 //!
 //! The checks look at what readers allocate by and leave everything else to them, so that a file
 //! which they read is not refused here. A page header that does not parse ends a check without an
-//! error, because the reader meets the same bytes; unless it claims items that the reader would
-//! pass over for hours.
+//! error, because the reader meets the same bytes; unless a field has another kind than the reader
+//! takes it for.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -13,7 +13,8 @@ use std::path::Path;
 use parquet::file::metadata::{ColumnChunkMetaData, RowGroupMetaData};
 
 use super::foreign::{most_bytes, too_large};
-use super::thrift::{Met, walk, walk_noting};
+use super::parquet_kinds::Structure;
+use super::thrift::{Met, walk};
 use crate::error::{Error, IoResult, Result};
 
 /// The bytes at the end of a file: the length of its footer, and the magic number.
@@ -46,16 +47,20 @@ pub(crate) fn check_file(path: &Path, file: &File, memory: u64, page_index: bool
     let damaged = |error: Error| damaged(path, error);
     let indexes = check_footer(path, &footer, memory).map_err(damaged)?;
     // Indexes do not overlap. Those that do would be read many times over.
-    let lengths = indexes.iter().map(|(_, length)| *length);
+    let lengths = indexes.iter().map(|(_, _, length)| *length);
     if page_index && lengths.fold(0, u64::saturating_add) > size {
         return Err(damaged(Error::corrupt(0, "its page indexes are larger than the file")));
     }
-    let is_within = |(start, length): &(u64, u64)| {
+    let is_within = |(_, start, length): &(Structure, u64, u64)| {
         page_index && start.checked_add(*length).is_some_and(|end| end <= size)
     };
-    for (start, length) in indexes.into_iter().filter(is_within) {
+    for (structure, start, length) in indexes.into_iter().filter(is_within) {
         let index = read_at(path, file, start, length)?;
-        walk(&index, &mut |_, _| Ok(())).map_err(damaged)?;
+        let mut check = |fields: &[i16], met| match met {
+            Met::Field(kind) => structure.check(fields, kind),
+            _ => Ok(()),
+        };
+        walk(&index, &mut check).map_err(damaged)?;
     }
     Ok(())
 }
@@ -68,13 +73,14 @@ fn read_at(path: &Path, file: &File, start: u64, length: u64) -> Result<Vec<u8>>
 }
 
 /// Checks a footer, and returns the places of page indexes.
-fn check_footer(path: &Path, footer: &[u8], memory: u64) -> Result<Vec<(u64, u64)>> {
+fn check_footer(path: &Path, footer: &[u8], memory: u64) -> Result<Vec<(Structure, u64, u64)>> {
     let mut indexes = Vec::new();
     let mut index = [0_i64; 4];
     let mut element = Element::default();
     let mut nesting = Vec::new();
     walk(footer, &mut |path_of, met| {
         match (path_of, met) {
+            (_, Met::Field(kind)) => Structure::Footer.check(path_of, kind)?,
             // The schema: a list of its nodes, parents before children.
             ([2, 2], Met::Integer(length)) => element.length = length,
             ([2, 5], Met::Integer(children)) => element.children = children,
@@ -90,11 +96,14 @@ fn check_footer(path: &Path, footer: &[u8], memory: u64) -> Result<Vec<(u64, u64
             ([4, 1], Met::End) => {
                 let [offset_start, offset_length, column_start, column_length] =
                     std::mem::take(&mut index);
-                for (start, length) in
-                    [(offset_start, offset_length), (column_start, column_length)]
-                {
-                    let place = u64::try_from(start).ok().zip(u64::try_from(length).ok());
-                    indexes.extend(place.filter(|(_, length)| *length > 0));
+                for (structure, start, length) in [
+                    (Structure::OffsetIndex, offset_start, offset_length),
+                    (Structure::ColumnIndex, column_start, column_length),
+                ] {
+                    let (start, length) = (u64::try_from(start), u64::try_from(length));
+                    if let (Ok(start), Ok(length @ 1..)) = (start, length) {
+                        indexes.push((structure, start, length));
+                    }
                 }
             }
             _ => {}
@@ -201,20 +210,25 @@ impl Page {
     pub(crate) fn parse(path: &Path, bytes: &[u8]) -> Result<Option<Page>> {
         let mut page = Page::default();
         let mut stored = None;
-        let (length, is_endless) = walk_noting(bytes, &mut |fields, met| {
-            if let Met::Integer(value) = met {
-                match fields {
-                    [2] => page.plain_bytes = value,
-                    [3] => stored = Some(value),
-                    [5 | 8, 1] => page.values = value,
-                    [7, 1] => page.dictionary_values = value,
-                    _ => {}
+        let mut misread = None;
+        let length = walk(bytes, &mut |fields, met| {
+            match (fields, met) {
+                (_, Met::Field(kind)) => {
+                    if let Err(error) = Structure::PageHeader.check(fields, kind) {
+                        misread = Some(error);
+                        return Err(Error::corrupt(0, "a field of a wrong kind"));
+                    }
                 }
+                ([2], Met::Integer(value)) => page.plain_bytes = value,
+                ([3], Met::Integer(value)) => stored = Some(value),
+                ([5 | 8, 1], Met::Integer(value)) => page.values = value,
+                ([7, 1], Met::Integer(value)) => page.dictionary_values = value,
+                _ => {}
             }
             Ok(())
         });
-        if is_endless {
-            return length.map(|_| None).map_err(|error| damaged(path, error));
+        if let Some(error) = misread {
+            return Err(damaged(path, error));
         }
         let (Ok(length), Some(stored)) = (length, stored) else { return Ok(None) };
         page.header_bytes = length as u64;

@@ -1,9 +1,11 @@
 //! A walk over a structure in Thrift's compact protocol, in which Parquet writes its footer, page
-//! headers and page indexes. It tells integers apart by the path of field numbers that leads to
+//! headers and page indexes. It tells fields apart by the path of field numbers that leads to
 //! them, and allocates nothing.
 //!
 //! A structure that was walked to its end has as many items in every list, and as many bytes in
 //! every text, as it says.
+
+use std::fmt;
 
 use crate::bytes::Cursor;
 use crate::error::Result;
@@ -14,35 +16,75 @@ const MAX_DEPTH: usize = 32;
 /// What is met on the way. The paths are field numbers; an item of a list has the path of its list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Met {
+    /// A field, or a list that is not empty.
+    Field(Kind),
     Integer(i64),
     /// The structure with this path ends.
     End,
 }
 
-/// Walks over the structure at the start of `bytes` and returns its length.
-pub(super) fn walk(bytes: &[u8], met: &mut dyn FnMut(&[i16], Met) -> Result<()>) -> Result<usize> {
-    walk_noting(bytes, met).0
+/// The kind of a value, by Thrift's numbers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Value(u8),
+    /// A list of values of this kind. A map of booleans by booleans is one, too.
+    List(u8),
 }
 
-/// Walks like [`walk`], and says whether it ended at a list or map that claims more items than
-/// there are bytes left, although the library's reader passes over such items without reading a
-/// byte: it would take as many steps as are claimed.
-pub(super) fn walk_noting(
-    bytes: &[u8],
-    met: &mut dyn FnMut(&[i16], Met) -> Result<()>,
-) -> (Result<usize>, bool) {
-    let cursor = Cursor::new(bytes);
-    let mut walk = Walk { cursor, path: [0; MAX_DEPTH], met, false_booleans: false };
-    let walked = walk.structure(0, 0);
-    (walked.map(|()| walk.cursor.position()), walk.false_booleans)
+impl Kind {
+    /// A letter for what is written alike; a large one for lists.
+    pub(super) fn letter(self) -> u8 {
+        let (Kind::Value(kind) | Kind::List(kind)) = self;
+        let letter = match kind {
+            1 | 2 => b'o',
+            3 => b'y',
+            4..=6 => b'i',
+            7 => b'd',
+            8 => b'b',
+            12 if self == Kind::Value(12) => b'{',
+            12 => b's',
+            _ => b'?',
+        };
+        if matches!(self, Kind::List(_)) { letter.to_ascii_uppercase() } else { letter }
+    }
+
+    pub(super) fn is_list_of_booleans(self) -> bool {
+        matches!(self, Kind::List(1 | 2))
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Kind::Value(kind) | Kind::List(kind)) = self;
+        let name = match kind {
+            1 | 2 => "boolean",
+            3 => "byte",
+            4..=6 => "integer",
+            7 => "double",
+            8 => "text",
+            9 | 10 => "list",
+            11 => "map",
+            12 => "structure",
+            _ => "value of an unknown kind",
+        };
+        match self {
+            Kind::Value(_) => write!(f, "a {name}"),
+            Kind::List(_) => write!(f, "a list, each item a {name}"),
+        }
+    }
+}
+
+/// Walks over the structure at the start of `bytes` and returns its length.
+pub(super) fn walk(bytes: &[u8], met: &mut dyn FnMut(&[i16], Met) -> Result<()>) -> Result<usize> {
+    let mut walk = Walk { cursor: Cursor::new(bytes), path: [0; MAX_DEPTH], met };
+    walk.structure(0, 0)?;
+    Ok(walk.cursor.position())
 }
 
 struct Walk<'a, 'm> {
     cursor: Cursor<'a>,
     path: [i16; MAX_DEPTH],
     met: &'m mut dyn FnMut(&[i16], Met) -> Result<()>,
-    /// Whether a list of booleans claims more items than there are bytes.
-    false_booleans: bool,
 }
 
 impl Walk<'_, '_> {
@@ -60,10 +102,13 @@ impl Walk<'_, '_> {
             };
             let Some(place) = self.path.get_mut(path) else { return Err(self.too_deep()) };
             *place = field;
-            match head & 15 {
-                // The type holds the value.
-                1 | 2 => {}
-                kind => self.value(kind, path + 1, depth + 1)?,
+            let kind = head & 15;
+            if !matches!(kind, 9 | 10) {
+                self.meet(path + 1, Met::Field(Kind::Value(kind)))?;
+            }
+            // The kind of a boolean is its value.
+            if !matches!(kind, 1 | 2) {
+                self.value(kind, path + 1, depth + 1)?;
             }
         }
     }
@@ -98,7 +143,10 @@ impl Walk<'_, '_> {
             15 => self.varint()?,
             items => u64::from(items),
         };
-        self.check_items(items, matches!(head & 15, 1 | 2))?;
+        if items > 0 {
+            self.meet(path, Met::Field(Kind::List(head & 15)))?;
+        }
+        self.check_items(items)?;
         (0..items).try_for_each(|_| self.value(head & 15, path, depth + 1))
     }
 
@@ -108,7 +156,10 @@ impl Walk<'_, '_> {
             return Ok(());
         }
         let kinds = self.cursor.u8()?;
-        self.check_items(items, matches!((kinds >> 4, kinds & 15), (1 | 2, 1 | 2)))?;
+        if let (1 | 2, booleans @ (1 | 2)) = (kinds >> 4, kinds & 15) {
+            self.meet(path, Met::Field(Kind::List(booleans)))?;
+        }
+        self.check_items(items)?;
         (0..items).try_for_each(|_| {
             self.value(kinds >> 4, path, depth + 1)?;
             self.value(kinds & 15, path, depth + 1)
@@ -116,9 +167,8 @@ impl Walk<'_, '_> {
     }
 
     /// Each item has a byte at least.
-    fn check_items(&mut self, items: u64, booleans: bool) -> Result<()> {
+    fn check_items(&mut self, items: u64) -> Result<()> {
         if items > self.cursor.remaining() as u64 {
-            self.false_booleans = booleans;
             return Err(self.cursor.corrupt(format!("a list claims {items} items")));
         }
         Ok(())
@@ -158,7 +208,9 @@ mod tests {
     fn met(bytes: &[u8]) -> Result<Vec<(Vec<i16>, Met)>> {
         let mut all = Vec::new();
         let length = walk(bytes, &mut |path, met| {
-            all.push((path.to_vec(), met));
+            if !matches!(met, Met::Field(_)) {
+                all.push((path.to_vec(), met));
+            }
             Ok(())
         })?;
         assert_eq!(length, bytes.len());
@@ -201,19 +253,5 @@ mod tests {
         ] {
             assert!(met(bytes).is_err());
         }
-    }
-
-    #[test]
-    fn booleans_without_bytes_are_noted() {
-        let walk = |bytes: &[u8]| walk_noting(bytes, &mut |_, _| Ok(()));
-        let (result, noted) = walk(&[0x19, 0xf1, 0xff, 0xff, 0xff, 0xff, 7, 0]);
-        assert!(result.is_err() && noted);
-        let (result, noted) = walk(&[0x1b, 0xff, 0xff, 0xff, 0xff, 7, 0x12, 0]);
-        assert!(result.is_err() && noted);
-        // Items with bytes end where these do.
-        let (result, noted) = walk(&[0x19, 0xf5, 0xff, 0xff, 0xff, 0xff, 7, 0]);
-        assert!(result.is_err() && !noted);
-        let (result, noted) = walk(&[0x19, 0x21, 1, 2, 0]);
-        assert!(result.is_ok() && !noted);
     }
 }

@@ -42,7 +42,7 @@ use datafusion::logical_expr::{
     ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs, WindowFunctionDefinition,
 };
 
-use crate::sql::functions::collected::{Collected, CollectedGroups, WindowValues};
+use crate::sql::functions::collected::{Collected, CollectedGroups, HeldViews, WindowValues};
 use crate::sql::functions::extremes;
 use crate::sql::functions::percentiles;
 use crate::sql::functions::sliding;
@@ -171,12 +171,13 @@ impl AggregateUDFImpl for Override {
         match &self.kind {
             Kind::Percentile => percentiles::accumulator(&self.inner, arguments),
             Kind::Sequence { window, .. } => {
+                let views = HeldViews::new(self.name(), &arguments);
                 // Only in a window do rows come backwards without an ORDER BY of the aggregate.
                 let inner = match arguments.is_reversed && arguments.order_bys.is_empty() {
                     true => sliding::recomputed(&self.inner, arguments),
                     false => self.inner.accumulator(arguments)?,
                 };
-                Ok(Collected::boxed(inner, window.clone()))
+                Ok(Collected::boxed(inner, window.clone(), views))
             }
             _ => self.inner.accumulator(arguments),
         }
@@ -192,7 +193,8 @@ impl AggregateUDFImpl for Override {
             }
             Kind::Percentile => percentiles::groups_accumulator(&self.inner, arguments),
             Kind::Sequence { .. } => {
-                Ok(Box::new(CollectedGroups(self.inner.create_groups_accumulator(arguments)?)))
+                let views = HeldViews::new(self.name(), &arguments);
+                Ok(CollectedGroups::boxed(self.inner.create_groups_accumulator(arguments)?, views))
             }
             _ => self.inner.create_groups_accumulator(arguments),
         }
@@ -213,13 +215,14 @@ impl AggregateUDFImpl for Override {
             }
             Kind::Mergeable => {}
             Kind::Sequence { window, .. } => {
+                let views = HeldViews::new(self.name(), &arguments);
                 let inner = match arguments.is_reversed {
                     true => None,
                     false => self.inner.create_sliding_accumulator(arguments.clone()).ok(),
                 };
                 let inner = inner.filter(|inner| inner.supports_retract_batch());
                 let inner = inner.unwrap_or_else(|| sliding::recomputed(&self.inner, arguments));
-                return Ok(Collected::boxed(inner, window.clone()));
+                return Ok(Collected::boxed(inner, window.clone(), views));
             }
             Kind::Extreme { .. } | Kind::Total(_) | Kind::Moment(_) => {
                 let inner = self.inner.create_sliding_accumulator(arguments.clone());

@@ -1,18 +1,22 @@
 //! Accumulators of `string_agg` and `array_agg` that say how much memory they take.
 //!
 //! Where this stands on the road of a query: `aggregates` puts them around DataFusion's (55.2).
-//! Those count the bytes of the values that they hold. The texts that `string_agg` extends have up
-//! to as many bytes allocated again, and both hand out their groups as a copy while the values
-//! are still held. A limit on memory was exceeded by as much, and a process in a small cgroup
-//! killed. In a window, each row gets a copy of what was collected for it, and nobody counts them:
-//! here too many of these bytes are an error.
+//! Those count the bytes of the values that they hold, but not those of texts in views. The texts
+//! that `string_agg` extends have up to as many bytes allocated again, and both hand out their
+//! groups as a copy while the values are still held. A limit on memory was exceeded by as much, and
+//! a process in a small cgroup killed. In a window, each row gets a copy of what was collected for
+//! it, and nobody counts them: here too many of these bytes are an error.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow_array::{ArrayRef, BooleanArray};
+use arrow_array::cast::AsArray;
+use arrow_array::types::ByteViewType;
+use arrow_array::{Array, ArrayRef, BooleanArray, GenericByteViewArray};
+use arrow_schema::DataType;
 use datafusion::common::ScalarValue;
 use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 
 use crate::error::Error;
@@ -52,14 +56,16 @@ pub(super) struct Collected {
     window: Option<WindowValues>,
     /// The bytes that were handed out to rows of a window.
     bytes: u64,
+    views: HeldViews,
 }
 
 impl Collected {
     pub(super) fn boxed(
         inner: Box<dyn Accumulator>,
         window: Option<WindowValues>,
+        views: HeldViews,
     ) -> Box<dyn Accumulator> {
-        Box::new(Collected { inner, window, bytes: 0 })
+        Box::new(Collected { inner, window, bytes: 0, views })
     }
 }
 
@@ -73,6 +79,7 @@ impl Drop for Collected {
 
 impl Accumulator for Collected {
     fn update_batch(&mut self, values: &[ArrayRef]) -> DataFusionResult<()> {
+        self.views.add(values);
         self.inner.update_batch(values)
     }
 
@@ -95,7 +102,7 @@ impl Accumulator for Collected {
     }
 
     fn size(&self) -> usize {
-        self.inner.size().saturating_mul(COPIES)
+        self.inner.size().saturating_add(self.views.bytes).saturating_mul(COPIES)
     }
 
     fn state(&mut self) -> DataFusionResult<Vec<ScalarValue>> {
@@ -103,10 +110,12 @@ impl Accumulator for Collected {
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> DataFusionResult<()> {
+        self.views.add(states);
         self.inner.merge_batch(states)
     }
 
     fn retract_batch(&mut self, values: &[ArrayRef]) -> DataFusionResult<()> {
+        self.views.take_away(values);
         self.inner.retract_batch(values)
     }
 
@@ -116,7 +125,19 @@ impl Accumulator for Collected {
 }
 
 /// Values by group.
-pub(super) struct CollectedGroups(pub(super) Box<dyn GroupsAccumulator>);
+pub(super) struct CollectedGroups {
+    inner: Box<dyn GroupsAccumulator>,
+    views: HeldViews,
+}
+
+impl CollectedGroups {
+    pub(super) fn boxed(
+        inner: Box<dyn GroupsAccumulator>,
+        views: HeldViews,
+    ) -> Box<dyn GroupsAccumulator> {
+        Box::new(CollectedGroups { inner, views })
+    }
+}
 
 impl GroupsAccumulator for CollectedGroups {
     fn update_batch(
@@ -126,15 +147,20 @@ impl GroupsAccumulator for CollectedGroups {
         filter: Option<&BooleanArray>,
         count: usize,
     ) -> DataFusionResult<()> {
-        self.0.update_batch(values, groups, filter, count)
+        self.views.add(values);
+        self.inner.update_batch(values, groups, filter, count)
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> DataFusionResult<ArrayRef> {
-        self.0.evaluate(emit_to)
+        let values = self.inner.evaluate(emit_to)?;
+        self.views.take_away(std::slice::from_ref(&values));
+        Ok(values)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> DataFusionResult<Vec<ArrayRef>> {
-        self.0.state(emit_to)
+        let states = self.inner.state(emit_to)?;
+        self.views.take_away(&states);
+        Ok(states)
     }
 
     fn merge_batch(
@@ -143,7 +169,8 @@ impl GroupsAccumulator for CollectedGroups {
         groups: &[usize],
         count: usize,
     ) -> DataFusionResult<()> {
-        self.0.merge_batch(values, groups, count)
+        self.views.add(values);
+        self.inner.merge_batch(values, groups, count)
     }
 
     fn convert_to_state(
@@ -151,10 +178,88 @@ impl GroupsAccumulator for CollectedGroups {
         values: &[ArrayRef],
         filter: Option<&BooleanArray>,
     ) -> DataFusionResult<Vec<ArrayRef>> {
-        self.0.convert_to_state(values, filter)
+        self.inner.convert_to_state(values, filter)
     }
 
     fn size(&self) -> usize {
-        self.0.size().saturating_mul(COPIES)
+        self.inner.size().saturating_add(self.views.bytes).saturating_mul(COPIES)
+    }
+}
+
+/// The bytes of views that an accumulator holds and does not count.
+#[derive(Debug)]
+pub(super) struct HeldViews {
+    bytes: usize,
+    /// `string_agg`, and `array_agg` of distinct or sorted values, copy and count them.
+    are_copied: bool,
+}
+
+impl HeldViews {
+    pub(super) fn new(function: &str, arguments: &AccumulatorArgs<'_>) -> HeldViews {
+        let holds =
+            function == "array_agg" && !arguments.is_distinct && arguments.order_bys.is_empty();
+        HeldViews { bytes: 0, are_copied: !holds }
+    }
+
+    fn add(&mut self, values: &[ArrayRef]) {
+        if !self.are_copied {
+            self.bytes = self.bytes.saturating_add(bytes_of_views(values));
+        }
+    }
+
+    fn take_away(&mut self, values: &[ArrayRef]) {
+        if !self.are_copied {
+            self.bytes = self.bytes.saturating_sub(bytes_of_views(values));
+        }
+    }
+}
+
+/// The bytes of texts in views, also those in lists.
+fn bytes_of_views(arrays: &[ArrayRef]) -> usize {
+    arrays.iter().map(|array| views(array)).fold(0, usize::saturating_add)
+}
+
+fn views(array: &dyn Array) -> usize {
+    match array.data_type() {
+        DataType::Utf8View => long_views(array.as_string_view()),
+        DataType::BinaryView => long_views(array.as_binary_view()),
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            let (first, last) = (list.value_offsets().first(), list.value_offsets().last());
+            let (Some(first), Some(last)) = (first, last) else { return 0 };
+            views(&list.values().slice(*first as usize, (last - first) as usize))
+        }
+        DataType::Struct(_) => {
+            let columns = array.as_struct().columns().iter();
+            columns.map(|column| views(column)).fold(0, usize::saturating_add)
+        }
+        _ => 0,
+    }
+}
+
+/// Texts of up to 12 bytes are in the views themselves, which are counted.
+fn long_views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> usize {
+    let lengths = array.views().iter().map(|view| *view as u32 as usize);
+    lengths.filter(|length| *length > 12).fold(0, usize::saturating_add)
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::{ListArray, StringViewArray};
+    use arrow_buffer::OffsetBuffer;
+    use arrow_schema::Field;
+
+    use super::*;
+
+    #[test]
+    fn long_texts_in_views_count() {
+        let long = "x".repeat(100);
+        let texts = vec![Some("short"), Some(long.as_str()), None, Some(long.as_str())];
+        let texts: ArrayRef = Arc::new(StringViewArray::from(texts));
+        assert_eq!(bytes_of_views(&[Arc::clone(&texts), texts.slice(0, 2)]), 300);
+        let item = Arc::new(Field::new_list_field(DataType::Utf8View, true));
+        let lists = ListArray::new(item, OffsetBuffer::from_lengths([1, 1, 2]), texts, None);
+        assert_eq!(bytes_of_views(&[Arc::new(lists.slice(1, 1))]), 100);
+        assert_eq!(bytes_of_views(&[Arc::new(lists)]), 200);
     }
 }

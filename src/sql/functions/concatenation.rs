@@ -18,15 +18,16 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-use crate::sql::functions::growing;
+use crate::sql::functions::bounds::MostBytes;
+use crate::sql::functions::growing::Growth;
 
 /// Its name; the prefix keeps it out of the users' way.
 pub(in crate::sql) const CONCATENATED: &str = "sty__concat";
 
-/// The function for a session with this memory limit.
-pub(in crate::sql) fn function(memory: u64) -> ScalarUDF {
+/// The function for a session with this bound.
+pub(in crate::sql) fn function(most: MostBytes) -> ScalarUDF {
     let signature = Signature::variadic_any(Volatility::Immutable);
-    ScalarUDF::from(Concatenated { signature, most: growing::most(memory) })
+    ScalarUDF::from(Concatenated { signature, most })
 }
 
 /// An expression in which calls are operators again, as partition keys have them.
@@ -45,7 +46,7 @@ pub(in crate::sql) fn as_operators(expr: Expr) -> Expr {
 struct Concatenated {
     signature: Signature,
     /// The most bytes of the texts of a batch.
-    most: u64,
+    most: MostBytes,
 }
 
 impl ScalarUDFImpl for Concatenated {
@@ -77,8 +78,8 @@ impl ScalarUDFImpl for Concatenated {
         let is_constant = |argument: &ColumnarValue| matches!(argument, ColumnarValue::Scalar(_));
         let constant = arguments.args.iter().all(is_constant);
         let rows = if constant { 1 } else { arguments.number_rows };
-        let bytes = growing::Growth::Concatenate.bytes(&arguments.args, rows)?;
-        growing::check("||", bytes, self.most)?;
+        let bytes = Growth::Concatenate.bytes(&arguments.args, rows)?;
+        self.most.check("||", bytes, rows)?;
         let text = |argument: &ColumnarValue| {
             Ok(Texts {
                 views: arrow_cast::cast(&argument.to_array(1)?, &DataType::Utf8View)?,

@@ -5,8 +5,7 @@
 //! Where this stands on the road of a query: a session registers them in place of DataFusion's,
 //! which allocate whatever is asked for, also while a plan is made (`repeat('x', 2000000000)` is a
 //! constant). Here the size of the result for a batch is computed first, and refused if it is more
-//! than an eighth of the memory limit, or more than the offsets of an Arrow array can say. It is an
-//! eighth because several threads hold several batches each.
+//! than `bounds` allows.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::scalar::ScalarValue;
 
-use crate::error::Error;
+use crate::sql::functions::bounds::MostBytes;
 
 /// The functions that grow, by DataFusion's names, and how.
 const GROWING: [(&str, Growth); 12] = [
@@ -48,31 +47,14 @@ const ELEMENT_BYTES: i128 = 8;
 /// The text of a number has at most about as many bytes.
 const NUMBER_BYTES: i128 = 24;
 
-/// The functions that replace those of `known`, for a session with this memory limit.
+/// The functions that replace those of `known`, for a session with this bound.
 pub(in crate::sql) fn functions(
     known: impl Fn(&str) -> Option<Arc<ScalarUDF>>,
-    memory: u64,
+    most: &MostBytes,
 ) -> Vec<ScalarUDF> {
-    let most = most(memory);
-    let bounded = |(name, growth)| Some(Bounded { inner: known(name)?, growth, most });
+    let bounded =
+        |(name, growth)| Some(Bounded { inner: known(name)?, growth, most: most.clone() });
     GROWING.into_iter().filter_map(bounded).map(ScalarUDF::from).collect()
-}
-
-/// The most bytes of a result, for a session with this memory limit.
-pub(super) fn most(memory: u64) -> u64 {
-    (memory / 8).min(i32::MAX as u64)
-}
-
-/// Refuses a result of too many bytes.
-pub(super) fn check(name: &str, bytes: i128, most: u64) -> DataFusionResult<()> {
-    if bytes <= i128::from(most) {
-        return Ok(());
-    }
-    Err(Error::LimitExceeded(format!(
-        "{name} would make {bytes} bytes at a time, and at most {most} are allowed: an eighth of \
-         --memory-limit, and 2 GiB"
-    ))
-    .into())
 }
 
 /// How the size of a result follows from the arguments.
@@ -312,8 +294,7 @@ struct Bounded {
     /// DataFusion's function.
     inner: Arc<ScalarUDF>,
     growth: Growth,
-    /// The most bytes of a result.
-    most: u64,
+    most: MostBytes,
 }
 
 impl ScalarUDFImpl for Bounded {
@@ -335,7 +316,7 @@ impl ScalarUDFImpl for Bounded {
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         let (values, rows) = (&arguments.args, arguments.number_rows);
         let mut bytes = self.growth.bytes(values, rows)?;
-        if bytes > i128::from(self.most) {
+        if !self.most.allows(bytes) {
             bytes = match self.growth {
                 Growth::Replace => replaced_bytes(values, rows)?,
                 // How often a pattern is found shows when it is looked for: in fewer rows.
@@ -343,7 +324,7 @@ impl ScalarUDFImpl for Bounded {
                 _ => bytes,
             };
         }
-        check(self.name(), bytes, self.most)?;
+        self.most.check(self.name(), bytes, rows)?;
         self.inner.invoke_with_args(arguments)
     }
 }
@@ -357,14 +338,8 @@ impl Bounded {
             self.invoke_with_args(rows_of(arguments, rows))?.into_array(count)
         };
         let (first, second) = (half(0..rows / 2)?, half(rows / 2..rows)?);
-        let (bytes, most) = (text_bytes(&first) + text_bytes(&second), i128::from(self.most) * 4);
-        if bytes > most.min(i128::from(i32::MAX)) {
-            return Err(Error::LimitExceeded(format!(
-                "{} makes {bytes} bytes at a time, more than half of --memory-limit or 2 GiB",
-                self.name()
-            ))
-            .into());
-        }
+        let bytes = text_bytes(&first) + text_bytes(&second);
+        self.most.check_whole(self.name(), bytes, rows, 4)?;
         Ok(ColumnarValue::Array(arrow_select::concat::concat(&[&first, &second])?))
     }
 }

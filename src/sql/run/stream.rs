@@ -41,7 +41,7 @@ pub struct BatchStream {
 
 /// Plans and starts a statement once more, so that it needs less memory.
 pub(crate) type Frugal =
-    Box<dyn FnOnce() -> Result<(SendableRecordBatchStream, Arc<dyn ExecutionPlan>)> + Send>;
+    Box<dyn FnMut() -> Result<(SendableRecordBatchStream, Arc<dyn ExecutionPlan>)> + Send>;
 
 impl BatchStream {
     pub(crate) fn new(
@@ -71,7 +71,7 @@ impl BatchStream {
         }
     }
 
-    /// The same answer; if it needs more memory than there is, it is begun once more in this way.
+    /// The same answer; whenever it needs more memory than there is, it is begun anew in this way.
     pub(crate) fn or(mut self, frugal: Frugal) -> Self {
         self.frugal = Some(frugal);
         self
@@ -100,13 +100,14 @@ impl BatchStream {
 
     /// Begins once more, in the way that needs less memory. Returns the error if there is none.
     fn begin_frugally(&mut self, error: Error) -> Result<()> {
-        let frugal = match self.frugal.take() {
+        let mut frugal = match self.frugal.take() {
             Some(frugal) if matches!(error, Error::LimitExceeded(_)) => frugal,
             _ => return Err(error),
         };
         // Gives the memory back.
         self.end();
         let Ok((stream, plan)) = frugal() else { return Err(error) };
+        self.frugal = Some(frugal);
         self.progress.begin(&plan);
         (self.stream, self.plan) = (Some(stream), plan);
         Ok(())

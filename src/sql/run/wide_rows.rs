@@ -5,13 +5,12 @@
 //! together until they have 8,192 rows, whatever bytes these have and without reserving them. A
 //! constant is repeated for each row of a batch. So below joins, and where rows are spread over
 //! threads, a [`WideRowsExec`] looks at the widest row of each batch. If a batch full of such rows
-//! took half of the memory limit, it ends the statement, which is then begun once more with fewer
-//! rows in a batch (`session/frugal`). Below expressions with long constants it cuts batches.
+//! took a quarter of the memory limit, it ends the statement, which is then begun once more with
+//! fewer rows in a batch (`session/frugal`). Below expressions with long constants it cuts batches.
 //! Filters hand on what they have left as it comes, and it is put together by bytes.
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow_array::RecordBatch;
 use datafusion::common::internal_err;
@@ -40,34 +39,12 @@ use super::generate::generate;
 use super::width::{may_be_wide, widest_row};
 use crate::error::Error;
 use crate::sql::convert::LONG_CONSTANT;
+use crate::sql::functions::bounds::{SMALL_SHARE, Widest, rows_within};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
 /// The share of the memory limit that a batch full of the widest rows may take.
-const BATCH_SHARE: usize = 2;
-/// The share of the memory limit that it takes when a statement is begun once more, and that the
-/// copies of a constant take.
-const SMALL_SHARE: usize = 16;
-
-/// In the extensions of a session: the widest row that ended its statement.
-#[derive(Debug, Default)]
-pub(in crate::sql) struct Widest(AtomicUsize);
-
-impl Widest {
-    /// How many rows a batch may have under a memory limit, if a row was too wide since this was
-    /// asked last.
-    pub(in crate::sql) fn take_rows(&self, memory: u64) -> Option<usize> {
-        match self.0.swap(0, Ordering::Relaxed) {
-            0 => None,
-            bytes => Some(rows_of(memory as usize / SMALL_SHARE, bytes)),
-        }
-    }
-}
-
-fn rows_of(memory: usize, row: usize) -> usize {
-    (memory / row.max(1)).max(1)
-}
-
+const BATCH_SHARE: usize = 4;
 /// Looks at the widths of rows wherever that is needed in a plan.
 pub(in crate::sql) fn watch_widths(plan: Plan) -> DataFusionResult<Plan> {
     Ok(plan.transform_up(watch)?.data)
@@ -309,18 +286,18 @@ impl Looking {
         // Batches of one row are as small as they can be.
         if row > self.memory / BATCH_SHARE / self.batch_rows.max(1) && self.batch_rows > 1 {
             if let Some(widest) = &self.widest {
-                widest.0.fetch_max(row, Ordering::Relaxed);
+                widest.note(row);
             }
-            let (rows, fewer) = (self.batch_rows, rows_of(self.memory / SMALL_SHARE, row));
+            let (rows, fewer) = (self.batch_rows, rows_within(self.memory / SMALL_SHARE, row));
             return Err(Error::LimitExceeded(format!(
                 "rows of {row} bytes: {rows} of them, which are handled at a time, would take more \
-                 than half of --memory-limit; SET datafusion.execution.batch_size = {fewer} before \
-                 the statement"
+                 than a quarter of --memory-limit; SET datafusion.execution.batch_size = {fewer} \
+                 before the statement"
             )));
         }
         let mut rows = usize::MAX;
         if self.look.constants > 0 {
-            rows = rows_of(self.memory / SMALL_SHARE, self.look.constants);
+            rows = rows_within(self.memory / SMALL_SHARE, self.look.constants);
         }
         if self.look.to_batches {
             rows = rows.min(self.batch_rows.max(1));

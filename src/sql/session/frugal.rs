@@ -3,7 +3,8 @@
 //! Where this stands on the road of a query: the hash table of a join (DataFusion 55.2) cannot
 //! spill. A statement that fails for it, before it has given a row, is planned once more with joins
 //! of sorted inputs. Where such joins have conditions beside their keys, the error stays. One that
-//! fails for wide rows (`run/wide_rows`) is planned once more with fewer rows in a batch.
+//! fails for wide rows (`functions/bounds`, `run/wide_rows`) is planned once more with fewer rows
+//! in a batch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,18 +19,12 @@ use datafusion::sql::parser::Statement;
 
 use super::statement::{Planned, StatementPlanner};
 use crate::error::{Error, Result};
+use crate::sql::functions::bounds::Widest;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::statistics::task_context;
-use crate::sql::run::wide_rows::{WideRowsExec, Widest};
 
 /// How long to wait for memory.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-
-/// Whether there may be a plan that takes less memory: this one has a join by a hash table, or wide
-/// rows may end it.
-pub(super) fn may_take_less(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    has_node(plan, |node| node.is::<HashJoinExec>() || node.is::<WideRowsExec>())
-}
 
 /// Whether a plan has a join of sorted inputs with a condition beside the keys: DataFusion's
 /// (55.2, `sort_merge_join/filter.rs`) panics on some of them.
@@ -49,34 +44,48 @@ fn has_node(plan: &Arc<dyn ExecutionPlan>, test: impl Fn(&dyn ExecutionPlan) -> 
     found
 }
 
-/// Whether a plan has a join by a hash table.
-pub(super) fn has_hash_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    has_node(plan, |node| node.is::<HashJoinExec>())
+/// What the plans of a statement do to take less memory.
+pub(super) struct Thrift {
+    /// Rows in a batch.
+    batch_rows: usize,
+    /// Whether hash joins of the plan may still become joins of sorted inputs.
+    may_sort: bool,
+    sorts: bool,
 }
 
-/// A session like another one, whose plans have few rows in a batch if rows were too wide, and else
-/// join sorted inputs in place of hash joins. `None` if neither would take less memory.
-pub(super) fn session(
-    context: &SessionContext,
-    memory: u64,
-    has_hash_join: bool,
-) -> Option<SessionContext> {
-    let mut state = context.state();
-    let widest = state.config().get_extension::<Widest>();
-    let options = state.config_mut().options_mut();
-    if let Some(rows) = widest.and_then(|widest| widest.take_rows(memory)) {
-        let rows = rows.min(options.execution.batch_size.get());
-        options.execution.batch_size = ConfigNonZeroUsize::try_new(rows).ok()?;
-        return Some(SessionContext::new_with_state(state));
+impl Thrift {
+    pub(super) fn new(context: &SessionContext, plan: &Arc<dyn ExecutionPlan>) -> Thrift {
+        let batch_rows = context.state_ref().read().config().batch_size();
+        let may_sort = has_node(plan, |node| node.is::<HashJoinExec>());
+        Thrift { batch_rows, may_sort, sorts: false }
     }
-    if !has_hash_join {
-        return None;
+
+    /// A session like the statement's, whose plans have fewer rows in a batch if rows were too
+    /// wide, and else join sorted inputs in place of hash joins. `None` if neither would take less
+    /// memory than what was tried.
+    pub(super) fn session(
+        &mut self,
+        context: &SessionContext,
+        memory: u64,
+    ) -> Option<SessionContext> {
+        let mut state = context.state();
+        let widest = state.config().get_extension::<Widest>();
+        let fewer = widest.and_then(|widest| widest.take_rows(memory));
+        match fewer.filter(|rows| *rows < self.batch_rows) {
+            Some(rows) => self.batch_rows = rows,
+            None if self.may_sort => (self.may_sort, self.sorts) = (false, true),
+            None => return None,
+        }
+        let options = state.config_mut().options_mut();
+        options.execution.batch_size = ConfigNonZeroUsize::try_new(self.batch_rows).ok()?;
+        if self.sorts {
+            options.optimizer.prefer_hash_join = false;
+            // DataFusion joins sorted inputs in several partitions only.
+            let partitions = &mut options.execution.target_partitions;
+            *partitions = (*partitions).max(2);
+        }
+        Some(SessionContext::new_with_state(state))
     }
-    options.optimizer.prefer_hash_join = false;
-    // DataFusion joins sorted inputs in several partitions only.
-    let partitions = &mut options.execution.target_partitions;
-    *partitions = (*partitions).max(2);
-    Some(SessionContext::new_with_state(state))
 }
 
 /// Waits until no more than `taken` bytes are taken: the tasks of the plan that failed give theirs

@@ -37,6 +37,7 @@ use crate::ingest::load::LoadOptions;
 use crate::maintain::{ModifyOptions, drop_table};
 use crate::query::Recorder;
 use crate::sql::functions::aggregates;
+use crate::sql::functions::bounds::{MostBytes, Widest};
 use crate::sql::functions::dates;
 use crate::sql::functions::growing;
 use crate::sql::functions::lead;
@@ -54,7 +55,6 @@ use crate::sql::run::progress::StatementProgress;
 use crate::sql::run::settings::Settings;
 use crate::sql::run::statistics::task_context;
 use crate::sql::run::stream::{BatchStream, Frugal};
-use crate::sql::run::wide_rows::Widest;
 use crate::sql::session::pool::environment;
 use crate::sql::session::prepared::Prepared;
 use crate::sql::session::statement::{Planned, StatementPlanner};
@@ -176,12 +176,13 @@ impl Session {
         }
         let memory = options.memory_limit.unwrap_or_else(memory::default_limit);
         let widest = Arc::new(Widest::default());
+        let most = MostBytes::new(memory, Arc::clone(&widest));
         let engine = Arc::new(Engine::new(threads, options.temp_dir.clone(), canceller.clone()));
         let state = SessionStateBuilder::new_with_default_features()
             .with_config(configuration(threads, memory)?.with_extension(Arc::clone(&widest)))
             .with_runtime_env(environment(options.temp_dir.as_deref(), memory)?)
             .with_catalog_list(Arc::new(catalogs))
-            .with_analyzer_rules(rules::analyzer_rules(memory))
+            .with_analyzer_rules(rules::analyzer_rules(most.clone()))
             .with_optimizer_rules(rules::logical_rules(&canceller.flag()))
             .with_physical_optimizer_rules(rules::physical_rules(memory, &canceller))
             .with_query_planner(Arc::new(Planner(engine)))
@@ -199,7 +200,7 @@ impl Session {
         context.register_udf(zones::function());
         context.register_udf(similar::function());
         text::functions().for_each(|function| context.register_udf(function));
-        let growing = growing::functions(|name| context.udf(name).ok(), memory);
+        let growing = growing::functions(|name| context.udf(name).ok(), &most);
         growing.into_iter().for_each(|function| context.register_udf(function));
         let patterns = patterns::functions(|name| context.udf(name).ok());
         patterns.into_iter().for_each(|function| context.register_udf(function));
@@ -310,15 +311,13 @@ impl Session {
         timed: bool,
         started: Instant,
     ) -> Result<BatchStream> {
-        let may_take_less = frugal::may_take_less(&plan);
-        let has_join = frugal::has_hash_join(&plan);
-        let frugal = may_take_less.then(|| self.frugally(statement, parameters, timed, has_join));
+        let thrift = frugal::Thrift::new(&self.context, &plan);
         let answer = self.start(plan, &self.canceller, timed, started)?;
-        Ok(match frugal {
-            // The standard input cannot be read twice.
-            Some(frugal) if !self.tables.reads_stdin() => answer.or(frugal),
-            _ => answer,
-        })
+        // The standard input cannot be read twice.
+        if self.tables.reads_stdin() {
+            return Ok(answer);
+        }
+        Ok(answer.or(self.frugally(statement, parameters, timed, thrift)))
     }
 
     /// How to answer a statement with less memory.
@@ -327,7 +326,7 @@ impl Session {
         statement: &Statement,
         values: &Parameters,
         timed: bool,
-        has_join: bool,
+        mut thrift: frugal::Thrift,
     ) -> Frugal {
         let (context, memory) = (self.context.clone(), self.memory);
         let (tables, prepared) = (Arc::clone(&self.tables), Arc::clone(&self.prepared));
@@ -337,7 +336,8 @@ impl Session {
         let kept = context.runtime_env().memory_pool.reserved() as u64;
         let free = usize::try_from(kept + self.memory / 4).unwrap_or(usize::MAX);
         Box::new(move || {
-            let context = frugal::session(&context, memory, has_join)
+            let context = thrift
+                .session(&context, memory)
                 .ok_or_else(|| Error::Unsupported("no plan takes less memory".into()))?;
             frugal::wait_for_memory(&context, free);
             let (context, tables, prepared) = (&context, &*tables, &*prepared);

@@ -3,6 +3,7 @@
 //! Where this stands on the road of a query: what spills (sorts, groups, our fragments) and what
 //! cannot (stored data that is decoded, the hash table of a join) ask here before they take memory.
 //! DataFusion's `FairSpillPool` lets the former take all of it, and what cannot spill finds none.
+//! Here what spills leaves as much as the others of the statement have had at most.
 
 use std::fmt;
 use std::path::Path;
@@ -43,6 +44,9 @@ struct Taken {
     spillable: usize,
     /// Bytes of the others.
     unspillable: usize,
+    /// The most bytes that the others have had since there was any consumer.
+    peak: usize,
+    consumers: usize,
 }
 
 impl SharedPool {
@@ -56,6 +60,11 @@ impl SharedPool {
 }
 
 impl Taken {
+    fn add(&mut self, can_spill: bool, bytes: usize) {
+        *self.of(can_spill) += bytes;
+        self.peak = self.peak.max(self.unspillable);
+    }
+
     fn of(&mut self, can_spill: bool) -> &mut usize {
         if can_spill { &mut self.spillable } else { &mut self.unspillable }
     }
@@ -73,15 +82,22 @@ impl MemoryPool for SharedPool {
     }
 
     fn register(&self, consumer: &MemoryConsumer) {
-        self.taken().spilling += usize::from(consumer.can_spill());
+        let mut taken = self.taken();
+        taken.spilling += usize::from(consumer.can_spill());
+        taken.consumers += 1;
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        self.taken().spilling -= usize::from(consumer.can_spill());
+        let mut taken = self.taken();
+        taken.spilling -= usize::from(consumer.can_spill());
+        taken.consumers -= 1;
+        if taken.consumers == 0 {
+            taken.peak = 0;
+        }
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        *self.taken().of(reservation.consumer().can_spill()) += additional;
+        self.taken().add(reservation.consumer().can_spill(), additional);
     }
 
     fn shrink(&self, reservation: &MemoryReservation, less: usize) {
@@ -93,9 +109,12 @@ impl MemoryPool for SharedPool {
         let mut taken = self.taken();
         let left = if can_spill {
             let spillable = self.limit.saturating_sub(taken.unspillable);
+            // A hash table that is gone again must not take all.
+            let kept = taken.peak.min(self.limit - self.limit / KEPT_SHARE);
+            let left = spillable.min(self.limit - kept);
             let share = match taken.spilling {
-                0 | 1 => spillable,
-                several => (spillable - spillable / KEPT_SHARE) / several,
+                0 | 1 => left,
+                several => left.min(spillable - spillable / KEPT_SHARE) / several,
             };
             share.saturating_sub(has)
         } else {
@@ -110,7 +129,7 @@ impl MemoryPool for SharedPool {
                 human_readable_size(left),
             )));
         }
-        *taken.of(can_spill) += additional;
+        taken.add(can_spill, additional);
         Ok(())
     }
 
@@ -150,10 +169,13 @@ mod tests {
             "{error}"
         );
         drop(two);
-        // What others have taken counts.
+        // What others have taken counts, also if they have given it back.
         one.try_grow(375).unwrap();
+        assert!(one.try_grow(1).is_err());
+        fixed.free();
         assert!(one.try_grow(1).is_err());
         drop((one, fixed));
         assert_eq!(pool.reserved(), 0);
+        consumer(true).try_grow(1000).unwrap();
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::sql::functions::bounds::MostBytes;
 use crate::sql::functions::concatenation;
 use crate::sql::plan::first_rows::FirstRowsOfGroups;
 use crate::sql::plan::grouping_sets::GroupByAllKeysFirst;
@@ -51,7 +52,7 @@ use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 
 /// DataFusion's analyzer rules, with ours before and after them. Statements may use `memory` bytes.
-pub(in crate::sql) fn analyzer_rules(memory: u64) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
+pub(in crate::sql) fn analyzer_rules(most: MostBytes) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
     let before: [Arc<dyn AnalyzerRule + Send + Sync>; 7] = [
         Arc::new(OwnKeys),
         Arc::new(FramesOfPeers),
@@ -74,7 +75,7 @@ pub(in crate::sql) fn analyzer_rules(memory: u64) -> Vec<Arc<dyn AnalyzerRule + 
     rules.push(Arc::new(TypedNullKeys));
     rules.push(Arc::new(HideFromRules));
     rules.push(Arc::new(BoundPatterns));
-    rules.push(Arc::new(CountConcatenations(Arc::new(concatenation::function(memory)))));
+    rules.push(Arc::new(CountConcatenations(Arc::new(concatenation::function(most)))));
     rules
 }
 
