@@ -160,7 +160,7 @@ pub use sql::{
 };
 
 // Rows out without SQL, and maintenance.
-pub use maintain::{Alteration, CompactOptions, CompactReport, Partition};
+pub use maintain::{Alteration, CompactForecast, CompactOptions, CompactReport, Partition};
 pub use maintain::{BlockPlace, blocks, read_block};
 pub use maintain::{Cast, CastOptions, CastReport, cast, would_cast};
 pub use maintain::{

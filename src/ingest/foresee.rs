@@ -3,13 +3,16 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::arrange::Arrange;
 use super::columns::match_columns;
 use super::input_tasks::{InputTasks, LoadWarnings};
+use super::load::live;
 use super::options::{LoadOptions, pipeline_options, thread_pool};
 use super::resume::{self, ChangedInput};
 use super::sources::Input;
 use super::sources::csv::Guess;
 use crate::error::Result;
+use crate::manifest::LoadedSource;
 use crate::model::Schema;
 use crate::store::{Snapshot, TableOptions};
 
@@ -31,7 +34,7 @@ pub struct LoadForecast {
 }
 
 /// What [`super::load::load`] would do to a table: to this generation of it, or to a new one. Only
-/// the first rows of each input are parsed.
+/// the first rows of each input are parsed, and inputs learn from each other as those of a load do.
 pub fn would_load(
     table: Option<&Snapshot>,
     inputs: Vec<Input>,
@@ -43,26 +46,34 @@ pub fn would_load(
     let most = pipeline_options(table_options, options).in_flight_bytes;
     let pool = Arc::new(thread_pool(options.threads)?);
     let mut schema = table.map_or_else(Schema::default, |table| table.schema().clone());
-    let (mut warnings, mut read) = (LoadWarnings::default(), Vec::new());
-    for (input, source) in plan.inputs.into_iter().zip(plan.sources) {
-        let bytes = input.size().map(|bytes| bytes.saturating_sub(input.loaded_bytes()));
-        read.push((input.name().to_path_buf(), bytes));
-        let skip = vec![source.map_or(0, |source| source.pieces)];
-        let mut tasks = InputTasks::new(
-            vec![input],
-            &schema,
-            options,
-            Arc::clone(&pool),
-            most,
-            skip,
-            Vec::new(),
-            &mut warnings,
-        )?;
-        let first = tasks.next().transpose()?.map(|task| (task.work)()).transpose()?;
-        for batch in first.into_iter().flat_map(|parsed| parsed.batches) {
+    // A table without columns has no arrangement yet.
+    let told = table.filter(|table| !table.schema().columns().is_empty());
+    let told = told.map(|table| table.root().arrangement.clone());
+    let mut arrange = Some(Arrange { table: told, ..options.arrange.clone() });
+    let mut warnings = LoadWarnings::default();
+    let size = |input: &Input| Some(input.size()?.saturating_sub(input.loaded_bytes()));
+    let read = plan.inputs.iter().map(|input| (input.name().to_path_buf(), size(input))).collect();
+    let pieces = |source: &Option<LoadedSource>| source.as_ref().map_or(0, |source| source.pieces);
+    let mut tasks = InputTasks::new(
+        plan.inputs.into_iter().map(|input| live(input, options)).collect(),
+        &schema.clone(),
+        options,
+        pool,
+        most,
+        plan.sources.iter().map(pieces).collect(),
+        plan.done,
+        &mut warnings,
+    )?;
+    while let Some(task) = tasks.next().transpose()? {
+        for batch in (task.work)()?.batches {
             match_columns(&mut schema, &batch)?;
+            if let Some(arrange) = arrange.take() {
+                arrange.resolve(&schema)?;
+            }
         }
+        tasks.leave_input();
     }
+    drop(tasks);
     Ok(LoadForecast {
         inputs: read,
         loaded_before: plan.skipped,

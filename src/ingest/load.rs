@@ -147,7 +147,7 @@ struct ReadInput {
 }
 
 /// An input that is no file, read as one that may never end if commits come by time.
-fn live(input: Input, options: &LoadOptions) -> Input {
+pub(super) fn live(input: Input, options: &LoadOptions) -> Input {
     match options.commit_every {
         Some(CommitEvery::Time(every)) => {
             let tick = (every / 8).clamp(LEAST_TICK, MOST_TICK);

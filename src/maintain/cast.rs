@@ -7,7 +7,7 @@
 //! error, which changes nothing.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, StringArray};
@@ -44,6 +44,8 @@ pub struct CastOptions {
     pub memory_limit: Option<u64>,
     /// Set from outside to stop; nothing is changed then.
     pub cancelled: Arc<AtomicBool>,
+    /// Progress: rows of the table that are done.
+    pub done: Arc<AtomicU64>,
 }
 
 /// What was done.
@@ -89,6 +91,10 @@ pub fn would_cast(table: &Table, cast: &Cast, options: &CastOptions) -> Result<S
         let segment = snapshot.open_segment(entry)?;
         let stored = rewrite::stored_columns(&segment, schema);
         let stored: Vec<Column> = stored.into_iter().filter(|one| one.id == old.id).collect();
+        let count = |rows| options.done.fetch_add(rows, Ordering::Relaxed);
+        if stored.is_empty() {
+            count(entry.rows);
+        }
         for block in 0..if stored.is_empty() { 0 } else { segment.blocks() } {
             if options.cancelled.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled);
@@ -96,6 +102,7 @@ pub fn would_cast(table: &Table, cast: &Cast, options: &CastOptions) -> Result<S
             let rows = rewrite::block_rows(&segment, block);
             let batch = rewrite::decode_coded(&segment, block, 0..rows, &stored)?;
             converted(&batch, &new, &cast.nulls)?;
+            count(rows as u64);
         }
     }
     cast.schema(schema)
@@ -125,6 +132,7 @@ pub fn cast(table: &Table, cast: &Cast, options: &CastOptions) -> Result<(Commit
         let stored = rewrite::stored_columns(&segment, &before);
         if !stored.iter().any(|column| column.id == old.id) {
             // Its rows are null there, whatever the type.
+            options.done.fetch_add(entry.rows, Ordering::Relaxed);
             continue;
         }
         let files = writer.data_files();
@@ -133,7 +141,7 @@ pub fn cast(table: &Table, cast: &Cast, options: &CastOptions) -> Result<(Commit
             edit.insert.push(store_segment(&files, &entry.partition, segment)?);
             Ok(())
         };
-        let tasks = tasks(segment, stored, new.clone(), cast)?;
+        let tasks = tasks(segment, stored, new.clone(), cast, &options.done)?;
         let mut accounting = RowAccounting::default();
         let mut schema = after.clone();
         pipeline::run(&pool, tasks, &mut schema, &arrange, &pipeline, &mut accounting, &mut sink)?;
@@ -151,16 +159,19 @@ fn tasks(
     stored: Vec<Column>,
     new: Column,
     cast: &Cast,
+    done: &Arc<AtomicU64>,
 ) -> Result<impl Iterator<Item = Result<Task>>> {
     let row_bytes = rewrite::row_bytes(&segment, &stored)?;
-    let shared = Arc::new((segment, stored, new, cast.nulls.clone()));
+    let shared = Arc::new((segment, stored, new, cast.nulls.clone(), Arc::clone(done)));
     Ok((0..shared.0.blocks()).map(move |block| {
         let shared = Arc::clone(&shared);
         let rows = rewrite::block_rows(&shared.0, block);
         Ok(Task::new(rows.saturating_mul(2 * row_bytes), move || {
-            let (segment, stored, new, nulls) = &*shared;
+            let (segment, stored, new, nulls, done) = &*shared;
             let batch = rewrite::decode_coded(segment, block, 0..rows, stored)?;
-            converted(&batch, new, nulls).map(Parsed::from_stored)
+            let batch = converted(&batch, new, nulls)?;
+            done.fetch_add(rows as u64, Ordering::Relaxed);
+            Ok(Parsed::from_stored(batch))
         }))
     }))
 }

@@ -19,7 +19,7 @@ pub(crate) mod verify; // compares everything stored with the values
 
 pub use alter::{Alteration, alter, would_alter};
 pub use cast::{Cast, CastOptions, CastReport, cast, would_cast};
-pub use compact::{CompactOptions, CompactReport, compact, would_compact};
+pub use compact::{CompactForecast, CompactOptions, CompactReport, compact, would_compact};
 pub use drop::drop_table;
 #[cfg(feature = "sql")]
 pub(crate) use drop::{abandon, replace_table, replacement};

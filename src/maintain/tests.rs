@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
@@ -15,7 +16,7 @@ use crate::ingest::arrange::{Arrange, SortBy};
 use crate::ingest::load::{LoadOptions, load};
 use crate::ingest::rewrite::decode;
 use crate::ingest::sources::Input;
-use crate::model::{ColumnId, Schema};
+use crate::model::{ColumnId, DataType, Schema};
 use crate::query::Condition;
 use crate::store::{Snapshot, Store, Table, TableOptions};
 
@@ -412,4 +413,22 @@ fn columns_come_go_and_change_their_names_and_types() {
     assert_eq!(table.snapshot().unwrap().schema().columns().len(), 4);
     compact(&table, &CompactOptions { all: true, ..options() }).unwrap();
     assert_eq!(table.snapshot().unwrap().rows(), 101);
+}
+
+#[test]
+fn a_cast_says_how_far_it_is() {
+    let directory = tempfile::tempdir().unwrap();
+    let table = table(directory.path());
+    let mut state = 3;
+    add(&table, &rows(0, 9000, &mut state), Arrange::default());
+    alter(&table, &[Alteration::Add { name: "new".into(), data_type: DataType::Int64 }]).unwrap();
+    for column in ["id", "new"] {
+        let asked = Cast { column: column.into(), data_type: DataType::Float64, nulls: Vec::new() };
+        let options = CastOptions { threads: 2, ..CastOptions::default() };
+        let done = || options.done.load(Ordering::Relaxed);
+        would_cast(&table, &asked, &options).unwrap();
+        assert_eq!(done(), 9000, "{column}");
+        cast(&table, &asked, &options).unwrap();
+        assert_eq!(done(), 18_000, "{column}");
+    }
 }

@@ -1,6 +1,8 @@
 //! `sty alter`: adds, drops, renames and widens columns, converts their values to other types, and
 //! says how long generations stay.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
@@ -12,6 +14,7 @@ use crate::args::names;
 use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::progress::{Seen, Unit};
 use crate::reports::dry_run;
 use crate::signals;
 use crate::units::{parse_duration, show_counted};
@@ -93,14 +96,24 @@ pub(crate) fn run(args: AlterArgs, context: &Context) -> Result<(), Failure> {
                 threads: context.thread_count(),
                 memory_limit: context.memory_limit,
                 cancelled: signals::cancellation(),
+                done: Arc::default(),
             };
+            let (total, done) = (table.snapshot()?.rows(), Arc::clone(&options.done));
+            let progress = context.progress(move || {
+                let done = done.load(Ordering::Relaxed);
+                Some(Seen { done, total: Some(total), unit: Unit::Rows, rows: None })
+            });
             let asked = Cast { column, data_type, nulls };
             if let Some(format) = args.dry_run.asked() {
-                let schema = would_cast(&table, &asked, &options)?;
+                let schema = would_cast(&table, &asked, &options);
+                drop(progress);
+                let schema = schema?;
                 let columns = dry_run::of_columns(&args.table.path.table, &schema, true);
                 return dry_run::print(&columns, format, context);
             }
-            let (commit, report) = cast(&table, &asked, &options)?;
+            let cast = cast(&table, &asked, &options);
+            drop(progress);
+            let (commit, report) = cast?;
             context.note(&format!(
                 "generation {}: {} in {} written anew",
                 commit.generation,

@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 
 use clap::Args;
 use serde_json::{Value, json};
-use stylobate::{CompactOptions, CompactReport, Profile, Table, compact, would_compact};
+use stylobate::{
+    CompactForecast, CompactOptions, CompactReport, Profile, Table, compact, would_compact,
+};
 
 use crate::args::arrange::{SortList, parse_sort};
 use crate::args::choices::{ProfileArg, ReportFormat};
@@ -16,7 +18,7 @@ use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::progress::{Seen, Unit};
-use crate::reports::dry_run::{self, of_partition};
+use crate::reports::dry_run::{self, Action, of_partition};
 use crate::reports::show_amplification;
 use crate::signals;
 use crate::units::{show_count, show_counted, show_size};
@@ -73,9 +75,13 @@ pub(crate) fn run(args: &CompactArgs, context: &Context) -> Result<(), Failure> 
         done: Arc::default(),
     };
     if let Some(format) = args.dry_run.asked() {
-        let partitions = would_compact(&table, &options)?;
-        let rewritten = partitions.iter().filter(|partition| partition.segments > 0);
-        let rewrite = |partition| of_partition("rewrite", &args.table.path.table, partition);
+        let forecast = would_compact(&table, &options)?;
+        let rewritten = forecast.iter().filter(|one| one.partition.segments > 0);
+        let rewrite = |one: &CompactForecast| Action {
+            exact: one.is_exact,
+            note: (!one.is_exact).then(|| "at most: full segments stay as they are".to_owned()),
+            ..of_partition("rewrite", &args.table.path.table, &one.partition)
+        };
         return dry_run::print(&rewritten.map(rewrite).collect::<Vec<_>>(), format, context);
     }
     let bytes = input_bytes(&table, &options)?;

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 use clap::{Args, ValueEnum};
 use stylobate::internal::ingest::rejected_before;
 use stylobate::{
-    Arrange, CommitEvery, CsvOptions, DataType, IfLoaded, Input, LoadOptions, OnError, Profile,
-    Schema, SqlExpressions, TableOptions, TextEncoding, expand, load, would_load,
+    Arrange, CommitEvery, CsvOptions, DataType, Error, IfLoaded, Input, LoadOptions, OnError,
+    Profile, Schema, SqlExpressions, TableOptions, TextEncoding, expand, load, would_load,
 };
 
 use crate::args::arrange::{Expressions, SortList, parse_expressions, parse_sort};
@@ -258,11 +258,20 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
         // There is no earlier load whose file this could be.
         return Err(already_exists(file));
     }
+    let are_files = inputs.iter().all(|input| input.size().is_some());
+    let mut load_options = args.load_options(profile, on_error.clone(), context);
     if let Some(format) = args.dry_run.asked() {
         let snapshot = table.generation()?.map(|_| table.snapshot()).transpose()?;
-        let options = args.load_options(profile, on_error, context);
-        let load = would_load(snapshot.as_ref(), inputs, &options)?;
-        let actions = dry_run::of_load(&args.table.table, &load);
+        let forecast = loop {
+            let error = match would_load(snapshot.as_ref(), inputs, &load_options) {
+                Ok(forecast) => break forecast,
+                Err(error) => error,
+            };
+            let found = misguessed(&error, &mut load_options, are_files);
+            context.note(&begun_anew(&found.ok_or(error)?, "would begin"));
+            inputs = args.expand(&names)?;
+        };
+        let actions = dry_run::of_load(&args.table.table, &forecast);
         return dry_run::print(&actions, format, context);
     }
     let mut writer = table.writer(Some((Schema::default(), options)))?;
@@ -273,8 +282,7 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
         return Err(already_exists(file));
     }
 
-    let (before, are_files) = (table.generation()?, inputs.iter().all(|i| i.size().is_some()));
-    let mut load_options = args.load_options(profile, on_error, context);
+    let before = table.generation()?;
     if matches!(load_options.commit_every, Some(CommitEvery::Time(_))) {
         watch::leave_end_to_command();
     }
@@ -291,14 +299,9 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
             Ok(report) => break report,
             Err(error) => error,
         };
-        // Where later rows show that a type was guessed wrongly, all begins anew, unless something
-        // has been committed or cannot be read again.
-        let found = load_options.misguesses.take();
-        let is_misfit = matches!(error, stylobate::Error::InvalidInput(_));
-        if found.is_empty() || !is_misfit || !are_files || table.generation()? != before {
-            return Err(error.into());
-        }
-        context.note(&begun_anew(&error.to_string(), &found));
+        let found = misguessed(&error, &mut load_options, are_files);
+        let found = found.filter(|_| table.generation().ok() == Some(before));
+        context.note(&begun_anew(&found.ok_or(error)?, "began"));
         inputs = args.expand(&names)?;
         writer = table.writer(Some((Schema::default(), options)))?;
     };
@@ -316,12 +319,23 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     ended.filter(|ended| ended.exit == Exit::Limit).map_or(Ok(()), Err)
 }
 
+/// An error by which later rows have shown that types were guessed wrongly, and what they should
+/// be: then all begins anew, unless something was committed or cannot be read again.
+struct Misguess(String, Vec<(String, DataType)>);
+
+fn misguessed(error: &Error, options: &mut LoadOptions, are_files: bool) -> Option<Misguess> {
+    let found = options.misguesses.take();
+    let is_misfit = matches!(error, Error::InvalidInput(_));
+    let is_found = !found.is_empty() && is_misfit && are_files;
+    is_found.then(|| Misguess(error.to_string(), found))
+}
+
 /// Says what the first rows had let expect wrongly.
-fn begun_anew(error: &str, found: &[(String, DataType)]) -> String {
+fn begun_anew(Misguess(error, found): &Misguess, began: &str) -> String {
     // What follows is what to do about it.
     let what = error.split("; ").next().unwrap_or(error);
     let columns: Vec<_> = found.iter().map(|(name, t)| format!("{name} as {t}")).collect();
-    format!("{what}; the load began anew, with {}", columns.join(", "))
+    format!("{what}; the load {began} anew, with {}", columns.join(", "))
 }
 
 impl IngestArgs {

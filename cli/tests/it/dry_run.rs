@@ -148,8 +148,17 @@ fn compaction_drops_and_frees_what_it_said() {
     let sum = |actions: &[Value], name: &str| -> u64 {
         actions.iter().map(|action| action[name].as_u64().unwrap()).sum()
     };
-    for options in ["", "--all", "--sort-by x", "", "--partition part=1 --profile small"] {
+    // Whether segments of an unsorted table stay as they are, only rewriting them tells.
+    let cases = [
+        ("", false),
+        ("--all", true),
+        ("--sort-by x", true),
+        ("", true),
+        ("--partition part=1 --profile small", true),
+    ];
+    for (options, is_exact) in cases {
         let actions = dry(&shell, &format!("sty compact db/t {options} --dry-run=json"));
+        assert!(actions.iter().all(|action| action["exact"] == is_exact), "{options}: {actions:?}");
         let report = shell.stdout(&format!("compact -q db/t {options} --report json"));
         let report: Value = serde_json::from_str(&report).unwrap();
         assert_eq!(Some(sum(&actions, "rows")), report["rows"].as_u64(), "{options}");
@@ -217,6 +226,82 @@ fn an_ingest_reads_the_files_and_makes_the_columns_that_it_said() {
     // What an ingest refuses, its dry run does, too.
     let (code, _, stderr) = shell.run("ingest db/t a.csv --dry-run");
     assert!(code == 1 && stderr.contains("loaded before"), "{stderr}");
+}
+
+/// Inputs learn from each other, and so do those of a dry run.
+#[test]
+fn an_ingest_of_several_files_says_what_they_make_together() {
+    let path = |at: usize, name: &str| format!("{at}/{name}");
+    for (at, (files, options)) in [
+        // Types of directories, over all of them.
+        (vec![("y=2015/a.csv", "x\n1\n"), ("y=none/b.csv", "x\n2\n")], ""),
+        // The order of day and month of one file holds for the next.
+        (vec![("a.csv", "d\n13/02/2020\n"), ("b.csv", "d\n01/02/2020\n")], ""),
+        // Words for null, and text in a later file: the load begins anew.
+        (vec![("a.csv", "x\n1\nNA\n2\n"), ("b.csv", "x\nhello\n")], ""),
+        (
+            vec![("a.csv", "x,b\n1,yes\nNA,no\n"), ("b.jsonl", "{\"x\": 2.5, \"b\": \"maybe\"}\n")],
+            "",
+        ),
+        (vec![("a.csv", "x,y\n1,2\n"), ("b.csv", "y,z\n2.5,2020-01-01\n"), ("c.csv", "")], ""),
+        (vec![("a.csv", "x\n1\n"), ("b.csv", "x\n2\n")], "--partition-by x --filename-column f"),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let shell = Shell::new();
+        for (name, text) in files {
+            let file = path(at, name);
+            let parent = shell.path(&file).parent().unwrap().to_path_buf();
+            std::fs::DirBuilder::new().recursive(true).create(parent).unwrap();
+            shell.file(&file, text);
+        }
+        let line = format!("ingest db/t {at} {options}");
+        let (code, stdout, said) = shell.run(&format!("{line} --dry-run=json"));
+        assert_eq!(code, 0, "{at}: {said}");
+        let actions: Vec<Value> = serde_json::from_str(&stdout).unwrap();
+        let columns = actions.iter().filter(|action| action["action"] == "column");
+        let columns: Vec<_> =
+            columns.map(|one| (one["name"].clone(), one["note"].clone())).collect();
+        let (code, _, done) = shell.run(&line);
+        assert_eq!(code, 0, "{at}: {done}");
+        let listed = shell.stdout("schema db/t --format json");
+        let listed: Vec<Value> = serde_json::from_str(&listed).unwrap();
+        let stored: Vec<_> =
+            listed.iter().map(|one| (one["column"].clone(), one["type"].clone())).collect();
+        assert_eq!(columns, stored, "{at}");
+        let anew = |said: &str| said.contains("begin anew") || said.contains("began anew");
+        assert_eq!(anew(&said), anew(&done), "{said}{done}");
+    }
+}
+
+#[test]
+fn what_an_ingest_refuses_its_dry_run_does_too() {
+    let shell = Shell::new();
+    shell.file("a.csv", "x\n1\n").file("b.csv", "x\n2\n");
+    shell.stdout("ingest -q db/t a.csv --sort-by x");
+    for options in
+        ["--partition-by nothing(x)", "--partition-by y", "--sort-by y", "--schema y:int"]
+    {
+        let dry = shell.run(&format!("ingest db/u b.csv {options} --dry-run=json"));
+        let done = shell.run(&format!("ingest db/u b.csv {options}"));
+        assert_eq!((dry.0, &dry.2), (done.0, &done.2), "{options}");
+        assert_ne!(dry.0, 0, "{options}: {}", dry.2);
+    }
+    let (code, _, stderr) = shell.run("ingest db/t b.csv --partition-by x --dry-run");
+    assert!(code == 1 && stderr.contains("the table is not partitioned"), "{stderr}");
+}
+
+/// A pipe that goes on for ever is judged by what has come.
+#[test]
+fn a_dry_run_of_a_live_pipe_ends() {
+    let shell = Shell::new();
+    let (code, stdout, stderr) =
+        shell.sh("mkfifo p; (echo x,y; echo 1,2; exec sleep 100) > p 2> /dev/null & \
+         timeout 50 sty ingest db/t p --commit-every 1s --dry-run=csv; \
+         code=$?; kill $!; exit $code");
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("\ncolumn,t,x,,,,,false,int64\n"), "{stdout}");
 }
 
 #[test]

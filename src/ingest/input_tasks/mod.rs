@@ -222,6 +222,11 @@ impl<'a> InputTasks<'a> {
         })
     }
 
+    /// Goes on with the next input.
+    pub(super) fn leave_input(&mut self) {
+        self.current = None;
+    }
+
     /// Whether inputs are to be ended, and the current one cannot end with what has come.
     fn is_to_stop(&self) -> bool {
         !self.is_live && self.options.end_input.load(Ordering::Relaxed)

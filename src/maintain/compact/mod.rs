@@ -24,7 +24,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use self::clusters::{Candidate, clusters};
-pub use self::options::{CompactOptions, CompactReport};
+pub use self::options::{CompactForecast, CompactOptions, CompactReport};
 use self::ranges::range_tasks;
 use self::runs::{KeyOrder, SortedRun, fan_in, in_order, merge_groups};
 use super::partitions::{Partition, no_partition};
@@ -82,9 +82,9 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
     Ok(compaction.report)
 }
 
-/// What [`compact`] would rewrite of each partition: segments, rows and bytes. Nothing is written;
-/// of sorted tables, keys are read.
-pub fn would_compact(table: &Table, options: &CompactOptions) -> Result<Vec<Partition>> {
+/// What [`compact`] would rewrite of each partition. Nothing is written; of sorted tables, keys are
+/// read.
+pub fn would_compact(table: &Table, options: &CompactOptions) -> Result<Vec<CompactForecast>> {
     let snapshot = table.snapshot()?;
     let before = &snapshot.root().arrangement;
     let arrangement = arrangement(before.clone(), snapshot.schema(), options)?;
@@ -110,7 +110,8 @@ pub fn would_compact(table: &Table, options: &CompactOptions) -> Result<Vec<Part
             found.rows += group.iter().map(|candidate| candidate.entry.rows).sum::<u64>();
             found.bytes += group.iter().map(|candidate| candidate.entry.length).sum::<u64>();
         }
-        all.push(found);
+        let is_exact = rewrite_all || !compaction.arrangement.sort_by.is_empty();
+        all.push(CompactForecast { is_exact: is_exact || found.segments == 0, partition: found });
     }
     Ok(all)
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use crate::encoding::Profile;
 use crate::ingest::arrange::SortBy;
-use crate::maintain::partitions::is_within;
+use crate::maintain::partitions::{Partition, is_within};
 use crate::manifest::WriteVolume;
 
 /// Options of a compaction.
@@ -35,6 +35,16 @@ impl CompactOptions {
     pub fn covers(&self, partition: &str) -> bool {
         self.partition.as_deref().is_none_or(|wanted| is_within(partition, wanted))
     }
+}
+
+/// What a compaction would rewrite of a partition: segments, rows and bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CompactForecast {
+    /// What would be rewritten.
+    pub partition: Partition,
+    /// Whether the figures are exact. Otherwise they are the most that it can be: segments of an
+    /// unsorted table may be as large as their bytes allow, which only rewriting them tells.
+    pub is_exact: bool,
 }
 
 /// What a compaction did.
