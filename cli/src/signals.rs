@@ -1,12 +1,13 @@
 //! Ctrl-C, SIGTERM, and SIGHUP where it is not ignored. The first sets a flag that long work checks
-//! once per block; the second ends the process at once. A timeout that has passed sets the same
-//! flag. Threads that have nothing to do but to notice it sleep until something has happened.
+//! once per block; a second one, a moment later, ends the process at once. A timeout that has
+//! passed sets the same flag. Threads that have nothing to do but to notice it sleep until
+//! something has happened.
 
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGTSTP, SIGXFSZ};
 
@@ -22,6 +23,9 @@ static EVENT: Condvar = Condvar::new();
 /// Whether signals are events. If not, flags have to be looked at now and then.
 static LISTENS: AtomicBool = AtomicBool::new(false);
 const LOOK: Duration = Duration::from_millis(20);
+
+/// Signals within this time are one: `timeout` sends its signal to the process and to its group.
+const ONE_SIGNAL: Duration = Duration::from_millis(250);
 
 /// What Ctrl-C sets where it does not end the process.
 static INTERRUPTED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
@@ -53,29 +57,35 @@ pub(crate) fn cancellation() -> Arc<AtomicBool> {
         };
         // `nohup` has the end of the terminal ignored.
         let is_wanted = |signal: &i32| *signal != SIGHUP || !is_ignored(SIGHUP);
-        for signal in ending.iter().copied().filter(is_wanted) {
-            // In this order, the first signal finds the flag unset and goes on to set it. If a
-            // handler cannot be installed, the signal's default ends the process, as a second
-            // Ctrl-C does anyway.
-            let status = i32::from(Exit::Interrupted as u8);
-            let _ =
-                signal_hook::flag::register_conditional_shutdown(signal, status, Arc::clone(&flag));
-            let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
+        let ending: Vec<i32> = ending.iter().copied().filter(is_wanted).collect();
+        for signal in &ending {
+            // If a handler cannot be installed, the signal's default ends the process, as a second
+            // signal does anyway.
+            let _ = signal_hook::flag::register(*signal, Arc::clone(&flag));
         }
-        LISTENS.store(listen().is_ok(), Ordering::Relaxed);
+        let mut listens = listen(&ending, true);
+        if INTERRUPTED.get().is_some() {
+            listens = listens.and(listen(&[SIGINT], false));
+        }
+        LISTENS.store(listens.is_ok(), Ordering::Relaxed);
         flag
     };
     Arc::clone(FLAG.get_or_init(install))
 }
 
-/// From now on, signals are events, after their flags are set.
-fn listen() -> io::Result<()> {
+/// From now on, these signals are events, after their flags are set. If they end the process, the
+/// second one does so at once.
+fn listen(signals: &[i32], they_end: bool) -> io::Result<()> {
     let (mut reader, writer) = UnixStream::pair()?;
-    for signal in [SIGINT, SIGTERM, SIGHUP] {
-        signal_hook::low_level::pipe::register(signal, writer.try_clone()?)?;
+    for signal in signals {
+        signal_hook::low_level::pipe::register(*signal, writer.try_clone()?)?;
     }
     let announce_signals = move || {
+        let mut first: Option<Instant> = None;
         while let Ok(1..) = reader.read(&mut [0; 64]) {
+            if they_end && first.get_or_insert_with(Instant::now).elapsed() > ONE_SIGNAL {
+                signal_hook::low_level::exit(i32::from(Exit::Interrupted as u8));
+            }
             announce();
         }
     };

@@ -135,12 +135,17 @@ fn a_signal_ends_pipes_of_every_kind() {
     let load = |pipe: &str, writer: &str| {
         let line = format!(
             "mkfifo {pipe}; {writer} sty ingest db/{pipe} --commit-every 100ms {pipe} & sleep 2; \
-             kill -s TERM $!; wait $!"
+             kill -s TERM $!; sleep 0.05; kill -s TERM $!; wait $!"
         );
         shell.sh(&line)
     };
     let (code, _, stderr) = load("silent", "");
     assert!(code == 0 && stderr.contains("ended by a signal"), "{stderr}");
+    // The first bytes tell the format, and so do fewer if they are a line. `timeout` sends its
+    // signal twice, as `load` does.
+    let (code, _, stderr) = load("short", "(printf 'a\\n1\\n'; exec sleep 4) > short &");
+    assert!(code == 0 && stderr.contains("ended by a signal"), "{stderr}");
+    assert_eq!(shell.stdout_of("query db", "SELECT count(*) AS n FROM short"), "n\n1\n");
     // What gzip has handed on is a whole member.
     let writer = "(printf 'a\\n1\\n2\\n3\\n4\\n' | gzip; sleep 4) > zipped &";
     let (code, _, stderr) = load("zipped", writer);

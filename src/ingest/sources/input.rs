@@ -20,10 +20,13 @@ use super::counted::{Counted, hasher};
 use super::encoding::{TextEncoding, Transcoder, transcode};
 use super::format::{Format, find_format};
 use super::live::{Live, Liveness};
-use super::stream::{Bytes, read_error, read_full};
+use super::stream::{Bytes, read_error};
 use super::zip::{self, Member};
 use crate::error::{Error, Result};
 use crate::manifest::Id;
+
+/// Bytes by which compressions and formats are told.
+const HEAD_BYTES: usize = 8;
 
 /// A source of bytes.
 pub struct Input {
@@ -236,7 +239,7 @@ impl Input {
         if let Some(member) = &member {
             raw = member.decompress(raw)?;
         }
-        let (head, raw) = peek(&name, raw)?;
+        let (head, raw) = peek(&name, raw, live.as_ref())?;
         let compression = recognise(&head).map_err(|method| unsupported(&name, method))?;
         // A decompressor takes a pause for an error, so pauses are made behind it.
         let (plain, live) = match (compression, &ticks) {
@@ -248,8 +251,11 @@ impl Input {
                 live_bytes(&name, plain, ticks.as_ref())?
             }
         };
-        let (head, bytes) =
-            if compression == Compression::None { (head, plain) } else { peek(&name, plain)? };
+        let (head, bytes) = if compression == Compression::None {
+            (head, plain)
+        } else {
+            peek(&name, plain, live.as_ref())?
+        };
         let format = find_format(&name, &head)?;
         let path = (is_file && compression == Compression::None).then(|| name.clone());
         let encoding = match format {
@@ -268,7 +274,7 @@ impl Input {
                 live_bytes(&name, bytes, ticks.as_ref())?
             }
         };
-        let (head, bytes) = peek(&name, bytes)?;
+        let (head, bytes) = peek(&name, bytes, live.as_ref())?;
         let format = find_format(&name, &head)?;
         Ok(Opened { name, format, path, bytes, live, before: None })
     }
@@ -326,11 +332,28 @@ fn open_file(path: &Path) -> Result<File> {
     })
 }
 
-/// Returns the first bytes and a stream that still starts with them.
-fn peek(name: &Path, mut bytes: Bytes) -> Result<(Vec<u8>, Bytes)> {
-    let mut head = vec![0; 8];
-    let n = read_full(&mut *bytes, &mut head).map_err(|e| read_error(name, e))?;
-    head.truncate(n);
+/// Returns the first bytes and a stream that still starts with them. Of a live input, a line is
+/// enough: no format is known by bytes with an end of line among them.
+fn peek(name: &Path, mut bytes: Bytes, live: Option<&Liveness>) -> Result<(Vec<u8>, Bytes)> {
+    let mut head = Vec::with_capacity(HEAD_BYTES);
+    let pauses = |may: bool| live.iter().for_each(|live| live.set_ticks(may));
+    pauses(true);
+    while head.len() < HEAD_BYTES {
+        let mut more = [0; HEAD_BYTES];
+        let free = more.get_mut(head.len()..).unwrap_or_default();
+        match bytes.read(free) {
+            Ok(0) => break,
+            Ok(n) => head.extend_from_slice(free.get(..n).unwrap_or_default()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && live.is_some() => {
+                if head.contains(&b'\n') {
+                    break;
+                }
+            }
+            Err(error) => return Err(read_error(name, error)),
+        }
+    }
+    pauses(false);
     Ok((head.clone(), Box::new(Cursor::new(head).chain(bytes))))
 }
 

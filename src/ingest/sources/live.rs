@@ -36,9 +36,9 @@ pub(crate) struct Liveness {
 }
 
 impl Liveness {
-    /// From now on, reads fail at ticks.
-    fn start_ticks(&self) {
-        self.ticks.store(true, Ordering::Relaxed);
+    /// Whether reads fail at ticks from now on.
+    pub(super) fn set_ticks(&self, may_fail: bool) {
+        self.ticks.store(may_fail, Ordering::Relaxed);
     }
 
     /// Whether the input was ended from outside, perhaps within a row.
@@ -74,7 +74,7 @@ pub(super) struct Pauses {
 impl Pauses {
     /// Lets reads of a live input pause from now on.
     pub(super) fn start(liveness: Option<Liveness>) -> Self {
-        liveness.iter().for_each(Liveness::start_ticks);
+        liveness.iter().for_each(|live| live.set_ticks(true));
         Pauses { liveness, ..Pauses::default() }
     }
 
@@ -148,12 +148,12 @@ impl Live {
             // slow the rest is.
             match self.blocks.try_recv() {
                 Ok(Ok(block)) if block.is_empty() => return self.end_of_input(),
+                Ok(Err(error)) => return self.failed(error),
                 Ok(block) if !self.is_to_end() => return block,
                 Ok(Ok(block)) if self.last_blocks > 0 => {
                     self.last_blocks -= 1;
                     return Ok(block);
                 }
-                // An error may be that of another reader below, which ends as well.
                 Ok(_) => return self.cut_off(),
                 Err(TryRecvError::Empty) if self.is_to_end() => return self.cut_off(),
                 Err(TryRecvError::Empty) => {}
@@ -170,7 +170,7 @@ impl Live {
             let wait = if ticks { LOOK.min(until_tick) } else { LOOK };
             match self.blocks.recv_timeout(wait) {
                 Ok(Ok(block)) if block.is_empty() => return self.end_of_input(),
-                Ok(Err(_)) if self.is_to_end() => return self.cut_off(),
+                Ok(Err(error)) => return self.failed(error),
                 Ok(block) => return block,
                 // The loop finds out which.
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
@@ -195,14 +195,26 @@ impl Live {
     /// The end of the input, which may be that of a writer that the same signal has ended within a
     /// row.
     fn end_of_input(&self) -> io::Result<Vec<u8>> {
+        let ticks = self.liveness.ticks.load(Ordering::Relaxed);
+        if ticks && self.is_soon_to_end() { self.cut_off() } else { Ok(Vec::new()) }
+    }
+
+    /// An error, which may be that of another reader below, which ends as well; or that of a
+    /// decompressor whose writer the same signal has ended.
+    fn failed(&self, error: io::Error) -> io::Result<Vec<u8>> {
+        if self.is_soon_to_end() { self.cut_off() } else { Err(error) }
+    }
+
+    /// Whether the load is to end, now or in a moment: a signal reaches the processes of a pipeline
+    /// one after the other.
+    fn is_soon_to_end(&self) -> bool {
         let started = Instant::now();
-        while self.liveness.ticks.load(Ordering::Relaxed) && started.elapsed() < GRACE {
-            if self.is_to_end() {
-                return self.cut_off();
+        loop {
+            match self.is_to_end() {
+                false if started.elapsed() < GRACE => std::thread::sleep(GRACE / 10),
+                ends => return ends,
             }
-            std::thread::sleep(GRACE / 10);
         }
-        Ok(Vec::new())
     }
 }
 
@@ -247,9 +259,15 @@ mod tests {
     /// A source whose bytes come through a channel; it ends when the sender is gone.
     struct Pipe(Receiver<&'static str>);
 
+    /// What it fails with.
+    const DAMAGE: &str = "damage";
+
     impl Read for Pipe {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-            self.0.recv().map_or(Ok(0), |text| text.as_bytes().read(buffer))
+            match self.0.recv() {
+                Ok(DAMAGE) => Err(io::ErrorKind::UnexpectedEof.into()),
+                text => text.map_or(Ok(0), |text| text.as_bytes().read(buffer)),
+            }
         }
     }
 
@@ -269,7 +287,7 @@ mod tests {
         let (sender, _, mut live) = live(Duration::from_millis(1));
         sender.send("a").unwrap();
         assert_eq!(read(&mut live).unwrap(), "a");
-        live.liveness().start_ticks();
+        live.liveness().set_ticks(true);
         std::thread::sleep(Duration::from_millis(2));
         assert_eq!(read(&mut live).unwrap_err().kind(), io::ErrorKind::WouldBlock);
         drop(sender);
@@ -281,7 +299,7 @@ mod tests {
     #[test]
     fn an_input_ends_with_what_has_come() {
         let (sender, end, mut live) = live(Duration::from_secs(60));
-        live.liveness().start_ticks();
+        live.liveness().set_ticks(true);
         sender.send("a\nb").unwrap();
         assert_eq!(read(&mut live).unwrap(), "a\nb");
         end.store(true, Ordering::Relaxed);
@@ -294,7 +312,7 @@ mod tests {
     #[test]
     fn an_end_beside_a_signal_is_within_a_row() {
         let (sender, end, mut live) = live(Duration::from_secs(60));
-        live.liveness().start_ticks();
+        live.liveness().set_ticks(true);
         sender.send("a").unwrap();
         drop(sender);
         assert_eq!(read(&mut live).unwrap(), "a");
@@ -305,6 +323,28 @@ mod tests {
         assert_eq!(read(&mut live).unwrap(), "");
         signal.join().unwrap();
         assert!(live.liveness().is_cut_off());
+    }
+
+    /// A decompressor whose writer has gone fails, and so may end beside a signal.
+    #[test]
+    fn an_error_beside_a_signal_is_the_end() {
+        for has_signal in [true, false] {
+            let (sender, end, mut live) = live(Duration::from_secs(60));
+            live.liveness().set_ticks(true);
+            sender.send("a").unwrap();
+            sender.send(DAMAGE).unwrap();
+            assert_eq!(read(&mut live).unwrap(), "a");
+            let signal = std::thread::spawn(move || {
+                std::thread::sleep(GRACE / 4);
+                end.store(has_signal, Ordering::Relaxed);
+            });
+            let last = read(&mut live).map_err(|error| error.kind());
+            let expected =
+                if has_signal { Ok(String::new()) } else { Err(io::ErrorKind::UnexpectedEof) };
+            assert_eq!(last, expected);
+            signal.join().unwrap();
+            assert_eq!(live.liveness().is_cut_off(), has_signal);
+        }
     }
 
     #[test]
