@@ -184,7 +184,7 @@ impl StatementWatch {
         remove_at_end(session.spill_directories());
         let (reasons, running) = (watch.reasons.clone(), Arc::clone(&watch.running));
         let (canceller, context) = (watch.canceller.clone(), *context);
-        std::thread::spawn(move || {
+        let _ = std::thread::Builder::new().spawn(move || {
             loop {
                 let seen = signals::events();
                 let left = look(&running, &reasons, &canceller, &context);

@@ -24,7 +24,7 @@ use super::sources::input::Input;
 use super::task::Task;
 use super::tiers;
 use super::widening::check_widening;
-use crate::error::{Error, Result};
+use crate::error::{Error, IoResult, Result};
 use crate::manifest::{Id, LoadedSource};
 use crate::model::{Arrangement, Schema};
 use crate::store::{Changes, NewSegment, TableWriter};
@@ -229,7 +229,9 @@ impl<'a> Loading<'a> {
         let until = self.options.commit_every.filter(|_| !self.options.from_rejects);
         let (pool, pipeline, accounting) = (&self.pool, &self.pipeline, &mut self.accounting);
         let (arrangement, segments) = std::thread::scope(|scope| {
-            let storing = scope.spawn(move || store_segments(&files, encoded));
+            let storing = std::thread::Builder::new()
+                .spawn_scoped(scope, move || store_segments(&files, encoded))
+                .with_path("worker threads")?;
             let stopped = |_| Error::Cancelled;
             // Dropping the sink closes the channel to the writing thread.
             let mut sink = move |path, segment| to_disk.send((path, segment)).map_err(stopped);

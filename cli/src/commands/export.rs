@@ -151,7 +151,7 @@ fn write_one_file(
     std::thread::scope(|scope| {
         let width = rayon::current_num_threads();
         let places = &places;
-        scope.spawn(move || {
+        let read_ahead = move || {
             for group in places.chunks(width) {
                 let read = |place: &BlockPlace| read_block(snapshot, place);
                 let batches = group.par_iter().map(read).collect();
@@ -160,7 +160,10 @@ fn write_one_file(
                     return;
                 }
             }
-        });
+        };
+        std::thread::Builder::new()
+            .spawn_scoped(scope, read_ahead)
+            .map_err(|source| stylobate::Error::Io { path: "worker threads".into(), source })?;
         for batches in receive {
             for batch in batches? {
                 signals::check()?;
