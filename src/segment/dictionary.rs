@@ -18,8 +18,8 @@ use crate::model::{DataType, Physical, WordWidth};
 
 /// A dictionary of strings with this many rows per value is used without comparing sizes.
 const SURE_ROWS_PER_VALUE: usize = 64;
-/// The most values of a dictionary of words.
-const MAX_WORDS: usize = 1 << 16;
+/// A dictionary of words with fewer rows per value than this never pays.
+const MIN_ROWS_PER_WORD: usize = 2;
 /// A dictionary of words must take less than this share of the plain words, since these are already
 /// fast to filter and group.
 const WORD_SHARE: f64 = 0.95;
@@ -210,7 +210,8 @@ fn words(
     if !forced && !words_may_pay(&sample, physical, order, rows, options)? {
         return Ok(None);
     }
-    let mut builder = WordDictionaryBuilder::new(if forced { rows } else { MAX_WORDS });
+    let most = if forced { rows } else { rows / MIN_ROWS_PER_WORD };
+    let mut builder = WordDictionaryBuilder::new(most);
     let mut ids = Vec::with_capacity(rows);
     let mut insert = |gathered: &Gathered<'_>, ids: &mut Vec<u32>| {
         each_word(gathered, order, |word| match word {
@@ -239,8 +240,8 @@ fn words(
     Ok(keep.then_some(coded))
 }
 
-/// A cheap test on one block: whether it has few distinct values, and codes need fewer bits than
-/// values under the light encodings.
+/// A cheap test on one block: whether its codes, and its share of a dictionary that has no other
+/// values, need fewer bits than its values under the light encodings.
 fn words_may_pay(
     sample: &Gathered<'_>,
     physical: Physical,
@@ -251,7 +252,7 @@ fn words_may_pay(
     if rows < MIN_WORD_ROWS {
         return Ok(false);
     }
-    let mut builder = WordDictionaryBuilder::new(MAX_WORDS.min(sample.rows / 8));
+    let mut builder = WordDictionaryBuilder::new(sample.rows / MIN_ROWS_PER_WORD);
     if each_word(sample, order, |word| {
         word.map_or(Some(()), |word| builder.insert(word).map(|_| ()))
     })
@@ -262,7 +263,13 @@ fn words_may_pay(
     let light = Options { heavy: false, profile: Profile::Balanced, ..*options };
     let direct = block::encode(sample, physical, &light)?.bytes.len() as f64;
     let bits = (builder.len() as f64 + 1.0).log2();
-    Ok(bits * sample.rows as f64 / 8.0 < direct * WORD_SHARE)
+    let bytes = match physical {
+        Physical::Word { width: WordWidth::W16, .. } => 2,
+        Physical::Word { width: WordWidth::W32, .. } | Physical::Float32 => 4,
+        _ => 8,
+    };
+    let values = builder.len() * bytes * sample.rows / rows;
+    Ok(bits * sample.rows as f64 / 8.0 + values as f64 <= direct * WORD_SHARE)
 }
 
 /// Calls `each` with every row's word (signed ones sign-extended), `None` for null, until it
