@@ -134,7 +134,7 @@ fn a_wrong_variable_is_told_by_its_name() {
     let shell = home("");
     for (name, value, why) in [
         ("STY_THREADS", "many", "a number from 1 to 1024 is needed"),
-        ("STY_FORMAT", "cvs", "one of table, csv, "),
+        ("STY_FORMAT", "cvs", "one of table, "),
         ("STY_QUIET", "maybe", "true or false is needed"),
         ("STY_TIMEOUT", "soon", ""),
     ] {

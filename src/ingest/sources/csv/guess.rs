@@ -24,6 +24,8 @@ pub enum Guess {
     Header(Vec<String>),
     /// The first row was taken for data, although it may be names.
     NoHeader(Vec<String>),
+    /// The first row is data, so columns have numbers for names; how many there are.
+    Unnamed(usize),
     /// The delimiter, if it is not a comma.
     Delimiter(u8),
     /// Backslashes before quotes make them text.
@@ -52,6 +54,15 @@ impl fmt::Display for Guess {
                 f,
                 "the first row was taken for data ({}); say --header if it has the column names",
                 first_ones(fields)
+            ),
+            Guess::Unnamed(1) => f.write_str(
+                "there is no header, and the column is called column0; name it with --names NAME",
+            ),
+            Guess::Unnamed(columns) => write!(
+                f,
+                "there is no header, and columns are called column0 to column{}; name them with \
+                 --names A,B,… or by sty alter … rename",
+                columns.saturating_sub(1)
             ),
             Guess::Escape => f.write_str(
                 "the first rows have backslashes before quotes, which were taken for text; if they \

@@ -53,8 +53,16 @@ pub(super) fn note_guesses(
             schema.guesses.push(Guess::Header(fields.to_vec()));
         }
         FirstRow::LikelyData => schema.guesses.push(Guess::NoHeader(fields.to_vec())),
+        FirstRow::Data if options.header.is_none() && has_no_names(options) => {
+            schema.guesses.push(Guess::Unnamed(fields.len()));
+        }
         _ => {}
     }
+}
+
+/// Whether nobody knows what columns are called.
+fn has_no_names(options: &CsvOptions) -> bool {
+    options.names.is_none() && options.prior.is_empty() && options.schema.is_empty()
 }
 
 /// Whether the first row has nothing but names of the table's columns, or all those whose types the

@@ -88,7 +88,10 @@ fn guesses() {
     assert_eq!(guessed("alice,berlin\n", &detect), names());
     assert_eq!(guessed("alice,berlin\nbob,1\n", &detect), []);
     assert_eq!(guessed("alice;berlin\nbob;1\n", &detect), [Guess::Delimiter(b';')]);
-    assert_eq!(guessed("alice,1\nbob,2\n", &detect), []);
+    assert_eq!(guessed("alice,1\nbob,2\n", &detect), [Guess::Unnamed(2)]);
+    let two = CsvOptions { names: Some(vec!["a".into(), "b".into()]), ..CsvOptions::default() };
+    assert_eq!(guessed("alice,1\nbob,2\n", &two), []);
+    assert_eq!(guessed("alice,1\nbob,2\n", &no_header()), []);
     for header in [true, false] {
         let told =
             CsvOptions { header: Some(header), delimiter: Some(b'|'), ..CsvOptions::default() };
