@@ -5,7 +5,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use clap::builder::Resettable;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{
     ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand,
@@ -184,8 +184,8 @@ pub(crate) fn parse() -> Result<(Command, Context), Exit> {
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            let of_variable = config::wrong_variable(&Cli::command(), &error, &words);
-            return Err(match of_variable {
+            let ours = config::wrong_variable(&Cli::command(), &error, &words);
+            return Err(match ours.or_else(|| no_command(&error)) {
                 Some(failure) => report(&failure),
                 None => answer(&error, wants_json),
             });
@@ -290,6 +290,19 @@ fn words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
         words.insert(1.min(words.len()), "shell".into());
     }
     words
+}
+
+/// The failure for a word that is no command.
+fn no_command(error: &clap::Error) -> Option<Failure> {
+    let Some(ContextValue::String(word)) = error.get(ContextKind::InvalidSubcommand) else {
+        return None;
+    };
+    let near = match error.get(ContextKind::SuggestedSubcommand) {
+        Some(ContextValue::Strings(near)) => near.as_slice(),
+        _ => &[],
+    };
+    let failure = Failure::usage(format!("there is no command '{word}'"));
+    Some(failure.hint(help::advice(word, near)))
 }
 
 /// Prints help or version to stdout, or a usage error to stderr, and returns the exit code.

@@ -4,6 +4,7 @@
 //! joined to one line each, so that clap wraps them once; examples stay as they are written.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
 use clap::Command;
 use clap::builder::StyledStr;
@@ -44,6 +45,49 @@ pub(crate) fn with_texts(root: Command) -> Command {
     root.help_template(template)
         .after_help(FIRST_STEPS)
         .after_long_help(format!("{FIRST_STEPS}\n\n{}", exit::HELP))
+}
+
+/// What other programs call our commands.
+const OTHER_NAMES: [(&str, &str); 22] = [
+    ("add", "ingest"),
+    ("check", "verify"),
+    ("columns", "schema"),
+    ("copy", "ingest"),
+    ("desc", "schema"),
+    ("describe", "schema"),
+    ("exec", "query"),
+    ("fix", "repair"),
+    ("import", "ingest"),
+    ("info", "inspect"),
+    ("insert", "ingest"),
+    ("list", "tables"),
+    ("load", "ingest"),
+    ("ls", "tables"),
+    ("optimize", "compact"),
+    ("repl", "shell"),
+    ("run", "query"),
+    ("select", "query"),
+    ("show", "tables"),
+    ("sql", "query"),
+    ("stat", "inspect"),
+    ("vacuum", "compact"),
+];
+
+/// What to do where a word is no command: it may be SQL, a file, or the name of a command
+/// elsewhere. `known` are names that are like it, the most likely one last.
+pub(crate) fn advice(word: &str, known: &[String]) -> String {
+    let other = OTHER_NAMES.iter().find(|(name, _)| *name == word);
+    match (other, known) {
+        _ if word.contains(char::is_whitespace) => "for SQL: sty query 'SELECT …'".to_owned(),
+        _ if Path::new(word).is_file() => {
+            let name = Path::new(word).file_stem().unwrap_or_default().to_string_lossy();
+            let name = name.split('.').next().unwrap_or_default();
+            format!("sty query \"FROM '{word}'\" reads it, sty ingest db/{name} {word} stores it")
+        }
+        (Some((_, command)), _) => format!("did you mean '{command}'?"),
+        (None, [.., near]) => format!("did you mean '{near}'?"),
+        (None, []) => "`sty --help` lists all commands".to_owned(),
+    }
 }
 
 fn each(command: Command, change: &impl Fn(Command) -> Command) -> Command {
@@ -146,6 +190,25 @@ mod tests {
         let lines = "One line.\n\nA long paragraph.\n  - a list\n  - of two\nand more.";
         assert_eq!(joined(text), lines);
         assert_eq!(wrapped("a bc def g", 4), ["a bc", "def", "g"]);
+    }
+
+    #[test]
+    fn what_is_no_command_is_understood() {
+        let is = |word: &str, part: &str| {
+            let advice = advice(word, &["tables".to_owned()]);
+            assert!(advice.contains(part), "{word}: {advice}");
+        };
+        is("SELECT 1", "sty query 'SELECT …'");
+        is("import", "'ingest'");
+        is("tabels", "'tables'");
+        is("Cargo.toml", "sty ingest db/Cargo Cargo.toml");
+        let commands = crate::help::GROUPS.iter().flat_map(|(_, names)| *names);
+        let commands: Vec<&&str> = commands.collect();
+        for (other, command) in OTHER_NAMES {
+            assert!(commands.contains(&&command) && !commands.contains(&&other), "{other}");
+        }
+        assert!(OTHER_NAMES.is_sorted());
+        assert!(advice("frob", &[]).contains("lists all"));
     }
 
     #[test]

@@ -5,6 +5,7 @@
 //! stderr goes through [`write_stderr`], and stdout makes room by [`make_room`], so that no bar
 //! stands in the middle of a text.
 
+use std::cell::Cell;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,6 +24,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The time between two lines where there is no bar grows to this.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(10);
+/// After this time without any change, nothing is said of what is to come.
+const STILL: Duration = Duration::from_secs(2);
 
 /// How far a command is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,6 +129,7 @@ impl Progress {
             ended: Arc::clone(&ended),
             look: Box::new(look),
             started: Instant::now(),
+            moved: Cell::new((0, Instant::now())),
             bar: ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()),
         };
         if on_terminal {
@@ -156,6 +160,8 @@ struct Ticker {
     ended: Arc<AtomicBool>,
     look: Box<dyn Fn() -> Option<Seen> + Send>,
     started: Instant,
+    /// How much was done when that last changed, and since when.
+    moved: Cell<(u64, Instant)>,
     /// Estimates the rate and the time that is left, also where it is not drawn.
     bar: ProgressBar,
 }
@@ -178,6 +184,9 @@ impl Ticker {
     fn look(&self) -> Option<Seen> {
         let seen = (self.look)();
         let Seen { done, total, .. } = seen.unwrap_or_default();
+        if self.moved.get().0 != done {
+            self.moved.set((done, Instant::now()));
+        }
         match total {
             Some(total) => self.bar.set_length(total),
             None => self.bar.unset_length(),
@@ -188,7 +197,12 @@ impl Ticker {
 
     /// What stands beside the bar, or on a line of its own.
     fn text(&self, seen: Option<Seen>) -> String {
-        text(seen, self.bar.per_sec(), self.bar.eta(), self.started.elapsed())
+        // What stands still, at a join of few rows with few rows, say, has no rate.
+        let (rate, left) = match self.moved.get().1.elapsed() > STILL {
+            true => (0.0, Duration::ZERO),
+            false => (self.bar.per_sec(), self.bar.eta()),
+        };
+        text(seen, rate, left, self.started.elapsed())
     }
 
     fn draw(&self) {
@@ -315,6 +329,9 @@ mod tests {
         assert_eq!(said(9, Some(9), Unit::Rows, None), "9 rows, 1m 01s, finishing");
         // A total that pruning has made less.
         assert!(said(12, Some(9), Unit::Rows, None).starts_with("9 rows, 1m"));
+        let seen = Some(Seen { done: 3, total: Some(6), unit: Unit::Rows, rows: None });
+        let still = text(seen, 0.0, Duration::ZERO, Duration::from_secs(7));
+        assert_eq!(still, "3 of 6 rows, 7 s");
         assert_eq!(text(None, f64::NAN, Duration::ZERO, Duration::from_secs(2)), "2 s");
         assert!(rows.len() + "━━━━━━━━━━━━━━━━ 100 %  ".chars().count() < 80);
     }

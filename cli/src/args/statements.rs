@@ -56,6 +56,7 @@ impl StatementArgs {
             }
         };
         let store = self.store.clone().filter(|store| store.as_os_str() != "-");
+        store.as_deref().map_or(Ok(()), check_is_no_file)?;
         Ok(Statements { store, sql, guessed: false })
     }
 }
@@ -80,6 +81,16 @@ impl Statements {
              this name; a store is followed by its statements, or by - for stdin",
         )
     }
+}
+
+/// Refuses a file in the place of a store.
+pub(crate) fn check_is_no_file(store: &Path) -> Result<(), Failure> {
+    if !store.is_file() {
+        return Ok(());
+    }
+    let store = store.display();
+    let failure = Failure::usage(format!("{store} is a file, and a store is a directory"));
+    Err(failure.hint(format!("a file is queried by its name: sty query \"FROM '{store}'\"")))
 }
 
 /// Whether the only argument is statements rather than the name of a store.

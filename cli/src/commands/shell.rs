@@ -8,6 +8,7 @@ use stylobate::{Session, Store};
 
 use crate::args::names;
 use crate::args::session::SessionArgs;
+use crate::args::statements::check_is_no_file;
 use crate::context::Context;
 use crate::errors::{Failure, IoResult as _};
 use crate::printers::Format;
@@ -67,6 +68,7 @@ pub(crate) fn run(args: &ShellArgs, context: &Context) -> Result<(), Failure> {
         let hint = "leave --format out, and use .output FILE in the shell";
         return Err(Failure::usage("a terminal cannot show this format").hint(hint));
     }
+    args.store.as_deref().map_or(Ok(()), check_is_no_file)?;
     let store = args.store.as_deref().map(Store::open);
     let options = args.session.options(context);
     let session = match &store {

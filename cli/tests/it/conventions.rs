@@ -57,6 +57,29 @@ fn a_wrong_command_line_is_2_and_leaves_stdout_alone() {
     }
 }
 
+/// What a newcomer types.
+#[test]
+fn what_is_no_command_or_no_store_says_what_to_type() {
+    let shell = Shell::new();
+    shell.file("sales.csv", "city,amount\nBern,3\n");
+    for (line, hint) in [
+        ("sty sales.csv", "sty query \"FROM 'sales.csv'\" reads it, sty ingest db/sales sales.csv"),
+        ("sty query sales.csv", "sty query \"FROM 'sales.csv'\""),
+        ("sty query sales.csv 'SELECT 1'", "sty query \"FROM 'sales.csv'\""),
+        ("sty shell sales.csv -c 'SELECT 1'", "sty query \"FROM 'sales.csv'\""),
+        ("sty 'SELECT 1'", "sty query 'SELECT …'"),
+        ("sty import", "did you mean 'ingest'?"),
+        ("sty tabels", "did you mean 'tables'?"),
+    ] {
+        let (code, stdout, stderr) = shell.sh(line);
+        assert_eq!((code, stdout.as_str()), (2, ""), "{line}");
+        assert!(stderr.contains(hint), "{line}: {stderr}");
+    }
+    // The hints work.
+    assert_eq!(shell.sh("sty query \"FROM 'sales.csv'\"").0, 0);
+    assert_eq!(shell.sh("sty ingest db/sales sales.csv").0, 0);
+}
+
 #[test]
 fn errors_as_json_are_one_object() {
     for args in

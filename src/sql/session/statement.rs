@@ -6,6 +6,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use datafusion::common::TableReference;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlannedStatement};
@@ -343,6 +344,11 @@ impl StatementPlanner<'_> {
             return error;
         }
         let Ok(names) = state.resolve_table_references(statement) else { return error };
+        if let Some(file) = names.iter().find_map(unquoted_file) {
+            return Error::NotFound(format!(
+                "no table {file}; a file is named in quotes: FROM '{file}'"
+            ));
+        }
         for name in names.iter().filter(|name| name.schema().is_none_or(|schema| schema == SCHEMA))
         {
             // A table to be created is not missing.
@@ -357,6 +363,18 @@ impl StatementPlanner<'_> {
         }
         error
     }
+}
+
+/// What stands at the end of names of files.
+const EXTENSIONS: [&str; 14] = [
+    "csv", "tsv", "txt", "json", "jsonl", "ndjson", "parquet", "arrow", "feather", "gz", "zst",
+    "bz2", "lz4", "zip",
+];
+
+/// The name of a file that was read as that of a table in a schema.
+fn unquoted_file(name: &TableReference) -> Option<String> {
+    name.schema()?;
+    EXTENSIONS.contains(&name.table()).then(|| name.to_string())
 }
 
 /// The message about a function that is not known, with the nearest of all that are.
