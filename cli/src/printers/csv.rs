@@ -8,87 +8,104 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::cells::{Cells, TextKind};
-use super::flush::{FLUSH_BYTES, flush};
+use super::text_rows::TextRows;
 use crate::errors::Failure;
 use crate::output::Output;
 
 /// Writes one result as delimited text.
 pub(super) struct CsvPrinter {
+    dialect: Dialect,
+    rows: TextRows,
+}
+
+struct Dialect {
     delimiter: u8,
     /// The bytes that need quotes.
     needs_quotes: [bool; 256],
-    buffer: Vec<u8>,
-    /// The text of a composite value before it is quoted.
-    scratch: Vec<u8>,
-    output: Output,
 }
 
 impl CsvPrinter {
-    pub(super) fn new(schema: &SchemaRef, delimiter: u8, header: bool, output: Output) -> Self {
+    pub(super) fn new(
+        schema: &SchemaRef,
+        delimiter: u8,
+        header: bool,
+        threads: usize,
+        output: Output,
+    ) -> Self {
         let mut needs_quotes = [false; 256];
         for byte in [delimiter, b'"', b'\n', b'\r'] {
             needs_quotes[usize::from(byte)] = true;
         }
-        let mut printer =
-            CsvPrinter { delimiter, needs_quotes, buffer: Vec::new(), scratch: Vec::new(), output };
+        let dialect = Dialect { delimiter, needs_quotes };
+        let mut head = Vec::new();
         if header && !schema.fields().is_empty() {
-            printer.header(schema);
+            dialect.header(schema, &mut head);
         }
-        printer
-    }
-
-    fn header(&mut self, schema: &SchemaRef) {
-        for (at, field) in schema.fields().iter().enumerate() {
-            if at > 0 {
-                self.buffer.push(self.delimiter);
-            }
-            quote_if_needed(field.name().as_bytes(), &self.needs_quotes, &mut self.buffer);
-        }
-        self.buffer.push(b'\n');
+        CsvPrinter { dialect, rows: TextRows::new(head, threads, output) }
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
+        self.rows.write(batch, 0, |batch, text| self.dialect.rows(batch, text))
+    }
+
+    pub(super) fn finish(self) -> Result<Output, Failure> {
+        self.rows.finish(&[])
+    }
+}
+
+impl Dialect {
+    fn header(&self, schema: &SchemaRef, text: &mut Vec<u8>) {
+        for (at, field) in schema.fields().iter().enumerate() {
+            if at > 0 {
+                text.push(self.delimiter);
+            }
+            quote_if_needed(field.name().as_bytes(), &self.needs_quotes, text);
+        }
+        text.push(b'\n');
+    }
+
+    fn rows(&self, batch: &RecordBatch, text: &mut Vec<u8>) -> Result<(), Failure> {
         let columns: Vec<(TextKind, Cells<'_>)> = batch
             .columns()
             .iter()
             .map(|array| Cells::new(array).map(|cells| (cells.text_kind(), cells)))
             .collect::<Result<_, _>>()?;
+        // The text of a composite value before it is quoted.
+        let mut scratch = Vec::new();
         for row in 0..batch.num_rows() {
             for (at, (kind, cells)) in columns.iter().enumerate() {
                 if at > 0 {
-                    self.buffer.push(self.delimiter);
+                    text.push(self.delimiter);
                 }
-                self.field(*kind, cells, row)?;
+                self.field(*kind, cells, row, &mut scratch, text)?;
             }
-            self.buffer.push(b'\n');
-            if self.buffer.len() >= FLUSH_BYTES {
-                flush(&mut self.buffer, &mut self.output)?;
-            }
-        }
-        flush(&mut self.buffer, &mut self.output)
-    }
-
-    fn field(&mut self, kind: TextKind, cells: &Cells<'_>, row: usize) -> Result<(), Failure> {
-        match kind {
-            TextKind::Plain => cells.write_text(row, &mut self.buffer)?,
-            TextKind::Free if cells.is_null(row) => {}
-            TextKind::Free => {
-                let text = cells.text(row).unwrap_or_default();
-                quote_if_needed(text.as_bytes(), &self.needs_quotes, &mut self.buffer);
-            }
-            TextKind::Composite if cells.is_null(row) => {}
-            TextKind::Composite => {
-                self.scratch.clear();
-                cells.write_text(row, &mut self.scratch)?;
-                quote_if_needed(&self.scratch, &self.needs_quotes, &mut self.buffer);
-            }
+            text.push(b'\n');
         }
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Result<Output, Failure> {
-        flush(&mut self.buffer, &mut self.output)?;
-        Ok(self.output)
+    fn field(
+        &self,
+        kind: TextKind,
+        cells: &Cells<'_>,
+        row: usize,
+        scratch: &mut Vec<u8>,
+        text: &mut Vec<u8>,
+    ) -> Result<(), Failure> {
+        match kind {
+            TextKind::Plain => cells.write_text(row, text)?,
+            TextKind::Free | TextKind::Composite if cells.is_null(row) => {}
+            TextKind::Free => {
+                let free = cells.text(row).unwrap_or_default();
+                quote_if_needed(free.as_bytes(), &self.needs_quotes, text);
+            }
+            TextKind::Composite => {
+                scratch.clear();
+                cells.write_text(row, scratch)?;
+                quote_if_needed(scratch, &self.needs_quotes, text);
+            }
+        }
+        Ok(())
     }
 }
 

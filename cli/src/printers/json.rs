@@ -5,8 +5,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::cells::Cells;
-use super::flush::{FLUSH_BYTES, flush};
 use super::json_text;
+use super::text_rows::TextRows;
 use crate::errors::Failure;
 use crate::output::Output;
 
@@ -25,12 +25,11 @@ pub(super) struct JsonPrinter {
     /// What precedes each value: `{"first":`, `,"second":`, …
     keys: Vec<Vec<u8>>,
     is_first: bool,
-    buffer: Vec<u8>,
-    output: Output,
+    rows: TextRows,
 }
 
 impl JsonPrinter {
-    pub(super) fn new(schema: &SchemaRef, frame: Frame, output: Output) -> Self {
+    pub(super) fn new(schema: &SchemaRef, frame: Frame, threads: usize, output: Output) -> Self {
         let key = |(at, field): (usize, &std::sync::Arc<arrow_schema::Field>)| {
             let mut key = vec![if at == 0 { b'{' } else { b',' }];
             json_text::string(field.name(), &mut key);
@@ -38,45 +37,50 @@ impl JsonPrinter {
             key
         };
         let keys = schema.fields().iter().enumerate().map(key).collect();
-        let buffer = if frame == Frame::Array { vec![b'['] } else { Vec::new() };
-        JsonPrinter { frame, keys, is_first: true, buffer, output }
+        let head = if frame == Frame::Array { vec![b'['] } else { Vec::new() };
+        JsonPrinter { frame, keys, is_first: true, rows: TextRows::new(head, threads, output) }
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        let columns = batch
-            .columns()
-            .iter()
-            .map(|array| Cells::new(array))
-            .collect::<Result<Vec<Cells<'_>>, _>>()?;
-        for row in 0..batch.num_rows() {
-            self.start_row();
-            for (key, cells) in self.keys.iter().zip(&columns) {
-                self.buffer.extend_from_slice(key);
-                cells.write_json(row, &mut self.buffer)?;
-            }
-            self.buffer.extend_from_slice(if columns.is_empty() { b"{}" } else { b"}" });
-            if self.frame == Frame::Lines {
-                self.buffer.push(b'\n');
-            }
-            if self.buffer.len() >= FLUSH_BYTES {
-                flush(&mut self.buffer, &mut self.output)?;
-            }
-        }
-        flush(&mut self.buffer, &mut self.output)
+        // Of an array, the first object has no comma before it.
+        let skipped = usize::from(self.frame == Frame::Array && self.is_first);
+        self.is_first &= batch.num_rows() == 0;
+        let (frame, keys) = (self.frame, &self.keys);
+        self.rows.write(batch, skipped, |batch, text| objects(frame, keys, batch, text))
     }
 
-    fn start_row(&mut self) {
-        if self.frame == Frame::Array {
-            self.buffer.extend_from_slice(if self.is_first { b"\n" } else { b",\n" });
-        }
-        self.is_first = false;
+    pub(super) fn finish(self) -> Result<Output, Failure> {
+        self.rows.finish(match self.frame {
+            Frame::Array if self.is_first => b"]\n",
+            Frame::Array => b"\n]\n",
+            Frame::Lines => b"",
+        })
     }
+}
 
-    pub(super) fn finish(mut self) -> Result<Output, Failure> {
-        if self.frame == Frame::Array {
-            self.buffer.extend_from_slice(if self.is_first { b"]\n" } else { b"\n]\n" });
+fn objects(
+    frame: Frame,
+    keys: &[Vec<u8>],
+    batch: &RecordBatch,
+    text: &mut Vec<u8>,
+) -> Result<(), Failure> {
+    let columns = batch
+        .columns()
+        .iter()
+        .map(|array| Cells::new(array))
+        .collect::<Result<Vec<Cells<'_>>, _>>()?;
+    for row in 0..batch.num_rows() {
+        if frame == Frame::Array {
+            text.extend_from_slice(b",\n");
         }
-        flush(&mut self.buffer, &mut self.output)?;
-        Ok(self.output)
+        for (key, cells) in keys.iter().zip(&columns) {
+            text.extend_from_slice(key);
+            cells.write_json(row, text)?;
+        }
+        text.extend_from_slice(if columns.is_empty() { b"{}" } else { b"}" });
+        if frame == Frame::Lines {
+            text.push(b'\n');
+        }
     }
+    Ok(())
 }

@@ -5,62 +5,59 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::cells::Cells;
-use super::flush::{FLUSH_BYTES, flush};
+use super::text_rows::TextRows;
 use crate::errors::Failure;
 use crate::output::Output;
 
 /// Writes one result as a Markdown table.
-pub(super) struct MarkdownPrinter {
-    buffer: Vec<u8>,
-    scratch: Vec<u8>,
-    output: Output,
-}
+pub(super) struct MarkdownPrinter(TextRows);
 
 impl MarkdownPrinter {
-    pub(super) fn new(schema: &SchemaRef, output: Output) -> Self {
-        let mut buffer = Vec::new();
+    pub(super) fn new(schema: &SchemaRef, threads: usize, output: Output) -> Self {
+        let mut head = Vec::new();
         if !schema.fields().is_empty() {
             for field in schema.fields() {
-                buffer.extend_from_slice(b"| ");
-                escape(field.name().as_bytes(), &mut buffer);
-                buffer.push(b' ');
+                head.extend_from_slice(b"| ");
+                escape(field.name().as_bytes(), &mut head);
+                head.push(b' ');
             }
-            buffer.extend_from_slice(b"|\n");
+            head.extend_from_slice(b"|\n");
             for field in schema.fields() {
                 let right = field.data_type().is_numeric();
-                buffer.extend_from_slice(if right { b"| ---: " } else { b"| --- " });
+                head.extend_from_slice(if right { b"| ---: " } else { b"| --- " });
             }
-            buffer.extend_from_slice(b"|\n");
+            head.extend_from_slice(b"|\n");
         }
-        MarkdownPrinter { buffer, scratch: Vec::new(), output }
+        MarkdownPrinter(TextRows::new(head, threads, output))
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        let columns = batch
-            .columns()
-            .iter()
-            .map(|array| Cells::new(array))
-            .collect::<Result<Vec<Cells<'_>>, _>>()?;
-        for row in 0..batch.num_rows() {
-            for cells in &columns {
-                self.scratch.clear();
-                cells.write_text(row, &mut self.scratch)?;
-                self.buffer.extend_from_slice(b"| ");
-                escape(&self.scratch, &mut self.buffer);
-                self.buffer.push(b' ');
-            }
-            self.buffer.extend_from_slice(b"|\n");
-            if self.buffer.len() >= FLUSH_BYTES {
-                flush(&mut self.buffer, &mut self.output)?;
-            }
-        }
-        flush(&mut self.buffer, &mut self.output)
+        self.0.write(batch, 0, rows)
     }
 
-    pub(super) fn finish(mut self) -> Result<Output, Failure> {
-        flush(&mut self.buffer, &mut self.output)?;
-        Ok(self.output)
+    pub(super) fn finish(self) -> Result<Output, Failure> {
+        self.0.finish(&[])
     }
+}
+
+fn rows(batch: &RecordBatch, text: &mut Vec<u8>) -> Result<(), Failure> {
+    let columns = batch
+        .columns()
+        .iter()
+        .map(|array| Cells::new(array))
+        .collect::<Result<Vec<Cells<'_>>, _>>()?;
+    let mut scratch = Vec::new();
+    for row in 0..batch.num_rows() {
+        for cells in &columns {
+            scratch.clear();
+            cells.write_text(row, &mut scratch)?;
+            text.extend_from_slice(b"| ");
+            escape(&scratch, text);
+            text.push(b' ');
+        }
+        text.extend_from_slice(b"|\n");
+    }
+    Ok(())
 }
 
 fn escape(text: &[u8], out: &mut Vec<u8>) {

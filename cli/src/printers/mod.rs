@@ -21,6 +21,7 @@ mod plain_types;
 mod svg;
 mod table;
 mod table_layout;
+mod text_rows;
 mod time;
 mod vertical;
 
@@ -216,23 +217,33 @@ impl Printer {
                 schema,
                 b',',
                 options.header,
+                options.threads,
                 output,
             ))),
             Format::Tsv => FormatPrinter::Csv(Box::new(csv::CsvPrinter::new(
                 schema,
                 b'\t',
                 options.header,
+                options.threads,
                 output,
             ))),
-            Format::Json => {
-                FormatPrinter::Json(json::JsonPrinter::new(schema, json::Frame::Array, output))
-            }
-            Format::Jsonl => {
-                FormatPrinter::Json(json::JsonPrinter::new(schema, json::Frame::Lines, output))
-            }
-            Format::Markdown => {
-                FormatPrinter::Markdown(markdown::MarkdownPrinter::new(schema, output))
-            }
+            Format::Json => FormatPrinter::Json(json::JsonPrinter::new(
+                schema,
+                json::Frame::Array,
+                options.threads,
+                output,
+            )),
+            Format::Jsonl => FormatPrinter::Json(json::JsonPrinter::new(
+                schema,
+                json::Frame::Lines,
+                options.threads,
+                output,
+            )),
+            Format::Markdown => FormatPrinter::Markdown(markdown::MarkdownPrinter::new(
+                schema,
+                options.threads,
+                output,
+            )),
             Format::Arrow => {
                 FormatPrinter::Arrow(Box::new(arrow_ipc::ArrowPrinter::new(schema, output)?))
             }

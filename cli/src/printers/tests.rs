@@ -208,7 +208,7 @@ fn arrow_and_parquet_read_back() {
 }
 
 #[test]
-fn parquet_keeps_many_rows_in_order_whatever_the_threads() {
+fn many_rows_are_in_order_whatever_the_threads() {
     let rows = 150_000i64;
     let numbers: Int64Array = (0..rows).map(|row| (row % 7 != 0).then_some(row)).collect();
     let texts: StringArray = (0..rows).map(|row| Some(format!("text {}", row % 1000))).collect();
@@ -226,9 +226,17 @@ fn parquet_keeps_many_rows_in_order_whatever_the_threads() {
         .step_by(40_000)
         .map(|at| whole.slice(at, 40_000.min(rows as usize - at)))
         .collect();
-    let written = |threads| print(Format::Parquet, &parts, &PrintOptions { threads, ..options() });
-    let bytes = written(3);
-    assert_eq!(bytes, written(1));
+    let written = |format, threads| print(format, &parts, &PrintOptions { threads, ..options() });
+    for format in [Format::Csv, Format::Tsv, Format::Json, Format::Jsonl, Format::Markdown] {
+        let bytes = written(format, 3);
+        assert!(bytes == written(format, 1), "{format:?}");
+        let rows_of = |part: &RecordBatch| print(format, std::slice::from_ref(part), &options());
+        let lines = |bytes: &[u8]| bytes.iter().filter(|byte| **byte == b'\n').count();
+        let around = lines(&rows_of(&whole.slice(0, 1))) - 1;
+        assert_eq!(lines(&bytes), rows as usize + around, "{format:?}");
+    }
+    let bytes = written(Format::Parquet, 3);
+    assert_eq!(bytes, written(Format::Parquet, 1));
     let mut file = tempfile::tempfile().unwrap();
     std::io::Write::write_all(&mut file, &bytes).unwrap();
     let reader = parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder::try_new(file);

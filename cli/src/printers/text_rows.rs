@@ -1,0 +1,99 @@
+//! Rows as text, formatted by several threads and written in order. CSV, JSON and Markdown give the
+//! text of some rows; a batch is cut into pieces of about as many bytes as are written at a time.
+
+use std::io::Write as _;
+
+use arrow_array::RecordBatch;
+use rayon::prelude::*;
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use super::flush::FLUSH_BYTES;
+use crate::errors::Failure;
+use crate::output::Output;
+
+/// The most and the fewest rows of a piece.
+const MOST_ROWS: usize = 2048;
+const FEWEST_ROWS: usize = 16;
+/// Batches with fewer values are formatted by the caller alone.
+const MANY_VALUES: usize = 1 << 14;
+/// How many pieces each thread has at a time, so that none waits for a long one.
+const PIECES_PER_THREAD: usize = 2;
+
+/// The text of a result on its way to the output.
+pub(super) struct TextRows {
+    threads: usize,
+    /// Started with the first batch of many values.
+    pool: Option<ThreadPool>,
+    pieces: Vec<Vec<u8>>,
+    output: Output,
+}
+
+impl TextRows {
+    /// `head` stands before the rows.
+    pub(super) fn new(head: Vec<u8>, threads: usize, output: Output) -> Self {
+        TextRows { threads, pool: None, pieces: vec![head], output }
+    }
+
+    /// Writes the rows of a batch. `format` appends the text of some of them. `skipped` bytes of
+    /// the first are left out.
+    pub(super) fn write(
+        &mut self,
+        batch: &RecordBatch,
+        mut skipped: usize,
+        format: impl Fn(&RecordBatch, &mut Vec<u8>) -> Result<(), Failure> + Sync,
+    ) -> Result<(), Failure> {
+        self.flush(0)?;
+        let rows = batch.num_rows();
+        let row_bytes = batch.get_array_memory_size() / rows.max(1);
+        let piece_rows = (FLUSH_BYTES / row_bytes.max(1)).clamp(FEWEST_ROWS, MOST_ROWS);
+        let parallel = rows.saturating_mul(batch.num_columns()) >= MANY_VALUES && rows > piece_rows;
+        let at_once = if parallel { self.start() * PIECES_PER_THREAD } else { 1 };
+        self.pieces.resize_with(at_once, Vec::new);
+        let piece = |start: usize| batch.slice(start, piece_rows.min(rows - start));
+        for start in (0..rows).step_by(piece_rows * at_once) {
+            let starts = (start..rows).step_by(piece_rows).take(at_once);
+            match &self.pool {
+                Some(pool) if parallel => {
+                    let work: Vec<_> = self.pieces.iter_mut().zip(starts).collect();
+                    let format = |(text, start): (&mut Vec<u8>, usize)| format(&piece(start), text);
+                    pool.install(|| work.into_par_iter().try_for_each(format))?;
+                }
+                _ => {
+                    let mut work = self.pieces.iter_mut().zip(starts);
+                    work.try_for_each(|(text, start)| format(&piece(start), text))?;
+                }
+            }
+            self.flush(std::mem::take(&mut skipped))?;
+        }
+        Ok(())
+    }
+
+    /// Starts the threads, if there are several and it has not been done. Returns how many there
+    /// are; where the system starts none, the caller works alone.
+    fn start(&mut self) -> usize {
+        if self.threads > 1 && self.pool.is_none() {
+            self.pool = ThreadPoolBuilder::new().num_threads(self.threads).build().ok();
+            self.threads = if self.pool.is_some() { self.threads } else { 1 };
+        }
+        self.threads.max(1)
+    }
+
+    /// Writes the pieces but for the first bytes, and empties them.
+    fn flush(&mut self, mut skipped: usize) -> Result<(), Failure> {
+        for piece in &mut self.pieces {
+            let text = piece.get(std::mem::take(&mut skipped)..).unwrap_or_default();
+            let written = self.output.write_all(text);
+            piece.clear();
+            written.map_err(|error| self.output.failure(&error))?;
+        }
+        Ok(())
+    }
+
+    /// Writes what stands behind the rows.
+    pub(super) fn finish(mut self, tail: &[u8]) -> Result<Output, Failure> {
+        self.flush(0)?;
+        let written = self.output.write_all(tail);
+        written.map_err(|error| self.output.failure(&error))?;
+        Ok(self.output)
+    }
+}
