@@ -1,6 +1,6 @@
 //! Functions whose meaning depends on the types of their arguments, as expressions of others.
 //!
-//! - `len(x)` (DuckDB): the characters of a text, the elements of a list.
+//! - `len(x)`, `length(x)` (DuckDB): the characters of a text, the elements of a list.
 //! - `epoch_ms(t)`, `epoch_us(t)`, `epoch_ns(t)` (DuckDB): what a time counts since 1970; of an
 //!   integer, the timestamp that counts so much.
 //! - `intDiv(a, b)` (ClickHouse): the quotient without its fraction.
@@ -11,18 +11,24 @@
 //! Where this stands on the road of a query: a session registers them. Simplification replaces
 //! them, so that nothing further down the road knows them.
 
-use datafusion::arrow::datatypes::{DataType, TimeUnit};
-use datafusion::common::{ScalarValue, exec_err, plan_err};
+use std::sync::Arc;
+
+use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::common::{DFSchema, ScalarValue, exec_err, plan_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::functions::datetime::date_bin;
 use datafusion::functions::math::{floor, trunc};
 use datafusion::functions::unicode::character_length;
 use datafusion::functions_nested::expr_fn::array_length;
+use datafusion::logical_expr::execution_props::ExecutionProps;
+use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
     ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
-    lit,
+    ident, lit,
 };
+use datafusion::physical_expr::create_physical_expr;
 
 use crate::sql::convert::type_name;
 
@@ -82,6 +88,7 @@ impl Function {
     fn return_type(self, arguments: &[DataType]) -> DataFusionResult<DataType> {
         use DataType as T;
         match (self, arguments) {
+            (Function::Len, [T::Dictionary(_, of)]) => self.return_type(&[of.as_ref().clone()]),
             (Function::Len, [text]) if text.is_string() || text.is_null() => Ok(T::Int64),
             (Function::Len, [T::List(_) | T::LargeList(_) | T::FixedSizeList(..)]) => Ok(T::Int64),
             (Function::Len, [other]) => {
@@ -122,6 +129,10 @@ impl Function {
         use DataType as T;
         match (self, arguments, types) {
             (Function::Len, _, [T::Null]) => Some(lit(ScalarValue::Int64(None))),
+            (Function::Len, [text], [T::Dictionary(_, of)]) => {
+                let plain = cast(text.clone(), of.as_ref().clone());
+                self.expression(&[plain], &[of.as_ref().clone()])
+            }
             (Function::Len, [text], [of]) if of.is_string() => {
                 Some(cast(character_length().call(vec![text.clone()]), T::Int64))
             }
@@ -199,13 +210,31 @@ impl ScalarUDFImpl for ByType {
     ) -> DataFusionResult<ExprSimplifyResult> {
         let types = arguments.iter().map(|argument| context.get_data_type(argument));
         let types = types.collect::<DataFusionResult<Vec<_>>>()?;
+        if self.function == Function::Xbar && arguments.iter().any(Expr::is_volatile) {
+            return Ok(ExprSimplifyResult::Original(arguments));
+        }
         Ok(match self.function.expression(&arguments, &types) {
             Some(expression) => ExprSimplifyResult::Simplified(expression),
             None => ExprSimplifyResult::Original(arguments),
         })
     }
 
-    fn invoke_with_args(&self, _: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
-        exec_err!("{}() was not simplified", self.name())
+    /// Only where an argument varies, so that its value must not be asked for twice.
+    fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        let types: Vec<DataType> = given.args.iter().map(ColumnarValue::data_type).collect();
+        let fields =
+            (0..).zip(&types).map(|(at, of)| Field::new(format!("a{at}"), of.clone(), true));
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let arguments: Vec<Expr> =
+            schema.fields().iter().map(|field| ident(field.name())).collect();
+        let Some(expression) = self.function.expression(&arguments, &types) else {
+            return exec_err!("{}() was not simplified", self.name());
+        };
+        let columns = given.args.iter().map(|value| value.to_array(given.number_rows));
+        let columns = columns.collect::<DataFusionResult<Vec<_>>>()?;
+        let rows = RecordBatch::try_new(Arc::clone(&schema), columns)?;
+        let known = DFSchema::try_from(schema)?;
+        let context = PhysicalPlanningContext::default();
+        create_physical_expr(&expression, &known, &ExecutionProps::new(), &context)?.evaluate(&rows)
     }
 }

@@ -22,6 +22,7 @@ pub(in crate::sql) mod extremes;
 pub(in crate::sql) mod formats;
 pub(in crate::sql) mod growing;
 pub(in crate::sql) mod lead;
+pub(in crate::sql) mod list_aggregates;
 pub(in crate::sql) mod patterns;
 pub(in crate::sql) mod percentiles;
 pub(in crate::sql) mod sliding;

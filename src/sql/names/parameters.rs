@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use datafusion::common::ParamValues;
 use datafusion::scalar::ScalarValue;
+use datafusion::sql::sqlparser::ast::{Expr, Value};
 
 use crate::error::{Error, Result};
 use crate::ingest::text::number::decimal;
@@ -39,6 +40,14 @@ impl Parameters {
     /// Sets the value of a placeholder.
     pub(in crate::sql) fn set(&mut self, name: &str, value: ScalarValue) {
         self.values.insert(name.to_owned(), value);
+    }
+
+    /// Adds a value under a name of ours, and returns its placeholder.
+    pub(in crate::sql) fn add_value(&mut self, value: ScalarValue) -> Expr {
+        let name = format!("sty__{}", self.values.len());
+        let placeholder = Expr::value(Value::Placeholder(format!("${name}")));
+        self.values.insert(name, value);
+        placeholder
     }
 
     /// Whether there are no parameters.

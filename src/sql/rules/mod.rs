@@ -26,4 +26,5 @@ pub(in crate::sql) mod patterns;
 pub(in crate::sql) mod set_operations;
 pub(in crate::sql) mod skipped;
 pub(in crate::sql) mod top_keys;
+pub(in crate::sql) mod totals;
 pub(in crate::sql) mod wrapped;

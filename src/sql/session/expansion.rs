@@ -1,4 +1,4 @@
-//! Writes out what depends on the columns of a FROM, and on their values: COLUMNS(…), `* RENAME`,
+//! Writes out what depends on the columns of a FROM, and on their values: COLUMNS(…), `* EXCLUDE`,
 //! PIVOT, UNPIVOT, and INSERT … BY NAME.
 //!
 //! Where this stands on the road of a query: just before planning. The columns are those of a
@@ -7,10 +7,8 @@
 
 use std::ops::ControlFlow;
 
-use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
-use arrow_cast::cast;
-use arrow_schema::DataType;
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use datafusion::common::DFSchema;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::Expr as PlannedExpr;
@@ -18,38 +16,39 @@ use datafusion::physical_plan::collect;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    CastKind, DataType as SqlType, Expr, ExprWithAlias, FunctionArgExpr, Ident, ObjectName, Query,
-    Select, SelectItem, Statement as SqlStatement, Value,
+    Expr, ExprWithAlias, FunctionArgExpr, Ident, ObjectName, Query, Select, SelectItem,
+    Statement as SqlStatement, Value,
 };
 
 use crate::error::{Error, Result};
-use crate::sql::convert::{listed, suggestion};
+use crate::sql::convert::listed;
 use crate::sql::keys::expressions;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::statistics::task_context;
 use crate::sql::session::statement::{Planned, StatementPlanner};
-use crate::sql::syntax::columns::{self, Choice, Named};
+use crate::sql::syntax::columns::{self, Choice, Known, Named};
 use crate::sql::syntax::pivots::{self, Longer, MOST_COLUMNS, Turned, Wider};
 use crate::sql::syntax::short_forms::BY_NAME;
 use crate::sql::syntax::sites::{self, Site};
-use crate::sql::syntax::{folded, scopes, sql_in, sql_of};
+use crate::sql::syntax::{folded, scopes, sql_in, sql_of, volatile};
 use crate::sql::walks::{function_call, visit_outer_expressions_mut};
 
 /// How many SELECTs of a statement may need their columns: each is planned by itself.
 const MOST_SITES: usize = 256;
 
 impl StatementPlanner<'_> {
-    /// The statement with all of that written out; `None` if it has none.
+    /// The statement with all of that written out; `None` if it has none. Values that it then has
+    /// are added to the parameters.
     pub(super) async fn expanded(
         &self,
         statement: &Statement,
-        parameters: &Parameters,
+        parameters: &mut Parameters,
         state: &SessionState,
     ) -> Result<Option<Statement>> {
         let needs_columns = |select: &Select| {
             pivots::are_in(select)
                 || columns::are_in(select)
-                || select.projection.iter().any(columns::renames)
+                || select.projection.iter().any(columns::changes)
         };
         let mut changed: Option<Statement> = None;
         for _ in 0..MOST_SITES {
@@ -64,7 +63,12 @@ impl StatementPlanner<'_> {
                     site.change(&mut next, &mut |select| pivots::replace_first(select, &query));
                 }
                 None => {
-                    let known = self.columns_of(site.all_columns(), state).await?;
+                    let all = self.columns_of(site.all_columns(), state).await?;
+                    let mut known = Known { all, of_tables: Vec::new() };
+                    for table in columns::tables_in(&site.select)? {
+                        let named = self.columns_of(site.columns_of(&table), state).await?;
+                        known.of_tables.push((table, named));
+                    }
                     let mut outcome = Ok(());
                     site.change(&mut next, &mut |select| {
                         outcome = with_columns(select, &known, state);
@@ -104,7 +108,7 @@ impl StatementPlanner<'_> {
         &self,
         site: &Site,
         turned: Turned,
-        parameters: &Parameters,
+        parameters: &mut Parameters,
         state: &SessionState,
     ) -> Result<Box<Query>> {
         let source = match &turned {
@@ -115,13 +119,17 @@ impl StatementPlanner<'_> {
         let known = self.columns_of(all, state).await?;
         match turned {
             Turned::Wider(mut wider) => {
+                if wider.keys.iter().any(|key| volatile::calls(&key.expr) > 0) {
+                    return Err(volatile::refused("PIVOT"));
+                }
                 self.find_values(site, &mut wider, parameters).await?;
                 let is_aggregate = |name: &str| state.aggregate_functions().contains_key(name);
                 wider.query(&site.select, &known, &is_aggregate)
             }
             Turned::Longer(longer) => {
+                let known = Known { all: known, of_tables: Vec::new() };
                 let rows = rows_of(&longer, &known, state)?;
-                Ok(longer.query(&site.select, &rows, &known))
+                Ok(longer.query(&site.select, &rows, &known.all))
             }
         }
     }
@@ -131,7 +139,7 @@ impl StatementPlanner<'_> {
         &self,
         site: &Site,
         wider: &mut Wider,
-        parameters: &Parameters,
+        parameters: &mut Parameters,
     ) -> Result<()> {
         let source = wider.source.clone();
         for key in wider.keys.iter_mut().filter(|key| key.values.is_empty()) {
@@ -151,7 +159,10 @@ impl StatementPlanner<'_> {
             }
             key.values = match arrays.is_empty() {
                 true => Vec::new(),
-                false => literals(&arrow_select::concat::concat(&arrays).map_err(arrow)?)?,
+                false => {
+                    let values = arrow_select::concat::concat(&arrays).map_err(arrow)?;
+                    values_of(&values, parameters)?
+                }
             };
         }
         Ok(())
@@ -192,56 +203,23 @@ fn arrow(error: arrow_schema::ArrowError) -> Error {
     crate::sql::convert::from_arrow(error)
 }
 
-/// Values as expressions, with their texts, in their order.
-fn literals(values: &ArrayRef) -> Result<Vec<(Expr, String)>> {
-    let texts = cast(values, &DataType::Utf8).map_err(arrow)?;
-    let texts = texts.as_string::<i32>();
+/// The values of a key in their order, each as a parameter, which keeps its type and all of its
+/// digits, with its text.
+fn values_of(values: &ArrayRef, parameters: &mut Parameters) -> Result<Vec<(Expr, String)>> {
+    let format = FormatOptions::new().with_display_error(false);
+    let texts = ArrayFormatter::try_new(values, &format).map_err(arrow)?;
     let mut sorted: Vec<(ScalarValue, String)> = Vec::with_capacity(values.len());
     for at in 0..values.len() {
-        sorted.push((ScalarValue::try_from_array(values, at)?, texts.value(at).to_owned()));
+        let text = texts.value(at).try_to_string().map_err(arrow)?;
+        sorted.push((ScalarValue::try_from_array(values, at)?, text));
     }
     sorted.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap_or(std::cmp::Ordering::Equal));
-    let is_plain = values.data_type().is_integer() || *values.data_type() == DataType::Boolean;
-    let sql_type = match values.data_type() {
-        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => None,
-        DataType::Date32 => Some(SqlType::Date),
-        DataType::Float32 | DataType::Float64 => {
-            Some(SqlType::Double(datafusion::sql::sqlparser::ast::ExactNumberInfo::None))
-        }
-        DataType::Timestamp(..) => {
-            Some(SqlType::Timestamp(None, datafusion::sql::sqlparser::ast::TimezoneInfo::None))
-        }
-        _ => None,
-    };
-    let literal = |text: &String| {
-        let quoted = Expr::value(Value::SingleQuotedString(text.clone()));
-        match &sql_type {
-            _ if is_plain => Expr::value(Value::Number(text.clone(), false)),
-            Some(data_type) => Expr::Cast {
-                kind: CastKind::Cast,
-                expr: Box::new(quoted),
-                data_type: data_type.clone(),
-                array: false,
-                format: None,
-            },
-            None => quoted,
-        }
-    };
-    let boolean = *values.data_type() == DataType::Boolean;
-    Ok(sorted
-        .into_iter()
-        .map(|(_, text)| {
-            let expr = match boolean {
-                true => Expr::value(Value::Boolean(text == "true")),
-                false => literal(&text),
-            };
-            (expr, text)
-        })
-        .collect())
+    let as_parameter = |(value, text)| (parameters.add_value(value), text);
+    Ok(sorted.into_iter().map(as_parameter).collect())
 }
 
 /// The rows of columns of an UNPIVOT.
-fn rows_of(longer: &Longer, known: &[Named], state: &SessionState) -> Result<Vec<Vec<Expr>>> {
+fn rows_of(longer: &Longer, known: &Known, state: &SessionState) -> Result<Vec<Vec<Expr>>> {
     let mut rows = Vec::new();
     for column in &longer.columns {
         let of_choice = |choice: &Choice| -> Result<Vec<Vec<Expr>>> {
@@ -276,14 +254,14 @@ fn rows_of(longer: &Longer, known: &[Named], state: &SessionState) -> Result<Vec
 }
 
 /// Puts columns in the place of COLUMNS(…) and `* RENAME`.
-fn with_columns(select: &mut Select, known: &[Named], state: &SessionState) -> Result<()> {
+fn with_columns(select: &mut Select, known: &Known, state: &SessionState) -> Result<()> {
     let mut items = Vec::with_capacity(select.projection.len());
     for item in std::mem::take(&mut select.projection) {
         let (expr, alias) = match &item {
             SelectItem::UnnamedExpr(expr) => (expr, None),
             SelectItem::ExprWithAlias { expr, alias } => (expr, Some(alias)),
-            item if columns::renames(item) => {
-                items.extend(columns::renamed(item, known)?);
+            item if columns::changes(item) => {
+                items.extend(columns::changed(item, known)?);
                 continue;
             }
             _ => {
@@ -320,27 +298,23 @@ fn with_columns(select: &mut Select, known: &[Named], state: &SessionState) -> R
 }
 
 /// The columns that are meant; an error if there are none.
-fn chosen(choice: &Choice, known: &[Named], state: &SessionState) -> Result<Vec<Named>> {
+fn chosen(choice: &Choice, known: &Known, state: &SessionState) -> Result<Vec<Named>> {
     let mut chosen = Vec::new();
     match choice {
         Choice::All { table, without } => {
-            let is_of = |column: &&Named| {
-                table.is_none() || column.table.as_ref().map(|t| t.to_lowercase()) == *table
-            };
-            let is_left = |column: &&Named| !without.contains(&column.name.to_lowercase());
-            chosen.extend(known.iter().filter(is_of).filter(is_left).cloned());
+            chosen = columns::without(known.of(table.as_ref()), without)?;
         }
         Choice::Names(names) => {
             for name in names {
                 let is = |column: &&Named| column.name.eq_ignore_ascii_case(name);
-                match known.iter().find(is) {
+                match known.all.iter().find(is) {
                     Some(column) => chosen.push(column.clone()),
-                    None => return Err(unknown(name, known)),
+                    None => return Err(columns::unknown(name, &known.all)),
                 }
             }
         }
         Choice::Regex(pattern) => {
-            for column in known {
+            for column in &known.all {
                 let arguments = vec![text(&column.name), pattern.as_ref().clone()];
                 if is_true(&function_call("regexp_like", arguments), state)? {
                     chosen.push(column.clone());
@@ -348,7 +322,7 @@ fn chosen(choice: &Choice, known: &[Named], state: &SessionState) -> Result<Vec<
             }
         }
         Choice::Lambda(parameter, body) => {
-            for column in known {
+            for column in &known.all {
                 let mut body = body.as_ref().clone();
                 let _ = visit_outer_expressions_mut(&mut body, |part| {
                     if matches!(part, Expr::Identifier(name) if folded(name) == folded(parameter)) {
@@ -366,18 +340,9 @@ fn chosen(choice: &Choice, known: &[Named], state: &SessionState) -> Result<Vec<
         false => Ok(chosen),
         true => Err(Error::InvalidInput(format!(
             "COLUMNS(…) names no column; there are: {}",
-            listed(known.iter().map(|column| column.name.as_str()))
+            listed(known.all.iter().map(|column| column.name.as_str()))
         ))),
     }
-}
-
-fn unknown(name: &str, known: &[Named]) -> Error {
-    let names = || known.iter().map(|column| column.name.as_str());
-    let hint = match suggestion(name, names()) {
-        Some(near) => format!("did you mean {near}?"),
-        None => format!("there are: {}", listed(names())),
-    };
-    Error::InvalidInput(format!("no column {name}; {hint}"))
 }
 
 fn text(value: &str) -> Expr {

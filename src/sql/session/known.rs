@@ -106,3 +106,26 @@ fn known(name: &str, documentation: Option<&Documentation>) -> KnownFunction {
         description: description.lines().next().unwrap_or_default().to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use datafusion::logical_expr::Volatility;
+
+    use crate::sql::session::{Session, SessionOptions};
+    use crate::sql::syntax::volatile;
+
+    #[test]
+    fn all_functions_that_vary_are_known() {
+        let session = Session::new(&SessionOptions::default()).unwrap();
+        let state = session.context.state();
+        let varies = |name: &&String| {
+            let function = state.scalar_functions().get(*name).unwrap();
+            function.signature().volatility == Volatility::Volatile && !name.starts_with("sty__")
+        };
+        let mut varying: Vec<&String> = state.scalar_functions().keys().filter(varies).collect();
+        varying.sort();
+        assert_eq!(varying, volatile::NAMES);
+    }
+}

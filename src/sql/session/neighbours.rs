@@ -1,11 +1,13 @@
 //! Functions that other systems have and DataFusion lacks, for a session.
 
+use datafusion::execution::FunctionRegistry;
 use datafusion::prelude::SessionContext;
 
 use crate::sql::functions::bars;
 use crate::sql::functions::by_type;
 use crate::sql::functions::differences;
 use crate::sql::functions::formats;
+use crate::sql::functions::list_aggregates;
 use crate::sql::functions::tallies;
 
 /// Registers them.
@@ -15,4 +17,6 @@ pub(super) fn register(context: &SessionContext) {
     differences::functions().for_each(|function| context.register_udf(function));
     formats::functions().for_each(|function| context.register_udf(function));
     tallies::functions().for_each(|function| context.register_udaf(function));
+    let of_lists = list_aggregates::functions(|name| context.udaf(name).ok());
+    of_lists.into_iter().for_each(|function| context.register_udf(function));
 }

@@ -33,6 +33,7 @@ use crate::sql::rules::patterns::{BoundPatterns, refuse_long};
 use crate::sql::rules::set_operations::CountEqualRows;
 use crate::sql::rules::skipped::skip_idle;
 use crate::sql::rules::top_keys::limit_exact_keys;
+use crate::sql::rules::totals::TotalsOfPassingGroups;
 use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, stoppable, whole_plan};
 use crate::sql::run::cancel::Canceller;
 use crate::sql::run::shared::ShowSharedParts;
@@ -53,8 +54,9 @@ use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 
 /// DataFusion's analyzer rules, with ours before and after them. Statements may use `memory` bytes.
 pub(in crate::sql) fn analyzer_rules(most: MostBytes) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 7] = [
+    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 8] = [
         Arc::new(OwnKeys),
+        Arc::new(TotalsOfPassingGroups),
         Arc::new(FramesOfPeers),
         Arc::new(Intervals),
         Arc::new(MarkCasts),

@@ -118,7 +118,9 @@ impl StatementPlanner<'_> {
         parameters: &Parameters,
         state: &SessionState,
     ) -> Result<Planned> {
-        let expanded = self.expanded(statement, parameters, state).await?;
+        let mut parameters = parameters.clone();
+        let expanded = self.expanded(statement, &mut parameters, state).await?;
+        let parameters = &parameters;
         let mut grouped = None;
         if Settings::of(state.config_options()).implicit_groups {
             let mut statement = expanded.as_ref().unwrap_or(statement).clone();

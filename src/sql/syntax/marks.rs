@@ -56,6 +56,28 @@ pub(in crate::sql) fn unmarked(expr: &Expr) -> Option<Expr> {
     }
 }
 
+/// What a mark says beside the HAVING of a query WITH TOTALS.
+const TOTALS: &str = "WITH TOTALS";
+
+/// Marks the HAVING of a query WITH TOTALS.
+pub(in crate::sql) fn mark_having(having: SqlExpr) -> SqlExpr {
+    let totals = SqlExpr::Value(Value::SingleQuotedString(TOTALS.into()).into());
+    function_call(MARK, vec![having, totals])
+}
+
+/// The condition that is marked so.
+pub(in crate::sql) fn having_of_totals(expr: &Expr) -> Option<Expr> {
+    match expr {
+        Expr::ScalarFunction(call) if call.func.name() == MARK => match call.args.as_slice() {
+            [condition, Expr::Literal(what, _)] if what.try_as_str() == Some(Some(TOTALS)) => {
+                Some(condition.clone())
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// The marking function. Simplification removes it, so it is rarely computed.
 pub(in crate::sql) fn function() -> ScalarUDF {
     ScalarUDF::from(Mark { signature: Signature::variadic_any(Volatility::Immutable) })

@@ -158,7 +158,7 @@ fn corrected(
             precedence::correct(sql);
             quantified::as_lists(sql);
             limit_by::as_filters(sql)?;
-            standard::reword(sql);
+            standard::reword(sql)?;
             row_values::expand(sql);
             frames::write_out(sql);
             decimals::keep_digits(sql);

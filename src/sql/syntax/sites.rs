@@ -7,8 +7,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Cte, Query, Select, SelectFlavor, SelectItem, SetExpr, TableWithJoins, Visitor, VisitorMut,
-    With,
+    Cte, Ident, ObjectName, Query, Select, SelectFlavor, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableWithJoins, Visitor, VisitorMut, With,
 };
 
 use crate::sql::syntax::{sql_in, sql_of};
@@ -36,6 +36,15 @@ impl Site {
     /// `SELECT *` from what the SELECT selects from.
     pub(in crate::sql) fn all_columns(&self) -> Box<Query> {
         self.query(SetExpr::Select(Box::new(all_of(&self.select, self.select.from.clone()))))
+    }
+
+    /// `SELECT t.*` from the same.
+    pub(in crate::sql) fn columns_of(&self, table: &Ident) -> Box<Query> {
+        let name = ObjectName::from(vec![table.clone()]);
+        let kind = SelectItemQualifiedWildcardKind::ObjectName(name);
+        let all = SelectItem::QualifiedWildcard(kind, Default::default());
+        let select = plain(&self.select, vec![all], self.select.from.clone());
+        self.query(SetExpr::Select(Box::new(select)))
     }
 
     /// Adds the WITH of the next query around it: the tables before the one that it is in.

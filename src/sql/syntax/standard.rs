@@ -12,34 +12,42 @@ use datafusion::sql::sqlparser::ast::{
     ValueWithSpan, Visitor, VisitorMut,
 };
 
+use crate::error::{Error, Result};
+use crate::sql::syntax::marks::mark_having;
 use crate::sql::syntax::{columns, ordinals};
 use crate::sql::walks::{visit, visit_mut};
 
 /// The most parts of a CUBE that is expanded, to 4,096 sets.
 const MAX_CUBE_PARTS: usize = 12;
 
-pub(in crate::sql) fn reword(statement: &mut Statement) {
-    let _ = visit_mut(statement, &mut Rewording);
+pub(in crate::sql) fn reword(statement: &mut Statement) -> Result<()> {
+    match visit_mut(statement, &mut Rewording) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
 }
 
 struct Rewording;
 
 impl VisitorMut for Rewording {
-    type Break = ();
+    type Break = Error;
 
-    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Error> {
         fetch(query);
         order_by_all(query);
         ControlFlow::Continue(())
     }
 
-    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        if let Err(error) = check_modifiers(&select.group_by) {
+            return ControlFlow::Break(error);
+        }
         group(select);
         ordinals::resolve(select);
         ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
         if let Expr::Like { any: false, pattern, escape_char, .. }
         | Expr::ILike { any: false, pattern, escape_char, .. } = expr
         {
@@ -88,6 +96,21 @@ fn fetch(query: &mut Query) {
     query.fetch = None;
 }
 
+/// DataFusion ignores what stands behind the keys where it is not reworded here.
+fn check_modifiers(group_by: &GroupByExpr) -> Result<()> {
+    match group_by {
+        GroupByExpr::All(modifiers) if !modifiers.is_empty() => Err(Error::Unsupported(
+            "GROUP BY ALL takes no WITH TOTALS, ROLLUP or CUBE; name the keys".into(),
+        )),
+        GroupByExpr::Expressions(_, modifiers) if modifiers.len() > 1 => Err(Error::Unsupported(
+            "GROUP BY takes one of WITH TOTALS, WITH ROLLUP and WITH CUBE; GROUPING SETS has all \
+             that they have"
+                .into(),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// Flattens rows of keys, and replaces an empty list of keys with the one empty grouping set.
 fn group(select: &mut Select) {
     let has_only_having = select.having.is_some() && !calls_functions(select);
@@ -95,6 +118,9 @@ fn group(select: &mut Select) {
     if let [modifier] = modifiers.as_slice()
         && let Some(sets) = with_modifier(keys, modifier)
     {
+        if matches!(modifier, GroupByWithModifier::Totals) {
+            select.having = select.having.take().map(mark_having);
+        }
         (*keys, *modifiers) = (vec![sets], Vec::new());
     }
     if !modifiers.is_empty() || (keys.is_empty() && !has_only_having) {

@@ -19,6 +19,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::error::{Error, Result};
 use crate::sql::convert::listed;
+use crate::sql::syntax::volatile;
 use crate::sql::walks::visit_expressions_mut;
 
 use self::calls::{arguments, parsed, substitute};
@@ -50,12 +51,19 @@ fn all() -> impl Iterator<Item = &'static Macro> {
 
 fn expand_one(expr: &mut Expr, left: &mut usize) -> ControlFlow<Error> {
     let Expr::Function(call) = expr else { return ControlFlow::Continue(()) };
+    let repeats = |expansion: &Expr| match volatile::calls(call) {
+        0 => false,
+        once => volatile::calls(expansion) > once,
+    };
     match expanded(call) {
         Ok(Some(_)) if *left == 0 => ControlFlow::Break(Error::LimitExceeded(format!(
             "the call of {} is one of too many within each other; compute the inner ones in a \
              subquery",
             call.name
         ))),
+        Ok(Some(expansion)) if repeats(&expansion) => {
+            ControlFlow::Break(volatile::refused(&format!("{}()", call.name)))
+        }
         Ok(Some(expansion)) => {
             *left -= 1;
             *expr = expansion;

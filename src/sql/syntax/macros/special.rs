@@ -6,14 +6,18 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::error::{Error, Result};
+use crate::sql::convert::listed;
+use crate::sql::functions::list_aggregates::AGGREGATES;
 use crate::sql::walks::function_call;
 
 use super::calls::{arguments, parsed, substitute};
 
 /// Their names.
-pub(super) const NAMES: [&str; 12] = [
+pub(super) const NAMES: [&str; 14] = [
     "list_aggr",
     "list_aggregate",
+    "list_first",
+    "list_last",
     "list_pack",
     "list_value",
     "multiIf",
@@ -37,9 +41,12 @@ pub(super) fn expanded(name: &str, call: &Function) -> Result<Option<Expr>> {
     match (name.to_ascii_lowercase().as_str(), given.as_slice()) {
         ("list_value" | "list_pack", _) => Ok(Some(function_call("make_array", given))),
         ("multiif", _) => choice(given).map(Some),
-        ("list_aggregate" | "list_aggr" | "array_aggregate" | "array_aggr", [list, function]) => {
-            of_list(list, function).map(Some)
-        }
+        (
+            "list_aggregate" | "list_aggr" | "array_aggregate" | "array_aggr",
+            [list, function, rest @ ..],
+        ) => of_list(list, function, rest).map(Some),
+        ("list_first" | "array_first", [list]) => Ok(Some(element(list, "1"))),
+        ("list_last" | "array_last", [list]) => Ok(Some(element(list, "-1"))),
         // DuckDB takes the format first, too.
         ("strftime", [format @ Expr::Value(_), time]) if !matches!(time, Expr::Value(_)) => {
             Ok(Some(function_call("strftime", vec![time.clone(), format.clone()])))
@@ -79,31 +86,43 @@ fn choice(mut given: Vec<Expr>) -> Result<Expr> {
 }
 
 /// `list_sum(l)` of `list_aggregate(l, 'sum')`.
-fn of_list(list: &Expr, function: &Expr) -> Result<Expr> {
-    const KNOWN: [(&str, &str); 7] = [
-        ("avg", "list_avg"),
-        ("max", "list_max"),
-        ("mean", "list_avg"),
-        ("min", "list_min"),
-        ("product", "list_product"),
-        ("string_agg", "list_to_string"),
-        ("sum", "list_sum"),
-    ];
+fn of_list(list: &Expr, function: &Expr, rest: &[Expr]) -> Result<Expr> {
     let wanted = match function {
-        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(name), .. }) => name.as_str(),
-        _ => "",
-    };
-    match KNOWN.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)) {
-        Some(("string_agg", name)) => {
-            let comma = Expr::value(Value::SingleQuotedString(",".into()));
-            Ok(function_call(name, vec![list.clone(), comma]))
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(name), .. }) => {
+            name.to_ascii_lowercase()
         }
-        Some((_, name)) => Ok(function_call(name, vec![list.clone()])),
-        None => Err(Error::InvalidInput(format!(
-            "list_aggregate takes the name of one of avg, max, min, product, string_agg and \
-             sum, not {function}"
+        _ => String::new(),
+    };
+    match (wanted.as_str(), rest) {
+        ("first", []) => Ok(element(list, "1")),
+        ("last", []) => Ok(element(list, "-1")),
+        ("any_value", []) => Ok(function_call("array_any_value", vec![list.clone()])),
+        ("product", []) => Ok(function_call("array_product", vec![list.clone()])),
+        ("string_agg", []) => {
+            let comma = Expr::value(Value::SingleQuotedString(",".into()));
+            of_list(list, function, &[comma])
+        }
+        ("string_agg", [separator]) => {
+            let text = "CASE WHEN list_count(l) > 0 THEN array_to_string(l, separator) END";
+            let mut joined = parsed(text)?;
+            substitute(&mut joined, &["l", "separator"], &[list.clone(), separator.clone()]);
+            Ok(joined)
+        }
+        (name, []) if AGGREGATES.iter().any(|(known, _)| *known == name) => {
+            Ok(function_call(&format!("list_{name}"), vec![list.clone()]))
+        }
+        _ => Err(Error::InvalidInput(format!(
+            "list_aggregate takes the name of one of any_value, first, last, product, string_agg, \
+             {}, not {function}",
+            listed(AGGREGATES.iter().map(|(name, _)| *name))
         ))),
     }
+}
+
+/// An element of a list by its position.
+fn element(list: &Expr, position: &str) -> Expr {
+    let position = Expr::value(Value::Number(position.into(), false));
+    function_call("array_element", vec![list.clone(), position])
 }
 
 /// Weeks begin with Mondays, all else in 1970.

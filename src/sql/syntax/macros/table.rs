@@ -25,7 +25,13 @@ pub(super) const DUCKDB: &[Macro] = &[
     ("isoyear(t)", "date_part('isoyear', t)"),
     ("last_day(t)", "CAST(date_trunc('month', t) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)"),
     ("lcase(s)", "lower(s)"),
+    ("length(x)", "len(x)"),
     ("list_apply(l, f)", "list_transform(l, f)"),
+    ("list_reverse_sort(l)", "array_sort(l, 'DESC', 'NULLS LAST')"),
+    ("list_sort(l)", "array_sort(l, 'ASC', 'NULLS LAST')"),
+    ("list_sort(l, way)", "array_sort(l, way, 'NULLS LAST')"),
+    ("list_sort(l, way, nulls)", "array_sort(l, way, nulls)"),
+    ("list_unique(l)", "list_count(array_distinct(l))"),
     (
         "make_timestamp(y, mo, d, h, mi, s)",
         "to_timestamp_micros(CAST(date_part('epoch', make_date(y, mo, d)) AS BIGINT) * 1000000 \

@@ -252,7 +252,7 @@ impl Resolution {
             return Ok(None);
         }
         if merges {
-            let Some(list) = wildcards::expanded(select, &scope.columns, &tables)? else {
+            let Some(list) = wildcards::expanded(select, &scope.columns, &tables) else {
                 return Ok(None);
             };
             select.projection = list;
