@@ -47,6 +47,9 @@ impl Disk for KeptDisk<'_> {
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         self.disk.rename(from, to)
     }
+    fn exchange(&self, one: &Path, other: &Path) -> Result<bool> {
+        self.disk.exchange(one, other)
+    }
     fn remove(&self, path: &Path) -> Result<()> {
         self.bytes.fetch_add(self.disk.len(path)?, Ordering::Relaxed);
         self.files.fetch_add(1, Ordering::Relaxed);

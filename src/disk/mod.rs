@@ -61,8 +61,11 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn len(&self, path: &Path) -> Result<u64>;
     /// Whether a file or directory exists; an error if the system does not tell.
     fn exists(&self, path: &Path) -> Result<bool>;
-    /// Atomically renames a file within its file system, replacing any file of the new name.
+    /// Atomically renames a file within its file system, replacing any file of the new name; or a
+    /// directory, whose new name is free.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
+    /// Atomically exchanges the names of two directories; `false` where the file system cannot.
+    fn exchange(&self, one: &Path, other: &Path) -> Result<bool>;
     /// Removes a file.
     fn remove(&self, path: &Path) -> Result<()>;
     /// Removes an empty directory.

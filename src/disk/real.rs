@@ -132,6 +132,21 @@ impl Disk for RealDisk {
         fs::rename(from, to).with_path(from)
     }
 
+    #[cfg(any(target_os = "linux", target_vendor = "apple"))]
+    fn exchange(&self, one: &Path, other: &Path) -> Result<bool> {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        match renameat_with(CWD, one, CWD, other, RenameFlags::EXCHANGE) {
+            Ok(()) => Ok(true),
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => Ok(false),
+            Err(error) => Err(Error::io(one, error.into())),
+        }
+    }
+
+    #[cfg(not(any(target_os = "linux", target_vendor = "apple")))]
+    fn exchange(&self, _: &Path, _: &Path) -> Result<bool> {
+        Ok(false)
+    }
+
     #[expect(clippy::disallowed_methods, reason = "the implementation of Disk::remove")]
     fn remove(&self, path: &Path) -> Result<()> {
         fs::remove_file(path).with_path(path)

@@ -4,8 +4,10 @@
 //! What a crash leaves of it under that name is removed by the next drop. Nobody reads it
 //! meanwhile: the locks of all its generations are held.
 //!
-//! A table that is replaced gets another hidden name, which nothing but its own replacement
-//! removes: a crash between the two renames leaves both tables under hidden names.
+//! A new table that is to replace one is written under a hidden name, and the two exchange their
+//! names at once. What a crash leaves of either is removed by the next statement that replaces or
+//! drops the table, whose writer it holds. Where the file system cannot exchange names, there are
+//! two renames; [`restore_replaced`] takes back the first if a crash came before the second.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,30 +18,34 @@ use crate::error::{Error, Result};
 use crate::store::TableWriter;
 use crate::store::{Store, Table};
 
-/// How the hidden names begin.
+/// How the hidden names begin: of what was dropped, of what is to replace a table, and of what has
+/// been replaced. The name of the table follows in the last two.
 const DROPPED: &str = ".dropped-";
-#[cfg(feature = "sql")]
 const NEW: &str = ".new-";
-#[cfg(feature = "sql")]
 const REPLACED: &str = ".replaced-";
+
+const MOST_OF_NAME: usize = 200;
 
 /// Drops a table with all its generations. An error if another process reads or writes it.
 pub fn drop_table(store: &Store, name: &str) -> Result<()> {
     let table = store.table(name)?;
-    let _writer = table.writer(None)?;
+    let mut writer = table.writer(None)?;
     let locks = lock_generations(&table)?;
-    let hidden = hidden(store, DROPPED);
+    let hidden = hidden(store, DROPPED, "");
     table.disk().rename(table.path(), &hidden)?;
+    writer.has_moved();
     table.disk().sync_dir(store.path())?;
-    remove_dropped(store, table.disk());
-    drop(locks);
+    remove_hidden(store, table.disk(), DROPPED, "");
+    remove_leftovers(store, &table);
+    drop((locks, writer));
     Ok(())
 }
 
-/// A table under a hidden name, which is to replace another one.
+/// A table under a hidden name, which is to replace another one, whose writer is held.
 #[cfg(feature = "sql")]
-pub(crate) fn replacement(store: &Store) -> Table {
-    store.table_in(hidden(store, NEW))
+pub(crate) fn replacement(store: &Store, table: &Table) -> Table {
+    remove_leftovers(store, table);
+    store.table_in(hidden(store, NEW, table.name()))
 }
 
 /// Puts a new table in the place of one, whose writer is held since before the new one was begun:
@@ -48,22 +54,60 @@ pub(crate) fn replacement(store: &Store) -> Table {
 pub(crate) fn replace_table(
     store: &Store,
     table: &Table,
-    _: TableWriter,
+    mut writer: TableWriter,
     new: &Table,
 ) -> Result<()> {
     let locks = lock_generations(table)?;
-    let hidden = hidden(store, REPLACED);
     let disk = table.disk();
-    disk.rename(table.path(), &hidden)?;
-    if let Err(error) = disk.rename(new.path(), table.path()) {
-        // The old one is whole.
-        disk.rename(&hidden, table.path())?;
-        return Err(error);
+    let mut old = new.path().to_path_buf();
+    writer.has_moved();
+    if !disk.exchange(new.path(), table.path())? {
+        if short(table.name()) != table.name() {
+            return Err(Error::Unsupported(format!(
+                "this file system cannot replace a table whose name has more than {MOST_OF_NAME} \
+                 bytes"
+            )));
+        }
+        old = hidden(store, REPLACED, table.name());
+        disk.rename(table.path(), &old)?;
+        if let Err(error) = disk.rename(new.path(), table.path()) {
+            // The old one is whole.
+            disk.rename(&old, table.path())?;
+            return Err(error);
+        }
     }
     disk.sync_dir(store.path())?;
-    let _ = remove_all(disk, &hidden);
-    drop(locks);
+    let _ = remove_all(disk, &old);
+    drop((locks, writer));
     Ok(())
+}
+
+/// Gives tables their names back whose replacement a crash has ended between two renames.
+#[cfg(feature = "sql")]
+pub(crate) fn restore_replaced(store: &Store) -> Result<()> {
+    let Ok(entries) = store.disk().list(store.path()) else { return Ok(()) };
+    for entry in entries {
+        let Some(name) = entry.name.strip_prefix(REPLACED).and_then(table_of) else { continue };
+        let (table, hidden) = (store.table(name)?, store.table_in(store.path().join(&entry.name)));
+        if store.disk().exists(table.path())? {
+            continue;
+        }
+        // Between its renames, a replacement holds the lock.
+        if let Ok(mut writer) = hidden.writer(None) {
+            writer.has_moved();
+            store.disk().rename(hidden.path(), table.path())?;
+            store.disk().sync_dir(store.path())?;
+        }
+    }
+    Ok(())
+}
+
+/// Removes what crashes have left of replacements of a table, whose writer is held: none is under
+/// way.
+fn remove_leftovers(store: &Store, table: &Table) {
+    for prefix in [NEW, REPLACED] {
+        remove_hidden(store, table.disk(), prefix, table.name());
+    }
 }
 
 /// Removes a new table that is to replace none, best effort.
@@ -89,15 +133,27 @@ fn lock_generations(table: &Table) -> Result<Vec<Lock>> {
     Ok(locks)
 }
 
-fn hidden(store: &Store, prefix: &str) -> PathBuf {
+fn hidden(store: &Store, prefix: &str, table: &str) -> PathBuf {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    store.path().join(format!("{prefix}{}-{}", std::process::id(), now.as_nanos()))
+    let (id, now, table) = (std::process::id(), now.as_nanos(), short(table));
+    store.path().join(format!("{prefix}{id}-{now}-{table}"))
 }
 
-/// Removes what was dropped, best effort.
-fn remove_dropped(store: &Store, disk: &dyn Disk) {
+/// As much of a table's name as a hidden name has room for.
+fn short(table: &str) -> &str {
+    table.get(..table.floor_char_boundary(MOST_OF_NAME)).unwrap_or_default()
+}
+
+/// The table of a hidden name without its prefix.
+fn table_of(rest: &str) -> Option<&str> {
+    rest.splitn(3, '-').nth(2)
+}
+
+/// Removes what is under hidden names of a table, best effort.
+fn remove_hidden(store: &Store, disk: &dyn Disk, prefix: &str, table: &str) {
     for entry in disk.list(store.path()).unwrap_or_default() {
-        if entry.is_dir && entry.name.starts_with(DROPPED) {
+        let of = entry.name.strip_prefix(prefix).map(|rest| table_of(rest).unwrap_or_default());
+        if entry.is_dir && of == Some(short(table)) {
             let _ = remove_all(disk, &store.path().join(&entry.name));
         }
     }

@@ -94,6 +94,11 @@ impl Store {
         Ok(Table::new(self.dir(name), Arc::clone(&self.disk), Arc::clone(&self.caches)))
     }
 
+    /// Where it is.
+    pub(crate) fn disk(&self) -> &dyn Disk {
+        &*self.disk
+    }
+
     /// A table in a directory of the store, whose name may be hidden.
     #[cfg(feature = "sql")]
     pub(crate) fn table_in(&self, path: PathBuf) -> Table {

@@ -104,3 +104,13 @@ fn a_memory_limit_holds_for_what_is_decoded() {
         assert_eq!(run(&[command, &["--memory-limit", "1GiB"]].concat()).0, 0, "{command:?}");
     }
 }
+
+#[test]
+fn a_thousand_queries_are_joined() {
+    let shell = Shell::new();
+    let one = |number: usize| format!("SELECT * FROM (SELECT {number} AS a) s{number}");
+    let all: Vec<String> = (0..1000).map(one).collect();
+    let sql = format!("SELECT count(*) FROM ({})", all.join(" UNION ALL "));
+    shell.file("all.sql", &sql);
+    assert_eq!(shell.stdout("query - -f all.sql --no-header"), "1000\n");
+}

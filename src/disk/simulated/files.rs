@@ -72,12 +72,32 @@ impl Disk for SimulatedDisk {
 
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         self.call(from, |state| {
+            if state.live.get(from) == Some(&Node::Dir) {
+                if state.live.contains_key(to) {
+                    return Err(ErrorKind::DirectoryNotEmpty.into());
+                }
+                state.change(from, Change::Exchange(from.to_path_buf(), to.to_path_buf()));
+                return Ok(());
+            }
             let inode = state.file(from)?;
             state.change(
                 from,
                 Change::Rename(from.to_path_buf(), to.to_path_buf(), Node::File(inode)),
             );
             Ok(())
+        })
+    }
+
+    fn exchange(&self, one: &Path, other: &Path) -> Result<bool> {
+        self.call(one, |state| {
+            if !state.exchanges {
+                return Ok(false);
+            }
+            if [one, other].iter().any(|dir| state.live.get(*dir) != Some(&Node::Dir)) {
+                return Err(missing());
+            }
+            state.change(one, Change::Exchange(one.to_path_buf(), other.to_path_buf()));
+            Ok(true)
         })
     }
 

@@ -32,6 +32,8 @@ pub(super) enum Change {
     Add(PathBuf, Node),
     Drop(PathBuf),
     Rename(PathBuf, PathBuf, Node),
+    /// Of two directories of the same directory, one of which may not be there.
+    Exchange(PathBuf, PathBuf),
 }
 
 pub(super) type Names = BTreeMap<PathBuf, Node>;
@@ -48,6 +50,8 @@ pub(super) struct State {
     pub(super) fault: Option<Fault>,
     /// What must not be looked at.
     pub(super) denied: Option<PathBuf>,
+    /// Whether directories can be exchanged.
+    pub(super) exchanges: bool,
     /// Counts power losses, which invalidate all open handles.
     pub(super) epoch: u64,
 }
@@ -209,6 +213,15 @@ fn apply(names: &mut Names, change: &Change) {
         Change::Rename(from, to, node) => {
             names.remove(from);
             names.insert(to.clone(), *node);
+        }
+        Change::Exchange(one, other) => {
+            let moved = |path: PathBuf| match (path.strip_prefix(one), path.strip_prefix(other)) {
+                (Ok(rest), _) => other.join(rest),
+                (_, Ok(rest)) => one.join(rest),
+                _ => path,
+            };
+            let all = std::mem::take(names).into_iter();
+            *names = all.map(|(path, node)| (moved(path), node)).collect();
         }
     }
 }

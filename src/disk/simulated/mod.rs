@@ -60,6 +60,7 @@ impl SimulatedDisk {
             state.live.insert(dir.to_path_buf(), Node::Dir);
         }
         state.durable = state.live.clone();
+        state.exchanges = true;
         SimulatedDisk { state: Arc::new(Mutex::new(state)) }
     }
 
@@ -89,6 +90,11 @@ impl SimulatedDisk {
     /// Denies every look at a path and what is below it, as missing permissions do.
     pub(crate) fn deny(&self, path: Option<&Path>) {
         self.lock().denied = path.map(Path::to_path_buf);
+    }
+
+    /// Makes it a file system that cannot exchange directories.
+    pub(crate) fn without_exchange(&self) {
+        self.lock().exchanges = false;
     }
 
     /// Every file's path and bytes in the live image.

@@ -7,6 +7,7 @@
 //! | `operations.rs` | the operations, and what each does to the model |
 //! | `matrix.rs` | each operation, with one failure or crash at each call that it makes |
 //! | `repairs.rs` | `repair` of damaged tables, with the same at each of its calls |
+//! | `replaced.rs` | a table that is replaced, with the same |
 //! | `sequences.rs` | random sequences of them, with random failures, and readers beside them |
 //!
 //! What is promised after any trouble: the table has the rows of before or of after the operation
@@ -17,6 +18,8 @@ mod matrix;
 mod model;
 mod operations;
 mod repairs;
+#[cfg(feature = "sql")]
+mod replaced;
 mod sequences;
 
 use std::collections::BTreeSet;

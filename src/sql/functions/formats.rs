@@ -237,6 +237,10 @@ fn parsed(text: &str, format: &str) -> Option<i64> {
     if !has_year {
         fields.set_year(1900).ok()?;
     }
+    // As in POSIX: 69 is 1969. In chrono, the last century begins with 70.
+    if fields.year().is_none() && fields.year_mod_100() == Some(69) {
+        fields.set_year_div_100(19).ok()?;
+    }
     let has_day = fields.ordinal().is_some()
         || fields.week_from_sun().is_some()
         || fields.week_from_mon().is_some()

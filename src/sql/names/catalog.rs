@@ -277,11 +277,16 @@ impl Tables {
 
     /// Drops a view, even one that can no longer be planned; `false` if there is none of this name.
     pub(crate) fn drop_view(&self, name: &str) -> bool {
-        let is_view = lock(&self.definitions).contains_key(name);
+        let is_view = self.is_view(name);
         if is_view {
             self.forget(name);
         }
         is_view
+    }
+
+    /// Whether `name` is a view.
+    pub(crate) fn is_view(&self, name: &str) -> bool {
+        lock(&self.definitions).contains_key(name)
     }
 
     fn forget(&self, name: &str) -> Option<Arc<dyn TableProvider>> {

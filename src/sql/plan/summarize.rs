@@ -7,11 +7,10 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType, TimeUnit};
+use arrow_schema::{DataType, Field};
 use datafusion::catalog::default_table_source::source_as_provider;
-use datafusion::common::Column;
+use datafusion::common::{Column, TableReference};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::functions::math::round;
 use datafusion::functions_aggregate::approx_distinct::approx_distinct;
 use datafusion::functions_aggregate::approx_percentile_cont::approx_percentile_cont;
 use datafusion::functions_aggregate::average::avg;
@@ -21,9 +20,7 @@ use datafusion::functions_aggregate::stddev::stddev;
 use datafusion::logical_expr::planner::{
     PlannedRelation, RelationPlanner, RelationPlannerContext, RelationPlanning,
 };
-use datafusion::logical_expr::{
-    Expr, Extension, LogicalPlan, LogicalPlanBuilder, cast, ident, lit,
-};
+use datafusion::logical_expr::{Expr, Extension, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::sql::sqlparser::ast::TableFactor;
 
 use crate::sql::convert::type_name;
@@ -59,23 +56,15 @@ impl RelationPlanner for Summaries {
 
 /// The plan of a summary of all columns of a plan.
 fn summary(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
-    let columns: Vec<(Column, DataType)> = plan
-        .schema()
-        .iter()
-        .map(|(table, field)| {
-            (Column::new(table.cloned(), field.name()), field.data_type().clone())
-        })
-        .collect();
+    let columns: Vec<(Expr, DataType)> = plan.schema().iter().map(plain).collect();
     let of_store = is_of_store(plan);
     let together = if of_store { TOGETHER } else { columns.len().max(1) };
-    let numbered: Vec<(usize, &(Column, DataType))> = columns.iter().enumerate().collect();
+    let numbered: Vec<(usize, &(Expr, DataType))> = columns.iter().enumerate().collect();
     let mut inputs = Vec::new();
     for chunk in numbered.chunks(together) {
-        let plain = |(at, (column, of)): &(usize, &(Column, DataType))| numbers(*at, column, of);
-        let quartiles =
-            |(at, (column, of)): &(usize, &(Column, DataType))| quartiles(*at, column, of);
-        let numbers: Vec<_> = chunk.iter().flat_map(plain).collect();
-        let quartiles: Vec<_> = chunk.iter().flat_map(quartiles).collect();
+        let numbers = chunk.iter().flat_map(|(at, (value, of))| numbers(*at, value, of));
+        let quartiles = chunk.iter().flat_map(|(at, (value, of))| quartiles(*at, value, of));
+        let (numbers, quartiles): (Vec<_>, Vec<_>) = (numbers.collect(), quartiles.collect());
         match of_store {
             true => {
                 inputs.push(aggregated(plan, numbers)?);
@@ -90,9 +79,20 @@ fn summary(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
         }
     }
     let described =
-        columns.iter().map(|(column, of)| (column.name.clone(), type_name(of))).collect();
-    let node = Arc::new(SummaryNode::new(described, inputs)?);
+        plan.schema().fields().iter().zip(&columns).map(|(field, (_, of))| {
+            (field.name().clone(), type_name(field.data_type()), of.clone())
+        });
+    let node = Arc::new(SummaryNode::new(described.collect(), inputs)?);
     Ok(LogicalPlan::Extension(Extension { node }))
+}
+
+/// The values of a column and their type; those of a dictionary are what its keys stand for.
+fn plain((table, field): (Option<&TableReference>, &Arc<Field>)) -> (Expr, DataType) {
+    let column = Expr::Column(Column::new(table.cloned(), field.name()));
+    match field.data_type() {
+        DataType::Dictionary(_, of) => (cast(column, of.as_ref().clone()), of.as_ref().clone()),
+        of => (column, of.clone()),
+    }
 }
 
 /// Whether a plan gives columns of a table of the store as they are.
@@ -110,66 +110,38 @@ fn is_of_store(plan: &LogicalPlan) -> bool {
     }
 }
 
-/// A cell of a column, the aggregate that it needs, and what is made of that.
-type Wanted = (usize, Cell, Expr, Finish);
-
-/// What becomes of an aggregate.
-enum Finish {
-    Count,
-    Text,
-    /// The type of a time, whose number was aggregated.
-    TextOf(DataType),
-    WholeText,
-}
+/// A cell of a column, and the aggregate that it needs.
+type Wanted = (usize, Cell, Expr);
 
 /// One row with these cells.
 fn aggregated(plan: &LogicalPlan, wanted: Vec<Wanted>) -> DataFusionResult<(LogicalPlan, Cells)> {
-    let (mut cells, mut aggregates, mut results) = (Vec::new(), Vec::new(), Vec::new());
-    for (number, (column, cell, aggregate, finish)) in wanted.into_iter().enumerate() {
-        let name = format!("cell{number}");
+    let (mut cells, mut aggregates) = (Vec::new(), Vec::new());
+    for (number, (column, cell, aggregate)) in wanted.into_iter().enumerate() {
         cells.push((column, cell));
-        aggregates.push(aggregate.alias(&name));
-        let value = ident(&name);
-        let result = match finish {
-            Finish::Count => cast(value, DataType::Int64),
-            Finish::Text => cast(value, DataType::Utf8),
-            Finish::TextOf(of) => {
-                let whole = if of == DataType::Date32 { DataType::Int32 } else { DataType::Int64 };
-                cast(cast(cast(value, whole), of), DataType::Utf8)
-            }
-            Finish::WholeText => {
-                let whole = round().call(vec![value]);
-                cast(cast(whole, DataType::Decimal128(38, 0)), DataType::Utf8)
-            }
-        };
-        results.push(result.alias(name));
+        aggregates.push(aggregate.alias(format!("cell{number}")));
     }
     let plan = LogicalPlanBuilder::from(plan.clone())
         .aggregate(Vec::<Expr>::new(), aggregates)?
-        .project(results)?
         .build()?;
     Ok((plan, cells))
 }
 
-fn numbers(at: usize, column: &Column, of: &DataType) -> Vec<Wanted> {
-    let value = || Expr::Column(column.clone());
-    let mut wanted = vec![
-        (at, Cell::Rows, count(lit(1_i64)), Finish::Count),
-        (at, Cell::Values, count(value()), Finish::Count),
-    ];
+fn numbers(at: usize, value: &Expr, of: &DataType) -> Vec<Wanted> {
+    let value = || value.clone();
+    let mut wanted = vec![(at, Cell::Rows, count(lit(1_i64))), (at, Cell::Values, count(value()))];
     if of.is_nested() || of.is_null() {
         return wanted;
     }
     let has_order = !matches!(of, DataType::Interval(_) | DataType::Duration(_));
     if has_order {
-        wanted.push((at, Cell::Min, min(value()), Finish::Text));
-        wanted.push((at, Cell::Max, max(value()), Finish::Text));
+        wanted.push((at, Cell::Min, min(value())));
+        wanted.push((at, Cell::Max, max(value())));
     }
-    wanted.push((at, Cell::Unique, distinct(value(), of), Finish::Count));
+    wanted.push((at, Cell::Unique, distinct(value(), of)));
     if of.is_numeric() {
         let double = || cast(value(), DataType::Float64);
-        wanted.push((at, Cell::Mean, avg(double()), Finish::Text));
-        wanted.push((at, Cell::Deviation, stddev(double()), Finish::Text));
+        wanted.push((at, Cell::Mean, avg(double())));
+        wanted.push((at, Cell::Deviation, stddev(double())));
     }
     wanted
 }
@@ -186,44 +158,20 @@ fn distinct(value: Expr, of: &DataType) -> Expr {
     }
 }
 
-fn quartiles(at: usize, column: &Column, of: &DataType) -> Vec<Wanted> {
-    let value = Expr::Column(column.clone());
-    let is_time = matches!(of, DataType::Date32 | DataType::Timestamp(..));
-    let number = match is_time {
-        true if *of == DataType::Date32 => cast(cast(value, DataType::Int32), DataType::Float64),
-        true => {
-            let counted = match of {
-                DataType::Timestamp(unit, zone) => {
-                    cast(value, DataType::Timestamp(counted(*unit), zone.clone()))
-                }
-                _ => value,
-            };
-            cast(cast(counted, DataType::Int64), DataType::Float64)
-        }
-        false if of.is_numeric() => cast(value, DataType::Float64),
-        false => return Vec::new(),
+/// Estimates of doubles, of which `run::summary` makes values of the column's type.
+fn quartiles(at: usize, value: &Expr, of: &DataType) -> Vec<Wanted> {
+    let number = match of {
+        DataType::Date32 => cast(cast(value.clone(), DataType::Int32), DataType::Float64),
+        DataType::Timestamp(..) => cast(cast(value.clone(), DataType::Int64), DataType::Float64),
+        of if of.is_numeric() => cast(value.clone(), DataType::Float64),
+        _ => return Vec::new(),
     };
-    let quartile = |cell, fraction: f64| {
-        let digest = approx_percentile_cont(number.clone().sort(true, false), lit(fraction), None);
-        let finish = match of {
-            DataType::Date32 => Finish::TextOf(DataType::Date32),
-            DataType::Timestamp(unit, zone) => {
-                Finish::TextOf(DataType::Timestamp(counted(*unit), zone.clone()))
-            }
-            integer if integer.is_integer() => Finish::WholeText,
-            _ => Finish::Text,
-        };
-        (at, cell, digest, finish)
+    let quartile = |fraction: f64| {
+        approx_percentile_cont(number.clone().sort(true, false), lit(fraction), None)
     };
     vec![
-        quartile(Cell::FirstQuartile, 0.25),
-        quartile(Cell::Median, 0.5),
-        quartile(Cell::ThirdQuartile, 0.75),
+        (at, Cell::FirstQuartile, quartile(0.25)),
+        (at, Cell::Median, quartile(0.5)),
+        (at, Cell::ThirdQuartile, quartile(0.75)),
     ]
-}
-
-/// The unit in which the quartiles of a timestamp are counted: integers that become TIMESTAMP, in
-/// microseconds, would count seconds.
-fn counted(unit: TimeUnit) -> TimeUnit {
-    if unit == TimeUnit::Microsecond { TimeUnit::Millisecond } else { unit }
 }

@@ -10,7 +10,10 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, Decimal128Array, RecordBatch, RecordBatchOptions};
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, Decimal128Array, RecordBatch, RecordBatchOptions};
+use arrow_cast::cast;
+use arrow_cast::display::{ArrayFormatter, FormatOptions};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue, exec_err, internal_err};
@@ -44,8 +47,9 @@ pub(in crate::sql) enum Cell {
 /// What an input gives, column by column: the number of the column, and the cell.
 pub(in crate::sql) type Cells = Vec<(usize, Cell)>;
 
-/// The names and types of columns that are summarized.
-pub(in crate::sql) type Summarized = Vec<(String, String)>;
+/// The names of columns that are summarized, the names of their types, and the types of their
+/// values.
+pub(in crate::sql) type Summarized = Vec<(String, String, DataType)>;
 
 /// SUMMARIZE as a node of logical plans.
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd)]
@@ -257,10 +261,10 @@ impl ExecutionPlan for SummaryExec {
 /// What is known of a column.
 #[derive(Clone, Debug, Default)]
 struct Known {
-    texts: [Option<String>; 7],
+    values: [Option<ScalarValue>; 7],
     unique: Option<i64>,
     rows: i64,
-    values: i64,
+    count: i64,
 }
 
 impl Cell {
@@ -286,8 +290,8 @@ fn take(batch: &RecordBatch, cells: &Cells, known: &mut [Known]) -> DataFusionRe
     for ((column, cell), array) in cells.iter().zip(batch.columns()) {
         let Some(known) = known.get_mut(*column) else { continue };
         let value = ScalarValue::try_from_array(array, 0)?;
-        if let Some(text) = cell.text().and_then(|at| known.texts.get_mut(at)) {
-            *text = value.try_as_str().flatten().map(str::to_owned);
+        if let Some(place) = cell.text().and_then(|at| known.values.get_mut(at)) {
+            *place = Some(value).filter(|value| !value.is_null());
             continue;
         }
         let ScalarValue::Int64(count) = value.cast_to(&DataType::Int64)? else {
@@ -296,34 +300,84 @@ fn take(batch: &RecordBatch, cells: &Cells, known: &mut [Known]) -> DataFusionRe
         match cell {
             Cell::Unique => known.unique = count,
             Cell::Rows => known.rows = count.unwrap_or(0),
-            _ => known.values = count.unwrap_or(0),
+            _ => known.count = count.unwrap_or(0),
         }
     }
     Ok(())
 }
 
+impl Known {
+    /// The text of a cell.
+    fn text(&self, at: usize, of: &DataType) -> DataFusionResult<Option<String>> {
+        let Some(Some(value)) = self.values.get(at) else { return Ok(None) };
+        match at >= Cell::FirstQuartile.text().unwrap_or_default() {
+            true => text(&self.within_bounds(estimated(value, of)?)),
+            false => text(value),
+        }
+        .map(Some)
+    }
+
+    /// A value that is between the least and the greatest one: those far from 0 have more digits
+    /// than a double, and their estimates may be beyond.
+    fn within_bounds(&self, value: ScalarValue) -> ScalarValue {
+        let [least, greatest, ..] = &self.values;
+        match (least, greatest) {
+            (Some(least), _) if value < *least => least.clone(),
+            (_, Some(greatest)) if value > *greatest => greatest.clone(),
+            _ => value,
+        }
+    }
+}
+
+/// An estimate as a value of the column's type, where that has no fractions.
+fn estimated(value: &ScalarValue, of: &DataType) -> DataFusionResult<ScalarValue> {
+    let ScalarValue::Float64(Some(number)) = value else { return Ok(value.clone()) };
+    // Out of range, a cast takes the nearest value that there is.
+    let whole = number.round();
+    match of {
+        DataType::UInt64 => Ok(ScalarValue::UInt64(Some(whole as u64))),
+        DataType::Date32 => Ok(ScalarValue::Date32(Some(whole as i32))),
+        of if of.is_integer() || matches!(of, DataType::Timestamp(..)) => {
+            ScalarValue::Int64(Some(whole as i64)).cast_to(of)
+        }
+        _ => Ok(value.clone()),
+    }
+}
+
+/// The text of a value. Bytes that are no text are written in hexadecimal digits.
+fn text(value: &ScalarValue) -> DataFusionResult<String> {
+    let array = value.to_array()?;
+    let texts = cast(&array, &DataType::Utf8)?;
+    if texts.is_valid(0) {
+        return Ok(texts.as_string::<i32>().value(0).to_owned());
+    }
+    let format = FormatOptions::new();
+    Ok(ArrayFormatter::try_new(&array, &format)?.value(0).try_to_string()?)
+}
+
 fn answer(columns: &Summarized, known: &[Known]) -> DataFusionResult<RecordBatch> {
     use arrow_array::{Int64Array, StringArray};
-    let text = |at: usize| -> ArrayRef {
-        let texts = known.iter().map(|known| known.texts.get(at).and_then(Option::as_deref));
-        Arc::new(texts.collect::<StringArray>())
+    let text = |cell: Cell| -> DataFusionResult<ArrayRef> {
+        let at = cell.text().unwrap_or_default();
+        let texts = known.iter().zip(columns).map(|(known, (_, _, of))| known.text(at, of));
+        Ok(Arc::new(texts.collect::<DataFusionResult<StringArray>>()?))
     };
-    let names: StringArray = columns.iter().map(|(name, _)| Some(name.as_str())).collect();
-    let types: StringArray = columns.iter().map(|(_, of)| Some(of.as_str())).collect();
+    let names: StringArray = columns.iter().map(|(name, ..)| Some(name.as_str())).collect();
+    let types: StringArray = columns.iter().map(|(_, of, _)| Some(of.as_str())).collect();
     let unique: Int64Array = known.iter().map(|known| known.unique).collect();
     let rows: Int64Array = known.iter().map(|known| Some(known.rows)).collect();
     let nulls: Decimal128Array = known.iter().map(null_percentage).collect();
     let arrays: Vec<ArrayRef> = vec![
         Arc::new(names),
         Arc::new(types),
-        text(0),
-        text(1),
+        text(Cell::Min)?,
+        text(Cell::Max)?,
         Arc::new(unique),
-        text(2),
-        text(3),
-        text(4),
-        text(5),
-        text(6),
+        text(Cell::Mean)?,
+        text(Cell::Deviation)?,
+        text(Cell::FirstQuartile)?,
+        text(Cell::Median)?,
+        text(Cell::ThirdQuartile)?,
         Arc::new(rows),
         Arc::new(nulls.with_precision_and_scale(9, 2)?),
     ];
@@ -333,6 +387,6 @@ fn answer(columns: &Summarized, known: &[Known]) -> DataFusionResult<RecordBatch
 
 /// Hundredths of a percent, rounded.
 fn null_percentage(known: &Known) -> Option<i128> {
-    let (rows, nulls) = (i128::from(known.rows), i128::from(known.rows - known.values));
+    let (rows, nulls) = (i128::from(known.rows), i128::from(known.rows - known.count));
     (rows > 0).then(|| (nulls * 20_000 + rows) / (2 * rows))
 }

@@ -17,7 +17,7 @@ use datafusion::scalar::ScalarValue;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
     Expr, ExprWithAlias, FunctionArgExpr, Ident, ObjectName, Query, Select, SelectItem,
-    Statement as SqlStatement, Value,
+    Statement as SqlStatement, TableObject, Value,
 };
 
 use crate::error::{Error, Result};
@@ -177,25 +177,51 @@ impl StatementPlanner<'_> {
         _: &SessionState,
     ) -> Result<Option<Statement>> {
         let current = changed.as_ref().unwrap_or(statement);
-        let rows = match sql_in(current) {
+        let (rows, table) = match sql_in(current) {
             Some(SqlStatement::Insert(insert)) => match insert.columns.as_slice() {
-                [one] if one.to_string() == BY_NAME => insert.source.clone(),
-                _ => None,
+                [one] if one.to_string() == BY_NAME => (insert.source.clone(), &insert.table),
+                _ => return Ok(changed),
             },
             _ => return Ok(changed),
         };
         let Some(rows) = rows else { return Ok(changed) };
+        let table = match table {
+            TableObject::TableName(name) => name.0.last().and_then(|part| part.as_ident()),
+            _ => None,
+        };
+        let stored = match table {
+            Some(name) => self.tables.find(&folded(name)).await?,
+            None => None,
+        };
+        let stored = stored.map(|table| table.schema());
         let query = Statement::Statement(Box::new(SqlStatement::Query(rows)));
         let Planned::Answer(plan) = Box::pin(self.plan(&query, parameters)).await? else {
             return Ok(changed);
         };
         let schema = plan.schema();
-        let names = schema.fields().iter().map(|field| Ident::with_quote('"', field.name()));
+        let names = schema.fields().iter().map(|field| {
+            let known = stored.as_ref().map_or(field.name().as_str(), |stored| {
+                spelled_in(field.name(), stored.fields().iter().map(|field| field.name()))
+            });
+            Ident::with_quote('"', known)
+        });
         let mut next = current.clone();
         if let Some(SqlStatement::Insert(insert)) = sql_of(&mut next) {
             insert.columns = names.map(|name| ObjectName::from(vec![name])).collect();
         }
         Ok(Some(next))
+    }
+}
+
+/// A name as the one of these is spelled that has it in another case.
+fn spelled_in<'n>(name: &'n str, known: impl Iterator<Item = &'n String> + Clone) -> &'n str {
+    if known.clone().any(|one| one == name) {
+        return name;
+    }
+    let mut alike = known.filter(|one| one.to_lowercase() == name.to_lowercase());
+    match (alike.next(), alike.next()) {
+        (Some(one), None) => one,
+        _ => name,
     }
 }
 
@@ -253,7 +279,7 @@ fn rows_of(longer: &Longer, known: &Known, state: &SessionState) -> Result<Vec<V
     }
 }
 
-/// Puts columns in the place of COLUMNS(…) and `* RENAME`.
+/// Puts columns in the place of COLUMNS(…) and `* EXCLUDE`.
 fn with_columns(select: &mut Select, known: &Known, state: &SessionState) -> Result<()> {
     let mut items = Vec::with_capacity(select.projection.len());
     for item in std::mem::take(&mut select.projection) {

@@ -34,7 +34,7 @@ use crate::disk::{Io, memory};
 use crate::error::{Error, Result};
 use crate::ingest::arrange::Arrange;
 use crate::ingest::load::LoadOptions;
-use crate::maintain::{ModifyOptions, drop_table};
+use crate::maintain::{ModifyOptions, drop_table, restore_replaced};
 use crate::query::Recorder;
 use crate::sql::functions::aggregates;
 use crate::sql::functions::bounds::{MostBytes, Widest};
@@ -151,6 +151,10 @@ impl Session {
     pub fn open(store: &Store, options: &SessionOptions) -> Result<Session> {
         if !options.create || options.read_only {
             check_store_exists(store)?;
+        }
+        if !options.read_only {
+            // Best effort: a statement that creates the table says what is wrong.
+            let _ = restore_replaced(store);
         }
         Session::with_tables(Tables::new(store), options)
     }

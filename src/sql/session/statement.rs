@@ -25,7 +25,8 @@ use crate::sql::session::prepared::{Prepared, Step};
 use crate::sql::syntax::any_case::{KnownColumns, Respelled};
 use crate::sql::syntax::file_functions::STDIN;
 use crate::sql::syntax::{
-    any_case, file_functions, implicit_groups, macros, order_names, rewrite, scopes,
+    any_case, file_functions, implicit_groups, lateral_aliases, macros, order_names, rewrite,
+    scopes,
 };
 use crate::sql::walks::any_node;
 use crate::sql::write::modify::Modify;
@@ -225,7 +226,12 @@ impl StatementPlanner<'_> {
     ) -> Result<Planned> {
         let resolved = match scopes::resolve(state, statement).await {
             Ok(resolved) => resolved,
-            Err(error) => return Err(self.unresolved(state, statement, error).await),
+            Err(error) => {
+                return match lateral_aliases::written_out(statement, &error)? {
+                    Some(next) => Box::pin(self.plan_in_any_words(&next, parameters, state)).await,
+                    None => Err(self.unresolved(state, statement, error).await),
+                };
+            }
         };
         let words = resolved.as_ref().unwrap_or(statement);
         let error = match self.plan_in_words(words, statement, parameters, state).await {
@@ -238,6 +244,9 @@ impl StatementPlanner<'_> {
                 self.plan_in_words(&attempt, &attempt, parameters, state).await
         {
             return Ok(planned);
+        }
+        if let Some(next) = lateral_aliases::written_out(statement, &error)? {
+            return Box::pin(self.plan_in_any_words(&next, parameters, state)).await;
         }
         for attempt in rewrite::candidates(words, &error) {
             let words = &attempt.statement;
@@ -286,10 +295,14 @@ impl StatementPlanner<'_> {
             LogicalPlan::Ddl(DdlStatement::CreateView(view)) => {
                 self.view(view, statement, parameters, state).await?
             }
-            LogicalPlan::Ddl(DdlStatement::DropView(drop))
-                if self.tables.drop_view(drop.name.table()) =>
+            LogicalPlan::Ddl(DdlStatement::DropView(drop)) => {
+                self.drop_view(drop.name.table(), drop.if_exists)?
+            }
+            LogicalPlan::Ddl(DdlStatement::DropTable(drop))
+                if self.tables.is_view(drop.name.table()) =>
             {
-                Planned::Answer(empty_answer())
+                let name = drop.name.table();
+                refuse(&format!("{name} is a view, not a table"), &format!("DROP VIEW {name}"))?
             }
             LogicalPlan::Ddl(DdlStatement::DropTable(drop))
                 if !self.tables.in_session(drop.name.table()) =>

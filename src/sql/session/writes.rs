@@ -47,6 +47,12 @@ impl StatementPlanner<'_> {
         let required = parsed.map_or(Ok(Vec::new()), required_columns)?;
         let name = stored_name(&create.name)?;
         let replaces = parsed.is_some_and(|parsed| parsed.or_replace);
+        if replaces && create.if_not_exists {
+            return Err(Error::InvalidInput(
+                "a table is replaced (OR REPLACE) or left as it is (IF NOT EXISTS), not both"
+                    .into(),
+            ));
+        }
         let how = Create { if_not_exists: create.if_not_exists, replaces };
         let is_stored = self.tables.stored_name(name)?.is_some();
         if self.tables.in_session(name) || (is_stored && !replaces) {
@@ -134,6 +140,19 @@ impl StatementPlanner<'_> {
         let planned = self.run(LogicalPlan::Ddl(DdlStatement::CreateView(view))).await?;
         self.tables.define(&name, statement.clone(), parameters, names);
         Ok(planned)
+    }
+
+    pub(super) fn drop_view(&self, name: &str, if_exists: bool) -> Result<Planned> {
+        if self.tables.drop_view(name) {
+            return Ok(Planned::Answer(empty_answer()));
+        }
+        match self.tables.in_session(name) || self.tables.stored_name(name)?.is_some() {
+            true => {
+                refuse(&format!("{name} is a table, not a view"), &format!("DROP TABLE {name}"))
+            }
+            false if if_exists => Ok(Planned::Answer(empty_answer())),
+            false => Err(Error::NotFound(format!("no view {name}"))),
+        }
     }
 
     pub(super) fn drop_stored(&self, name: &str, if_exists: bool) -> Result<Planned> {

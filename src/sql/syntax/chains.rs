@@ -34,6 +34,10 @@ const MAX_TOKENS: usize = 250_000;
 /// How many queries a statement may join by UNION, EXCEPT and INTERSECT.
 const MAX_QUERIES: usize = 1000;
 
+/// What one of them takes of the stack, in levels of expressions: visits, copies and drops each go
+/// through several functions, whose frames are large without optimisation.
+const QUERY_LEVELS: usize = 16;
+
 /// How deeply types may be nested, and EXPLAIN in EXPLAIN.
 const MAX_WRAPPED: usize = 64;
 
@@ -87,7 +91,8 @@ pub(in crate::sql) fn most_levels(tokens: &[TokenWithSpan]) -> Result<usize> {
             "a statement has an expression of more than {MAX_TOKENS} words"
         )));
     }
-    Ok(most + most_queries)
+    // A token is an eighth of a level.
+    Ok(most + most_queries * QUERY_LEVELS * 8)
 }
 
 /// Refuses EXPLAIN of EXPLAIN and types of types beyond what recursion can follow: `ARRAY<ARRAY<…`,
@@ -250,7 +255,7 @@ impl Visitor for Depth {
         while let SetExpr::SetOperation { left, .. } = body {
             (body, queries) = (left, queries + 1);
         }
-        self.most = self.most.max(queries);
+        self.most = self.most.max(queries * QUERY_LEVELS);
         ControlFlow::Continue(())
     }
 

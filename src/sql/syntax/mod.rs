@@ -11,6 +11,7 @@ pub(in crate::sql) mod dialect;
 pub(in crate::sql) mod file_functions;
 pub(in crate::sql) mod frames;
 pub(in crate::sql) mod from_first;
+pub(in crate::sql) mod lateral_aliases;
 pub(in crate::sql) mod lexemes;
 pub(in crate::sql) mod implicit_groups;
 pub(in crate::sql) mod limit_by;

@@ -24,7 +24,7 @@ use datafusion::sql::sqlparser::ast::{ColumnOption, CreateTable, Statement as Sq
 use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::assign::assign;
 use crate::ingest::load::{LoadOptions, load_batches};
-use crate::maintain::{abandon, replace_table, replacement};
+use crate::maintain::{abandon, replace_table, replacement, restore_replaced};
 use crate::model::{DataType, Schema};
 use crate::sql::convert::type_name;
 use crate::store::writer::missing_value;
@@ -77,10 +77,14 @@ impl Write {
         options: &LoadOptions,
         start: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<I>,
     ) -> Result<u64> {
+        if self.create.is_some() {
+            restore_replaced(store)?;
+        }
         let table = match self.create {
             Some(Create { replaces: true, .. }) if store.has_table(&self.table)? => {
-                let (old, new) = (store.table(&self.table)?, replacement(store));
+                let old = store.table(&self.table)?;
                 let writer = old.writer(None)?;
+                let new = replacement(store, &old);
                 let create = Some(Create { if_not_exists: false, replaces: false });
                 let stored = Write { create, ..self }.write_to(&new, options, start);
                 let replaced = stored.and_then(|_| replace_table(store, &old, writer, &new));

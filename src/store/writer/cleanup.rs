@@ -15,6 +15,11 @@ impl TableWriter {
         self.sweep(Scope::Everything, keep)
     }
 
+    /// Says that the table is no longer under its name: what is there by now is not this writer's.
+    pub(crate) fn has_moved(&mut self) {
+        self.state = CommitState::Unknown;
+    }
+
     pub(super) fn sweep(&mut self, scope: Scope, keep: u64) -> Result<Swept> {
         let retention = Retention { now: unix_millis(), keep };
         let before = std::mem::replace(&mut self.strays, true);

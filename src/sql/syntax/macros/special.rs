@@ -13,7 +13,7 @@ use crate::sql::walks::function_call;
 use super::calls::{arguments, parsed, substitute};
 
 /// Their names.
-pub(super) const NAMES: [&str; 14] = [
+pub(super) const NAMES: [&str; 15] = [
     "list_aggr",
     "list_aggregate",
     "list_first",
@@ -26,6 +26,7 @@ pub(super) const NAMES: [&str; 14] = [
     "quantiles",
     "quantilesExact",
     "quantile_cont",
+    "time_bucket",
     "toStartOfInterval",
     "topK",
 ];
@@ -50,6 +51,11 @@ pub(super) fn expanded(name: &str, call: &Function) -> Result<Option<Expr>> {
         // DuckDB takes the format first, too.
         ("strftime", [format @ Expr::Value(_), time]) if !matches!(time, Expr::Value(_)) => {
             Ok(Some(function_call("strftime", vec![time.clone(), format.clone()])))
+        }
+        ("log", [number]) => Ok(Some(function_call("log10", vec![number.clone()]))),
+        ("time_bucket", [width, time]) => time_bucket(width, time).map(Some),
+        ("time_bucket", [width, time, origin]) => {
+            Ok(Some(function_call("date_bin", vec![width.clone(), time.clone(), origin.clone()])))
         }
         ("tostartofinterval", [time, width]) => start_of_interval(time, width).map(Some),
         ("quantile_cont" | "quantile_disc" | "quantile", [values, Expr::Array(fractions)]) => {
@@ -123,6 +129,19 @@ fn of_list(list: &Expr, function: &Expr, rest: &[Expr]) -> Result<Expr> {
 fn element(list: &Expr, position: &str) -> Expr {
     let position = Expr::value(Value::Number(position.into(), false));
     function_call("array_element", vec![list.clone(), position])
+}
+
+/// DuckDB's buckets: of months from 2000 on, all others from its first Monday on.
+fn time_bucket(width: &Expr, time: &Expr) -> Result<Expr> {
+    let text = width.to_string().to_ascii_lowercase();
+    let has = |unit: &&str| text.contains(*unit);
+    let origin = match ["mon", "quarter", "year", "decade", "century"].iter().any(has) {
+        true => "2000-01-01",
+        false => "2000-01-03",
+    };
+    let mut expr = parsed(&format!("date_bin(w, t, TIMESTAMP '{origin}')"))?;
+    substitute(&mut expr, &["t", "w"], &[time.clone(), width.clone()]);
+    Ok(expr)
 }
 
 /// Weeks begin with Mondays, all else in 1970.

@@ -10,13 +10,18 @@ pub(super) type Macro = (&'static str, &'static str);
 /// Scalar functions of DuckDB.
 pub(super) const DUCKDB: &[Macro] = &[
     ("array_apply(l, f)", "list_transform(l, f)"),
-    ("century(t)", "CAST(ceil(date_part('year', t) / 100.0) AS INT)"),
+    // The year 0 is the first before Christ.
+    (
+        "century(t)",
+        "CAST(CASE WHEN date_part('year', t) > 0 THEN ceil(date_part('year', t) / 100.0) \
+         ELSE trunc(date_part('year', t) / 100.0) - 1 END AS INT)",
+    ),
     ("date_add(d, i)", "(d + i)"),
     ("datediff(part, a, b)", "date_diff(part, a, b)"),
     ("datesub(part, a, b)", "date_sub(part, a, b)"),
     ("dayname(t)", "to_char(t, '%A')"),
     ("dayofmonth(t)", "date_part('day', t)"),
-    ("decade(t)", "CAST(floor(date_part('year', t) / 10.0) AS INT)"),
+    ("decade(t)", "(date_part('year', t) / 10)"),
     ("epoch(t)", "date_part('epoch', t)"),
     ("get_current_timestamp()", "now()"),
     ("isfinite(x)", "(abs(x) < CAST('Infinity' AS DOUBLE))"),
@@ -35,24 +40,35 @@ pub(super) const DUCKDB: &[Macro] = &[
     (
         "make_timestamp(y, mo, d, h, mi, s)",
         "to_timestamp_micros(CAST(date_part('epoch', make_date(y, mo, d)) AS BIGINT) * 1000000 \
-         + h * 3600000000 + mi * 60000000 + CAST(round(s * 1e6) AS BIGINT))",
+         + CAST(date_part('epoch', make_time(h, mi, 0)) AS BIGINT) * 1000000 \
+         + CAST(round(s * 1e6) AS BIGINT))",
     ),
     ("monthname(t)", "to_char(t, '%B')"),
-    ("ord(s)", "ascii(s)"),
+    ("ord(s)", UNICODE),
     ("prefix(s, p)", "starts_with(s, p)"),
     ("regexp_full_match(s, p)", "regexp_like(s, '^(?:' || p || ')$')"),
     ("regexp_matches(s, p)", "regexp_like(s, p)"),
     ("regexp_matches(s, p, options)", "regexp_like(s, p, options)"),
-    ("split(s, separator)", "string_to_array(s, separator)"),
-    ("str_split(s, separator)", "string_to_array(s, separator)"),
-    ("string_split(s, separator)", "string_to_array(s, separator)"),
+    ("split(s, separator)", SPLIT),
+    ("str_split(s, separator)", SPLIT),
+    ("string_split(s, separator)", SPLIT),
     ("suffix(s, p)", "ends_with(s, p)"),
     ("ucase(s)", "upper(s)"),
-    ("unicode(s)", "ascii(s)"),
+    ("unicode(s)", UNICODE),
     ("weekday(t)", "date_part('dow', t)"),
     ("weekofyear(t)", "date_part('week', t)"),
-    ("yearweek(t)", "(date_part('isoyear', t) * 100 + date_part('week', t))"),
+    (
+        "yearweek(t)",
+        "(date_part('isoyear', t) * 100 + CASE WHEN date_part('isoyear', t) < 0 \
+         THEN -date_part('week', t) ELSE date_part('week', t) END)",
+    ),
 ];
+
+const UNICODE: &str = "CASE WHEN s = '' THEN -1 ELSE ascii(s) END";
+
+/// The empty text is one part; an empty separator splits into characters, as null does in
+/// DataFusion.
+const SPLIT: &str = "CASE WHEN s = '' THEN [''] ELSE string_to_array(s, nullif(separator, '')) END";
 
 /// Aggregates of DuckDB.
 pub(super) const DUCKDB_AGGREGATES: &[Macro] = &[

@@ -7,7 +7,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use super::words::{Replacement, is_sign, opening, span_of, unquoted, words};
+use super::words::{Replacement, is_sign, is_word, opening, span_of, unquoted, words};
 use crate::sql::walks::visit_expressions_mut;
 
 /// The function of the parameters.
@@ -27,7 +27,10 @@ pub(super) fn written_out(text: &[TokenWithSpan], at: usize) -> Option<Replaceme
         return None;
     }
     let open = opening(text, at)?;
-    if !is_name(text.get(open.checked_sub(1)?)) {
+    let name = open.checked_sub(1)?;
+    // `INSERT INTO topk (a) (SELECT …)` names a table and its columns.
+    let into = is_word(name.checked_sub(1).and_then(|before| text.get(before)), "INTO");
+    if into || !is_name(text.get(name)) {
         return None;
     }
     let span = span_of(text, at);

@@ -14,6 +14,9 @@ pub(super) fn written_out(text: &[TokenWithSpan], at: usize) -> Result<Option<Re
         return Ok(None);
     }
     let start = if using { at + 2 } else { at + 1 };
+    if !using && !follows_table(text, at) {
+        return Ok(None);
+    }
     let Some((spec, end)) = Spec::read(text, start) else {
         return Err(Error::InvalidInput(
             "a sample is written as USING SAMPLE 10%, USING SAMPLE 1000 ROWS or \
@@ -34,6 +37,22 @@ pub(super) fn written_out(text: &[TokenWithSpan], at: usize) -> Result<Option<Re
     Ok(Some((place..end, all)))
 }
 
+/// Whether a TABLESAMPLE samples what stands before it, and is not a name itself.
+fn follows_table(text: &[TokenWithSpan], at: usize) -> bool {
+    const CLAUSES: [&str; 8] = ["SELECT", "DISTINCT", "AS", "BY", "WHERE", "ON", "AND", "OR"];
+    let Some(before) = at.checked_sub(1).and_then(|before| text.get(before)) else { return false };
+    let ends_table = match &before.token {
+        Token::Word(_) => !is_one_of(Some(before), &CLAUSES),
+        Token::RParen | Token::SingleQuotedString(_) => true,
+        _ => false,
+    };
+    let next = text.get(at + 1);
+    let begins_spec = is_sign(next, &Token::LParen)
+        || matches!(next.map(|next| &next.token), Some(Token::Number(..)))
+        || unquoted(next).and_then(method_of).is_some();
+    ends_table && begins_spec
+}
+
 /// Where the FROM of a SELECT ends that ends before `at`.
 fn end_of_from(text: &[TokenWithSpan], at: usize) -> Result<Option<usize>> {
     let mut depth = 0_usize;
@@ -50,6 +69,11 @@ fn end_of_from(text: &[TokenWithSpan], at: usize) -> Result<Option<usize>> {
             _ if depth > 0 => {}
             _ if is_one_of(token, &["WHERE", "GROUP", "HAVING", "WINDOW", "QUALIFY"]) => {
                 end = before;
+            }
+            // IS [NOT] DISTINCT FROM
+            _ if is_word(token, "FROM")
+                && is_word(before.checked_sub(1).and_then(|at| text.get(at)), "DISTINCT")
+                && is_one_of(before.checked_sub(2).and_then(|at| text.get(at)), &["IS", "NOT"]) => {
             }
             _ if is_word(token, "FROM") => {
                 let many = find(text, before + 1, |token| {
