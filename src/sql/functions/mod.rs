@@ -25,6 +25,7 @@ pub(in crate::sql) mod lead;
 pub(in crate::sql) mod list_aggregates;
 pub(in crate::sql) mod patterns;
 pub(in crate::sql) mod percentiles;
+pub(in crate::sql) mod printf;
 pub(in crate::sql) mod sliding;
 pub(in crate::sql) mod text;
 pub(in crate::sql) mod tallies;

@@ -8,6 +8,7 @@ use crate::sql::functions::by_type;
 use crate::sql::functions::differences;
 use crate::sql::functions::formats;
 use crate::sql::functions::list_aggregates;
+use crate::sql::functions::printf;
 use crate::sql::functions::tallies;
 
 /// Registers them.
@@ -16,6 +17,7 @@ pub(super) fn register(context: &SessionContext) {
     by_type::functions().for_each(|function| context.register_udf(function));
     differences::functions().for_each(|function| context.register_udf(function));
     formats::functions().for_each(|function| context.register_udf(function));
+    printf::functions().for_each(|function| context.register_udf(function));
     tallies::functions().for_each(|function| context.register_udaf(function));
     let of_lists = list_aggregates::functions(|name| context.udaf(name).ok());
     of_lists.into_iter().for_each(|function| context.register_udf(function));

@@ -30,6 +30,10 @@ impl VisitorMut for Samples {
     type Break = Error;
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        let joined = |from: &TableWithJoins| from.joins.iter().any(|join| has_one(&join.relation));
+        if !select.from.iter().any(|from| has_one(&from.relation) || joined(from)) {
+            return ControlFlow::Continue(());
+        }
         let pattern = select.clone();
         for from in &mut select.from {
             let joined = from.joins.iter_mut().map(|join| &mut join.relation);
@@ -41,6 +45,13 @@ impl VisitorMut for Samples {
         }
         ControlFlow::Continue(())
     }
+}
+
+fn has_one(table: &TableFactor) -> bool {
+    matches!(
+        table,
+        TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. }
+    )
 }
 
 fn sampled(table: &mut TableFactor, like: &Select) -> Result<()> {

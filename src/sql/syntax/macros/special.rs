@@ -31,8 +31,25 @@ pub(super) const NAMES: [&str; 15] = [
     "topK",
 ];
 
+/// Other names of them, and of functions that stand for themselves unless their arguments are of
+/// another kind.
+const OTHERS: [&str; 7] = [
+    "array_aggr",
+    "array_aggregate",
+    "array_first",
+    "array_last",
+    "log",
+    "quantile_disc",
+    "strftime",
+];
+
 /// What a call stands for; `None` if it is not one of these, or stands for itself.
 pub(super) fn expanded(name: &str, call: &Function) -> Result<Option<Expr>> {
+    let mut known = NAMES.iter().chain(&OTHERS);
+    let is_parametric = matches!(call.parameters, FunctionArguments::List(_));
+    if !is_parametric && !known.any(|known| known.eq_ignore_ascii_case(name)) {
+        return Ok(None);
+    }
     let Some(given) = arguments(call) else { return Ok(None) };
     if let FunctionArguments::List(list) = &call.parameters {
         let alone = Function { args: FunctionArguments::List(list.clone()), ..call.clone() };

@@ -69,7 +69,10 @@ impl VisitorMut for KeepDigits {
         use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, Multiply, NotEq, Plus};
         match expr {
             // Numbers become casts only after they are visited, so this is a cast of the user.
-            SqlExpr::Cast { expr, data_type, .. } if is_decimal(data_type) => mark_user_text(expr),
+            SqlExpr::Cast { expr, data_type, .. } if is_decimal(data_type) => {
+                mark_user_text(expr);
+                keep(expr);
+            }
             SqlExpr::BinaryOp { left, op: Eq | NotEq | Lt | LtEq | Gt | GtEq, right }
             | SqlExpr::IsDistinctFrom(left, right)
             | SqlExpr::IsNotDistinctFrom(left, right) => {
