@@ -98,6 +98,14 @@ impl Context {
     ) -> Result<(Output, Format, PrintOptions), Failure> {
         let output = Output::open(path, force)?;
         let format = Format::choose(asked, path, &output);
+        let extension = path.and_then(Path::extension).filter(|name| *name != "txt");
+        if asked.is_none()
+            && let Some((path, _)) = path.zip(extension).filter(|_| output.is_file())
+            && Format::of_name(path).is_none()
+        {
+            let path = path.display();
+            self.note(&format!("{path} is CSV: the name says no format; --format chooses one"));
+        }
         let look = Look::new(self.color, output.is_terminal());
         Ok((output, format, PrintOptions::new(look)))
     }

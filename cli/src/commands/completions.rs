@@ -29,7 +29,7 @@ const VARIABLE: &str = "STY_COMPLETE";
 ///
 /// Examples:
 ///   sty completions bash > ~/.local/share/bash-completion/completions/sty
-///   sty completions zsh  > ~/.zfunc/_sty       # in ~/.zshrc, before compinit: fpath+=~/.zfunc
+///   sty completions zsh > ~/.zfunc/_sty    # before compinit: fpath+=~/.zfunc
 ///   sty completions fish > ~/.config/fish/completions/sty.fish
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]

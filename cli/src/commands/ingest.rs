@@ -53,16 +53,16 @@ use crate::watch;
 /// Examples:
 ///   sty ingest db/trips trips-*.csv.gz
 ///   zcat trips.csv.gz | sty ingest db/trips -
-///   sty ingest db/t --no-header --names id,fare --schema 'fare:decimal(9,2)' t.csv
+///   sty ingest db/t --names id,fare --schema 'fare:decimal(9,2)' t.csv
 ///   sty ingest db/trips trips.csv --rejects bad.csv --max-errors 1000
-///   sty ingest db/trips --from-rejects bad.csv        # once its rows are corrected
+///   sty ingest db/trips --from-rejects bad.csv    # once they are corrected
 ///   sty ingest db/trips *.csv --partition-by 'year(day)' --sort-by 'vendor, day'
 ///   sty ingest db/flights flights.parquet
-///   sty ingest db/trips trips-*.csv.gz --dry-run         # files, bytes, columns and their types
+///   sty ingest db/trips trips-*.csv.gz --dry-run    # files, columns, types
 ///   curl -s https://example.org/events.jsonl.zst | sty ingest db/events
 ///   tail -F app.jsonl | sty ingest db/log --commit-every 10s --rejects bad.csv -
-///   sty ingest db/log log.csv --if-loaded new-rows    # what was added since it was loaded
-///   sty ingest db/sales --filename-column file sales/       # sales/year=2015/x.csv
+///   sty ingest db/log log.csv --if-loaded new-rows    # added since
+///   sty ingest db/sales --filename-column file sales/    # sales/year=2015/x.csv
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct IngestArgs {

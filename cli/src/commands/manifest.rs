@@ -24,7 +24,7 @@ use crate::units::{show_count, show_counted, show_name, show_size};
 ///
 /// Examples:
 ///   sty manifest db/trips
-///   sty manifest db/trips --format json | jq '.segments[] | select(.rows < 1000)'
+///   sty manifest db/trips --format json | jq '.segments[].rows'
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ManifestArgs {

@@ -43,9 +43,9 @@ use crate::watch::QueryWatch;
 ///   sty query db 'FROM trips WHERE fare > $min' -p min=100 -o dear.parquet
 ///   sty query db 'CREATE TABLE dear AS SELECT * FROM trips WHERE fare > 100'
 ///   sty query db -f report.sql --format markdown
-///   sty query db 'DELETE FROM trips WHERE fare < 0' --dry-run      # rows and segments
+///   sty query db 'DELETE FROM trips WHERE fare < 0' --dry-run
 ///   sty query "SELECT city, avg(price) FROM 'sales/*.csv' GROUP BY city"
-///   zcat log.gz | sty query - 'SELECT status, count(*) FROM stdin GROUP BY status'
+///   zcat log.gz | sty query - 'FROM stdin LIMIT 5'
 ///   echo 'SELECT 1 AS one' | sty query --format json
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]

@@ -162,7 +162,8 @@ mod tests {
     fn a_file_that_is_no_history_is_told_and_stays() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("history");
-        std::fs::write(&path, b"SELECT 1;\nSELECT '\xff';\n").unwrap();
+        let mut file = std::fs::File::create_new(&path).unwrap();
+        io::Write::write_all(&mut file, b"SELECT 1;\nSELECT '\xff';\n").unwrap();
         let (mut history, wrong) = Statements::open(Some(path.clone()));
         let wrong = wrong.unwrap();
         assert!(wrong.contains("history cannot be used") && wrong.contains("UTF-8"), "{wrong}");

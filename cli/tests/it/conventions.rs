@@ -10,15 +10,15 @@
 //! | 3 | formats, and one rule for values, which read back the same | `src/printers/tests.rs`, `files`, `pipelines::other_programs_read_arrow_and_parquet_on_stdin` |
 //! | 4 | exit codes; a closed stdout stops the scan and is success | `codes`, `a_closed_stdout_is_success_and_silent`, `pipelines::a_reader_that_has_enough_ends_the_query_with_success`, `stops` |
 //! | 5 | `--error-format json`: one object, stable codes | `codes`, `errors_as_json_are_one_object` |
-//! | 6 | progress on a terminal only; `-q`, `-v`, `NO_COLOR`, `TERM=dumb` | `src/terminal.rs`, `ingest`, `config::settings_are_in_force` |
+//! | 6 | progress on a terminal only; `-q`, `-v`, `NO_COLOR`, `TERM=dumb` | `progress`, `src/terminal.rs`, `config::settings_are_in_force` |
 //! | 7 | SQL as an argument, a file, stdin; parameters; files as tables | `files`, `write`, `pipelines::process_substitution_and_xargs` |
 //! | 8 | inputs and compressions by their first bytes; patterns, directories, stdin | `ingest`, `files`, `pipelines::named_pipes_are_read_and_written` |
 //! | 9 | options of CSV; rejects name file, line, column, value and type | `ingest`, `resume` |
 //! | 10 | `--threads`, `--memory-limit`, `--timeout`, `--temp-dir` with human units | `limits`, `stops`, `src/units.rs` |
 //! | 11 | `--dry-run` says what would be read; `--stats` what was | `dry_run`, `stats`, `schemas` |
-//! | 12 | flag before variable before config file before default | `config` |
-//! | 13 | the shell | its own tests |
-//! | 14 | files appear when complete; nothing is replaced without `--force` | `src/output.rs`, `files`, `stops` |
+//! | 12 | flag before variable before config file before default; scripts get the same everywhere | `config` |
+//! | 13 | the shell | `interactive`, `answers`, `src/shell/` |
+//! | 14 | files appear when complete; nothing is replaced without `--force` | `src/output.rs`, `answers`, `files`, `stops` |
 //! | 15 | no network, no prompt; a quick start | `tests/it/supply.rs` of the library; `sty bench`, `benches/versus` |
 
 use std::process::{Command, Stdio};

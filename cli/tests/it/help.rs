@@ -57,6 +57,24 @@ fn paragraphs_are_wrapped_once() {
     assert!(prose.len() > 10);
 }
 
+/// Examples are copied: none is wrapped on a terminal of 80 columns.
+#[test]
+fn examples_fit_a_terminal() {
+    for command in commands() {
+        let help = run(&[&command, "-h"]).1;
+        let lines = help.lines().skip_while(|line| *line != "Examples:").skip(1);
+        for line in lines.filter(|line| !line.is_empty()) {
+            assert!(line.starts_with("  ") && line.chars().count() <= 80, "{command}: {line}");
+            let begins =
+                |words: [&str; 6]| words.iter().any(|word| line.trim_start().starts_with(word));
+            assert!(
+                begins(["sty ", "zcat ", "cat ", "curl ", "tail ", "echo "]),
+                "{command}: {line}"
+            );
+        }
+    }
+}
+
 #[test]
 fn help_of_a_command_is_asked_for_in_three_ways() {
     let (_, long, _) = run(&["compact", "--help"]);
