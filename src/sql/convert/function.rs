@@ -82,7 +82,23 @@ impl Function for PhysicalFunction {
 }
 
 impl PhysicalFunction {
+    /// The values of some rows; where functions in between would make too long texts of them, of
+    /// one half after the other.
     fn evaluate_all(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+        match self.evaluate_at_once(inputs, rows) {
+            Err(Error::LimitExceeded(_)) if rows > 1 => {}
+            result => return result,
+        }
+        let half = |start: usize, rows: usize| {
+            let inputs: Vec<ArrayRef> =
+                inputs.iter().map(|input| input.slice(start, rows)).collect();
+            self.evaluate_all(&inputs, rows)
+        };
+        let (first, second) = (half(0, rows / 2)?, half(rows / 2, rows - rows / 2)?);
+        arrow_select::concat::concat(&[&first, &second]).map_err(from_arrow)
+    }
+
+    fn evaluate_at_once(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let options = RecordBatchOptions::new().with_row_count(Some(rows));
         let mut columns = inputs.to_vec();
         for (input, part) in &self.parts {

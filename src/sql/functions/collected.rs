@@ -147,19 +147,19 @@ impl GroupsAccumulator for CollectedGroups {
         filter: Option<&BooleanArray>,
         count: usize,
     ) -> DataFusionResult<()> {
-        self.views.add(values);
+        self.views.add_passing(values, filter);
         self.inner.update_batch(values, groups, filter, count)
     }
 
     fn evaluate(&mut self, emit_to: EmitTo) -> DataFusionResult<ArrayRef> {
         let values = self.inner.evaluate(emit_to)?;
-        self.views.take_away(std::slice::from_ref(&values));
+        self.views.emit(emit_to, std::slice::from_ref(&values));
         Ok(values)
     }
 
     fn state(&mut self, emit_to: EmitTo) -> DataFusionResult<Vec<ArrayRef>> {
         let states = self.inner.state(emit_to)?;
-        self.views.take_away(&states);
+        self.views.emit(emit_to, &states);
         Ok(states)
     }
 
@@ -192,18 +192,39 @@ pub(super) struct HeldViews {
     bytes: usize,
     /// `string_agg`, and `array_agg` of distinct or sorted values, copy and count them.
     are_copied: bool,
+    ignores_nulls: bool,
 }
 
 impl HeldViews {
     pub(super) fn new(function: &str, arguments: &AccumulatorArgs<'_>) -> HeldViews {
         let holds =
             function == "array_agg" && !arguments.is_distinct && arguments.order_bys.is_empty();
-        HeldViews { bytes: 0, are_copied: !holds }
+        HeldViews { bytes: 0, are_copied: !holds, ignores_nulls: arguments.ignore_nulls }
     }
 
     fn add(&mut self, values: &[ArrayRef]) {
         if !self.are_copied {
             self.bytes = self.bytes.saturating_add(bytes_of_views(values));
+        }
+    }
+
+    /// Adds values, unless no row of them passes: a batch is held as a whole or not at all.
+    fn add_passing(&mut self, values: &[ArrayRef], filter: Option<&BooleanArray>) {
+        let nulls = values.first().filter(|_| self.ignores_nulls).and_then(|v| v.logical_nulls());
+        let passes = |row: usize| {
+            filter.is_none_or(|filter| filter.is_valid(row) && filter.value(row))
+                && nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row))
+        };
+        if values.first().is_some_and(|values| (0..values.len()).any(passes)) {
+            self.add(values);
+        }
+    }
+
+    /// Takes away the values of groups that are emitted.
+    fn emit(&mut self, emit_to: EmitTo, values: &[ArrayRef]) {
+        match emit_to {
+            EmitTo::All => self.bytes = 0,
+            EmitTo::First(_) => self.take_away(values),
         }
     }
 
@@ -239,7 +260,10 @@ fn views(array: &dyn Array) -> usize {
 
 /// Texts of up to 12 bytes are in the views themselves, which are counted.
 fn long_views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> usize {
-    let lengths = array.views().iter().map(|view| *view as u32 as usize);
+    let nulls = array.nulls();
+    let rows = array.views().iter().enumerate();
+    let valid = rows.filter(|(row, _)| nulls.is_none_or(|nulls| nulls.is_valid(*row)));
+    let lengths = valid.map(|(_, view)| *view as u32 as usize);
     lengths.filter(|length| *length > 12).fold(0, usize::saturating_add)
 }
 

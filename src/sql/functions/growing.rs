@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
-use arrow_array::{Array, ArrayRef};
+use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait};
 use arrow_schema::{DataType, FieldRef};
 use datafusion::arrow::compute::kernels::length::length;
 use datafusion::error::Result as DataFusionResult;
@@ -231,20 +231,22 @@ fn elements(argument: Option<&ColumnarValue>) -> (i128, i128) {
         _ => return (0, 0),
     };
     loop {
-        let inner = |start: usize, end: usize, values: &ArrayRef| values.slice(start, end - start);
         all = if let Some(list) = all.as_list_opt::<i32>() {
-            let (first, last) = (list.value_offsets().first(), list.value_offsets().last());
-            let (Some(first), Some(last)) = (first, last) else { return (0, 0) };
-            inner(*first as usize, *last as usize, list.values())
+            items(list)
         } else if let Some(list) = all.as_list_opt::<i64>() {
-            let (first, last) = (list.value_offsets().first(), list.value_offsets().last());
-            let (Some(first), Some(last)) = (first, last) else { return (0, 0) };
-            inner(*first as usize, *last as usize, list.values())
+            items(list)
         } else {
             let texts = if all.data_type().is_string() { text_bytes(&all) } else { 0 };
             return (all.len() as i128, texts);
         }
     }
+}
+
+/// The items of all lists.
+fn items<O: OffsetSizeTrait>(lists: &GenericListArray<O>) -> ArrayRef {
+    let (first, last) = (lists.value_offsets().first(), lists.value_offsets().last());
+    let (first, last) = (first.map_or(0, |at| at.as_usize()), last.map_or(0, |at| at.as_usize()));
+    lists.values().slice(first, last - first)
 }
 
 /// A number for each row, or one for all of them.

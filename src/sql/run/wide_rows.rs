@@ -4,9 +4,10 @@
 //! (55.2) count rows: joins repeat a row for each match, and all of them put small batches
 //! together until they have 8,192 rows, whatever bytes these have and without reserving them. A
 //! constant is repeated for each row of a batch. So below joins, and where rows are spread over
-//! threads, a [`WideRowsExec`] looks at the widest row of each batch. If a batch full of such rows
-//! took a quarter of the memory limit, it ends the statement, which is then begun once more with
-//! fewer rows in a batch (`session/frugal`). Below expressions with long constants it cuts batches.
+//! threads, a [`WideRowsExec`] looks at each batch. If one that is full of its widest row (below
+//! joins), or of rows like its own, took a quarter of the memory limit, the statement ends, and is
+//! begun once more with fewer rows in a batch (`session/frugal`). Below expressions with long
+//! constants it cuts batches.
 //! Filters hand on what they have left as it comes, and it is put together by bytes.
 
 use std::fmt;
@@ -36,7 +37,7 @@ use futures::StreamExt;
 
 use super::coalesce::{Coalescer, most_held};
 use super::generate::generate;
-use super::width::{may_be_wide, widest_row};
+use super::width::{Rows, may_be_wide, row_bytes};
 use crate::error::Error;
 use crate::sql::convert::LONG_CONSTANT;
 use crate::sql::functions::bounds::{SMALL_SHARE, Widest, rows_within};
@@ -45,6 +46,7 @@ type Plan = Arc<dyn ExecutionPlan>;
 
 /// The share of the memory limit that a batch full of the widest rows may take.
 const BATCH_SHARE: usize = 4;
+
 /// Looks at the widths of rows wherever that is needed in a plan.
 pub(in crate::sql) fn watch_widths(plan: Plan) -> DataFusionResult<Plan> {
     Ok(plan.transform_up(watch)?.data)
@@ -55,7 +57,8 @@ fn watch(node: Plan) -> DataFusionResult<Transformed<Plan>> {
     let mut changed = false;
     let mut inputs = Vec::new();
     for (at, input) in node.children().into_iter().enumerate() {
-        let look = Look { columns: watched_columns(&node, at), ..constants.cut(&node, at) };
+        let (columns, rows) = watched_columns(&node, at);
+        let look = Look { columns, rows, ..constants.cut(&node, at) };
         match look.does_nothing() {
             true => inputs.push(Arc::clone(input)),
             false => {
@@ -79,8 +82,8 @@ fn watch(node: Plan) -> DataFusionResult<Transformed<Plan>> {
     Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
 }
 
-/// The columns of an input whose widths matter to an operator.
-fn watched_columns(node: &Plan, input: usize) -> Vec<usize> {
+/// The columns of an input whose widths matter to an operator, and what it does with the rows.
+fn watched_columns(node: &Plan, input: usize) -> (Vec<usize>, Rows) {
     let is_join = node.is::<HashJoinExec>()
         || node.is::<SortMergeJoinExec>()
         || node.is::<NestedLoopJoinExec>()
@@ -88,17 +91,19 @@ fn watched_columns(node: &Plan, input: usize) -> Vec<usize> {
     let is_subquery = node.is::<ScalarSubqueryExec>() && input > 0;
     // Lists that are unnested are taken apart, and not repeated.
     let unnested = node.downcast_ref::<UnnestExec>().map(|unnest| unnest.list_column_indices());
-    if !is_join && !is_subquery && unnested.is_none() && !node.is::<RepartitionExec>() {
-        return Vec::new();
-    }
+    let rows = match node.is::<RepartitionExec>() {
+        true => Rows::Pass,
+        false if is_join || is_subquery || unnested.is_some() => Rows::Repeat,
+        false => return (Vec::new(), Rows::Pass),
+    };
     let is_unnested = |at: usize| {
         unnested.is_some_and(|lists| lists.iter().any(|list| list.index_in_input_schema == at))
     };
     let Some(input) = node.children().get(input).map(|input| input.schema()) else {
-        return Vec::new();
+        return (Vec::new(), rows);
     };
     let wide = |at: &usize| may_be_wide(input.field(*at).data_type()) && !is_unnested(*at);
-    (0..input.fields().len()).filter(wide).collect()
+    ((0..input.fields().len()).filter(wide).collect(), rows)
 }
 
 /// The constants of an operator that may be repeated for each row.
@@ -137,6 +142,7 @@ impl Constants {
             input == 1 && (node.is::<CrossJoinExec>() || node.is::<NestedLoopJoinExec>());
         Look {
             columns: Vec::new(),
+            rows: Rows::Pass,
             constants: self.bytes,
             to_batches: is_probed || self.from_subqueries,
         }
@@ -148,6 +154,7 @@ impl Constants {
 struct Look {
     /// The columns whose widths are looked at.
     columns: Vec<usize>,
+    rows: Rows,
     /// Bytes of constants that the operator above repeats for each row.
     constants: usize,
     /// Whether batches of more rows than the session asks for are cut.
@@ -282,7 +289,7 @@ impl Looking {
 
     /// How many rows of a batch are passed on at a time.
     fn rows(&self, batch: &RecordBatch) -> Result<usize, Error> {
-        let row = widest_row(batch, &self.look.columns);
+        let row = row_bytes(batch, &self.look.columns, self.look.rows);
         // Batches of one row are as small as they can be.
         if row > self.memory / BATCH_SHARE / self.batch_rows.max(1) && self.batch_rows > 1 {
             if let Some(widest) = &self.widest {

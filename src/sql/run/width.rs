@@ -1,4 +1,4 @@
-//! How many bytes the widest row of a batch may have.
+//! How many bytes a row of a batch may have in what an operator makes of it.
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{ByteArrayType, ByteViewType};
@@ -23,28 +23,42 @@ pub(in crate::sql) fn may_be_wide(data_type: &DataType) -> bool {
     }
 }
 
-/// The bytes of values of any length in a row, at most: of each column in `columns` the widest.
-pub(super) fn widest_row(batch: &RecordBatch, columns: &[usize]) -> usize {
-    let columns = columns.iter().filter_map(|at| batch.columns().get(*at));
-    columns.map(widest).fold(0, usize::saturating_add)
+/// What an operator does with the rows of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Rows {
+    /// It passes each on once.
+    Pass,
+    /// It may repeat one of them as often as a batch has rows.
+    Repeat,
 }
 
-fn widest(array: &ArrayRef) -> usize {
+/// In fewer rows than these, a wide one is one of a kind.
+const LEAST_ROWS: usize = 256;
+
+/// The bytes of values of any length in a row of a full batch: in each column those of all rows on
+/// average, or of the widest where rows are repeated. Views share the bytes of repeated rows.
+pub(super) fn row_bytes(batch: &RecordBatch, columns: &[usize], rows: Rows) -> usize {
+    let columns = columns.iter().filter_map(|at| batch.columns().get(*at));
+    columns.map(|column| of_column(column, rows)).fold(0, usize::saturating_add)
+}
+
+fn of_column(array: &ArrayRef, rows: Rows) -> usize {
     match array.data_type() {
-        DataType::Utf8 => of_bytes(array.as_string::<i32>()),
-        DataType::LargeUtf8 => of_bytes(array.as_string::<i64>()),
+        DataType::Utf8 => of_bytes(array.as_string::<i32>(), rows),
+        DataType::LargeUtf8 => of_bytes(array.as_string::<i64>(), rows),
         DataType::Utf8View => of_views(array.as_string_view()),
-        DataType::Binary => of_bytes(array.as_binary::<i32>()),
-        DataType::LargeBinary => of_bytes(array.as_binary::<i64>()),
+        DataType::Binary => of_bytes(array.as_binary::<i32>(), rows),
+        DataType::LargeBinary => of_bytes(array.as_binary::<i64>(), rows),
         DataType::BinaryView => of_views(array.as_binary_view()),
-        DataType::List(_) => of_lists(array.as_list::<i32>()),
-        DataType::LargeList(_) => of_lists(array.as_list::<i64>()),
+        DataType::List(_) => of_lists(array.as_list::<i32>(), rows),
+        DataType::LargeList(_) => of_lists(array.as_list::<i64>(), rows),
         DataType::Map(..) => {
             let map = array.as_map();
-            of_items(longest(map.offsets()), map.entries())
+            of_items(lengths(map.offsets(), rows), map.entries())
         }
         DataType::Struct(_) => {
-            array.as_struct().columns().iter().map(widest).fold(0, usize::saturating_add)
+            let columns = array.as_struct().columns().iter();
+            columns.map(|column| of_column(column, rows)).fold(0, usize::saturating_add)
         }
         // The items of a list of fixed length are as many as the rows.
         DataType::FixedSizeList(..) => {
@@ -54,29 +68,38 @@ fn widest(array: &ArrayRef) -> usize {
     }
 }
 
-fn of_bytes<T: ByteArrayType>(array: &GenericByteArray<T>) -> usize {
-    longest(array.offsets())
+fn of_bytes<T: ByteArrayType>(array: &GenericByteArray<T>, rows: Rows) -> usize {
+    lengths(array.offsets(), rows)
 }
 
 fn of_views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> usize {
     // The lowest 32 bits of a view are the length.
-    array.views().iter().map(|view| *view as u32).max().unwrap_or(0) as usize
+    let bytes = array.views().iter().map(|view| *view as u32 as usize);
+    bytes.fold(0, usize::saturating_add) / array.len().max(LEAST_ROWS)
 }
 
-fn of_lists<O: OffsetSizeTrait>(array: &GenericListArray<O>) -> usize {
-    of_items(longest(array.offsets()), array.values().as_ref())
+fn of_lists<O: OffsetSizeTrait>(array: &GenericListArray<O>, rows: Rows) -> usize {
+    of_items(lengths(array.offsets(), rows), array.values().as_ref())
 }
 
-/// The bytes of the longest list if its items are as wide as all are on average.
-fn of_items(longest: usize, items: &dyn Array) -> usize {
+/// The bytes of a list of some length if its items are as wide as all are on average.
+fn of_items(length: usize, items: &dyn Array) -> usize {
     let width = items.data_type().primitive_width();
     let average = || items.get_buffer_memory_size().div_ceil(items.len().max(1));
-    longest.saturating_mul(width.unwrap_or_else(average))
+    length.saturating_mul(width.unwrap_or_else(average))
 }
 
-fn longest<O: OffsetSizeTrait>(offsets: &[O]) -> usize {
-    let lengths = offsets.iter().zip(offsets.iter().skip(1)).map(|(from, to)| *to - *from);
-    lengths.max().map_or(0, |length| length.as_usize())
+/// The average length, or the longest.
+fn lengths<O: OffsetSizeTrait>(offsets: &[O], rows: Rows) -> usize {
+    let (first, last) = (offsets.first(), offsets.last());
+    let (Some(first), Some(last)) = (first, last) else { return 0 };
+    match rows {
+        Rows::Pass => (*last - *first).as_usize() / (offsets.len() - 1).max(LEAST_ROWS),
+        Rows::Repeat => {
+            let each = offsets.iter().zip(offsets.iter().skip(1)).map(|(from, to)| *to - *from);
+            each.max().map_or(0, |length| length.as_usize())
+        }
+    }
 }
 
 #[cfg(test)]
@@ -89,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_as_wide_as_their_widest_values() {
+    fn rows_are_as_wide_as_what_is_made_of_them() {
         let long = "x".repeat(1000);
         let texts = vec![Some("a"), None, Some(long.as_str()), Some("")];
         let lists = [vec![1; 3], vec![], vec![1; 200], vec![1]];
@@ -102,10 +125,13 @@ mod tests {
         ];
         let names = ["a", "b", "c", "d"];
         let batch = RecordBatch::try_from_iter(names.into_iter().zip(columns)).unwrap();
-        assert_eq!(widest_row(&batch, &[0]), 1000);
-        assert_eq!(widest_row(&batch, &[1, 3]), 1000);
-        assert_eq!(widest_row(&batch, &[2]), 1600);
-        assert_eq!(widest_row(&batch.slice(0, 2), &[0, 1]), 2);
-        assert_eq!(widest_row(&batch.slice(0, 0), &[0, 1, 2, 3]), 0);
+        let widest = |columns: &[usize]| row_bytes(&batch, columns, Rows::Repeat);
+        assert_eq!((widest(&[0]), widest(&[2])), (1000, 1600));
+        // Those of views are not repeated.
+        assert_eq!(widest(&[1, 3]), 1001 / 256);
+        let average = |columns: &[usize]| row_bytes(&batch, columns, Rows::Pass);
+        assert_eq!((average(&[0]), average(&[1])), (1001 / 256, 1001 / 256));
+        assert_eq!(row_bytes(&batch.slice(0, 2), &[0], Rows::Repeat), 1);
+        assert_eq!(row_bytes(&batch.slice(0, 0), &[0, 1, 2, 3], Rows::Repeat), 0);
     }
 }

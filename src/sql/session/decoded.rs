@@ -7,6 +7,7 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReser
 
 use crate::budget::Pool;
 use crate::error::Result;
+use crate::sql::session::pool::STORED_DATA;
 use crate::store::Store;
 
 /// The share of stored data in a session's pool.
@@ -25,7 +26,7 @@ impl Pool for DecodedData {
 
 /// From now on, what is decoded of a store is taken from the pool of a session with this limit.
 pub(super) fn count(store: &Store, limit: u64, pool: &Arc<dyn MemoryPool>) {
-    let reservation = MemoryConsumer::new("StoredData").register(pool);
+    let reservation = MemoryConsumer::new(STORED_DATA).register(pool);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     store.budget().connect(limit, Some(Arc::new(DecodedData(reservation))));
 }

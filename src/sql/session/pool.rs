@@ -3,7 +3,7 @@
 //! Where this stands on the road of a query: what spills (sorts, groups, our fragments) and what
 //! cannot (stored data that is decoded, the hash table of a join) ask here before they take memory.
 //! DataFusion's `FairSpillPool` lets the former take all of it, and what cannot spill finds none.
-//! Here what spills leaves as much as the others of the statement have had at most.
+//! Here what spills leaves as much to the decoding of stored data as it has had at most.
 
 use std::fmt;
 use std::path::Path;
@@ -25,6 +25,9 @@ pub(super) fn environment(temp_dir: Option<&Path>, memory: u64) -> Result<Arc<Ru
     builder.build_arc()
 }
 
+/// The name of the consumer for stored data that is decoded.
+pub(super) const STORED_DATA: &str = "StoredData";
+
 /// If several consumers spill, they leave this part of their memory (one in four) to the others.
 const KEPT_SHARE: usize = 4;
 
@@ -44,9 +47,9 @@ struct Taken {
     spillable: usize,
     /// Bytes of the others.
     unspillable: usize,
-    /// The most bytes that the others have had since there was any consumer.
-    peak: usize,
-    consumers: usize,
+    /// Those of stored data among them, and the most that they have been since something spills.
+    stored: usize,
+    most_stored: usize,
 }
 
 impl SharedPool {
@@ -60,13 +63,23 @@ impl SharedPool {
 }
 
 impl Taken {
-    fn add(&mut self, can_spill: bool, bytes: usize) {
-        *self.of(can_spill) += bytes;
-        self.peak = self.peak.max(self.unspillable);
+    fn add(&mut self, consumer: &MemoryConsumer, bytes: usize) {
+        *self.of(consumer) += bytes;
+        if consumer.name() == STORED_DATA {
+            self.stored += bytes;
+            self.most_stored = self.most_stored.max(self.stored);
+        }
     }
 
-    fn of(&mut self, can_spill: bool) -> &mut usize {
-        if can_spill { &mut self.spillable } else { &mut self.unspillable }
+    fn take_away(&mut self, consumer: &MemoryConsumer, bytes: usize) {
+        *self.of(consumer) -= bytes;
+        if consumer.name() == STORED_DATA {
+            self.stored -= bytes;
+        }
+    }
+
+    fn of(&mut self, consumer: &MemoryConsumer) -> &mut usize {
+        if consumer.can_spill() { &mut self.spillable } else { &mut self.unspillable }
     }
 }
 
@@ -83,25 +96,22 @@ impl MemoryPool for SharedPool {
 
     fn register(&self, consumer: &MemoryConsumer) {
         let mut taken = self.taken();
+        if consumer.can_spill() && taken.spilling == 0 {
+            taken.most_stored = taken.stored;
+        }
         taken.spilling += usize::from(consumer.can_spill());
-        taken.consumers += 1;
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
-        let mut taken = self.taken();
-        taken.spilling -= usize::from(consumer.can_spill());
-        taken.consumers -= 1;
-        if taken.consumers == 0 {
-            taken.peak = 0;
-        }
+        self.taken().spilling -= usize::from(consumer.can_spill());
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        self.taken().add(reservation.consumer().can_spill(), additional);
+        self.taken().add(reservation.consumer(), additional);
     }
 
     fn shrink(&self, reservation: &MemoryReservation, less: usize) {
-        *self.taken().of(reservation.consumer().can_spill()) -= less;
+        self.taken().take_away(reservation.consumer(), less);
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
@@ -109,9 +119,8 @@ impl MemoryPool for SharedPool {
         let mut taken = self.taken();
         let left = if can_spill {
             let spillable = self.limit.saturating_sub(taken.unspillable);
-            // A hash table that is gone again must not take all.
-            let kept = taken.peak.min(self.limit - self.limit / KEPT_SHARE);
-            let left = spillable.min(self.limit - kept);
+            let again = taken.most_stored.min(self.limit - self.limit / KEPT_SHARE);
+            let left = spillable.saturating_sub(again.saturating_sub(taken.stored));
             let share = match taken.spilling {
                 0 | 1 => left,
                 several => left.min(spillable - spillable / KEPT_SHARE) / several,
@@ -129,7 +138,7 @@ impl MemoryPool for SharedPool {
                 human_readable_size(left),
             )));
         }
-        taken.add(can_spill, additional);
+        taken.add(reservation.consumer(), additional);
         Ok(())
     }
 
@@ -169,13 +178,32 @@ mod tests {
             "{error}"
         );
         drop(two);
-        // What others have taken counts, also if they have given it back.
+        // What others have taken counts.
         one.try_grow(375).unwrap();
         assert!(one.try_grow(1).is_err());
         fixed.free();
-        assert!(one.try_grow(1).is_err());
+        one.try_grow(250).unwrap();
         drop((one, fixed));
         assert_eq!(pool.reserved(), 0);
-        consumer(true).try_grow(1000).unwrap();
+    }
+
+    #[test]
+    fn what_spills_leaves_what_stored_data_has_had() {
+        let pool: Arc<dyn MemoryPool> = Arc::new(SharedPool::new(1000));
+        let spilling = || MemoryConsumer::new("test").with_can_spill(true).register(&pool);
+        // It lives as long as the session.
+        let stored = MemoryConsumer::new(STORED_DATA).register(&pool);
+        let (one, table) = (spilling(), MemoryConsumer::new("table").register(&pool));
+        table.try_grow(500).unwrap();
+        stored.try_grow(200).unwrap();
+        stored.shrink(150);
+        table.free();
+        one.try_grow(800).unwrap();
+        assert!(one.try_grow(1).is_err());
+        stored.try_grow(150).unwrap();
+        drop(one);
+        // The next statement has no less for it.
+        stored.free();
+        spilling().try_grow(1000).unwrap();
     }
 }
