@@ -61,6 +61,13 @@ pub(super) fn instead(message: &str) -> Option<String> {
     if begins(&["ALTER TABLE"]) {
         return Some("SQL does not alter tables; `sty alter STORE/TABLE add …` does".to_owned());
     }
+    if message.starts_with("Physical plan does not support logical expression WindowFunction") {
+        return Some(
+            "a function of windows in WHERE, GROUP BY, HAVING or ON, which are computed before \
+             windows are; write QUALIFY, or compute it in a subquery"
+                .to_owned(),
+        );
+    }
     if message.starts_with("Dot access not supported") {
         return Some("a field of a struct is written as x['field']".to_owned());
     }

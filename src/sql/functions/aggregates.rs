@@ -154,7 +154,6 @@ impl AggregateUDFImpl for Override {
         is_nullable() -> bool;
         state_fields(arguments: StateFieldsArgs<'_>) -> DataFusionResult<Vec<FieldRef>>;
         groups_accumulator_supported(arguments: AccumulatorArgs<'_>) -> bool;
-        order_sensitivity() -> AggregateOrderSensitivity;
         coerce_types(arguments: &[DataType]) -> DataFusionResult<Vec<DataType>>;
         is_descending() -> Option<bool>;
         value_from_stats(arguments: &StatisticsArgs<'_>) -> Option<ScalarValue>;
@@ -162,6 +161,15 @@ impl AggregateUDFImpl for Override {
         supports_null_handling_clause() -> bool;
         supports_within_group_clause() -> bool;
         documentation() -> Option<&Documentation>;
+    }
+
+    /// `string_agg` sorts what it has collected, as `array_agg` does. DataFusion says so of the
+    /// latter alone, and refuses to group by what has two `string_agg` of different orders.
+    fn order_sensitivity(&self) -> AggregateOrderSensitivity {
+        match self.kind {
+            Kind::Sequence { .. } => AggregateOrderSensitivity::SoftRequirement,
+            _ => self.inner.order_sensitivity(),
+        }
     }
 
     fn accumulator(
@@ -239,10 +247,15 @@ impl AggregateUDFImpl for Override {
         beneficial: bool,
     ) -> DataFusionResult<Option<Arc<dyn AggregateUDFImpl>>> {
         let inner = self.inner.as_ref().clone().with_beneficial_ordering(beneficial)?;
-        Ok(inner.map(|inner| {
-            Arc::new(Override { inner: Arc::new(inner), kind: self.kind.clone() })
-                as Arc<dyn AggregateUDFImpl>
-        }))
+        Ok(match inner {
+            Some(inner) => {
+                let kind = self.kind.clone();
+                Some(Arc::new(Override { inner: Arc::new(inner), kind }))
+            }
+            // `string_agg` sorts in any case.
+            None if matches!(self.kind, Kind::Sequence { .. }) => Some(self),
+            None => None,
+        })
     }
 
     /// DataFusion makes `min` and `max` of the percentiles 0 and 1; they are replaced, too.

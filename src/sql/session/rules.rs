@@ -45,7 +45,7 @@ use crate::sql::types::integer_means::ExactMeans;
 use crate::sql::types::intervals::Intervals;
 use crate::sql::types::outer_columns::OuterColumns;
 use crate::sql::types::rounding::{MarkCasts, RoundCasts};
-use crate::sql::types::times::Times;
+use crate::sql::types::times::{Times, TimestampTexts};
 use crate::sql::types::zeros::{OneZero, both_zeros};
 use crate::sql::types::zones::LocalTimes;
 use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer};
@@ -64,9 +64,16 @@ pub(in crate::sql) fn analyzer_rules(most: MostBytes) -> Vec<Arc<dyn AnalyzerRul
         Arc::new(Times),
         Arc::new(UserCasts),
     ];
-    let mut rules: Vec<_> = before.into_iter().chain(Analyzer::new().rules).collect();
+    // GROUPING() finds its arguments among the keys as they are written, so before any rule of ours
+    // rewrites them.
+    let (first, rest): (Vec<_>, Vec<_>) = Analyzer::new()
+        .rules
+        .into_iter()
+        .partition(|rule| rule.name() == "resolve_grouping_function");
+    let mut rules: Vec<_> = first.into_iter().chain(before).chain(rest).collect();
     rules.push(Arc::new(OuterColumns));
     rules.push(Arc::new(RoundCasts));
+    rules.push(Arc::new(TimestampTexts));
     rules.push(Arc::new(ExactNumbers));
     rules.push(Arc::new(ExactMeans));
     rules.push(Arc::new(UniteLists));

@@ -25,8 +25,8 @@ use crate::sql::session::prepared::{Prepared, Step};
 use crate::sql::syntax::any_case::{KnownColumns, Respelled};
 use crate::sql::syntax::file_functions::STDIN;
 use crate::sql::syntax::{
-    any_case, file_functions, implicit_groups, lateral_aliases, macros, order_names, rewrite,
-    scopes,
+    any_case, file_functions, ignored, implicit_groups, lateral_aliases, macros, order_names,
+    rewrite, scopes, sql_in,
 };
 use crate::sql::walks::any_node;
 use crate::sql::write::modify::Modify;
@@ -119,6 +119,14 @@ impl StatementPlanner<'_> {
         parameters: &Parameters,
         state: &SessionState,
     ) -> Result<Planned> {
+        if let Some(sql) = sql_in(statement) {
+            let is_scalar = |name: &str| {
+                state.scalar_functions().contains_key(name)
+                    && !state.aggregate_functions().contains_key(name)
+                    && !state.window_functions().contains_key(name)
+            };
+            ignored::refuse_of_scalars(sql, &is_scalar)?;
+        }
         let mut parameters = parameters.clone();
         let expanded = self.expanded(statement, &mut parameters, state).await?;
         let parameters = &parameters;

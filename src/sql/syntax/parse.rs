@@ -15,9 +15,10 @@ use crate::error::{Error, Result};
 use crate::sql::stack::with_syntax_levels;
 use crate::sql::syntax::placeholders::allow_names;
 use crate::sql::syntax::{
-    chains, dialect, file_functions, frames, from_first, function_aliases, limit_by, macros,
-    misspelt, nesting, order_names, output_names, precedence, quantified, repeated, row_values,
-    samples, short_forms, show, similar, size, sql_of, standard, underscores, values,
+    chains, dialect, file_functions, frames, from_first, function_aliases, ignored, join_words,
+    limit_by, macros, misspelt, nesting, order_names, output_names, precedence, quantified,
+    repeated, row_values, samples, short_forms, show, similar, size, sql_of, standard, underscores,
+    values,
 };
 use crate::sql::types::decimals;
 use crate::sql::types::times;
@@ -145,7 +146,9 @@ fn corrected(
             levels = chains::limit(sql)?;
             nesting::check(sql)?;
             size::check(sql)?;
+            ignored::refuse(sql)?;
             from_first::complete(sql);
+            join_words::reword(sql)?;
             show::reword(sql);
             short_forms::restore_parameters(sql);
             output_names::set(sql);

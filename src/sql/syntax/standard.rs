@@ -8,13 +8,13 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, GroupByWithModifier,
-    LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, Statement, Value,
-    ValueWithSpan, Visitor, VisitorMut,
+    LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Statement,
+    TableFactor, TableWithJoins, Value, ValueWithSpan, Visitor, VisitorMut,
 };
 
 use crate::error::{Error, Result};
 use crate::sql::syntax::marks::mark_having;
-use crate::sql::syntax::{columns, ordinals};
+use crate::sql::syntax::{columns, ordinals, sites};
 use crate::sql::walks::{visit, visit_mut};
 
 /// The most parts of a CUBE that is expanded, to 4,096 sets.
@@ -57,7 +57,8 @@ impl VisitorMut for Rewording {
     }
 }
 
-/// `ORDER BY ALL` is by position, so that it knows computed columns, too.
+/// `ORDER BY ALL` is by position, so that it knows computed columns, too. Beside a `*`, whose
+/// columns are not known yet, it orders a query above.
 fn order_by_all(query: &mut Query) {
     let (Some(order), Some(select)) = (&mut query.order_by, query.body.as_select()) else {
         return;
@@ -76,6 +77,11 @@ fn order_by_all(query: &mut Query) {
             with_fill: None,
         };
         order.kind = OrderByKind::Expressions((1..=select.projection.len()).map(key).collect());
+    } else if select.projection.iter().any(is_one) {
+        let subquery = sites::query(None, query.body.as_ref().clone());
+        let relation = TableFactor::Derived { lateral: false, subquery, alias: None, sample: None };
+        let above = sites::all_of(select, vec![TableWithJoins { relation, joins: Vec::new() }]);
+        *query.body = SetExpr::Select(Box::new(above));
     }
 }
 

@@ -1,6 +1,7 @@
 //! Short forms of DuckDB and ClickHouse that sqlparser (0.62) does not read, written out in words
 //! that it does: `SUMMARIZE t`, `PIVOT t ON a`, `UNPIVOT t ON a, b`, `FROM t WHERE a > 1`,
-//! `USING SAMPLE 10%`, `INSERT INTO t BY NAME`, `COPY t TO 'x.csv' (HEADER)`, `quantile(0.9)(x)`.
+//! `USING SAMPLE 10%`, `INSERT INTO t BY NAME`, `COPY t TO 'x.csv' (HEADER)`, `quantile(0.9)(x)`,
+//! `a ISNULL`, which would be an alias.
 //!
 //! Where this stands on the road of a query: between the tokenizer and the parser. Some become
 //! calls of functions whose names begin with `sty__`; later steps put what they mean in their
@@ -17,7 +18,7 @@ mod words;
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use self::words::{Replacement, is_sign, is_word};
+use self::words::{Replacement, is_one_of, is_sign, is_word, span_of, words};
 use crate::error::{Error, Result};
 
 pub(in crate::sql) use insert::BY_NAME;
@@ -61,7 +62,8 @@ pub(in crate::sql) fn may_hide_text(tokens: &[TokenWithSpan]) -> bool {
 
 /// Whether a token is in any short form.
 fn may_be_of_one(token: &TokenWithSpan) -> bool {
-    const WORDS: [&str; 12] = [
+    const WORDS: [&str; 13] = [
+        "ISNULL",
         "SUMMARIZE",
         "PIVOT",
         "PIVOT_WIDER",
@@ -96,9 +98,32 @@ fn form_at(text: &[TokenWithSpan], at: usize) -> Result<Option<Replacement>> {
         "USING" | "TABLESAMPLE" => sample::written_out(text, at),
         "INSERT" => insert::written_out(text, at),
         "COPY" => copy::written_out(text, at),
+        "ISNULL" => Ok(is_null(text, at)),
         _ => Ok(None),
     }
 }
+
+/// `a ISNULL` is `a IS NULL`; `isNull(a)` is a call.
+fn is_null(text: &[TokenWithSpan], at: usize) -> Option<Replacement> {
+    let before = text.get(at.checked_sub(1)?);
+    if is_sign(text.get(at + 1), &Token::LParen) {
+        return None;
+    }
+    let is_operator = match before.map(|token| &token.token)? {
+        Token::Word(word) if word.quote_style.is_none() => !is_one_of(before, &BEFORE_NAMES),
+        Token::Word(_) | Token::Number(..) | Token::SingleQuotedString(_) => true,
+        Token::RParen | Token::RBracket => true,
+        _ => false,
+    };
+    is_operator.then(|| (at..at + 1, words("IS NULL", span_of(text, at))))
+}
+
+/// Words after which `isnull` is a name.
+const BEFORE_NAMES: [&str; 28] = [
+    "ALL", "AND", "AS", "BETWEEN", "BY", "CASE", "COLUMN", "DESCRIBE", "DISTINCT", "ELSE",
+    "EXISTS", "FROM", "HAVING", "IN", "INTO", "JOIN", "LIKE", "NOT", "ON", "OR", "QUALIFY",
+    "SELECT", "SET", "TABLE", "THEN", "UPDATE", "WHEN", "WHERE",
+];
 
 #[cfg(test)]
 mod tests {
@@ -125,6 +150,8 @@ mod tests {
             ("FROM (SUMMARIZE SELECT 1)", "FROM ( SELECT * FROM ( SELECT 1 ) AS sty__summarize )"),
             ("FROM t WHERE a > 1", "SELECT * FROM t WHERE a > 1"),
             ("FROM t SELECT a", "FROM t SELECT a"),
+            ("SELECT a ISNULL, (b) isnull OR c", "SELECT a IS NULL , ( b ) IS NULL OR c"),
+            ("SELECT isnull, isnull(a) AS isnull", "SELECT isnull , isnull ( a ) AS isnull"),
             ("SELECT extract(hour FROM t) FROM u", "SELECT extract ( hour FROM t ) FROM u"),
             (
                 "SELECT a FROM t x WHERE b USING SAMPLE 10%",

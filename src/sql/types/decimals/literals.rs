@@ -73,6 +73,7 @@ impl VisitorMut for KeepDigits {
                 mark_user_text(expr);
                 keep(expr);
             }
+            SqlExpr::Cast { expr, data_type, .. } if !is_float(data_type) => keep(expr),
             SqlExpr::BinaryOp { left, op: Eq | NotEq | Lt | LtEq | Gt | GtEq, right }
             | SqlExpr::IsDistinctFrom(left, right)
             | SqlExpr::IsNotDistinctFrom(left, right) => {
@@ -177,6 +178,14 @@ fn keep_column(column: Vec<&mut SqlExpr>) {
 /// Whether a type is a decimal.
 fn is_decimal(data_type: &SqlType) -> bool {
     matches!(data_type, SqlType::Decimal(_) | SqlType::Numeric(_) | SqlType::Dec(_))
+}
+
+fn is_float(data_type: &SqlType) -> bool {
+    use SqlType::{Double, DoublePrecision, Float, Float4, Float8, Float32, Float64, Real};
+    matches!(
+        data_type,
+        Double(_) | DoublePrecision | Float(_) | Float4 | Float8 | Float32 | Float64 | Real
+    )
 }
 
 /// Casts the text in a cast of the user to TEXT. That distinguishes it from the casts that are made

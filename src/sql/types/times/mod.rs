@@ -14,11 +14,13 @@
 //! - [`comparison`], [`timestamps`], [`units`]: these comparisons.
 //! - [`literals`]: what literals of timestamps may say, corrected after parsing.
 //! - [`texts`]: other texts that become timestamps.
+//! - [`as_text`]: texts that are made of timestamps, a rule of its own.
 //! - [`time_of_day`]: times of day, which the rule casts to one unit, too.
 //! - [`calendar`], [`bins`]: `date_trunc` and `date_bin`, without an end in 2262.
 //! - [`functions`]: `now()` and `to_timestamp` in microseconds, and `generate_series`, which only
 //!   takes nanoseconds.
 
+mod as_text;
 mod bins;
 mod calendar;
 mod comparison;
@@ -45,6 +47,7 @@ use crate::sql::walks::{
     any_expression, any_node, is_comparison, rewrite_plan, rewrite_up, rewrite_where,
 };
 
+pub(in crate::sql) use as_text::TimestampTexts;
 pub(in crate::sql) use calendar::{date_of_days, days_to_month};
 pub(in crate::sql) use functions::series;
 pub(in crate::sql) use literals::correct_literals;

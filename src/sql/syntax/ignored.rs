@@ -1,0 +1,101 @@
+//! Refuses clauses that the parser reads and DataFusion (55.2) ignores.
+//!
+//! CONNECT BY would leave all rows, and FOR JSON and FOR XML the rows as they are. DISTINCT, ORDER
+//! BY, FILTER and OVER have no effect on a scalar function: `round(avg(x)) FILTER (WHERE …)`, whose
+//! FILTER belongs to the aggregate within, would be the mean of all rows.
+//!
+//! Where this stands on the road of a query: [`refuse`] after parsing, [`refuse_of_scalars`] once
+//! the functions of the session are known.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    Expr, ForClause, Function, FunctionArgumentClause, FunctionArguments, Query, Select, Statement,
+    Visitor,
+};
+
+use crate::error::{Error, Result};
+use crate::sql::walks::{visit, visit_expressions};
+
+/// Refuses clauses of queries that would be ignored.
+pub(in crate::sql) fn refuse(statement: &Statement) -> Result<()> {
+    match visit(statement, &mut Clauses) {
+        ControlFlow::Break((what, instead)) => {
+            Err(Error::Unsupported(format!("{what} is not supported; {instead}")))
+        }
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+struct Clauses;
+
+impl Visitor for Clauses {
+    type Break = (&'static str, &'static str);
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Self::Break> {
+        match query.for_clause {
+            Some(ForClause::Json { .. } | ForClause::Xml { .. }) => {
+                ControlFlow::Break(("FOR JSON or FOR XML", "--format says how rows are printed"))
+            }
+            _ => ControlFlow::Continue(()),
+        }
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Self::Break> {
+        match select.connect_by.is_empty() {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(("CONNECT BY", "use WITH RECURSIVE")),
+        }
+    }
+}
+
+/// Refuses clauses of functions for which `is_scalar` is true.
+pub(in crate::sql) fn refuse_of_scalars(
+    statement: &Statement,
+    is_scalar: &dyn Fn(&str) -> bool,
+) -> Result<()> {
+    let found = visit_expressions(statement, |expr| match expr {
+        Expr::Function(function) => match clause(function) {
+            Some(clause) if names_scalar(function, is_scalar) => {
+                ControlFlow::Break((clause, function.name.clone()))
+            }
+            _ => ControlFlow::Continue(()),
+        },
+        _ => ControlFlow::Continue(()),
+    });
+    let ControlFlow::Break((clause, name)) = found else { return Ok(()) };
+    let place = name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.span.start);
+    let place = match place.filter(|place| place.line > 0) {
+        Some(place) => format!(" (line {}, column {})", place.line, place.column),
+        None => String::new(),
+    };
+    Err(Error::InvalidInput(format!(
+        "{clause} belongs to an aggregate or a window, and {name} is neither; write it behind the \
+         function within, as in round(avg(x) FILTER (WHERE …)){place}"
+    )))
+}
+
+/// A clause that a scalar function does not have.
+fn clause(function: &Function) -> Option<&'static str> {
+    if function.filter.is_some() {
+        return Some("FILTER");
+    }
+    if function.over.is_some() {
+        return Some("OVER");
+    }
+    let FunctionArguments::List(list) = &function.args else { return None };
+    if list.duplicate_treatment.is_some() {
+        return Some("DISTINCT or ALL");
+    }
+    let is_order =
+        |clause: &FunctionArgumentClause| matches!(clause, FunctionArgumentClause::OrderBy(_));
+    list.clauses.iter().any(is_order).then_some("ORDER BY")
+}
+
+fn names_scalar(function: &Function, is_scalar: &dyn Fn(&str) -> bool) -> bool {
+    let [part] = function.name.0.as_slice() else { return false };
+    part.as_ident().is_some_and(|name| match name.quote_style {
+        Some(_) => is_scalar(&name.value),
+        None => is_scalar(&name.value.to_ascii_lowercase()),
+    })
+}

@@ -1,0 +1,82 @@
+//! Joins in the words of other systems.
+//!
+//! `SEMI JOIN` and `ANTI JOIN` (DuckDB) are what DataFusion (55.2) knows as `LEFT SEMI JOIN` and
+//! `LEFT ANTI JOIN`. In `a ANY JOIN b` (ClickHouse) and `a POSITIONAL JOIN b` (DuckDB), the parser
+//! takes the first word for an alias of `a`, and the join would have more rows than is meant: these
+//! are refused.
+//!
+//! Where this stands on the road of a query: after parsing.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{
+    JoinConstraint, JoinOperator, Select, Statement, TableAlias, TableFactor, TableWithJoins,
+    VisitorMut,
+};
+
+use crate::error::{Error, Result};
+use crate::sql::walks::visit_mut;
+
+/// Words before JOIN that mean another join, and what to write instead.
+const REFUSED: [(&str, &str); 2] = [
+    ("ANY", "join with one row of each key: SELECT DISTINCT ON (key) …"),
+    ("POSITIONAL", "join on row_number() OVER (…) of both sides"),
+];
+
+pub(in crate::sql) fn reword(statement: &mut Statement) -> Result<()> {
+    match visit_mut(statement, &mut Words) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+struct Words;
+
+impl VisitorMut for Words {
+    type Break = Error;
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
+        select.from.iter_mut().try_for_each(reword_joins)
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<Error> {
+        match table {
+            TableFactor::NestedJoin { table_with_joins, .. } => reword_joins(table_with_joins),
+            _ => ControlFlow::Continue(()),
+        }
+    }
+}
+
+fn reword_joins(tables: &mut TableWithJoins) -> ControlFlow<Error> {
+    let mut left = &tables.relation;
+    for join in &mut tables.joins {
+        if let Some((word, instead)) = refused(left) {
+            return ControlFlow::Break(Error::Unsupported(format!(
+                "{word} JOIN is not supported; {instead}, or, if it is a name, write AS {word}"
+            )));
+        }
+        match &mut join.join_operator {
+            JoinOperator::Semi(condition) => {
+                join.join_operator =
+                    JoinOperator::LeftSemi(std::mem::replace(condition, JoinConstraint::None));
+            }
+            JoinOperator::Anti(condition) => {
+                join.join_operator =
+                    JoinOperator::LeftAnti(std::mem::replace(condition, JoinConstraint::None));
+            }
+            _ => {}
+        }
+        left = &join.relation;
+    }
+    ControlFlow::Continue(())
+}
+
+/// The word of another join that is the alias of a table, without an AS.
+fn refused(table: &TableFactor) -> Option<(&'static str, &'static str)> {
+    let (TableFactor::Table { alias, .. } | TableFactor::Derived { alias, .. }) = table else {
+        return None;
+    };
+    let TableAlias { explicit: false, name, .. } = alias.as_ref()? else { return None };
+    let is_meant = |word: &str| name.quote_style.is_none() && name.value.eq_ignore_ascii_case(word);
+    REFUSED.into_iter().find(|(word, _)| is_meant(word))
+}

@@ -1,0 +1,66 @@
+//! Casts timestamps to the texts as which they are printed: `2024-01-31 10:00:00`.
+//!
+//! DataFusion (55.2) writes `2024-01-31T10:00:00`, and `Z` for UTC. PostgreSQL and DuckDB do not,
+//! and so their `ts::text LIKE '2024-01-31 1%'` finds nothing.
+//!
+//! Where this stands on the road of a query: an analyzer rule, after types are coerced, because
+//! `||`, LIKE and `concat` cast their operands, too. Partition keys keep DataFusion's texts, as
+//! their files do.
+
+use arrow_schema::DataType;
+use datafusion::common::DFSchema;
+use datafusion::common::config::ConfigOptions;
+use datafusion::common::tree_node::Transformed;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::functions::datetime::to_char;
+use datafusion::logical_expr::expr::{Cast, TryCast};
+use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
+use datafusion::optimizer::AnalyzerRule;
+
+use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where};
+
+/// The rule of this module.
+#[derive(Debug)]
+pub(in crate::sql) struct TimestampTexts;
+
+impl AnalyzerRule for TimestampTexts {
+    fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        if !any_expression(&plan, is_text_cast) {
+            return Ok(plan);
+        }
+        Ok(rewrite_plan(plan, |node| rewrite_where(node, is_text_cast, write_timestamps))?.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "timestamp_texts"
+    }
+}
+
+fn is_text_cast(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
+            field.data_type().is_string()
+        }
+        _ => false,
+    }
+}
+
+fn write_timestamps(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    rewrite_up(expr, |mut expr| {
+        let value = match &mut expr {
+            Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field })
+                if field.data_type().is_string() =>
+            {
+                expr
+            }
+            _ => return Ok(Transformed::no(expr)),
+        };
+        let format = match value.get_type(schema) {
+            Ok(DataType::Timestamp(_, None)) => "%Y-%m-%d %H:%M:%S%.f",
+            Ok(DataType::Timestamp(_, Some(_))) => "%Y-%m-%d %H:%M:%S%.f%:z",
+            _ => return Ok(Transformed::no(expr)),
+        };
+        **value = to_char().call(vec![std::mem::take(&mut **value), lit(format)]);
+        Ok(Transformed::yes(expr))
+    })
+}
