@@ -74,7 +74,7 @@ impl Structure {
     pub(super) fn check(self, path: &[i16], kind: Kind) -> Result<()> {
         let expected = path.split_last().and_then(|(field, parent)| {
             let (_, kinds) = self.fields().iter().find(|(path, _)| *path == parent)?;
-            kinds.bytes().nth(usize::try_from(*field).ok()?.checked_sub(1)?)
+            kinds.as_bytes().get(usize::try_from(*field).ok()?.checked_sub(1)?).copied()
         });
         let is_right = match expected {
             Some(letter) => letter == b'.' || letter == kind.letter(),
