@@ -57,8 +57,8 @@ fn main() -> ExitCode {
     if command.is_interactive() {
         signals::keep_session_on_interrupt();
     }
-    watch::start(&context, context.timeout.filter(|_| !command.is_interactive()));
-    let result = cli::run(command, &context);
+    let timeout = context.timeout.filter(|_| !command.is_interactive());
+    let result = watch::start(&context, timeout).and_then(|()| cli::run(command, &context));
     watch::end_command();
     match result {
         Ok(()) => exit::Exit::Done.into(),

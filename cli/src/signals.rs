@@ -58,14 +58,22 @@ pub(crate) fn cancellation() -> Arc<AtomicBool> {
         // `nohup` has the end of the terminal ignored.
         let is_wanted = |signal: &i32| *signal != SIGHUP || !is_ignored(SIGHUP);
         let ending: Vec<i32> = ending.iter().copied().filter(is_wanted).collect();
+        let listener = start_listener(true);
         for signal in &ending {
+            if listener.is_err() {
+                // Nobody else would end the process at the second signal.
+                let exit = i32::from(Exit::Interrupted as u8);
+                let condition = Arc::clone(&flag);
+                let _ = signal_hook::flag::register_conditional_shutdown(*signal, exit, condition);
+            }
             // If a handler cannot be installed, the signal's default ends the process, as a second
             // signal does anyway.
             let _ = signal_hook::flag::register(*signal, Arc::clone(&flag));
         }
-        let mut listens = listen(&ending, true);
+        let mut listens = listener.and_then(|listener| announce_to(&listener, &ending));
         if INTERRUPTED.get().is_some() {
-            listens = listens.and(listen(&[SIGINT], false));
+            let of_shell = || announce_to(&start_listener(false)?, &[SIGINT]);
+            listens = listens.and_then(|()| of_shell());
         }
         LISTENS.store(listens.is_ok(), Ordering::Relaxed);
         flag
@@ -73,16 +81,18 @@ pub(crate) fn cancellation() -> Arc<AtomicBool> {
     Arc::clone(FLAG.get_or_init(install))
 }
 
-/// From now on, these signals are events, after their flags are set. If they end the process, the
-/// second one does so at once.
-fn listen(signals: &[i32], they_end: bool) -> io::Result<()> {
+/// Starts a thread that announces the signals of which it is told through the stream. If they end
+/// the process, the second one does so at once.
+fn start_listener(they_end: bool) -> io::Result<UnixStream> {
     let (mut reader, writer) = UnixStream::pair()?;
-    for signal in signals {
-        signal_hook::low_level::pipe::register(*signal, writer.try_clone()?)?;
-    }
     let announce_signals = move || {
         let mut first: Option<Instant> = None;
-        while let Ok(1..) = reader.read(&mut [0; 64]) {
+        loop {
+            match reader.read(&mut [0; 64]) {
+                Ok(1..) => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Ok(0) | Err(_) => break,
+            }
             if they_end && first.get_or_insert_with(Instant::now).elapsed() > ONE_SIGNAL {
                 signal_hook::low_level::exit(i32::from(Exit::Interrupted as u8));
             }
@@ -90,6 +100,14 @@ fn listen(signals: &[i32], they_end: bool) -> io::Result<()> {
         }
     };
     std::thread::Builder::new().name("sty-signals".into()).spawn(announce_signals)?;
+    Ok(writer)
+}
+
+/// From now on, these signals are events, after their flags are set.
+fn announce_to(listener: &UnixStream, signals: &[i32]) -> io::Result<()> {
+    for signal in signals {
+        signal_hook::low_level::pipe::register(*signal, listener.try_clone()?)?;
+    }
     Ok(())
 }
 

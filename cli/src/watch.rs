@@ -6,6 +6,7 @@
 //! but not while a commit runs. Nothing is lost by that: tables are as they were before the
 //! statement or the load, and temporary files are removed.
 
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,6 +18,7 @@ use stylobate::{Canceller, Error, Session};
 
 use crate::context::Context;
 use crate::errors::{Failure, note_timeout};
+use crate::exit::Exit;
 use crate::output::remove_unfinished;
 use crate::pager;
 use crate::signals;
@@ -40,8 +42,9 @@ type Directories = Box<dyn Fn() -> Vec<PathBuf> + Send>;
 /// What goes when the command ends.
 static TEMPORARY: Mutex<Vec<Directories>> = Mutex::new(Vec::new());
 
-/// Watches for signals from now on, and for the end of the time that the command may take.
-pub(crate) fn start(context: &Context, timeout: Option<Duration>) {
+/// Watches for signals from now on, and for the end of the time that the command may take. Fails if
+/// nobody would end the command at that time.
+pub(crate) fn start(context: &Context, timeout: Option<Duration>) -> Result<(), Failure> {
     let (stopped, context, started) = (signals::cancellation(), *context, Instant::now());
     let look = move || {
         let left = timeout.map(|timeout| timeout.saturating_sub(started.elapsed()));
@@ -55,8 +58,7 @@ pub(crate) fn start(context: &Context, timeout: Option<Duration>) {
     };
     // The time may be over before the command begins.
     let _ = look();
-    // Where the system starts no thread, requests are seen between two blocks.
-    let _ = std::thread::Builder::new().spawn(move || {
+    let watch = std::thread::Builder::new().spawn(move || {
         loop {
             let seen = signals::events();
             let (false, left) = look() else { break };
@@ -66,6 +68,20 @@ pub(crate) fn start(context: &Context, timeout: Option<Duration>) {
             end_process(&context, &Failure::stopped());
         }
     });
+    keeps_time(watch.err(), timeout)
+}
+
+/// Where the system starts no thread, a first signal is seen between two blocks, and a second one
+/// ends the process all the same; but input that does not come would outlast any timeout.
+fn keeps_time(no_watch: Option<io::Error>, timeout: Option<Duration>) -> Result<(), Failure> {
+    match no_watch.filter(|_| timeout.is_some()) {
+        None => Ok(()),
+        Some(error) => {
+            let what = format!("--timeout needs a thread, which the system did not start: {error}");
+            let failure = Failure::new(Exit::Limit, "limit-exceeded", what);
+            Err(failure.hint("raise the limit of processes, or leave out --timeout"))
+        }
+    }
 }
 
 /// Leaves the end after a first signal or the timeout to the command, which still has rows to
@@ -176,7 +192,7 @@ struct Running {
 
 impl StatementWatch {
     /// Starts watching over a session. The timeout is that of each statement.
-    pub(crate) fn start(session: &Session, context: &Context) -> StatementWatch {
+    pub(crate) fn start(session: &Session, context: &Context) -> Result<StatementWatch, Failure> {
         let (interrupted, timed_out) = (Arc::default(), Arc::default());
         let reasons = Reasons { interrupted, timed_out, timeout: context.timeout };
         let canceller = session.canceller();
@@ -184,14 +200,15 @@ impl StatementWatch {
         remove_at_end(session.spill_directories());
         let (reasons, running) = (watch.reasons.clone(), Arc::clone(&watch.running));
         let (canceller, context) = (watch.canceller.clone(), *context);
-        let _ = std::thread::Builder::new().spawn(move || {
+        let started = std::thread::Builder::new().spawn(move || {
             loop {
                 let seen = signals::events();
                 let left = look(&running, &reasons, &canceller, &context);
                 signals::wait_for_event(seen, left);
             }
         });
-        watch
+        keeps_time(started.err(), context.timeout)?;
+        Ok(watch)
     }
 
     /// What a runner of the statements asks.

@@ -77,7 +77,7 @@ const MOST_DEPTH: usize = 16;
 pub(crate) fn run(opened: Opened, context: &Context) -> Result<(), Failure> {
     terminal::remember_settings();
     let name = name(opened.store.as_ref());
-    let mut shell = Shell::new(opened, context, true);
+    let mut shell = Shell::new(opened, context, true)?;
     shell.greet();
     let mut lines = Lines::open(&name, &shell);
     loop {
@@ -99,7 +99,7 @@ pub(crate) fn run(opened: Opened, context: &Context) -> Result<(), Failure> {
 
 /// Runs a script with commands of the shell in it, up to the first error.
 pub(crate) fn run_script(opened: Opened, text: &str, context: &Context) -> Result<(), Failure> {
-    let mut shell = Shell::new(opened, context, false);
+    let mut shell = Shell::new(opened, context, false)?;
     if pieces(text).iter().all(|piece| matches!(piece, Piece::Sql(_))) {
         // Nobody asks for the last answer.
         shell.runner.kept = None;
@@ -150,10 +150,10 @@ fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
 }
 
 impl Shell {
-    fn new(opened: Opened, context: &Context, is_interactive: bool) -> Shell {
+    fn new(opened: Opened, context: &Context, is_interactive: bool) -> Result<Shell, Failure> {
         let Opened { store, session, parameters, format, skip_damaged, no_files } = opened;
         let session = Arc::new(session);
-        let watch = StatementWatch::start(&session, context);
+        let watch = StatementWatch::start(&session, context)?;
         let answers = Answers::new(format);
         let options = PrintOptions {
             threads: context.thread_count(),
@@ -163,7 +163,7 @@ impl Shell {
         let known = Arc::new(Mutex::new(Known::new(Arc::clone(&session))));
         let mut runner = Runner::new(context, session, parameters, watch.of_runner(), settings);
         runner.kept = Some(Kept::default());
-        Shell {
+        Ok(Shell {
             context: *context,
             store,
             runner,
@@ -174,7 +174,7 @@ impl Shell {
             is_interactive,
             no_files,
             depth: 0,
-        }
+        })
     }
 
     fn greet(&self) {

@@ -92,6 +92,42 @@ fn a_signal_ends_every_command_and_leaves_no_temporary_file() {
     }
 }
 
+/// Where the system starts no thread, a second signal ends a command, and no timeout is promised.
+#[test]
+fn a_command_without_threads_ends() {
+    // Limits of processes do not hold for root.
+    let is_root = std::fs::read_to_string("/proc/self/status").is_ok_and(|s| s.contains("Uid:\t0"));
+    let user = "setpriv --reuid 54321 --clear-groups ";
+    let line = format!("{}prlimit --nproc=1", if is_root { user } else { "" });
+    let sty = |args: &[&str]| {
+        let mut words = line.split(' ');
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).arg(env!("CARGO_BIN_EXE_sty")).args(args).env("STY_CONFIG", "");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    };
+    if !sty(&["--version"]).output().is_ok_and(|output| output.status.success()) {
+        return;
+    }
+    let timed = sty(&["query", "--timeout", "9s", "SELECT 1"]).output().unwrap();
+    let stderr = String::from_utf8(timed.stderr).unwrap();
+    assert_eq!(timed.status.code(), Some(5), "{stderr}");
+    assert!(stderr.contains("--timeout needs a thread"), "{stderr}");
+    let mut child = sty(&["query", "--threads", "1"]).spawn().unwrap();
+    let id = child.id().to_string();
+    let mut code = None;
+    for _ in 0..20 {
+        std::thread::sleep(Duration::from_millis(400));
+        code = child.try_wait().unwrap().map(|status| status.code());
+        if code.is_some() {
+            break;
+        }
+        assert!(Command::new("kill").args(["-s", "TERM", &id]).status().unwrap().success());
+    }
+    child.kill().unwrap();
+    assert_eq!(code, Some(Some(130)));
+}
+
 /// Rows that were rejected before anything is committed go with the load.
 #[test]
 fn a_signal_leaves_no_file_of_rejected_rows() {
