@@ -80,21 +80,23 @@ pub(crate) fn run(opened: Opened, context: &Context) -> Result<(), Failure> {
     let mut shell = Shell::new(opened, context, true)?;
     shell.greet();
     let mut lines = Lines::open(&name, &shell);
-    loop {
+    let done = loop {
         lock(&shell.known).forget();
-        let text = match lines.read().with_path("the terminal")? {
-            Input::Text(text) => text,
-            Input::Cleared => continue,
-            Input::End => break,
+        let text = match lines.read().with_path("the terminal") {
+            Ok(Input::Text(text)) => text,
+            Ok(Input::Cleared) => continue,
+            Ok(Input::End) => break Ok(()),
+            Err(failure) => break Err(failure),
         };
         match shell.run_text(&text) {
             Ok(Next::GoOn) => {}
-            Ok(Next::Leave) => break,
+            Ok(Next::Leave) => break Ok(()),
             // It has been reported. If the terminal is gone, so is the user.
             Err(_) => {}
         }
-    }
-    shell.close()
+    };
+    let closed = shell.close();
+    done.and(closed)
 }
 
 /// Runs a script with commands of the shell in it, up to the first error.
@@ -104,8 +106,10 @@ pub(crate) fn run_script(opened: Opened, text: &str, context: &Context) -> Resul
         // Nobody asks for the last answer.
         shell.runner.kept = None;
     }
-    shell.run_text(text)?;
-    shell.close()
+    let done = shell.run_text(text);
+    // Answers before the first error are whole.
+    let closed = shell.close();
+    done.and(closed)
 }
 
 /// Where lines come from.
