@@ -166,11 +166,13 @@ pub(crate) fn parse() -> Result<(Command, Context), Exit> {
         memory::return_freed_at_once(limit);
         let mut cli =
             Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))?;
-        let of_command = |name| config::in_force(&Cli::command(), &settings, &matches, name);
+        let in_force = |given, name| config::in_force(&Cli::command(), &settings, given, name);
         match &mut cli.command {
-            Command::Config(args) => args.in_force = of_command(args.command.as_deref()),
+            // Options of `config` are none of the command that it is asked about.
+            Command::Config(args) => args.in_force = in_force(&matches, args.command.as_deref()),
             Command::Ingest(args) => {
-                args.settings = of_command(Some("ingest")).unwrap_or_default();
+                let given = matches.subcommand_matches("ingest").unwrap_or(&matches);
+                args.settings = in_force(given, Some("ingest")).unwrap_or_default();
             }
             _ => {}
         }

@@ -89,6 +89,9 @@ fn settings_are_in_force() {
     let (_, _, stderr) = run(&shell, "ingest db/w x.csv -v --no-config", &[("STY_NULL", "-")]);
     assert!(stderr.contains("null = -, by STY_NULL"), "{stderr}");
     assert!(!stderr.contains("config.toml"), "{stderr}");
+    let line = "ingest db/z x.csv -v --null - --no-config";
+    let (code, _, stderr) = run(&shell, line, &[("STY_NULL", "NA")]);
+    assert!(code == 0 && !stderr.contains("STY_NULL"), "{stderr}");
 }
 
 /// How an answer looks in a pipe or a file does not depend on the user's file.
