@@ -5,7 +5,8 @@ use std::ffi::OsString;
 
 use clap::builder::{BoolishValueParser, Resettable};
 use clap::error::{ContextKind, ContextValue};
-use clap::{Arg, ArgAction, Command};
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::file::{Entry, Settings, Value};
 use super::options::{is_flag, setting, settings_of, variable};
@@ -30,7 +31,11 @@ pub(crate) fn checked(root: &Command, mut settings: Settings) -> Settings {
 /// Makes the settings of config files the defaults of options. `words` are those of the command
 /// line.
 pub(crate) fn apply(root: Command, settings: &Settings, words: &[OsString]) -> Command {
-    let root = each_arg(root, |arg| without_useless_variable(switchable(arg), words));
+    let root = each_arg(root, switchable);
+    let has_variable = |command: &Command| command.get_arguments().any(|a| variable(a).is_some());
+    let is_any_set = has_variable(&root) || root.get_subcommands().any(has_variable);
+    let given = is_any_set.then(|| given(&root, words)).flatten();
+    let root = each_arg(root, |arg| without_useless_variable(arg, given.as_ref()));
     with_settings(root, settings)
 }
 
@@ -86,14 +91,14 @@ fn with_default(arg: Arg, value: &Value) -> Arg {
     arg.default_values(texts)
 }
 
-fn each_arg(root: Command, change: impl Fn(Arg) -> Arg + Copy) -> Command {
-    root.mut_args(change).mut_subcommands(|command| command.mut_args(change))
+fn each_arg(root: Command, change: impl Fn(Arg) -> Arg) -> Command {
+    root.mut_args(&change).mut_subcommands(|command| command.mut_args(&change))
 }
 
 /// An empty variable is as good as none, and so is any beside its option, whatever its value.
-fn without_useless_variable(arg: Arg, words: &[OsString]) -> Arg {
+fn without_useless_variable(arg: Arg, given: Option<&ArgMatches>) -> Arg {
     match arg.get_env().and_then(std::env::var_os) {
-        Some(value) if value.is_empty() || is_given(&arg, words) => arg.env(Resettable::Reset),
+        Some(value) if value.is_empty() || is_given(&arg, given) => arg.env(Resettable::Reset),
         _ => arg,
     }
 }
@@ -104,8 +109,24 @@ fn is_about(arg: &Arg, text: &str) -> bool {
     rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_alphanumeric() || c == '-'))
 }
 
-fn is_given(arg: &Arg, words: &[OsString]) -> bool {
-    words.iter().filter_map(|word| word.to_str()).any(|word| is_about(arg, word))
+/// What the command line gives the command that runs, whatever the values.
+fn given(root: &Command, words: &[OsString]) -> Option<ArgMatches> {
+    let of_any_value = |arg: Arg| match arg.get_action().takes_values() {
+        true => arg.env(Resettable::Reset).value_parser(clap::value_parser!(OsString)),
+        false => arg.env(Resettable::Reset),
+    };
+    let parsed = each_arg(root.clone(), of_any_value).ignore_errors(true);
+    let (_, command) = parsed.try_get_matches_from(words).ok()?.remove_subcommand()?;
+    Some(command)
+}
+
+fn is_given(arg: &Arg, given: Option<&ArgMatches>) -> bool {
+    let id = arg.get_id().as_str();
+    let of = |given: &ArgMatches| {
+        given.ids().any(|known| known.as_str() == id)
+            && given.value_source(id) == Some(ValueSource::CommandLine)
+    };
+    given.is_some_and(of)
 }
 
 /// A flag that a setting may turn on can be turned off: `--timer=false`.
@@ -133,7 +154,8 @@ pub(crate) fn wrong_variable(
 ) -> Option<Failure> {
     let Some(ContextValue::String(about)) = error.get(ContextKind::InvalidArg) else { return None };
     let mut all = root.get_subcommands().flat_map(|command| settings_of(root, command));
-    let arg = all.find(|arg| is_about(arg, about) && !is_given(arg, words))?;
+    let given = given(&each_arg(root.clone(), switchable), words);
+    let arg = all.find(|arg| is_about(arg, about) && !is_given(arg, given.as_ref()))?;
     let (value, name) = variable(arg).zip(arg.get_env())?;
     let (value, name) = (value.to_string_lossy(), name.to_string_lossy());
     let why = match is_flag(arg) {

@@ -151,6 +151,16 @@ fn a_wrong_variable_is_told_by_its_name() {
     let wrong = [("STY_THREADS", "many"), ("STY_TIMER", "maybe")];
     let right = run(&shell, "query - -f q.sql --threads 2 --timer=false", &wrong);
     assert_eq!(right, (0, "n\n1\n".to_owned(), String::new()));
+    let wrong = [("STY_QUIET", "maybe"), ("STY_FORMAT", "cvs")];
+    for short in ["-q --format csv -f q.sql", "-qf q.sql --format=csv"] {
+        let (code, stdout, stderr) = run(&shell, &format!("query - {short}"), &wrong);
+        assert_eq!((code, stdout.as_str()), (0, "n\n1\n"), "{short}: {stderr}");
+    }
+    // A value, and what follows `--`, are no options.
+    for line in ["query SELECT\u{a0}1 -oq", "query SELECT\u{a0}1 -- --quiet"] {
+        let (code, _, stderr) = run(&shell, line, &[("STY_QUIET", "maybe")]);
+        assert!(code == 2 && stderr.starts_with("error: STY_QUIET: 'maybe'"), "{line}: {stderr}");
+    }
 }
 
 #[test]
