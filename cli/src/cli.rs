@@ -272,11 +272,13 @@ fn words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
         // The names of options have no blanks; their values may have some.
         word.split('=').next().is_some_and(|name| name.contains(char::is_whitespace))
     };
-    let as_sql = |word: OsString| match is_comment(&word) {
-        true => [OsString::from(" "), word].into_iter().collect(),
-        false => word,
-    };
-    let mut words: Vec<OsString> = args.map(as_sql).collect();
+    let mut words: Vec<OsString> = args.collect();
+    let options = words.iter().position(|word| word == "--").unwrap_or(words.len());
+    if words.iter().take(options).any(is_comment) && may_take_sql(&words) {
+        for word in words.iter_mut().take(options).filter(|word| is_comment(word)) {
+            *word = [OsString::from(" "), std::mem::take(word)].into_iter().collect();
+        }
+    }
     let opens_shell = match words.get(1) {
         None => std::io::stdin().is_terminal() && std::io::stdout().is_terminal(),
         Some(word) => {
@@ -292,6 +294,14 @@ fn words(args: impl Iterator<Item = OsString>) -> Vec<OsString> {
         words.insert(1.min(words.len()), "shell".into());
     }
     words
+}
+
+/// Whether the command takes SQL, or is not known.
+fn may_take_sql(words: &[OsString]) -> bool {
+    let cli = Cli::command();
+    let is_command = |word: &&str| cli.find_subcommand(word).is_some();
+    let command = words.iter().skip(1).filter_map(|word| word.to_str()).find(is_command);
+    command.is_none_or(|command| ["query", "shell", "bench"].contains(&command))
 }
 
 /// The failure for a word that is no command.
@@ -382,6 +392,13 @@ mod tests {
         for option in ["--title=A b", "--quiet", "--", "-q", "--x=a\n--b c"] {
             assert_eq!(words(option), option);
         }
+        let same = |args: &[&str]| {
+            let args: Vec<OsString> = args.iter().map(OsString::from).collect();
+            assert_eq!(super::words(args.clone().into_iter()), args);
+        };
+        same(&["sty", "ingest", "db/t", "--", "--my file.csv"]);
+        same(&["sty", "query", "--", "-- a\nSELECT 1"]);
+        same(&["sty", "ingest", "db/t", "--my file.csv"]);
     }
 
     #[test]
