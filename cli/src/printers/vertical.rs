@@ -19,10 +19,8 @@ const MOST_NAME_WIDTH: usize = 40;
 /// Writes one result with a value a line.
 pub(super) struct VerticalPrinter {
     look: Look,
-    /// Each name, with the blanks up to its value.
-    names: Vec<String>,
-    /// Where values begin.
-    indent: usize,
+    /// Each name, with the blanks up to its value, and where that begins.
+    names: Vec<(String, usize)>,
     rows: u64,
     buffer: Vec<u8>,
     output: Output,
@@ -36,10 +34,11 @@ impl VerticalPrinter {
         let indent = widths.max().unwrap_or(0).min(MOST_NAME_WIDTH) + 2;
         let padded = |name: String| {
             let blanks = indent.saturating_sub(name.width()).max(2);
-            name + &" ".repeat(blanks)
+            let start = name.width() + blanks;
+            (name + &" ".repeat(blanks), start)
         };
         let names = names.into_iter().map(padded).collect();
-        VerticalPrinter { look, names, indent, rows: 0, buffer: Vec::new(), output }
+        VerticalPrinter { look, names, rows: 0, buffer: Vec::new(), output }
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
@@ -52,7 +51,7 @@ impl VerticalPrinter {
             self.styled("\x1b[2m", &format!("{rule} row {} {rule}", self.rows));
             self.buffer.push(b'\n');
             for (at, cells) in columns.iter().enumerate() {
-                let name = self.names.get(at).cloned().unwrap_or_default();
+                let (name, start) = self.names.get(at).cloned().unwrap_or_default();
                 self.styled("\x1b[1m", &name);
                 if cells.is_null(row) {
                     self.styled("\x1b[2m", NULL);
@@ -61,7 +60,7 @@ impl VerticalPrinter {
                     text.clear();
                     cells.write_text(row, &mut raw)?;
                     write_escaped(&String::from_utf8_lossy(&raw), &mut text);
-                    self.push_lines(&text);
+                    self.push_lines(&text, start);
                 }
                 self.buffer.push(b'\n');
             }
@@ -73,11 +72,11 @@ impl VerticalPrinter {
     }
 
     /// Writes a value; all of its lines begin where the first one does.
-    fn push_lines(&mut self, text: &[u8]) {
+    fn push_lines(&mut self, text: &[u8], start: usize) {
         for (number, line) in text.split(|byte| *byte == b'\n').enumerate() {
             if number > 0 {
                 self.buffer.push(b'\n');
-                self.buffer.resize(self.buffer.len() + self.indent, b' ');
+                self.buffer.resize(self.buffer.len() + start, b' ');
             }
             self.buffer.extend_from_slice(line);
         }
