@@ -68,8 +68,8 @@ pub(crate) fn from_arrow(error: ArrowError) -> Error {
         ArrowError::IoError(_, source) => from_io(&source),
         ArrowError::MemoryError(what) => Error::LimitExceeded(what),
         ArrowError::OffsetOverflowError(bytes) => Error::LimitExceeded(format!(
-            "texts or lists of {bytes} bytes or items in a batch, and at most 2147483647 go; SET \
-             datafusion.execution.batch_size to fewer rows before the statement"
+            "texts or lists of {bytes} bytes or items in a batch, and at most 2147483647 are \
+             possible; SET datafusion.execution.batch_size to fewer rows before the statement"
         )),
         ArrowError::NotYetImplemented(what) => Error::Unsupported(what),
         other => Error::InvalidInput(arrow_message(&other)),

@@ -1,4 +1,4 @@
-//! How many bytes rows and results may have, and what a statement does that meets more.
+//! How many bytes rows and results may have, and what a statement does where they have more.
 //!
 //! Where this stands on the road of a query: operators and functions handle 8,192 rows at a time.
 //! Where these do not fit into the memory limit, the statement ends, [`Widest`] keeps how wide its
