@@ -148,6 +148,7 @@ fn cases() -> Vec<Case> {
             file: "one-column.csv",
             schema: "column0: int64",
             rows: &["∅", "∅", "5", "∅", "6"],
+            notes: &["the column is called column0"],
             ..Case::default()
         },
         Case {

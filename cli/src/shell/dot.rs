@@ -275,7 +275,7 @@ mod tests {
         };
         assert!(hint(".tabels").contains("did you mean .tables?"));
         assert!(hint(".mode cvs").contains("did you mean csv?"));
-        assert!(hint(".mode x").contains("table, csv"));
+        assert!(hint(".mode x").contains("table, vertical, csv"));
         assert!(hint(".timer maybe").contains("on|off"));
         assert!(hint(".t on").contains(".tables or .timer"));
         assert!(hint(".frobnicate").contains(".help"));

@@ -14,7 +14,7 @@ const CASES: [(&str, i32, &str); 26] = [
     ("usage", 2, "sty query db --no-such-option"),
     ("usage", 2, "sty query db 'SELECT 1' --threads many"),
     ("usage", 2, "sty"),
-    ("usage", 2, "STY_THREADS=none sty tables db"),
+    ("config", 2, "STY_THREADS=none sty tables db"),
     ("usage", 2, "sty query db 'SELECT 1' -o a.csv"),
     ("usage", 2, "sty ingest db/t a.csv --max-errors 1"),
     ("config", 2, "STY_CONFIG=wrong.toml sty tables db"),

@@ -104,8 +104,12 @@ impl Plan {
     fn new(survey: Survey, dir: &TableDir) -> Result<Plan> {
         let mut readable = survey.readable.into_iter();
         let Some(base) = readable.next() else {
-            let what = "no root can be read: there is no generation to fall back to; segments in \
-                        data/ are left as they are";
+            let lost =
+                if survey.current.is_none() { "CURRENT names no generation, and " } else { "" };
+            let what = format!(
+                "{lost}no root can be read: there is no generation to fall back to; segments in \
+                 data/ are left as they are"
+            );
             return Err(Error::corrupt(0, what).in_file(dir.manifest(), 0));
         };
         if base.root.unknown != 0 {

@@ -100,17 +100,24 @@ impl BatchStream {
 
     /// Begins once more, in the way that needs less memory. Returns the error if there is none.
     fn begin_frugally(&mut self, error: Error) -> Result<()> {
-        let mut frugal = match self.frugal.take() {
-            Some(frugal) if matches!(error, Error::LimitExceeded(_)) => frugal,
-            _ => return Err(error),
-        };
+        if self.frugal.is_none() || !matches!(error, Error::LimitExceeded(_)) {
+            return Err(error);
+        }
         // Gives the memory back.
         self.end();
-        let Ok((stream, plan)) = frugal() else { return Err(error) };
-        self.frugal = Some(frugal);
+        let Some(Ok((stream, plan))) = self.frugal.as_mut().map(|frugal| frugal()) else {
+            return Err(error);
+        };
         self.progress.begin(&plan);
         (self.stream, self.plan) = (Some(stream), plan);
         Ok(())
+    }
+
+    /// From now on, the statement does not begin once more. Deep ones are dropped by recursion.
+    fn go_on_as_it_is(&mut self) {
+        if let Some(frugal) = self.frugal.take() {
+            self.workers.on_stack(|| drop(frugal));
+        }
     }
 
     /// Ends what runs. Deep expressions are dropped by recursion.
@@ -158,7 +165,7 @@ impl Iterator for BatchStream {
             Ok(Some(Ok(batch))) => {
                 self.rows += batch.num_rows() as u64;
                 if self.rows > 0 {
-                    self.frugal = None;
+                    self.go_on_as_it_is();
                 }
                 return Some(Ok(batch));
             }
@@ -177,6 +184,7 @@ impl Iterator for BatchStream {
 impl Drop for BatchStream {
     fn drop(&mut self) {
         self.end();
+        self.go_on_as_it_is();
     }
 }
 

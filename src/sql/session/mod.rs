@@ -335,7 +335,8 @@ impl Session {
         let (context, memory) = (self.context.clone(), self.memory);
         let (tables, prepared) = (Arc::clone(&self.tables), Arc::clone(&self.prepared));
         let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
-        let (statement, values) = (statement.parsed.statement.clone(), values.clone());
+        let statement = workers.on_stack(|| statement.parsed.statement.clone());
+        let values = values.clone();
         // A writer keeps its memory.
         let kept = context.runtime_env().memory_pool.reserved() as u64;
         let free = usize::try_from(kept + self.memory / 4).unwrap_or(usize::MAX);
