@@ -47,6 +47,7 @@ fn a_file_without_an_answer_is_not_made() {
     }
 }
 
+#[expect(clippy::disallowed_methods, reason = "the test removes an answer's file")]
 #[test]
 fn formats_that_hold_one_answer_are_not_mixed() {
     let shell = Shell::new();
