@@ -5,14 +5,6 @@
 //! a key is compared only where 32 bits agree. The high half of hashes is left to the radix
 //! partitions: within one of them it is the same for all keys.
 
-use std::hint::black_box;
-
-/// How many keys are looked up together.
-pub(crate) const TOGETHER: usize = 64;
-
-/// An index with more slots is not in a core's own cache.
-const CACHED_SLOTS: usize = 1 << 15;
-
 /// Open addressing with linear probing.
 #[derive(Debug, Default)]
 pub(crate) struct Index {
@@ -60,24 +52,6 @@ impl Index {
             }
             self.slots[at] = slot;
         }
-    }
-
-    /// Reads the slots of at most [`TOGETHER`] hashes, and by `read` what they are compared with,
-    /// if they may not be in the cache. The keys are looked up right after. There, each read waits
-    /// until the branches of the key before are decided; these wait for nothing.
-    #[inline(always)]
-    pub(crate) fn read_ahead(&self, hashes: &[u64], read: impl Fn(usize) -> u64) {
-        if self.slots.len() <= CACHED_SLOTS {
-            return;
-        }
-        let mask = self.slots.len() - 1;
-        let mut groups = [0; TOGETHER];
-        for (group, hash) in groups.iter_mut().zip(hashes) {
-            *group = self.slots[*hash as usize & mask] as u32;
-        }
-        let groups = groups.iter().take(hashes.len());
-        let seen = groups.fold(0, |seen, group| seen ^ read(group.wrapping_sub(1) as usize));
-        black_box(seen);
     }
 
     /// The group that a key with this hash most likely has; `u32::MAX` if it has none.

@@ -8,7 +8,7 @@ use std::ops::{BitOr, Range};
 use bytemuck::Pod;
 use foldhash::fast::FixedState;
 
-use super::index::{Index, TOGETHER};
+use super::index::Index;
 use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::query::aggregate::columns::{gather, read_words, write_words};
@@ -145,26 +145,22 @@ impl<W: KeyWord> KeyColumn for Vec<W> {
     ) -> Result<()> {
         check_groups(self.len(), keys.len())?;
         let mut last: Option<(W, u32)> = None;
-        for (keys, hashes) in keys.chunks(TOGETHER).zip(hashes.chunks(TOGETHER)) {
-            index.reserve(self.len() + keys.len());
-            let low = |key: &W| Into::<u128>::into(*key) as u64;
-            index.read_ahead(hashes, |group| self.get(group).map_or(0, low));
-            for (key, hash) in keys.iter().zip(hashes) {
-                if let Some((same, group)) = last
-                    && same == *key
-                {
-                    groups.push(group);
-                    continue;
-                }
-                let next = self.len();
-                let is_it = |group: u32| self.get(group as usize) == Some(key);
-                let group = index.find_or_insert(*hash, next as u32, is_it);
-                if group as usize == next {
-                    self.push(*key);
-                }
+        for (key, hash) in keys.iter().zip(hashes) {
+            if let Some((same, group)) = last
+                && same == *key
+            {
                 groups.push(group);
-                last = Some((*key, group));
+                continue;
             }
+            let next = self.len();
+            index.reserve(next + 1);
+            let is_it = |group: u32| self.get(group as usize) == Some(key);
+            let group = index.find_or_insert(*hash, next as u32, is_it);
+            if group as usize == next {
+                self.push(*key);
+            }
+            groups.push(group);
+            last = Some((*key, group));
         }
         Ok(())
     }
@@ -267,19 +263,15 @@ impl KeyColumn for Bytes {
         groups: &mut Vec<u32>,
     ) -> Result<()> {
         check_groups(self.len(), keys.len())?;
-        for (part, hashes) in hashes.chunks(TOGETHER).enumerate() {
-            index.reserve(self.len() + hashes.len());
-            let first = |group| self.get(group).first().map_or(0, |byte| u64::from(*byte));
-            index.read_ahead(hashes, first);
-            for (at, hash) in (part * TOGETHER..).zip(hashes) {
-                let (key, next) = (keys.get(at), self.len());
-                let is_it = |group: u32| self.get(group as usize) == key;
-                let group = index.find_or_insert(*hash, next as u32, is_it);
-                if group as usize == next {
-                    self.push(key);
-                }
-                groups.push(group);
+        for (at, hash) in hashes.iter().enumerate() {
+            let (key, next) = (keys.get(at), self.len());
+            index.reserve(next + 1);
+            let is_it = |group: u32| self.get(group as usize) == key;
+            let group = index.find_or_insert(*hash, next as u32, is_it);
+            if group as usize == next {
+                self.push(key);
             }
+            groups.push(group);
         }
         Ok(())
     }
