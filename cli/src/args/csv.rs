@@ -1,4 +1,4 @@
-//! How text is read: the options of CSV and TSV, of which some hold for JSON, too.
+//! Options that say how CSV and TSV are read. Some of them also apply to JSON.
 
 use clap::{Args, ValueEnum};
 use stylobate::internal::ingest::csv::INFER_ROWS;

@@ -36,7 +36,7 @@ impl Widest {
     }
 }
 
-/// How many rows of a width have so many bytes, and at least one.
+/// How many rows of `row` bytes fit into `bytes`; at least one.
 pub(in crate::sql) fn rows_within(bytes: usize, row: usize) -> usize {
     (bytes / row.max(1)).max(1)
 }

@@ -160,7 +160,7 @@ pub(super) fn text_width(text: &str) -> f64 {
     text.width() as f64 * CHARACTER
 }
 
-/// A text that is cut to so many pixels.
+/// A text cut so that it takes at most the given number of pixels.
 pub(super) fn cut(text: &str, pixels: f64) -> String {
     labels::cut(text, (pixels / CHARACTER).max(1.0) as usize, '…')
 }

@@ -8,7 +8,7 @@ use crate::charts::labels;
 use crate::charts::scale::{Scale, axis_name, bounds};
 use crate::units::{show_count, show_counted};
 
-/// The height of a plot, if none is asked for, as a part of its width.
+/// The default ratio of a plot's height to its width.
 const ASPECT: f64 = 0.5;
 
 /// The part of the picture within the axes.

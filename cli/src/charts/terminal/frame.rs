@@ -28,12 +28,12 @@ const UNICODE: Lines =
     Lines { down: '│', left_tick: '┤', across: '─', down_tick: '┬', corner: '└' };
 const ASCII: Lines = Lines { down: '|', left_tick: '+', across: '-', down_tick: '+', corner: '+' };
 
-/// The number of ticks of a vertical axis of so many lines.
+/// The number of ticks of a vertical axis that is `height` lines high.
 pub(super) fn vertical_ticks(height: usize) -> usize {
     (height / 3).clamp(2, 8)
 }
 
-/// The number of ticks of a horizontal axis of so many characters.
+/// The number of ticks of a horizontal axis that is `width` characters wide.
 pub(super) fn horizontal_ticks(width: usize, kind: AxisKind) -> usize {
     (width / if kind.is_time() { 10 } else { 8 }).clamp(2, 12)
 }
