@@ -61,7 +61,7 @@ impl fmt::Display for Guess {
             Guess::Unnamed(columns) => write!(
                 f,
                 "there is no header, and columns are called column0 to column{}; name them with \
-                 --names A,B,… or by sty alter … rename",
+                 --names A,B,…",
                 columns.saturating_sub(1)
             ),
             Guess::Escape => f.write_str(

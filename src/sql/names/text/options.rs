@@ -42,13 +42,18 @@ fn option_in_sql(text: &str) -> Option<(String, &str)> {
     let (name, after) = body.split_at(end);
     let in_sql = match name {
         "header" => return Some(("header => true".to_owned(), after)),
+        "names" => {
+            let after =
+                after.strip_prefix(" A,B,…").or(after.strip_prefix(" NAME")).unwrap_or(after);
+            return Some(("names => ['A', …]".to_owned(), after));
+        }
         "no-header" => return Some(("header => false".to_owned(), after)),
         "skip-initial-space" => {
             let after = after.strip_prefix("=false").unwrap_or(after);
             return Some(("skip_initial_space => false".to_owned(), after));
         }
         "schema" => "types",
-        "delimiter" | "quote" | "skip" | "null" | "names" | "comment" | "escape" | "decimal"
+        "delimiter" | "quote" | "skip" | "null" | "comment" | "escape" | "decimal"
         | "thousands" | "encoding" => name,
         "date-order" => "date_order",
         "infer-rows" => "infer_rows",
@@ -65,7 +70,7 @@ fn option_in_sql(text: &str) -> Option<(String, &str)> {
     let is_value = match name {
         "schema" => plain.contains(':'),
         "date-order" => matches!(plain, "dmy" | "mdy"),
-        "names" | "skip" | "infer-rows" => false,
+        "skip" | "infer-rows" => false,
         "encoding" => plain == "latin1",
         _ => !value.is_empty() && (plain.len() <= 4 && !matches!(plain, "if" | "or" | "and")),
     };
@@ -102,7 +107,7 @@ mod tests {
             ("such as --encoding latin1, or keep", "such as encoding => 'latin1', or keep"),
             ("say --no-header if it is data", "say header => false if it is data"),
             ("say --skip-initial-space=false", "say skip_initial_space => false"),
-            ("name them with --names", "name them with names"),
+            ("name them with --names", "name them with names => ['A', …]"),
             ("--on-error skip leaves", "--on-error skip leaves"),
             ("a -- b", "a -- b"),
         ] {
