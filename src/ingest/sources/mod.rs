@@ -26,6 +26,7 @@ pub(crate) mod json;
 pub(in crate::ingest) mod supported;
 #[cfg(feature = "parquet")]
 mod thrift;
+#[cfg(feature = "parquet")]
 mod parquet_kinds;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet_checks;
