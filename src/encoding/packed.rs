@@ -31,6 +31,9 @@ use crate::limits::VECTOR;
 const MAX_FIXED: usize = 256;
 /// The largest alphabet of strings of varying length.
 const MAX_ALPHABET: usize = 64;
+/// Codes that are copied for their look-up at a time, so that a vector of long texts is not held
+/// twice. A multiple of 8, so that each piece starts at a byte.
+const PIECE: usize = 8192;
 
 /// The alphabets of a block's values.
 #[derive(Clone, Debug)]
@@ -362,13 +365,19 @@ impl<'a> Varying<'a> {
             if bytes > stored || vector.whole && bytes != stored {
                 return Err(Vector::mismatch());
             }
-            out.check_space(vector.total)?;
+            out.reserve(vector.rest, chars + MAX_CHARS)?;
             out.push_ends(vector.lengths);
-            let first = out.data.len();
-            out.data.resize(first + groups as usize * chars + MAX_CHARS, 0);
-            pad(vector.bytes, &mut padded);
-            let sound =
-                look_up(&self.group, table, &padded, groups as usize, &mut out.data[first..]);
+            let (first, groups) = (out.data.len(), groups as usize);
+            out.data.resize(first + groups * chars + MAX_CHARS, 0);
+            let mut sound = true;
+            for start in (0..groups).step_by(PIECE) {
+                let n = PIECE.min(groups - start);
+                let bytes = start / 8 * width as usize;
+                let bytes = bytes..bytes + (n * width as usize).div_ceil(8);
+                pad(vector.bytes.get(bytes).unwrap_or_default(), &mut padded);
+                let text = &mut out.data[first + start * chars..];
+                sound &= look_up(&self.group, table, &padded, n, text);
+            }
             out.data.truncate(first + vector.total as usize);
             if sound { Ok(()) } else { Err(unused_code()) }
         })

@@ -16,9 +16,10 @@ use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_select::interleave::interleave;
 use rayon::prelude::*;
 
-use super::columns::{SegmentLimits, join, stored_type, value_bytes, widened};
+use super::columns::{SegmentLimits, VECTOR_BYTES, join, stored_type, value_bytes, widened};
 use crate::block::null_array;
 use crate::error::{ArrowResult, Result};
+use crate::limits::VECTOR;
 use crate::model::{ColumnId, DataType};
 use crate::segment::writer::{InputColumn, SegmentInput};
 
@@ -104,7 +105,10 @@ impl PartitionedRows {
             return Ok(());
         }
         let row_bytes = (self.bytes / total).max(1);
-        let full = self.limits.rows.min(self.limits.bytes / row_bytes).max(1);
+        // A segment of less than a vector is read as a whole.
+        let is_vector = self.limits.bytes / row_bytes < VECTOR;
+        let bytes = self.limits.bytes.min(if is_vector { VECTOR_BYTES } else { usize::MAX });
+        let full = self.limits.rows.min(bytes / row_bytes).max(1);
         let chosen = self.choose(all, full, total, self.max_bytes / 2 / row_bytes);
         let mut locations: Vec<Vec<(usize, usize)>> =
             chosen.iter().map(|rows| Vec::with_capacity(*rows)).collect();

@@ -8,8 +8,13 @@ use super::layouts::{value_bytes, widened};
 use super::matching::{join, stored_type};
 use crate::block::null_array;
 use crate::error::Result;
+use crate::limits::VECTOR;
 use crate::model::{ColumnId, DataType};
 use crate::segment::writer::{InputColumn, SegmentInput};
+
+/// The most bytes of a column's values in one vector, unless a single value has more. Nothing less
+/// than a vector can be read of a text column.
+pub(in crate::ingest) const VECTOR_BYTES: usize = 128 << 20;
 
 /// Collects batches for one segment.
 #[derive(Debug)]
@@ -17,6 +22,8 @@ pub struct SegmentBuilder {
     columns: Vec<ColumnParts>,
     rows: usize,
     bytes: usize,
+    /// At least the bytes of each column in the rows after the last full vector.
+    vector_bytes: usize,
     limits: SegmentLimits,
 }
 
@@ -44,7 +51,7 @@ struct ColumnParts {
 impl SegmentBuilder {
     /// An empty builder.
     pub fn new(limits: SegmentLimits) -> Self {
-        SegmentBuilder { columns: Vec::new(), rows: 0, bytes: 0, limits }
+        SegmentBuilder { columns: Vec::new(), rows: 0, bytes: 0, vector_bytes: 0, limits }
     }
 
     /// Whether there are no rows.
@@ -59,7 +66,7 @@ impl SegmentBuilder {
         batch: &RecordBatch,
         ids: &[ColumnId],
     ) -> Result<ControlFlow<RecordBatch>> {
-        let (rows, bytes) = self.rows_that_fit(batch);
+        let (rows, bytes, vector_bytes) = self.rows_that_fit(batch);
         let fitting = batch.slice(0, rows);
         for (i, id) in ids.iter().enumerate() {
             let name = batch.schema_ref().field(i).name().clone();
@@ -67,6 +74,7 @@ impl SegmentBuilder {
         }
         self.rows += rows;
         self.bytes += bytes;
+        self.vector_bytes = vector_bytes;
         let rest = batch.num_rows() - rows;
         let full = rest > 0 || self.rows >= self.limits.rows || self.bytes >= self.limits.bytes;
         Ok(if full {
@@ -76,28 +84,48 @@ impl SegmentBuilder {
         })
     }
 
-    /// How many rows of `batch` fit, at least one in an empty segment, and their bytes.
-    fn rows_that_fit(&self, batch: &RecordBatch) -> (usize, usize) {
+    /// How many rows of `batch` fit, at least one in an empty segment; their bytes; and then the
+    /// bytes of the vector that is not full.
+    fn rows_that_fit(&self, batch: &RecordBatch) -> (usize, usize, usize) {
         let most = batch.num_rows().min(self.limits.rows.saturating_sub(self.rows));
         let room = self.limits.bytes.saturating_sub(self.bytes);
-        let size =
-            |rows| batch.columns().iter().map(|column| value_bytes(&column.slice(0, rows))).sum();
-        let all: usize = size(most);
-        if all <= room {
-            return (most, all);
+        let sizes = |start, rows| {
+            batch.columns().iter().map(move |column| value_bytes(&column.slice(start, rows)))
+        };
+        let size = |rows| sizes(0, rows).sum::<usize>();
+        let (within, bytes) = longest(most, room, size);
+        let widest = |start, rows| sizes(start, rows).max().unwrap_or(0);
+        let (rows, vector_bytes) = self.rows_in_vectors(within, bytes, widest);
+        let least = usize::from(self.rows == 0).min(most);
+        let bytes = if rows == within && rows >= least { bytes } else { size(rows.max(least)) };
+        (rows.max(least), bytes, vector_bytes)
+    }
+
+    /// How many of `rows` rows of `bytes` bytes fit into vectors of [`VECTOR_BYTES`], and the bytes
+    /// of the vector that is not full then. `widest` measures the widest column of some rows.
+    fn rows_in_vectors(
+        &self,
+        rows: usize,
+        bytes: usize,
+        widest: impl Fn(usize, usize) -> usize,
+    ) -> (usize, usize) {
+        let (mut start, mut vector_bytes) = (0, self.vector_bytes);
+        let tail = (self.rows + rows) % VECTOR;
+        if vector_bytes + bytes <= VECTOR_BYTES && tail < rows {
+            (start, vector_bytes) = (rows - tail, 0);
         }
-        // Doubling finds an interval, so that few rows are measured where few fit; then bisection.
-        let (mut fits, mut exceeds) = (0, 1);
-        while exceeds < most && size(exceeds) <= room {
-            (fits, exceeds) = (exceeds, exceeds * 2);
+        while start < rows {
+            let here = (VECTOR - (self.rows + start) % VECTOR).min(rows - start);
+            let room = VECTOR_BYTES.saturating_sub(vector_bytes);
+            let (fits, bytes) = longest(here, room, |rows| widest(start, rows));
+            start += fits;
+            if fits < here {
+                break;
+            }
+            let is_full = (self.rows + start).is_multiple_of(VECTOR);
+            vector_bytes = if is_full { 0 } else { vector_bytes + bytes };
         }
-        exceeds = exceeds.min(most);
-        while exceeds - fits > 1 {
-            let middle = fits.midpoint(exceeds);
-            if size(middle) <= room { fits = middle } else { exceeds = middle }
-        }
-        let rows = fits.max(usize::from(self.rows == 0));
-        (rows, size(rows))
+        (start, vector_bytes)
     }
 
     /// Adds rows of a column, which is at position `hint` if this batch has the same columns as the
@@ -131,7 +159,7 @@ impl SegmentBuilder {
     /// Returns the collected rows, every column under one type, and empties the builder.
     pub fn finish(&mut self) -> Result<SegmentInput> {
         let rows = std::mem::take(&mut self.rows);
-        self.bytes = 0;
+        (self.bytes, self.vector_bytes) = (0, 0);
         let mut columns = std::mem::take(&mut self.columns);
         columns.sort_by_key(|c| c.id);
         let columns =
@@ -156,4 +184,30 @@ impl ColumnParts {
         }
         Ok(InputColumn { id: self.id, data_type: self.data_type, arrays: self.arrays })
     }
+}
+
+/// The most rows, of at most `most`, whose size is within `room`, and their size.
+fn longest(most: usize, room: usize, size: impl Fn(usize) -> usize) -> (usize, usize) {
+    let all = size(most);
+    if all <= room {
+        return (most, all);
+    }
+    // Doubling finds an interval, so that few rows are measured where few fit; then bisection.
+    let (mut fits, mut fitting, mut exceeds) = (0, 0, 1);
+    while exceeds < most {
+        let bytes = size(exceeds);
+        if bytes > room {
+            break;
+        }
+        (fits, fitting, exceeds) = (exceeds, bytes, exceeds * 2);
+    }
+    exceeds = exceeds.min(most);
+    while exceeds - fits > 1 {
+        let middle = fits.midpoint(exceeds);
+        match size(middle) {
+            bytes if bytes <= room => (fits, fitting) = (middle, bytes),
+            _ => exceeds = middle,
+        }
+    }
+    (fits, fitting)
 }

@@ -1,7 +1,8 @@
 //! Column builders: batches in row order → the rows of one segment.
 //!
-//! A segment closes at 2²⁰ rows or a bound in bytes, within a batch if necessary; a single row
-//! always fits. Both bounds count values alone, so the cut does not depend on threads or timing. A
+//! A segment closes at 2²⁰ rows, at a bound in bytes, or before a vector of long texts would exceed
+//! what a reader should have to decode at once; within a batch if necessary. A single row always
+//! fits. The bounds count values alone, so the cut does not depend on threads or timing. A
 //! batch may have a column in a narrower or wider type than the one before; the segment stores the
 //! join of both types, and the table keeps the join of all segments.
 
@@ -9,6 +10,7 @@ mod builder;
 mod layouts;
 mod matching;
 
+pub(in crate::ingest) use builder::VECTOR_BYTES;
 pub use builder::{SegmentBuilder, SegmentLimits};
 pub(crate) use layouts::to_stored_layouts;
 pub(super) use layouts::{value_bytes, widened, without_dictionary_nulls};

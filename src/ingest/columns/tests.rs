@@ -177,3 +177,22 @@ fn a_segment_is_cut_within_a_batch_that_exceeds_the_bound() {
     );
     assert_eq!(segment_rows(limits, vec![Arc::new(many)]), [3, 3, 1]);
 }
+
+#[test]
+fn a_segment_ends_before_a_vector_that_is_too_large_to_decode() {
+    let text = StringViewArray::from_iter_values(["x".repeat(100_000)]);
+    let views = |short: usize, long: usize| -> ArrayRef {
+        let views = [vec![0; short], vec![text.views()[0]; long]].concat();
+        Arc::new(StringViewArray::new(views.into(), text.data_buffers().to_vec(), None))
+    };
+    let limits = SegmentLimits { rows: 1 << 20, bytes: usize::MAX, block_rows: 65_536 };
+    let fit = VECTOR_BYTES / value_bytes(&views(0, 1));
+    assert!(fit < 1024);
+    assert_eq!(segment_rows(limits, vec![views(0, 1500)]), [fit, fit, 1500 - 2 * fit]);
+    let one_by_one = (0..fit + 3).map(|_| views(0, 1)).collect();
+    assert_eq!(segment_rows(limits, one_by_one), [fit, 3]);
+    // The first vector has 24 of them, and the second as many as fit.
+    assert_eq!(segment_rows(limits, vec![views(1000, 24 + fit)]), [1024 + fit]);
+    assert_eq!(segment_rows(limits, vec![views(1000, 0), views(0, 30 + fit)]), [1024 + fit, 6]);
+    assert_eq!(segment_rows(limits, vec![views(5000, 0); 3]), [15_000]);
+}
