@@ -70,7 +70,7 @@ class Stream:
         committed = self.committed
         answer = subprocess.run(command, capture_output=True, text=True)
         if answer.returncode != 0:
-            if committed == 0 and "no table" in answer.stderr:
+            if committed == 0 and not (self.table / "CURRENT").exists():
                 return 0
             self.fault(answer.stderr.strip())
             return committed
@@ -174,7 +174,7 @@ def main():
     parser.add_argument("--work", help="a folder for the store, which is kept")
     parser.add_argument("--minutes", type=float, default=1)
     parser.add_argument("--rate", type=int, default=20_000, help="rows a second")
-    parser.add_argument("--every", type=float, default=5, help="seconds between commits")
+    parser.add_argument("--every", type=float, default=10, help="seconds between commits")
     parser.add_argument("--kill-every", type=float, default=60, help="seconds between kills")
     parser.add_argument("--segments", type=int, default=40, help="the most segments")
     parser.add_argument("--seed", type=int, default=int.from_bytes(os.urandom(4), "little"))

@@ -102,15 +102,14 @@ pub(in crate::sql) fn most_held(context: &TaskContext) -> usize {
     }
 }
 
-/// The same rows in batches whose texts are not very long in all.
-pub(in crate::sql) fn in_parts(batch: RecordBatch) -> Result<Vec<RecordBatch>> {
+/// The same rows in batches whose texts are not very long in all, copied as they are asked for.
+pub(in crate::sql) fn in_parts(batch: RecordBatch) -> impl Iterator<Item = Result<RecordBatch>> {
     let (rows, parts) = (batch.num_rows(), text_bytes(&batch) / (4 * LONG_TEXTS) + 1);
-    if parts == 1 || rows <= 1 {
-        return Ok(vec![batch]);
-    }
-    let step = rows.div_ceil(parts);
-    let part = |start: usize| compact(batch.slice(start, step.min(rows - start)), 0, usize::MAX);
-    (0..rows).step_by(step).map(part).collect()
+    let step = rows.div_ceil(parts).max(1);
+    (0..rows.max(1)).step_by(step).map(move |start| match step < rows {
+        true => compact(batch.slice(start, step.min(rows - start)), 0, usize::MAX),
+        false => Ok(batch.clone()),
+    })
 }
 
 /// The bytes of all texts that are not within their views, and of all lists.
@@ -207,7 +206,7 @@ mod tests {
         let mut coalescer = Coalescer::new(&batch.schema(), usize::MAX);
         let passed = coalescer.push(batch.clone()).unwrap();
         assert_eq!(passed.iter().map(RecordBatch::num_rows).collect::<Vec<_>>(), [3000]);
-        let parts = in_parts(batch.clone()).unwrap();
+        let parts: Vec<_> = in_parts(batch.clone()).map(Result::unwrap).collect();
         assert_eq!(arrow_select::concat::concat_batches(&batch.schema(), &parts).unwrap(), batch);
         assert_eq!(parts.len(), 3);
         for part in parts {

@@ -29,6 +29,7 @@
 //! | `summary` | the answer of SUMMARIZE |
 //! | `statistics` | counters of an operator, also as metrics for `EXPLAIN ANALYZE` |
 //! | `width` | how many bytes the widest row of a batch may have |
+//! | `window_texts` | which texts pass running windows as bytes of their own |
 //! | `wide_rows` | rows so wide that a batch of them does not fit into memory |
 //! | `whole_partitions` | windows whose frames reach the end of their partition |
 
@@ -58,5 +59,6 @@ pub(in crate::sql) mod sort;
 pub(in crate::sql) mod statistics;
 pub(in crate::sql) mod summary;
 mod width;
+mod window_texts;
 pub(in crate::sql) mod wide_rows;
 pub(in crate::sql) mod whole_partitions;

@@ -8,12 +8,14 @@
 //! joins), or of rows like its own, took a quarter of the memory limit, the statement ends, and is
 //! begun once more with fewer rows in a batch (`session/frugal`). Below expressions with long
 //! constants it cuts batches.
-//! Filters hand on what they have left as it comes, and it is put together by bytes.
+//! Filters hand on what they have left as it comes, and it is put together by bytes. Texts get
+//! bytes of their own below running windows (`window_texts`).
 
 use std::fmt;
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DataFusionResult;
@@ -29,6 +31,7 @@ use datafusion::physical_plan::joins::{
 };
 use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::scalar_subquery::ScalarSubqueryExec;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::unnest::UnnestExec;
 use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties, replace_children_if_necessary,
@@ -37,7 +40,8 @@ use futures::StreamExt;
 
 use super::coalesce::{Coalescer, most_held};
 use super::generate::generate;
-use super::width::{Rows, may_be_wide, row_bytes};
+use super::width::{LEAST_ROWS, Rows, may_be_wide, row_bytes};
+use super::window_texts::{in_layout, layout_below, properties};
 use crate::error::Error;
 use crate::sql::convert::LONG_CONSTANT;
 use crate::sql::functions::bounds::{SMALL_SHARE, Widest, rows_within};
@@ -47,7 +51,7 @@ type Plan = Arc<dyn ExecutionPlan>;
 /// The share of the memory limit that a batch full of the widest rows may take.
 const BATCH_SHARE: usize = 4;
 
-/// Looks at the widths of rows wherever that is needed in a plan.
+/// Looks at the widths of rows wherever that is needed in a plan, and keeps them within memory.
 pub(in crate::sql) fn watch_widths(plan: Plan) -> DataFusionResult<Plan> {
     Ok(plan.transform_up(watch)?.data)
 }
@@ -71,6 +75,12 @@ fn watch(node: Plan) -> DataFusionResult<Transformed<Plan>> {
         true => replace_children_if_necessary(node, inputs)?,
         false => node,
     };
+    if let (Some(layout), [input]) = (layout_below(&node), node.children().as_slice()) {
+        let below = Arc::new(WideRowsExec::new(Arc::clone(input), Step::Layout(layout)));
+        let above = Step::Layout(node.schema());
+        let window = replace_children_if_necessary(node, vec![below])?;
+        return Ok(Transformed::yes(Arc::new(WideRowsExec::new(window, above))));
+    }
     if let Some(filter) = node.downcast_ref::<FilterExec>()
         && filter.fetch().is_none()
         && filter.schema().fields().iter().any(|field| may_be_wide(field.data_type()))
@@ -172,6 +182,8 @@ enum Step {
     Look(Look),
     /// Puts small batches together.
     Gather,
+    /// Gives texts another layout.
+    Layout(SchemaRef),
 }
 
 /// Looks at the widths of rows on their way.
@@ -179,11 +191,16 @@ enum Step {
 pub(in crate::sql) struct WideRowsExec {
     input: Plan,
     step: Step,
+    properties: Arc<PlanProperties>,
 }
 
 impl WideRowsExec {
     fn new(input: Plan, step: Step) -> WideRowsExec {
-        WideRowsExec { input, step }
+        let properties = match &step {
+            Step::Layout(layout) => Arc::new(properties(&input, layout)),
+            Step::Look(_) | Step::Gather => Arc::clone(input.properties()),
+        };
+        WideRowsExec { input, step, properties }
     }
 }
 
@@ -199,7 +216,7 @@ impl ExecutionPlan for WideRowsExec {
     }
 
     fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
+        &self.properties
     }
 
     fn children(&self) -> Vec<&Plan> {
@@ -236,6 +253,11 @@ impl ExecutionPlan for WideRowsExec {
         let mut batches = self.input.execute(partition, Arc::clone(&context))?;
         let look = match &self.step {
             Step::Look(look) => Looking::new(look.clone(), &context),
+            Step::Layout(layout) => {
+                let layout = Arc::clone(layout);
+                let batches = batches.map(move |batch| in_layout(&batch?, &layout));
+                return Ok(Box::pin(RecordBatchStreamAdapter::new(self.schema(), batches)));
+            }
             Step::Gather => {
                 let mut coalescer = Coalescer::new(&self.schema(), most_held(&context));
                 return Ok(make_cooperative(generate(self.schema(), move |output| async move {
@@ -289,9 +311,11 @@ impl Looking {
 
     /// How many rows of a batch are passed on at a time.
     fn rows(&self, batch: &RecordBatch) -> Result<usize, Error> {
-        let row = row_bytes(batch, &self.look.columns, self.look.rows);
+        let row = |least| row_bytes(batch, &self.look.columns, self.look.rows, least);
         // Batches of one row are as small as they can be.
-        if row > self.memory / BATCH_SHARE / self.batch_rows.max(1) && self.batch_rows > 1 {
+        let most = self.memory / BATCH_SHARE / self.batch_rows.max(1);
+        if self.batch_rows > 1 && row(LEAST_ROWS) > most {
+            let row = row(1);
             if let Some(widest) = &self.widest {
                 widest.note(row);
             }

@@ -33,32 +33,33 @@ pub(super) enum Rows {
 }
 
 /// In fewer rows than these, a wide one is one of a kind.
-const LEAST_ROWS: usize = 256;
+pub(super) const LEAST_ROWS: usize = 256;
 
 /// The bytes of values of any length in a row of a full batch: in each column those of all rows on
-/// average, or of the widest where rows are repeated. Views share the bytes of repeated rows.
-pub(super) fn row_bytes(batch: &RecordBatch, columns: &[usize], rows: Rows) -> usize {
+/// average, or of the widest where rows are repeated. Views share the bytes of repeated rows. An
+/// average is one of `least` rows at least.
+pub(super) fn row_bytes(batch: &RecordBatch, columns: &[usize], rows: Rows, least: usize) -> usize {
     let columns = columns.iter().filter_map(|at| batch.columns().get(*at));
-    columns.map(|column| of_column(column, rows)).fold(0, usize::saturating_add)
+    columns.map(|column| of_column(column, rows, least)).fold(0, usize::saturating_add)
 }
 
-fn of_column(array: &ArrayRef, rows: Rows) -> usize {
+fn of_column(array: &ArrayRef, rows: Rows, least: usize) -> usize {
     match array.data_type() {
-        DataType::Utf8 => of_bytes(array.as_string::<i32>(), rows),
-        DataType::LargeUtf8 => of_bytes(array.as_string::<i64>(), rows),
-        DataType::Utf8View => of_views(array.as_string_view()),
-        DataType::Binary => of_bytes(array.as_binary::<i32>(), rows),
-        DataType::LargeBinary => of_bytes(array.as_binary::<i64>(), rows),
-        DataType::BinaryView => of_views(array.as_binary_view()),
-        DataType::List(_) => of_lists(array.as_list::<i32>(), rows),
-        DataType::LargeList(_) => of_lists(array.as_list::<i64>(), rows),
+        DataType::Utf8 => of_bytes(array.as_string::<i32>(), rows, least),
+        DataType::LargeUtf8 => of_bytes(array.as_string::<i64>(), rows, least),
+        DataType::Utf8View => of_views(array.as_string_view(), least),
+        DataType::Binary => of_bytes(array.as_binary::<i32>(), rows, least),
+        DataType::LargeBinary => of_bytes(array.as_binary::<i64>(), rows, least),
+        DataType::BinaryView => of_views(array.as_binary_view(), least),
+        DataType::List(_) => of_lists(array.as_list::<i32>(), rows, least),
+        DataType::LargeList(_) => of_lists(array.as_list::<i64>(), rows, least),
         DataType::Map(..) => {
             let map = array.as_map();
-            of_items(lengths(map.offsets(), rows), map.entries())
+            of_items(lengths(map.offsets(), rows, least), map.entries())
         }
         DataType::Struct(_) => {
             let columns = array.as_struct().columns().iter();
-            columns.map(|column| of_column(column, rows)).fold(0, usize::saturating_add)
+            columns.map(|column| of_column(column, rows, least)).fold(0, usize::saturating_add)
         }
         // The items of a list of fixed length are as many as the rows.
         DataType::FixedSizeList(..) => {
@@ -68,18 +69,18 @@ fn of_column(array: &ArrayRef, rows: Rows) -> usize {
     }
 }
 
-fn of_bytes<T: ByteArrayType>(array: &GenericByteArray<T>, rows: Rows) -> usize {
-    lengths(array.offsets(), rows)
+fn of_bytes<T: ByteArrayType>(array: &GenericByteArray<T>, rows: Rows, least: usize) -> usize {
+    lengths(array.offsets(), rows, least)
 }
 
-fn of_views<T: ByteViewType>(array: &GenericByteViewArray<T>) -> usize {
+fn of_views<T: ByteViewType>(array: &GenericByteViewArray<T>, least: usize) -> usize {
     // The lowest 32 bits of a view are the length.
     let bytes = array.views().iter().map(|view| *view as u32 as usize);
-    bytes.fold(0, usize::saturating_add) / array.len().max(LEAST_ROWS)
+    bytes.fold(0, usize::saturating_add) / array.len().max(least)
 }
 
-fn of_lists<O: OffsetSizeTrait>(array: &GenericListArray<O>, rows: Rows) -> usize {
-    of_items(lengths(array.offsets(), rows), array.values().as_ref())
+fn of_lists<O: OffsetSizeTrait>(array: &GenericListArray<O>, rows: Rows, least: usize) -> usize {
+    of_items(lengths(array.offsets(), rows, least), array.values().as_ref())
 }
 
 /// The bytes of a list of some length if its items are as wide as all are on average.
@@ -90,11 +91,11 @@ fn of_items(length: usize, items: &dyn Array) -> usize {
 }
 
 /// The average length, or the longest.
-fn lengths<O: OffsetSizeTrait>(offsets: &[O], rows: Rows) -> usize {
+fn lengths<O: OffsetSizeTrait>(offsets: &[O], rows: Rows, least: usize) -> usize {
     let (first, last) = (offsets.first(), offsets.last());
     let (Some(first), Some(last)) = (first, last) else { return 0 };
     match rows {
-        Rows::Pass => (*last - *first).as_usize() / (offsets.len() - 1).max(LEAST_ROWS),
+        Rows::Pass => (*last - *first).as_usize() / (offsets.len() - 1).max(least),
         Rows::Repeat => {
             let each = offsets.iter().zip(offsets.iter().skip(1)).map(|(from, to)| *to - *from);
             each.max().map_or(0, |length| length.as_usize())
@@ -125,13 +126,14 @@ mod tests {
         ];
         let names = ["a", "b", "c", "d"];
         let batch = RecordBatch::try_from_iter(names.into_iter().zip(columns)).unwrap();
-        let widest = |columns: &[usize]| row_bytes(&batch, columns, Rows::Repeat);
+        let widest = |columns: &[usize]| row_bytes(&batch, columns, Rows::Repeat, LEAST_ROWS);
         assert_eq!((widest(&[0]), widest(&[2])), (1000, 1600));
         // Those of views are not repeated.
         assert_eq!(widest(&[1, 3]), 1001 / 256);
-        let average = |columns: &[usize]| row_bytes(&batch, columns, Rows::Pass);
-        assert_eq!((average(&[0]), average(&[1])), (1001 / 256, 1001 / 256));
-        assert_eq!(row_bytes(&batch.slice(0, 2), &[0], Rows::Repeat), 1);
-        assert_eq!(row_bytes(&batch.slice(0, 0), &[0, 1, 2, 3], Rows::Repeat), 0);
+        let average = |least, at| row_bytes(&batch, &[at], Rows::Pass, least);
+        assert_eq!((average(256, 0), average(256, 1)), (1001 / 256, 1001 / 256));
+        assert_eq!((average(1, 0), average(1, 1)), (1001 / 4, 1001 / 4));
+        assert_eq!(row_bytes(&batch.slice(0, 2), &[0], Rows::Repeat, 1), 1);
+        assert_eq!(row_bytes(&batch.slice(0, 0), &[0, 1, 2, 3], Rows::Repeat, 1), 0);
     }
 }

@@ -137,7 +137,8 @@ impl Worker {
     }
 
     async fn emit(&self, batch: RecordBatch, output: &Output) -> Result<()> {
-        for part in in_parts(batch)? {
+        for part in in_parts(batch) {
+            let part = part?;
             self.baseline.record_output(part.num_rows());
             self.baseline.output_batches().add(1);
             output.emit(part).await;
