@@ -4,7 +4,7 @@
 //! has (parquet 59), and goes on in the middle of another value. There it may meet a list of 2³¹
 //! booleans, which it passes over one by one although they have no bytes, in other lists of as
 //! many. So a field of a wrong kind is damage, and so is a list of booleans, of which the format
-//! has one.
+//! has one, or a map with some, of which it has none.
 
 use super::thrift::Kind;
 use crate::error::{Error, Result};

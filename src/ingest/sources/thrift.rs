@@ -27,7 +27,7 @@ pub(super) enum Met {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Value(u8),
-    /// A list of values of this kind. A map of booleans by booleans is one, too.
+    /// A list of values of this kind. A map with booleans is a list of these, too.
     List(u8),
 }
 
@@ -156,7 +156,9 @@ impl Walk<'_, '_> {
             return Ok(());
         }
         let kinds = self.cursor.u8()?;
-        if let (1 | 2, booleans @ (1 | 2)) = (kinds >> 4, kinds & 15) {
+        if let Some(booleans) =
+            [kinds >> 4, kinds & 15].into_iter().find(|kind| [1, 2].contains(kind))
+        {
             self.meet(path, Met::Field(Kind::List(booleans)))?;
         }
         self.check_items(items)?;
