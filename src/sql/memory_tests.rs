@@ -164,6 +164,26 @@ fn rows_of_a_window_over_whole_partitions_wait_in_files() {
 }
 
 #[test]
+fn running_windows_hold_no_texts_that_they_have_passed_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 20);
+    // 30 MB of texts.
+    let create = "CREATE TABLE long AS SELECT value AS n, value % 7 AS g, \
+         repeat('text of number ' || value, 500) AS s FROM generate_series(1, 3000)";
+    rows(&session, create, &[]).unwrap();
+    let length = "SELECT sum(length(s)) FROM long";
+    let length: i64 = rows(&session, length, &[]).unwrap()[0].parse().unwrap();
+    for (window, sum) in [
+        ("row_number() OVER (ORDER BY n)", 3000 * 3001 / 2),
+        ("rank() OVER (ORDER BY s)", 3000 * 3001 / 2),
+        ("lag(n, 1, 0) OVER (PARTITION BY g ORDER BY n)", 2993 * 2994 / 2),
+    ] {
+        let sql = format!("SELECT sum(length(s) + w) FROM (SELECT s, {window} AS w FROM long)");
+        assert_eq!(rows(&session, &sql, &[]).unwrap(), [(length + sum).to_string()], "{sql}");
+    }
+}
+
+#[test]
 fn windows_over_whole_partitions_are_aggregated_where_they_can_be() {
     let dir = tempfile::tempdir().unwrap();
     let session = session(&dir, 64);
