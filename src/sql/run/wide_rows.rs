@@ -66,7 +66,7 @@ fn watch(node: Plan) -> DataFusionResult<Transformed<Plan>> {
         match look.does_nothing() {
             true => inputs.push(Arc::clone(input)),
             false => {
-                inputs.push(Arc::new(WideRowsExec::new(Arc::clone(input), Step::Look(look))));
+                inputs.push(Arc::new(WideRowsExec::new(Arc::clone(input), Step::Look(look))?));
                 changed = true;
             }
         }
@@ -76,10 +76,10 @@ fn watch(node: Plan) -> DataFusionResult<Transformed<Plan>> {
         false => node,
     };
     if let (Some(layout), [input]) = (layout_below(&node), node.children().as_slice()) {
-        let below = Arc::new(WideRowsExec::new(Arc::clone(input), Step::Layout(layout)));
+        let below = Arc::new(WideRowsExec::new(Arc::clone(input), Step::Layout(layout))?);
         let above = Step::Layout(node.schema());
         let window = replace_children_if_necessary(node, vec![below])?;
-        return Ok(Transformed::yes(Arc::new(WideRowsExec::new(window, above))));
+        return Ok(Transformed::yes(Arc::new(WideRowsExec::new(window, above)?)));
     }
     if let Some(filter) = node.downcast_ref::<FilterExec>()
         && filter.fetch().is_none()
@@ -87,7 +87,7 @@ fn watch(node: Plan) -> DataFusionResult<Transformed<Plan>> {
     {
         // A coalescer of batches of one row passes every batch on as it is.
         let filter = Arc::new(filter.with_batch_size(1)?);
-        return Ok(Transformed::yes(Arc::new(WideRowsExec::new(filter, Step::Gather))));
+        return Ok(Transformed::yes(Arc::new(WideRowsExec::new(filter, Step::Gather)?)));
     }
     Ok(if changed { Transformed::yes(node) } else { Transformed::no(node) })
 }
@@ -195,12 +195,12 @@ pub(in crate::sql) struct WideRowsExec {
 }
 
 impl WideRowsExec {
-    fn new(input: Plan, step: Step) -> WideRowsExec {
+    fn new(input: Plan, step: Step) -> DataFusionResult<WideRowsExec> {
         let properties = match &step {
-            Step::Layout(layout) => Arc::new(properties(&input, layout)),
+            Step::Layout(layout) => Arc::new(properties(&input, layout)?),
             Step::Look(_) | Step::Gather => Arc::clone(input.properties()),
         };
-        WideRowsExec { input, step, properties }
+        Ok(WideRowsExec { input, step, properties })
     }
 }
 
@@ -232,7 +232,7 @@ impl ExecutionPlan for WideRowsExec {
 
     fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> DataFusionResult<Plan> {
         match <[Plan; 1]>::try_from(children) {
-            Ok([input]) => Ok(Arc::new(WideRowsExec::new(input, self.step.clone()))),
+            Ok([input]) => Ok(Arc::new(WideRowsExec::new(input, self.step.clone())?)),
             Err(children) => internal_err!("{} over {} inputs", self.name(), children.len()),
         }
     }

@@ -54,16 +54,19 @@ fn own_bytes(data_type: &DataType) -> Option<DataType> {
     }
 }
 
-/// Those of an input whose rows get another layout.
-pub(super) fn properties(input: &Arc<dyn ExecutionPlan>, layout: &SchemaRef) -> PlanProperties {
-    let known = input.properties();
-    let orders = known.equivalence_properties().oeq_class().iter().cloned();
-    PlanProperties::new(
-        EquivalenceProperties::new_with_orderings(Arc::clone(layout), orders),
-        known.output_partitioning().clone(),
-        known.emission_type,
-        known.boundedness,
-    )
+/// Those of an input whose rows get another layout: in the same orders, with the same columns equal
+/// and constant.
+pub(super) fn properties(
+    input: &Arc<dyn ExecutionPlan>,
+    layout: &SchemaRef,
+) -> DataFusionResult<PlanProperties> {
+    let (known, layout) = (input.properties(), Arc::clone(layout));
+    let of_input = known.equivalence_properties();
+    let orders = of_input.oeq_class().iter().cloned();
+    let mut rows = EquivalenceProperties::new_with_orderings(layout, orders);
+    rows.add_equivalence_group(of_input.eq_group().clone())?;
+    let partitioning = known.output_partitioning().clone();
+    Ok(PlanProperties::new(rows, partitioning, known.emission_type, known.boundedness))
 }
 
 /// The rows of a batch in another layout.
