@@ -9,7 +9,7 @@ use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::{Column, Literal};
 
 use super::error::from_arrow;
-use super::parts::{LONG_CONSTANT, PART_BYTES, in_parts, is_text, text_bytes};
+use super::parts::{LONG_CONSTANT, PART_BYTES, check_together, in_parts, is_text, text_bytes};
 use crate::error::{Error, Result};
 use crate::expr::Function;
 
@@ -28,6 +28,8 @@ pub(crate) struct PhysicalFunction {
     texts: usize,
     /// Bytes of long constants, which are repeated for each row.
     constants: usize,
+    /// The most bytes of a result that is put together of parts.
+    most: usize,
 }
 
 impl PhysicalFunction {
@@ -38,7 +40,13 @@ impl PhysicalFunction {
             Arc::new(Schema::new(schema.fields().iter().map(nullable).collect::<Vec<FieldRef>>()));
         let texts = texts(&physical, &schema);
         let constants = constants(&physical);
-        Ok(PhysicalFunction { physical, schema, parts: Vec::new(), data_type, texts, constants })
+        let (parts, most) = (Vec::new(), usize::MAX);
+        Ok(PhysicalFunction { physical, schema, parts, data_type, texts, constants, most })
+    }
+
+    /// Refuses results of more bytes, unless they are made at once.
+    pub(crate) fn within(self, most: usize) -> Self {
+        PhysicalFunction { most, ..self }
     }
 
     /// Lets functions of one input compute the last columns of the schema. Each comes with the
@@ -77,7 +85,7 @@ impl Function for PhysicalFunction {
         let bytes = |inputs: &[ArrayRef], rows: usize| {
             text_bytes(inputs).saturating_mul(self.texts).saturating_add(repeated(rows))
         };
-        in_parts(inputs, rows, &bytes, &|inputs, rows| self.evaluate_all(inputs, rows))
+        in_parts(inputs, rows, self.most, &bytes, &|inputs, rows| self.evaluate_all(inputs, rows))
     }
 }
 
@@ -94,7 +102,9 @@ impl PhysicalFunction {
                 inputs.iter().map(|input| input.slice(start, rows)).collect();
             self.evaluate_all(&inputs, rows)
         };
-        let (first, second) = (half(0, rows / 2)?, half(rows / 2, rows - rows / 2)?);
+        let halves = [half(0, rows / 2)?, half(rows / 2, rows - rows / 2)?];
+        check_together(&halves, self.most)?;
+        let [first, second] = halves;
         arrow_select::concat::concat(&[&first, &second]).map_err(from_arrow)
     }
 

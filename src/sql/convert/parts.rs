@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
 use datafusion::arrow::compute::kernels::length::length;
 
-use crate::error::{ArrowResult, Result};
+use crate::error::{ArrowResult, Error, Result};
 
 /// About the bytes that may be made of texts at a time.
 pub(in crate::sql) const PART_BYTES: usize = 8 << 20;
@@ -34,10 +34,11 @@ pub(in crate::sql) fn text_bytes(inputs: &[ArrayRef]) -> usize {
 }
 
 /// Evaluates halves of halves of the rows, until `bytes` says of each part that at most
-/// [`PART_BYTES`] are made of it, or it is one row.
+/// [`PART_BYTES`] are made of it, or it is one row. Refuses results of more than `most` bytes.
 pub(in crate::sql) fn in_parts(
     inputs: &[ArrayRef],
     rows: usize,
+    most: usize,
     bytes: &dyn Fn(&[ArrayRef], usize) -> usize,
     evaluate: &dyn Fn(&[ArrayRef], usize) -> Result<ArrayRef>,
 ) -> Result<ArrayRef> {
@@ -51,6 +52,7 @@ pub(in crate::sql) fn in_parts(
             left.extend([(start + half, rows - half), (start, half)]);
         } else {
             results.push(evaluate(&part, rows)?);
+            check_together(&results, most)?;
         }
     }
     match results.as_slice() {
@@ -60,4 +62,17 @@ pub(in crate::sql) fn in_parts(
             arrow_select::concat::concat(&parts).or_invalid()
         }
     }
+}
+
+/// Refuses several results that have more than `most` bytes together.
+pub(super) fn check_together(results: &[ArrayRef], most: usize) -> Result<()> {
+    let bytes = results.iter().map(|result| result.get_buffer_memory_size());
+    let bytes = bytes.fold(0, usize::saturating_add);
+    if results.len() > 1 && bytes > most {
+        return Err(Error::LimitExceeded(format!(
+            "functions would make {bytes} bytes and more at a time, and at most {most} are allowed \
+             under --memory-limit"
+        )));
+    }
+    Ok(())
 }

@@ -56,6 +56,11 @@ impl MostBytes {
         MostBytes { most: (memory / 8).min(i32::MAX as u64), widest }
     }
 
+    /// In bytes.
+    pub(in crate::sql) fn bytes(&self) -> usize {
+        usize::try_from(self.most).unwrap_or(usize::MAX)
+    }
+
     pub(super) fn allows(&self, bytes: i128) -> bool {
         bytes <= i128::from(self.most)
     }

@@ -15,6 +15,7 @@ use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef, GenericListArray, OffsetSizeTrait};
 use arrow_schema::{DataType, FieldRef};
 use datafusion::arrow::compute::kernels::length::length;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::sort_properties::{ExprProperties, SortProperties};
@@ -55,6 +56,23 @@ pub(in crate::sql) fn functions(
     let bounded =
         |(name, growth)| Some(Bounded { inner: known(name)?, growth, most: most.clone() });
     GROWING.into_iter().filter_map(bounded).map(ScalarUDF::from).collect()
+}
+
+/// The most bytes of the result of a function for a batch, if it is one that grows.
+pub(in crate::sql) fn most_of(function: &ScalarUDF) -> Option<usize> {
+    Some(function.inner().downcast_ref::<Bounded>()?.most.bytes())
+}
+
+/// The most bytes that an expression may make of some rows.
+pub(in crate::sql) fn most_bytes(expr: &Expr) -> DataFusionResult<usize> {
+    let mut most = usize::MAX;
+    expr.apply(|part| {
+        if let Expr::ScalarFunction(call) = part {
+            most = most.min(most_of(&call.func).unwrap_or(usize::MAX));
+        }
+        Ok(TreeNodeRecursion::Continue)
+    })?;
+    Ok(most)
 }
 
 /// How the size of a result follows from the arguments.

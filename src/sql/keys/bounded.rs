@@ -121,7 +121,7 @@ impl Bounded {
 impl Function for Bounded {
     fn evaluate(&self, inputs: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
         let bytes = |inputs: &[ArrayRef], rows| self.bytes(inputs, rows);
-        in_parts(inputs, rows, &bytes, &|inputs, rows| self.evaluate_part(inputs, rows))
+        in_parts(inputs, rows, usize::MAX, &bytes, &|inputs, rows| self.evaluate_part(inputs, rows))
     }
 }
 

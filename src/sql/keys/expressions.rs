@@ -18,6 +18,7 @@ use crate::ingest::partition::Compile;
 use crate::model::Column;
 use crate::sql::convert::{PhysicalFunction, from_arrow};
 use crate::sql::functions::dates;
+use crate::sql::functions::growing;
 use crate::sql::keys::allowed;
 use crate::sql::keys::bounded::Bounded;
 use crate::sql::rules::lists;
@@ -166,6 +167,7 @@ fn compile_simplified(
     state: &SessionState,
 ) -> Result<Expression> {
     let text = expression.to_string().into();
+    let most = growing::most_bytes(&expression)?;
     let physical = state.create_physical_expr(expression, schema)?;
     let mut inputs: Vec<usize> =
         collect_columns(&physical).iter().map(|column| column.index()).collect();
@@ -173,7 +175,7 @@ fn compile_simplified(
     let schema = schema.as_arrow().project(&inputs).map_err(from_arrow)?;
     let schema = Arc::new(schema);
     let physical = reassign_expr_columns(physical, &schema)?;
-    let function = PhysicalFunction::new(physical, &schema)?;
+    let function = PhysicalFunction::new(physical, &schema)?.within(most);
     Ok(Expression {
         inputs,
         data_type: function.data_type().clone(),

@@ -21,9 +21,9 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_expr::scalar_subquery::ScalarSubqueryExpr;
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
 use datafusion::physical_plan::coop::make_cooperative;
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{
@@ -45,6 +45,7 @@ use super::window_texts::{in_layout, layout_below, properties};
 use crate::error::Error;
 use crate::sql::convert::LONG_CONSTANT;
 use crate::sql::functions::bounds::{SMALL_SHARE, Widest, rows_within};
+use crate::sql::functions::growing;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -120,8 +121,8 @@ fn watched_columns(node: &Plan, input: usize) -> (Vec<usize>, Rows) {
 #[derive(Default)]
 struct Constants {
     bytes: usize,
-    /// Whether some come from subqueries.
-    from_subqueries: bool,
+    /// Whether some come from subqueries, or functions make far longer values of their arguments.
+    may_grow: bool,
 }
 
 impl Constants {
@@ -141,7 +142,9 @@ impl Constants {
             let bytes = literal.value().size();
             self.bytes = self.bytes.saturating_add(if bytes < LONG_CONSTANT { 0 } else { bytes });
         }
-        self.from_subqueries |= expression.is::<ScalarSubqueryExpr>();
+        let call = expression.downcast_ref::<ScalarFunctionExpr>();
+        self.may_grow |= expression.is::<ScalarSubqueryExpr>()
+            || call.is_some_and(|call| growing::most_of(call.fun()).is_some());
         expression.children().into_iter().for_each(|part| self.add(part));
     }
 
@@ -154,7 +157,7 @@ impl Constants {
             columns: Vec::new(),
             rows: Rows::Pass,
             constants: self.bytes,
-            to_batches: is_probed || self.from_subqueries,
+            to_batches: is_probed || self.may_grow,
         }
     }
 }

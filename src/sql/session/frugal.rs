@@ -48,6 +48,8 @@ fn has_node(plan: &Arc<dyn ExecutionPlan>, test: impl Fn(&dyn ExecutionPlan) -> 
 pub(super) struct Thrift {
     /// Rows in a batch.
     batch_rows: usize,
+    /// Whether fragments run in our own executor, which handles some thousand rows at a time.
+    native: bool,
     /// Whether hash joins of the plan may still become joins of sorted inputs.
     may_sort: bool,
     sorts: bool,
@@ -57,7 +59,7 @@ impl Thrift {
     pub(super) fn new(context: &SessionContext, plan: &Arc<dyn ExecutionPlan>) -> Thrift {
         let batch_rows = context.state_ref().read().config().batch_size();
         let may_sort = has_node(plan, |node| node.is::<HashJoinExec>());
-        Thrift { batch_rows, may_sort, sorts: false }
+        Thrift { batch_rows, native: true, may_sort, sorts: false }
     }
 
     /// A session like the statement's, whose plans have fewer rows in a batch if rows were too
@@ -72,11 +74,14 @@ impl Thrift {
         let widest = state.config().get_extension::<Widest>();
         let fewer = widest.and_then(|widest| widest.take_rows(memory));
         match fewer.filter(|rows| *rows < self.batch_rows) {
-            Some(rows) => self.batch_rows = rows,
+            Some(rows) => (self.batch_rows, self.native) = (rows, false),
             None if self.may_sort => (self.may_sort, self.sorts) = (false, true),
             None => return None,
         }
         let options = state.config_mut().options_mut();
+        if !self.native {
+            options.set("sty.native", "off").ok()?;
+        }
         options.execution.batch_size = ConfigNonZeroUsize::try_new(self.batch_rows).ok()?;
         if self.sorts {
             options.optimizer.prefer_hash_join = false;

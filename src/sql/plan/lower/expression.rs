@@ -26,6 +26,7 @@ use crate::model::Column;
 use crate::query::Condition;
 use crate::sql::convert::{PhysicalFunction, to_arithmetic, to_decimal_steps, to_predicate};
 use crate::sql::functions::concatenation::as_operators;
+use crate::sql::functions::growing;
 use crate::sql::walks::{rewrite_down, rewrite_up};
 
 /// The most values of a choice.
@@ -308,7 +309,8 @@ impl<'a> Compiler<'a> {
         let schema = DFSchema::new_with_metadata(used.chain(more).collect(), HashMap::new())?;
         let physical =
             create_physical_expr(expr, &schema, self.props, &PhysicalPlanningContext::default())?;
-        PhysicalFunction::new(physical, schema.inner())
+        let function = PhysicalFunction::new(physical, schema.inner())?;
+        Ok(function.within(growing::most_bytes(expr)?))
     }
 
     /// The position of a table's column among those that the fragment reads.
