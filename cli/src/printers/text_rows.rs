@@ -3,7 +3,9 @@
 
 use std::io::Write as _;
 
-use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::DataType;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -11,9 +13,8 @@ use super::flush::FLUSH_BYTES;
 use crate::errors::Failure;
 use crate::output::Output;
 
-/// The most and the fewest rows of a piece.
+/// The most rows of a piece.
 const MOST_ROWS: usize = 2048;
-const FEWEST_ROWS: usize = 16;
 /// Batches with fewer values are formatted by the caller alone.
 const MANY_VALUES: usize = 1 << 14;
 /// How many pieces each thread has at a time, so that none waits for a long one.
@@ -44,8 +45,8 @@ impl TextRows {
     ) -> Result<(), Failure> {
         self.flush(0)?;
         let rows = batch.num_rows();
-        let row_bytes = batch.get_array_memory_size() / rows.max(1);
-        let piece_rows = (FLUSH_BYTES / row_bytes.max(1)).clamp(FEWEST_ROWS, MOST_ROWS);
+        let row_bytes = value_bytes(batch) / rows.max(1);
+        let piece_rows = (FLUSH_BYTES / row_bytes.max(1)).clamp(1, MOST_ROWS);
         let parallel = rows.saturating_mul(batch.num_columns()) >= MANY_VALUES && rows > piece_rows;
         let at_once = if parallel { self.start() * PIECES_PER_THREAD } else { 1 };
         self.pieces.resize_with(at_once, Vec::new);
@@ -95,5 +96,59 @@ impl TextRows {
         let written = self.output.write_all(tail);
         written.map_err(|error| self.output.failure(&error))?;
         Ok(self.output)
+    }
+}
+
+/// About the bytes of all values: rows may share the bytes of a text.
+fn value_bytes(batch: &RecordBatch) -> usize {
+    let of = |column: &ArrayRef| match column.data_type() {
+        DataType::Utf8View => column.as_string_view().lengths().map(|length| length as usize).sum(),
+        DataType::BinaryView => {
+            column.as_binary_view().lengths().map(|length| length as usize).sum()
+        }
+        DataType::Dictionary(..) => shared_bytes(column),
+        _ => column.get_array_memory_size(),
+    };
+    batch.columns().iter().map(of).sum()
+}
+
+/// The bytes of the values that keys stand for.
+fn shared_bytes(column: &ArrayRef) -> usize {
+    let Some(dictionary) = column.as_any_dictionary_opt() else { return 0 };
+    let values = dictionary.values();
+    let length = |key: usize| match values.data_type() {
+        DataType::Utf8View => values.as_string_view().value(key).len(),
+        DataType::Utf8 => values.as_string::<i32>().value(key).len(),
+        DataType::LargeUtf8 => values.as_string::<i64>().value(key).len(),
+        _ => values.get_array_memory_size() / values.len(),
+    };
+    match values.is_empty() {
+        true => 0,
+        false => dictionary.normalized_keys().into_iter().map(length).sum(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::types::Int32Type;
+    use arrow_array::{DictionaryArray, StringViewArray};
+
+    use super::*;
+
+    #[test]
+    fn texts_that_rows_share_count_for_each() {
+        let long = "x".repeat(1000);
+        let bytes =
+            |column: ArrayRef| value_bytes(&RecordBatch::try_from_iter([("a", column)]).unwrap());
+        let coded =
+            |rows: Vec<Option<&str>>| rows.into_iter().collect::<DictionaryArray<Int32Type>>();
+        assert_eq!(bytes(Arc::new(coded(vec![Some(&long); 50]))), 50_000);
+        assert_eq!(bytes(Arc::new(coded(vec![None; 50]))), 0);
+        let texts = StringViewArray::from(vec![long.as_str()]);
+        let (views, buffers, _) = texts.into_parts();
+        let shared = StringViewArray::new(vec![views[0]; 50].into(), buffers, None);
+        assert_eq!(bytes(Arc::new(shared)), 50_000);
     }
 }

@@ -38,7 +38,7 @@ const MAX_QUERIES: usize = 1000;
 /// through several functions, whose frames are large without optimisation.
 const QUERY_LEVELS: usize = 16;
 
-/// How deeply types may be nested, and EXPLAIN in EXPLAIN.
+/// How deeply types may be nested, EXPLAIN in EXPLAIN, and INTERVAL in INTERVAL.
 const MAX_WRAPPED: usize = 64;
 
 /// At most how many levels deep the tree of some tokens is, as the parser makes it.
@@ -95,19 +95,20 @@ pub(in crate::sql) fn most_levels(tokens: &[TokenWithSpan]) -> Result<usize> {
     Ok(most + most_queries * QUERY_LEVELS * 8)
 }
 
-/// Refuses EXPLAIN of EXPLAIN and types of types beyond what recursion can follow: `ARRAY<ARRAY<…`,
-/// `INT[][]…`.
+/// Refuses EXPLAIN of EXPLAIN, INTERVAL of INTERVAL, which sqlparser (0.62) does not count, and
+/// types of types beyond what recursion can follow: `ARRAY<ARRAY<…`, `INT[][]…`.
 fn check_wrapped(tokens: &[TokenWithSpan]) -> Result<()> {
     let tokens = tokens.iter().map(|token| &token.token);
     let shown = tokens.filter(|token| !matches!(token, Token::Whitespace(_)));
-    let (mut explains, mut brackets, mut open) = (0_usize, 0_usize, 0_usize);
+    let (mut repeated, mut brackets, mut open) = (0_usize, 0_usize, 0_usize);
     let (mut before, mut names_types) = (&Token::EOF, false);
     for token in shown {
         let keyword = |token: &Token| match token {
             Token::Word(word) => word.keyword,
             _ => Keyword::NoKeyword,
         };
-        explains = if keyword(token) == Keyword::EXPLAIN { explains + 1 } else { 0 };
+        let is_repeated = matches!(keyword(token), Keyword::EXPLAIN | Keyword::INTERVAL);
+        repeated = if is_repeated { repeated + 1 } else { 0 };
         match token {
             Token::LBracket if *before == Token::RBracket => brackets += 1,
             Token::LBracket | Token::RBracket => {}
@@ -129,9 +130,9 @@ fn check_wrapped(tokens: &[TokenWithSpan]) -> Result<()> {
             }
             _ => brackets = 0,
         }
-        if explains.max(brackets).max(open) > MAX_WRAPPED {
+        if repeated.max(brackets).max(open) > MAX_WRAPPED {
             return Err(Error::LimitExceeded(format!(
-                "types, or EXPLAIN, are nested more than {MAX_WRAPPED} levels deep"
+                "types, EXPLAIN or INTERVAL are nested more than {MAX_WRAPPED} levels deep"
             )));
         }
         before = token;

@@ -22,11 +22,18 @@ use crate::sql::walks::visit;
 /// with lists of numbers and texts.
 const WORD_BYTES: u64 = 1 << 10;
 
+/// What a parsed statement takes: measured with `SELECT 1`.
+const STATEMENT_BYTES: u64 = 16 << 10;
+
 /// What statements may take beyond the memory limit, so that lists of 100,000 values always work.
 const FREE_BYTES: u64 = 128 << 20;
 
 /// The most keys of an ORDER BY or GROUP BY.
 const MAX_KEYS: usize = 1000;
+
+/// The most sets of keys of a GROUP BY: those of each CUBE, ROLLUP and GROUPING SETS with each of
+/// the others.
+const MAX_SETS: usize = 4096;
 
 /// The most queries and tables of a statement, those of a WITH counted wherever they are named.
 const MAX_EXPANDED: u64 = 4096;
@@ -40,10 +47,18 @@ const MAX_LEVELS: u64 = 256;
 /// The most parts of an expression, those as often that simplifying repeats.
 const MAX_PARTS: u64 = 1 << 18;
 
-/// Refuses a text with a statement of more words than fit into so many bytes of memory. Commas and
-/// white space do not count.
+/// Refuses a text of more statements, or with a statement of more words, than fit into a limit of
+/// memory. Commas and white space do not count.
 pub(in crate::sql) fn check_words(tokens: &[TokenWithSpan], memory: u64) -> Result<()> {
     let most = memory.saturating_add(FREE_BYTES) / WORD_BYTES;
+    let most_statements = memory.saturating_add(FREE_BYTES) / STATEMENT_BYTES;
+    let ends = tokens.iter().filter(|token| token.token == Token::SemiColon).count();
+    if ends as u64 > most_statements {
+        return Err(Error::LimitExceeded(format!(
+            "a text of {ends} statements does not fit into a memory limit of {memory} bytes, which \
+             allows {most_statements}: raise --memory-limit, or run it in parts"
+        )));
+    }
     let mut words = 0_u64;
     for token in tokens {
         match token.token {
@@ -137,14 +152,20 @@ impl Visitor for Size {
             OrderByKind::Expressions(keys) => keys.len(),
             OrderByKind::All(_) => 0,
         });
-        let groups = match query.body.as_ref() {
+        let keys = match query.body.as_ref() {
             SetExpr::Select(select) => match &select.group_by {
-                GroupByExpr::Expressions(keys, _) => keys.len(),
-                GroupByExpr::All(_) => 0,
+                GroupByExpr::Expressions(keys, _) => keys.as_slice(),
+                GroupByExpr::All(_) => &[],
             },
-            _ => 0,
+            _ => &[],
         };
-        let most = order.max(groups);
+        let sets = keys.iter().map(sets).fold(1, usize::saturating_mul);
+        if sets > MAX_SETS {
+            return ControlFlow::Break(format!(
+                "a query groups by {sets} sets of keys, and at most {MAX_SETS} are allowed"
+            ));
+        }
+        let most = order.max(keys.len());
         if most > MAX_KEYS {
             return ControlFlow::Break(format!(
                 "a query sorts or groups by {most} keys, and at most {MAX_KEYS} are allowed"
@@ -223,6 +244,19 @@ impl Visitor for Size {
             outer.levels = outer.levels.max(levels + usize::from(repeats));
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// How many sets of keys a key of GROUP BY stands for.
+fn sets(key: &Expr) -> usize {
+    match key {
+        Expr::GroupingSets(sets) => sets.len(),
+        Expr::Rollup(parts) => parts.len() + 1,
+        Expr::Cube(parts) => u32::try_from(parts.len())
+            .ok()
+            .and_then(|parts| 1_usize.checked_shl(parts))
+            .unwrap_or(usize::MAX),
+        _ => 1,
     }
 }
 
@@ -313,6 +347,31 @@ mod tests {
         assert_eq!(refusal(&vec![rows(10_000); 4].join(";"), 1 << 20), None);
         assert!(refusal(&list(700_000), 256 << 20).unwrap().contains("--memory-limit"));
         assert_eq!(refusal(&list(700_000), 1 << 30), None);
+    }
+
+    #[test]
+    fn many_statements_and_sets_of_keys_are_refused() {
+        let statements = |count| "SELECT 1;".repeat(count);
+        assert_eq!(refusal(&statements(8000), 1 << 20), None);
+        assert!(refusal(&statements(9000), 1 << 20).unwrap().contains("run it in parts"));
+        assert_eq!(refusal(&statements(9000), 64 << 20), None);
+        let cube = |keys: usize| format!("CUBE ({})", vec!["a"; keys].join(", "));
+        for (keys, sets) in [
+            (cube(12), None),
+            (cube(13), Some("8192 sets")),
+            (cube(200), Some("sets")),
+            (format!("{}, {}", cube(6), cube(7)), Some("8192 sets")),
+            (format!("ROLLUP ({})", vec!["a"; 999].join(", ")), None),
+            (format!("GROUPING SETS ({})", vec!["(a)"; 4096].join(", ")), None),
+            (format!("GROUPING SETS ({})", vec!["(a)"; 4097].join(", ")), Some("4097 sets")),
+        ] {
+            let refused = refusal(&format!("SELECT 1 FROM t GROUP BY {keys}"), 1 << 30);
+            match (sets, &refused) {
+                (None, None) => {}
+                (Some(sets), Some(refused)) if refused.contains(sets) => {}
+                _ => panic!("{keys}: {refused:?}"),
+            }
+        }
     }
 
     #[test]
