@@ -14,10 +14,10 @@ pub(super) fn power(text: &[TokenWithSpan], at: usize) -> Option<Replacement> {
     let first = at.checked_sub(1)?;
     let (one, two) = (text.get(first)?, text.get(at)?);
     let is_pair = one.token == Token::Mul && one.span.end == two.span.start;
-    let ends_operand = match &text.get(first.checked_sub(1)?)?.token {
-        Token::Word(_) | Token::Number(..) | Token::RParen | Token::RBracket => true,
-        _ => false,
-    };
+    let ends_operand = matches!(
+        text.get(first.checked_sub(1)?)?.token,
+        Token::Word(_) | Token::Number(..) | Token::RParen | Token::RBracket
+    );
     (is_pair && ends_operand).then(|| (first..at + 1, vec![sign(Token::Caret, one.span)]))
 }
 
