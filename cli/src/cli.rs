@@ -187,7 +187,8 @@ pub(crate) fn parse() -> Result<(Command, Context), Exit> {
         Ok(cli) => cli,
         Err(error) => {
             let ours = config::wrong_variable(&Cli::command(), &error, &words);
-            return Err(match ours.or_else(|| no_command(&error)) {
+            let ours = ours.or_else(|| no_command(&error));
+            return Err(match ours.or_else(|| export_without_option(&error, &words)) {
                 Some(failure) => report(&failure),
                 None => answer(&error, wants_json),
             });
@@ -315,6 +316,19 @@ fn no_command(error: &clap::Error) -> Option<Failure> {
     };
     let failure = Failure::usage(format!("there is no command '{word}'"));
     Some(failure.hint(help::advice(word, near)))
+}
+
+/// The failure for `sty export db/t x.csv`: a file without its option.
+fn export_without_option(error: &clap::Error, words: &[OsString]) -> Option<Failure> {
+    let words: Vec<&str> = words.iter().filter_map(|word| word.to_str()).collect();
+    let at = words.iter().position(|word| *word == "export")?;
+    let Some(ContextValue::String(file)) = error.get(ContextKind::InvalidArg) else { return None };
+    let table = words.get(at + 1..)?.iter().find(|word| !word.starts_with('-'))?;
+    if error.kind() != ErrorKind::UnknownArgument || file.starts_with('-') {
+        return None;
+    }
+    let failure = Failure::usage(format!("export writes to what -o names, and {file} has none"));
+    Some(failure.hint(format!("sty export {table} -o {file}")))
 }
 
 /// Prints help or version to stdout, or a usage error to stderr, and returns the exit code.

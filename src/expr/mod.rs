@@ -13,6 +13,7 @@ pub(crate) mod integer_set;
 pub(crate) mod outcomes;
 pub(crate) mod pattern;
 pub(crate) mod predicate;
+pub(crate) mod sample;
 
 pub(crate) use date_part::{DatePart, Part};
 pub(crate) use expression::Choice;
@@ -21,3 +22,4 @@ pub(crate) use integer_set::IntegerSet;
 pub(crate) use outcomes::{Outcome, Outcomes};
 pub(crate) use pattern::Pattern;
 pub use predicate::{Comparison, Operand, Predicate};
+pub(crate) use sample::{Choosing, MAX_SAMPLE_ROWS, Sample, SamplePart};

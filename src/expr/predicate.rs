@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::expr::{IntegerSet, Outcome, Pattern};
+use crate::expr::{IntegerSet, Outcome, Pattern, Sample};
 use crate::model::{ColumnId, DataType, Scalar};
 
 /// How a value is compared with a constant.
@@ -58,6 +58,8 @@ pub enum Predicate {
     Constant(Outcome),
     /// A condition that is not expressible here; it may have any outcome.
     Unknown,
+    /// Whether a row is one of a sample, which its place tells. Only a condition as a whole is one.
+    Sampled(Arc<Sample>),
     /// A column compared with a constant that is not null.
     Compare {
         /// Left side.
@@ -104,7 +106,7 @@ impl Predicate {
     /// Calls `f` with every column of the predicate.
     pub fn for_each_column(&self, f: &mut impl FnMut(ColumnId)) {
         match self {
-            Predicate::Constant(_) | Predicate::Unknown => {}
+            Predicate::Constant(_) | Predicate::Unknown | Predicate::Sampled(_) => {}
             Predicate::Compare { operand, .. }
             | Predicate::In { operand, .. }
             | Predicate::InSet { operand, .. }

@@ -67,8 +67,9 @@ impl Reader<'_> {
         for number in numbers {
             let Some(entry) = entries.get(number) else { continue };
             let segment = snapshot.open_segment(entry)?;
+            let (predicate, columns) = (&self.predicate, self.columns);
             let blocks =
-                matching_blocks(&self.predicate, &segment, self.columns, true, &mut counters)?;
+                matching_blocks(predicate, &segment, number, columns, true, &mut counters)?;
             if blocks.is_empty() {
                 continue;
             }

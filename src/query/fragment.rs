@@ -5,10 +5,14 @@
 //! fragment came from.
 
 use std::fmt;
+#[cfg(feature = "sql")]
+use std::sync::Arc;
 
 use arrow_schema::{DataType as ArrowType, SchemaRef};
 
 use crate::expr::{Expression, Predicate};
+#[cfg(feature = "sql")]
+use crate::expr::{Function, Sample, Traits};
 use crate::model::Column;
 
 /// One table: filter, then group and aggregate, or the first rows of an order.
@@ -70,6 +74,20 @@ impl Condition {
     /// A condition that says nothing of partitions.
     pub fn new(expression: Expression, predicate: Predicate) -> Self {
         Condition { expression, predicate, partitions: Predicate::Unknown }
+    }
+
+    /// That a row is one of a sample.
+    #[cfg(feature = "sql")]
+    pub(crate) fn sampled(sample: &Arc<Sample>) -> Self {
+        let expression = Expression {
+            inputs: Vec::new(),
+            function: Some(Arc::clone(sample) as Arc<dyn Function>),
+            data_type: ArrowType::Boolean,
+            traits: Traits::default(),
+            choice: None,
+            text: sample.text().into(),
+        };
+        Condition::new(expression, Predicate::Sampled(Arc::clone(sample)))
     }
 }
 

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 pub enum Statistic {
     /// The values of its partition's keys.
     Partition,
+    /// It has no row of the sample that is asked for.
+    Sample,
     /// Minimum and maximum of a segment, in the manifest.
     ManifestBounds,
     /// How many nulls a segment has, in the manifest.
@@ -38,8 +40,9 @@ pub enum Statistic {
 
 impl Statistic {
     /// All of them, in the order in which they are asked.
-    pub const ALL: [Statistic; 8] = [
+    pub const ALL: [Statistic; 9] = [
         Statistic::Partition,
+        Statistic::Sample,
         Statistic::ManifestBounds,
         Statistic::ManifestNulls,
         Statistic::ZoneBounds,
@@ -53,6 +56,7 @@ impl Statistic {
     pub fn name(self) -> &'static str {
         match self {
             Statistic::Partition => "partition",
+            Statistic::Sample => "sample",
             Statistic::ManifestBounds => "manifest_min_max",
             Statistic::ManifestNulls => "manifest_null_count",
             Statistic::ZoneBounds => "zone_map_min_max",
@@ -127,14 +131,23 @@ pub enum Form {
     CodeSet,
     /// A pattern, on the bytes of texts.
     Pattern,
+    /// The place of rows, without a look at them.
+    Place,
     /// The expression itself, on decoded columns.
     Decoded,
 }
 
 impl Form {
     /// All of them.
-    pub const ALL: [Form; 6] =
-        [Form::Codes, Form::Words, Form::Decimals, Form::CodeSet, Form::Pattern, Form::Decoded];
+    pub const ALL: [Form; 7] = [
+        Form::Codes,
+        Form::Words,
+        Form::Decimals,
+        Form::CodeSet,
+        Form::Pattern,
+        Form::Place,
+        Form::Decoded,
+    ];
 
     /// Its name in reports.
     pub fn name(self) -> &'static str {
@@ -144,6 +157,7 @@ impl Form {
             Form::Decimals => "decimal_range",
             Form::CodeSet => "code_set",
             Form::Pattern => "pattern",
+            Form::Place => "place",
             Form::Decoded => "decoded",
         }
     }
@@ -409,6 +423,7 @@ impl Recorder {
         // The others are asked block by block, and such blocks are passed.
         let before = [
             Statistic::Partition,
+            Statistic::Sample,
             Statistic::ManifestBounds,
             Statistic::ManifestNulls,
             Statistic::ZoneBounds,
@@ -458,7 +473,7 @@ mod tests {
             sum.conditions[0].step,
             Step { rows_in: 20, rows_out: 6, time: Duration::from_nanos(3) }
         );
-        assert_eq!(sum.conditions[0].blocks, [0, 0, 0, 2, 0, 0]);
+        assert_eq!(sum.conditions[0].blocks, [0, 0, 0, 2, 0, 0, 0]);
         assert_eq!((sum.conditions[1].rows_proven, sum.conditions[1].blocks_pruned), (10, 3));
         assert_eq!(sum.memory, 2);
     }

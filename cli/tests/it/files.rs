@@ -145,6 +145,21 @@ fn binary_formats_are_piped_in() {
     }
 }
 
+#[test]
+fn a_file_that_was_cut_is_named_as_it_is_typed() {
+    let shell = Shell::new();
+    shell.sh("sty query -o whole.parquet 'SELECT * FROM generate_series(1, 10000)'");
+    shell.sh("head -c 3000 whole.parquet > cut.parquet");
+    let (code, _, asked) = shell.sh("sty query \"SELECT * FROM 'cut.parquet'\"");
+    assert_eq!(code, 1, "{asked}");
+    assert!(asked.starts_with("error: cut.parquet: cannot be read as Parquet: "), "{asked}");
+    assert!(asked.contains("is the file complete?"), "{asked}");
+    assert_eq!(shell.run("ingest db/t cut.parquet").2, asked);
+    let (code, _, stderr) = shell.run("export db/t x.parquet");
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("sty export db/t -o x.parquet"), "{stderr}");
+}
+
 /// The names and types of a table's columns.
 fn types(shell: &Shell, table: &str) -> String {
     let sql = format!(

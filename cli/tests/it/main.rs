@@ -17,6 +17,7 @@ mod help;
 mod ingest;
 mod interactive;
 mod limits;
+mod locustdb;
 mod maintain;
 mod pages;
 mod pipelines;

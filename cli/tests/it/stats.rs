@@ -121,6 +121,25 @@ fn a_range_of_a_sorted_column() {
 }
 
 #[test]
+fn blocks_without_a_row_of_a_sample_are_not_read() {
+    let shell = store();
+    for (sql, output) in [
+        ("SELECT k, sum(id) FROM t USING SAMPLE 1 ROWS (reservoir, 5) GROUP BY k", "group"),
+        ("SELECT id + k FROM t USING SAMPLE 1 ROWS (reservoir, 5)", "project"),
+    ] {
+        let report = report(&shell, sql);
+        let store = only_store_operator(&report);
+        assert_eq!(store["segments"], json!({"total": 3, "pruned": 2, "read": 1}), "{store:#}");
+        assert_eq!(store["blocks"], json!({"total": 9, "pruned": 8, "read": 1}));
+        let [segments, blocks, rows] = pruned(store, "sample");
+        assert_eq!((segments, blocks), (2, 8));
+        assert_eq!(step(store, "filter", "TABLESAMPLE RESERVOIR (1 ROWS)")["rows_out"], 1);
+        assert_eq!(step(store, "scan", "")["rows_out"], 3 * ROWS as u64 - rows);
+        assert_eq!(step(store, output, "")["rows_out"], 1);
+    }
+}
+
+#[test]
 fn bytes_are_those_of_the_columns_and_blocks_that_were_read() {
     let shell = store();
     let bytes =

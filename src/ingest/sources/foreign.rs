@@ -56,6 +56,15 @@ impl Panicked {
     }
 }
 
+/// What the Parquet library says of a file, and what it may come from.
+pub(crate) fn said(what: &str) -> String {
+    let what = what.trim_start_matches("Parquet error: ");
+    match what.contains("Corrupt footer") {
+        true => format!("{what}; is the file complete?"),
+        false => what.to_owned(),
+    }
+}
+
 /// Runs code that may panic on damaged input.
 pub(crate) fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, Panicked> {
     silence();

@@ -30,7 +30,7 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{ChunkReader, Length};
 use rayon::iter::{IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 
-use super::foreign::guarded_read;
+use super::foreign::{guarded_read, said};
 use super::input::Opened;
 use super::parquet_checks::{check_file, check_row_group};
 use super::stream::read_error;
@@ -430,7 +430,7 @@ fn width(arrow: &ArrowType) -> Option<usize> {
 }
 
 fn invalid(path: &Path, what: &str) -> Error {
-    let what = what.trim_start_matches("Parquet error: ");
+    let what = said(what);
     Error::InvalidInput(format!("{}: cannot be read as {FORMAT}: {what}", path.display()))
 }
 

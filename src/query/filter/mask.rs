@@ -17,6 +17,7 @@ use crate::encoding::kernels::occurrences::occurrences;
 use crate::encoding::scaled::StoredInts;
 use crate::encoding::{Ints, Word};
 use crate::error::{Error, Result};
+use crate::expr::{Sample, SamplePart};
 use crate::query::slice::{Slice, list};
 
 /// If fewer than one row in this many is left, rows are fetched one by one.
@@ -99,6 +100,23 @@ impl MaskBuilder {
             State::All => {}
             State::Mask => slice.select_mask(&self.mask, left),
             State::Rows => slice.select(self.rows.clone()),
+        }
+    }
+
+    /// Rows of a sample.
+    pub(crate) fn sampled(&mut self, slice: &Slice<'_, '_>, sample: &Sample) {
+        let segment = slice.block.segment;
+        let first = segment.segment.block_range(slice.block.at.block).start;
+        let rows = first + slice.range.start as u64..first + slice.range.end as u64;
+        if sample.part(segment.number, rows.clone()) == SamplePart::None {
+            self.rows.clear();
+            self.state = State::Rows;
+        } else if self.state == State::Rows {
+            let of = |row: u32| rows.start + u64::from(row)..rows.start + u64::from(row) + 1;
+            self.rows.retain(|row| sample.part(segment.number, of(*row)) != SamplePart::None);
+        } else {
+            self.ensure_mask(slice);
+            sample.mask(segment.number, rows, &mut self.mask);
         }
     }
 

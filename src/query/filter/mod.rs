@@ -4,6 +4,7 @@
 //! here each condition is judged once more by the block's zone map (often it holds for all rows),
 //! then in the cheapest form that it has:
 //!
+//! 0. a sample, by the places of rows alone;
 //! 1. a range of dictionary codes or of integers, those that stand for doubles among them, compared
 //!    in the narrowest word that holds them, or a set of integers, looked up by it;
 //! 2. a set of dictionary codes, after the condition was evaluated once for each value of the
@@ -12,7 +13,7 @@
 //!    their lengths first;
 //! 4. the condition itself over decoded columns, for the rows that the others have left.
 //!
-//! The first three run in the order that has dropped most rows for what it costs so far.
+//! All but the last run in the order that has dropped most rows for what it costs so far.
 //!
 //! Conditions that may fail keep the order in which they were written. A condition that can hold
 //! for nothing but the outliers of a frame looks at the patches alone: `total > 100`, where the
@@ -40,7 +41,7 @@ use super::stats::{Counters, Form, Statistic, Tally};
 use super::words::truth;
 use crate::block::Stream;
 use crate::error::Result;
-use crate::expr::{IntegerSet, Predicate};
+use crate::expr::{IntegerSet, Predicate, Sample, SamplePart};
 use crate::model::{Column, DataType};
 
 /// If fewer than one row in this many is selected, a top-n fetches the numbers of these rows and
@@ -99,6 +100,7 @@ pub(crate) enum OnCodes {
 /// One condition in the form that a block allows.
 #[derive(Debug)]
 enum Test<'f> {
+    Sampled(&'f Sample),
     Codes { at: usize, low: u32, high: u32 },
     Words { at: usize, range: WordRange },
     Set { at: usize, all: WordRange, set: &'f IntegerSet },
@@ -145,6 +147,14 @@ impl<'f> Filter<'f> {
             Ok(None)
         };
         for (number, condition) in self.conditions.iter().enumerate() {
+            if let Predicate::Sampled(sample) = &condition.predicate {
+                match block.part_of(sample) {
+                    SamplePart::None => return out(Statistic::Sample, number),
+                    SamplePart::Some => tests.push((number, Test::Sampled(sample))),
+                    SamplePart::All => proven.push(number),
+                }
+                continue;
+            }
             match block.judge(&condition.predicate) {
                 Verdict::Never => return out(Statistic::ZoneBounds, number),
                 Verdict::Always => {
@@ -287,6 +297,7 @@ impl<'f> Test<'f> {
         let (at, range) = match self {
             // What may fail is asked in the order in which it was written.
             Test::General(_) => return Ok(f64::INFINITY),
+            Test::Sampled(_) => return Ok(0.0),
             Test::CodeSet { at, .. } => {
                 let codes = block.column(*at)?.map(|block| block.reader().stream());
                 return Ok(match codes {
@@ -326,6 +337,7 @@ impl<'f> Test<'f> {
             Test::Decimals { .. } => Form::Decimals,
             Test::CodeSet { .. } => Form::CodeSet,
             Test::Text { .. } => Form::Pattern,
+            Test::Sampled(_) => Form::Place,
             Test::General(_) => Form::Decoded,
         }
     }
@@ -400,6 +412,7 @@ impl Tests<'_> {
         let mut rows_in = slice.len();
         for (number, test) in &self.tests {
             match test {
+                Test::Sampled(sample) => mask.sampled(slice, sample),
                 Test::Codes { at, low, high } => mask.codes(slice, *at, *low, *high)?,
                 Test::Words { at, range } => mask.words(slice, *at, range)?,
                 Test::Set { at, all, set } => mask.set(slice, *at, all, set)?,

@@ -9,7 +9,7 @@ use arrow_array::{Array, ArrayRef, new_null_array};
 use super::{BlockRef, OpenSegment, Survivors, no_column_error};
 use crate::block::Stats;
 use crate::error::{Error, Result};
-use crate::expr::Predicate;
+use crate::expr::{Predicate, Sample, SamplePart};
 use crate::model::{Column, ColumnId, DataType};
 use crate::query::prune::Verdict;
 use crate::query::prune::blocks::judge;
@@ -94,6 +94,11 @@ impl<'a> OpenBlock<'a> {
     /// How the segment stores a column; `None` where it lacks it.
     pub(crate) fn stored(&self, at: usize) -> Option<&'a segment::Column> {
         self.segment.columns.get(at).and_then(Option::as_deref)
+    }
+
+    /// What a sample has of the block's rows.
+    pub(crate) fn part_of(&self, sample: &Sample) -> SamplePart {
+        sample.part(self.segment.number, self.segment.segment.block_range(self.at.block))
     }
 
     /// What zone maps say of a predicate over the fragment's columns.

@@ -55,7 +55,8 @@ impl<'a> Opener<'a> {
             numbers.iter().filter_map(|number| self.entries.get(*number)).collect();
         for (number, segment) in numbers.iter().zip(self.snapshot.open_segments(&entries)) {
             let segment = segment?;
-            let blocks = matching_blocks(&predicate, &segment, self.columns, self.sized, counters)?;
+            let (columns, sized) = (self.columns, self.sized);
+            let blocks = matching_blocks(&predicate, &segment, *number, columns, sized, counters)?;
             if !blocks.is_empty() {
                 let at = survivors.segments.len();
                 let refs = blocks.into_iter().map(|block| BlockRef { segment: at, block });

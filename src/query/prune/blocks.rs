@@ -4,19 +4,20 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::{Cause, Evidence, Verdict, columns_of, ruled_out, verdict};
+use super::{Cause, Evidence, Verdict, columns_of, outside_sample, ruled_out, verdict};
 use crate::error::Result;
 use crate::expr::Predicate;
 use crate::model::{Column, ColumnId};
 use crate::query::stats::{Counters, Pruned, Statistic};
 use crate::segment::{self, Segment};
 
-/// Numbers of the blocks that the segment's zone maps do not rule out. How many bytes of `columns`
-/// need not be read is counted where the columns will be opened anyway, and with `sized` also where
-/// no block is left.
+/// Numbers of the blocks that the segment's zone maps do not rule out; `number` is its place in the
+/// table. How many bytes of `columns` need not be read is counted where the columns will be opened
+/// anyway, and with `sized` also where no block is left.
 pub(crate) fn matching_blocks(
     predicate: &Predicate,
     segment: &Segment,
+    number: usize,
     columns: &[Column],
     sized: bool,
     counters: &mut Counters,
@@ -26,9 +27,16 @@ pub(crate) fn matching_blocks(
         known.insert(column, segment.column(column)?);
     }
     let of = |id: ColumnId| known.get(&id).map(Option::as_deref);
-    let judged: Vec<_> = (0..segment.blocks())
-        .map(|b| ruled_out(predicate, rows_of(segment, b), &mut evidence(segment, b, of)))
-        .collect();
+    let judge = |b: usize| match outside_sample(predicate, number, segment.block_range(b)) {
+        Some(part) => Some((part, Statistic::Sample)),
+        None => ruled_out(predicate, rows_of(segment, b), &mut evidence(segment, b, of)).map(
+            |(part, cause)| match cause {
+                Cause::Bounds => (part, Statistic::ZoneBounds),
+                Cause::Nulls => (part, Statistic::ZoneNulls),
+            },
+        ),
+    };
+    let judged: Vec<_> = (0..segment.blocks()).map(judge).collect();
     let kept: Vec<usize> =
         judged.iter().enumerate().filter(|(_, out)| out.is_none()).map(|(b, _)| b).collect();
     if kept.len() == judged.len() {
@@ -41,11 +49,7 @@ pub(crate) fn matching_blocks(
         false => Vec::new(),
     };
     for (b, out) in judged.into_iter().enumerate() {
-        let Some((part, cause)) = out else { continue };
-        let statistic = match cause {
-            Cause::Bounds => Statistic::ZoneBounds,
-            Cause::Nulls => Statistic::ZoneNulls,
-        };
+        let Some((part, statistic)) = out else { continue };
         let bytes = sizes.iter().flatten().map(|column| column.block_bytes(b)).sum();
         counters.prune(
             statistic,

@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use crate::block::Stats;
-use crate::expr::{Comparison, IntegerSet, Operand, Outcome, Outcomes, Predicate};
+use crate::expr::{Comparison, IntegerSet, Operand, Outcome, Outcomes, Predicate, SamplePart};
 use crate::model::{ColumnId, DataType, Scalar};
 
 /// What is known of one column over the rows in question.
@@ -106,6 +106,19 @@ pub(crate) fn ruled_out<'a>(
     Some((at, cause))
 }
 
+/// The first part of a conjunction that is a sample without any of some rows of a segment.
+fn outside_sample(
+    predicate: &Predicate,
+    segment: usize,
+    rows: std::ops::Range<u64>,
+) -> Option<usize> {
+    let Predicate::And(parts) = predicate else { return None };
+    parts.iter().position(|part| match part {
+        Predicate::Sampled(sample) => sample.part(segment, rows.clone()) == SamplePart::None,
+        _ => false,
+    })
+}
+
 /// Every outcome that a row may have.
 pub(crate) fn outcomes<'a>(
     predicate: &Predicate,
@@ -113,7 +126,7 @@ pub(crate) fn outcomes<'a>(
 ) -> Outcomes {
     match predicate {
         Predicate::Constant(outcome) => Outcomes::single(*outcome),
-        Predicate::Unknown => Outcomes::ANY,
+        Predicate::Unknown | Predicate::Sampled(_) => Outcomes::ANY,
         Predicate::Compare { operand, comparison, value } => {
             of_values(operand, evidence, |range| range.compare(*comparison, value))
         }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use super::partitions::ruled_out_by_partition;
-use super::{Cause, Evidence, columns_of, ruled_out};
+use super::{Cause, Evidence, columns_of, outside_sample, ruled_out};
 use crate::error::Result;
 use crate::expr::Predicate;
 use crate::model::ColumnId;
@@ -117,6 +117,11 @@ impl ManifestBounds {
         entry: &SegmentEntry,
         counters: &mut Counters,
     ) -> bool {
+        if let Some(part) = outside_sample(predicate, number, 0..entry.rows) {
+            let pruned = segment_pruned(entry, self.block_rows);
+            counters.prune(Statistic::Sample, Some(part), pruned);
+            return false;
+        }
         let judged = ruled_out(predicate, entry.rows, &mut |column| match self
             .known
             .get(&column)?

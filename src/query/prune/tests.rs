@@ -127,7 +127,7 @@ fn holds(
     let recurse = |p: &Predicate| holds(p, row, bitwise, unknown);
     match predicate {
         Predicate::Constant(outcome) => *outcome,
-        Predicate::Unknown => unknown,
+        Predicate::Unknown | Predicate::Sampled(_) => unknown,
         Predicate::Compare { operand, comparison, value: right } => match value(operand.column) {
             None => Outcome::Null,
             Some(left) => {

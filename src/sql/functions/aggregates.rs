@@ -149,8 +149,6 @@ impl AggregateUDFImpl for Override {
         name() -> &str;
         aliases() -> &[String];
         signature() -> &Signature;
-        return_type(arguments: &[DataType]) -> DataFusionResult<DataType>;
-        return_field(arguments: &[FieldRef]) -> DataFusionResult<FieldRef>;
         is_nullable() -> bool;
         state_fields(arguments: StateFieldsArgs<'_>) -> DataFusionResult<Vec<FieldRef>>;
         groups_accumulator_supported(arguments: AccumulatorArgs<'_>) -> bool;
@@ -161,6 +159,25 @@ impl AggregateUDFImpl for Override {
         supports_null_handling_clause() -> bool;
         supports_within_group_clause() -> bool;
         documentation() -> Option<&Documentation>;
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> DataFusionResult<DataType> {
+        let own = self.inner.return_type(arguments)?;
+        Ok(match self.kind {
+            Kind::Percentile => percentiles::result_type(own),
+            _ => own,
+        })
+    }
+
+    fn return_field(&self, arguments: &[FieldRef]) -> DataFusionResult<FieldRef> {
+        let own = self.inner.return_field(arguments)?;
+        Ok(match self.kind {
+            Kind::Percentile => {
+                let result = percentiles::result_type(own.data_type().clone());
+                Arc::new(own.as_ref().clone().with_data_type(result))
+            }
+            _ => own,
+        })
     }
 
     /// `string_agg` sorts what it has collected, as `array_agg` does. DataFusion says so of the

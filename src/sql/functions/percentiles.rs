@@ -1,18 +1,20 @@
-//! `percentile_cont` (`quantile_cont`) and `median` of floats, as exact as floats are.
+//! `percentile_cont` (`quantile_cont`) and `median` of floats, as exact as floats are, and `median`
+//! of decimals, which may lie between two of them.
 //!
 //! DataFusion's functions (55.2) interpolate between two values with a fraction of six digits, give
 //! NaN between two equal infinities and beside -∞, and give an infinity where the difference of
-//! two values (in `median`, their sum) overflows. Here DataFusion's accumulators only collect:
-//! their state is a list of all values, and the percentile is computed from that list.
+//! two values (in `median`, their sum) overflows. The median of decimals is cut at their scale;
+//! here it has one more digit, unless that would be the 39th. DataFusion's accumulators only
+//! collect: their state is a list of all values, from which the percentile is computed.
 
 use std::sync::Arc;
 
-use arrow_array::builder::Float64Builder;
+use arrow_array::builder::{Decimal128Builder, Float64Builder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
-use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch};
+use arrow_array::types::{Decimal128Type, Float64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, RecordBatch};
 use arrow_cast::cast;
-use arrow_schema::{DataType, Schema};
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::logical_expr::function::AccumulatorArgs;
@@ -28,7 +30,7 @@ pub(in crate::sql) fn accumulator(
 ) -> DataFusionResult<Box<dyn Accumulator>> {
     let state_keeps_values = arguments.is_distinct;
     let inner = function.accumulator(arguments.clone())?;
-    Ok(match Percentile::new(&arguments)? {
+    Ok(match Wanted::of(&arguments)? {
         Some(percentile) => {
             Box::new(PercentileAccumulator { inner, percentile, state_keeps_values, taken: None })
         }
@@ -42,10 +44,41 @@ pub(in crate::sql) fn groups_accumulator(
     arguments: AccumulatorArgs<'_>,
 ) -> DataFusionResult<Box<dyn GroupsAccumulator>> {
     let inner = function.create_groups_accumulator(arguments.clone())?;
-    Ok(match Percentile::new(&arguments)? {
+    Ok(match Wanted::of(&arguments)? {
         Some(percentile) => Box::new(PercentileGroupsAccumulator { inner, percentile }),
         None => inner,
     })
+}
+
+/// The type of the percentile of values of a type. Only the median takes decimals.
+pub(in crate::sql) fn result_type(of: DataType) -> DataType {
+    match of {
+        DataType::Decimal128(precision, scale) if precision < DECIMAL128_MAX_PRECISION => {
+            DataType::Decimal128(precision + 1, scale + 1)
+        }
+        other => other,
+    }
+}
+
+/// What is computed here.
+#[derive(Clone, Copy, Debug)]
+enum Wanted {
+    OfFloats(Percentile),
+    /// The median of decimals, with one more digit than they have.
+    OfDecimals,
+}
+
+impl Wanted {
+    /// `None` if it stays DataFusion's.
+    fn of(arguments: &AccumulatorArgs<'_>) -> DataFusionResult<Option<Wanted>> {
+        let of = arguments.expr_fields.first().map(|value| value.data_type());
+        match of {
+            Some(of @ DataType::Decimal128(..)) if result_type(of.clone()) != *of => {
+                Ok(Some(Wanted::OfDecimals))
+            }
+            _ => Ok(Percentile::new(arguments)?.map(Wanted::OfFloats)),
+        }
+    }
 }
 
 /// Which percentile of the sorted values is the result.
@@ -57,8 +90,7 @@ struct Percentile {
 }
 
 impl Percentile {
-    /// `None` if the values are not floats: the median of decimals is a decimal, and stays
-    /// DataFusion's.
+    /// `None` if the values are not floats.
     fn new(arguments: &AccumulatorArgs<'_>) -> DataFusionResult<Option<Percentile>> {
         if !arguments.expr_fields.first().is_some_and(|value| value.data_type().is_floating()) {
             return Ok(None);
@@ -110,9 +142,10 @@ fn interpolate(from: f64, to: f64, weight: f64) -> f64 {
     }
 }
 
-/// The percentile of each list of values, in the type of the values.
-fn percentiles(state: &ArrayRef, percentile: Percentile) -> DataFusionResult<ArrayRef> {
+/// The percentile of each list of values.
+fn percentiles(state: &ArrayRef, wanted: Wanted) -> DataFusionResult<ArrayRef> {
     let lists = state.as_list_opt::<i32>().ok_or_else(not_a_list)?;
+    let Wanted::OfFloats(percentile) = wanted else { return medians(lists) };
     let mut values =
         cast(lists.values(), &DataType::Float64)?.as_primitive::<Float64Type>().values().to_vec();
     let mut results = Float64Builder::with_capacity(lists.len());
@@ -124,6 +157,29 @@ fn percentiles(state: &ArrayRef, percentile: Percentile) -> DataFusionResult<Arr
     Ok(cast(&results.finish(), &lists.value_type())?)
 }
 
+/// The median of each list of decimals, which have fewer than 38 digits.
+fn medians(lists: &ListArray) -> DataFusionResult<ArrayRef> {
+    let values = lists.values().as_primitive_opt::<Decimal128Type>().ok_or_else(not_a_list)?;
+    let mut all = values.values().to_vec();
+    let mut results = Decimal128Builder::with_capacity(lists.len());
+    for bounds in lists.offsets().windows(2) {
+        let [from, to] = bounds else { continue };
+        let values = all.get_mut(*from as usize..*to as usize).unwrap_or_default();
+        let middle = values.len() / 2;
+        if values.is_empty() {
+            results.append_null();
+            continue;
+        }
+        let is_between = values.len() % 2 == 0;
+        let (before, value, _) = values.select_nth_unstable(middle);
+        let lower = before.iter().max().filter(|_| is_between);
+        let (lower, value) = (lower.copied().unwrap_or(*value), *value);
+        results.append_value((lower + value) * 5);
+    }
+    let result = results.finish().with_data_type(result_type(lists.value_type()));
+    Ok(Arc::new(result))
+}
+
 fn not_a_list() -> DataFusionError {
     DataFusionError::Internal("the state of a percentile is no list".to_owned())
 }
@@ -132,7 +188,7 @@ fn not_a_list() -> DataFusionError {
 #[derive(Debug)]
 struct PercentileAccumulator {
     inner: Box<dyn Accumulator>,
-    percentile: Percentile,
+    percentile: Wanted,
     /// Whether `inner.state()` keeps the values, as it does for distinct ones; otherwise it drains
     /// them.
     state_keeps_values: bool,
@@ -192,7 +248,7 @@ impl Accumulator for PercentileAccumulator {
 /// Wraps DataFusion's accumulator of the values of groups.
 struct PercentileGroupsAccumulator {
     inner: Box<dyn GroupsAccumulator>,
-    percentile: Percentile,
+    percentile: Wanted,
 }
 
 impl GroupsAccumulator for PercentileGroupsAccumulator {

@@ -265,9 +265,9 @@ fn constant(expression: &Expr) -> Option<&str> {
 
 fn is_allowed(operator: Operator) -> bool {
     use Operator::{
-        And, BitwiseAnd, BitwiseOr, BitwiseShiftLeft, BitwiseShiftRight, BitwiseXor, Divide, Eq,
-        Gt, GtEq, IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Or,
-        Plus, StringConcat,
+        And, BitwiseAnd, BitwiseOr, BitwiseShiftLeft, BitwiseShiftRight, Divide, Eq, Gt, GtEq,
+        IsDistinctFrom, IsNotDistinctFrom, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Or, Plus,
+        StringConcat,
     };
     matches!(
         operator,
@@ -288,7 +288,6 @@ fn is_allowed(operator: Operator) -> bool {
             | StringConcat
             | BitwiseAnd
             | BitwiseOr
-            | BitwiseXor
             | BitwiseShiftLeft
             | BitwiseShiftRight
     )

@@ -163,7 +163,7 @@ async fn listed(
 ) -> Result<Arc<dyn TableProvider>, DataFusionError> {
     let urls = paths
         .iter()
-        .map(|path| ListingTableUrl::parse(url(path)))
+        .map(|path| ListingTableUrl::parse(url(&absolute(path)?)))
         .collect::<Result<Vec<_>, _>>()?;
     let options = ListingOptions::new(Arc::new(ForeignFormat::new(kind))).with_file_extension("");
     let mut schemas = Vec::with_capacity(urls.len());
@@ -229,16 +229,16 @@ fn without_dictionaries(
 
 /// The files that a name or pattern stands for, sorted by name; at least one.
 fn expand(name: &str) -> Result<Vec<TextFile>> {
-    let file = |path: &Path, member| Ok(TextFile { path: absolute(path)?, member });
+    let file = |path: &Path, member| TextFile { path: path.to_owned(), member };
     if let Some(members) = zip::members(Path::new(name))? {
         let path = |member: Member| {
             let path = member.path().to_owned();
             file(&path, Some(member))
         };
-        return members.into_iter().map(path).collect();
+        return Ok(members.into_iter().map(path).collect());
     }
     if look_up(Path::new(name))?.is_some_and(|found| found.is_file()) {
-        return Ok(vec![file(Path::new(name), None)?]);
+        return Ok(vec![file(Path::new(name), None)]);
     }
     refuse_pipe(name)?;
     let missing = |what: &str| Err(Error::NotFound(format!("no file {name}{what}")));
@@ -254,7 +254,7 @@ fn expand(name: &str) -> Result<Vec<TextFile>> {
             Error::io(path, error.into())
         })?;
         if path.is_file() {
-            files.push(file(&path, None)?);
+            files.push(file(&path, None));
         }
     }
     if files.is_empty() { missing(" matches the pattern") } else { Ok(files) }

@@ -17,6 +17,7 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::error::{Error, IoResult, Result};
 use crate::ingest::sources::Opened;
+use crate::sql::names::foreign::shown;
 
 /// The temporary files of a table, which exist as long as it does.
 #[derive(Default)]
@@ -43,7 +44,7 @@ impl Spooled {
     pub(super) fn renamed(&self, error: Error, name: &str) -> Error {
         let Error::InvalidInput(mut what) = error else { return error };
         for path in self.files.iter().filter_map(|file| file.path()) {
-            what = what.replace(&*path.to_string_lossy(), name);
+            what = what.replace(&*shown(path).to_string_lossy(), name);
         }
         Error::InvalidInput(what)
     }

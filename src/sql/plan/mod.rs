@@ -6,6 +6,7 @@ pub(in crate::sql) mod grouping_sets;
 pub(in crate::sql) mod join_order;
 pub(in crate::sql) mod planner;
 pub(in crate::sql) mod pushdown;
+pub(in crate::sql) mod samples;
 pub(in crate::sql) mod semi_joins;
 mod share;
 pub(in crate::sql) mod summarize;

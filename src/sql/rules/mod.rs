@@ -9,6 +9,7 @@ pub(in crate::sql) mod concatenations;
 pub(in crate::sql) mod decorrelate;
 pub(in crate::sql) mod dependencies;
 pub(in crate::sql) mod empty_groups;
+pub(in crate::sql) mod empty_sorts;
 pub(in crate::sql) mod filter_projections;
 pub(in crate::sql) mod frames;
 pub(in crate::sql) mod guards;

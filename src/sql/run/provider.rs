@@ -128,8 +128,10 @@ impl TableProvider for StoreProvider {
             Some(positions) => Arc::new(self.table.schema().project(positions)?),
             None => Arc::clone(self.table.schema()),
         };
-        let conditions =
-            self.conditions.as_ref().map_or_else(Vec::new, |all| all.over(&mut columns));
+        let conditions = match &self.conditions {
+            Some(all) => all.over(&mut columns),
+            None => self.table.sample_condition().into_iter().collect(),
+        };
         // Those of a filtered scan are its conditions.
         let filters = if self.is_filtered() { &[] } else { filters };
         let scan = Scan {

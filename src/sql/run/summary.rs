@@ -13,7 +13,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, Decimal128Array, RecordBatch, RecordBatchOptions};
 use arrow_cast::cast;
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_cast::display::ArrayFormatter;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue, exec_err, internal_err};
@@ -28,6 +28,8 @@ use datafusion::physical_plan::{
     DisplayAs, DisplayFormatType, ExecutionPlan, Partitioning, PlanProperties,
 };
 use futures::{StreamExt as _, stream};
+
+use crate::sql::types::times::PRINTED;
 
 /// What is known of a column: a cell of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -344,15 +346,17 @@ fn estimated(value: &ScalarValue, of: &DataType) -> DataFusionResult<ScalarValue
     }
 }
 
-/// The text of a value. Bytes that are no text are written in hexadecimal digits.
+/// The text of a value; of a timestamp, the one that is printed. Bytes that are no text are written
+/// in hexadecimal digits.
 fn text(value: &ScalarValue) -> DataFusionResult<String> {
     let array = value.to_array()?;
-    let texts = cast(&array, &DataType::Utf8)?;
-    if texts.is_valid(0) {
-        return Ok(texts.as_string::<i32>().value(0).to_owned());
+    if !matches!(array.data_type(), DataType::Timestamp(..)) {
+        let texts = cast(&array, &DataType::Utf8)?;
+        if texts.is_valid(0) {
+            return Ok(texts.as_string::<i32>().value(0).to_owned());
+        }
     }
-    let format = FormatOptions::new();
-    Ok(ArrayFormatter::try_new(&array, &format)?.value(0).try_to_string()?)
+    Ok(ArrayFormatter::try_new(&array, &PRINTED)?.value(0).try_to_string()?)
 }
 
 fn answer(columns: &Summarized, known: &[Known]) -> DataFusionResult<RecordBatch> {

@@ -1,11 +1,12 @@
 //! One generation of a table, as scans, fragments and their planners know it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_schema::SchemaRef;
 
 use crate::error::Result;
+use crate::expr::{Choosing, Predicate, Sample};
 use crate::model::{Column, ColumnId};
 use crate::query::Condition;
 use crate::query::sample::estimated_rows;
@@ -28,6 +29,8 @@ pub(crate) struct StoreTable {
     /// About how many rows meet conditions. A statement asks the same of a table for each scan of
     /// it, and the next statement may ask again.
     samples: Mutex<HashMap<Asked, f64>>,
+    /// The rows that a statement sees; `None` for all.
+    sample: Option<Arc<Sample>>,
 }
 
 impl StoreTable {
@@ -37,7 +40,21 @@ impl StoreTable {
             snapshot,
             partition_keys: OnceLock::new(),
             samples: Mutex::default(),
+            sample: None,
         }
+    }
+
+    /// A sample of its rows.
+    pub(crate) fn sampled(&self, choosing: Choosing, seed: u64, text: &str) -> Result<Self> {
+        let segments = self.snapshot.segments()?;
+        let rows: Vec<u64> = segments.iter().map(|entry| entry.rows).collect();
+        let sample = Some(Arc::new(Sample::new(choosing, seed, &rows, text)));
+        Ok(StoreTable { sample, ..StoreTable::new(self.snapshot.clone()) })
+    }
+
+    /// That a row is one of those that the statement sees.
+    pub(crate) fn sample_condition(&self) -> Option<Condition> {
+        self.sample.as_ref().map(Condition::sampled)
     }
 
     /// About how many rows meet all conditions, by a sample.
@@ -46,6 +63,15 @@ impl StoreTable {
         columns: &[Column],
         conditions: &[Condition],
     ) -> Result<f64> {
+        let share = self.sample.as_ref().map_or(1.0, |sample| sample.share());
+        let is_sample = |one: &&Condition| matches!(one.predicate, Predicate::Sampled(_));
+        let others: Vec<Condition> =
+            conditions.iter().filter(|one| !is_sample(one)).cloned().collect();
+        Ok(share * self.rows_of_all(columns, &others)?)
+    }
+
+    /// The same of the whole table.
+    fn rows_of_all(&self, columns: &[Column], conditions: &[Condition]) -> Result<f64> {
         if conditions.is_empty() {
             return Ok(self.snapshot.rows() as f64);
         }

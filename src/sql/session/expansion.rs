@@ -8,7 +8,7 @@
 use std::ops::ControlFlow;
 
 use arrow_array::{Array, ArrayRef};
-use arrow_cast::display::{ArrayFormatter, FormatOptions};
+use arrow_cast::display::ArrayFormatter;
 use datafusion::common::DFSchema;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::Expr as PlannedExpr;
@@ -31,6 +31,7 @@ use crate::sql::syntax::pivots::{self, Longer, MOST_COLUMNS, Turned, Wider};
 use crate::sql::syntax::short_forms::BY_NAME;
 use crate::sql::syntax::sites::{self, Site};
 use crate::sql::syntax::{folded, scopes, sql_in, sql_of, volatile};
+use crate::sql::types::times::PRINTED;
 use crate::sql::walks::{function_call, visit_outer_expressions_mut};
 
 /// How many SELECTs of a statement may need their columns: each is planned by itself.
@@ -232,7 +233,7 @@ fn arrow(error: arrow_schema::ArrowError) -> Error {
 /// The values of a key in their order, each as a parameter, which keeps its type and all of its
 /// digits, with its text.
 fn values_of(values: &ArrayRef, parameters: &mut Parameters) -> Result<Vec<(Expr, String)>> {
-    let format = FormatOptions::new().with_display_error(false);
+    let format = PRINTED.with_display_error(false);
     let texts = ArrayFormatter::try_new(values, &format).map_err(arrow)?;
     let mut sorted: Vec<(ScalarValue, String)> = Vec::with_capacity(values.len());
     for at in 0..values.len() {

@@ -12,11 +12,13 @@ use crate::sql::plan::first_rows::FirstRowsOfGroups;
 use crate::sql::plan::grouping_sets::GroupByAllKeysFirst;
 use crate::sql::plan::join_order::JoinOrder;
 use crate::sql::plan::pushdown::PositionalFilterPushdown;
+use crate::sql::plan::samples::Samples;
 use crate::sql::plan::semi_joins::each_key_once;
 use crate::sql::rules::concatenations::CountConcatenations;
 use crate::sql::rules::decorrelate::Decorrelate;
 use crate::sql::rules::dependencies::{self, MISLED, OwnKeys};
 use crate::sql::rules::empty_groups::keep_above_empty_groups;
+use crate::sql::rules::empty_sorts::limit_empty_rows;
 use crate::sql::rules::filter_projections::SelectAboveFilters;
 use crate::sql::rules::frames::FramesOfPeers;
 use crate::sql::rules::kept_limits::keep_limits;
@@ -54,7 +56,8 @@ use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 
 /// DataFusion's analyzer rules, with ours before and after them. Statements may use `memory` bytes.
 pub(in crate::sql) fn analyzer_rules(most: MostBytes) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 8] = [
+    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 9] = [
+        Arc::new(Samples),
         Arc::new(OwnKeys),
         Arc::new(TotalsOfPassingGroups),
         Arc::new(FramesOfPeers),
@@ -110,6 +113,7 @@ pub(in crate::sql) fn logical_rules(stopped: &Arc<AtomicBool>) -> Vec<LogicalRul
     let outer = rules.iter().position(|rule| rule.name() == "eliminate_outer_join");
     let padded = whole_plan("inner_where_padded_rows_go", inner_where_padded_rows_go);
     rules.insert(outer.map_or(0, |at| at + 1), padded);
+    rules.push(each_node("limit_empty_rows", limit_empty_rows));
     rules.push(each_node("each_key_once", each_key_once));
     // One of the last: by now, literals have the type of their column.
     rules.push(each_node("both_zeros", both_zeros));

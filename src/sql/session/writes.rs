@@ -44,7 +44,7 @@ impl StatementPlanner<'_> {
     ) -> Result<Planned> {
         // A statement without a CREATE TABLE is SELECT … INTO.
         let parsed = create_table(statement);
-        let required = parsed.map_or(Ok(Vec::new()), required_columns)?;
+        let required = parsed.map_or_else(Vec::new, required_columns);
         let name = stored_name(&create.name)?;
         let replaces = parsed.is_some_and(|parsed| parsed.or_replace);
         if replaces && create.if_not_exists {

@@ -1,5 +1,6 @@
 //! The dialect of statements and expressions: DuckDB's, except that the argument of `f(a = 1)` is a
-//! comparison, and that `||` binds less tightly than arithmetic, as it does in DuckDB itself.
+//! comparison, and that `||` binds less tightly than arithmetic and `^` more tightly, as they do in
+//! DuckDB itself.
 //!
 //! Where this stands on the road of a query: first, in the parser. In DuckDB's dialect, sqlparser
 //! (0.62) takes `a = 1` for a named argument, in aggregates too, and refuses `count(a = 1)`. Named
@@ -83,8 +84,11 @@ impl Dialect for StylobateDialect {
     }
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<std::result::Result<u8, ParserError>> {
-        let concatenates = parser.peek_token_ref().token == Token::StringConcat;
-        concatenates.then(|| Ok(self.prec_value(Precedence::PlusMinus) - 1))
+        match parser.peek_token_ref().token {
+            Token::StringConcat => Some(Ok(self.prec_value(Precedence::PlusMinus) - 1)),
+            Token::Caret => Some(Ok(self.prec_value(Precedence::MulDivModOp) + 1)),
+            _ => None,
+        }
     }
 
     fn parse_prefix(&self, _: &mut Parser) -> Option<std::result::Result<Expr, ParserError>> {

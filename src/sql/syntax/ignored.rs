@@ -2,7 +2,8 @@
 //!
 //! CONNECT BY would leave all rows, and FOR JSON and FOR XML the rows as they are. DISTINCT, ORDER
 //! BY, FILTER and OVER have no effect on a scalar function: `round(avg(x)) FILTER (WHERE …)`, whose
-//! FILTER belongs to the aggregate within, would be the mean of all rows.
+//! FILTER belongs to the aggregate within, would be the mean of all rows. A column of CREATE TABLE
+//! has a name, a type and perhaps NOT NULL: a CHECK or DEFAULT would not be what it says.
 //!
 //! Where this stands on the road of a query: [`refuse`] after parsing, [`refuse_of_scalars`] once
 //! the functions of the session are known.
@@ -10,8 +11,8 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, ForClause, Function, FunctionArgumentClause, FunctionArguments, Query, Select, Statement,
-    Visitor,
+    ColumnOption, CreateTable, DataType, Expr, ForClause, Function, FunctionArgumentClause,
+    FunctionArguments, Query, Select, Statement, Visitor,
 };
 
 use crate::error::{Error, Result};
@@ -19,12 +20,47 @@ use crate::sql::walks::{visit, visit_expressions};
 
 /// Refuses clauses of queries that would be ignored.
 pub(in crate::sql) fn refuse(statement: &Statement) -> Result<()> {
+    if let Statement::CreateTable(create) = statement {
+        refuse_constraints(create)?;
+    }
     match visit(statement, &mut Clauses) {
         ControlFlow::Break((what, instead)) => {
             Err(Error::Unsupported(format!("{what} is not supported; {instead}")))
         }
         ControlFlow::Continue(()) => Ok(()),
     }
+}
+
+fn refuse_constraints(create: &CreateTable) -> Result<()> {
+    let refused = |what: String, instead: &str| {
+        Err(Error::Unsupported(format!(
+            "{what}; a column of a table has a name, a type and perhaps NOT NULL: {instead}"
+        )))
+    };
+    const NUMBERED: &str = "number rows by INSERT INTO … SELECT row_number() OVER (), …";
+    if let Some(constraint) = create.constraints.first() {
+        return refused(format!("{constraint} would not be enforced"), "leave it out");
+    }
+    for column in &create.columns {
+        let name = &column.name;
+        if let DataType::Custom(given, _) = &column.data_type
+            && given.to_string().to_ascii_uppercase().ends_with("SERIAL")
+        {
+            return refused(format!("{given} of column {name} would number no rows"), NUMBERED);
+        }
+        for option in &column.options {
+            let (what, instead) = match &option.option {
+                ColumnOption::NotNull | ColumnOption::Null => continue,
+                ColumnOption::Default(_) => ("would be given to no row", "write it in the INSERT"),
+                ColumnOption::Generated { .. }
+                | ColumnOption::Identity(_)
+                | ColumnOption::DialectSpecific(_) => ("would have no effect", NUMBERED),
+                _ => ("would not be enforced", "leave it out"),
+            };
+            return refused(format!("{} of column {name} {what}", option.option), instead);
+        }
+    }
+    Ok(())
 }
 
 struct Clauses;

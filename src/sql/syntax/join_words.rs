@@ -3,7 +3,7 @@
 //! `SEMI JOIN` and `ANTI JOIN` (DuckDB) are what DataFusion (55.2) knows as `LEFT SEMI JOIN` and
 //! `LEFT ANTI JOIN`. In `a ANY JOIN b` (ClickHouse) and `a POSITIONAL JOIN b` (DuckDB), the parser
 //! takes the first word for an alias of `a`, and the join would have more rows than is meant: these
-//! are refused.
+//! are refused. So is a JOIN without a condition, which DataFusion takes for a CROSS JOIN.
 //!
 //! Where this stands on the road of a query: after parsing.
 
@@ -55,6 +55,13 @@ fn reword_joins(tables: &mut TableWithJoins) -> ControlFlow<Error> {
                 "{word} JOIN is not supported; {instead}, or, if it is a name, write AS {word}"
             )));
         }
+        if is_without_condition(&join.join_operator) && !is_lateral(&join.relation) {
+            return ControlFlow::Break(Error::InvalidInput(format!(
+                "the JOIN with {} has no condition; write ON … or USING (…) behind it, or CROSS \
+                 JOIN if every row is to meet every row",
+                named(&join.relation)
+            )));
+        }
         match &mut join.join_operator {
             JoinOperator::Semi(condition) => {
                 join.join_operator =
@@ -69,6 +76,51 @@ fn reword_joins(tables: &mut TableWithJoins) -> ControlFlow<Error> {
         left = &join.relation;
     }
     ControlFlow::Continue(())
+}
+
+/// What a message calls a table.
+fn named(table: &TableFactor) -> String {
+    let (name, alias) = match table {
+        TableFactor::Table { name, alias, .. } => (name.to_string(), alias),
+        TableFactor::Derived { alias, .. } => ("a subquery".to_owned(), alias),
+        _ => return "others".to_owned(),
+    };
+    alias.as_ref().map_or(name, |alias| alias.name.to_string())
+}
+
+fn is_without_condition(join: &JoinOperator) -> bool {
+    use JoinOperator::{
+        Anti, FullOuter, Inner, Join, Left, LeftAnti, LeftOuter, LeftSemi, Right, RightAnti,
+        RightOuter, RightSemi, Semi,
+    };
+    matches!(
+        join,
+        Join(JoinConstraint::None)
+            | Inner(JoinConstraint::None)
+            | Left(JoinConstraint::None)
+            | LeftOuter(JoinConstraint::None)
+            | Right(JoinConstraint::None)
+            | RightOuter(JoinConstraint::None)
+            | FullOuter(JoinConstraint::None)
+            | Semi(JoinConstraint::None)
+            | LeftSemi(JoinConstraint::None)
+            | RightSemi(JoinConstraint::None)
+            | Anti(JoinConstraint::None)
+            | LeftAnti(JoinConstraint::None)
+            | RightAnti(JoinConstraint::None)
+    )
+}
+
+/// Whether a table may depend on the row that it is joined with.
+fn is_lateral(table: &TableFactor) -> bool {
+    match table {
+        TableFactor::Derived { lateral, .. } | TableFactor::Function { lateral, .. } => *lateral,
+        TableFactor::Table { name, args: Some(_), .. } => {
+            name.to_string().eq_ignore_ascii_case("unnest")
+        }
+        TableFactor::UNNEST { .. } | TableFactor::TableFunction { .. } => true,
+        _ => false,
+    }
 }
 
 /// The word of another join that is the alias of a table, without an AS.

@@ -78,6 +78,29 @@ pub(in crate::sql) fn having_of_totals(expr: &Expr) -> Option<Expr> {
     }
 }
 
+/// What a mark says beside a condition that stands for a sample.
+const SAMPLE: &str = "SAMPLE";
+
+/// A condition that `plan::samples` replaces by a sample.
+pub(in crate::sql) fn mark_sample(how: Vec<SqlExpr>) -> SqlExpr {
+    let sample = SqlExpr::Value(Value::SingleQuotedString(SAMPLE.into()).into());
+    let marked = [SqlExpr::Value(Value::Boolean(true).into()), sample];
+    function_call(MARK, marked.into_iter().chain(how).collect())
+}
+
+/// How rows are chosen by the condition that is marked so.
+pub(in crate::sql) fn sample(expr: &Expr) -> Option<&[Expr]> {
+    match expr {
+        Expr::ScalarFunction(call) if call.func.name() == MARK => match call.args.as_slice() {
+            [_, Expr::Literal(what, _), how @ ..] if what.try_as_str() == Some(Some(SAMPLE)) => {
+                Some(how)
+            }
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
 /// The marking function. Simplification removes it, so it is rarely computed.
 pub(in crate::sql) fn function() -> ScalarUDF {
     ScalarUDF::from(Mark { signature: Signature::variadic_any(Volatility::Immutable) })

@@ -21,6 +21,7 @@ pub(in crate::sql) mod macros;
 pub(in crate::sql) mod marks;
 pub(in crate::sql) mod misspelt;
 pub(in crate::sql) mod nesting;
+pub(in crate::sql) mod operators;
 pub(in crate::sql) mod order_names;
 pub(in crate::sql) mod ordinals;
 pub(in crate::sql) mod function_aliases;

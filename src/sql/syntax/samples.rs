@@ -1,20 +1,19 @@
-//! `TABLESAMPLE` behind a table, as a query of a random part of it. DataFusion (55.2) ignores it.
-//!
-//! Where this stands on the road of a query: after parsing. A share is one of rows, whatever the
-//! method; a number of rows is exact.
+//! `TABLESAMPLE` behind a table, as a query of the table with a mark as its condition, which
+//! `plan::samples` replaces. DataFusion (55.2) ignores TABLESAMPLE.
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, GroupByExpr, Ident, LimitClause, ObjectNamePart, OrderBy, OrderByExpr,
-    OrderByKind, OrderByOptions, Query, Select, SelectFlavor, SelectItem, SetExpr, Statement,
-    TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleUnit, TableWithJoins, Value,
-    ValueWithSpan, VisitorMut,
+    Expr, GroupByExpr, Ident, ObjectNamePart, Select, SelectFlavor, SelectItem, SetExpr, Statement,
+    TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleMethod, TableSampleUnit,
+    TableWithJoins, Value, ValueWithSpan, VisitorMut,
 };
 
 use crate::error::{Error, Result};
+use crate::sql::syntax::marks;
 use crate::sql::syntax::sites::query;
-use crate::sql::walks::{function_call, visit_mut};
+use crate::sql::walks::visit_mut;
 
 /// Writes the queries of a statement.
 pub(in crate::sql) fn as_queries(statement: &mut Statement) -> Result<()> {
@@ -80,14 +79,13 @@ fn sampled(table: &mut TableFactor, like: &Select) -> Result<()> {
     };
     let (TableSampleKind::BeforeTableAlias(sample) | TableSampleKind::AfterTableAlias(sample)) =
         kind;
-    let (number, unit) = quantity(&sample)?;
-    let mut part = Select {
+    let part = Select {
         distinct: None,
         projection: vec![SelectItem::Wildcard(Default::default())],
         exclude: None,
         into: None,
         from: vec![TableWithJoins { relation: table.clone(), joins: Vec::new() }],
-        selection: None,
+        selection: Some(condition(&sample)?),
         group_by: GroupByExpr::Expressions(Vec::new(), Vec::new()),
         having: None,
         named_window: Vec::new(),
@@ -95,53 +93,17 @@ fn sampled(table: &mut TableFactor, like: &Select) -> Result<()> {
         flavor: SelectFlavor::Standard,
         ..like.clone()
     };
-    let random = || function_call("random", Vec::new());
-    let subquery = match unit {
-        TableSampleUnit::Percent => {
-            let share = Expr::value(Value::Number((number / 100.0).to_string(), false));
-            part.selection = Some(Expr::BinaryOp {
-                left: Box::new(random()),
-                op: BinaryOperator::Lt,
-                right: Box::new(share),
-            });
-            query(None, SetExpr::Select(Box::new(part)))
-        }
-        TableSampleUnit::Rows => {
-            let limit = Some(Expr::value(Value::Number(number.to_string(), false)));
-            let key = OrderByExpr {
-                expr: random(),
-                options: OrderByOptions { asc: None, nulls_first: None },
-                with_fill: None,
-            };
-            Box::new(Query {
-                order_by: Some(OrderBy {
-                    kind: OrderByKind::Expressions(vec![key]),
-                    interpolate: None,
-                }),
-                limit_clause: Some(LimitClause::LimitOffset {
-                    limit,
-                    offset: None,
-                    limit_by: Vec::new(),
-                }),
-                ..*query(None, SetExpr::Select(Box::new(part)))
-            })
-        }
-    };
     let named = |name: Ident| TableAlias { explicit: true, name, columns: Vec::new(), at: None };
     let alias = alias.or_else(|| name.map(named));
+    let subquery = query(None, SetExpr::Select(Box::new(part)));
     *table = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
     Ok(())
 }
 
-/// How much is asked for.
-fn quantity(sample: &TableSample) -> Result<(f64, TableSampleUnit)> {
-    if sample.seed.is_some() {
-        return Err(Error::Unsupported(
-            "samples are not repeatable yet; leave out REPEATABLE, or keep a sample in a table: \
-             CREATE TABLE s AS SELECT * FROM t USING SAMPLE 10%"
-                .into(),
-        ));
-    }
+/// The mark of a sample: its method, how much of what, the seed if there is one, and a number that
+/// tells it from other samples of the same table.
+fn condition(sample: &TableSample) -> Result<Expr> {
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
     let wrong = || {
         Error::InvalidInput(
             "a sample is from 0 to 100 PERCENT, or a number of ROWS: TABLESAMPLE (10 PERCENT)"
@@ -149,15 +111,35 @@ fn quantity(sample: &TableSample) -> Result<(f64, TableSampleUnit)> {
         )
     };
     let quantity = sample.quantity.as_ref().ok_or_else(wrong)?;
-    let Expr::Value(ValueWithSpan { value: Value::Number(number, _), .. }) = &quantity.value else {
+    let Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) = &quantity.value else {
         return Err(wrong());
     };
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    let unit = quantity.unit.unwrap_or(TableSampleUnit::Percent);
-    let most = if unit == TableSampleUnit::Percent { 100.0 } else { 9e15 };
-    let is_whole = unit == TableSampleUnit::Percent || number.fract() == 0.0;
-    match (0.0..=most).contains(&number) && is_whole {
-        true => Ok((number, unit)),
-        false => Err(wrong()),
+    let number: f64 = digits.parse().map_err(|_| wrong())?;
+    let (unit, most, is_whole) = match quantity.unit.unwrap_or(TableSampleUnit::Percent) {
+        TableSampleUnit::Percent => ("PERCENT", 100.0, true),
+        TableSampleUnit::Rows => ("ROWS", 9e15, number.fract() == 0.0),
+    };
+    if !(0.0..=most).contains(&number) || !is_whole {
+        return Err(wrong());
     }
+    let method = match sample.name {
+        Some(TableSampleMethod::Bernoulli) => "BERNOULLI",
+        Some(TableSampleMethod::Row) => "RESERVOIR",
+        Some(TableSampleMethod::System | TableSampleMethod::Block) | None => "SYSTEM",
+    };
+    let seed = match sample.seed.as_ref().map(|seed| &seed.value.value) {
+        None => Value::Null,
+        Some(Value::Number(digits, _)) if digits.parse::<u64>().is_ok() => {
+            Value::SingleQuotedString(digits.clone())
+        }
+        Some(_) => {
+            return Err(Error::InvalidInput(
+                "the seed of a sample is a whole number: REPEATABLE (42)".into(),
+            ));
+        }
+    };
+    let own = NUMBER.fetch_add(1, Ordering::Relaxed).to_string();
+    let text = |text: &str| Value::SingleQuotedString(text.into());
+    let how = [text(method), text(digits), text(unit), seed, text(&own)];
+    Ok(marks::mark_sample(how.into_iter().map(Expr::value).collect()))
 }

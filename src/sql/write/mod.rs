@@ -19,7 +19,9 @@ use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{ColumnOption, CreateTable, Statement as SqlStatement};
+use datafusion::sql::sqlparser::ast::{
+    ColumnDef, ColumnOption, CreateTable, Statement as SqlStatement,
+};
 
 use crate::error::{ArrowResult, Error, Result};
 use crate::ingest::assign::assign;
@@ -185,35 +187,12 @@ pub(in crate::sql) fn table_columns(arrow: &ArrowSchema, required: &[bool]) -> R
     Ok(schema)
 }
 
-/// Which columns of a CREATE TABLE are NOT NULL, by position. Constraints that a store would not
-/// enforce are refused.
-pub(in crate::sql) fn required_columns(statement: &CreateTable) -> Result<Vec<bool>> {
-    let refuse = |what: String| {
-        Err(Error::Unsupported(format!(
-            "{what}; a column of a table has a name, a type and perhaps NOT NULL"
-        )))
+/// Which columns of a CREATE TABLE are NOT NULL, by position.
+pub(in crate::sql) fn required_columns(statement: &CreateTable) -> Vec<bool> {
+    let is_required = |column: &ColumnDef| {
+        column.options.iter().any(|option| matches!(option.option, ColumnOption::NotNull))
     };
-    if let Some(constraint) = statement.constraints.first() {
-        return refuse(format!("the constraint {constraint} would not be enforced"));
-    }
-    let mut required = Vec::with_capacity(statement.columns.len());
-    for column in &statement.columns {
-        let mut not_null = false;
-        for option in &column.options {
-            match &option.option {
-                ColumnOption::NotNull => not_null = true,
-                ColumnOption::Null => {}
-                other => {
-                    return refuse(format!(
-                        "{other} of column {} would not be enforced",
-                        column.name
-                    ));
-                }
-            }
-        }
-        required.push(not_null);
-    }
-    Ok(required)
+    statement.columns.iter().map(is_required).collect()
 }
 
 /// The CREATE TABLE, if a statement is one.

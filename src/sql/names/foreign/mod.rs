@@ -14,7 +14,7 @@ mod parquet;
 mod source;
 
 use std::fs::File;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
@@ -41,7 +41,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use self::source::ForeignSource;
 use crate::error::Error;
 use crate::ingest::sources::arrow::ArrowBatches;
-use crate::ingest::sources::foreign::{Panicked, guarded};
+use crate::ingest::sources::foreign::{Panicked, guarded, said};
 use crate::ingest::sources::parquet_checks::check_file;
 
 /// A format whose reader is not ours.
@@ -49,6 +49,14 @@ use crate::ingest::sources::parquet_checks::check_file;
 pub(super) enum Kind {
     Parquet,
     Arrow,
+}
+
+/// How messages name a file of DataFusion's sources, which know it by its whole path only: as it is
+/// seen from the working directory.
+pub(super) fn shown(path: &Path) -> PathBuf {
+    let here = std::env::current_dir().ok();
+    let below = here.as_ref().and_then(|here| path.strip_prefix(here).ok());
+    below.unwrap_or(path).to_owned()
 }
 
 /// The file that is being read, for messages.
@@ -60,7 +68,8 @@ struct Place {
 
 impl Place {
     fn new(location: &datafusion::object_store::path::Path, kind: Kind) -> Self {
-        Place { name: format!("/{location}").into(), kind }
+        let path = PathBuf::from(format!("/{location}"));
+        Place { name: shown(&path).to_string_lossy().into(), kind }
     }
 
     fn format(&self) -> &'static str {
@@ -91,7 +100,7 @@ impl Place {
             }
             other => return other,
         };
-        let what = what.trim_start_matches("Parquet error: ");
+        let what = said(&what);
         let (name, format) = (&self.name, self.format());
         Error::InvalidInput(format!("{name}: cannot be read as {format}: {what}")).into()
     }
@@ -144,7 +153,7 @@ impl ForeignFormat {
         let Some((path, file)) = local_file(store, &object.location).await? else {
             return Ok(None);
         };
-        let memory = memory_limit(state);
+        let (path, memory) = (shown(&path), memory_limit(state));
         match self.kind {
             Kind::Parquet => check_file(&path, &file, memory, true)?,
             Kind::Arrow => {

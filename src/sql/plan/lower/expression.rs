@@ -77,7 +77,9 @@ impl<'a> Compiler<'a> {
                 ..condition
             })
         };
-        self.source.conditions.iter().map(|expr| condition(self, expr)).collect()
+        let source = self.source;
+        let sample = source.table.sample_condition().map(Ok);
+        sample.into_iter().chain(source.conditions.iter().map(|e| condition(self, e))).collect()
     }
 
     /// Compiles an expression over the columns that the candidate sees.

@@ -219,8 +219,8 @@ impl Queue {
             return Ok(true);
         }
         let segment = snapshot.open_segment(entry)?;
-        let mut blocks =
-            matching_blocks(&current.predicate, &segment, &scan.columns, timed, counters)?;
+        let (predicate, columns) = (&current.predicate, &scan.columns);
+        let mut blocks = matching_blocks(predicate, &segment, number, columns, timed, counters)?;
         let segment = OpenSegment::open(segment, number, &scan.columns)?;
         match &scan.order {
             order if order.is_backwards() => blocks.reverse(),

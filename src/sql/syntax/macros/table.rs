@@ -33,6 +33,7 @@ pub(super) const DUCKDB: &[Macro] = &[
     ("lcase(s)", "lower(s)"),
     ("length(x)", "len(x)"),
     ("list_apply(l, f)", "list_transform(l, f)"),
+    ("list_distinct(l)", "array_compact(array_distinct(l))"),
     ("list_reverse_sort(l)", "array_sort(l, 'DESC', 'NULLS LAST')"),
     ("list_sort(l)", "array_sort(l, 'ASC', 'NULLS LAST')"),
     ("list_sort(l, way)", "array_sort(l, way, 'NULLS LAST')"),

@@ -1,7 +1,7 @@
 //! Short forms of DuckDB and ClickHouse that sqlparser (0.62) does not read, written out in words
 //! that it does: `SUMMARIZE t`, `PIVOT t ON a`, `UNPIVOT t ON a, b`, `FROM t WHERE a > 1`,
 //! `USING SAMPLE 10%`, `INSERT INTO t BY NAME`, `COPY t TO 'x.csv' (HEADER)`, `quantile(0.9)(x)`,
-//! `a ISNULL`, which would be an alias.
+//! `a ISNULL`, which would be an alias, `a ** b`, `a GLOB 'x*'`.
 //!
 //! Where this stands on the road of a query: between the tokenizer and the parser. Some become
 //! calls of functions whose names begin with `sty__`; later steps put what they mean in their
@@ -10,6 +10,7 @@
 mod copy;
 mod from_first;
 mod insert;
+mod operators;
 mod parametric;
 mod pivot;
 mod sample;
@@ -18,7 +19,7 @@ mod words;
 
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-use self::words::{Replacement, is_one_of, is_sign, is_word, span_of, words};
+use self::words::{BEFORE_NAMES, Replacement, is_one_of, is_sign, is_word, span_of, words};
 use crate::error::{Error, Result};
 
 pub(in crate::sql) use insert::BY_NAME;
@@ -31,7 +32,8 @@ const MOST: usize = 1_000;
 
 /// The text with its short forms written out.
 pub(in crate::sql) fn write_out(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
-    if !tokens.iter().any(may_be_of_one) {
+    let is_power = |pair: &[TokenWithSpan]| pair.iter().all(|one| one.token == Token::Mul);
+    if !tokens.iter().any(may_be_of_one) && !tokens.windows(2).any(is_power) {
         return Ok(tokens);
     }
     let is_text = |token: &TokenWithSpan| !matches!(token.token, Token::Whitespace(_));
@@ -62,7 +64,12 @@ pub(in crate::sql) fn may_hide_text(tokens: &[TokenWithSpan]) -> bool {
 
 /// Whether a token is in any short form.
 fn may_be_of_one(token: &TokenWithSpan) -> bool {
-    const WORDS: [&str; 13] = [
+    const WORDS: [&str; 18] = [
+        "ASOF",
+        "AUTOINCREMENT",
+        "AUTO_INCREMENT",
+        "EXCLUDE",
+        "GLOB",
         "ISNULL",
         "SUMMARIZE",
         "PIVOT",
@@ -86,6 +93,9 @@ fn form_at(text: &[TokenWithSpan], at: usize) -> Result<Option<Replacement>> {
     if is_sign(token, &Token::RParen) {
         return Ok(parametric::written_out(text, at));
     }
+    if is_sign(token, &Token::Mul) {
+        return Ok(operators::power(text, at));
+    }
     let Some(Token::Word(word)) = token.map(|token| &token.token) else { return Ok(None) };
     if word.quote_style.is_some() {
         return Ok(None);
@@ -99,6 +109,10 @@ fn form_at(text: &[TokenWithSpan], at: usize) -> Result<Option<Replacement>> {
         "INSERT" => insert::written_out(text, at),
         "COPY" => copy::written_out(text, at),
         "ISNULL" => Ok(is_null(text, at)),
+        "GLOB" => operators::glob(text, at),
+        "ASOF" | "AUTOINCREMENT" | "AUTO_INCREMENT" | "EXCLUDE" => {
+            operators::refused(text, at).map(|()| None)
+        }
         _ => Ok(None),
     }
 }
@@ -117,13 +131,6 @@ fn is_null(text: &[TokenWithSpan], at: usize) -> Option<Replacement> {
     };
     is_operator.then(|| (at..at + 1, words("IS NULL", span_of(text, at))))
 }
-
-/// Words after which `isnull` is a name.
-const BEFORE_NAMES: [&str; 28] = [
-    "ALL", "AND", "AS", "BETWEEN", "BY", "CASE", "COLUMN", "DESCRIBE", "DISTINCT", "ELSE",
-    "EXISTS", "FROM", "HAVING", "IN", "INTO", "JOIN", "LIKE", "NOT", "ON", "OR", "QUALIFY",
-    "SELECT", "SET", "TABLE", "THEN", "UPDATE", "WHEN", "WHERE",
-];
 
 #[cfg(test)]
 mod tests {
@@ -152,6 +159,10 @@ mod tests {
             ("FROM t SELECT a", "FROM t SELECT a"),
             ("SELECT a ISNULL, (b) isnull OR c", "SELECT a IS NULL , ( b ) IS NULL OR c"),
             ("SELECT isnull, isnull(a) AS isnull", "SELECT isnull , isnull ( a ) AS isnull"),
+            ("SELECT 2**3, count(*), a**b", "SELECT 2 ^ 3 , count ( * ) , a ^ b"),
+            ("SELECT a GLOB 'x?_*'", "SELECT a LIKE 'x_\\_%'"),
+            ("SELECT a NOT GLOB '[!a-c].*'", "SELECT a NOT SIMILAR TO '[^a-c].%'"),
+            ("SELECT glob FROM glob", "SELECT glob FROM glob"),
             ("SELECT extract(hour FROM t) FROM u", "SELECT extract ( hour FROM t ) FROM u"),
             (
                 "SELECT a FROM t x WHERE b USING SAMPLE 10%",

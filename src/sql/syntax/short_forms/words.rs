@@ -5,6 +5,13 @@ use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan, Word};
 /// A part of the text, and what is to stand in its place.
 pub(super) type Replacement = (std::ops::Range<usize>, Vec<TokenWithSpan>);
 
+/// Words after which a word such as `isnull` is a name, and no operator.
+pub(super) const BEFORE_NAMES: [&str; 28] = [
+    "ALL", "AND", "AS", "BETWEEN", "BY", "CASE", "COLUMN", "DESCRIBE", "DISTINCT", "ELSE",
+    "EXISTS", "FROM", "HAVING", "IN", "INTO", "JOIN", "LIKE", "NOT", "ON", "OR", "QUALIFY",
+    "SELECT", "SET", "TABLE", "THEN", "UPDATE", "WHEN", "WHERE",
+];
+
 /// Whether a token is this word, unquoted, in any case.
 pub(super) fn is_word(token: Option<&TokenWithSpan>, word: &str) -> bool {
     unquoted(token).is_some_and(|value| value.eq_ignore_ascii_case(word))

@@ -7,6 +7,7 @@
 //! `||`, LIKE and `concat` cast their operands, too. Partition keys keep DataFusion's texts, as
 //! their files do.
 
+use arrow_cast::display::FormatOptions;
 use arrow_schema::DataType;
 use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
@@ -18,6 +19,14 @@ use datafusion::logical_expr::{Expr, ExprSchemable, LogicalPlan, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where};
+
+/// How a timestamp is printed, without a zone and with one.
+const PLAIN: &str = "%Y-%m-%d %H:%M:%S%.f";
+const ZONED: &str = "%Y-%m-%d %H:%M:%S%.f%:z";
+
+/// Values as the texts as which they are printed.
+pub(in crate::sql) const PRINTED: FormatOptions<'static> =
+    FormatOptions::new().with_timestamp_format(Some(PLAIN)).with_timestamp_tz_format(Some(ZONED));
 
 /// The rule of this module.
 #[derive(Debug)]
@@ -56,8 +65,8 @@ fn write_timestamps(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transform
             _ => return Ok(Transformed::no(expr)),
         };
         let format = match value.get_type(schema) {
-            Ok(DataType::Timestamp(_, None)) => "%Y-%m-%d %H:%M:%S%.f",
-            Ok(DataType::Timestamp(_, Some(_))) => "%Y-%m-%d %H:%M:%S%.f%:z",
+            Ok(DataType::Timestamp(_, None)) => PLAIN,
+            Ok(DataType::Timestamp(_, Some(_))) => ZONED,
             _ => return Ok(Transformed::no(expr)),
         };
         **value = to_char().call(vec![std::mem::take(&mut **value), lit(format)]);
