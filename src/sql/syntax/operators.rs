@@ -1,6 +1,5 @@
 //! Operators that are calls: `a ^ b` (and `a ** b`) is `power(a, b)` of doubles, and `a // b` is
-//! `intdiv(a, b)`. DataFusion (55.2) takes `^` for XOR, which is `xor(a, b)` here, and knows no
-//! `//`.
+//! `intdiv(a, b)`. DataFusion (55.2) takes `^` for XOR, and knows no `//`.
 //!
 //! Where this stands on the road of a query: after parsing. The dialect lets `^` bind more tightly
 //! than `*`. The parser (sqlparser 0.62) lets a sign bind less tightly than that, so that `-2 ^ 2`
