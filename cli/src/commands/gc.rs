@@ -6,6 +6,7 @@ use clap::Args;
 use stylobate::Store;
 
 use crate::args::dry_run::DryRunArg;
+use crate::args::resources::WaitArg;
 use crate::args::table::ScopeArg;
 use crate::context::{Context, Failures};
 use crate::errors::Failure;
@@ -34,10 +35,13 @@ pub(crate) struct GcArgs {
     keep: Option<Duration>,
     #[command(flatten)]
     dry_run: DryRunArg,
+    #[command(flatten)]
+    wait: WaitArg,
 }
 
 /// Runs `sty gc`.
 pub(crate) fn run(args: &GcArgs, context: &Context) -> Result<(), Failure> {
+    let context = &args.wait.of(context);
     let (store, tables) = args.scope.tables(context)?;
     let (mut failures, mut actions) = (Failures::default(), Vec::new());
     for name in tables {
@@ -79,8 +83,8 @@ fn would_free(store: &Store, name: &str, keep: Option<Duration>) -> stylobate::R
 /// Frees the generations of a table, and says what was done.
 fn free(store: &Store, name: &str, keep: Option<Duration>) -> Result<String, stylobate::Error> {
     let table = store.table(name)?;
-    let before = table.generations()?.len();
     let mut writer = table.writer(None)?;
+    let before = table.generations()?.len();
     let keep = keep.map_or_else(|| writer.changes().keep, |keep| keep.as_millis() as u64);
     let swept = writer.free(keep)?;
     let after = table.generations()?.len();

@@ -22,7 +22,7 @@ use super::snapshot::open_segment;
 use super::{ColumnStats, SegmentEntry, TableOptions};
 use crate::block::Stats;
 use crate::budget::Budget;
-use crate::disk::{Disk, Io, WriterLock, durable, missing_is_damage};
+use crate::disk::{Disk, Io, LockWait, WriterLock, durable, missing_is_damage};
 use crate::error::{Error, Result};
 use crate::manifest::commit::{self as manifest_commit, Edit};
 use crate::manifest::recover::{self, Retention, Scope};
@@ -113,17 +113,20 @@ impl TableWriter {
         dir: &TableDir,
         disk: &Arc<dyn Disk>,
         budget: &Budget,
+        wait: &LockWait,
         create: Option<(Schema, TableOptions)>,
     ) -> Result<TableWriter> {
         let what = format!("table '{}'", dir.name());
-        if create.is_none() && presence::current(&**disk, dir)?.is_none() {
-            return Err(Error::NotFound(format!("there is no {what} ({})", dir.path().display())));
-        }
         if let Some((_, options)) = &create {
             options.check()?;
         }
-        durable::create_dir(&**disk, dir.path())?;
-        let lock = WriterLock::acquire(&**disk, &dir.lock(), &what)?;
+        let lock = WriterLock::acquire(&**disk, &dir.lock(), &what, wait, || {
+            if create.is_none() && presence::current(&**disk, dir)?.is_none() {
+                let path = dir.path().display();
+                return Err(Error::NotFound(format!("there is no {what} ({path})")));
+            }
+            durable::create_dir(&**disk, dir.path())
+        })?;
         let unswept = disk.exists(&dir.unswept())?;
         let base = recover::recover(&**disk, dir)?;
         if let Some(unknown) =
