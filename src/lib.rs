@@ -135,7 +135,7 @@ pub mod internal; // what `sty`, tests, fuzz targets and benchmarks use beside t
 pub use error::{Error, Result};
 
 // Stores, tables, and their columns.
-pub use disk::{Io, LockWait};
+pub use disk::{Io, LockWait, WaitNotice};
 pub use encoding::Profile;
 pub use model::{Column, ColumnId, DataType, Schema, TimeUnit};
 pub use store::{Snapshot, Store, Table, TableOptions, TableWriter};

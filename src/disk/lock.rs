@@ -20,6 +20,9 @@ const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 /// How often a lock file that was removed meanwhile is replaced.
 const RETRIES: usize = 100;
 
+/// Is told for what a wait begins, and who writes it.
+pub type WaitNotice = Arc<dyn Fn(&str) + Send + Sync>;
+
 /// How long to wait for a table that another process writes. By default, not at all.
 #[derive(Clone, Default)]
 pub struct LockWait {
@@ -27,8 +30,8 @@ pub struct LockWait {
     pub most: Duration,
     /// Set from outside to end the wait.
     pub cancelled: Arc<AtomicBool>,
-    /// Is told when a wait begins: for what, and who writes.
-    pub begun: Option<Arc<dyn Fn(&str) + Send + Sync>>,
+    /// Is told when a wait begins.
+    pub begun: Option<WaitNotice>,
 }
 
 impl fmt::Debug for LockWait {
@@ -157,7 +160,7 @@ mod tests {
 
         let begun = Some(Arc::new(move |text: &str| {
             telling.lock().unwrap().push(text.to_owned());
-        }) as Arc<dyn Fn(&str) + Send + Sync>);
+        }) as WaitNotice);
         let patient = LockWait { begun, ..wait(Duration::from_secs(60)) };
         let second = std::thread::spawn(move || acquire(&path, &patient).map(drop));
         while told.lock().unwrap().is_empty() {
