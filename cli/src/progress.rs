@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const INTERVAL: Duration = Duration::from_millis(100);
 /// The time between two lines where there is no bar grows to this.
 const LONGEST_INTERVAL: Duration = Duration::from_secs(10);
-/// After this time without any change, nothing is said of what is to come.
+/// If nothing has changed for this long, a line shows no rate and no time left.
 const STILL: Duration = Duration::from_secs(2);
 
 /// How far a command is.

@@ -81,8 +81,8 @@ pub(crate) fn cancellation() -> Arc<AtomicBool> {
     Arc::clone(FLAG.get_or_init(install))
 }
 
-/// Starts a thread that announces the signals of which it is told through the stream. If they end
-/// the process, the second one does so at once.
+/// Starts a thread that reads signals from the stream and announces them. With `they_end`, the
+/// second signal ends the process at once.
 fn start_listener(they_end: bool) -> io::Result<UnixStream> {
     let (mut reader, writer) = UnixStream::pair()?;
     let announce_signals = move || {

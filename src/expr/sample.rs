@@ -23,18 +23,18 @@ pub(crate) enum Choosing {
     Evenly(f64),
     /// Each row by itself, with this chance.
     Each(f64),
-    /// So many rows, any of them with any others; not more than [`MAX_SAMPLE_ROWS`].
+    /// This many rows, chosen independently; at most [`MAX_SAMPLE_ROWS`].
     Rows(u64),
 }
 
 /// The most single rows, whose numbers are held.
 pub(crate) const MAX_SAMPLE_ROWS: u64 = 1 << 20;
 
-/// The units of a stratum, of each of which a share is chosen.
+/// The number of units in a stratum. The sample takes the same share of every stratum.
 const STRATUM: u64 = 64;
 /// Units are single rows in a table of no more rows than this: they are read in no time.
 const SMALL_TABLE: u64 = 1 << 20;
-/// Units are those of most rows of which at least so many are chosen.
+/// A unit is as large as it can be while the sample still takes at least this many units.
 const ENOUGH_UNITS: f64 = 32.0;
 /// Rows of the units to choose from.
 const UNITS: [u64; 2] = [BLOCK_ROWS as u64, 8 * VECTOR as u64];
@@ -53,7 +53,7 @@ pub struct Sample {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Chosen {
-    /// The same share of each stratum of units of so many rows.
+    /// The same share of each stratum; a unit has this many rows.
     Units(u64),
     /// Each row with the same chance.
     Each,
@@ -70,7 +70,8 @@ pub(crate) enum SamplePart {
 }
 
 impl Sample {
-    /// Of a table whose segments have so many rows. `text` says in EXPLAIN what it is.
+    /// A sample of a table; `segments` has the number of rows of each segment. EXPLAIN shows
+    /// `text`.
     pub(crate) fn new(choosing: Choosing, seed: u64, segments: &[u64], text: &str) -> Self {
         let rows: u64 = segments.iter().sum();
         let (share, chosen) = match choosing {
@@ -221,7 +222,7 @@ fn unit(share: f64, rows: u64) -> u64 {
     UNITS.into_iter().find(is_enough).unwrap_or(VECTOR as u64)
 }
 
-/// So many different numbers below another, rising: Floyd's way.
+/// `wanted` different random numbers below `below_this`, in rising order (Floyd's algorithm).
 fn distinct(wanted: u64, below_this: u64, seed: u64) -> Box<[u64]> {
     let mut chosen = HashSet::with_capacity(wanted as usize);
     for last in below_this - wanted..below_this {

@@ -57,7 +57,7 @@ fn paragraphs_are_wrapped_once() {
     assert!(prose.len() > 10);
 }
 
-/// Examples are copied: none is wrapped on a terminal of 80 columns.
+/// People copy examples, so no example is wrapped on a terminal of 80 columns.
 #[test]
 fn examples_fit_a_terminal() {
     for command in commands() {

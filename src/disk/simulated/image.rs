@@ -32,7 +32,7 @@ pub(super) enum Change {
     Add(PathBuf, Node),
     Drop(PathBuf),
     Rename(PathBuf, PathBuf, Node),
-    /// Of two directories of the same directory, one of which may not be there.
+    /// Two directories with the same parent swap names. One of them may be missing.
     Exchange(PathBuf, PathBuf),
 }
 
