@@ -97,8 +97,11 @@ impl SegmentBuilder {
         let widest = |start, rows| sizes(start, rows).max().unwrap_or(0);
         let (rows, vector_bytes) = self.rows_in_vectors(within, bytes, widest);
         let least = usize::from(self.rows == 0).min(most);
-        let bytes = if rows == within && rows >= least { bytes } else { size(rows.max(least)) };
-        (rows.max(least), bytes, vector_bytes)
+        if rows < least {
+            let bytes = size(least);
+            return (least, bytes, bytes);
+        }
+        (rows, if rows == within { bytes } else { size(rows) }, vector_bytes)
     }
 
     /// How many of `rows` rows of `bytes` bytes fit into vectors of [`VECTOR_BYTES`], and the bytes

@@ -195,4 +195,8 @@ fn a_segment_ends_before_a_vector_that_is_too_large_to_decode() {
     assert_eq!(segment_rows(limits, vec![views(1000, 24 + fit)]), [1024 + fit]);
     assert_eq!(segment_rows(limits, vec![views(1000, 0), views(0, 30 + fit)]), [1024 + fit, 6]);
     assert_eq!(segment_rows(limits, vec![views(5000, 0); 3]), [15_000]);
+    // A row that is larger by itself has a segment of its own.
+    let huge: ArrayRef =
+        Arc::new(StringViewArray::from_iter_values(["x".repeat(VECTOR_BYTES / 2 + 100_000)]));
+    assert_eq!(segment_rows(limits, vec![huge.clone(), views(0, 1), huge]), [1, 1, 1]);
 }
