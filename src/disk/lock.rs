@@ -21,6 +21,26 @@ impl WriterLock {
     /// Locks the file at `path`; the error says who holds the lock. `what` names the thing being
     /// written, for the message.
     pub(crate) fn acquire(disk: &dyn Disk, path: &Path, what: &str) -> Result<WriterLock> {
+        if let Some(lock) = WriterLock::try_acquire(disk, path)? {
+            return Ok(lock);
+        }
+        let holder = disk
+            .read(path, 64)
+            .ok()
+            .and_then(|bytes| String::from_utf8(bytes).ok())
+            .unwrap_or_default();
+        let holder = match holder.trim() {
+            "" => String::new(),
+            pid => format!(" (pid {pid})"),
+        };
+        Err(Error::InvalidInput(format!(
+            "{what} is being written by another process{holder}; there is one writer at a time, \
+             try again when it has finished"
+        )))
+    }
+
+    /// Locks the file at `path`; `None` if another writer holds the lock.
+    pub(crate) fn try_acquire(disk: &dyn Disk, path: &Path) -> Result<Option<WriterLock>> {
         let mut taken = disk.try_lock(path, LockMode::Create)?;
         // A writer that gave up creating a table removes the lock file, so a new one is needed.
         for _ in 0..RETRIES {
@@ -31,24 +51,10 @@ impl WriterLock {
                 _ => break,
             }
         }
-        let Some(held) = taken else {
-            let holder = disk
-                .read(path, 64)
-                .ok()
-                .and_then(|bytes| String::from_utf8(bytes).ok())
-                .unwrap_or_default();
-            let holder = match holder.trim() {
-                "" => String::new(),
-                pid => format!(" (pid {pid})"),
-            };
-            return Err(Error::InvalidInput(format!(
-                "{what} is being written by another process{holder}; there is one writer at a \
-                 time, try again when it has finished"
-            )));
-        };
+        let Some(held) = taken else { return Ok(None) };
         // If the disk is full, the lock is valid all the same, without a description.
         let _ = held.describe(format!("{}\n", std::process::id()).as_bytes());
-        Ok(WriterLock { held })
+        Ok(Some(WriterLock { held }))
     }
 }
 

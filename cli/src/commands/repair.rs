@@ -9,7 +9,7 @@ use stylobate::{
     Lost, RepairOptions, RepairReport, Rewritten, SqlExpressions, Store, VerifyOptions, repair,
 };
 
-use crate::args::table::ScopeArg;
+use crate::args::table::{ScopeArg, TablesInScope};
 use crate::context::{Context, Failures};
 use crate::errors::Failure;
 use crate::printers::Format;
@@ -46,7 +46,7 @@ pub(crate) struct RepairArgs {
 
 /// Runs `sty repair`.
 pub(crate) fn run(args: &RepairArgs, context: &Context) -> Result<(), Failure> {
-    let (store, tables) = args.scope.tables(context)?;
+    let TablesInScope { store, names: tables, .. } = args.scope.tables(context)?;
     if tables.is_empty() {
         context.note(&format!("{}: no tables, nothing to repair", store.path().display()));
     }
