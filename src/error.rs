@@ -38,6 +38,9 @@ pub enum Error {
     /// The caller's data or request is wrong.
     #[error("{0}")]
     InvalidInput(String),
+    /// Another process writes to the table.
+    #[error("{0}")]
+    Busy(String),
     /// There is no such table, column or file.
     #[error("{0}")]
     NotFound(String),

@@ -111,7 +111,7 @@
 )]
 // The modules, in the order in which a byte travels from a file of rows to a segment and back to
 // an answer; each imports only from those before it.
-mod error; // the nine kinds of failure
+mod error; // the eleven kinds of failure
 mod limits; // every maximum that a reader believes
 mod bytes; // checked little-endian cursor and writer
 mod budget; // memory that stored bytes unfold to, counted before it is allocated
@@ -135,7 +135,7 @@ pub mod internal; // what `sty`, tests, fuzz targets and benchmarks use beside t
 pub use error::{Error, Result};
 
 // Stores, tables, and their columns.
-pub use disk::Io;
+pub use disk::{Io, LockWait};
 pub use encoding::Profile;
 pub use model::{Column, ColumnId, DataType, Schema, TimeUnit};
 pub use store::{Snapshot, Store, Table, TableOptions, TableWriter};

@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::builder::Resettable;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -206,8 +207,17 @@ pub(crate) fn parse() -> Result<(Command, Context), Exit> {
     let quiet = quiet && verbose == 0;
     let LimitArgs { threads, memory_limit, timeout } = cli.limits;
     let timeout = timeout.filter(|timeout| !timeout.is_zero());
-    let context =
-        Context { error_format, color, progress, quiet, verbose, threads, memory_limit, timeout };
+    let context = Context {
+        error_format,
+        color,
+        progress,
+        quiet,
+        verbose,
+        threads,
+        memory_limit,
+        timeout,
+        wait: Duration::ZERO,
+    };
     Ok((cli.command, context))
 }
 

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
-use stylobate::Store;
+use stylobate::{LockWait, Store};
 
 use crate::errors::{ErrorFormat, Failure};
 use crate::exit::Exit;
 use crate::output::Output;
 use crate::printers::{Format, PrintOptions, Printer};
 use crate::progress::{Progress, Seen, write_stderr};
+use crate::signals;
 use crate::terminal::{Look, When};
 use crate::units::{show_counted, show_name, show_text};
 
@@ -36,6 +37,8 @@ pub(crate) struct Context {
     pub(crate) memory_limit: Option<u64>,
     /// How long the command may take.
     pub(crate) timeout: Option<Duration>,
+    /// How long to wait for a table that another process writes.
+    pub(crate) wait: Duration,
 }
 
 impl Context {
@@ -53,7 +56,13 @@ impl Context {
 
     /// The store in a directory, within the limit of memory.
     pub(crate) fn store(&self, path: &Path) -> Store {
-        let store = Store::open(path);
+        let context = *self;
+        let begun = move |busy: &str| context.note(&format!("{busy}; waiting for it"));
+        let store = Store::open(path).with_wait(LockWait {
+            most: self.wait,
+            cancelled: signals::cancellation(),
+            begun: Some(Arc::new(begun)),
+        });
         match self.memory_limit {
             Some(limit) => store.with_memory_limit(limit),
             None => store,

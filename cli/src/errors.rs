@@ -306,6 +306,8 @@ impl From<stylobate::Error> for Failure {
             }
             Error::Unsupported(_) => Failure::new(Exit::Failed, "unsupported", message),
             Error::InvalidInput(_) => Failure::new(Exit::Failed, "invalid-input", message),
+            Error::Busy(_) => Failure::new(Exit::Failed, "busy", message)
+                .hint("--wait waits for it, --wait=30s for so long; in SQL, SET sty.wait = '30s'"),
             Error::NotFound(_) => Failure::new(Exit::NotFound, "not-found", message),
             Error::LimitExceeded(_) => Failure::new(Exit::Limit, "limit-exceeded", message),
             Error::Rejected { .. } => Failure::new(Exit::Rejected, "rejected", message).hint(
@@ -370,6 +372,7 @@ mod tests {
         assert_eq!(exit(Error::corrupt(8, "bad magic")), Exit::Corrupt);
         assert_eq!(exit(Error::Unsupported(String::new())), Exit::Failed);
         assert_eq!(exit(Error::InvalidInput(String::new())), Exit::Failed);
+        assert_eq!(exit(Error::Busy(String::new())), Exit::Failed);
         assert_eq!(exit(Error::NotFound(String::new())), Exit::NotFound);
         assert_eq!(exit(Error::LimitExceeded(String::new())), Exit::Limit);
         let rejected = Error::Rejected { rejected: 2, allowed: 1, details: String::new() };

@@ -32,6 +32,7 @@ use std::fmt::Debug;
 use std::path::Path;
 
 pub(crate) use kept::KeptDisk;
+pub use lock::LockWait;
 pub(crate) use lock::WriterLock;
 pub(crate) use lru::Lru;
 pub use mapped::{Io, Mapped};

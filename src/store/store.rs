@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::{Caches, Table};
 #[cfg(feature = "sql")]
 use crate::budget::Budget;
-use crate::disk::{Disk, Io, RealDisk, is_missing};
+use crate::disk::{Disk, Io, LockWait, RealDisk, is_missing};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::manifest::{TableDir, presence};
@@ -17,6 +17,7 @@ pub struct Store {
     path: PathBuf,
     disk: Arc<dyn Disk>,
     caches: Arc<Caches>,
+    wait: LockWait,
 }
 
 impl Store {
@@ -27,7 +28,7 @@ impl Store {
 
     /// The store in a directory of `disk`.
     pub(crate) fn open_with(disk: Arc<dyn Disk>, path: impl Into<PathBuf>) -> Store {
-        Store { path: path.into(), disk, caches: Arc::default() }
+        Store { path: path.into(), disk, caches: Arc::default(), wait: LockWait::default() }
     }
 
     /// The same store; decoding refuses to hold more than `bytes` of memory at a time, which is
@@ -44,6 +45,18 @@ impl Store {
     pub fn with_io(self, io: Io) -> Store {
         self.set_io(io);
         self
+    }
+
+    /// The same store, whose writers wait for those of other processes.
+    #[must_use]
+    pub fn with_wait(self, wait: LockWait) -> Store {
+        Store { wait, ..self }
+    }
+
+    /// How writers wait for those of other processes.
+    #[cfg(feature = "sql")]
+    pub(crate) fn wait(&self) -> &LockWait {
+        &self.wait
     }
 
     /// Reads data files in another way from now on.
@@ -106,7 +119,7 @@ impl Store {
     /// A table by name; it need not exist yet.
     pub fn table(&self, name: &str) -> Result<Table> {
         check_name(name)?;
-        Ok(Table::new(self.dir(name), Arc::clone(&self.disk), Arc::clone(&self.caches)))
+        Ok(self.at(self.dir(name)))
     }
 
     /// Where it is.
@@ -117,7 +130,7 @@ impl Store {
     /// A table in a directory of the store, whose name may be hidden.
     #[cfg(feature = "sql")]
     pub(crate) fn table_in(&self, path: PathBuf) -> Table {
-        Table::new(TableDir::new(path), Arc::clone(&self.disk), Arc::clone(&self.caches))
+        self.at(TableDir::new(path))
     }
 
     /// Whether there is a table of this name; an error if it is damaged.
@@ -130,6 +143,11 @@ impl Store {
     #[cfg(feature = "sql")]
     pub(crate) fn remove_empty(&self) {
         let _ = self.disk.remove_dir(&self.path);
+    }
+
+    fn at(&self, dir: TableDir) -> Table {
+        let (disk, caches) = (Arc::clone(&self.disk), Arc::clone(&self.caches));
+        Table::new(dir, disk, caches, self.wait.clone())
     }
 
     fn dir(&self, name: &str) -> TableDir {

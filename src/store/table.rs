@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::writer::{abandon, unix_millis};
 use super::{Caches, DataFiles, Snapshot, TableOptions, TableWriter};
-use crate::disk::{Disk, KeptDisk, WriterLock};
-use crate::error::Result;
+#[cfg(feature = "sql")]
+use crate::disk::is_missing;
+use crate::disk::{Disk, KeptDisk, LockWait, WriterLock};
+use crate::error::{Error, Result};
 use crate::manifest::recover::{Retention, Scope};
 use crate::manifest::{Root, TableDir, presence, recover};
 use crate::model::Schema;
@@ -28,11 +30,17 @@ pub struct Table {
     dir: TableDir,
     disk: Arc<dyn Disk>,
     caches: Arc<Caches>,
+    wait: LockWait,
 }
 
 impl Table {
-    pub(super) fn new(dir: TableDir, disk: Arc<dyn Disk>, caches: Arc<Caches>) -> Self {
-        Table { dir, disk, caches }
+    pub(super) fn new(
+        dir: TableDir,
+        disk: Arc<dyn Disk>,
+        caches: Arc<Caches>,
+        wait: LockWait,
+    ) -> Self {
+        Table { dir, disk, caches, wait }
     }
 
     /// Its name.
@@ -132,8 +140,29 @@ impl Table {
     }
 
     /// Opens the table for writing. If it does not exist, it is created with `create`; without
-    /// `create` that is an error. A second writer is refused.
+    /// `create` that is an error. A second writer is refused, or waits if the store says so.
     pub fn writer(&self, create: Option<(Schema, TableOptions)>) -> Result<TableWriter> {
-        TableWriter::open(&self.dir, &self.disk, &self.caches.budget, create)
+        TableWriter::open(&self.dir, &self.disk, &self.caches.budget, &self.wait, create)
+    }
+
+    /// Waits until nobody writes the table. Another writer may come before the caller.
+    #[cfg(feature = "sql")]
+    pub(crate) fn wait_for_writer(&self) -> Result<()> {
+        match self.lock() {
+            Err(error) if !is_missing(&error) && !matches!(error, Error::NotFound(_)) => Err(error),
+            // A table that is gone has no writer.
+            _ => Ok(()),
+        }
+    }
+
+    /// The writer's lock alone, of a table that may be damaged.
+    pub(crate) fn lock(&self) -> Result<WriterLock> {
+        let what = format!("table '{}'", self.name());
+        WriterLock::acquire(&*self.disk, &self.dir.lock(), &what, &self.wait, || {
+            match self.disk.exists(self.path())? {
+                true => Ok(()),
+                false => Err(Error::NotFound(format!("there is no {what}"))),
+            }
+        })
     }
 }

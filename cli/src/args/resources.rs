@@ -5,6 +5,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use stylobate::{Io, Store};
 
+use crate::context::Context;
 use crate::units::{parse_duration, parse_size};
 
 /// `--threads`, `--memory-limit` and `--timeout`, which all commands have.
@@ -23,6 +24,28 @@ pub(crate) struct LimitArgs {
     #[arg(long, global = true, value_name = "TIME", value_parser = parse_duration)]
     #[arg(env = "STY_TIMEOUT", hide_env = true)]
     pub(crate) timeout: Option<Duration>,
+}
+
+/// `--wait`.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct WaitArg {
+    /// Wait for a table that another process writes, for at most this long if a time is given; exit
+    /// code 5 if it passes
+    #[arg(long, value_name = "TIME", value_parser = parse_wait)]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "forever")]
+    #[arg(env = "STY_WAIT", hide_env = true)]
+    wait: Option<Duration>,
+}
+
+impl WaitArg {
+    /// The context of a command whose writers wait.
+    pub(crate) fn of(self, context: &Context) -> Context {
+        Context { wait: self.wait.unwrap_or_default(), ..*context }
+    }
+}
+
+fn parse_wait(text: &str) -> Result<Duration, String> {
+    if text == "forever" { Ok(Duration::MAX) } else { parse_duration(text) }
 }
 
 /// `--io`.

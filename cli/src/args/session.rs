@@ -6,7 +6,7 @@ use clap::Args;
 use stylobate::{Parameters, SessionOptions};
 
 use super::permissions::PermissionArgs;
-use super::resources::IoArg;
+use super::resources::{IoArg, WaitArg};
 use crate::context::Context;
 use crate::errors::Failure;
 
@@ -26,6 +26,8 @@ pub(crate) struct SessionArgs {
     pub(crate) skip_damaged: bool,
     #[command(flatten)]
     permissions: PermissionArgs,
+    #[command(flatten)]
+    pub(crate) wait: WaitArg,
     /// Where sorts and groups spill [default: the system's directory for temporary files]
     #[arg(long, value_name = "DIR", env = "STY_TEMP_DIR", hide_env = true)]
     temp_dir: Option<PathBuf>,

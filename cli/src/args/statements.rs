@@ -4,9 +4,10 @@ use std::io::{self, IsTerminal, Read as _};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use stylobate::{Session, SessionOptions, Store};
+use stylobate::{Session, SessionOptions};
 
 use super::names;
+use crate::context::Context;
 use crate::errors::{Failure, IoResult};
 
 /// The store and the statements of a command.
@@ -63,9 +64,13 @@ impl StatementArgs {
 
 impl Statements {
     /// A session over the store, or over none.
-    pub(crate) fn session(&self, options: &SessionOptions) -> Result<Session, Failure> {
+    pub(crate) fn session(
+        &self,
+        options: &SessionOptions,
+        context: &Context,
+    ) -> Result<Session, Failure> {
         Ok(match &self.store {
-            Some(store) => Session::open(&Store::open(store), options)?,
+            Some(store) => Session::open(&context.store(store), options)?,
             None => Session::new(options)?,
         })
     }

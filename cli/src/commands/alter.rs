@@ -11,6 +11,7 @@ use stylobate::{Alteration, Cast, CastOptions, DataType, alter, cast, would_alte
 use crate::args::columns::parse_column_type;
 use crate::args::dry_run::DryRunArg;
 use crate::args::names;
+use crate::args::resources::WaitArg;
 use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -37,6 +38,8 @@ pub(crate) struct AlterArgs {
     table: TableArg,
     #[command(flatten)]
     dry_run: DryRunArg,
+    #[command(flatten)]
+    wait: WaitArg,
     #[command(subcommand)]
     change: Change,
 }
@@ -89,6 +92,7 @@ enum Change {
 
 /// Runs `sty alter`.
 pub(crate) fn run(args: AlterArgs, context: &Context) -> Result<(), Failure> {
+    let context = &args.wait.of(context);
     let table = args.table.path.open(context)?;
     let alteration = match args.change {
         Change::Cast { column: (column, data_type), nulls } => {

@@ -98,7 +98,7 @@ pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
         no_files: args.permissions.no_files,
         ..SessionOptions::default()
     };
-    let session = asked.session(&options)?;
+    let session = asked.session(&options, context)?;
     let statements = session.parse(&asked.sql).map_err(|error| asked.not_parsed(error))?;
     let watch = QueryWatch::start(&session, context);
     let bench = Bench { session, watch, memory_before: anonymous_bytes() };

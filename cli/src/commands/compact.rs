@@ -13,6 +13,7 @@ use crate::args::arrange::{SortList, parse_sort};
 use crate::args::choices::{ProfileArg, ReportFormat};
 use crate::args::dry_run::DryRunArg;
 use crate::args::names;
+use crate::args::resources::WaitArg;
 use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -56,6 +57,8 @@ pub(crate) struct CompactArgs {
     all: bool,
     #[command(flatten)]
     dry_run: DryRunArg,
+    #[command(flatten)]
+    wait: WaitArg,
     /// Also print what was done to stdout, for programs
     #[arg(long, value_enum, value_name = "FORMAT")]
     report: Option<ReportFormat>,
@@ -63,6 +66,7 @@ pub(crate) struct CompactArgs {
 
 /// Runs `sty compact`.
 pub(crate) fn run(args: &CompactArgs, context: &Context) -> Result<(), Failure> {
+    let context = &args.wait.of(context);
     let table = args.table.path.open(context)?;
     let options = CompactOptions {
         partition: args.partition.clone(),

@@ -5,6 +5,7 @@ use stylobate::{drop_partitions, would_drop};
 
 use crate::args::dry_run::DryRunArg;
 use crate::args::names;
+use crate::args::resources::WaitArg;
 use crate::args::table::TableArg;
 use crate::context::Context;
 use crate::errors::Failure;
@@ -30,10 +31,13 @@ pub(crate) struct DropPartitionArgs {
     partitions: Vec<String>,
     #[command(flatten)]
     dry_run: DryRunArg,
+    #[command(flatten)]
+    wait: WaitArg,
 }
 
 /// Runs `sty drop-partition`.
 pub(crate) fn run(args: &DropPartitionArgs, context: &Context) -> Result<(), Failure> {
+    let context = &args.wait.of(context);
     let table = args.table.path.open(context)?;
     if let Some(format) = args.dry_run.asked() {
         let dropped = would_drop(&table, &args.partitions)?;

@@ -6,6 +6,7 @@ use clap::Args;
 use stylobate::Store;
 
 use crate::args::dry_run::DryRunArg;
+use crate::args::resources::WaitArg;
 use crate::args::table::ScopeArg;
 use crate::context::{Context, Failures};
 use crate::errors::Failure;
@@ -34,10 +35,13 @@ pub(crate) struct GcArgs {
     keep: Option<Duration>,
     #[command(flatten)]
     dry_run: DryRunArg,
+    #[command(flatten)]
+    wait: WaitArg,
 }
 
 /// Runs `sty gc`.
 pub(crate) fn run(args: &GcArgs, context: &Context) -> Result<(), Failure> {
+    let context = &args.wait.of(context);
     let mut scope = args.scope.tables(context)?;
     if scope.whole {
         scope.names.extend(scope.store.begun()?);
@@ -88,8 +92,8 @@ fn free(store: &Store, name: &str, keep: Option<Duration>) -> Result<String, sty
         let files = show_counted(freed.files, "file");
         return Ok(format!("{name}: {files} of a load that did not end removed"));
     }
-    let before = table.generations()?.len();
     let mut writer = table.writer(None)?;
+    let before = table.generations()?.len();
     let keep = keep.map_or_else(|| writer.changes().keep, |keep| keep.as_millis() as u64);
     let swept = writer.free(keep)?;
     let after = table.generations()?.len();

@@ -19,6 +19,7 @@ use crate::args::commit_every::parse_commit_every;
 use crate::args::csv::CsvArgs;
 use crate::args::dry_run::DryRunArg;
 use crate::args::names;
+use crate::args::resources::WaitArg;
 use crate::args::table::TablePath;
 use crate::args::text::parse_encoding;
 use crate::config::{InForce, Origin};
@@ -115,6 +116,8 @@ pub(crate) struct IngestArgs {
     skip_unsupported: bool,
     #[command(flatten)]
     dry_run: DryRunArg,
+    #[command(flatten)]
+    wait: WaitArg,
     /// Print what was done to stdout, as one object: rows, bytes, segments, and the same of each
     /// input
     #[arg(long, value_enum, value_name = "FORMAT")]
@@ -236,6 +239,7 @@ impl From<IfLoadedArg> for IfLoaded {
 
 /// Runs `sty ingest`.
 pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
+    let context = &args.wait.of(context);
     let on_error = args.errors.on_error()?;
     let name = |file: &PathBuf| match file.to_str() {
         Some(name) => Ok(name.to_owned()),

@@ -9,6 +9,7 @@ use stylobate::{
     Lost, RepairOptions, RepairReport, Rewritten, SqlExpressions, Store, VerifyOptions, repair,
 };
 
+use crate::args::resources::WaitArg;
 use crate::args::table::{ScopeArg, TablesInScope};
 use crate::context::{Context, Failures};
 use crate::errors::Failure;
@@ -39,6 +40,8 @@ pub(crate) struct RepairArgs {
     /// Say what would be done, and change nothing
     #[arg(long)]
     dry_run: bool,
+    #[command(flatten)]
+    wait: WaitArg,
     /// Print the segments that are lost or written anew as a list on stdout, in this format
     #[arg(long, value_enum)]
     format: Option<Format>,
@@ -46,6 +49,7 @@ pub(crate) struct RepairArgs {
 
 /// Runs `sty repair`.
 pub(crate) fn run(args: &RepairArgs, context: &Context) -> Result<(), Failure> {
+    let context = &args.wait.of(context);
     let TablesInScope { store, names: tables, .. } = args.scope.tables(context)?;
     if tables.is_empty() {
         context.note(&format!("{}: no tables, nothing to repair", store.path().display()));

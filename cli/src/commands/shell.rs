@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal as _, Read as _};
 use std::path::PathBuf;
 
 use clap::Args;
-use stylobate::{Session, Store};
+use stylobate::Session;
 
 use crate::args::names;
 use crate::args::session::SessionArgs;
@@ -54,6 +54,7 @@ impl ShellArgs {
 
 /// Runs `sty shell`.
 pub(crate) fn run(args: &ShellArgs, context: &Context) -> Result<(), Failure> {
+    let context = &args.session.wait.of(context);
     let script = match &args.command {
         Some(command) => Some(command.clone()),
         None if args.is_interactive() => None,
@@ -69,7 +70,7 @@ pub(crate) fn run(args: &ShellArgs, context: &Context) -> Result<(), Failure> {
         return Err(Failure::usage("a terminal cannot show this format").hint(hint));
     }
     args.store.as_deref().map_or(Ok(()), check_is_no_file)?;
-    let store = args.store.as_deref().map(Store::open);
+    let store = args.store.as_deref().map(|store| context.store(store));
     let options = args.session.options(context);
     let session = match &store {
         Some(store) => {

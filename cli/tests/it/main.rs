@@ -28,6 +28,7 @@ mod shell;
 mod stats;
 mod stops;
 mod trust;
+mod waits;
 mod write;
 
 use assert_cmd::Command;

@@ -38,7 +38,7 @@ use self::rewrite::Faulty;
 use self::survey::{Generation, Survey};
 use super::verify;
 use crate::budget::Budget;
-use crate::disk::{Disk, Io, WriterLock};
+use crate::disk::{Disk, Io};
 use crate::error::{Error, Result};
 use crate::manifest::commit::{self, Change, Edit, SegmentWithStats};
 use crate::manifest::{History, Id, Root, TableDir, WriteVolume, listing};
@@ -51,13 +51,7 @@ pub fn repair(table: &Table, options: &RepairOptions) -> Result<RepairReport> {
     if !disk.exists(dir.path())? {
         return Err(Error::NotFound(format!("there is no table '{}'", table.name())));
     }
-    let _lock = match options.dry_run {
-        true => None,
-        false => {
-            let what = format!("table '{}'", table.name());
-            Some(WriterLock::acquire(disk, &dir.lock(), &what)?)
-        }
-    };
+    let _lock = if options.dry_run { None } else { Some(table.lock()?) };
     let mut plan = Plan::new(Survey::new(disk, dir)?, dir)?;
     plan.check_ledger(disk, dir)?;
     plan.check_segments(table, options)?;

@@ -100,6 +100,7 @@ fn copied(error: &Error) -> Error {
         }
         Error::Unsupported(what) => Error::Unsupported(what.clone()),
         Error::InvalidInput(what) => Error::InvalidInput(what.clone()),
+        Error::Busy(what) => Error::Busy(what.clone()),
         Error::NotFound(what) => Error::NotFound(what.clone()),
         Error::LimitExceeded(what) => Error::LimitExceeded(what.clone()),
         Error::Rejected { rejected, allowed, details } => {

@@ -1,7 +1,9 @@
 //! The session's own settings: `SET sty.native = off`, `SET sty.group_memory = 100000000`.
 
 use std::any::Any;
+use std::time::Duration;
 
+use arrow_cast::parse::{IntervalParseConfig, IntervalUnit, parse_interval_month_day_nano_config};
 use datafusion::common::config_err;
 use datafusion::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion::error::Result as DataFusionResult;
@@ -17,11 +19,18 @@ pub(crate) struct Settings {
     /// Whether a SELECT with an aggregate and without GROUP BY groups by all that is none, as in
     /// LocustDB.
     pub(crate) implicit_groups: bool,
+    /// How long statements that write wait for the writer of another process.
+    pub(crate) wait: Duration,
 }
 
 impl Default for Settings {
     fn default() -> Self {
-        Settings { native: true, group_memory: usize::MAX, implicit_groups: false }
+        Settings {
+            native: true,
+            group_memory: usize::MAX,
+            implicit_groups: false,
+            wait: Duration::ZERO,
+        }
     }
 }
 
@@ -65,10 +74,20 @@ impl ExtensionOptions for Settings {
             ("dialect", _) => {
                 return config_err!("sty.dialect is default or locustdb, not '{value}'");
             }
+            ("wait", "on" | "true") => self.wait = Duration::MAX,
+            ("wait", "off" | "false") => self.wait = Duration::ZERO,
+            ("wait", time) => match parse_time(time) {
+                Some(time) => self.wait = time,
+                None => {
+                    return config_err!(
+                        "sty.wait is on, off, or a time such as '30s', not '{value}'"
+                    );
+                }
+            },
             _ => {
                 return config_err!(
-                    "there is no setting sty.{key}; there are sty.native, sty.group_memory and \
-                     sty.dialect"
+                    "there is no setting sty.{key}; there are sty.native, sty.group_memory, \
+                     sty.dialect and sty.wait"
                 );
             }
         }
@@ -88,6 +107,15 @@ impl ExtensionOptions for Settings {
                 description: "default, or locustdb for its implicit grouping",
             },
             ConfigEntry {
+                key: "sty.wait".into(),
+                value: Some(match self.wait {
+                    Duration::ZERO => "off".into(),
+                    Duration::MAX => "on".into(),
+                    time => format!("{time:?}"),
+                }),
+                description: "How long to wait for the writer of another process",
+            },
+            ConfigEntry {
                 key: "sty.group_memory".into(),
                 value: Some(self.group_memory)
                     .filter(|bytes| *bytes < usize::MAX)
@@ -96,4 +124,13 @@ impl ExtensionOptions for Settings {
             },
         ]
     }
+}
+
+/// A time such as `30s` or `5 minutes`; without a unit, it is seconds.
+fn parse_time(text: &str) -> Option<Duration> {
+    let seconds = IntervalParseConfig::new(IntervalUnit::Second);
+    let time = parse_interval_month_day_nano_config(text, seconds).ok()?;
+    let days = u64::try_from(time.days).ok().filter(|_| time.months == 0)?;
+    let days = Duration::from_secs(days * 24 * 60 * 60);
+    days.checked_add(Duration::from_nanos(u64::try_from(time.nanoseconds).ok()?))
 }

@@ -12,7 +12,8 @@ use crate::sql::names::parameters::Parameters;
 use crate::sql::run::report::forecast;
 use crate::sql::run::statistics::TableForecast;
 use crate::sql::session::Statement;
-use crate::sql::session::statement::{Planned, StatementPlanner};
+use crate::sql::session::planned::Planned;
+use crate::sql::session::statement::StatementPlanner;
 
 /// What a statement would read and change.
 #[derive(Clone, Debug, Default)]

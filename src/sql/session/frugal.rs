@@ -17,7 +17,8 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 
-use super::statement::{Planned, StatementPlanner};
+use super::planned::Planned;
+use super::statement::StatementPlanner;
 use crate::error::{Error, Result};
 use crate::sql::functions::bounds::Widest;
 use crate::sql::names::parameters::Parameters;

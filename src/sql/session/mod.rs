@@ -3,10 +3,12 @@
 mod decoded;
 mod described;
 pub(in crate::sql) mod dry_run;
+mod execution;
 mod expansion;
 mod frugal;
 pub(in crate::sql) mod known;
 mod neighbours;
+mod planned;
 mod pool;
 pub(in crate::sql) mod prepared;
 pub(in crate::sql) mod rules;
@@ -15,7 +17,7 @@ pub(in crate::sql) mod writes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::Duration;
 
 use datafusion::catalog::{
     CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
@@ -23,19 +25,13 @@ use datafusion::catalog::{
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
-use datafusion::execution::memory_pool::MemoryConsumer;
-use datafusion::physical_plan::analyze::AnalyzeExec;
-use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::{SessionConfig, SessionContext};
 use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
-use crate::disk::{Io, memory};
+use crate::disk::{Io, LockWait, memory};
 use crate::error::{Error, Result};
-use crate::ingest::arrange::Arrange;
-use crate::ingest::load::LoadOptions;
-use crate::maintain::{ModifyOptions, drop_table, restore_replaced};
-use crate::query::Recorder;
+use crate::maintain::restore_replaced;
 use crate::sql::functions::aggregates;
 use crate::sql::functions::bounds::{MostBytes, Widest};
 use crate::sql::functions::dates;
@@ -43,7 +39,6 @@ use crate::sql::functions::growing;
 use crate::sql::functions::lead;
 use crate::sql::functions::patterns;
 use crate::sql::functions::text;
-use crate::sql::keys::expressions::SqlExpressions;
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::names::{CATALOG, SCHEMA};
@@ -53,11 +48,9 @@ use crate::sql::run::cancel::{Canceller, Workers};
 use crate::sql::run::exec::Engine;
 use crate::sql::run::progress::StatementProgress;
 use crate::sql::run::settings::Settings;
-use crate::sql::run::statistics::task_context;
-use crate::sql::run::stream::{BatchStream, Frugal};
+use crate::sql::run::stream::BatchStream;
 use crate::sql::session::pool::environment;
 use crate::sql::session::prepared::Prepared;
-use crate::sql::session::statement::{Planned, StatementPlanner};
 use crate::sql::syntax::parse::{self, CopyTarget, Parsed};
 use crate::sql::syntax::whole_rows::WholeRows;
 use crate::sql::syntax::{dialect, marks, similar};
@@ -66,8 +59,6 @@ use crate::sql::types::intervals::IntervalArithmetic;
 use crate::sql::types::names::SqlTypes;
 use crate::sql::types::times::{self, TimeOfDayComparison};
 use crate::sql::types::zones::{self};
-use crate::sql::write::modify::Modify;
-use crate::sql::write::{Write, empty_answer};
 use crate::store::Store;
 
 /// What a session may use of the machine.
@@ -133,6 +124,8 @@ pub struct Session {
     prepared: Arc<Prepared>,
     workers: Arc<Workers>,
     canceller: Canceller,
+    /// How statements wait for the writer of another process, unless a setting says otherwise.
+    wait: LockWait,
     progress: StatementProgress,
     threads: usize,
     /// Bytes of memory that statements may use.
@@ -152,19 +145,26 @@ impl Session {
         if !options.create || options.read_only {
             check_store_exists(store)?;
         }
+        // Statements wait before they are planned once more, and not within.
+        let wait = store.wait().clone();
+        let store = &store.clone().with_wait(LockWait::default());
         if !options.read_only {
             // Best effort: a statement that creates the table says what is wrong.
             let _ = restore_replaced(store);
         }
-        Session::with_tables(Tables::new(store), options)
+        Session::with_tables(Tables::new(store), options, wait)
     }
 
     /// A session without a store: constants, and files by name.
     pub fn new(options: &SessionOptions) -> Result<Session> {
-        Session::with_tables(Tables::default(), options)
+        Session::with_tables(Tables::default(), options, LockWait::default())
     }
 
-    fn with_tables(mut tables: Tables, options: &SessionOptions) -> Result<Session> {
+    fn with_tables(
+        mut tables: Tables,
+        options: &SessionOptions,
+        wait: LockWait,
+    ) -> Result<Session> {
         tables.no_files = options.no_files;
         let tables = Arc::new(tables);
         let threads = options
@@ -183,7 +183,9 @@ impl Session {
         let most = MostBytes::new(memory, Arc::clone(&widest));
         let engine = Arc::new(Engine::new(threads, options.temp_dir.clone(), canceller.clone()));
         let state = SessionStateBuilder::new_with_default_features()
-            .with_config(configuration(threads, memory)?.with_extension(Arc::clone(&widest)))
+            .with_config(
+                configuration(threads, memory, wait.most)?.with_extension(Arc::clone(&widest)),
+            )
             .with_runtime_env(environment(options.temp_dir.as_deref(), memory)?)
             .with_catalog_list(Arc::new(catalogs))
             .with_analyzer_rules(rules::analyzer_rules(most.clone()))
@@ -227,6 +229,7 @@ impl Session {
             tables,
             prepared: Arc::default(),
             workers,
+            wait: LockWait { cancelled: canceller.flag(), ..wait },
             canceller,
             progress: StatementProgress::default(),
             threads,
@@ -260,147 +263,6 @@ impl Session {
         parameters: &Parameters,
     ) -> Result<BatchStream> {
         self.run_statement(statement, parameters, true)
-    }
-
-    fn run_statement(
-        &self,
-        statement: &Statement,
-        parameters: &Parameters,
-        timed: bool,
-    ) -> Result<BatchStream> {
-        self.widest.take_rows(0);
-        let started = Instant::now();
-        match self.plan(statement, parameters)? {
-            Planned::Answer(plan) => self.answer(plan, statement, parameters, timed, started),
-            Planned::Write(write) => {
-                let start = |plan| self.answer(plan, statement, parameters, timed, started);
-                self.write(*write, start, timed, started)
-            }
-            Planned::Modify(modify) => self.modify(*modify, timed, started),
-            Planned::Drop(table) => {
-                let Some(store) = self.tables.store() else {
-                    return Err(no_store());
-                };
-                self.tables.release(&table);
-                drop_table(store, &table)?;
-                self.start(empty_answer(), &Canceller::default(), timed, started)
-            }
-        }
-    }
-
-    /// Starts a plan. Planning began at `started`.
-    fn start(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        canceller: &Canceller,
-        timed: bool,
-        started: Instant,
-    ) -> Result<BatchStream> {
-        let context = task_context(&self.context, timed || plan.is::<AnalyzeExec>());
-        let starting = async { execute_stream(Arc::clone(&plan), context) };
-        let stream = self.workers.run(canceller, starting)??;
-        let (workers, canceller) = (Arc::clone(&self.workers), canceller.clone());
-        let (elapsed, temp_dir) = (started.elapsed(), self.temp_dir.clone());
-        let progress = self.progress.clone();
-        Ok(BatchStream::new(stream, plan, workers, canceller, progress, elapsed, temp_dir))
-    }
-
-    /// Starts the plan of a statement's rows, which is planned once more if it needs more memory
-    /// than there is.
-    fn answer(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        statement: &Statement,
-        parameters: &Parameters,
-        timed: bool,
-        started: Instant,
-    ) -> Result<BatchStream> {
-        let thrift = frugal::Thrift::new(&self.context, &plan);
-        let answer = self.start(plan, &self.canceller, timed, started)?;
-        // The standard input cannot be read twice.
-        if self.tables.reads_stdin() {
-            return Ok(answer);
-        }
-        Ok(answer.or(self.frugally(statement, parameters, timed, thrift)))
-    }
-
-    /// How to answer a statement with less memory.
-    fn frugally(
-        &self,
-        statement: &Statement,
-        values: &Parameters,
-        timed: bool,
-        mut thrift: frugal::Thrift,
-    ) -> Frugal {
-        let (context, memory) = (self.context.clone(), self.memory);
-        let (tables, prepared) = (Arc::clone(&self.tables), Arc::clone(&self.prepared));
-        let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
-        let statement = workers.on_stack(|| statement.parsed.statement.clone());
-        let values = values.clone();
-        // A writer keeps its memory.
-        let kept = context.runtime_env().memory_pool.reserved() as u64;
-        let free = usize::try_from(kept + self.memory / 4).unwrap_or(usize::MAX);
-        Box::new(move || {
-            let context = thrift
-                .session(&context, memory)
-                .ok_or_else(|| Error::Unsupported("no plan takes less memory".into()))?;
-            frugal::wait_for_memory(&context, free);
-            let (context, tables, prepared) = (&context, &*tables, &*prepared);
-            let planner = StatementPlanner { context, tables, prepared };
-            workers.run(&canceller, frugal::start(planner, &statement, &values, timed))?
-        })
-    }
-
-    /// Half of the memory is for the writer, half for the query that gives the rows.
-    /// `start` starts the plan of the latter.
-    fn write(
-        &self,
-        write: Write,
-        start: impl Fn(Arc<dyn ExecutionPlan>) -> Result<BatchStream>,
-        timed: bool,
-        started: Instant,
-    ) -> Result<BatchStream> {
-        let Some(store) = self.tables.store() else {
-            return Err(no_store());
-        };
-        self.tables.release(&write.table);
-        let share = self.memory / 2;
-        let reservation =
-            MemoryConsumer::new("Write").register(&self.context.runtime_env().memory_pool);
-        reservation.try_grow(share.min(WRITE_BYTES) as usize)?;
-        let limit = Some(share).filter(|share| *share < WRITE_BYTES);
-        // If the table is partitioned by expressions, these decide where rows go.
-        let expressions = SqlExpressions::stopped_by(self.canceller.flag());
-        let arrange = Arrange { compile: Some(Arc::new(expressions)), ..Arrange::default() };
-        let options = LoadOptions {
-            arrange,
-            threads: self.threads,
-            memory_limit: limit,
-            ..LoadOptions::default()
-        };
-        let answer = write.run(store, &options, start)?;
-        drop(reservation);
-        // The answer about committed rows is delivered even if the session has been cancelled.
-        let answer = self.start(answer, &Canceller::default(), timed, started)?;
-        Ok(answer.of_committed())
-    }
-
-    fn modify(&self, modify: Modify, timed: bool, started: Instant) -> Result<BatchStream> {
-        let Some(store) = self.tables.store() else {
-            return Err(no_store());
-        };
-        let memory_limit = Some(self.memory);
-        let cancelled = self.canceller.clone();
-        self.tables.release(&modify.table);
-        let recorder = Arc::<Recorder>::default();
-        self.progress.begin_walk(Arc::clone(&recorder));
-        let (threads, cancelled) = (self.threads, cancelled.flag());
-        let options = ModifyOptions { threads, memory_limit, cancelled, recorder };
-        let answer = modify.run(store, &options);
-        self.progress.end();
-        let answer = answer?;
-        let answer = self.start(answer, &Canceller::default(), timed, started)?;
-        Ok(answer.of_committed())
     }
 
     /// Parses a text and runs its statements in order, each to its end before the next; stops at
@@ -450,16 +312,13 @@ impl std::fmt::Debug for Session {
 const READ_AHEAD_SHARE: u64 = 32;
 const READ_AHEAD_BYTES: u64 = 16 << 20;
 
-/// The most memory that an ingest takes if no limit is lower.
-const WRITE_BYTES: u64 = 1 << 30;
-
-fn configuration(threads: usize, memory: u64) -> Result<SessionConfig> {
+fn configuration(threads: usize, memory: u64, wait: Duration) -> Result<SessionConfig> {
     let mut config = dialect::session_config()
         .with_target_partitions(threads)
         .with_information_schema(true)
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
-        .with_option_extension(Settings::default());
+        .with_option_extension(Settings { wait, ..Settings::default() });
     let options = config.options_mut();
     options.sql_parser.collect_spans = true;
     options.explain.logical_plan_only = false;
@@ -478,15 +337,6 @@ fn configuration(threads: usize, memory: u64) -> Result<SessionConfig> {
     // are nullable, which is no reason to refuse the statement.
     options.execution.skip_physical_aggregate_schema_check = true;
     Ok(config)
-}
-
-#[cold]
-fn no_store() -> Error {
-    Error::InvalidInput(
-        "there is no store to write to; name one before the statements: sty query STORE 'CREATE \
-         TABLE …'"
-            .into(),
-    )
 }
 
 fn check_store_exists(store: &Store) -> Result<()> {

@@ -3,14 +3,12 @@
 //! DataFusion plans every statement. What it would do to tables by itself (create them in memory,
 //! write through a provider) is done here instead: tables are those of the store.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use datafusion::common::TableReference;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlannedStatement};
-use datafusion::physical_plan::ExecutionPlan;
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 
@@ -21,6 +19,7 @@ use crate::sql::names::catalog::{Tables, files_refused};
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::settings::Settings;
 use crate::sql::session::described::described;
+use crate::sql::session::planned::Planned;
 use crate::sql::session::prepared::{Prepared, Step};
 use crate::sql::syntax::any_case::{KnownColumns, Respelled};
 use crate::sql::syntax::file_functions::STDIN;
@@ -30,30 +29,7 @@ use crate::sql::syntax::{
 };
 use crate::sql::walks::any_node;
 use crate::sql::write::modify::Modify;
-use crate::sql::write::{Write, assignments, empty_answer};
-
-/// What a statement does.
-#[derive(Debug)]
-pub(in crate::sql) enum Planned {
-    /// Answers with the rows of this plan.
-    Answer(Arc<dyn ExecutionPlan>),
-    /// Writes to a table.
-    Write(Box<Write>),
-    /// Deletes or changes rows of a table.
-    Modify(Box<Modify>),
-    /// Drops a table of the store.
-    Drop(String),
-}
-
-impl Planned {
-    /// The same with other names for some columns of the answer.
-    fn with_names(self, names: &HashMap<String, String>) -> Result<Planned> {
-        match self {
-            Planned::Answer(plan) => Ok(Planned::Answer(rewrite::restore(plan, names)?)),
-            other => Ok(other),
-        }
-    }
-}
+use crate::sql::write::{assignments, empty_answer};
 
 /// Why a statement could not be planned.
 pub(super) enum Failure {

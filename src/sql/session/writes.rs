@@ -24,7 +24,8 @@ use crate::sql::names::parameters::Parameters;
 use crate::sql::names::views;
 use crate::sql::names::{CATALOG, SCHEMA};
 use crate::sql::run::provider::StoreProvider;
-use crate::sql::session::statement::{Planned, StatementPlanner, refuse};
+use crate::sql::session::planned::Planned;
+use crate::sql::session::statement::{StatementPlanner, refuse};
 use crate::sql::write::{
     Create, Write, already_exists, assignments, create_table, empty_answer, required_columns,
     table_columns,

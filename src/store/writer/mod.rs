@@ -27,7 +27,7 @@ use super::snapshot::open_segment;
 use super::{ColumnStats, SegmentEntry, TableOptions};
 use crate::block::Stats;
 use crate::budget::Budget;
-use crate::disk::{Disk, Io, WriterLock, durable, is_missing, missing_is_damage};
+use crate::disk::{Disk, Io, LockWait, WriterLock, durable, is_missing, missing_is_damage};
 use crate::error::{Error, Result};
 use crate::manifest::commit::{self as manifest_commit, Edit};
 use crate::manifest::recover::{self, Retention, Scope};
@@ -120,20 +120,23 @@ impl TableWriter {
         dir: &TableDir,
         disk: &Arc<dyn Disk>,
         budget: &Budget,
+        wait: &LockWait,
         create: Option<(Schema, TableOptions)>,
     ) -> Result<TableWriter> {
         let what = format!("table '{}'", dir.name());
-        if create.is_none() && presence::current(&**disk, dir)?.is_none() {
-            return Err(Error::NotFound(format!("there is no {what} ({})", dir.path().display())));
-        }
         if let Some((_, options)) = &create {
             options.check()?;
         }
         let is_new = create.is_some();
-        if is_new {
-            durable::create_dir(&**disk, dir.path())?;
-        }
-        let lock = match WriterLock::acquire(&**disk, &dir.lock(), &what) {
+        let prepare = || match is_new {
+            true => durable::create_dir(&**disk, dir.path()),
+            false if presence::current(&**disk, dir)?.is_none() => {
+                let path = dir.path().display();
+                Err(Error::NotFound(format!("there is no {what} ({path})")))
+            }
+            false => Ok(()),
+        };
+        let lock = match WriterLock::acquire(&**disk, &dir.lock(), &what, wait, prepare) {
             Err(error) if is_missing(&error) && !is_new => return Err(gone(&what)),
             acquired => acquired?,
         };

@@ -1,0 +1,44 @@
+//! What a statement does, once it is planned.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use datafusion::physical_plan::ExecutionPlan;
+
+use crate::error::Result;
+use crate::sql::syntax::rewrite;
+use crate::sql::write::Write;
+use crate::sql::write::modify::Modify;
+
+/// What a statement does.
+#[derive(Debug)]
+pub(in crate::sql) enum Planned {
+    /// Answers with the rows of this plan.
+    Answer(Arc<dyn ExecutionPlan>),
+    /// Writes to a table.
+    Write(Box<Write>),
+    /// Deletes or changes rows of a table.
+    Modify(Box<Modify>),
+    /// Drops a table of the store.
+    Drop(String),
+}
+
+impl Planned {
+    /// The table of the store that is written.
+    pub(super) fn written(&self) -> Option<&str> {
+        match self {
+            Planned::Answer(_) => None,
+            Planned::Write(write) => Some(&write.table),
+            Planned::Modify(modify) => Some(&modify.table),
+            Planned::Drop(table) => Some(table),
+        }
+    }
+
+    /// The same with other names for some columns of the answer.
+    pub(super) fn with_names(self, names: &HashMap<String, String>) -> Result<Planned> {
+        match self {
+            Planned::Answer(plan) => Ok(Planned::Answer(rewrite::restore(plan, names)?)),
+            other => Ok(other),
+        }
+    }
+}
