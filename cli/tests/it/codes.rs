@@ -7,9 +7,14 @@ use std::path::Path;
 use super::schemas::{check, schema};
 use super::shell::Shell;
 
+/// The table is written by a load that waits for its first row.
+const BUSY: &str = "mkfifo rows; sty ingest -q db/t rows & exec 3> rows
+    while ! grep -q . db/t/LOCK; do sleep 0.01; done
+    sty compact db/t 3>&-; code=$?; echo a >&3; exec 3>&-; wait; exit $code";
+
 /// What each code comes of, with the exit code. An unconfirmed commit needs a disk that fails: the
 /// unit tests of `errors.rs` have one.
-const CASES: [(&str, i32, &str); 26] = [
+const CASES: [(&str, i32, &str); 27] = [
     ("usage", 2, "sty frobnicate"),
     ("usage", 2, "sty query db --no-such-option"),
     ("usage", 2, "sty query db 'SELECT 1' --threads many"),
@@ -27,6 +32,7 @@ const CASES: [(&str, i32, &str); 26] = [
     ("invalid-input", 1, "sty query db 'SELEC 1'"),
     ("invalid-input", 1, "sty query db 'SELECT nothing FROM t'"),
     ("invalid-input", 1, "sty ingest db/t a.csv"),
+    ("busy", 1, BUSY),
     ("unsupported", 1, "sty query db 'CREATE TABLE x (a INT PRIMARY KEY)'"),
     ("io", 1, "sty query db 'SELECT 1' > /dev/full"),
     ("rejected", 4, "sty ingest db/u bad.csv --schema a:int --on-error skip --max-errors 0"),
