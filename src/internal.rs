@@ -121,6 +121,6 @@ pub mod store {
     pub use crate::store::outside::check_outside_tables;
     pub use crate::store::{
         Changes, ColumnStats, DataFile, DataFiles, Edit, NewSegment, SegmentEntry, check_name,
-        commits_ended, forbid_commits,
+        commits_ended, forbid_commits, remove_uncommitted,
     };
 }

@@ -146,6 +146,7 @@ pub use ingest::foresee::{LoadForecast, would_load};
 pub use ingest::load::{InputReport, LoadOptions, LoadProgress, LoadReport, load, load_batches};
 pub use ingest::rejects::{OnError, Reject};
 pub use ingest::resume::{ChangedInput, CommitEvery, IfLoaded};
+pub use ingest::selection::Select;
 pub use ingest::sources::csv::Guess;
 pub use ingest::sources::{CsvOptions, Input, TextEncoding, expand};
 pub use ingest::text::layout::DateOrder;
@@ -156,7 +157,8 @@ pub use ingest::text::number_format::NumberFormat;
 pub use sql::CopyTarget;
 #[cfg(feature = "sql")]
 pub use sql::{
-    BatchStream, Canceller, Parameters, Session, SessionOptions, SqlExpressions, Statement,
+    BatchStream, Canceller, Parameters, Session, SessionOptions, SqlExpressions, SqlSelect,
+    Statement,
 };
 
 // Rows out without SQL, and maintenance.

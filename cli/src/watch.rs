@@ -4,7 +4,7 @@
 //! of it asks often enough: planning, an operator in the middle of a batch, input that does not
 //! come, a machine that thrashes. So the watch waits a moment, and then ends the process itself,
 //! but not while a commit runs. Nothing is lost by that: tables are as they were before the
-//! statement or the load, and temporary files are removed.
+//! statement or the load, and temporary and uncommitted files are removed.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use stylobate::internal::ingest::remove_unpublished;
-use stylobate::internal::store::{commits_ended, forbid_commits};
+use stylobate::internal::store::{commits_ended, forbid_commits, remove_uncommitted};
 use stylobate::{Canceller, Error, Session};
 
 use crate::context::Context;
@@ -118,6 +118,7 @@ fn end_process(context: &Context, failure: &Failure) {
     }
     if begin_end() {
         remove_unpublished();
+        remove_uncommitted();
         remove_temporary();
         terminal::restore_settings();
         failure.report(context.error_format, context.color_stderr());

@@ -57,19 +57,11 @@ impl WriterLock {
         wait: &LockWait,
         prepare: impl Fn() -> Result<()>,
     ) -> Result<WriterLock> {
-        let (since, mut pause) = (Instant::now(), FIRST_PAUSE);
-        let (mut is_told, mut removed) = (false, 0);
-        let held = loop {
+        let (since, mut pause, mut is_told) = (Instant::now(), FIRST_PAUSE, false);
+        loop {
             prepare()?;
-            match disk.try_lock(path, LockMode::Create)? {
-                Some(held) if removed == RETRIES || held.is_linked()? => break held,
-                // A writer that gave up creating a table removes the lock file, so a new one is
-                // needed.
-                Some(_) => {
-                    removed += 1;
-                    continue;
-                }
-                None => {}
+            if let Some(lock) = WriterLock::try_acquire(disk, path)? {
+                return Ok(lock);
             }
             let busy = format!("{what} is being written by another process{}", holder(disk, path));
             let left = wait.most.saturating_sub(since.elapsed());
@@ -93,10 +85,25 @@ impl WriterLock {
                 return Err(Error::Cancelled);
             }
             pause = LONGEST_PAUSE.min(pause * 2);
-        };
+        }
+    }
+
+    /// Locks the file at `path`; `None` if another writer holds the lock.
+    pub(crate) fn try_acquire(disk: &dyn Disk, path: &Path) -> Result<Option<WriterLock>> {
+        let mut taken = disk.try_lock(path, LockMode::Create)?;
+        // A writer that gave up creating a table removes the lock file, so a new one is needed.
+        for _ in 0..RETRIES {
+            match &taken {
+                Some(held) if !held.is_linked()? => {
+                    taken = disk.try_lock(path, LockMode::Create)?
+                }
+                _ => break,
+            }
+        }
+        let Some(held) = taken else { return Ok(None) };
         // If the disk is full, the lock is valid all the same, without a description.
         let _ = held.describe(format!("{}\n", std::process::id()).as_bytes());
-        Ok(WriterLock { held })
+        Ok(Some(WriterLock { held }))
     }
 }
 

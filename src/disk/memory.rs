@@ -1,4 +1,4 @@
-//! The available memory: the machine's, or the limit of the cgroup if that is less.
+//! The available memory: the machine's, or less by the limits of the cgroup or of the process.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -14,7 +14,26 @@ fn measured() -> u64 {
         std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| machine_total(&text));
     let groups = std::fs::read_to_string("/proc/self/cgroup");
     let group = groups.ok().and_then(|text| groups_limit(&text, Path::new("/sys/fs/cgroup")));
-    machine.into_iter().chain(group).min().unwrap_or(2 << 30)
+    // Stacks, the program itself and mapped files count against these.
+    let process =
+        [ADDRESS_SPACE, DATA].into_iter().filter_map(limit_of_process).map(|most| most / 2);
+    machine.into_iter().chain(group).chain(process).min().unwrap_or(2 << 30)
+}
+
+/// Limits of the process, as `/proc/self/limits` names them.
+pub(crate) const ADDRESS_SPACE: &str = "Max address space";
+pub(crate) const DATA: &str = "Max data size";
+#[cfg(feature = "sql")]
+pub(crate) const PROCESSES: &str = "Max processes";
+
+/// A limit of the process that is in force; `None` if it is unlimited or unknown.
+pub(crate) fn limit_of_process(name: &str) -> Option<u64> {
+    soft_limit(&std::fs::read_to_string("/proc/self/limits").ok()?, name)
+}
+
+fn soft_limit(limits: &str, name: &str) -> Option<u64> {
+    let line = limits.lines().find_map(|line| line.strip_prefix(name))?;
+    line.split_whitespace().next()?.parse().ok()
 }
 
 /// The memory limit of a process if nobody sets one, in bytes: 70 % of what is available, or less
@@ -70,6 +89,15 @@ mod tests {
         );
         assert_eq!(machine_total("nothing"), None);
         assert!(available() > 1 << 20);
+    }
+
+    #[test]
+    fn reads_limits_of_the_process() {
+        let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
+                      Max data size             unlimited            unlimited            bytes\n\
+                      Max address space         614400000            unlimited            bytes\n";
+        assert_eq!(soft_limit(limits, ADDRESS_SPACE), Some(614_400_000));
+        assert_eq!(soft_limit(limits, DATA), None);
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! Accounts for every row of a load: for each input, rows read = rows stored + rows rejected.
+//! Accounts for every row of a load: for each input, rows read = rows stored + rows rejected + rows
+//! left out by a selection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,8 +18,17 @@ pub(crate) struct RowCounts {
     pub stored: u64,
     /// Rejected.
     pub rejected: u64,
+    /// Not selected.
+    pub left_out: u64,
     /// Empty lines, which are no rows.
     pub blank: u64,
+}
+
+impl RowCounts {
+    /// All rows.
+    pub(crate) fn read(&self) -> u64 {
+        self.stored + self.rejected + self.left_out
+    }
 }
 
 /// What became of every row. The default allows any number of rejected rows and writes them
@@ -64,6 +74,12 @@ impl RowAccounting {
     pub(crate) fn store(&mut self, input: usize, rows: u64) {
         self.read.fetch_add(rows, Ordering::Relaxed);
         self.counts_mut(input).stored += rows;
+    }
+
+    /// Counts rows of an input that were not selected.
+    pub(crate) fn leave_out(&mut self, input: usize, rows: u64) {
+        self.read.fetch_add(rows, Ordering::Relaxed);
+        self.counts_mut(input).left_out += rows;
     }
 
     /// Counts empty lines of an input, which are left out.
@@ -112,6 +128,7 @@ impl RowAccounting {
         self.inputs.iter().fold(RowCounts::default(), |sum, counts| RowCounts {
             stored: sum.stored + counts.stored,
             rejected: sum.rejected + counts.rejected,
+            left_out: sum.left_out + counts.left_out,
             blank: sum.blank + counts.blank,
         })
     }

@@ -59,9 +59,9 @@ fn rows_are_counted_by_input_and_written_in_order() {
         )
     );
     assert_eq!(names(directory.path()), ["bad.csv"]);
-    assert_eq!(accounting.counts(0), RowCounts { stored: 7, rejected: 2, blank: 0 });
+    assert_eq!(accounting.counts(0), RowCounts { stored: 7, rejected: 2, left_out: 0, blank: 0 });
     assert_eq!(accounting.counts(1), RowCounts::default());
-    assert_eq!(accounting.total(), RowCounts { stored: 8, rejected: 3, blank: 0 });
+    assert_eq!(accounting.total(), RowCounts { stored: 8, rejected: 3, left_out: 0, blank: 0 });
     assert_eq!(accounting.first().len(), SHOWN_REJECTS);
 }
 

@@ -20,11 +20,12 @@ pub use super::report::{InputReport, LoadReport};
 use super::resume::{self, CommitEvery, IfLoaded};
 use super::segment_files::store_segments;
 pub(crate) use super::segment_files::{store_segment, write_parts};
+use super::sources::foreign::too_few_threads;
 use super::sources::input::Input;
 use super::task::Task;
 use super::tiers;
 use super::widening::check_widening;
-use crate::error::{Error, IoResult, Result};
+use crate::error::{Error, Result};
 use crate::manifest::{Id, LoadedSource};
 use crate::model::{Arrangement, Schema};
 use crate::store::{Changes, NewSegment, TableWriter};
@@ -106,7 +107,7 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
                     Some(_) => input.consumed.load(Ordering::Relaxed),
                     None => source.size,
                 },
-                rows: source.rows + counts.stored + counts.rejected,
+                rows: source.rows + counts.read(),
                 rejected: source.rejected + counts.rejected,
                 pieces: if done { 0 } else { pieces },
                 hash: if done { hash } else { source.hash },
@@ -125,9 +126,14 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
     let input = |(at, input): (usize, ReadInput)| {
         let counts = accounting.counts(at);
         let bytes = input.consumed.load(Ordering::Relaxed).saturating_sub(input.loaded_bytes);
-        let rows_read = counts.stored + counts.rejected;
-        let (rows_rejected, blank_lines) = (counts.rejected, counts.blank);
-        InputReport { name: input.name, rows_read, rows_rejected, blank_lines, bytes }
+        InputReport {
+            name: input.name,
+            rows_read: counts.read(),
+            rows_rejected: counts.rejected,
+            rows_left_out: counts.left_out,
+            blank_lines: counts.blank,
+            bytes,
+        }
     };
     report.inputs = read.into_iter().enumerate().map(input).collect();
     report.bytes_in = report.inputs.iter().map(|input| input.bytes).sum();
@@ -231,7 +237,7 @@ impl<'a> Loading<'a> {
         let (arrangement, segments) = std::thread::scope(|scope| {
             let storing = std::thread::Builder::new()
                 .spawn_scoped(scope, move || store_segments(&files, encoded))
-                .with_path("worker threads")?;
+                .map_err(too_few_threads)?;
             let stopped = |_| Error::Cancelled;
             // Dropping the sink closes the channel to the writing thread.
             let mut sink = move |path, segment| to_disk.send((path, segment)).map_err(stopped);
@@ -296,7 +302,8 @@ impl<'a> Loading<'a> {
         let counts = self.accounting.total();
         (self.report.rows_stored, self.report.rows_rejected) = (counts.stored, counts.rejected);
         self.report.blank_lines = counts.blank;
-        self.report.rows_read = counts.stored + counts.rejected;
+        self.report.rows_left_out = counts.left_out;
+        self.report.rows_read = counts.read();
         self.report.first_rejects = self.accounting.first().to_vec();
         self.report.elapsed = self.started.elapsed();
         Ok((std::mem::take(&mut self.report), std::mem::take(&mut self.accounting)))

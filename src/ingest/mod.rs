@@ -22,6 +22,7 @@ pub(crate) mod sort; // sorts the rows of a segment
 mod loaded; // what the ledger knows of an input
 pub(crate) mod resume; // which inputs were loaded before, and how far
 pub(crate) mod misguesses; // types that later rows do not fit
+pub(crate) mod selection; // what is stored of the rows of an input
 pub(crate) mod options; // load options and memory budgets
 mod origin; // where the values of a column come from
 pub(crate) mod task; // a parsing task and its result

@@ -8,6 +8,7 @@ use super::columns::SegmentLimits;
 use super::misguesses::Misguesses;
 use super::rejects::OnError;
 use super::resume::{CommitEvery, IfLoaded};
+use super::selection::Select;
 use super::sources::csv::CsvOptions;
 use crate::disk::memory;
 use crate::encoding::{Encoding, Options, Profile};
@@ -45,6 +46,9 @@ pub struct LoadOptions {
     pub filename_column: Option<String>,
     /// Skip columns of types that a table cannot hold, instead of failing.
     pub skip_unsupported: bool,
+    /// Chooses and computes what is stored of the rows of the inputs; `None` stores them as they
+    /// are.
+    pub select: Option<Arc<dyn Select>>,
     /// The inputs are files of rejected rows, whose rows are read as those of the inputs that they
     /// name. Such a load commits once.
     pub from_rejects: bool,
@@ -118,6 +122,7 @@ impl Default for LoadOptions {
             partition_columns: true,
             filename_column: None,
             skip_unsupported: false,
+            select: None,
             from_rejects: false,
             on_error: OnError::Fail,
             max_errors: None,

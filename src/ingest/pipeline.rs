@@ -150,7 +150,8 @@ impl Coordinator<'_, '_> {
             parsed = reparse(schema)?;
         }
         self.accounting.leave_out_blank(oldest.input, parsed.blank_lines);
-        let mut rows = parsed.rejects.total();
+        self.accounting.leave_out(oldest.input, parsed.left_out);
+        let mut rows = parsed.rejects.total() + parsed.left_out;
         self.accounting.reject(oldest.input, parsed.rejects)?;
         let stored = parsed.stored;
         for batch in parsed.batches {

@@ -11,12 +11,14 @@ use crate::manifest::WriteVolume;
 /// The report of a load.
 #[derive(Clone, Debug, Default)]
 pub struct LoadReport {
-    /// Rows read: stored or rejected.
+    /// Rows read: stored, rejected or not selected.
     pub rows_read: u64,
     /// Rows that are now in the table.
     pub rows_stored: u64,
     /// Rows rejected because they cannot be stored.
     pub rows_rejected: u64,
+    /// Rows that were not selected.
+    pub rows_left_out: u64,
     /// Empty lines of CSV with several columns, which are no rows.
     pub blank_lines: u64,
     /// The first rejected rows.
@@ -64,10 +66,12 @@ pub struct LoadReport {
 pub struct InputReport {
     /// Name of the input.
     pub name: PathBuf,
-    /// Rows read: stored or rejected.
+    /// Rows read: stored, rejected or not selected.
     pub rows_read: u64,
     /// Rows rejected.
     pub rows_rejected: u64,
+    /// Rows that were not selected.
+    pub rows_left_out: u64,
     /// Empty lines, which were left out.
     pub blank_lines: u64,
     /// Bytes read from it, before decompression.

@@ -54,6 +54,8 @@ pub(crate) struct Parsed {
     pub rejects: Rejects,
     /// Empty lines of the piece that are no rows.
     pub blank_lines: u64,
+    /// Rows that were not selected.
+    pub left_out: u64,
     /// Parses the piece again with the table's current types, for when the batches do not fit the
     /// table: then single rows are rejected rather than all of them. `None` where a mismatch of
     /// types is an error.

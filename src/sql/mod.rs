@@ -53,6 +53,7 @@ pub use run::statistics::{StoreOperator, TableForecast};
 pub use run::stream::BatchStream;
 pub use session::dry_run::{DryRun, PlannedChange};
 pub use session::known::{KnownColumn, KnownFunction};
+pub use session::selection::SqlSelect;
 pub use session::{Session, SessionOptions, Statement};
 pub use syntax::lexemes::{Lexeme, LexemeKind, is_complete, lexemes};
 pub use syntax::parse::CopyTarget;

@@ -22,6 +22,7 @@ pub use store::{Store, check_name};
 pub use table::{Freed, Table};
 pub use writer::{
     Changes, Commit, DataFile, DataFiles, NewSegment, TableWriter, commits_ended, forbid_commits,
+    remove_uncommitted,
 };
 
 use crate::budget::Budget;

@@ -101,6 +101,21 @@ impl Store {
         Ok(tables)
     }
 
+    /// The names, sorted, under which first loads have begun and not ended: they run, or were
+    /// killed.
+    pub fn begun(&self) -> Result<Vec<String>> {
+        let mut begun = Vec::new();
+        for entry in self.disk.list(&self.path)? {
+            if entry.is_dir
+                && check_name(&entry.name).is_ok()
+                && matches!(self.table(&entry.name)?.is_begun(), Ok(true))
+            {
+                begun.push(entry.name);
+            }
+        }
+        Ok(begun)
+    }
+
     /// A table by name; it need not exist yet.
     pub fn table(&self, name: &str) -> Result<Table> {
         check_name(name)?;

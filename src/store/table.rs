@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::writer::unix_millis;
+use super::writer::{abandon, unix_millis};
 use super::{Caches, DataFiles, Snapshot, TableOptions, TableWriter};
 #[cfg(feature = "sql")]
 use crate::disk::is_missing;
@@ -107,6 +107,36 @@ impl Table {
             recover::sweep(&disk, &self.dir, Some(snapshot.root()), Scope::Everything, retention)?;
         let (files, bytes) = disk.removed();
         Ok(Freed { generations: swept.generations, files, bytes })
+    }
+
+    /// Whether a first load has begun here and not ended: it runs, or was killed.
+    pub fn is_begun(&self) -> Result<bool> {
+        let marked = |path: &Path| self.disk.exists(path);
+        Ok((marked(&self.dir.creating())? || marked(&self.dir.unswept())?)
+            && presence::current(&*self.disk, &self.dir)?.is_none())
+    }
+
+    /// What removing the rest of a first load that was killed would free, and with `remove` removes
+    /// it; `None` if there is none, or the load runs.
+    pub fn free_begun(&self, remove: bool) -> Result<Option<Freed>> {
+        if !self.is_begun()? {
+            return Ok(None);
+        }
+        let Some(_lock) = WriterLock::try_acquire(&*self.disk, &self.dir.lock())? else {
+            return Ok(None);
+        };
+        // The load may have ended meanwhile.
+        if !self.is_begun()? {
+            return Ok(None);
+        }
+        let disk = KeptDisk::new(&*self.disk);
+        let retention = Retention { now: unix_millis(), keep: 0 };
+        recover::sweep(&disk, &self.dir, None, Scope::Everything, retention)?;
+        if remove {
+            abandon(&*self.disk, &self.dir)?;
+        }
+        let (files, bytes) = disk.removed();
+        Ok(Some(Freed { generations: 0, files, bytes }))
     }
 
     /// Opens the table for writing. If it does not exist, it is created with `create`; without

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use clap::Args;
 use stylobate::internal::store::check_name;
-use stylobate::{Snapshot, Store, Table};
+use stylobate::{Error, Snapshot, Store, Table};
 
 use super::names;
 use crate::context::Context;
@@ -78,16 +78,36 @@ pub(crate) struct ScopeArg {
 }
 
 impl ScopeArg {
-    /// The store, and the names of the tables in question.
-    pub(crate) fn tables(&self, context: &Context) -> Result<(Store, Vec<String>), Failure> {
+    /// The store and the tables in question.
+    pub(crate) fn tables(&self, context: &Context) -> Result<TablesInScope, Failure> {
         Ok(match Scope::detect(&self.path) {
-            Scope::Table(path) => (context.store(&path.store), vec![path.table]),
+            Scope::Table(path) => {
+                let (store, names) = (context.store(&path.store), vec![path.table]);
+                TablesInScope { store, names, whole: false }
+            }
             Scope::Store(path) => {
                 let store = context.store(&path);
-                let tables = store.tables()?;
-                (store, tables)
+                let names = store.tables()?;
+                TablesInScope { store, names, whole: true }
             }
         })
+    }
+}
+
+/// Tables that a command goes through.
+pub(crate) struct TablesInScope {
+    pub(crate) store: Store,
+    pub(crate) names: Vec<String>,
+    /// Whether they are all tables of the store.
+    pub(crate) whole: bool,
+}
+
+impl TablesInScope {
+    /// Whether an error comes of a table that another process has dropped since all of them were
+    /// listed: it is passed over.
+    pub(crate) fn has_gone(&self, name: &str, error: &Error) -> bool {
+        let is_missing = || !self.store.path().join(name).exists();
+        self.whole && (matches!(error, Error::NotFound(_)) || is_missing())
     }
 }
 
@@ -100,13 +120,19 @@ enum Scope {
 
 impl Scope {
     /// Tells a store from a table by what is on disk: a table has a file `CURRENT`, or lost it and
-    /// is damaged. What the system does not let us look into is taken for a table, and so is a path
-    /// that does not exist if its parent is a directory, so that the error names the table.
+    /// is damaged, or a first load of it has begun. What the system does not let us look into is
+    /// taken for a table, and so is a path that does not exist if its parent is a directory, so
+    /// that the error names the table.
     fn detect(path: &Path) -> Scope {
         let table = path.to_str().and_then(|text| text.parse::<TablePath>().ok());
-        let is_table = |table: &TablePath| match Store::open(&table.store).has_table(&table.table) {
-            Ok(false) => !path.exists() && table.store.is_dir(),
-            Ok(true) | Err(_) => true,
+        let is_table = |table: &TablePath| {
+            let store = Store::open(&table.store);
+            let is_begun = || store.table(&table.table).and_then(|table| table.is_begun());
+            match store.has_table(&table.table) {
+                Ok(false) if path.exists() => is_begun().unwrap_or(true),
+                Ok(false) => table.store.is_dir(),
+                Ok(true) | Err(_) => true,
+            }
         };
         match table.filter(is_table) {
             Some(table) => Scope::Table(table),

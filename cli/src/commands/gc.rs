@@ -18,7 +18,7 @@ use crate::units::{parse_duration, show_counted};
 ///
 /// A generation that queries read is never freed, nor is one that `--keep` of its table still holds
 /// (`sty alter … keep`); every commit frees what it can, so this is for what was kept or read at
-/// that time.
+/// that time. It also removes what a load that was killed has left of a table that it was to make.
 ///
 /// Examples:
 ///   sty gc db
@@ -42,20 +42,21 @@ pub(crate) struct GcArgs {
 /// Runs `sty gc`.
 pub(crate) fn run(args: &GcArgs, context: &Context) -> Result<(), Failure> {
     let context = &args.wait.of(context);
-    let (store, tables) = args.scope.tables(context)?;
+    let mut scope = args.scope.tables(context)?;
+    if scope.whole {
+        scope.names.extend(scope.store.begun()?);
+        scope.names.sort_unstable();
+    }
     let (mut failures, mut actions) = (Failures::default(), Vec::new());
-    for name in tables {
+    for name in &scope.names {
         signals::check()?;
-        if args.dry_run.asked().is_some() {
-            match would_free(&store, &name, args.keep) {
-                Ok(action) => actions.push(action),
-                Err(error) => failures.add(error.into(), context)?,
-            }
-            continue;
-        }
-        match free(&store, &name, args.keep) {
-            Ok(note) => context.note(&note),
-            Err(error) => failures.add(error.into(), context)?,
+        let done = match args.dry_run.asked() {
+            Some(_) => would_free(&scope.store, name, args.keep).map(|action| actions.push(action)),
+            None => free(&scope.store, name, args.keep).map(|note| context.note(&note)),
+        };
+        match done {
+            Err(error) if !scope.has_gone(name, &error) => failures.add(error.into(), context)?,
+            _ => {}
         }
     }
     if let Some(format) = args.dry_run.asked() {
@@ -67,7 +68,11 @@ pub(crate) fn run(args: &GcArgs, context: &Context) -> Result<(), Failure> {
 /// What would be freed of a table.
 fn would_free(store: &Store, name: &str, keep: Option<Duration>) -> stylobate::Result<Action> {
     let keep = keep.map(|keep| keep.as_millis() as u64);
-    let freed = store.table(name)?.would_free(keep)?;
+    let table = store.table(name)?;
+    let freed = match table.free_begun(false)? {
+        Some(freed) => freed,
+        None => table.would_free(keep)?,
+    };
     let (generations, files) =
         (show_counted(freed.generations, "generation"), show_counted(freed.files, "file"));
     Ok(Action {
@@ -83,6 +88,10 @@ fn would_free(store: &Store, name: &str, keep: Option<Duration>) -> stylobate::R
 /// Frees the generations of a table, and says what was done.
 fn free(store: &Store, name: &str, keep: Option<Duration>) -> Result<String, stylobate::Error> {
     let table = store.table(name)?;
+    if let Some(freed) = table.free_begun(true)? {
+        let files = show_counted(freed.files, "file");
+        return Ok(format!("{name}: {files} of a load that did not end removed"));
+    }
     let mut writer = table.writer(None)?;
     let before = table.generations()?.len();
     let keep = keep.map_or_else(|| writer.changes().keep, |keep| keep.as_millis() as u64);

@@ -9,7 +9,8 @@ use clap::{Args, ValueEnum};
 use stylobate::internal::ingest::rejected_before;
 use stylobate::{
     Arrange, CommitEvery, CsvOptions, DataType, Error, IfLoaded, Input, LoadOptions, OnError,
-    Profile, Schema, SqlExpressions, TableOptions, TextEncoding, expand, load, would_load,
+    Profile, Schema, SessionOptions, SqlExpressions, SqlSelect, TableOptions, TextEncoding, expand,
+    load, would_load,
 };
 
 use crate::args::arrange::{Expressions, SortList, parse_expressions, parse_sort};
@@ -62,6 +63,7 @@ use crate::watch;
 ///   sty ingest db/trips trips-*.csv.gz --dry-run    # files, columns, types
 ///   curl -s https://example.org/events.jsonl.zst | sty ingest db/events
 ///   tail -F app.jsonl | sty ingest db/log --commit-every 10s --rejects bad.csv -
+///   sty ingest db/dear trips.csv --select 'id, fare * 1.1 AS gross'
 ///   sty ingest db/log log.csv --if-loaded new-rows    # added since
 ///   sty ingest db/sales --filename-column file sales/    # sales/year=2015/x.csv
 #[derive(Debug, Args)]
@@ -73,6 +75,13 @@ pub(crate) struct IngestArgs {
     /// Files, patterns such as 'trips-*.csv.gz', or - for stdin [default: stdin]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// What to store of the rows: a query over the table `input`, or a list of expressions
+    ///
+    /// Each row is taken by itself: expressions, WHERE, and no aggregates, joins or ORDER BY.
+    /// --schema, --names, --null and the like are about the input, --sort-by and --partition-by
+    /// about what is stored.
+    #[arg(long, value_name = "SQL", conflicts_with = "from_rejects")]
+    select: Option<String>,
     /// Types of columns that are not to be inferred; timestamp(epoch_s), (epoch_ms), (epoch_us) and
     /// (epoch_ns) are counts since 1970
     #[arg(long, value_name = "NAME:TYPE,…", value_parser = parse_column_types)]
@@ -264,6 +273,9 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     }
     let are_files = inputs.iter().all(|input| input.size().is_some());
     let mut load_options = args.load_options(profile, on_error.clone(), context);
+    if let Some(sql) = &args.select {
+        load_options.select = Some(Arc::new(select(sql, context)?));
+    }
     if let Some(format) = args.dry_run.asked() {
         let snapshot = table.generation()?.map(|_| table.snapshot()).transpose()?;
         let forecast = loop {
@@ -321,6 +333,13 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     }
     // A signal is the end that was waited for.
     ended.filter(|ended| ended.exit == Exit::Limit).map_or(Ok(()), Err)
+}
+
+/// The query of --select.
+fn select(sql: &str, context: &Context) -> Result<SqlSelect, Failure> {
+    let memory_limit = context.memory_limit;
+    let options = SessionOptions { memory_limit, ..SessionOptions::default() };
+    SqlSelect::new(sql, &options).map_err(|error| Failure::usage(format!("--select: {error}")))
 }
 
 /// An error by which later rows have shown that types were guessed wrongly, and what they should

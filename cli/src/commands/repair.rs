@@ -10,7 +10,7 @@ use stylobate::{
 };
 
 use crate::args::resources::WaitArg;
-use crate::args::table::ScopeArg;
+use crate::args::table::{ScopeArg, TablesInScope};
 use crate::context::{Context, Failures};
 use crate::errors::Failure;
 use crate::printers::Format;
@@ -50,7 +50,7 @@ pub(crate) struct RepairArgs {
 /// Runs `sty repair`.
 pub(crate) fn run(args: &RepairArgs, context: &Context) -> Result<(), Failure> {
     let context = &args.wait.of(context);
-    let (store, tables) = args.scope.tables(context)?;
+    let TablesInScope { store, names: tables, .. } = args.scope.tables(context)?;
     if tables.is_empty() {
         context.note(&format!("{}: no tables, nothing to repair", store.path().display()));
     }

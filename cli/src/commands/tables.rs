@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
 use stylobate::internal::maintain::check_files;
-use stylobate::{Result, Store};
+use stylobate::{Error, Result, Store};
 
 use crate::args::choices::ListFormat;
 use crate::args::names;
@@ -39,9 +39,12 @@ pub(crate) fn run(args: &TablesArgs, context: &Context) -> Result<(), Failure> {
     let names = store.tables()?;
     let mut counts: [Vec<Option<u64>>; 4] = Default::default();
     let (mut states, mut failures) = (Vec::new(), Failures::default());
-    for name in &names {
-        let (row, checked) = match count(&store, name) {
+    let mut listed = Vec::new();
+    for name in names {
+        let (row, checked) = match count(&store, &name) {
             Ok((row, checked)) => (row.map(Some), checked),
+            // Another process has dropped it since the names were read.
+            Err(Error::NotFound(_)) => continue,
             Err(error) => ([None; 4], Err(error)),
         };
         let state = match checked {
@@ -57,8 +60,9 @@ pub(crate) fn run(args: &TablesArgs, context: &Context) -> Result<(), Failure> {
             column.push(value);
         }
         states.push(state);
+        listed.push(name);
     }
-    let mut columns: Vec<(&str, ArrayRef)> = vec![("table", Arc::new(StringArray::from(names)))];
+    let mut columns: Vec<(&str, ArrayRef)> = vec![("table", Arc::new(StringArray::from(listed)))];
     for (name, values) in ["rows", "columns", "segments", "bytes"].into_iter().zip(counts) {
         columns.push((name, Arc::new(UInt64Array::from(values))));
     }

@@ -8,7 +8,7 @@ use clap::Args;
 use stylobate::{Damage, DamageKind, Error, SqlExpressions, Store, VerifyOptions, verify_with};
 
 use crate::args::resources::IoArg;
-use crate::args::table::ScopeArg;
+use crate::args::table::{ScopeArg, TablesInScope};
 use crate::context::{Context, Failures};
 use crate::errors::Failure;
 use crate::printers::Format;
@@ -42,25 +42,28 @@ pub(crate) struct VerifyArgs {
 
 /// Runs `sty verify`.
 pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
-    let (store, tables) = args.scope.tables(context)?;
-    let store = args.io.of(store);
+    let mut scope = args.scope.tables(context)?;
+    scope.store = args.io.of(scope.store);
+    let TablesInScope { store, names, .. } = &scope;
     let options = VerifyOptions {
         threads: context.thread_count(),
         compile: Arc::new(SqlExpressions::stopped_by(signals::cancellation())),
         cancelled: signals::cancellation(),
         done: Arc::default(),
     };
-    let total = tables.iter().map(|name| segment_bytes(&store, name)).sum();
+    // Those of a table that goes away meanwhile are unknown, too.
+    let total = names.iter().map(|name| segment_bytes(store, name)).sum();
     let done = Arc::clone(&options.done);
     let progress = context.progress(move || {
         let done = done.load(Ordering::Relaxed);
         Some(Seen { done, total, unit: Unit::Bytes, rows: None })
     });
     let mut found: Vec<(String, Damage)> = Vec::new();
-    for name in &tables {
+    for name in names {
         signals::check()?;
         let snapshot = match store.table(name).and_then(|table| table.snapshot()) {
             Ok(snapshot) => snapshot,
+            Err(error) if scope.has_gone(name, &error) => continue,
             // One damaged table does not hide the others.
             Err(error) => {
                 found.push((name.clone(), Damage::from(error)));

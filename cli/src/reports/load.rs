@@ -59,6 +59,9 @@ pub(crate) fn print_for_people(report: &LoadReport, rejects: Option<&Path>, cont
         context.note(&format!("{lines} left out"));
     }
     note_rejects(report, rejects, context);
+    if report.rows_left_out > 0 {
+        context.note(&format!("{} not selected", show_counted(report.rows_left_out, "row")));
+    }
     context.note(&summary(report));
     context.detail(&format!(
         "{}, {}; {} of manifest; {} written{}",
@@ -95,8 +98,12 @@ fn note_rejects(report: &LoadReport, rejects: Option<&Path>, context: &Context) 
         }
     }
     let place = rejects.map_or_else(String::new, |file| format!(", in {}", file.display()));
+    let left_out = match report.rows_left_out {
+        0 => String::new(),
+        rows => format!(" + {} not selected", show_count(rows)),
+    };
     context.note(&format!(
-        "{} read = {} stored + {} rejected{place}",
+        "{} read = {} stored{left_out} + {} rejected{place}",
         show_counted(report.rows_read, "row"),
         show_count(report.rows_stored),
         show_count(report.rows_rejected)
@@ -132,6 +139,7 @@ fn object(table: &str, report: &LoadReport) -> Value {
             "name": input.name.to_string_lossy(),
             "rows_read": input.rows_read,
             "rows_rejected": input.rows_rejected,
+            "rows_left_out": input.rows_left_out,
             "blank_lines": input.blank_lines,
             "bytes": input.bytes,
         })
@@ -142,6 +150,7 @@ fn object(table: &str, report: &LoadReport) -> Value {
         "rows_read": report.rows_read,
         "rows_stored": report.rows_stored,
         "rows_rejected": report.rows_rejected,
+        "rows_left_out": report.rows_left_out,
         "blank_lines": report.blank_lines,
         "bytes_in": report.bytes_in,
         "bytes_stored": report.bytes_stored,

@@ -263,9 +263,10 @@ fn a_report_for_programs_goes_to_stdout() {
     }
     assert!(report["seconds"].as_f64().unwrap() > 0.0, "{report}");
     let inputs = serde_json::json!([
-        {"name": "a.csv", "rows_read": 6, "rows_rejected": 3, "blank_lines": 0,
-         "bytes": BAD.len()},
-        {"name": "b.csv", "rows_read": 1, "rows_rejected": 0, "blank_lines": 0, "bytes": 9},
+        {"name": "a.csv", "rows_read": 6, "rows_rejected": 3, "rows_left_out": 0,
+         "blank_lines": 0, "bytes": BAD.len()},
+        {"name": "b.csv", "rows_read": 1, "rows_rejected": 0, "rows_left_out": 0,
+         "blank_lines": 0, "bytes": 9},
     ]);
     assert_eq!(report["inputs"], inputs);
 }

@@ -24,6 +24,7 @@ mod pipelines;
 mod progress;
 mod resume;
 mod schemas;
+mod selects;
 mod shell;
 mod stats;
 mod stops;

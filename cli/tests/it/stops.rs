@@ -128,6 +128,76 @@ fn a_command_without_threads_ends() {
     assert_eq!(code, Some(Some(130)));
 }
 
+/// Where memory or processes are few, a query has its answer or an error, and does not wait.
+#[test]
+fn limits_of_the_system_are_errors() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("x.parquet");
+    let file = file.to_str().unwrap();
+    let copy = format!("COPY (SELECT * FROM range(1000)) TO '{file}'");
+    assert_eq!(run(&["query", &copy]).0, 0);
+    let query = format!("SELECT count(*) FROM '{file}'");
+    for limit in ["--data=220000000", "--data=300000000", "--as=600000000", "--as=900000000"] {
+        let mut command = Command::new("prlimit");
+        command.args([limit, env!("CARGO_BIN_EXE_sty"), "query", "--threads", "3", &query]);
+        command.env("STY_CONFIG", "").stdin(Stdio::null());
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let Ok(mut child) = command.spawn() else { return };
+        let ended = (0..600).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            child.try_wait().unwrap().is_some()
+        });
+        child.kill().unwrap();
+        let output = child.wait_with_output().unwrap();
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert!(ended && matches!(output.status.code(), Some(0 | 5)), "{limit}: {stderr}");
+        assert!(!stderr.contains("panicked"), "{limit}: {stderr}");
+    }
+}
+
+/// What a first load has stored goes with it; of one that is killed, with `gc`.
+#[test]
+fn a_load_that_is_stopped_leaves_no_table() {
+    for signal in ["INT", "TERM", "KILL"] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_sty"))
+            .args(["ingest", "db/t", "-", "--memory-limit", "32MiB"])
+            .current_dir(directory.path())
+            .stdin(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let row = format!("{}\n", "x".repeat(1000));
+        stdin.write_all(format!("a\n{}", row.repeat(30_000)).as_bytes()).unwrap();
+        let table = directory.path().join("db/t");
+        let has_data = || table.join("data").read_dir().is_ok_and(|files| files.count() > 0);
+        assert!((0..600).any(|_| {
+            std::thread::sleep(Duration::from_millis(50));
+            has_data()
+        }));
+        let store = directory.path().join("db");
+        let gc = || run(&["gc", store.to_str().unwrap()]);
+        // It is under way.
+        assert_eq!(gc().0, 0);
+        assert!(has_data());
+        let id = child.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &id]).status().unwrap().success());
+        let code = child.wait().unwrap().code();
+        drop(stdin);
+        if signal == "KILL" {
+            assert_eq!(code, None);
+            assert!(has_data());
+            let (code, _, stderr) = gc();
+            assert_eq!(code, 0, "{stderr}");
+            assert!(stderr.contains("of a load that did not end removed"), "{stderr}");
+        } else {
+            assert_eq!(code, Some(130));
+        }
+        assert!(!table.exists(), "{signal}");
+    }
+}
+
 /// Rows that were rejected before anything is committed go with the load.
 #[test]
 fn a_signal_leaves_no_file_of_rejected_rows() {

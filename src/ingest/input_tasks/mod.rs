@@ -1,6 +1,7 @@
 //! The parsing tasks of all inputs, in order: opens each input, infers its columns from its first
 //! rows, and cuts it into pieces for the workers.
 
+mod selected;
 mod text;
 mod typed;
 
@@ -11,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::ThreadPool;
 
+use self::selected::{Selected, selected};
 use self::text::{csv_task, json_task, with_path_columns};
 use super::batch_checks::lacks_column;
 use super::misguesses::GuessCheck;
@@ -50,6 +52,8 @@ pub(super) struct InputTasks<'a> {
     within_piece: Option<bool>,
     current_columns: Arc<PathColumns>,
     origin: Option<Arc<Origin>>,
+    /// The selection over the rows of the current input.
+    selected: Option<Arc<Selected>>,
     options: &'a LoadOptions,
     /// Decodes row groups that are too large for one task.
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
@@ -147,7 +151,11 @@ impl InputTasks<'_> {
                     let starts_piece = starts_piece && task.starts_piece;
                     let origin = self.origin.clone();
                     let task = Task { input: self.number, origin, starts_piece, ..task };
-                    with_path_columns(task, &self.current_columns)
+                    let task = with_path_columns(task, &self.current_columns);
+                    match &self.selected {
+                        Some(selection) => selected(task, selection),
+                        None => task,
+                    }
                 }));
             }
             let turn = self.inputs.next()?;
@@ -155,7 +163,7 @@ impl InputTasks<'_> {
             self.is_live = false;
             self.consumed = turn.consumed;
             self.current_columns = self.path_columns.get(turn.number).cloned().unwrap_or_default();
-            match turn.opened.and_then(|opened| self.open(opened)) {
+            match turn.opened.and_then(|opened| self.open_selected(opened)) {
                 Ok(current) => self.current = Some(current),
                 Err(error) => return Some(Err(error)),
             }
@@ -178,6 +186,14 @@ impl<'a> InputTasks<'a> {
         read_before: Vec<Input>,
         warnings: &'a mut LoadWarnings,
     ) -> Result<Self> {
+        if options.select.is_some() && options.from_rejects {
+            return Err(Error::InvalidInput(
+                "rows that were rejected are read as they were, without a selection".into(),
+            ));
+        }
+        // The columns of the table are not those of inputs that rows are selected from.
+        let no_columns = Schema::default();
+        let schema = if options.select.is_some() { &no_columns } else { schema };
         let columns = schema.columns().iter();
         let mut prior: Vec<_> =
             columns.map(|column| (column.name.to_string(), column.data_type.clone())).collect();
@@ -206,6 +222,7 @@ impl<'a> InputTasks<'a> {
             within_piece: None,
             current_columns: Arc::default(),
             origin: None,
+            selected: None,
             options,
             pool,
             prior,
@@ -262,7 +279,8 @@ impl<'a> InputTasks<'a> {
 
     fn open(&mut self, opened: Opened) -> Result<CurrentInput> {
         let encoding = self.encodings.get(self.number).copied().flatten();
-        let is_file = opened.name.is_file() && !self.options.from_rejects;
+        let has_own_columns = self.options.from_rejects || self.options.select.is_some();
+        let is_file = opened.name.is_file() && !has_own_columns;
         self.origin = Some(Arc::new(Origin {
             name: opened.name.clone(),
             again: is_file.then(|| (encoding, self.options.csv.clone())),

@@ -49,10 +49,8 @@ pub(crate) struct Panicked(pub(crate) String);
 impl Panicked {
     /// The error for an input.
     pub(crate) fn into_error(self, name: impl Display, format: &str) -> Error {
-        Error::InvalidInput(format!(
-            "{name}: cannot be read as {format}: it is damaged ({})",
-            self.0
-        ))
+        let damaged = || format!("{name}: cannot be read as {format}: it is damaged ({})", self.0);
+        no_thread(&self.0).unwrap_or_else(|| Error::InvalidInput(damaged()))
     }
 }
 
@@ -92,7 +90,25 @@ pub(crate) fn panic_message(payload: &(dyn Any + Send)) -> String {
     text.and_then(|text| text.lines().next()).unwrap_or("it gave up").to_owned()
 }
 
-/// Puts a panic hook before the process's own, once, that is silent within guarded sections.
+/// How tokio's panic begins where the system starts no thread.
+const NO_THREAD: &str = "OS can't spawn worker thread";
+
+/// The error of a panic because the system started no thread, if the message says that.
+pub(crate) fn no_thread(message: &str) -> Option<Error> {
+    let (_, why) = message.split_once(NO_THREAD)?;
+    Some(too_few_threads(why.trim_matches([':', ' ', '"'])))
+}
+
+/// The error for threads that the system does not start.
+pub(crate) fn too_few_threads(why: impl Display) -> Error {
+    Error::LimitExceeded(format!(
+        "the system starts no more threads: {why}; lower --threads, or raise the limits of \
+         processes and memory (ulimit -u, -v, -d)"
+    ))
+}
+
+/// Puts a panic hook before the process's own, once, that is silent within guarded sections, and
+/// about threads that the system does not start.
 fn silence() {
     static HOOK: Once = Once::new();
     // The hook cannot be changed by a thread that is panicking already.
@@ -102,7 +118,7 @@ fn silence() {
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if GUARDED.get() == 0 {
+            if GUARDED.get() == 0 && !panic_message(info.payload()).starts_with(NO_THREAD) {
                 before(info);
             }
         }));
@@ -132,6 +148,8 @@ mod tests {
         let error = guarded_read::<()>(Path::new("x.arrow"), "Arrow IPC", || panic!("at {}", 7));
         let expected = "x.arrow: cannot be read as Arrow IPC: it is damaged (at 7)";
         assert_eq!(error.unwrap_err().to_string(), expected);
+        let few = Panicked(format!("{NO_THREAD}: why")).into_error("x", "Parquet");
+        assert!(matches!(&few, Error::LimitExceeded(what) if what.contains("threads: why;")));
         assert_eq!(GUARDED.get(), 0);
         let within = guarded(|| guarded(|| panic!("within")).map_err(|p| (p.0, GUARDED.get())));
         assert_eq!(within.unwrap(), Err::<(), _>(("within".to_owned(), 1)));

@@ -11,6 +11,7 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 
 use crate::error::Error;
+use crate::ingest::sources::foreign::no_thread;
 use crate::sql::convert::advice;
 
 /// One of our errors on its way through DataFusion's operators.
@@ -140,7 +141,8 @@ fn from_leaf(error: &DataFusionError) -> Error {
             // What follows asks for a report to DataFusion.
             let what = message.split("This issue was likely caused by").next().unwrap_or_default();
             let what = what.trim_end_matches(['.', ' ', '\n']);
-            Error::Unsupported(format!("the query engine failed on this statement: {what}"))
+            let failed = || format!("the query engine failed on this statement: {what}");
+            no_thread(what).unwrap_or_else(|| Error::Unsupported(failed()))
         }
         D::Plan(what) => {
             let ours = condition_message(what)

@@ -2,14 +2,15 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use futures::future::{Either, select};
 use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
+use crate::disk::memory;
 use crate::error::{Error, IoResult, Result};
-use crate::ingest::sources::foreign::{guarded, panic_message};
+use crate::ingest::sources::foreign::{guarded, no_thread, panic_message, too_few_threads};
 use crate::sql::stack::{WORKER_BYTES, with_levels};
 
 /// The worker threads. Dropping them waits for nothing: a task in the middle of a block ends by
@@ -53,7 +54,8 @@ impl Workers {
         let done = catch_unwind(AssertUnwindSafe(|| self.on_stack(|| runtime.block_on(work))));
         let done = done.unwrap_or_else(|payload| {
             let what = panic_message(&*payload);
-            Err(Error::Unsupported(format!("the query engine failed on this statement: {what}")))
+            let failed = || format!("the query engine failed on this statement: {what}");
+            Err(no_thread(&what).unwrap_or_else(|| Error::Unsupported(failed())))
         });
         leave(runtime);
         if matches!(done, Err(Error::Cancelled)) {
@@ -76,17 +78,42 @@ impl Workers {
 }
 
 fn start(threads: usize) -> Result<Runtime> {
+    let threads = threads.max(1);
+    if may_lack_threads() {
+        try_threads(threads).map_err(too_few_threads)?;
+    }
     let build = || {
         tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(threads.max(1))
+            .worker_threads(threads)
             .thread_name("sty-worker")
             .thread_stack_size(WORKER_BYTES)
             .build()
     };
     // It panics where the system starts no thread.
-    guarded(build)
-        .unwrap_or_else(|panicked| Err(std::io::Error::other(panicked.0)))
-        .with_path("worker threads")
+    guarded(build).map_err(|panicked| too_few_threads(panicked.0))?.with_path("worker threads")
+}
+
+/// Below this limit, the threads of a user's processes are expected to reach it.
+const FEW_PROCESSES: u64 = 4096;
+
+/// Whether a limit of the process may keep it from starting threads.
+fn may_lack_threads() -> bool {
+    let limit = |name| memory::limit_of_process(name);
+    limit(memory::ADDRESS_SPACE).or(limit(memory::DATA)).is_some()
+        || limit(memory::PROCESSES).is_some_and(|most| most < FEW_PROCESSES)
+}
+
+/// Starts as many threads at a time as workers, and ends them: where one worker does not start,
+/// tokio waits for ever for the end of those before it, which nobody has told to end.
+fn try_threads(threads: usize) -> std::io::Result<()> {
+    let gate = RwLock::new(());
+    std::thread::scope(|scope| {
+        let _closed = gate.write();
+        (0..threads).try_for_each(|_| {
+            let thread = std::thread::Builder::new().stack_size(WORKER_BYTES);
+            thread.spawn_scoped(scope, || drop(gate.read())).map(drop)
+        })
+    })
 }
 
 /// Gives up threads, if this is the last that uses them, without waiting for what they do.

@@ -12,6 +12,7 @@ mod planned;
 mod pool;
 pub(in crate::sql) mod prepared;
 pub(in crate::sql) mod rules;
+pub(in crate::sql) mod selection;
 pub(in crate::sql) mod statement;
 pub(in crate::sql) mod writes;
 

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use super::{CommitState, TableWriter, unix_millis};
+use crate::disk::{Disk, is_missing};
 use crate::error::Result;
 use crate::manifest::recover::{self, Retention, Scope, Swept};
-use crate::manifest::{Id, SegmentEntry};
+use crate::manifest::{Id, SegmentEntry, TableDir};
 
 impl TableWriter {
     /// Frees generations that nobody reads and that have been out of force for `keep` milliseconds,
@@ -18,6 +19,7 @@ impl TableWriter {
     /// Says that the table is no longer under its name: what is there by now is not this writer's.
     pub(crate) fn has_moved(&mut self) {
         self.state = CommitState::Unknown;
+        self.begun = None;
     }
 
     pub(super) fn sweep(&mut self, scope: Scope, keep: u64) -> Result<Swept> {
@@ -63,21 +65,6 @@ impl TableWriter {
         }
     }
 
-    /// Removes a table that was never committed. The marker that says so goes last, and only once
-    /// everything else has durably gone: a segment file without it would look like a table that
-    /// lost `CURRENT`.
-    fn abandon(&self) -> Result<()> {
-        let now = Retention { now: unix_millis(), keep: 0 };
-        recover::sweep(&*self.disk, &self.dir, None, Scope::Everything, now)?;
-        self.disk.remove_dir(&self.dir.data())?;
-        self.disk.remove_dir(&self.dir.manifest())?;
-        self.disk.sync_dir(self.dir.path())?;
-        self.disk.remove(&self.dir.creating())?;
-        self.disk.remove(&self.dir.unswept())?;
-        self.disk.remove(&self.dir.lock())?;
-        self.disk.remove_dir(self.dir.path())
-    }
-
     /// Removes uncommitted files that are not in `named`, best effort.
     pub(super) fn remove_new_files_except(&mut self, named: &HashSet<Id>) {
         let mut failed = false;
@@ -98,18 +85,39 @@ impl TableWriter {
     }
 }
 
+/// Removes a table that was never committed, for the holder of its lock. The marker that says so
+/// goes last, and only once everything else has durably gone: a segment file without it would look
+/// like a table that lost `CURRENT`.
+pub(in crate::store) fn abandon(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
+    let gone = |removed: Result<()>| match removed {
+        Err(error) if is_missing(&error) => Ok(()),
+        removed => removed,
+    };
+    let now = Retention { now: unix_millis(), keep: 0 };
+    recover::sweep(disk, dir, None, Scope::Everything, now)?;
+    gone(disk.remove_dir(&dir.data()))?;
+    gone(disk.remove_dir(&dir.manifest()))?;
+    disk.sync_dir(dir.path())?;
+    gone(disk.remove(&dir.creating()))?;
+    gone(disk.remove(&dir.unswept()))?;
+    gone(disk.remove(&dir.lock()))?;
+    disk.remove_dir(dir.path())
+}
+
 impl Drop for TableWriter {
     /// Removes what was not committed, best effort; otherwise the next writer does.
     fn drop(&mut self) {
-        if self.state == CommitState::Unknown {
+        let Some(begun) = self.begun.take().filter(|_| self.state == CommitState::Known) else {
             return;
-        }
-        self.remove_new_files_except(&HashSet::new());
-        if self.base.is_some() && !self.strays && self.retired.is_empty() {
-            let _ = self.disk.remove(&self.dir.unswept());
-        }
-        if self.base.is_none() {
-            let _ = self.abandon();
-        }
+        };
+        begun.end_with(|| {
+            self.remove_new_files_except(&HashSet::new());
+            if self.base.is_some() && !self.strays && self.retired.is_empty() {
+                let _ = self.disk.remove(&self.dir.unswept());
+            }
+            if self.base.is_none() {
+                let _ = abandon(&*self.disk, &self.dir);
+            }
+        });
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::begun::Begun;
 use super::{Changes, Commit, CommitState, NewSegment, TableWriter, unix_millis};
 use crate::error::{Error, Result};
 use crate::manifest::commit::{self, Change, Edit};
@@ -28,6 +29,11 @@ pub fn commits_ended() -> usize {
 pub fn forbid_commits() -> bool {
     let none = RUNNING.compare_exchange(0, FORBIDDEN, Ordering::AcqRel, Ordering::Acquire);
     none.is_ok() || none == Err(FORBIDDEN)
+}
+
+/// Whether no commit begins any more.
+pub(super) fn are_forbidden() -> bool {
+    RUNNING.load(Ordering::Acquire) == FORBIDDEN
 }
 
 struct RunningCommit;
@@ -100,6 +106,7 @@ impl TableWriter {
         let edits = edits.into_iter().map(to_entries).collect::<Result<Vec<_>>>()?;
         let _running = RunningCommit::begin()?;
         self.state = CommitState::Unknown;
+        self.begun = None;
         self.files.sync()?;
         let written = std::mem::take(&mut self.files.lock().bytes);
         let change = Change {
@@ -115,6 +122,8 @@ impl TableWriter {
         let done = commit::commit(&*self.disk, &self.dir, change)?;
         self.state = CommitState::Known;
         self.files.lock().made.clear();
+        // It is refused where the process ends, which removes nothing of a commit.
+        self.begun = Begun::new(&self.files, false).ok();
         let before = done.root.generation.saturating_sub(1);
         self.retire(before, &done.removed);
         self.schema = done.root.schema.clone();

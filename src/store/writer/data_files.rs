@@ -3,9 +3,12 @@
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use crate::disk::{Disk, DiskFile};
-use crate::error::Result;
+use super::cleanup::abandon;
+use super::commit;
+use crate::disk::{Disk, DiskFile, is_missing};
+use crate::error::{Error, Result};
 use crate::manifest::layout::{check_partition, new_id};
 use crate::manifest::{Id, TableDir};
 
@@ -45,6 +48,9 @@ impl DataFiles {
     /// A new file of a partition, given as a relative path such as `year=2015/month=1`.
     pub fn create_in(&self, partition: &str) -> Result<DataFile> {
         check_partition(partition)?;
+        if commit::are_forbidden() {
+            return Err(Error::Cancelled);
+        }
         if !partition.is_empty() {
             self.disk.create_dir_all(&self.dir.partition(partition))?;
         }
@@ -70,6 +76,17 @@ impl DataFiles {
     pub(crate) fn discard(&self) {
         for path in std::mem::take(&mut *self.lock()).made_paths(&self.dir) {
             let _ = self.disk.remove(&path);
+        }
+    }
+
+    /// Removes the table, whose first commit is not done, best effort: a thread that was about to
+    /// make a file may still do so.
+    pub(super) fn abandon(&self) {
+        for _ in 0..5 {
+            match abandon(&*self.disk, &self.dir) {
+                Err(error) if !is_missing(&error) => std::thread::sleep(Duration::from_millis(2)),
+                _ => return,
+            }
         }
     }
 

@@ -1,12 +1,14 @@
 //! The only writer of a table: it makes new data files, then commits them.
 //!
 //! This file opens tables for writing; `data_files.rs` writes data files, `commit.rs` commits them,
-//! and `cleanup.rs` removes files that are not needed any more.
+//! `cleanup.rs` removes files that are not needed any more, and `begun.rs` those of writers in the
+//! middle when the process ends itself.
 //!
 //! **A table knows its write amplification.** Every byte that a writer puts into a file is counted
 //! here, and the root keeps two sums over the table's life: what loads wrote as rows came in, and
 //! all that was written, with merges, sorted runs, rewritten segments and the manifest itself.
 
+mod begun;
 mod cleanup;
 mod commit;
 mod data_files;
@@ -14,6 +16,9 @@ mod data_files;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use self::begun::Begun;
+pub use self::begun::remove_uncommitted;
+pub(super) use self::cleanup::abandon;
 #[cfg(feature = "sql")]
 pub(crate) use self::commit::missing_value;
 pub use self::commit::{commits_ended, forbid_commits};
@@ -22,7 +27,7 @@ use super::snapshot::open_segment;
 use super::{ColumnStats, SegmentEntry, TableOptions};
 use crate::block::Stats;
 use crate::budget::Budget;
-use crate::disk::{Disk, Io, LockWait, WriterLock, durable, missing_is_damage};
+use crate::disk::{Disk, Io, LockWait, WriterLock, durable, is_missing, missing_is_damage};
 use crate::error::{Error, Result};
 use crate::manifest::commit::{self as manifest_commit, Edit};
 use crate::manifest::recover::{self, Retention, Scope};
@@ -47,6 +52,8 @@ pub struct TableWriter {
     strays: bool,
     /// Data files that are no longer in the table, each with the last generation that has it.
     retired: Vec<(u64, PathBuf)>,
+    /// For a process that ends itself before the next commit.
+    begun: Option<Begun>,
     _lock: WriterLock,
 }
 
@@ -120,13 +127,19 @@ impl TableWriter {
         if let Some((_, options)) = &create {
             options.check()?;
         }
-        let lock = WriterLock::acquire(&**disk, &dir.lock(), &what, wait, || {
-            if create.is_none() && presence::current(&**disk, dir)?.is_none() {
+        let is_new = create.is_some();
+        let prepare = || match is_new {
+            true => durable::create_dir(&**disk, dir.path()),
+            false if presence::current(&**disk, dir)?.is_none() => {
                 let path = dir.path().display();
-                return Err(Error::NotFound(format!("there is no {what} ({path})")));
+                Err(Error::NotFound(format!("there is no {what} ({path})")))
             }
-            durable::create_dir(&**disk, dir.path())
-        })?;
+            false => Ok(()),
+        };
+        let lock = match WriterLock::acquire(&**disk, &dir.lock(), &what, wait, prepare) {
+            Err(error) if is_missing(&error) && !is_new => return Err(gone(&what)),
+            acquired => acquired?,
+        };
         let unswept = disk.exists(&dir.unswept())?;
         let base = recover::recover(&**disk, dir)?;
         if let Some(unknown) =
@@ -144,8 +157,10 @@ impl TableWriter {
         let (schema, options) = match (&base, create) {
             (Some(root), _) => (root.schema.clone(), root.options),
             (None, Some(created)) => created,
-            (None, None) => return Err(Error::NotFound(format!("there is no {what} any more"))),
+            (None, None) => return Err(gone(&what)),
         };
+        let files = DataFiles::new(dir.clone(), Arc::clone(disk));
+        let begun = Some(Begun::new(&files, base.is_none())?);
         if base.is_none() {
             recover::mark_creating(&**disk, dir)?;
         }
@@ -160,7 +175,6 @@ impl TableWriter {
             let store = durable::parent(dir.path());
             disk.sync_dir(durable::parent(store))?;
         }
-        let files = DataFiles::new(dir.clone(), Arc::clone(disk));
         Ok(TableWriter {
             dir: dir.clone(),
             disk: Arc::clone(disk),
@@ -172,6 +186,7 @@ impl TableWriter {
             budget: budget.clone(),
             state: CommitState::Known,
             retired: Vec::new(),
+            begun,
             _lock: lock,
         })
     }
@@ -310,6 +325,11 @@ impl TableWriter {
     pub(crate) fn count(&self) -> usize {
         self.base.iter().flat_map(|root| &root.chunks).map(|chunk| chunk.segments as usize).sum()
     }
+}
+
+/// The error for a table that another process has dropped.
+fn gone(what: &str) -> Error {
+    Error::NotFound(format!("there is no {what} any more"))
 }
 
 /// Milliseconds since 1970, by the system clock.
