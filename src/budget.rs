@@ -46,6 +46,8 @@ pub struct Budget(Option<Arc<Shared>>);
 struct Shared {
     limit: AtomicUsize,
     held: AtomicUsize,
+    /// How many bytes are kept that can be made again, at most.
+    kept_at_most: AtomicUsize,
     /// What the pool has given, and the free bytes: nobody asks it for less.
     covered: AtomicUsize,
     source: Mutex<Source>,
@@ -70,6 +72,7 @@ impl Budget {
         Budget(Some(Arc::new(Shared {
             limit: AtomicUsize::new(limit),
             held: AtomicUsize::new(0),
+            kept_at_most: AtomicUsize::new(usize::MAX),
             covered: AtomicUsize::new(Budget::free(limit)),
             source: Mutex::default(),
             kept: Mutex::default(),
@@ -106,8 +109,17 @@ impl Budget {
         })
     }
 
+    /// Of what can be let go, no more than these bytes are kept from now on.
+    #[cfg(feature = "sql")]
+    pub(crate) fn keep_at_most(&self, bytes: usize) {
+        if let Some(shared) = &self.0 {
+            shared.kept_at_most.store(bytes, Ordering::Relaxed);
+        }
+    }
+
     /// Notes something of `bytes` bytes that can be let go. Of such things, those that are more
-    /// than a quarter of the limit together are let go, the oldest first and the newest never.
+    /// than a quarter of the limit together, or more than are kept, are let go, the oldest first
+    /// and the newest never.
     pub(crate) fn keep(&self, kept: Weak<dyn Reclaim>, bytes: usize) {
         let Some(shared) = &self.0 else { return };
         let mut all = shared.kept();
@@ -115,7 +127,8 @@ impl Budget {
         all.push_back((kept, bytes));
         let mut sum: usize = all.iter().map(|(_, bytes)| bytes).sum();
         drop(all);
-        let most = shared.limit.load(Ordering::Relaxed) / 4;
+        let most = shared.kept_at_most.load(Ordering::Relaxed);
+        let most = most.min(shared.limit.load(Ordering::Relaxed) / 4);
         while sum > most
             && let Some(freed) = shared.reclaim_but(1)
         {

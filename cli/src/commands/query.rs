@@ -135,6 +135,9 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     let session = Arc::new(asked.session(&args.session.options(context), context)?);
     let watch = QueryWatch::start(&session, context);
     let statements = session.parse(&asked.sql).map_err(|error| asked.not_parsed(error))?;
+    if statements.len() == 1 {
+        session.answers_once();
+    }
     if let Some(store) = asked.store.as_ref().filter(|_| statements.is_empty())
         && !Store::open(store).exists()?
     {

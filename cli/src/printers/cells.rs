@@ -19,6 +19,7 @@
 //! A fraction of a second has three, six or nine digits, as few as hold it, and is omitted if it is
 //! zero.
 
+mod bits;
 mod drawn;
 
 use arrow_array::cast::AsArray;

@@ -7,7 +7,9 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+use super::cell_rows::write_rows;
 use super::cells::{Cells, TextKind};
+use super::scan::first_that;
 use super::text_rows::TextRows;
 use crate::errors::Failure;
 use crate::output::Output;
@@ -20,8 +22,6 @@ pub(super) struct CsvPrinter {
 
 struct Dialect {
     delimiter: u8,
-    /// The bytes that need quotes.
-    needs_quotes: [bool; 256],
 }
 
 impl CsvPrinter {
@@ -32,11 +32,7 @@ impl CsvPrinter {
         threads: usize,
         output: Output,
     ) -> Self {
-        let mut needs_quotes = [false; 256];
-        for byte in [delimiter, b'"', b'\n', b'\r'] {
-            needs_quotes[usize::from(byte)] = true;
-        }
-        let dialect = Dialect { delimiter, needs_quotes };
+        let dialect = Dialect { delimiter };
         let mut head = Vec::new();
         if header && !schema.fields().is_empty() {
             dialect.header(schema, &mut head);
@@ -59,29 +55,23 @@ impl Dialect {
             if at > 0 {
                 text.push(self.delimiter);
             }
-            quote_if_needed(field.name().as_bytes(), &self.needs_quotes, text);
+            self.quote_if_needed(field.name().as_bytes(), text);
         }
         text.push(b'\n');
     }
 
     fn rows(&self, batch: &RecordBatch, text: &mut Vec<u8>) -> Result<(), Failure> {
-        let columns: Vec<(TextKind, Cells<'_>)> = batch
-            .columns()
-            .iter()
-            .map(|array| Cells::new(array).map(|cells| (cells.text_kind(), cells)))
-            .collect::<Result<_, _>>()?;
+        let columns = batch.columns().iter().map(|array| Cells::new(array));
+        let columns = columns.collect::<Result<Vec<Cells<'_>>, _>>()?;
+        let kinds: Vec<TextKind> = columns.iter().map(Cells::text_kind).collect();
         // The text of a composite value before it is quoted.
         let mut scratch = Vec::new();
-        for row in 0..batch.num_rows() {
-            for (at, (kind, cells)) in columns.iter().enumerate() {
-                if at > 0 {
-                    text.push(self.delimiter);
-                }
-                self.field(*kind, cells, row, &mut scratch, text)?;
+        write_rows(&columns, batch.num_rows(), (b"", b"\n"), text, |at, cells, row, text| {
+            if at > 0 {
+                text.push(self.delimiter);
             }
-            text.push(b'\n');
-        }
-        Ok(())
+            self.field(kinds[at], cells, row, &mut scratch, text)
+        })
     }
 
     fn field(
@@ -97,29 +87,31 @@ impl Dialect {
             TextKind::Free | TextKind::Composite if cells.is_null(row) => {}
             TextKind::Free => {
                 let free = cells.text(row).unwrap_or_default();
-                quote_if_needed(free.as_bytes(), &self.needs_quotes, text);
+                self.quote_if_needed(free.as_bytes(), text);
             }
             TextKind::Composite => {
                 scratch.clear();
                 cells.write_text(row, scratch)?;
-                quote_if_needed(scratch, &self.needs_quotes, text);
+                self.quote_if_needed(scratch, text);
             }
         }
         Ok(())
     }
-}
 
-fn quote_if_needed(text: &[u8], needs_quotes: &[bool; 256], out: &mut Vec<u8>) {
-    if !text.is_empty() && !text.iter().any(|byte| needs_quotes[usize::from(*byte)]) {
-        out.extend_from_slice(text);
-        return;
-    }
-    out.push(b'"');
-    for part in text.split_inclusive(|byte| *byte == b'"') {
-        out.extend_from_slice(part);
-        if part.last() == Some(&b'"') {
-            out.push(b'"');
+    fn quote_if_needed(&self, text: &[u8], out: &mut Vec<u8>) {
+        let needs_quotes =
+            |byte: u8| byte == self.delimiter || matches!(byte, b'"' | b'\n' | b'\r');
+        if !text.is_empty() && first_that(text, needs_quotes).is_none() {
+            out.extend_from_slice(text);
+            return;
         }
+        out.push(b'"');
+        for part in text.split_inclusive(|byte| *byte == b'"') {
+            out.extend_from_slice(part);
+            if part.last() == Some(&b'"') {
+                out.push(b'"');
+            }
+        }
+        out.push(b'"');
     }
-    out.push(b'"');
 }

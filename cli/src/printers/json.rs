@@ -4,6 +4,7 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+use super::cell_rows::write_rows;
 use super::cells::Cells;
 use super::json_text;
 use super::text_rows::TextRows;
@@ -69,18 +70,15 @@ fn objects(
         .iter()
         .map(|array| Cells::new(array))
         .collect::<Result<Vec<Cells<'_>>, _>>()?;
-    for row in 0..batch.num_rows() {
-        if frame == Frame::Array {
-            text.extend_from_slice(b",\n");
-        }
-        for (key, cells) in keys.iter().zip(&columns) {
-            text.extend_from_slice(key);
-            cells.write_json(row, text)?;
-        }
-        text.extend_from_slice(if columns.is_empty() { b"{}" } else { b"}" });
-        if frame == Frame::Lines {
-            text.push(b'\n');
-        }
-    }
-    Ok(())
+    let before: &[u8] = if frame == Frame::Array { b",\n" } else { b"" };
+    let behind: &[u8] = match (columns.is_empty(), frame) {
+        (false, Frame::Array) => b"}",
+        (false, Frame::Lines) => b"}\n",
+        (true, Frame::Array) => b"{}",
+        (true, Frame::Lines) => b"{}\n",
+    };
+    write_rows(&columns, batch.num_rows(), (before, behind), text, |at, cells, row, text| {
+        text.extend_from_slice(&keys[at]);
+        Ok(cells.write_json(row, text)?)
+    })
 }

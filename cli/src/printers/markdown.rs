@@ -4,6 +4,7 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
+use super::cell_rows::write_rows;
 use super::cells::Cells;
 use super::text_rows::TextRows;
 use crate::errors::Failure;
@@ -47,17 +48,14 @@ fn rows(batch: &RecordBatch, text: &mut Vec<u8>) -> Result<(), Failure> {
         .map(|array| Cells::new(array))
         .collect::<Result<Vec<Cells<'_>>, _>>()?;
     let mut scratch = Vec::new();
-    for row in 0..batch.num_rows() {
-        for cells in &columns {
-            scratch.clear();
-            cells.write_text(row, &mut scratch)?;
-            text.extend_from_slice(b"| ");
-            escape(&scratch, text);
-            text.push(b' ');
-        }
-        text.extend_from_slice(b"|\n");
-    }
-    Ok(())
+    write_rows(&columns, batch.num_rows(), (b"", b"|\n"), text, |_, cells, row, text| {
+        scratch.clear();
+        cells.write_text(row, &mut scratch)?;
+        text.extend_from_slice(b"| ");
+        escape(&scratch, text);
+        text.push(b' ');
+        Ok(())
+    })
 }
 
 fn escape(text: &[u8], out: &mut Vec<u8>) {

@@ -5,6 +5,7 @@
 //! values become text. [`hash`] condenses an answer to a number.
 
 mod arrow_ipc;
+mod cell_rows;
 mod cells;
 mod chart;
 mod csv;
@@ -18,6 +19,7 @@ mod markdown;
 mod number;
 mod parquet;
 mod plain_types;
+mod scan;
 mod svg;
 mod table;
 mod table_layout;

@@ -23,7 +23,7 @@ use parquet::file::writer::SerializedFileWriter;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-use super::plain_types::{plain_batch, plain_schema};
+use super::plain_types::{plain_array, plain_schema};
 use crate::errors::Failure;
 use crate::output::Output;
 
@@ -101,7 +101,7 @@ impl ParquetPrinter {
     }
 
     pub(super) fn write(&mut self, batch: &RecordBatch) -> Result<(), Failure> {
-        let mut batch = plain_batch(batch, &self.schema)?;
+        let mut batch = batch.clone();
         while batch.num_rows() > 0 {
             let space = ROW_GROUP_ROWS - self.group.rows - self.rows;
             let rows = batch.num_rows().min(space);
@@ -128,20 +128,25 @@ impl ParquetPrinter {
         let gathered = std::mem::take(gathered);
         let encode = |(at, writers): (usize, &mut Vec<ArrowColumnWriter>)| {
             for batch in &gathered {
-                let leaves = compute_leaves(schema.field(at), batch.column(at))?;
+                let (field, array) = (schema.field(at), batch.column(at));
+                // The encoder reads views as well as the texts and bytes that they are in the file.
+                let array = match array.data_type() {
+                    DataType::Utf8View | DataType::BinaryView => Arc::clone(array),
+                    _ => plain_array(array, field)?,
+                };
+                let leaves = compute_leaves(field, &array).map_err(failure)?;
                 for (writer, leaf) in writers.iter_mut().zip(leaves) {
-                    writer.write(&leaf)?;
+                    writer.write(&leaf).map_err(failure)?;
                 }
             }
-            Ok(())
+            Ok::<(), Failure>(())
         };
         match &self.pool {
             Some(pool) => pool.install(|| {
                 group.fields.par_iter_mut().enumerate().with_max_len(1).try_for_each(encode)
             }),
             None => group.fields.iter_mut().enumerate().try_for_each(encode),
-        }
-        .map_err(failure)?;
+        }?;
         group.rows += std::mem::take(&mut self.rows);
         let writers = group.fields.iter().flatten();
         let bytes: usize = writers.map(ArrowColumnWriter::get_estimated_total_bytes).sum();

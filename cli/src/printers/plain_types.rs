@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_cast::CastOptions;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
@@ -23,20 +23,21 @@ pub(super) fn plain_batch(
     batch: &RecordBatch,
     schema: &SchemaRef,
 ) -> Result<RecordBatch, ArrowError> {
-    let columns = batch.columns().iter().zip(schema.fields()).map(|(array, field)| {
-        if array.data_type() == field.data_type() {
-            Ok(Arc::clone(array))
-        } else {
-            let strict = CastOptions { safe: false, ..CastOptions::default() };
-            arrow_cast::cast_with_options(array, field.data_type(), &strict).map_err(|error| {
-                let (name, from, to) = (field.name(), array.data_type(), field.data_type());
-                ArrowError::CastError(format!(
-                    "column '{name}' of type {from} is written as {to}: {error}"
-                ))
-            })
-        }
-    });
+    let columns = batch.columns().iter().zip(schema.fields());
+    let columns = columns.map(|(array, field)| plain_array(array, field));
     let columns = columns.collect::<Result<Vec<_>, _>>()?;
     let rows = arrow_array::RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
     RecordBatch::try_new_with_options(Arc::clone(schema), columns, &rows)
+}
+
+/// The column of such a batch.
+pub(super) fn plain_array(array: &ArrayRef, field: &Field) -> Result<ArrayRef, ArrowError> {
+    if array.data_type() == field.data_type() {
+        return Ok(Arc::clone(array));
+    }
+    let strict = CastOptions { safe: false, ..CastOptions::default() };
+    arrow_cast::cast_with_options(array, field.data_type(), &strict).map_err(|error| {
+        let (name, from, to) = (field.name(), array.data_type(), field.data_type());
+        ArrowError::CastError(format!("column '{name}' of type {from} is written as {to}: {error}"))
+    })
 }

@@ -1,5 +1,6 @@
-//! Rows as text, formatted by several threads and written in order. CSV, JSON and Markdown give the
-//! text of some rows; a batch is cut into pieces of about as many bytes as are written at a time.
+//! Rows as text, formatted by several threads and written in order meanwhile. CSV, JSON and Markdown
+//! give the text of some rows; a batch is cut into pieces of about as many bytes as are written at a
+//! time.
 
 use std::io::Write as _;
 
@@ -25,14 +26,17 @@ pub(super) struct TextRows {
     threads: usize,
     /// Started with the first batch of many values.
     pool: Option<ThreadPool>,
+    /// Texts that are written next.
     pieces: Vec<Vec<u8>>,
+    /// Where texts are formatted while others are written.
+    spare: Vec<Vec<u8>>,
     output: Output,
 }
 
 impl TextRows {
     /// `head` stands before the rows.
     pub(super) fn new(head: Vec<u8>, threads: usize, output: Output) -> Self {
-        TextRows { threads, pool: None, pieces: vec![head], output }
+        TextRows { threads, pool: None, pieces: vec![head], spare: Vec::new(), output }
     }
 
     /// Writes the rows of a batch. `format` appends the text of some of them. `skipped` bytes of
@@ -49,24 +53,36 @@ impl TextRows {
         let piece_rows = (FLUSH_BYTES / row_bytes.max(1)).clamp(1, MOST_ROWS);
         let parallel = rows.saturating_mul(batch.num_columns()) >= MANY_VALUES && rows > piece_rows;
         let at_once = if parallel { self.start() * PIECES_PER_THREAD } else { 1 };
-        self.pieces.resize_with(at_once, Vec::new);
+        let mut next = std::mem::take(&mut self.spare);
+        for pieces in [&mut self.pieces, &mut next] {
+            pieces.resize_with(at_once, Vec::new);
+        }
+        let pool = self.pool.take();
         let piece = |start: usize| batch.slice(start, piece_rows.min(rows - start));
+        let format = |(text, start): (&mut Vec<u8>, usize)| format(&piece(start), text);
+        let mut to_skip = 0;
         for start in (0..rows).step_by(piece_rows * at_once) {
-            let starts = (start..rows).step_by(piece_rows).take(at_once);
-            match &self.pool {
+            let work = next.iter_mut().zip((start..rows).step_by(piece_rows));
+            match &pool {
                 Some(pool) if parallel => {
-                    let work: Vec<_> = self.pieces.iter_mut().zip(starts).collect();
-                    let format = |(text, start): (&mut Vec<u8>, usize)| format(&piece(start), text);
-                    pool.install(|| work.into_par_iter().try_for_each(format))?;
+                    let work: Vec<_> = work.collect();
+                    let (mut formatted, mut written) = (Ok(()), Ok(()));
+                    pool.in_place_scope(|scope| {
+                        scope.spawn(|_| formatted = work.into_par_iter().try_for_each(format));
+                        written = self.flush(to_skip);
+                    });
+                    written.and(formatted)?;
                 }
                 _ => {
-                    let mut work = self.pieces.iter_mut().zip(starts);
-                    work.try_for_each(|(text, start)| format(&piece(start), text))?;
+                    self.flush(to_skip)?;
+                    work.map(format).collect::<Result<(), _>>()?;
                 }
             }
-            self.flush(std::mem::take(&mut skipped))?;
+            to_skip = std::mem::take(&mut skipped);
+            std::mem::swap(&mut self.pieces, &mut next);
         }
-        Ok(())
+        (self.pool, self.spare) = (pool, next);
+        self.flush(to_skip)
     }
 
     /// Starts the threads, if there are several and it has not been done. Returns how many there

@@ -277,6 +277,13 @@ impl Session {
         self.parse(sql)?.iter().try_for_each(|statement| each(self.execute(statement, parameters)?))
     }
 
+    /// Says that the session answers one statement, so that little is kept of what is decoded for
+    /// it.
+    #[doc(hidden)]
+    pub fn answers_once(&self) {
+        self.tables.store().iter().for_each(|store| store.budget().keep_at_most(KEPT_ONCE));
+    }
+
     /// The notes about the statements since the last call, such as what was guessed about a file.
     #[doc(hidden)]
     pub fn take_notes(&self) -> Vec<String> {
@@ -309,6 +316,8 @@ impl std::fmt::Debug for Session {
     }
 }
 
+/// Bytes of dictionaries that are kept for one statement: those of a few segments for each thread.
+const KEPT_ONCE: usize = 64 << 20;
 /// The part of the memory that may be read ahead of a merge, and the most bytes for one thread.
 const READ_AHEAD_SHARE: u64 = 32;
 const READ_AHEAD_BYTES: u64 = 16 << 20;
