@@ -9,8 +9,9 @@ use crate::errors::Failure;
 const FEW_ROWS: usize = 16;
 /// How many values of a column are remembered; a power of two.
 const REMEMBERED: usize = 256;
-/// Up to this length, cells are copied as blocks of a fixed length, without a call.
-const BLOCK: usize = 32;
+/// Up to these lengths, cells are copied as blocks of a fixed length, without a call.
+const SHORT: usize = 32;
+const BLOCK: usize = 64;
 
 /// Appends rows. `cell` appends the text of a column's cell and what stands before it, and is the
 /// same for equal values; `ends` stand before and behind each row.
@@ -83,14 +84,13 @@ impl ColumnText {
     fn append(&self, row: usize, text: &mut Vec<u8>) {
         let (start, length) = self.cells[row];
         let rest = &self.bytes[start..];
+        let end = text.len() + length;
         match rest.first_chunk::<BLOCK>() {
-            Some(block) if length <= BLOCK => {
-                let end = text.len() + length;
-                text.extend_from_slice(block);
-                text.truncate(end);
-            }
+            Some(block) if length <= SHORT => text.extend_from_slice(&block[..SHORT]),
+            Some(block) if length <= BLOCK => text.extend_from_slice(block),
             _ => text.extend_from_slice(&rest[..length]),
         }
+        text.truncate(end);
     }
 }
 

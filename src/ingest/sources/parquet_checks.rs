@@ -2,9 +2,9 @@
 //! allocates it: the footer's lists and places, the page index, and the sizes in page headers.
 //!
 //! The checks look at what readers allocate by and leave everything else to them, so that a file
-//! which they read is not refused here. A page header that does not parse ends a check without an
-//! error, because the reader meets the same bytes; unless a field has another kind than the reader
-//! takes it for.
+//! which they read is not refused here. They refuse what they cannot follow where the reader might:
+//! a page header that does not parse while values are missing, and a field of another kind than the
+//! reader takes it for.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -169,9 +169,16 @@ pub(crate) fn check_row_group(
         let Some((mut at, length)) = column_place(column, size) else { continue };
         let end = at + length;
         pages.start_column(column.column_descr().max_rep_level() > 0);
+        let mut missing = column.num_values().max(group.num_rows());
         while at < end {
-            let Some(page) = read_header(path, file, at, end)? else { break };
+            let page = match read_header(path, file, at, end)? {
+                Some(page) => page,
+                // A reader that has all values does not read what follows them.
+                None if missing <= 0 => break,
+                None => return Err(unreadable(path)),
+            };
             pages.add(&page)?;
+            missing = missing.saturating_sub(page.values.max(0));
             at = at.saturating_add(page.header_bytes).saturating_add(page.stored_bytes);
         }
     }
@@ -286,6 +293,11 @@ impl<'a> Pages<'a> {
         }
         Ok(())
     }
+}
+
+/// The error for a page header that does not parse.
+pub(crate) fn unreadable(path: &Path) -> Error {
+    damaged(path, Error::corrupt(0, "a page header cannot be read"))
 }
 
 /// An error of a walk as one about the file; others name the file already.

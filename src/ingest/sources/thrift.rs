@@ -122,6 +122,11 @@ impl Walk<'_, '_> {
             1..=3 => self.cursor.take(1).map(|_| ()),
             4..=6 => {
                 let value = self.zigzag()?;
+                let value = match kind {
+                    4 => i64::from(value as i16),
+                    5 => i64::from(value as i32),
+                    _ => value,
+                };
                 self.meet(path, Met::Integer(value))
             }
             7 => self.cursor.take(8).map(|_| ()),
@@ -177,15 +182,15 @@ impl Walk<'_, '_> {
     }
 
     fn varint(&mut self) -> Result<u64> {
-        let mut value = 0;
-        for shift in (0..64).step_by(7) {
+        let (mut value, mut shift) = (0, 0_u32);
+        loop {
             let byte = self.cursor.u8()?;
-            value |= u64::from(byte & 127) << shift;
+            value |= u64::from(byte & 127).wrapping_shl(shift);
             if byte < 128 {
                 return Ok(value);
             }
+            shift = shift.wrapping_add(7);
         }
-        Err(self.cursor.corrupt("a number does not end"))
     }
 
     fn zigzag(&mut self) -> Result<i64> {
@@ -238,6 +243,18 @@ mod tests {
             end(&[]),
         ];
         assert_eq!(met(&bytes).unwrap(), expected);
+    }
+
+    #[test]
+    fn numbers_are_cut_as_the_reader_cuts_them() {
+        // 2³² + 1 in a field of 32 bits and in one of 64, and a number in eleven bytes.
+        let bytes = [
+            0x15, 0x82, 0x80, 0x80, 0x80, 0x20, 0x16, 0x82, 0x80, 0x80, 0x80, 0x20, 0x16, 0x82,
+            0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0, 0,
+        ];
+        let integers: Vec<Met> = met(&bytes).unwrap().into_iter().map(|(_, met)| met).collect();
+        let expected = [1, (1 << 32) + 1, 1].map(Met::Integer);
+        assert_eq!(integers[..3], expected);
     }
 
     #[test]

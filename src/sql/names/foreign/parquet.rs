@@ -23,7 +23,7 @@ use futures::future::BoxFuture;
 
 use super::{Kind, Place};
 use crate::error;
-use crate::ingest::sources::parquet_checks::{Page, Pages, column_place};
+use crate::ingest::sources::parquet_checks::{Page, Pages, column_place, unreadable};
 
 #[derive(Debug)]
 pub(super) struct CheckedReaders {
@@ -84,7 +84,8 @@ impl CheckedReader {
         for (range, bytes) in read {
             pages.start_column(self.is_repeated(range.start));
             let mut rest = bytes.as_ref();
-            while let Some(page) = Page::parse(path, rest)? {
+            while !rest.is_empty() {
+                let page = Page::parse(path, rest)?.ok_or_else(|| unreadable(path))?;
                 pages.add(&page)?;
                 let length = page.header_bytes.saturating_add(page.stored_bytes);
                 let behind = usize::try_from(length).ok().and_then(|length| rest.get(length..));
