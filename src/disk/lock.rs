@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{Disk, Lock, LockMode};
+use super::{Disk, Lock, LockMode, is_missing};
 use crate::error::{Error, Result};
 
 /// The first pause between two attempts, and the longest: each is twice as long as the one before.
@@ -58,10 +58,18 @@ impl WriterLock {
         prepare: impl Fn() -> Result<()>,
     ) -> Result<WriterLock> {
         let (since, mut pause, mut is_told) = (Instant::now(), FIRST_PAUSE, false);
+        let mut removed = 0;
         loop {
             prepare()?;
-            if let Some(lock) = WriterLock::try_acquire(disk, path)? {
-                return Ok(lock);
+            match WriterLock::try_acquire(disk, path) {
+                Ok(Some(lock)) => return Ok(lock),
+                Ok(None) => {}
+                // A writer that gave up creating the table has removed its directory meanwhile.
+                Err(error) if is_missing(&error) && removed < RETRIES => {
+                    removed += 1;
+                    continue;
+                }
+                Err(error) => return Err(error),
             }
             let busy = format!("{what} is being written by another process{}", holder(disk, path));
             let left = wait.most.saturating_sub(since.elapsed());
@@ -147,6 +155,23 @@ mod tests {
         );
         drop(first);
         assert!(acquire(&path, &LockWait::default()).is_ok());
+    }
+
+    #[test]
+    fn a_directory_that_went_meanwhile_is_made_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let table = dir.path().join("t");
+        let calls = std::cell::Cell::new(0);
+        let prepare = || {
+            calls.set(calls.get() + 1);
+            if calls.get() > 2 {
+                std::fs::create_dir(&table).unwrap();
+            }
+            Ok(())
+        };
+        let wait = LockWait::default();
+        WriterLock::acquire(&RealDisk, &table.join("LOCK"), "table 't'", &wait, prepare).unwrap();
+        assert_eq!(calls.get(), 3);
     }
 
     #[test]

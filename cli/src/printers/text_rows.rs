@@ -1,6 +1,6 @@
-//! Rows as text, formatted by several threads and written in order meanwhile. CSV, JSON and Markdown
-//! give the text of some rows; a batch is cut into pieces of about as many bytes as are written at a
-//! time.
+//! Rows as text, formatted by several threads and written in order meanwhile. CSV, JSON and
+//! Markdown give the text of some rows; a batch is cut into pieces of about as many bytes as are
+//! written at a time.
 
 use std::io::Write as _;
 

@@ -5,21 +5,40 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, GroupByExpr, Ident, ObjectNamePart, Select, SelectFlavor, SelectItem, SetExpr, Statement,
-    TableAlias, TableFactor, TableSample, TableSampleKind, TableSampleMethod, TableSampleUnit,
-    TableWithJoins, Value, ValueWithSpan, VisitorMut,
+    Expr, Ident, ObjectNamePart, Select, SetExpr, Statement, TableAlias, TableFactor, TableSample,
+    TableSampleKind, TableSampleMethod, TableSampleUnit, TableWithJoins, Value, ValueWithSpan,
+    Visitor, VisitorMut,
 };
 
 use crate::error::{Error, Result};
 use crate::sql::syntax::marks;
-use crate::sql::syntax::sites::query;
-use crate::sql::walks::visit_mut;
+use crate::sql::syntax::sites::{all_of, query};
+use crate::sql::walks::{visit, visit_mut};
 
-/// Writes the queries of a statement.
+/// Writes the queries of a statement. A sample of anything but a table of a query is refused: the
+/// rows of a DELETE or UPDATE would be all of them.
 pub(in crate::sql) fn as_queries(statement: &mut Statement) -> Result<()> {
-    match visit_mut(statement, &mut Samples) {
-        ControlFlow::Break(error) => Err(error),
+    if let ControlFlow::Break(error) = visit_mut(statement, &mut Samples) {
+        return Err(error);
+    }
+    match visit(statement, &mut Left) {
+        ControlFlow::Break(()) => Err(Error::Unsupported(
+            "a sample is one of a table in the FROM of a query, and not of what is changed; use \
+             WHERE … IN (SELECT … FROM … TABLESAMPLE 10 PERCENT)"
+                .into(),
+        )),
         ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+/// Meets the samples that are left.
+struct Left;
+
+impl Visitor for Left {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
+        if has_one(table) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
@@ -29,28 +48,35 @@ impl VisitorMut for Samples {
     type Break = Error;
 
     fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
-        let joined = |from: &TableWithJoins| from.joins.iter().any(|join| has_one(&join.relation));
-        if !select.from.iter().any(|from| has_one(&from.relation) || joined(from)) {
+        if !select.from.iter().any(any_has_one) {
             return ControlFlow::Continue(());
         }
         let pattern = select.clone();
         for from in &mut select.from {
-            let joined = from.joins.iter_mut().map(|join| &mut join.relation);
-            for table in std::iter::once(&mut from.relation).chain(joined) {
-                if let Err(error) = sampled(table, &pattern) {
-                    return ControlFlow::Break(error);
-                }
+            if let Err(error) = all_sampled(from, &pattern) {
+                return ControlFlow::Break(error);
             }
         }
         ControlFlow::Continue(())
     }
 }
 
+fn any_has_one(tables: &TableWithJoins) -> bool {
+    has_one(&tables.relation) || tables.joins.iter().any(|join| has_one(&join.relation))
+}
+
 fn has_one(table: &TableFactor) -> bool {
-    matches!(
-        table,
-        TableFactor::Table { sample: Some(_), .. } | TableFactor::Derived { sample: Some(_), .. }
-    )
+    match table {
+        TableFactor::Table { sample, .. } | TableFactor::Derived { sample, .. } => sample.is_some(),
+        TableFactor::NestedJoin { table_with_joins, .. } => any_has_one(table_with_joins),
+        TableFactor::Pivot { table, .. } | TableFactor::Unpivot { table, .. } => has_one(table),
+        _ => false,
+    }
+}
+
+fn all_sampled(tables: &mut TableWithJoins, like: &Select) -> Result<()> {
+    sampled(&mut tables.relation, like)?;
+    tables.joins.iter_mut().try_for_each(|join| sampled(&mut join.relation, like))
 }
 
 fn sampled(table: &mut TableFactor, like: &Select) -> Result<()> {
@@ -64,6 +90,12 @@ fn sampled(table: &mut TableFactor, like: &Select) -> Result<()> {
         }
         TableFactor::Derived { sample, alias, .. } if sample.is_some() => {
             (sample.take(), alias.take(), None)
+        }
+        TableFactor::NestedJoin { table_with_joins, .. } => {
+            return all_sampled(table_with_joins, like);
+        }
+        TableFactor::Pivot { table, .. } | TableFactor::Unpivot { table, .. } => {
+            return sampled(table, like);
         }
         _ => return Ok(()),
     };
@@ -79,20 +111,8 @@ fn sampled(table: &mut TableFactor, like: &Select) -> Result<()> {
     };
     let (TableSampleKind::BeforeTableAlias(sample) | TableSampleKind::AfterTableAlias(sample)) =
         kind;
-    let part = Select {
-        distinct: None,
-        projection: vec![SelectItem::Wildcard(Default::default())],
-        exclude: None,
-        into: None,
-        from: vec![TableWithJoins { relation: table.clone(), joins: Vec::new() }],
-        selection: Some(condition(&sample)?),
-        group_by: GroupByExpr::Expressions(Vec::new(), Vec::new()),
-        having: None,
-        named_window: Vec::new(),
-        qualify: None,
-        flavor: SelectFlavor::Standard,
-        ..like.clone()
-    };
+    let from = TableWithJoins { relation: table.clone(), joins: Vec::new() };
+    let part = Select { selection: Some(condition(&sample)?), ..all_of(like, vec![from]) };
     let named = |name: Ident| TableAlias { explicit: true, name, columns: Vec::new(), at: None };
     let alias = alias.or_else(|| name.map(named));
     let subquery = query(None, SetExpr::Select(Box::new(part)));

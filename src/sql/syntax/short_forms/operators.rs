@@ -16,7 +16,11 @@ pub(super) fn power(text: &[TokenWithSpan], at: usize) -> Option<Replacement> {
     let is_pair = one.token == Token::Mul && one.span.end == two.span.start;
     let ends_operand = matches!(
         text.get(first.checked_sub(1)?)?.token,
-        Token::Word(_) | Token::Number(..) | Token::RParen | Token::RBracket
+        Token::Word(_)
+            | Token::Number(..)
+            | Token::SingleQuotedString(_)
+            | Token::RParen
+            | Token::RBracket
     );
     (is_pair && ends_operand).then(|| (first..at + 1, vec![sign(Token::Caret, one.span)]))
 }
@@ -46,6 +50,13 @@ pub(super) fn glob(text: &[TokenWithSpan], at: usize) -> Result<Option<Replaceme
                 .into(),
         ));
     };
+    if is_sign(text.get(at + 2), &Token::StringConcat) {
+        return Err(Error::Unsupported(
+            "GLOB takes one pattern in quotes, and no || behind it; for patterns that are put \
+             together there are LIKE and ~"
+                .into(),
+        ));
+    }
     let span = span_of(text, at);
     let written = match pattern.contains('[') {
         false => vec![word("LIKE", span), text_literal(&like(pattern), span)],
@@ -131,7 +142,7 @@ fn similar(glob: &str) -> Result<String> {
                     )));
                 };
                 pattern.push('[');
-                let others = set.strip_prefix(['!', '^']);
+                let others = set.strip_prefix('!');
                 pattern.push_str(if others.is_some() { "^" } else { "" });
                 for one in others.unwrap_or(set).chars() {
                     literal(&mut pattern, one, "\\[]^");
