@@ -241,6 +241,23 @@ fn files_of_a_pattern_are_matched_by_name() {
     assert_eq!(shell.stdout_of("query db", "SELECT * FROM 'r*.csv' ORDER BY a"), "a,b\n1,x\n2,y\n");
 }
 
+/// As a load does, which begins anew; a type that was asked for, and JSON, are as strict as there.
+#[test]
+fn a_column_that_only_text_holds_in_all_files_is_text() {
+    let shell = with_store();
+    shell.file("s1.csv", "id,v\n1,5\n2,NA\n").file("s2.csv", "v,id\n,3\nx,4\n");
+    let sql = "SELECT id, v FROM read_csv(['s1.csv', 's2.csv'])";
+    let (code, rows, stderr) = shell.pipe("query", format!("{sql} ORDER BY id"));
+    assert_eq!((code, rows.as_str()), (0, "id,v\n1,5\n2,NA\n3,\n4,x\n"), "{stderr}");
+    assert!(stderr.contains("column 'v' is read as text"), "{stderr}");
+    shell.stdout("ingest db/same s1.csv s2.csv -q");
+    let same = format!("{sql} EXCEPT SELECT id, v FROM same");
+    assert_eq!(shell.stdout_of("query db", &same), "id,v\n");
+    let typed = sql.replace("])", "], types => {'v': 'int'})");
+    let (code, _, stderr) = shell.pipe("query", typed);
+    assert!(code == 1 && stderr.contains("s2.csv: line 3"), "{code} {stderr}");
+}
+
 /// After the rows that types are inferred from, a value of another type and a new key are errors,
 /// so that nothing is lost.
 #[test]

@@ -29,6 +29,17 @@ pub(super) struct Before {
     pub(super) columns: Columns,
     /// The order of day and month in dates, by column.
     pub(super) date_orders: BTreeMap<String, DateOrder>,
+    /// Columns that are read as text, since no other type holds the values of all inputs.
+    pub(super) texts: Vec<Arc<str>>,
+}
+
+impl Before {
+    fn types(&self) -> Vec<(String, DataType)> {
+        let texts = self.texts.iter().map(|name| (name.to_string(), DataType::Utf8));
+        let is_text = |name: &Arc<str>| self.texts.contains(name);
+        let columns = self.columns.iter().filter(|(name, _)| !is_text(name));
+        texts.chain(columns.map(|(name, known)| (name.to_string(), known.clone()))).collect()
+    }
 }
 
 /// Whole rows of text.
@@ -132,8 +143,7 @@ fn start(
 ) -> Result<(Chunks, CsvOptions)> {
     let mut options = options.csv.clone();
     options.delimiter = options.delimiter.or(CsvOptions::for_format(opened.format).delimiter);
-    options.prior =
-        before.columns.iter().map(|(name, known)| (name.to_string(), known.clone())).collect();
+    options.prior = before.types();
     options.prior_orders = before.date_orders.clone().into_iter().collect();
     let unread = match opened.format {
         Format::Csv | Format::Tsv => {

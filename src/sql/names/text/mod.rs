@@ -44,7 +44,8 @@ pub(crate) struct TextTable {
 }
 
 impl TextTable {
-    /// Opens files and infers their types, within a limit of memory. Guesses are noted.
+    /// Opens files and infers their types, within a limit of memory. Guesses are noted. Where no
+    /// type of its values holds a column of all files, it is text in all, as in a load.
     pub(crate) fn open(
         files: &[TextFile],
         options: TextOptions,
@@ -52,22 +53,53 @@ impl TextTable {
         memory: u64,
         note: &mut (dyn FnMut(String) + Send),
     ) -> Result<TextTable> {
+        let mut texts = Vec::new();
+        loop {
+            let mut misfit = None;
+            let found = (&texts[..], &mut misfit);
+            let opened = TextTable::open_once(files, &options, threads, memory, note, found);
+            let is_guess = |name: &Arc<str>| {
+                !texts.contains(name)
+                    && options.csv.schema.iter().all(|(named, _)| **named != **name)
+            };
+            match misfit.filter(is_guess) {
+                Some(name) => {
+                    note(format!(
+                        "column '{name}' is read as text, since no other type holds it in all files"
+                    ));
+                    texts.push(name);
+                }
+                None => return opened,
+            }
+        }
+    }
+
+    /// The same, with some columns as texts; if it fails for another, that is found.
+    fn open_once(
+        files: &[TextFile],
+        options: &TextOptions,
+        threads: usize,
+        memory: u64,
+        note: &mut (dyn FnMut(String) + Send),
+        (texts, misfit): (&[Arc<str>], &mut Option<Arc<str>>),
+    ) -> Result<TextTable> {
         let row_limit = limits::row_bytes(memory);
-        let (mut before, mut inputs) = (Before::default(), Vec::new());
+        let mut before = Before { texts: texts.to_vec(), ..Before::default() };
+        let mut inputs = Vec::new();
         for file in files {
-            let opened = open_input(file.input(), &options)?;
-            let sampled = sample(opened, &options, &before, row_limit).map_err(in_sql)?;
+            let opened = open_input(file.input(), options)?;
+            let sampled = sample(opened, options, &before, row_limit).map_err(in_sql)?;
             let Some((mut chunks, mut schema)) = sampled else { continue };
             if is_small(file)? {
                 schema.widen_over(chunks, threads).map_err(in_sql)?;
             } else {
                 schema.widen_by_first(&mut chunks).map_err(in_sql)?;
             }
-            add_columns(&mut before, &schema)?;
+            add_columns(&mut before, &schema, misfit)?;
             note_guesses(&file.path.display().to_string(), &schema, note);
             inputs.push((TextSource::File(file.clone()), schema));
         }
-        Ok(TextTable::new(inputs, before, options, row_limit))
+        Ok(TextTable::new(inputs, before, options.clone(), row_limit))
     }
 
     /// A table over the standard input, which has been opened.
@@ -82,7 +114,7 @@ impl TextTable {
         let sampled = sample(opened, &options, &before, row_limit).map_err(in_sql)?;
         if let Some((mut chunks, mut schema)) = sampled {
             schema.widen_by_first(&mut chunks).map_err(in_sql)?;
-            add_columns(&mut before, &schema)?;
+            add_columns(&mut before, &schema, &mut None)?;
             note_guesses("standard input", &schema, note);
             inputs.push((TextSource::Stdin(Arc::new(Mutex::new(Some(chunks)))), schema));
         }
@@ -117,12 +149,23 @@ fn in_sql(error: Error) -> Error {
     }
 }
 
-/// Adds the columns of an input to those of the table: new names at the end, types joined.
-fn add_columns(before: &mut Before, schema: &TextSchema) -> Result<()> {
+/// Adds the columns of an input to those of the table: new names at the end, types joined. The
+/// first that cannot be is `misfit`.
+fn add_columns(
+    before: &mut Before,
+    schema: &TextSchema,
+    misfit: &mut Option<Arc<str>>,
+) -> Result<()> {
     before.date_orders.extend(schema.date_orders());
     for (name, found) in schema.columns() {
         match before.columns.iter_mut().find(|(known, _)| *known == name) {
-            Some((_, known)) => *known = join(known, &found, &name)?,
+            Some((_, known)) => match join(known, &found, &name) {
+                Ok(joined) => *known = joined,
+                Err(error) => {
+                    *misfit = matches!(schema, TextSchema::Csv(_)).then_some(name);
+                    return Err(error);
+                }
+            },
             None => before.columns.push((name, found)),
         }
     }
