@@ -117,6 +117,14 @@ impl Budget {
         }
     }
 
+    /// Keeps more bytes of what can be let go: something of that size was made again.
+    pub(crate) fn keep_more(&self, bytes: usize) {
+        if let Some(shared) = &self.0 {
+            let more = |most: usize| Some(most.saturating_add(bytes));
+            let _ = shared.kept_at_most.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        }
+    }
+
     /// Notes something of `bytes` bytes that can be let go. Of such things, those that are more
     /// than a quarter of the limit together, or more than are kept, are let go, the oldest first
     /// and the newest never.
@@ -314,6 +322,31 @@ mod tests {
         fn reclaim(&self) {
             *self.0.lock().unwrap() = None;
         }
+    }
+
+    #[test]
+    #[cfg(feature = "sql")]
+    fn what_is_made_again_is_kept_at_last() {
+        let budget = Budget::new(1 << 30);
+        budget.keep_at_most(10 << 20);
+        let caches: Vec<_> = (0..4).map(|_| Arc::new(Cache(Mutex::default()))).collect();
+        let mut made = 0;
+        for _ in 0..20 {
+            for cache in &caches {
+                let mut kept = cache.0.lock().unwrap();
+                if kept.is_some() {
+                    continue;
+                }
+                *kept = Some(budget.charge(4 << 20).unwrap());
+                drop(kept);
+                made += 1;
+                if made > caches.len() {
+                    budget.keep_more(4 << 20);
+                }
+                budget.keep(Arc::downgrade(cache) as _, 4 << 20);
+            }
+        }
+        assert!((5..=8).contains(&made), "{made}");
     }
 
     #[test]

@@ -110,17 +110,22 @@ pub struct Column {
 
 /// A decoded dictionary, as long as the budget has room for it.
 #[derive(Debug, Default)]
-struct KeptDictionary(Mutex<Option<(Dictionary, Charge)>>);
+struct KeptDictionary {
+    decoded: Mutex<Option<(Dictionary, Charge)>>,
+    /// Whether it has been let go before.
+    was_let_go: AtomicBool,
+}
 
 impl KeptDictionary {
     fn lock(&self) -> MutexGuard<'_, Option<(Dictionary, Charge)>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.decoded.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Reclaim for KeptDictionary {
     fn reclaim(&self) {
         let taken = self.lock().take();
+        self.was_let_go.store(true, Ordering::Relaxed);
         drop(taken);
     }
 }

@@ -30,7 +30,11 @@ impl Column {
         *kept = Some((Arc::clone(&values), charge));
         drop(kept);
         let weak: Weak<KeptDictionary> = Arc::downgrade(&self.dictionary);
-        self.bytes.budget.keep(weak, values.get_buffer_memory_size());
+        let bytes = values.get_buffer_memory_size();
+        if self.dictionary.was_let_go.load(Ordering::Relaxed) {
+            self.bytes.budget.keep_more(bytes);
+        }
+        self.bytes.budget.keep(weak, bytes);
         Ok(Some(values))
     }
 

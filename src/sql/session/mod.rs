@@ -316,7 +316,7 @@ impl std::fmt::Debug for Session {
     }
 }
 
-/// Bytes of dictionaries that are kept for one statement: those of a few segments for each thread.
+/// Bytes of dictionaries that are kept for one statement, unless it needs some of them again.
 const KEPT_ONCE: usize = 64 << 20;
 /// The part of the memory that may be read ahead of a merge, and the most bytes for one thread.
 const READ_AHEAD_SHARE: u64 = 32;
