@@ -20,9 +20,20 @@ use crate::disk::{Disk, LockMode, durable, is_missing};
 use crate::error::{Error, Result};
 
 pub(crate) fn read_root(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<Root> {
+    let root = read_root_with_any_total(disk, dir, generation)?;
+    root.check_total().map_err(|error| error.in_file(dir.root(generation), 0))?;
+    Ok(root)
+}
+
+/// A root whose number of rows may be wrong, for a repair.
+pub(crate) fn read_root_with_any_total(
+    disk: &dyn Disk,
+    dir: &TableDir,
+    generation: u64,
+) -> Result<Root> {
     let path = dir.root(generation);
     let bytes = disk.read(&path, root::MAX_BYTES)?;
-    Root::parse(&bytes, generation).map_err(|error| error.in_file(path, 0))
+    Root::parse_with_any_total(&bytes, generation).map_err(|error| error.in_file(path, 0))
 }
 
 /// Generations whose roots exist, oldest first, up to the one in force.

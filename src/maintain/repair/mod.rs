@@ -8,6 +8,8 @@
 //! folder `damaged/` of the table. That is done before the commit: a crash in between leaves a
 //! table that lacks no more than what could not be read, and the next repair goes on.
 //!
+//! Numbers of rows in the root that are not those of its segments are counted anew.
+//!
 //! Where values can be read and something false is said of them (statistics, the order of a
 //! dictionary, the order or partition of rows), the segment is written anew from its values, and
 //! loses no row; a column that is said to be NOT NULL and is null somewhere may be null from then
@@ -83,9 +85,9 @@ struct Plan {
     /// Files to move.
     files: Vec<PathBuf>,
     /// The root to go on with, if it is to be moved once there is a new one: because chunks of it
-    /// cannot be read, so that no later writer could find out which files it needs; or because no
-    /// `CURRENT` tells that it was ever in force. A commit that failed may have left it, and its
-    /// bytes need not be durable, as those of the new root are.
+    /// cannot be read, or it cannot itself, so that no later writer could find out which files it
+    /// needs; or because no `CURRENT` tells that it was ever in force. A commit that failed may
+    /// have left it, and its bytes need not be durable, as those of the new root are.
     outdated: Option<PathBuf>,
     /// Whether files may be there that only lost metadata names.
     lost_metadata: bool,
@@ -129,7 +131,7 @@ impl Plan {
             files: survey.useless,
             outdated: survey.current.is_none().then(|| dir.root(base.root.generation)),
             // The root of the generation in force may be gone without a trace.
-            lost_metadata: survey.lost_root || !is_in_force,
+            lost_metadata: survey.lost_root || !is_in_force || base.false_total.is_some(),
             lies: 0,
         };
         if let Some(current) = survey.current.filter(|_| !is_in_force) {
@@ -138,6 +140,12 @@ impl Plan {
                  generation {current} is undone",
                 base.root.generation
             ));
+        }
+        if let Some(what) = &base.false_total {
+            plan.report.notes.push(format!("{what}, which is put right"));
+            plan.report.needed = true;
+            // No later writer could read it.
+            plan.outdated = Some(dir.root(base.root.generation));
         }
         let is_whole = base.is_whole();
         plan.leave_out_chunks(&base, dir);
@@ -173,9 +181,12 @@ impl Plan {
                 }
             };
             let mut chunk = chunk.clone();
-            if let Some(what) = verify::false_partitions(&chunk, segments) {
-                self.report.notes.push(format!("{what}, which is put right"));
+            let wrong = verify::false_reference(&chunk, segments);
+            if !wrong.is_empty() {
+                let notes = wrong.iter().map(|what| format!("{what}, which is put right"));
+                self.report.notes.extend(notes);
                 self.report.needed = true;
+                chunk.rows = segments.iter().map(|segment| segment.rows).sum();
                 let paths = || segments.iter().map(|segment| &segment.partition);
                 if let (Some(first), Some(last)) = (paths().min(), paths().max()) {
                     (chunk.first_partition, chunk.last_partition) = (first.clone(), last.clone());

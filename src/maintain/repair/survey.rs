@@ -19,6 +19,8 @@ pub(super) struct Generation {
     pub(super) root: Root,
     /// What its chunks list, in order.
     pub(super) chunks: Vec<Arc<Listed>>,
+    /// That its number of rows is not the sum of its chunks'. Only the newest may have that.
+    pub(super) false_total: Option<String>,
 }
 
 impl Generation {
@@ -82,10 +84,18 @@ impl Survey {
                 survey.useless.push(dir.root(generation));
                 continue;
             }
-            match recover::read_root(disk, dir, generation) {
-                Ok(root) => {
+            let read = recover::read_root_with_any_total(disk, dir, generation).and_then(|root| {
+                // Rows of the newest are counted anew; an older one is given up.
+                match root.check_total().map_err(|error| error.in_file(dir.root(generation), 0)) {
+                    Ok(()) => Ok((root, None)),
+                    Err(error) if survey.readable.is_empty() => Ok((root, Some(error.to_string()))),
+                    Err(error) => Err(error),
+                }
+            });
+            match read {
+                Ok((root, false_total)) => {
                     let chunks = chunks(disk, dir, &root, &mut known)?;
-                    survey.readable.push(Generation { root, chunks });
+                    survey.readable.push(Generation { root, chunks, false_total });
                 }
                 // Without CURRENT the table is damaged, whatever keeps a root from being read.
                 Err(error) if survey.current.is_none() && !error.is_damage() => {

@@ -320,6 +320,31 @@ fn false_statements_are_named_and_those_of_the_root_put_right() {
     assert_eq!((report.generation, sound_rows(dir.path())), (Some(5), 300));
 }
 
+#[test]
+fn false_numbers_of_rows_are_counted_anew() {
+    for (keep, total, of_chunk) in [(0, 7, 100), (HOUR, u64::MAX, 100), (0, 307, 107)] {
+        let dir = tempfile::tempdir().unwrap();
+        let table = three(dir.path(), keep);
+        let mut root = table.snapshot().unwrap().root().clone();
+        let last = root.chunks.last_mut().unwrap();
+        let true_rows = last.rows;
+        last.rows = true_rows - 100 + of_chunk;
+        root.rows = total;
+        write_root(&table, &root);
+        let plan = fix(dir.path(), true);
+        assert!(plan.needed && plan.generation.is_none() && plan.rows == 300, "{plan:?}");
+        let report = fix(dir.path(), false);
+        assert!(report.notes[0].contains("which is put right"), "{report:?}");
+        assert!(report.lost.is_empty() && report.base == 3, "{report:?}");
+        assert_eq!((report.generation, report.rows, sound_rows(dir.path())), (Some(4), 300, 300));
+        assert!(fix(dir.path(), false).is_sound());
+        append(&table, 3, keep);
+        table.writer(None).unwrap().free(keep).unwrap();
+        assert_eq!(sound_rows(dir.path()), 400);
+        assert!(keep == 0 || table.snapshot_at(2).unwrap().rows() == 200);
+    }
+}
+
 #[expect(clippy::disallowed_methods, reason = "writes a false root, which need not be durable")]
 fn write_root(table: &Table, root: &Root) {
     std::fs::write(table.dir().root(root.generation), root.encode()).unwrap();

@@ -158,7 +158,7 @@ fn chunks(snapshot: &Snapshot, options: &VerifyOptions, report: &mut VerifyRepor
 /// Checks a chunk's bytes, and what the root says of it.
 fn check_chunk(snapshot: &Snapshot, chunk: &Chunk, reference: &ChunkRef) -> Result<()> {
     chunk.verify(reference)?;
-    match false_partitions(reference, &chunk.segments()?) {
+    match false_reference(reference, &chunk.segments()?).into_iter().next() {
         Some(what) => {
             let root = snapshot.dir().root(snapshot.generation());
             Err(Error::corrupt(0, what).in_file(root, 0))
@@ -167,13 +167,18 @@ fn check_chunk(snapshot: &Snapshot, chunk: &Chunk, reference: &ChunkRef) -> Resu
     }
 }
 
-/// What a root says of the partitions of a chunk that is not so.
-pub(super) fn false_partitions(reference: &ChunkRef, segments: &[SegmentEntry]) -> Option<String> {
+/// What a root says of the rows and partitions of a chunk that is not so.
+pub(super) fn false_reference(reference: &ChunkRef, segments: &[SegmentEntry]) -> Vec<String> {
+    let (says, rows) = (reference.rows, segments.iter().map(|segment| segment.rows).sum::<u64>());
+    let total = (says != rows)
+        .then(|| format!("the root says that a chunk has {says} rows, but it has {rows}"));
     let paths = || segments.iter().map(|segment| &segment.partition);
     let ends =
         [(paths().min(), &reference.first_partition), (paths().max(), &reference.last_partition)];
     let wrong = ends.into_iter().find(|(found, says)| found.is_some_and(|found| found != *says));
-    wrong.map(|(_, says)| format!("the root says that a chunk has partition '{says}' at an end"))
+    let wrong = wrong
+        .map(|(_, says)| format!("the root says that a chunk has partition '{says}' at an end"));
+    total.into_iter().chain(wrong).collect()
 }
 
 /// The segments that were seen before, by file and offset: listed twice, rows would count twice.

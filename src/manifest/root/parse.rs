@@ -21,6 +21,13 @@ use crate::model::{Column, ColumnId, Schema};
 impl Root {
     /// Reads the stored form of `generation`.
     pub fn parse(bytes: &[u8], generation: u64) -> Result<Root> {
+        let root = Root::parse_with_any_total(bytes, generation)?;
+        root.check_total()?;
+        Ok(root)
+    }
+
+    /// The same, but the number of rows may be wrong, for a repair.
+    pub(in crate::manifest) fn parse_with_any_total(bytes: &[u8], generation: u64) -> Result<Root> {
         let mut cursor = Cursor::new(unseal(bytes)?);
         let may_read = read_envelope(MAGIC, "table root", &mut cursor)?;
         let found = cursor.u64()?;
@@ -66,7 +73,7 @@ impl Root {
         let write_volume = write_volume.map(parse_traffic).transpose()?.unwrap_or_default();
         let chunks = parse_chunks(chunks)?;
         let unknown = may_read & !ARRANGED;
-        let root = Root {
+        Ok(Root {
             generation,
             table,
             schema,
@@ -78,14 +85,18 @@ impl Root {
             rows,
             chunks,
             unknown,
-        };
-        let counted = root.chunks.iter().try_fold(0u64, |sum, chunk| sum.checked_add(chunk.rows));
-        if counted != Some(rows) {
-            return Err(cursor.corrupt(format!(
-                "the root has {rows} rows, but its chunks do not add up to that"
-            )));
+        })
+    }
+
+    /// Refuses a number of rows that is not the sum of the chunks' rows.
+    pub(crate) fn check_total(&self) -> Result<()> {
+        let counted = self.chunks.iter().try_fold(0u64, |sum, chunk| sum.checked_add(chunk.rows));
+        if counted != Some(self.rows) {
+            let rows = self.rows;
+            let what = format!("the root has {rows} rows, but its chunks do not add up to that");
+            return Err(Error::corrupt(0, what));
         }
-        Ok(root)
+        Ok(())
     }
 }
 
