@@ -44,6 +44,9 @@ impl Disk for KeptDisk<'_> {
     fn exists(&self, path: &Path) -> Result<bool> {
         self.disk.exists(path)
     }
+    fn check_writable(&self, path: &Path) -> Result<()> {
+        self.disk.check_writable(path)
+    }
     fn rename(&self, from: &Path, to: &Path) -> Result<()> {
         self.disk.rename(from, to)
     }

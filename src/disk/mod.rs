@@ -62,6 +62,8 @@ pub(crate) trait Disk: Debug + Send + Sync {
     fn len(&self, path: &Path) -> Result<u64>;
     /// Whether a file or directory exists; an error if the system does not tell.
     fn exists(&self, path: &Path) -> Result<bool>;
+    /// Refuses a file or directory that the user may not write, as writing it would.
+    fn check_writable(&self, path: &Path) -> Result<()>;
     /// Atomically renames a file within its file system, replacing any file of the new name; or a
     /// directory, whose new name is free.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;

@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use rustix::fs::{Access, FlockOperation, OFlags, access, flock};
 use rustix::io::Errno;
 
 use super::{Disk, DiskFile, Entry, Io, Lock, LockMode, LockedFile, Mapped, says_missing};
@@ -125,6 +125,14 @@ impl Disk for RealDisk {
             Err(error) if is_loop(&error) => Ok(true),
             told => told.with_path(path),
         }
+    }
+
+    fn check_writable(&self, path: &Path) -> Result<()> {
+        let needed = match path.is_dir() {
+            true => Access::WRITE_OK | Access::EXEC_OK,
+            false => Access::WRITE_OK,
+        };
+        access(path, needed).map_err(|error| Error::io(path, error.into()))
     }
 
     #[expect(clippy::disallowed_methods, reason = "the implementation of Disk::rename")]

@@ -56,6 +56,7 @@ pub fn alter(table: &Table, alterations: &[Alteration]) -> Result<Commit> {
 /// The columns that a table would have after [`alter`].
 pub fn would_alter(table: &Table, alterations: &[Alteration]) -> Result<Schema> {
     let snapshot = table.snapshot()?;
+    table.check_writable()?;
     let (root, before) = (snapshot.root(), snapshot.schema());
     let (schema, _) = altered(before, root.history.keep, &root.arrangement, alterations)?;
     let known = |column| snapshot.column_stats(column);

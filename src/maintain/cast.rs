@@ -85,6 +85,7 @@ impl Cast {
 /// The columns that [`cast`] would make. Every value is converted to see whether it can be.
 pub fn would_cast(table: &Table, cast: &Cast, options: &CastOptions) -> Result<Schema> {
     let snapshot = table.snapshot()?;
+    table.check_writable()?;
     let schema = snapshot.schema();
     let [old, new] = cast.columns(schema, &snapshot.root().arrangement)?;
     for entry in snapshot.segments()?.iter() {

@@ -60,6 +60,7 @@ pub fn drop_partitions(table: &Table, paths: &[String]) -> Result<(Commit, Parti
 /// The totals of what [`drop_partitions`] would drop.
 pub fn would_drop(table: &Table, paths: &[String]) -> Result<Partition> {
     let snapshot = table.snapshot()?;
+    table.check_writable()?;
     let (arrangement, entries) = (&snapshot.root().arrangement, snapshot.segments()?);
     Ok(edits_without(table, arrangement, &entries, paths)?.1)
 }

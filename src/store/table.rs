@@ -100,6 +100,7 @@ impl Table {
     /// or as long as the table says, and that nobody reads.
     pub fn would_free(&self, keep: Option<u64>) -> Result<Freed> {
         let snapshot = self.snapshot()?;
+        self.check_writable()?;
         let keep = keep.unwrap_or(snapshot.root().history.keep);
         let disk = KeptDisk::new(&*self.disk);
         let retention = Retention { now: unix_millis(), keep };
@@ -143,6 +144,42 @@ impl Table {
     /// `create` that is an error. A second writer is refused, or waits if the store says so.
     pub fn writer(&self, create: Option<(Schema, TableOptions)>) -> Result<TableWriter> {
         TableWriter::open(&self.dir, &self.disk, &self.caches.budget, &self.wait, create)
+    }
+
+    /// The error by which [`Table::writer`] or its first file would be refused: no permission, or a
+    /// file system that is read-only. For those who only say what would be written.
+    pub fn check_writable(&self) -> Result<()> {
+        let (dir, lock) = (self.dir.path(), self.dir.lock());
+        // A writer names the first file that it would make in a directory.
+        let check = |place: &Path, first: &Path| match self.disk.check_writable(place) {
+            Err(Error::Io { source, .. }) => Err(Error::io(first, source)),
+            checked => checked,
+        };
+        if !self.disk.exists(dir)? {
+            let parents =
+                dir.ancestors().skip(1).map(|parent| match parent.as_os_str().is_empty() {
+                    true => Path::new("."),
+                    false => parent,
+                });
+            for parent in parents {
+                if self.disk.exists(parent)? {
+                    return check(parent, dir);
+                }
+            }
+            return Ok(());
+        }
+        if self.disk.exists(&lock)? {
+            check(&lock, &lock)?;
+            check(dir, &self.dir.unswept())?;
+        } else {
+            check(dir, &lock)?;
+        }
+        for below in [self.dir.manifest(), self.dir.data()] {
+            if self.disk.exists(&below)? {
+                check(&below, &below)?;
+            }
+        }
+        Ok(())
     }
 
     /// Waits until nobody writes the table. Another writer may come before the caller.

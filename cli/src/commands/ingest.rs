@@ -278,6 +278,7 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     }
     if let Some(format) = args.dry_run.asked() {
         let snapshot = table.generation()?.map(|_| table.snapshot()).transpose()?;
+        table.check_writable()?;
         let forecast = loop {
             let error = match would_load(snapshot.as_ref(), inputs, &load_options) {
                 Ok(forecast) => break forecast,

@@ -320,3 +320,50 @@ fn an_alteration_is_checked_and_not_made() {
         assert_ne!(code, 0);
     }
 }
+
+/// Where a command may not write, its dry run fails as the command does.
+#[test]
+fn what_may_not_be_written_is_refused_like_the_command() {
+    let shell = Shell::new();
+    shell.file("a.csv", "id,part\n1,2\n").file("b.csv", "id,part\n3,4\n");
+    shell.stdout("ingest -q db/t a.csv --partition-by part");
+    shell.stdout("ingest -q db/sound a.csv");
+    shell.sh("chmod a+rx . && chmod -R a-w db");
+    // Permissions do not hold for root.
+    let is_root = shell.sh("id -u").1.trim() == "0";
+    let user = if is_root { "setpriv --reuid=65534 --regid=65534 --clear-groups" } else { "" };
+    if shell.sh(&format!("{user} cat db/t/CURRENT && {user} sty --version")).0 != 0 {
+        return;
+    }
+    let same = |line: &str, sql: &str| {
+        let run = |dry: &str| shell.sh(&format!("{user} sty {line} {dry} {sql}"));
+        let ((code, _, stderr), (dry_code, _, dry_stderr)) = (run(""), run("--dry-run"));
+        assert_eq!((dry_code, &dry_stderr), (code, &stderr), "{line} {sql}");
+        assert!(code != 0 && stderr.contains("ermission denied"), "{line} {sql}: {stderr}");
+    };
+    // Without the right to the lock, and then to the directory.
+    for allowed in ["true", "chmod a+w db/t/LOCK"] {
+        shell.sh(allowed);
+        same("ingest db/t b.csv", "");
+        same("ingest db/new b.csv", "");
+        for sql in ["'DELETE FROM t'", "'INSERT INTO t VALUES (5, 6)'"] {
+            same("query db", sql);
+        }
+    }
+    same("query db", "'UPDATE t SET id = 7'");
+    same("query db", "'CREATE TABLE n AS SELECT 1 AS a'");
+    same("query db", "'DROP TABLE t'");
+    same("compact db/t", "");
+    same("drop-partition db/t part=2", "");
+    same("alter db/t", "rename id n");
+    same("gc db/t", "");
+    // With the right to it, but not to those within, which names of new files tell apart.
+    shell.sh("chmod a+w db/t");
+    for line in ["ingest db/t b.csv", "query db 'DELETE FROM t'"] {
+        for dry in ["", "--dry-run"] {
+            let (code, _, stderr) = shell.sh(&format!("{user} sty {line} {dry}"));
+            assert!(code == 1 && stderr.contains("db/t/"), "{line} {dry}: {code} {stderr}");
+        }
+    }
+    shell.sh("chmod -R u+w db");
+}

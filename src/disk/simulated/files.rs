@@ -101,6 +101,10 @@ impl Disk for SimulatedDisk {
         })
     }
 
+    fn check_writable(&self, path: &Path) -> Result<()> {
+        self.call(path, |_| Ok(()))
+    }
+
     fn remove(&self, path: &Path) -> Result<()> {
         self.call(path, |state| {
             state.file(path)?;

@@ -86,6 +86,7 @@ pub fn compact(table: &Table, options: &CompactOptions) -> Result<CompactReport>
 /// read.
 pub fn would_compact(table: &Table, options: &CompactOptions) -> Result<Vec<CompactForecast>> {
     let snapshot = table.snapshot()?;
+    table.check_writable()?;
     let before = &snapshot.root().arrangement;
     let arrangement = arrangement(before.clone(), snapshot.schema(), options)?;
     let rewrite_all =

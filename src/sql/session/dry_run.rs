@@ -48,6 +48,9 @@ impl Session {
     pub fn dry_run(&self, statement: &Statement, parameters: &Parameters) -> Result<DryRun> {
         let planned = self.plan(statement, parameters)?;
         let reads = |plan: &Arc<dyn ExecutionPlan>| forecast(plan);
+        if let Some((name, store)) = planned.written().zip(self.tables.store()) {
+            store.table(name)?.check_writable()?;
+        }
         match planned {
             Planned::Answer(plan) => Ok(DryRun { reads: reads(&plan)?, change: None }),
             Planned::Write(write) => {
