@@ -31,12 +31,26 @@ pub(super) const BY_CODE: u8 = 3;
 /// A block without its place in a segment.
 #[derive(Debug)]
 pub(crate) struct EncodedBlock {
-    /// Head, padding, payload.
-    pub bytes: Vec<u8>,
-    /// Length of the head.
+    /// The head, and padding if there is a payload.
+    pub head: Vec<u8>,
+    /// The payload: its bytes are not copied behind the head, because there may be many.
+    pub payload: Vec<u8>,
+    /// Length of the head without padding.
     pub head_len: u32,
     /// CRC32 of the head, before its identity is mixed in; see [`placed_crc`].
     pub head_crc: u32,
+}
+
+impl EncodedBlock {
+    /// Length of the block.
+    pub(crate) fn len(&self) -> usize {
+        self.head.len() + self.payload.len()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        [&*self.head, &*self.payload].concat()
+    }
 }
 
 /// Encodes plain values.
@@ -94,15 +108,13 @@ fn encode_values(
 }
 
 fn frame(sink: Sink) -> EncodedBlock {
-    let (head, payload) = sink.into_parts();
+    let (mut head, mut payload) = sink.into_parts();
+    payload.shrink_to_fit();
     let (head_len, head_crc) = (head.len() as u32, crc32fast::hash(&head));
-    let mut out = Writer::new();
-    out.put(&head);
     if !payload.is_empty() {
-        out.align(ALIGN);
-        out.put(&payload);
+        head.resize(head.len().next_multiple_of(ALIGN), 0);
     }
-    EncodedBlock { bytes: out.into_vec(), head_len, head_crc }
+    EncodedBlock { head, payload, head_len, head_crc }
 }
 
 /// The checksum of bytes in their place: their CRC32, xored with that of their identity, so that an

@@ -15,6 +15,10 @@ pub struct Plain<'a>(Ragged<'a>);
 /// Appends `values`, of less than 4 GiB together.
 pub(super) fn encode(values: &[&[u8]], options: &Options, sink: &mut Sink) {
     sink.head().u8(Encoding::Plain as u8);
+    if let [value] = values {
+        // It may be long.
+        return ragged::encode(values, &[0], value, Compression::Plain, options, sink);
+    }
     let mut data = Vec::with_capacity(values.iter().map(|v| v.len()).sum());
     let mut starts = Vec::with_capacity(values.len().div_ceil(VECTOR));
     for vector in values.chunks(VECTOR) {

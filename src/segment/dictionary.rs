@@ -261,7 +261,7 @@ fn words_may_pay(
         return Ok(false);
     }
     let light = Options { heavy: false, profile: Profile::Balanced, ..*options };
-    let direct = block::encode(sample, physical, &light)?.bytes.len() as f64;
+    let direct = block::encode(sample, physical, &light)?.len() as f64;
     let bits = (builder.len() as f64 + 1.0).log2();
     let bytes = match physical {
         Physical::Word { width: WordWidth::W16, .. } => 2,
@@ -341,9 +341,9 @@ impl CodedColumn {
         let start: usize = blocks[..middle].iter().flatten().map(|p| p.len).sum();
         let gathered = block::gather(data_type, &blocks[middle])?;
         let codes = &self.codes[start..start + gathered.rows];
-        let direct = block::encode(&gathered, physical, options)?.bytes.len();
-        let coded = block::encode_codes(codes, options).bytes.len();
-        let values = block::encode(&self.values(physical), physical, options)?.bytes.len();
+        let direct = block::encode(&gathered, physical, options)?.len();
+        let coded = block::encode_codes(codes, options).len();
+        let values = block::encode(&self.values(physical), physical, options)?.len();
         let part = self.codes.len() as f64 / gathered.rows.max(1) as f64;
         Ok(coded as f64 * part + values as f64 <= direct as f64 * part * share)
     }

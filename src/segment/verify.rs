@@ -385,8 +385,8 @@ mod tests {
         let mut place = |block: EncodedBlock, number: u32| {
             bytes.resize(bytes.len().next_multiple_of(ALIGN), 0);
             let head_crc = placed_crc(block.head_crc, &[7; 16], 0, number);
-            let (offset, len) = (bytes.len() as u64, block.bytes.len() as u64);
-            bytes.extend(block.bytes);
+            let (offset, len) = (bytes.len() as u64, block.len() as u64);
+            bytes.extend(block.bytes());
             BlockPlace { offset, len, head_len: block.head_len, head_crc }
         };
         let rows = if hash.is_some() { codes.len() } else { gathered.rows };

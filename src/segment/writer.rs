@@ -77,8 +77,8 @@ struct EncodedColumn {
 
 impl EncodedColumn {
     fn len(&self) -> usize {
-        let dictionary = self.dictionary.as_ref().map_or(0, |(block, ..)| block.bytes.len());
-        self.blocks.iter().map(|b| b.bytes.len()).sum::<usize>() + dictionary
+        let dictionary = self.dictionary.as_ref().map_or(0, |(block, ..)| block.len());
+        self.blocks.iter().map(EncodedBlock::len).sum::<usize>() + dictionary
     }
 }
 
@@ -193,7 +193,7 @@ fn try_heavy(
     total: usize,
 ) -> Result<()> {
     let heavy = Options { heavy: true, ..*options };
-    let light: usize = encoded.blocks.iter().map(|b| b.bytes.len()).sum();
+    let light: usize = encoded.blocks.iter().map(EncodedBlock::len).sum();
     let pays = |saved: f64| {
         saved >= total as f64 * HEAVY_SEGMENT_SHARE && saved >= light as f64 * HEAVY_COLUMN_SHARE
     };
@@ -203,7 +203,7 @@ fn try_heavy(
     }
     let middle = encoded.blocks.len() / 2;
     let (sample, _) = encoder.encode_block(middle, &heavy)?;
-    let ratio = sample.bytes.len() as f64 / encoded.blocks[middle].bytes.len().max(1) as f64;
+    let ratio = sample.len() as f64 / encoded.blocks[middle].len().max(1) as f64;
     if !pays(light as f64 * (1.0 - ratio)) {
         return Ok(());
     }
@@ -211,7 +211,7 @@ fn try_heavy(
         .into_par_iter()
         .map(|b| encoder.encode_block(b, &heavy).map(|(block, _)| block))
         .collect::<Result<Vec<_>>>()?;
-    if pays(light as f64 - blocks.iter().map(|b| b.bytes.len()).sum::<usize>() as f64) {
+    if pays(light as f64 - blocks.iter().map(EncodedBlock::len).sum::<usize>() as f64) {
         encoded.blocks = blocks;
     }
     Ok(())
@@ -229,13 +229,13 @@ fn try_heavy_dictionary(
     };
     let least = total as f64 * HEAVY_DICTIONARY_SHARE;
     // Stop if even saving three quarters of it would not matter.
-    if (light.bytes.len() as f64) * 0.75 < least {
+    if (light.len() as f64) * 0.75 < least {
         return Ok(());
     }
     let (physical, heavy) =
         (encoder.column.data_type.physical(), Options { heavy: true, ..*options });
     let smaller = block::encode(&coded.values(physical), physical, &heavy.child())?;
-    if smaller.bytes.len() as f64 + least <= light.bytes.len() as f64 {
+    if smaller.len() as f64 + least <= light.len() as f64 {
         *light = smaller;
     }
     Ok(())
@@ -279,11 +279,11 @@ fn place(columns: Vec<EncodedColumn>, input: &SegmentInput) -> EncodedSegment {
     };
     let mut records: Vec<(ColumnId, ColumnRecord)> = Vec::with_capacity(columns.len());
     for column in columns {
-        let mut place_block = |block: EncodedBlock| BlockPlace {
-            len: block.bytes.len() as u64,
-            head_len: block.head_len,
-            head_crc: block.head_crc,
-            offset: put(block.bytes, &mut parts, ALIGN),
+        let mut place_block = |block: EncodedBlock| {
+            let (len, head_len, head_crc) = (block.len() as u64, block.head_len, block.head_crc);
+            let offset = put(block.head, &mut parts, ALIGN);
+            put(block.payload, &mut parts, 1);
+            BlockPlace { offset, len, head_len, head_crc }
         };
         let dictionary = column.dictionary.map(|(block, values, hash)| DictionaryPlace {
             values,

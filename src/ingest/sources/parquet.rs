@@ -116,8 +116,12 @@ impl ChunkReader for SharedFile {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes, ParquetError> {
+        // As much as there is, so that a false length allocates nothing.
+        let there = self.len().saturating_sub(start).min(length as u64);
         let mut bytes = Vec::new();
-        // Reads as much as there is, so that a false length allocates nothing.
+        bytes
+            .try_reserve_exact(usize::try_from(there).unwrap_or(usize::MAX))
+            .map_err(|error| ParquetError::General(format!("{there} bytes: {error}")))?;
         let reader = OffsetReader { file: Arc::clone(&self.0), at: start };
         match reader.take(length as u64).read_to_end(&mut bytes) {
             Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {

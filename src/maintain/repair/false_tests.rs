@@ -96,8 +96,8 @@ fn with_names(bytes: &[u8], names: [&str; 3]) -> Vec<u8> {
         block::encode(&values.unwrap(), DataType::Utf8.physical(), &options.child()).unwrap();
     let mut out = bytes.to_vec();
     out.resize(out.len().next_multiple_of(64), 0);
-    let (offset, len) = (out.len() as u64, block.bytes.len() as u64);
-    out.extend(block.bytes);
+    let (offset, len) = (out.len() as u64, block.len() as u64);
+    out.extend(block.bytes());
     let footer = Footer::parse(bytes).unwrap();
     let number = u32::MAX - 1;
     let head_crc = placed_crc(block.head_crc, &footer.uuid, NAME.0, number);
