@@ -172,11 +172,14 @@ fn running_windows_hold_no_texts_that_they_have_passed_on() {
          repeat('text of number ' || value, 500) AS s FROM generate_series(1, 3000)";
     rows(&session, create, &[]).unwrap();
     let length = "SELECT sum(length(s)) FROM long";
+    // The shortest text is "text of number 1".
     let length: i64 = rows(&session, length, &[]).unwrap()[0].parse().unwrap();
     for (window, sum) in [
         ("row_number() OVER (ORDER BY n)", 3000 * 3001 / 2),
         ("rank() OVER (ORDER BY s)", 3000 * 3001 / 2),
         ("lag(n, 1, 0) OVER (PARTITION BY g ORDER BY n)", 2993 * 2994 / 2),
+        ("length(lead(s, 2, 'ab') OVER (ORDER BY n))", length - 500 * 2 * 16 + 4),
+        ("length(first_value(s) OVER (ORDER BY n))", 3000 * 500 * 16),
     ] {
         let sql = format!("SELECT sum(length(s) + w) FROM (SELECT s, {window} AS w FROM long)");
         assert_eq!(rows(&session, &sql, &[]).unwrap(), [(length + sum).to_string()], "{sql}");

@@ -41,7 +41,7 @@ use futures::StreamExt;
 use super::coalesce::{Coalescer, most_held};
 use super::generate::generate;
 use super::width::{LEAST_ROWS, Rows, may_be_wide, row_bytes};
-use super::window_texts::{in_layout, layout_below, properties};
+use super::window_texts::{in_layout, layout_below, over_layout, properties};
 use crate::error::Error;
 use crate::sql::convert::LONG_CONSTANT;
 use crate::sql::functions::bounds::{SMALL_SHARE, Widest, rows_within};
@@ -79,7 +79,7 @@ fn watch(node: Plan) -> DataFusionResult<Transformed<Plan>> {
     if let (Some(layout), [input]) = (layout_below(&node), node.children().as_slice()) {
         let below = Arc::new(WideRowsExec::new(Arc::clone(input), Step::Layout(layout))?);
         let above = Step::Layout(node.schema());
-        let window = replace_children_if_necessary(node, vec![below])?;
+        let window = over_layout(node, below)?;
         return Ok(Transformed::yes(Arc::new(WideRowsExec::new(window, above)?)));
     }
     if let Some(filter) = node.downcast_ref::<FilterExec>()
