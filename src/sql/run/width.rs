@@ -55,7 +55,7 @@ fn of_column(array: &ArrayRef, rows: Rows, least: usize) -> usize {
         DataType::LargeList(_) => of_lists(array.as_list::<i64>(), rows, least),
         DataType::Map(..) => {
             let map = array.as_map();
-            of_items(lengths(map.offsets(), rows, least), map.entries())
+            of_items(map.offsets(), map.entries(), rows, least)
         }
         DataType::Struct(_) => {
             let columns = array.as_struct().columns().iter();
@@ -70,35 +70,59 @@ fn of_column(array: &ArrayRef, rows: Rows, least: usize) -> usize {
 }
 
 fn of_bytes<T: ByteArrayType>(array: &GenericByteArray<T>, rows: Rows, least: usize) -> usize {
-    lengths(array.offsets(), rows, least)
+    let (bytes, among) = lengths(array.offsets(), rows, least);
+    bytes / among
 }
 
 fn of_views<T: ByteViewType>(array: &GenericByteViewArray<T>, least: usize) -> usize {
-    // The lowest 32 bits of a view are the length.
-    let bytes = array.views().iter().map(|view| *view as u32 as usize);
-    bytes.fold(0, usize::saturating_add) / array.len().max(least)
+    view_lengths(array) / array.len().max(least)
 }
 
 fn of_lists<O: OffsetSizeTrait>(array: &GenericListArray<O>, rows: Rows, least: usize) -> usize {
-    of_items(lengths(array.offsets(), rows, least), array.values().as_ref())
+    of_items(array.offsets(), array.values().as_ref(), rows, least)
 }
 
-/// The bytes of a list of some length if its items are as wide as all are on average.
-fn of_items(length: usize, items: &dyn Array) -> usize {
-    let width = items.data_type().primitive_width();
-    let average = || items.get_buffer_memory_size().div_ceil(items.len().max(1));
-    length.saturating_mul(width.unwrap_or_else(average))
+/// The bytes of lists whose items are as wide as all are on average.
+fn of_items<O: OffsetSizeTrait>(
+    offsets: &[O],
+    items: &dyn Array,
+    rows: Rows,
+    least: usize,
+) -> usize {
+    let (count, among) = lengths(offsets, rows, least);
+    let all = match items.data_type().primitive_width() {
+        Some(width) => items.len().saturating_mul(width),
+        // Views of few texts may hold the buffers of many.
+        None => match items.data_type() {
+            DataType::Utf8View => long_bytes(items.as_string_view()),
+            DataType::BinaryView => long_bytes(items.as_binary_view()),
+            _ => items.get_buffer_memory_size(),
+        },
+    };
+    let bytes = count as u128 * all as u128 / items.len().max(1) as u128 / among as u128;
+    usize::try_from(bytes).unwrap_or(usize::MAX)
 }
 
-/// The average length, or the longest.
-fn lengths<O: OffsetSizeTrait>(offsets: &[O], rows: Rows, least: usize) -> usize {
+/// The bytes of views and of what they stand for.
+fn long_bytes<T: ByteViewType>(array: &GenericByteViewArray<T>) -> usize {
+    view_lengths(array).saturating_add(array.views().len().saturating_mul(size_of::<u128>()))
+}
+
+fn view_lengths<T: ByteViewType>(array: &GenericByteViewArray<T>) -> usize {
+    // The lowest 32 bits of a view are the length.
+    let bytes = array.views().iter().map(|view| *view as u32 as usize);
+    bytes.fold(0, usize::saturating_add)
+}
+
+/// The sum of all lengths and the rows that share it, or the longest and one row.
+fn lengths<O: OffsetSizeTrait>(offsets: &[O], rows: Rows, least: usize) -> (usize, usize) {
     let (first, last) = (offsets.first(), offsets.last());
-    let (Some(first), Some(last)) = (first, last) else { return 0 };
+    let (Some(first), Some(last)) = (first, last) else { return (0, 1) };
     match rows {
-        Rows::Pass => (*last - *first).as_usize() / (offsets.len() - 1).max(least),
+        Rows::Pass => ((*last - *first).as_usize(), (offsets.len() - 1).max(least).max(1)),
         Rows::Repeat => {
             let each = offsets.iter().zip(offsets.iter().skip(1)).map(|(from, to)| *to - *from);
-            each.max().map_or(0, |length| length.as_usize())
+            (each.max().map_or(0, |length| length.as_usize()), 1)
         }
     }
 }
@@ -109,6 +133,8 @@ mod tests {
 
     use arrow_array::types::Int64Type;
     use arrow_array::{Int64Array, ListArray, StringArray, StringViewArray};
+    use arrow_buffer::OffsetBuffer;
+    use arrow_schema::Field;
 
     use super::*;
 
@@ -133,6 +159,14 @@ mod tests {
         let average = |least, at| row_bytes(&batch, &[at], Rows::Pass, least);
         assert_eq!((average(256, 0), average(256, 1)), (1001 / 256, 1001 / 256));
         assert_eq!((average(1, 0), average(1, 1)), (1001 / 4, 1001 / 4));
+        // Few lists of long texts.
+        let texts: ArrayRef = Arc::new(StringViewArray::from(vec!["y".repeat(60_000); 4]));
+        let item = Arc::new(Field::new_list_field(DataType::Utf8View, true));
+        let lists = ListArray::new(item, OffsetBuffer::from_lengths([3, 1]), texts, None);
+        let few = RecordBatch::try_from_iter([("a", Arc::new(lists) as ArrayRef)]).unwrap();
+        assert_eq!(row_bytes(&few, &[0], Rows::Pass, LEAST_ROWS), 4 * 60_016 / LEAST_ROWS);
+        assert_eq!(row_bytes(&few.slice(1, 1), &[0], Rows::Pass, 1), 60_016);
+        assert_eq!(row_bytes(&few, &[0], Rows::Repeat, 1), 3 * 60_016);
         assert_eq!(row_bytes(&batch.slice(0, 2), &[0], Rows::Repeat, 1), 1);
         assert_eq!(row_bytes(&batch.slice(0, 0), &[0, 1, 2, 3], Rows::Repeat, 1), 0);
     }

@@ -83,6 +83,7 @@ fn copied(statement: Statement, dialect: &dyn Syntax) -> Result<(Statement, Opti
 
 /// Splits a text into statements at `;`. Each may use `memory` bytes.
 pub(in crate::sql) fn statements(sql: &str, dialect: Dialect, memory: u64) -> Result<Vec<Parsed>> {
+    size::check_bytes(sql, memory)?;
     let dialect = dialect::from_name(dialect, sql.len())?;
     let tokens = Tokenizer::new(dialect.as_ref(), sql).tokenize_with_location();
     let tokens = tokens.map_err(|error| {

@@ -25,6 +25,10 @@ const WORD_BYTES: u64 = 1 << 10;
 /// What a parsed statement takes: measured with `SELECT 1`.
 const STATEMENT_BYTES: u64 = 16 << 10;
 
+/// How many times its own bytes a text takes: measured with a long constant, of which tokens, the
+/// statement, its text and plans each have a copy.
+const TEXT_COPIES: u64 = 9;
+
 /// What statements may take beyond the memory limit, so that lists of 100,000 values always work.
 const FREE_BYTES: u64 = 128 << 20;
 
@@ -46,6 +50,19 @@ const MAX_LEVELS: u64 = 256;
 
 /// The most parts of an expression, those as often that simplifying repeats.
 const MAX_PARTS: u64 = 1 << 18;
+
+/// Refuses a text that is too long for a limit of memory, before it is taken apart.
+pub(in crate::sql) fn check_bytes(sql: &str, memory: u64) -> Result<()> {
+    let (bytes, most) = (sql.len() as u64, memory.saturating_add(FREE_BYTES) / TEXT_COPIES);
+    match bytes > most {
+        true => Err(Error::LimitExceeded(format!(
+            "a text of statements of {bytes} bytes does not fit into a memory limit of {memory} \
+             bytes, which allows {most}: raise --memory-limit, run it in parts, or put its rows or \
+             values into a file or table (sty ingest)"
+        ))),
+        false => Ok(()),
+    }
+}
 
 /// Refuses a text of more statements, or with a statement of more words, than fit into a limit of
 /// memory. Commas and white space do not count.
@@ -345,6 +362,9 @@ mod tests {
         assert_eq!(refusal(&list(100_000), 1 << 20), None);
         assert_eq!(refusal(&rows(10_000), 1 << 20), None);
         assert_eq!(refusal(&vec![rows(10_000); 4].join(";"), 1 << 20), None);
+        let text = |bytes: usize| format!("SELECT '{}'", "x".repeat(bytes));
+        assert_eq!(refusal(&text(13 << 20), 1 << 20), None);
+        assert!(refusal(&text(15 << 20), 1 << 20).unwrap().contains("--memory-limit"));
         assert!(refusal(&list(700_000), 256 << 20).unwrap().contains("--memory-limit"));
         assert_eq!(refusal(&list(700_000), 1 << 30), None);
     }
