@@ -44,9 +44,22 @@ fn refuse_huge_pages() {
     let _ = rustix::thread::disable_transparent_huge_pages(true);
 }
 
+/// The stack that a command has, whatever the system gives to a process (`ulimit -s`).
+const STACK_BYTES: usize = 8 << 20;
+
 fn main() -> ExitCode {
     #[cfg(target_os = "linux")]
     refuse_huge_pages();
+    let own = std::thread::Builder::new().name("main".into()).stack_size(STACK_BYTES);
+    match own.spawn(run) {
+        // A panic has said what went wrong.
+        Ok(command) => command.join().unwrap_or(ExitCode::from(101)),
+        Err(_) => run(),
+    }
+}
+
+#[inline(never)]
+fn run() -> ExitCode {
     if cli::complete() {
         return exit::Exit::Done.into();
     }

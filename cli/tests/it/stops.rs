@@ -92,6 +92,15 @@ fn a_signal_ends_every_command_and_leaves_no_temporary_file() {
     }
 }
 
+/// A command has a stack of its own, however little the system gives to the process.
+#[test]
+fn a_small_stack_is_enough() {
+    let shell = Shell::new();
+    let (code, stdout, stderr) =
+        shell.sh("ulimit -s 64 && sty query 'SELECT sum(v) FROM generate_series(1, 4) g(v)'");
+    assert_eq!((code, &*stdout), (0, "sum(g.v)\n10\n"), "{stderr}");
+}
+
 /// Where the system starts no thread, a second signal ends a command, and no timeout is promised.
 #[test]
 fn a_command_without_threads_ends() {
