@@ -62,7 +62,7 @@ impl TextRows {
         let format = |(text, start): (&mut Vec<u8>, usize)| format(&piece(start), text);
         let mut to_skip = 0;
         for start in (0..rows).step_by(piece_rows * at_once) {
-            let work = next.iter_mut().zip((start..rows).step_by(piece_rows));
+            let mut work = next.iter_mut().zip((start..rows).step_by(piece_rows));
             match &pool {
                 Some(pool) if parallel => {
                     let work: Vec<_> = work.collect();
@@ -75,7 +75,7 @@ impl TextRows {
                 }
                 _ => {
                     self.flush(to_skip)?;
-                    work.map(format).collect::<Result<(), _>>()?;
+                    work.try_for_each(format)?;
                 }
             }
             to_skip = std::mem::take(&mut skipped);
