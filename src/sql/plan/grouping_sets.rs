@@ -13,7 +13,6 @@ use std::sync::Arc;
 use datafusion::arrow::datatypes::SchemaRef;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::config::ConfigOptions;
-use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
@@ -33,6 +32,7 @@ use datafusion::physical_plan::{
 use futures::{StreamExt, TryStreamExt, future, stream};
 
 use crate::sql::run::settings::Settings;
+use crate::sql::run::unary::unary_methods;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -119,7 +119,7 @@ impl SetsExec {
         let keys = sets.expr().iter().enumerate().map(column).collect();
         let (nulls, groups) = (sets.null_expr().to_vec(), sets.groups().to_vec());
         let sets = Arc::new(PhysicalGroupBy::new(keys, nulls, groups, true));
-        Ok(SetsExec::over(input, sets, of_no_rows))
+        Ok(SetsExec::from_parts(input, sets, of_no_rows))
     }
 
     /// The grouping sets, with keys that are columns of the input.
@@ -127,7 +127,7 @@ impl SetsExec {
         &self.sets
     }
 
-    fn over(input: Plan, sets: Arc<PhysicalGroupBy>, of_no_rows: Plan) -> SetsExec {
+    fn from_parts(input: Plan, sets: Arc<PhysicalGroupBy>, of_no_rows: Plan) -> SetsExec {
         let below = input.properties();
         let properties = PlanProperties::new(
             EquivalenceProperties::new(of_no_rows.schema()),
@@ -139,6 +139,10 @@ impl SetsExec {
         .with_evaluation_type(below.evaluation_type)
         .with_scheduling_type(below.scheduling_type);
         SetsExec { input, sets, of_no_rows, properties: Arc::new(properties) }
+    }
+
+    fn over(&self, input: Plan) -> DataFusionResult<SetsExec> {
+        Ok(SetsExec::from_parts(input, Arc::clone(&self.sets), Arc::clone(&self.of_no_rows)))
     }
 }
 
@@ -167,33 +171,7 @@ impl ExecutionPlan for SetsExec {
         "SetsExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
-    ) -> DataFusionResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> DataFusionResult<Plan> {
-        let Ok([input]) = <[Plan; 1]>::try_from(children) else {
-            return internal_err!("{} has one input", self.name());
-        };
-        let (sets, of_no_rows) = (Arc::clone(&self.sets), Arc::clone(&self.of_no_rows));
-        Ok(Arc::new(SetsExec::over(input, sets, of_no_rows)))
-    }
-
-    /// This node does no work that more threads could share.
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
-    }
+    unary_methods!(no expressions);
 
     fn execute(
         &self,

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType as ArrowType;
-use datafusion::common::internal_err;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryLimit, MemoryReservation};
@@ -33,6 +32,7 @@ use crate::sql::run::coalesce::{MAX_BUFFERS, compact};
 use crate::sql::run::executions::Executions;
 use crate::sql::run::generate::generate;
 use crate::sql::run::in_numbers::{Form, InNumbers, NumberSet, Numbers};
+use crate::sql::run::unary::unary_methods;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -89,12 +89,18 @@ pub(in crate::sql) struct KeySetsExec {
     input: Plan,
     keys: Arc<[Key]>,
     executions: Executions<Noted>,
+    properties: Arc<PlanProperties>,
 }
 
 impl KeySetsExec {
     pub(in crate::sql) fn new(input: Plan, keys: Arc<[Key]>) -> KeySetsExec {
         let executions = Executions::new(input.output_partitioning().partition_count());
-        KeySetsExec { input, keys, executions }
+        let properties = Arc::clone(input.properties());
+        KeySetsExec { input, keys, executions, properties }
+    }
+
+    fn over(&self, input: Plan) -> DataFusionResult<KeySetsExec> {
+        Ok(KeySetsExec::new(input, Arc::clone(&self.keys)))
     }
 }
 
@@ -142,27 +148,7 @@ impl ExecutionPlan for KeySetsExec {
         "KeySetsExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.input.properties()
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
-    ) -> DataFusionResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> DataFusionResult<Plan> {
-        match <[Plan; 1]>::try_from(children) {
-            Ok([input]) => Ok(Arc::new(KeySetsExec::new(input, Arc::clone(&self.keys)))),
-            Err(children) => internal_err!("{} over {} inputs", self.name(), children.len()),
-        }
-    }
+    unary_methods!(no expressions);
 
     /// The scans forget their filters when a plan runs again with other rows.
     fn reset_state(self: Arc<Self>) -> DataFusionResult<Plan> {
@@ -171,10 +157,6 @@ impl ExecutionPlan for KeySetsExec {
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
     }
 
     fn execute(

@@ -19,6 +19,7 @@
 //! | `generate` | a stream of batches from straight-line code |
 //! | `coalesce` | small batches, held until they make a large one |
 //! | `leaf` | what all leaf operators have in common |
+//! | `unary` | what operators over one input have in common |
 //! | `node` | a fragment as a node of logical plans |
 //! | `executions` | the executions of a leaf, each with what its partitions share |
 //! | `key_sets` | the keys of a join's hash table as sets of numbers |
@@ -49,6 +50,7 @@ pub(in crate::sql) mod exec;
 pub(in crate::sql) mod generate;
 pub(in crate::sql) mod coalesce;
 pub(in crate::sql) mod leaf;
+pub(in crate::sql) mod unary;
 pub(in crate::sql) mod node;
 pub(in crate::sql) mod executions;
 pub(in crate::sql) mod key_sets;

@@ -16,7 +16,6 @@ use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
-use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::MemoryLimit;
@@ -40,6 +39,7 @@ use futures::StreamExt;
 
 use super::coalesce::{Coalescer, most_held};
 use super::generate::generate;
+use super::unary::unary_methods;
 use super::width::{LEAST_ROWS, Rows, may_be_wide, row_bytes};
 use super::window_texts::{in_layout, layout_below, over_layout, properties};
 use crate::error::Error;
@@ -205,6 +205,10 @@ impl WideRowsExec {
         };
         Ok(WideRowsExec { input, step, properties })
     }
+
+    fn over(&self, input: Plan) -> DataFusionResult<WideRowsExec> {
+        WideRowsExec::new(input, self.step.clone())
+    }
 }
 
 impl DisplayAs for WideRowsExec {
@@ -218,34 +222,10 @@ impl ExecutionPlan for WideRowsExec {
         "WideRowsExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        vec![&self.input]
-    }
-
-    fn apply_expressions(
-        &self,
-        _: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
-    ) -> DataFusionResult<TreeNodeRecursion> {
-        Ok(TreeNodeRecursion::Continue)
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> DataFusionResult<Plan> {
-        match <[Plan; 1]>::try_from(children) {
-            Ok([input]) => Ok(Arc::new(WideRowsExec::new(input, self.step.clone())?)),
-            Err(children) => internal_err!("{} over {} inputs", self.name(), children.len()),
-        }
-    }
+    unary_methods!(no expressions);
 
     fn maintains_input_order(&self) -> Vec<bool> {
         vec![true]
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
     }
 
     fn execute(

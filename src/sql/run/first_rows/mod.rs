@@ -34,6 +34,7 @@ pub(in crate::sql) use self::prefilter::FirstRows;
 use self::prefilter::Prefilter;
 use crate::query::group_top::Ranking;
 use crate::sql::run::generate::generate;
+use crate::sql::run::unary::unary_methods;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -64,6 +65,10 @@ impl FirstRowsExec {
         let metrics = ExecutionPlanMetricsSet::new();
         FirstRowsExec { input, first, properties: Arc::new(properties), metrics }
     }
+
+    fn over(&self, input: Plan) -> DataFusionResult<FirstRowsExec> {
+        Ok(FirstRowsExec::new(input, self.first.clone()))
+    }
 }
 
 impl DisplayAs for FirstRowsExec {
@@ -91,13 +96,7 @@ impl ExecutionPlan for FirstRowsExec {
         "FirstRowsExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        vec![&self.input]
-    }
+    unary_methods!();
 
     fn apply_expressions(
         &self,
@@ -109,18 +108,6 @@ impl ExecutionPlan for FirstRowsExec {
             recursion = recursion.visit_sibling(|| visit(key))?;
         }
         Ok(recursion)
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> DataFusionResult<Plan> {
-        match <[Plan; 1]>::try_from(children) {
-            Ok([input]) => Ok(Arc::new(FirstRowsExec::new(input, self.first.clone()))),
-            Err(children) => internal_err!("{} over {} inputs", self.name(), children.len()),
-        }
-    }
-
-    /// More threads would each keep first rows of their own.
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
     }
 
     fn cardinality_effect(&self) -> CardinalityEffect {

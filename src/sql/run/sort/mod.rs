@@ -53,6 +53,7 @@ use merge::{Runs, Sorted, gather_part};
 use runs::{ChunkSize, Keys};
 
 use crate::sql::run::coalesce::most_held;
+use crate::sql::run::unary::unary_methods;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -154,6 +155,18 @@ struct ExternalSortExec {
     metrics: ExecutionPlanMetricsSet,
 }
 
+impl ExternalSortExec {
+    fn over(&self, input: Plan) -> DataFusionResult<ExternalSortExec> {
+        Ok(ExternalSortExec {
+            input,
+            order: self.order.clone(),
+            merges: self.merges,
+            properties: Arc::clone(&self.properties),
+            metrics: ExecutionPlanMetricsSet::new(),
+        })
+    }
+}
+
 impl DisplayAs for ExternalSortExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let each = !self.merges && self.input.output_partitioning().partition_count() > 1;
@@ -166,13 +179,7 @@ impl ExecutionPlan for ExternalSortExec {
         "ExternalSortExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        &self.properties
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        vec![&self.input]
-    }
+    unary_methods!();
 
     fn apply_expressions(
         &self,
@@ -183,23 +190,6 @@ impl ExecutionPlan for ExternalSortExec {
             recursion = recursion.visit_sibling(|| visit(&key.expr))?;
         }
         Ok(recursion)
-    }
-
-    fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> DataFusionResult<Plan> {
-        let Ok([input]) = <[Plan; 1]>::try_from(children) else {
-            return internal_err!("{} has one input", self.name());
-        };
-        Ok(Arc::new(ExternalSortExec {
-            input,
-            order: self.order.clone(),
-            merges: self.merges,
-            properties: Arc::clone(&self.properties),
-            metrics: ExecutionPlanMetricsSet::new(),
-        }))
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        vec![false]
     }
 
     fn execute(
