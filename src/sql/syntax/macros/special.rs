@@ -72,7 +72,14 @@ pub(super) fn expanded(name: &str, call: &Function) -> Result<Option<Expr>> {
         ("log", [number]) => Ok(Some(function_call("log10", vec![number.clone()]))),
         ("time_bucket", [width, time]) => time_bucket(width, time).map(Some),
         ("time_bucket", [width, time, origin]) => {
-            Ok(Some(function_call("date_bin", vec![width.clone(), time.clone(), origin.clone()])))
+            let origin = match is_in_months(width) {
+                true => {
+                    let month = Expr::value(Value::SingleQuotedString("month".into()));
+                    function_call("date_trunc", vec![month, origin.clone()])
+                }
+                false => origin.clone(),
+            };
+            Ok(Some(function_call("date_bin", vec![width.clone(), time.clone(), origin])))
         }
         ("tostartofinterval", [time, width]) => start_of_interval(time, width).map(Some),
         ("quantile_cont" | "quantile_disc" | "quantile", [values, Expr::Array(fractions)]) => {
@@ -148,11 +155,15 @@ fn element(list: &Expr, position: &str) -> Expr {
     function_call("array_element", vec![list.clone(), position])
 }
 
+/// Whether buckets are months or longer: DuckDB counts them from the beginning of a month on.
+fn is_in_months(width: &Expr) -> bool {
+    let text = width.to_string().to_ascii_lowercase();
+    ["mon", "quarter", "year", "decade", "century"].iter().any(|unit| text.contains(unit))
+}
+
 /// DuckDB's buckets: of months from 2000 on, all others from its first Monday on.
 fn time_bucket(width: &Expr, time: &Expr) -> Result<Expr> {
-    let text = width.to_string().to_ascii_lowercase();
-    let has = |unit: &&str| text.contains(*unit);
-    let origin = match ["mon", "quarter", "year", "decade", "century"].iter().any(has) {
+    let origin = match is_in_months(width) {
         true => "2000-01-01",
         false => "2000-01-03",
     };

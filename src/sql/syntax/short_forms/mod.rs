@@ -1,7 +1,7 @@
 //! Short forms of DuckDB and ClickHouse that sqlparser (0.62) does not read, written out in words
 //! that it does: `SUMMARIZE t`, `PIVOT t ON a`, `UNPIVOT t ON a, b`, `FROM t WHERE a > 1`,
 //! `USING SAMPLE 10%`, `INSERT INTO t BY NAME`, `COPY t TO 'x.csv' (HEADER)`, `quantile(0.9)(x)`,
-//! `a ISNULL`, which would be an alias, `a ** b`, `a GLOB 'x*'`.
+//! `a ISNULL`, which would be an alias, `a ** b`, `a GLOB 'x*'`, `a JOIN b JOIN c ON … ON …`.
 //!
 //! Where this stands on the road of a query: between the tokenizer and the parser. Some become
 //! calls of functions whose names begin with `sty__`; later steps put what they mean in their
@@ -10,6 +10,7 @@
 mod copy;
 mod from_first;
 mod insert;
+mod nested_joins;
 mod operators;
 mod parametric;
 mod pivot;
@@ -32,6 +33,7 @@ const MOST: usize = 1_000;
 
 /// The text with its short forms written out.
 pub(in crate::sql) fn write_out(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    let tokens = nested_joins::in_parentheses(tokens);
     let is_power = |pair: &[TokenWithSpan]| pair.iter().all(|one| one.token == Token::Mul);
     if !tokens.iter().any(may_be_of_one) && !tokens.windows(2).any(is_power) {
         return Ok(tokens);
@@ -176,6 +178,21 @@ mod tests {
                 "SELECT 1 FROM t TABLESAMPLE 5 PERCENT (bernoulli, 3)",
                 "SELECT 1 FROM t TABLESAMPLE BERNOULLI ( 5 PERCENT ) REPEATABLE ( 3 )",
             ),
+            (
+                "SELECT 1 FROM a JOIN b LEFT JOIN c JOIN d ON x ON y ON z JOIN e ON w WHERE v",
+                "SELECT 1 FROM a JOIN ( b LEFT JOIN ( c JOIN d ON x ) ON y ) ON z JOIN e ON w \
+                 WHERE v",
+            ),
+            (
+                "SELECT 1 FROM a JOIN b CROSS JOIN c NATURAL LEFT JOIN d USING (x), e JOIN f ON y",
+                "SELECT 1 FROM a JOIN ( b CROSS JOIN c NATURAL LEFT JOIN d ) USING ( x ) , \
+                 e JOIN f ON y",
+            ),
+            (
+                "SELECT 1 FROM a JOIN (SELECT 2 FROM b JOIN c ON x) d ON y JOIN e USING (z)",
+                "SELECT 1 FROM a JOIN ( SELECT 2 FROM b JOIN c ON x ) d ON y JOIN e USING ( z )",
+            ),
+            ("SELECT 1 FROM a JOIN b JOIN c ON x", "SELECT 1 FROM a JOIN b JOIN c ON x"),
             ("SELECT a FROM t JOIN u USING (a)", "SELECT a FROM t JOIN u USING ( a )"),
             ("INSERT INTO t BY NAME SELECT 1", "INSERT INTO t ( sty__by_name ) SELECT 1"),
             ("INSERT INTO t BY POSITION SELECT 1", "INSERT INTO t SELECT 1"),
