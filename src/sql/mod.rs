@@ -16,7 +16,8 @@
 //! - `plan`: which parts of a plan our executor runs, and physical plans.
 //! - `write`: INSERT, CREATE TABLE, DELETE and UPDATE; rows to be stored take the road of an
 //!   ingest.
-//! - `names`: what names mean: tables of the store, views and parameters of the session, files.
+//! - `names`: what names mean: tables of the store and of attached ones, views and parameters of
+//!   the session, files.
 //! - `session`: configuration, memory, threads; turns a text into statements, and a statement into
 //!   an answer.
 //!

@@ -22,8 +22,8 @@ pub fn check_outside_tables(path: &Path) -> Result<()> {
     }
 }
 
-/// The directory of the table that holds a path.
-fn enclosing_table(path: &Path) -> Result<Option<PathBuf>> {
+/// The directory of the table that a path is, or is in.
+pub(crate) fn enclosing_table(path: &Path) -> Result<Option<PathBuf>> {
     let existing = real::nearest_existing(path)?;
     let is_table = |dir: &&Path| presence::looks_like_table(&RealDisk, &TableDir::new(*dir));
     Ok(existing.ancestors().find(is_table).map(Path::to_path_buf))

@@ -187,7 +187,7 @@ fn wants_table(earlier: &[Word<'_>]) -> bool {
 fn names_file(earlier: &[Word<'_>]) -> bool {
     let reads = |word: &Word<'_>| word.text.to_ascii_lowercase().starts_with("read_");
     wants_table(earlier)
-        || earlier.last().is_some_and(|word| word.is_any(&["LOCATION", "COPY", "TO"]))
+        || earlier.last().is_some_and(|word| word.is_any(&["LOCATION", "COPY", "TO", "ATTACH"]))
         || matches!(earlier, [.., name, open] if open.kind == LexemeKind::Open && reads(name))
 }
 

@@ -153,12 +153,14 @@ pub(super) const KEYWORDS: [&str; 147] = [
 ];
 
 /// Words that a statement begins with.
-pub(super) const BEGINNINGS: [&str; 19] = [
+pub(super) const BEGINNINGS: [&str; 21] = [
     "ANALYZE",
+    "ATTACH",
     "COPY",
     "CREATE",
     "DELETE",
     "DESCRIBE",
+    "DETACH",
     "DROP",
     "EXECUTE",
     "EXPLAIN",

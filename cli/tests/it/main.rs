@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that cannot run has failed")]
 
 mod answers;
+mod attach;
 mod bench;
 mod charts;
 mod codes;

@@ -10,35 +10,38 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
+use datafusion::common::TableReference;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::TableType;
 use datafusion::sql::parser::Statement;
 
+use crate::disk::Io;
 use crate::error::{Error, Result};
 use crate::maintain::{VerifyOptions, skip_damaged};
-use crate::sql::convert::{listed, suggestion};
 use crate::sql::keys::expressions::SqlExpressions;
 use crate::sql::names::files;
-use crate::sql::names::lock;
 use crate::sql::names::parameters::Parameters;
+use crate::sql::names::stored::StoredTables;
 use crate::sql::names::views::{Definition, scans_newest, without_plan};
+use crate::sql::names::{SCHEMA, lock};
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::table::StoreTable;
-use crate::store::{Snapshot, Store, check_name};
+use crate::store::{Snapshot, Store};
 
 /// The names of a session.
 #[derive(Default)]
 pub(crate) struct Tables {
     /// The session's state, which is needed to open files, and which itself holds these names.
     state: OnceLock<StateOf>,
-    store: Option<Store>,
+    /// Those of its own store, if it has one.
+    own: Option<StoredTables>,
+    /// Those of attached stores, by the names of these, in lower case.
+    attached: Mutex<BTreeMap<String, Arc<StoredTables>>>,
+    /// How data files of stores are read, if anything is said of it.
+    pub(crate) io: Option<Io>,
     /// Whether files outside the store are refused.
     pub(crate) no_files: bool,
-    /// Tables of the store that statements have used, by name, with their generation.
-    tables: Mutex<HashMap<String, (u64, Arc<StoreTable>)>>,
-    /// The tables of the store that the statement in progress has looked up.
-    pinned: Mutex<HashMap<String, Arc<StoreTable>>>,
     /// Views and external tables, which live as long as the session.
     session: Mutex<BTreeMap<String, Arc<dyn TableProvider>>>,
     /// The definitions of the views among them.
@@ -64,7 +67,7 @@ type StateOf = Box<dyn Fn() -> Option<SessionState> + Send + Sync>;
 impl Tables {
     /// The names of a store.
     pub(crate) fn new(store: &Store) -> Self {
-        Tables { store: Some(store.clone()), ..Tables::default() }
+        Tables { own: Some(StoredTables::new(store.clone(), None)), ..Tables::default() }
     }
 
     /// Sets how to find the session's state.
@@ -111,7 +114,7 @@ impl Tables {
 
     /// The store, if the session has one.
     pub(crate) fn store(&self) -> Option<&Store> {
-        self.store.as_ref()
+        self.own.as_ref().map(StoredTables::store)
     }
 
     /// Adds a note for the user, unless it is there already.
@@ -130,7 +133,8 @@ impl Tables {
     /// Forgets what the last statement opened.
     pub(crate) fn begin_statement(&self) {
         lock(&self.opened).clear();
-        lock(&self.pinned).clear();
+        self.own.iter().for_each(StoredTables::begin_statement);
+        lock(&self.attached).values().for_each(|stored| stored.begin_statement());
     }
 
     /// Closes a table of the store that is about to change: the commit removes its old files only
@@ -138,7 +142,9 @@ impl Tables {
     /// are next used.
     pub(crate) fn release(&self, table: &str) {
         self.begin_statement();
-        lock(&self.tables).remove(table);
+        // The same store may be attached, too.
+        self.own.iter().for_each(|own| own.release(table));
+        lock(&self.attached).values().for_each(|stored| stored.release(table));
         for (name, definition) in lock(&self.definitions).iter_mut() {
             if let Some(view) = lock(&self.session).get_mut(name) {
                 *view = without_plan(view.as_ref());
@@ -219,7 +225,7 @@ impl Tables {
             return Ok(view);
         };
         let changes = self.changes.load(Ordering::Relaxed);
-        if definition.changes == changes && scans_newest(view.as_ref(), |table| self.stored(table))?
+        if definition.changes == changes && scans_newest(view.as_ref(), |table| self.newest(table))?
         {
             return Ok(view);
         }
@@ -237,8 +243,12 @@ impl Tables {
     /// names that.
     async fn broken(&self, view: &str, definition: &Definition, error: Error) -> Error {
         for name in &definition.names {
-            // Through the trait, whose future is boxed: a view may be made of views.
-            if let Ok(None) = SchemaProvider::table(self, name).await {
+            let found = match name.schema().filter(|schema| *schema != SCHEMA) {
+                // Through the trait, whose future is boxed: a view may be made of views.
+                None => SchemaProvider::table(self, name.table()).await.ok(),
+                Some(schema) => self.find_attached(schema, name.table()).ok(),
+            };
+            if let Some(None) = found {
                 return Error::NotFound(format!(
                     "view {view} is made of {name}, and there is no such table or view"
                 ));
@@ -253,7 +263,7 @@ impl Tables {
         name: &str,
         statement: Statement,
         parameters: &Parameters,
-        names: Vec<String>,
+        names: Vec<TableReference>,
     ) {
         let changes = self.changes.load(Ordering::Relaxed);
         let definition = Definition { statement, parameters: parameters.clone(), names, changes };
@@ -261,14 +271,19 @@ impl Tables {
     }
 
     /// Refuses a view that would name itself, be it through others.
-    pub(crate) fn check_acyclic(&self, view: &str, names: &[String]) -> Result<()> {
+    pub(crate) fn check_acyclic(&self, view: &str, names: &[TableReference]) -> Result<()> {
         let definitions = lock(&self.definitions);
         let (mut ahead, mut seen) = (names.to_vec(), HashSet::new());
         while let Some(name) = ahead.pop() {
+            if name.schema().is_some_and(|schema| schema != SCHEMA) {
+                continue;
+            }
+            let name = name.table();
             if name == view {
                 return Err(Error::InvalidInput(format!("view {view} would be made of itself")));
             }
-            if let Some(definition) = definitions.get(&name).filter(|_| seen.insert(name.clone())) {
+            if let Some(definition) = definitions.get(name).filter(|_| seen.insert(name.to_owned()))
+            {
                 ahead.extend_from_slice(&definition.names);
             }
         }
@@ -300,107 +315,99 @@ impl Tables {
         lock(&self.session).contains_key(name)
     }
 
-    /// The newest generation of a table of the store. It stays the same for the whole statement,
-    /// and is shared with earlier statements while it is the newest.
+    /// The newest generation of a table of the session's own store.
     fn stored(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
-        let Some(name) = self.stored_name(name)? else { return self.stored_at(name) };
-        if let Some(table) = lock(&self.pinned).get(&name) {
-            return Ok(Some(Arc::clone(table)));
+        match &self.own {
+            Some(own) => own.find(name, &|snapshot| self.seen(snapshot)),
+            None => Ok(None),
         }
-        let Some(table) = self.store.as_ref().map(|store| store.table(&name)).transpose()? else {
-            return Ok(None);
-        };
-        let Some(generation) = table.generation()? else { return Ok(None) };
-        let known =
-            lock(&self.tables).get(&name).filter(|(known, _)| *known == generation).cloned();
-        let table = match known {
-            Some((_, table)) => table,
-            None => {
-                let snapshot = self.seen(table.snapshot()?)?;
-                let generation = snapshot.generation();
-                let table = Arc::new(StoreTable::new(snapshot));
-                lock(&self.tables).insert(name.clone(), (generation, Arc::clone(&table)));
-                table
-            }
-        };
-        lock(&self.pinned).insert(name, Arc::clone(&table));
-        Ok(Some(table))
     }
 
-    /// An older generation that is still kept, named as in `"trips@12"`.
-    fn stored_at(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
-        let parts = name
-            .rsplit_once('@')
-            .and_then(|(table, number)| Some((table, number.parse::<u64>().ok()?)));
-        let Some((table, generation)) = parts else { return Ok(None) };
-        let Some(table) = self.stored_name(table)? else { return Ok(None) };
-        if let Some(known) = lock(&self.pinned).get(name) {
-            return Ok(Some(Arc::clone(known)));
+    /// The newest generation of the table of which this is one, if it is there still.
+    fn newest(&self, table: &StoreTable) -> Result<Option<Arc<StoreTable>>> {
+        let name = table.snapshot().table_name();
+        match table.attached() {
+            None => self.stored(name),
+            Some(store) => match self.attached_as(store) {
+                Some(stored) => stored.find(name, &|snapshot| self.seen(snapshot)),
+                None => Ok(None),
+            },
         }
-        let Some(table) = self.store.as_ref().map(|store| store.table(&table)).transpose()? else {
-            return Ok(None);
-        };
-        let table = Arc::new(StoreTable::new(self.seen(table.snapshot_at(generation)?)?));
-        lock(&self.pinned).insert(name.to_owned(), Arc::clone(&table));
-        Ok(Some(table))
     }
 
-    /// The table that a name means: the one of exactly this name, or else the only one that differs
-    /// just in case, since SQL folds unquoted names.
+    /// The table of the session's own store that a name means, as it is spelled there.
     pub(crate) fn stored_name(&self, name: &str) -> Result<Option<String>> {
-        let Some(store) = &self.store else { return Ok(None) };
-        // What is no possible name of a table may be that of a file.
-        if check_name(name).is_err() {
-            return Ok(None);
-        }
-        // A damaged table is an error, and not a name that means nothing.
-        if store.has_table(name)? {
-            return Ok(Some(name.to_owned()));
-        }
-        if !store.exists()? {
-            return Ok(None);
-        }
-        let mut alike = store.tables()?.into_iter().filter(|table| table.to_lowercase() == name);
-        Ok(alike.next().filter(|_| alike.next().is_none()))
+        self.own.as_ref().map_or(Ok(None), |own| own.spelled(name))
     }
 
-    /// All names but those of files.
+    /// A table of an attached store.
+    pub(super) fn find_stored(
+        &self,
+        stored: &StoredTables,
+        name: &str,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
+        let found = stored.find(name, &|snapshot| self.seen(snapshot))?;
+        Ok(found.map(|table| Arc::new(StoreProvider::new(table)) as _))
+    }
+
+    /// What a name with its schema means; nothing in a schema that is not a store's.
+    pub(crate) async fn find_in(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
+        match schema.filter(|schema| *schema != SCHEMA) {
+            None => self.find(name).await,
+            Some(schema) => self.find_attached(schema, name),
+        }
+    }
+
+    fn find_attached(&self, schema: &str, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
+        match self.attached_as(schema) {
+            Some(stored) => self.find_stored(&stored, name),
+            None => Ok(None),
+        }
+    }
+
+    /// Attaches a store under a name.
+    pub(crate) fn attach(&self, name: &str, store: Store) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        let stored = Arc::new(StoredTables::new(store, Some(name)));
+        lock(&self.attached).insert(name.to_owned(), stored);
+    }
+
+    /// Detaches a store; `false` if there is none of this name.
+    pub(crate) fn detach(&self, name: &str) -> bool {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        lock(&self.attached).remove(&name.to_lowercase()).is_some()
+    }
+
+    /// The attached stores by name.
+    pub(crate) fn attached(&self) -> Vec<(String, Arc<StoredTables>)> {
+        let attached = lock(&self.attached);
+        attached.iter().map(|(name, stored)| (name.clone(), Arc::clone(stored))).collect()
+    }
+
+    /// The store that is attached under a name, in any case.
+    pub(crate) fn attached_as(&self, name: &str) -> Option<Arc<StoredTables>> {
+        lock(&self.attached).get(&name.to_lowercase()).cloned()
+    }
+
+    /// The names of a store's tables; a note if they cannot be told.
+    pub(super) fn names_of(&self, stored: &StoredTables) -> Vec<String> {
+        stored.names().unwrap_or_else(|error| {
+            self.note(error.to_string());
+            Vec::new()
+        })
+    }
+
+    /// All names of the session's own schema but those of files.
     pub(crate) fn names(&self) -> Vec<String> {
-        let stored = self.store.iter().filter(|store| !matches!(store.exists(), Ok(false)));
-        let stored: Vec<String> = stored
-            .flat_map(|store| {
-                store.tables().unwrap_or_else(|error| {
-                    self.note(error.to_string());
-                    Vec::new()
-                })
-            })
-            .collect();
-        let mut names: Vec<String> =
-            stored.into_iter().chain(lock(&self.session).keys().cloned()).collect();
+        let stored = self.own.iter().flat_map(|own| self.names_of(own));
+        let mut names: Vec<String> = stored.chain(lock(&self.session).keys().cloned()).collect();
         names.sort();
         names.dedup();
         names
-    }
-
-    /// The error that there is no such table, with a similar name as a hint.
-    pub(crate) fn missing(&self, name: &str) -> Error {
-        let names = self.names();
-        let hint = match suggestion(name, names.iter().map(String::as_str)) {
-            Some(near) if near.to_lowercase() != *near => {
-                format!(
-                    "did you mean \"{near}\"? Names with upper-case letters go in double quotes"
-                )
-            }
-            Some(near) => format!("did you mean {near}?"),
-            None if names.is_empty() && self.store.is_none() => {
-                "no store is open, only files are: FROM 'x.csv', FROM stdin".to_owned()
-            }
-            None if names.is_empty() => {
-                "there are no tables; make one with `sty ingest` or CREATE TABLE".to_owned()
-            }
-            None => format!("there are: {}", listed(names.iter().map(String::as_str))),
-        };
-        Error::NotFound(format!("no table {name}; {hint}"))
     }
 }
 

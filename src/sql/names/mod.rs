@@ -1,10 +1,13 @@
-//! What the names in a statement mean: tables of the store, views and parameters of the session,
-//! files.
+//! What the names in a statement mean: tables of the store and of attached ones, views and
+//! parameters of the session, files.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(in crate::sql) mod parameters;
+mod stored;
 pub(in crate::sql) mod catalog;
+pub(in crate::sql) mod attached;
+mod missing;
 mod foreign;
 pub(in crate::sql) mod text;
 mod file_calls;

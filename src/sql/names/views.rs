@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
+use datafusion::common::TableReference;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::datasource::empty::EmptyTable;
@@ -37,7 +38,7 @@ pub(in crate::sql) struct Definition {
     /// The values of its placeholders.
     pub(in crate::sql) parameters: Parameters,
     /// The tables and views that it names.
-    pub(in crate::sql) names: Vec<String>,
+    pub(in crate::sql) names: Vec<TableReference>,
     /// The number of changes to views when its plan was made.
     pub(in crate::sql) changes: u64,
 }
@@ -122,7 +123,7 @@ pub(in crate::sql) fn without_plan(view: &dyn TableProvider) -> Arc<dyn TablePro
 /// Whether every stored table that a view's plan scans is the one that `newest` gives.
 pub(in crate::sql) fn scans_newest(
     view: &dyn TableProvider,
-    newest: impl Fn(&str) -> Result<Option<Arc<StoreTable>>>,
+    newest: impl Fn(&StoreTable) -> Result<Option<Arc<StoreTable>>>,
 ) -> Result<bool> {
     let Some(plan) = view.get_logical_plan() else { return Ok(true) };
     let mut all = Ok(true);
@@ -132,8 +133,8 @@ pub(in crate::sql) fn scans_newest(
             _ => None,
         };
         if let Some(scanned) = scanned {
-            let newest = newest(scanned.snapshot().table_name());
-            all = newest.map(|newest| newest.is_some_and(|newest| Arc::ptr_eq(&newest, &scanned)));
+            all = newest(&scanned)
+                .map(|newest| newest.is_some_and(|newest| Arc::ptr_eq(&newest, &scanned)));
         }
         Ok(if matches!(all, Ok(true)) {
             TreeNodeRecursion::Continue

@@ -143,13 +143,13 @@ impl FragmentExec {
     pub(crate) fn forecast(&self) -> Result<TableForecast> {
         let snapshot = self.table.snapshot();
         let forecast = forecast(&self.fragment, snapshot)?;
-        Ok(TableForecast::new(snapshot.table_name(), forecast, self.dynamic.is_empty()))
+        Ok(TableForecast::new(self.table.name(), forecast, self.dynamic.is_empty()))
     }
 
     /// What it has done so far.
     pub(crate) fn done(&self) -> StoreOperator {
         StoreOperator {
-            table: self.table.snapshot().table_name().to_owned(),
+            table: self.table.name().to_owned(),
             output: match &self.fragment.output {
                 query::Output::Aggregate { .. } => "group",
                 query::Output::Top { .. } => "order",
@@ -264,7 +264,7 @@ impl FragmentExec {
 
 impl DisplayAs for FragmentExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(&self.fragment, self.table.snapshot().table_name(), f)?;
+        describe(&self.fragment, self.table.name(), f)?;
         match self.dynamic.is_empty() {
             true => Ok(()),
             false => write!(f, ", dynamic={}", self.dynamic),

@@ -129,7 +129,7 @@ impl UserDefinedLogicalNode for FragmentNode {
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        describe(&self.fragment, self.table.snapshot().table_name(), f)
+        describe(&self.fragment, self.table.name(), f)
     }
 
     fn with_exprs_and_inputs(

@@ -24,6 +24,10 @@ type Asked = Vec<(Box<str>, Vec<ColumnId>)>;
 #[derive(Debug)]
 pub(crate) struct StoreTable {
     snapshot: Snapshot,
+    /// The name of its store, if that is attached.
+    attached: Option<Arc<str>>,
+    /// Its name in reports.
+    name: Box<str>,
     schema: SchemaRef,
     partition_keys: OnceLock<PartitionKeys>,
     /// About how many rows meet conditions. A statement asks the same of a table for each scan of
@@ -34,10 +38,16 @@ pub(crate) struct StoreTable {
 }
 
 impl StoreTable {
-    pub(crate) fn new(snapshot: Snapshot) -> Self {
+    pub(crate) fn new(snapshot: Snapshot, attached: Option<Arc<str>>) -> Self {
+        let name = match &attached {
+            None => snapshot.table_name().into(),
+            Some(store) => format!("{store}.{}", snapshot.table_name()).into(),
+        };
         StoreTable {
             schema: snapshot.schema().to_arrow(),
             snapshot,
+            attached,
+            name,
             partition_keys: OnceLock::new(),
             samples: Mutex::default(),
             sample: None,
@@ -49,7 +59,7 @@ impl StoreTable {
         let segments = self.snapshot.segments()?;
         let rows: Vec<u64> = segments.iter().map(|entry| entry.rows).collect();
         let sample = Some(Arc::new(Sample::new(choosing, seed, &rows, text)));
-        Ok(StoreTable { sample, ..StoreTable::new(self.snapshot.clone()) })
+        Ok(StoreTable { sample, ..StoreTable::new(self.snapshot.clone(), self.attached.clone()) })
     }
 
     /// That a row is one of those that the statement sees.
@@ -100,6 +110,16 @@ impl StoreTable {
     pub(crate) fn partition_keys(&self) -> &PartitionKeys {
         let keys = &self.snapshot.root().arrangement.partition_by;
         self.partition_keys.get_or_init(|| PartitionKeys::new(keys, self.snapshot.schema()))
+    }
+
+    /// Its name, with that of its store if the store is attached.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The name of its store, if that is attached.
+    pub(crate) fn attached(&self) -> Option<&str> {
+        self.attached.as_deref()
     }
 
     pub(crate) fn snapshot(&self) -> &Snapshot {

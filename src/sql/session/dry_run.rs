@@ -126,7 +126,8 @@ impl Session {
             tables: &self.tables,
             prepared: &self.prepared,
         };
-        let planning = planner.plan(&statement.parsed.statement, parameters);
+        // It is large, and is handed on many times, each of which may copy it to the stack.
+        let planning = Box::pin(planner.plan(&statement.parsed.statement, parameters));
         match self.workers.run(&self.canceller, planning)?? {
             Planned::Write(_) | Planned::Modify(_) | Planned::Drop(_) if self.read_only => {
                 Err(Error::InvalidInput("this session is read-only: no statement writes".into()))

@@ -28,6 +28,7 @@ use crate::sql::run::statistics::task_context;
 use crate::sql::session::planned::Planned;
 use crate::sql::session::statement::StatementPlanner;
 use crate::sql::syntax::columns::{self, Choice, Known, Named};
+use crate::sql::syntax::named_tables::NamedTable;
 use crate::sql::syntax::pivots::{self, Longer, MOST_COLUMNS, Turned, Wider};
 use crate::sql::syntax::short_forms::BY_NAME;
 use crate::sql::syntax::sites::{self, Site};
@@ -187,12 +188,12 @@ impl StatementPlanner<'_> {
             _ => return Ok(changed),
         };
         let Some(rows) = rows else { return Ok(changed) };
-        let table = match table {
-            TableObject::TableName(name) => name.0.last().and_then(|part| part.as_ident()),
+        let named = match table {
+            TableObject::TableName(name) => NamedTable::new(name, None),
             _ => None,
         };
-        let stored = match table {
-            Some(name) => self.tables.find(&folded(name)).await?,
+        let stored = match named {
+            Some(named) => self.tables.find_in(named.schema.as_deref(), &named.table).await?,
             None => None,
         };
         let stored = stored.map(|table| table.schema());

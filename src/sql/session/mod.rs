@@ -1,5 +1,6 @@
 //! A session: configures DataFusion, once and quickly; parses, plans and starts statements.
 
+mod attach;
 mod decoded;
 mod described;
 pub(in crate::sql) mod dry_run;
@@ -20,9 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use datafusion::catalog::{
-    CatalogProvider, CatalogProviderList, MemoryCatalogProvider, MemoryCatalogProviderList,
-};
+use datafusion::catalog::{CatalogProviderList, MemoryCatalogProviderList};
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::FunctionRegistry;
 use datafusion::execution::SessionStateBuilder;
@@ -40,6 +39,7 @@ use crate::sql::functions::growing;
 use crate::sql::functions::lead;
 use crate::sql::functions::patterns;
 use crate::sql::functions::text;
+use crate::sql::names::attached::Schemas;
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::names::{CATALOG, SCHEMA};
@@ -98,7 +98,13 @@ impl Statement {
     /// Whether the statement works before there is a store.
     fn needs_no_store(&self) -> bool {
         let sets = |statement: &SqlStatement| {
-            matches!(statement, SqlStatement::CreateTable(_) | SqlStatement::Set(_))
+            matches!(
+                statement,
+                SqlStatement::CreateTable(_)
+                    | SqlStatement::Set(_)
+                    | SqlStatement::AttachDuckDBDatabase { .. }
+                    | SqlStatement::DetachDuckDBDatabase { .. }
+            )
         };
         matches!(&self.parsed.statement, parser::Statement::Statement(statement) if sets(statement))
     }
@@ -167,14 +173,13 @@ impl Session {
         wait: LockWait,
     ) -> Result<Session> {
         tables.no_files = options.no_files;
+        tables.io = options.io;
         let tables = Arc::new(tables);
         let threads = options
             .threads
             .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let catalog = MemoryCatalogProvider::new();
-        catalog.register_schema(SCHEMA, Arc::clone(&tables) as _)?;
         let catalogs = MemoryCatalogProviderList::new();
-        catalogs.register_catalog(CATALOG.to_owned(), Arc::new(catalog));
+        catalogs.register_catalog(CATALOG.to_owned(), Arc::new(Schemas(Arc::clone(&tables))));
         let canceller = Canceller::default();
         if options.skip_damaged {
             tables.skip_damaged(threads, canceller.flag());

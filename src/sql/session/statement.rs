@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::TableReference;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
@@ -23,6 +24,7 @@ use crate::sql::session::planned::Planned;
 use crate::sql::session::prepared::{Prepared, Step};
 use crate::sql::syntax::any_case::{KnownColumns, Respelled};
 use crate::sql::syntax::file_functions::STDIN;
+use crate::sql::syntax::named_tables::named_tables;
 use crate::sql::syntax::{
     any_case, file_functions, ignored, implicit_groups, lateral_aliases, macros, order_names,
     rewrite, scopes, sql_in,
@@ -79,6 +81,12 @@ impl StatementPlanner<'_> {
             _ => None,
         };
         let statement = piped.as_ref().unwrap_or(statement);
+        if let Some(shown) = self.shown_tables(statement)? {
+            return Box::pin(self.plan(&shown, parameters)).await;
+        }
+        if let Some(planned) = self.attachment(statement, &state)? {
+            return Ok(planned);
+        }
         match self.prepared.step(statement, parameters, &state)? {
             Some(Step::Done) => Ok(Planned::Answer(empty_answer())),
             Some(Step::Run(statement, parameters)) => {
@@ -156,9 +164,10 @@ impl StatementPlanner<'_> {
     /// in another case.
     pub(super) async fn in_any_case(&self, statement: &Statement) -> Option<Respelled> {
         let (mut columns, mut unknown) = (Vec::new(), Vec::new());
-        for named in any_case::named_tables(statement) {
+        for named in named_tables(statement) {
             // What cannot be opened, and names of subqueries, have no columns here.
-            let Ok(Some(table)) = self.tables.find(&named.table).await else {
+            let schema = named.schema.as_deref();
+            let Ok(Some(table)) = self.tables.find_in(schema, &named.table).await else {
                 unknown.push(named.table);
                 continue;
             };
@@ -268,6 +277,9 @@ impl StatementPlanner<'_> {
         if self.tables.no_files {
             refuse_files(&plan)?;
         }
+        if let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) = &plan {
+            self.own_name(&create.name)?;
+        }
         let plan = match has_placeholders(&plan)? {
             true => plan.with_param_values(parameters.to_datafusion())?,
             false => plan,
@@ -280,10 +292,10 @@ impl StatementPlanner<'_> {
                 self.view(view, statement, parameters, state).await?
             }
             LogicalPlan::Ddl(DdlStatement::DropView(drop)) => {
-                self.drop_view(drop.name.table(), drop.if_exists)?
+                self.drop_view(self.own_name(&drop.name)?, drop.if_exists)?
             }
             LogicalPlan::Ddl(DdlStatement::DropTable(drop))
-                if self.tables.is_view(drop.name.table()) =>
+                if self.tables.is_view(self.own_name(&drop.name)?) =>
             {
                 let name = drop.name.table();
                 refuse(&format!("{name} is a view, not a table"), &format!("DROP VIEW {name}"))?
@@ -294,13 +306,17 @@ impl StatementPlanner<'_> {
                 self.drop_stored(drop.name.table(), drop.if_exists)?
             }
             LogicalPlan::DescribeTable(describe) => Planned::Answer(described(&describe.schema)?),
-            LogicalPlan::Dml(statement) if self.is_old(statement.table_name.table())? => refuse(
-                &format!(
-                    "{} is a generation of the past, and stays as it is",
-                    statement.table_name.table()
-                ),
-                "leave out its number",
-            )?,
+            LogicalPlan::Dml(statement)
+                if self.is_old(self.own_name(&statement.table_name)?)? =>
+            {
+                refuse(
+                    &format!(
+                        "{} is a generation of the past, and stays as it is",
+                        statement.table_name.table()
+                    ),
+                    "leave out its number",
+                )?
+            }
             LogicalPlan::Dml(statement) => match Modify::plan(&statement, state).await? {
                 Some(modify) => Planned::Modify(Box::new(modify)),
                 None => self.run(LogicalPlan::Dml(statement)).await?,
@@ -348,15 +364,20 @@ impl StatementPlanner<'_> {
                 "no table {file}; a file is named in quotes: FROM '{file}'"
             ));
         }
-        for name in names.iter().filter(|name| name.schema().is_none_or(|schema| schema == SCHEMA))
-        {
+        for name in names.iter().filter(|name| name.schema() != Some(INFORMATION_SCHEMA)) {
             // A table to be created is not missing.
             if !matches!(&error, Error::InvalidInput(what) if what.contains(name.table())) {
                 continue;
             }
-            match self.tables.find(name.table()).await {
+            let schema = name.schema().filter(|schema| *schema != SCHEMA);
+            match self.tables.find_in(schema, name.table()).await {
                 Ok(Some(_)) => {}
-                Ok(None) => return self.tables.missing(name.table()),
+                Ok(None) => {
+                    return match schema {
+                        None => self.tables.missing(name.table()),
+                        Some(schema) => self.tables.missing_in(schema, name.table()),
+                    };
+                }
                 Err(error) => return error,
             }
         }

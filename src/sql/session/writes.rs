@@ -46,7 +46,8 @@ impl StatementPlanner<'_> {
         // A statement without a CREATE TABLE is SELECT … INTO.
         let parsed = create_table(statement);
         let required = parsed.map_or_else(Vec::new, required_columns);
-        let name = stored_name(&create.name)?;
+        let name = self.own_name(&create.name)?;
+        check_name(name)?;
         let replaces = parsed.is_some_and(|parsed| parsed.or_replace);
         if replaces && create.if_not_exists {
             return Err(Error::InvalidInput(
@@ -132,9 +133,9 @@ impl StatementPlanner<'_> {
         parameters: &Parameters,
         state: &SessionState,
     ) -> Result<Planned> {
-        let name = stored_name(&view.name)?.to_owned();
+        let name = self.own_name(&view.name)?.to_owned();
+        check_name(&name)?;
         let names = state.resolve_table_references(statement)?;
-        let names: Vec<String> = names.iter().map(|name| name.table().to_owned()).collect();
         self.tables.check_acyclic(&name, &names)?;
         let input = views::coerced(Arc::unwrap_or_clone(view.input))?;
         let view = CreateView { input: Arc::new(input), ..view };
@@ -163,17 +164,21 @@ impl StatementPlanner<'_> {
             None => Err(self.tables.missing(name)),
         }
     }
-}
 
-/// The name in the store for a new table or view.
-fn stored_name(name: &TableReference) -> Result<&str> {
-    let elsewhere = name.schema().is_some_and(|schema| schema != SCHEMA)
-        || name.catalog().is_some_and(|catalog| catalog != CATALOG);
-    if elsewhere {
-        return Err(Error::InvalidInput(format!("{name}: a store has one schema, {SCHEMA}")));
+    /// The name of what is made, changed or dropped, which is in the session's own schema.
+    pub(super) fn own_name<'n>(&self, name: &'n TableReference) -> Result<&'n str> {
+        match name.schema().filter(|schema| *schema != SCHEMA) {
+            Some(schema) if let Some(attached) = self.tables.attached_as(schema) => refuse(
+                &format!("{name}: {schema} is attached to be read"),
+                &format!(
+                    "run the statement on its own store: sty query {} '…'",
+                    attached.store().path().display()
+                ),
+            ),
+            None if name.catalog().is_none_or(|catalog| catalog == CATALOG) => Ok(name.table()),
+            _ => Err(Error::InvalidInput(format!("{name}: a store has one schema, {SCHEMA}"))),
+        }
     }
-    check_name(name.table())?;
-    Ok(name.table())
 }
 
 /// A note if a query has the names of the columns that it fills, but in another order.

@@ -22,13 +22,6 @@ use datafusion::sql::sqlparser::ast::{
 use crate::sql::syntax::{folded, sql_in, sql_of};
 use crate::sql::walks::{visit, visit_mut};
 
-/// A table that a statement names, and the name by which its columns are qualified there.
-#[derive(Debug, PartialEq, Eq)]
-pub(in crate::sql) struct NamedTable {
-    pub(in crate::sql) table: String,
-    pub(in crate::sql) qualifier: String,
-}
-
 /// The columns of a table of the statement, or the quoted names that it gives to columns.
 pub(in crate::sql) struct KnownColumns {
     /// `None` where columns of several tables are meant.
@@ -48,15 +41,6 @@ impl KnownColumns {
         }
         KnownColumns { qualifier, spellings }
     }
-}
-
-/// The tables that a statement names.
-pub(in crate::sql) fn named_tables(statement: &Statement) -> Vec<NamedTable> {
-    let mut tables = NamedTables(Vec::new());
-    if let Some(inner) = sql_in(statement) {
-        let _ = visit(inner, &mut tables);
-    }
-    tables.0
 }
 
 /// A statement with other spellings of names.
@@ -125,36 +109,6 @@ fn aliases(statement: &SqlStatement) -> Vec<Option<String>> {
         _ => None,
     };
     select.projection.iter().map(alias).collect::<Option<_>>().unwrap_or_default()
-}
-
-struct NamedTables(Vec<NamedTable>);
-
-impl NamedTables {
-    fn add(&mut self, name: &ObjectName, alias: Option<&Ident>) {
-        let Some(ObjectNamePart::Identifier(last)) = name.0.last() else { return };
-        let table = folded(last);
-        let qualifier = alias.map_or_else(|| table.clone(), folded);
-        let named = NamedTable { table, qualifier };
-        if !self.0.contains(&named) {
-            self.0.push(named);
-        }
-    }
-}
-
-impl Visitor for NamedTables {
-    type Break = ();
-
-    fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
-        self.add(relation, None);
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_table_factor(&mut self, factor: &TableFactor) -> ControlFlow<()> {
-        if let TableFactor::Table { name, alias: Some(alias), .. } = factor {
-            self.add(name, Some(&alias.name));
-        }
-        ControlFlow::Continue(())
-    }
 }
 
 /// The alias of a table factor, by reference or to be changed.
@@ -479,18 +433,5 @@ mod tests {
         let statement = parsed("SELECT url, lower(url) AS Url, 1 AS x FROM h");
         let respelled = respelled(&statement, columns(), &[]).unwrap();
         assert_eq!(respelled.names(vec!["URL", "URL:1", "x"]), ["URL", "url", "x"]);
-    }
-
-    #[test]
-    fn tables_are_those_of_all_queries() {
-        let statement = parsed("SELECT 1 FROM a, \"B\" AS x WHERE EXISTS (SELECT 1 FROM 'f.csv')");
-        let named = |table: &str, qualifier: &str| NamedTable {
-            table: table.to_owned(),
-            qualifier: qualifier.to_owned(),
-        };
-        let tables = named_tables(&statement);
-        for table in [named("a", "a"), named("B", "x"), named("f.csv", "f.csv")] {
-            assert!(tables.contains(&table), "{tables:?}");
-        }
     }
 }

@@ -5,7 +5,7 @@
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
-const BEGINNINGS: [&str; 20] = [
+const BEGINNINGS: [&str; 22] = [
     "SELECT",
     "INSERT",
     "UPDATE",
@@ -26,6 +26,8 @@ const BEGINNINGS: [&str; 20] = [
     "PREPARE",
     "EXECUTE",
     "DEALLOCATE",
+    "ATTACH",
+    "DETACH",
 ];
 const CLAUSES: [&str; 20] = [
     "SELECT", "FROM", "WHERE", "GROUP", "ORDER", "HAVING", "QUALIFY", "LIMIT", "OFFSET", "JOIN",

@@ -17,8 +17,8 @@ use crate::sql::syntax::placeholders::allow_names;
 use crate::sql::syntax::{
     chains, dialect, file_functions, frames, from_first, function_aliases, ignored, join_words,
     limit_by, macros, misspelt, nesting, operators, order_names, output_names, precedence,
-    quantified, repeated, row_values, samples, short_forms, show, similar, size, sql_of, standard,
-    underscores, values,
+    qualified, quantified, repeated, row_values, samples, short_forms, show, similar, size, sql_of,
+    standard, underscores, values,
 };
 use crate::sql::types::decimals;
 use crate::sql::types::times;
@@ -153,6 +153,7 @@ fn corrected(
             show::reword(sql);
             short_forms::restore_parameters(sql);
             output_names::set(sql);
+            qualified::alias(sql)?;
             operators::as_calls(sql)?;
             samples::as_queries(sql)?;
             file_functions::as_names(sql);

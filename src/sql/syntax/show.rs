@@ -1,4 +1,5 @@
-//! `SHOW TABLES` without the views of the information schema, and `SHOW COLUMNS` as `DESCRIBE`.
+//! `SHOW TABLES` without the views of the information schema and the tables of attached stores, and
+//! `SHOW COLUMNS` as `DESCRIBE`.
 //!
 //! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes the first for
 //! all that the information schema lists.
@@ -10,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::sql::syntax::dialect::StylobateDialect;
+use crate::sql::syntax::folded;
 
 /// Rewords a statement that shows something.
 pub(in crate::sql) fn reword(statement: &mut Statement) {
@@ -20,8 +22,8 @@ pub(in crate::sql) fn reword(statement: &mut Statement) {
             terse: false,
             history: false,
             external: false,
-            show_options,
-        } => tables(show_options),
+            show_options: options @ ShowStatementOptions { show_in: None, .. },
+        } => tables(options, "public"),
         Statement::ShowColumns { extended: false, full: false, show_options } => {
             columns(show_options)
         }
@@ -32,9 +34,16 @@ pub(in crate::sql) fn reword(statement: &mut Statement) {
     }
 }
 
-fn tables(options: &ShowStatementOptions) -> Option<Statement> {
+/// The schema of a SHOW TABLES FROM.
+pub(in crate::sql) fn schema(options: &ShowStatementOptions) -> Option<String> {
+    let name = options.show_in.as_ref()?.parent_name.as_ref()?.0.last()?.as_ident()?;
+    Some(folded(name).to_lowercase())
+}
+
+/// The query that lists the tables of a schema.
+pub(in crate::sql) fn tables(options: &ShowStatementOptions, schema: &str) -> Option<Statement> {
     let ShowStatementOptions {
-        show_in: None,
+        show_in: _,
         starts_with: None,
         limit: None,
         limit_from: None,
@@ -59,7 +68,8 @@ fn tables(options: &ShowStatementOptions) -> Option<Statement> {
     };
     let sql = format!(
         "SELECT table_name, table_type FROM information_schema.tables \
-         WHERE table_schema <> 'information_schema'{alike} ORDER BY table_name"
+         WHERE table_schema = {}{alike} ORDER BY table_name",
+        Value::SingleQuotedString(schema.to_owned())
     );
     let dialect = StylobateDialect::new(sql.len());
     Parser::new(&dialect).try_with_sql(&sql).ok()?.parse_statement().ok()

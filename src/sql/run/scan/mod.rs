@@ -227,7 +227,7 @@ impl ScanExec {
             forecast.reasons.push("a limit ends the scan");
         }
         let is_alone = self.scan.dynamic.is_empty();
-        Ok(TableForecast::new(table.snapshot().table_name(), forecast, is_alone))
+        Ok(TableForecast::new(table.name(), forecast, is_alone))
     }
 
     /// How many rows it is done with, and of how many, as far as statistics tell by now.
@@ -245,7 +245,7 @@ impl ScanExec {
     /// What it has done so far.
     pub(crate) fn done(&self) -> StoreOperator {
         StoreOperator {
-            table: self.scan.table.snapshot().table_name().to_owned(),
+            table: self.scan.table.name().to_owned(),
             output: "project",
             conditions: self.conditions(),
             counters: self.recorder.counters(),
@@ -257,12 +257,7 @@ impl DisplayAs for ScanExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> =
             self.scan.schema.fields().iter().map(|field| field.name().as_str()).collect();
-        write!(
-            f,
-            "StoreScan: table={}, columns=[{}]",
-            self.scan.table.snapshot().table_name(),
-            names.join(", ")
-        )?;
+        write!(f, "StoreScan: table={}, columns=[{}]", self.scan.table.name(), names.join(", "))?;
         if !self.scan.conditions.is_empty() {
             let texts: Vec<&str> =
                 self.scan.conditions.iter().map(|c| &*c.expression.text).collect();
