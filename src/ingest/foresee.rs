@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::arrange::Arrange;
 use super::columns::match_columns;
+use super::input_tasks::selected::select_for;
 use super::input_tasks::{InputTasks, LoadWarnings};
 use super::load::live;
 use super::options::{LoadOptions, pipeline_options, thread_pool};
@@ -41,10 +42,11 @@ pub fn would_load(
     options: &LoadOptions,
 ) -> Result<LoadForecast> {
     let sources = table.map_or(Ok(Vec::new()), Snapshot::sources)?;
-    let plan = resume::plan_load(inputs, &sources, options.if_loaded)?;
+    let mut plan = resume::plan_load(inputs, &sources, options.if_loaded)?;
     let table_options = table.map_or_else(TableOptions::default, Snapshot::options);
     let most = pipeline_options(table_options, options).in_flight_bytes;
     let pool = Arc::new(thread_pool(options.threads)?);
+    let selected = select_for(&mut plan, options, &pool, most)?;
     let mut schema = table.map_or_else(Schema::default, |table| table.schema().clone());
     // A table without columns has no arrangement yet.
     let told = table.filter(|table| !table.schema().columns().is_empty());
@@ -62,6 +64,7 @@ pub fn would_load(
         most,
         plan.sources.iter().map(pieces).collect(),
         plan.done,
+        selected,
         &mut warnings,
     )?;
     while let Some(task) = tasks.next().transpose()? {

@@ -11,6 +11,7 @@ use arrow_array::RecordBatch;
 
 use super::accounting::RowAccounting;
 use super::arrange::Arrange;
+use super::input_tasks::selected::select_for;
 use super::input_tasks::{InputTasks, LoadWarnings};
 pub use super::options::{LoadOptions, LoadProgress};
 pub(crate) use super::options::{pipeline_options, thread_pool};
@@ -38,7 +39,10 @@ const MOST_TICK: Duration = Duration::from_millis(250);
 /// table unchanged, or as often as the options say. Inputs that were loaded before are not loaded
 /// again unless asked for.
 pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> Result<LoadReport> {
-    let plan = resume::plan_load(inputs, &writer.sources()?, options.if_loaded)?;
+    let mut plan = resume::plan_load(inputs, &writer.sources()?, options.if_loaded)?;
+    let pipeline = pipeline_options(writer.options(), options);
+    let (most, pool) = (pipeline.in_flight_bytes, Arc::new(thread_pool(options.threads)?));
+    let selected = select_for(&mut plan, options, &pool, most)?;
     let read: Vec<_> = plan
         .inputs
         .iter()
@@ -63,13 +67,11 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
         RowAccounting::open(&options.on_error, options.max_errors, &plan.prior_rejects)?;
     accounting.count_in(Arc::clone(&options.progress.rows));
     let mut warnings = LoadWarnings::default();
-    let pipeline = pipeline_options(writer.options(), options);
     let pieces_before: Vec<u64> = plan
         .sources
         .iter()
         .map(|source| source.as_ref().map_or(0, |source| source.pieces))
         .collect();
-    let (most, pool) = (pipeline.in_flight_bytes, Arc::new(thread_pool(options.threads)?));
     let tasks = InputTasks::new(
         plan.inputs.into_iter().map(|input| live(input, options)).collect(),
         writer.schema(),
@@ -78,6 +80,7 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
         most,
         pieces_before.clone(),
         plan.done,
+        selected,
         &mut warnings,
     )?;
     let mut feed = Feed::new(tasks);

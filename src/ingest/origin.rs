@@ -25,6 +25,8 @@ pub(crate) struct Origin {
     pub(super) name: PathBuf,
     /// The encoding and how CSV is read, if the input can be opened again.
     pub(super) again: Option<(Option<TextEncoding>, CsvOptions)>,
+    /// Whether the columns are what a selection has computed.
+    pub(super) is_selected: bool,
 }
 
 impl Origin {
@@ -82,9 +84,13 @@ pub(super) fn explain<'a>(
                 Some(origin) => origin.place(name, &found),
                 None => "the table".to_owned(),
             };
+            let advice = match new.is_selected {
+                true => "cast it in --select".to_owned(),
+                false => format!("give its type with --schema {name}:TYPE"),
+            };
             return Error::InvalidInput(format!(
                 "column '{name}' is {have} in {before} and {found} in {}, and no type holds both \
-                 without loss; give its type with --schema {name}:TYPE, or load into another table",
+                 without loss; {advice}, or load into another table",
                 new.place(name, have)
             ));
         }

@@ -22,6 +22,7 @@ use super::loaded::{Known, LoadedSources, identity};
 use super::rejects::PriorRejects;
 use super::sources::Input;
 use super::sources::added::{Added, begins_with};
+use super::sources::counted::hasher;
 use crate::error::{Error, Result};
 use crate::manifest::{Id, LoadedSource, layout};
 
@@ -85,6 +86,39 @@ pub(super) struct LoadPlan {
     pub(super) done: Vec<Input>,
     /// What the committed part of this load rejected.
     pub(super) prior_rejects: PriorRejects,
+    /// Something that the committed part of this load has stored.
+    stored: Option<LoadedSource>,
+    /// What was loaded before of inputs of which the added rows are read.
+    grown: Vec<LoadedSource>,
+}
+
+/// What tells a selection from others: its text, and the columns that it reads.
+#[derive(Debug)]
+pub(super) struct SelectionMark {
+    pub(super) text: String,
+    /// `name:type`, by name.
+    pub(super) columns: Vec<String>,
+    /// Whether the user has named all of their types.
+    pub(super) are_named: bool,
+}
+
+impl SelectionMark {
+    /// How the identifiers of loads end that have it: hashes of the text, and of the columns.
+    fn bytes(&self) -> [[u8; 4]; 2] {
+        let hash = |texts: &mut dyn Iterator<Item = &String>| {
+            let mut hasher = hasher();
+            texts.for_each(|text| hasher.write(format!("{text}\0").as_bytes()));
+            let [a, b, c, d, ..] = hasher.finish_128().to_le_bytes();
+            [a, b, c, d]
+        };
+        [hash(&mut std::iter::once(&self.text)), hash(&mut self.columns.iter())]
+    }
+}
+
+/// The mark of the selection that chose what is stored of a source.
+fn mark_of(source: &LoadedSource) -> Option<[[u8; 4]; 2]> {
+    let [.., a, b, c, d, e, f, g, h] = source.load;
+    source.selected.then_some([[a, b, c, d], [e, f, g, h]])
 }
 
 /// Compares the inputs with the `known` entries of the ledger.
@@ -107,7 +141,9 @@ pub(super) fn plan_load(
         load: id,
         rejected: load.map_or_else(Vec::new, |load| rejected_by(load, known, all_known)),
     };
-    let mut plan = LoadPlan { prior_rejects, ..LoadPlan::default() };
+    let is_stored = |source: &&LoadedSource| Some(source.load) == load && source.rows > 0;
+    let stored = known.iter().find(is_stored).cloned();
+    let mut plan = LoadPlan { prior_rejects, stored, ..LoadPlan::default() };
     let (mut named, loaded) = (HashSet::new(), LoadedSources::new(known));
     let open: HashMap<&str, &LoadedSource> =
         known.iter().filter(|source| !source.done).map(|source| (&*source.path, source)).collect();
@@ -181,6 +217,39 @@ pub(super) fn plan_load(
 }
 
 impl LoadPlan {
+    /// Takes what selects the rows. Refuses to go on with a load whose stored part was selected
+    /// otherwise, or had other types, by which the same expressions have other values.
+    pub(super) fn take_selection(&mut self, mark: Option<SelectionMark>) -> Result<()> {
+        let new = mark.as_ref().map(SelectionMark::bytes);
+        if let Some(stored) = &self.stored
+            && mark_of(stored) != new
+        {
+            return Err(other_selection(stored, &mark));
+        }
+        let Some((mark, [text, types])) = mark.as_ref().zip(new) else { return Ok(()) };
+        // Another text is another wish, and so are types that are named.
+        let is_other = |before: &&LoadedSource| {
+            mark_of(before).is_some_and(|[same, other]| same == text && other != types)
+        };
+        if let Some(before) = self.grown.iter().find(is_other).filter(|_| !mark.are_named) {
+            let (path, columns) = (&before.path, &mark.columns);
+            return Err(Error::InvalidInput(format!(
+                "{path} was loaded with the same --select over columns of other types than they \
+                 have now ({}); name their types for the new rows: --schema '{}'",
+                columns.join(", "),
+                columns.join(",")
+            )));
+        }
+        let mut id = self.prior_rejects.load;
+        let end = id.iter_mut().skip(8);
+        end.zip(text.iter().chain(&types)).for_each(|(byte, new)| *byte = *new);
+        self.prior_rejects.load = id;
+        for source in self.sources.iter_mut().flatten() {
+            (source.load, source.selected) = (id, true);
+        }
+        Ok(())
+    }
+
     fn take(&mut self, input: Input, source: Option<LoadedSource>) {
         self.inputs.push(input);
         self.sources.push(source);
@@ -209,6 +278,7 @@ impl LoadPlan {
             Ok(added) => added,
             Err(why) => return refused(why),
         };
+        self.grown.push(before.clone());
         let (bytes_loaded, bytes) = (before.size, added.to);
         self.added.push(ChangedInput { name, bytes_loaded, bytes });
         // Until they are read, the entry has the hash of the bytes before them.
@@ -283,6 +353,31 @@ fn grown(name: &str, new: &LoadedSource, before: &LoadedSource) -> Error {
          --if-loaded skip leaves it out, --if-loaded again adds all of its rows once more",
         how_changed(name, new, before)
     ))
+}
+
+/// The error for a load that would go on with another selection.
+#[cold]
+fn other_selection(stored: &LoadedSource, mark: &Option<SelectionMark>) -> Error {
+    let what = format!("{} rows of {} are stored by a load", stored.rows, stored.path);
+    let again = "--if-loaded again loads all rows in addition";
+    let text = |[text, _]: [[u8; 4]; 2]| text;
+    let [before, now] = [mark_of(stored).map(text), mark.as_ref().map(|one| text(one.bytes()))];
+    match (before, now, mark) {
+        (Some(before), Some(now), Some(mark)) if before == now => Error::InvalidInput(format!(
+            "{what} that was stopped, whose --select had columns of other types than they have now \
+             ({}); name the types that they had with --schema; {again}",
+            mark.columns.join(", ")
+        )),
+        (Some(_), None, _) => Error::InvalidInput(format!(
+            "{what} that was stopped, which had a --select; it goes on with the same; {again}"
+        )),
+        (None, _, _) => Error::InvalidInput(format!(
+            "{what} that was stopped, which had no --select; it goes on without; {again}"
+        )),
+        _ => Error::InvalidInput(format!(
+            "{what} that was stopped, which had another --select; it goes on with the same; {again}"
+        )),
+    }
 }
 
 fn file_name(path: &str) -> &str {

@@ -9,7 +9,8 @@
 //! in the root    files u32 · { uuid 16 · length u64 · crc u32 · sources u32 }… · sources
 //! a file         envelope · uuid 16 · sources · crc32 of all before
 //! sources        count u32 · { path · size u64 · modified u64 · hash 16 · load 16 · rows u64 ·
-//!                rejected u64 · pieces u64 · generation u64 · flags u8: 1 done, 2 hashed }…
+//!                rejected u64 · pieces u64 · generation u64 · flags u8 }…
+//! flags          1 done, 2 hashed, 4 selected
 //! ```
 
 use std::collections::HashSet;
@@ -24,6 +25,7 @@ use crate::limits;
 const MAGIC: &[u8; 8] = b"STYLEDG\0";
 const DONE: u8 = 1;
 const HASHED: u8 = 2;
+const SELECTED: u8 = 4;
 /// Bytes of an entry without its path.
 const SOURCE_BYTES: usize = 85;
 /// Bytes of a reference to a file.
@@ -58,6 +60,8 @@ pub struct LoadedSource {
     pub pieces: u64,
     /// Identifier of the load, common to all of its commits.
     pub load: Id,
+    /// Whether a selection chose what is stored of its rows, by which the load's identifier ends.
+    pub selected: bool,
     /// The generation that added the (last) rows.
     pub generation: u64,
     /// Whether the whole source was loaded; if not, the load was stopped after a commit.
@@ -188,7 +192,9 @@ fn write_sources(sources: &[LoadedSource], out: &mut Writer) {
         for number in [source.rows, source.rejected, source.pieces, source.generation] {
             out.u64(number);
         }
-        out.u8(if source.done { DONE } else { 0 } | if source.hash.is_some() { HASHED } else { 0 });
+        let flags =
+            [(source.done, DONE), (source.hash.is_some(), HASHED), (source.selected, SELECTED)];
+        out.u8(flags.iter().filter(|(is_set, _)| *is_set).fold(0, |all, (_, flag)| all | flag));
     }
 }
 
@@ -210,6 +216,7 @@ fn read_sources(cursor: &mut Cursor<'_>) -> Result<Vec<LoadedSource>> {
             rejected,
             pieces,
             load,
+            selected: flags & SELECTED != 0,
             generation,
             done,
         });
@@ -231,6 +238,7 @@ pub(super) mod tests {
             rejected: 1,
             pieces: 900,
             load: [12; 16],
+            selected: i.is_multiple_of(3),
             generation: i,
             done,
         }

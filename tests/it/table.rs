@@ -121,6 +121,7 @@ fn sources() -> Vec<LoadedSource> {
         modified: number as i64 - 5,
         hash: (!number.is_multiple_of(3)).then_some([number as u8; 16]),
         load: [number as u8 / 4; 16],
+        selected: false,
         rows: number * 7,
         rejected: number % 5,
         pieces: if number == 139 { 12 } else { 0 },

@@ -80,7 +80,7 @@ pub(crate) struct IngestArgs {
     /// Each row is taken by itself: expressions, WHERE, and no aggregates, joins or ORDER BY.
     /// --schema, --names, --null and the like are about the input, --sort-by and --partition-by
     /// about what is stored.
-    #[arg(long, value_name = "SQL", conflicts_with = "from_rejects")]
+    #[arg(long, value_name = "SQL", conflicts_with = "from_rejects", allow_hyphen_values = true)]
     select: Option<String>,
     /// Types of columns that are not to be inferred; timestamp(epoch_s), (epoch_ms), (epoch_us) and
     /// (epoch_ns) are counts since 1970

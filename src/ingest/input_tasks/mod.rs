@@ -1,7 +1,7 @@
 //! The parsing tasks of all inputs, in order: opens each input, infers its columns from its first
 //! rows, and cuts it into pieces for the workers.
 
-mod selected;
+pub(super) mod selected;
 mod text;
 mod typed;
 
@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use arrow_schema::DataType as ArrowType;
 use rayon::ThreadPool;
 
 use self::selected::{Selected, selected};
@@ -51,8 +52,10 @@ pub(super) struct InputTasks<'a> {
     /// Whether the current input's rows are one piece that has begun.
     within_piece: Option<bool>,
     current_columns: Arc<PathColumns>,
+    /// The columns of the current input as far as its first rows tell, with those of its path.
+    columns: Vec<(String, ArrowType)>,
     origin: Option<Arc<Origin>>,
-    /// The selection over the rows of the current input.
+    /// The selection over the rows of all inputs, once all of their columns are known.
     selected: Option<Arc<Selected>>,
     options: &'a LoadOptions,
     /// Decodes row groups that are too large for one task.
@@ -158,16 +161,28 @@ impl InputTasks<'_> {
                     }
                 }));
             }
-            let turn = self.inputs.next()?;
-            self.number = turn.number;
-            self.is_live = false;
-            self.consumed = turn.consumed;
-            self.current_columns = self.path_columns.get(turn.number).cloned().unwrap_or_default();
-            match turn.opened.and_then(|opened| self.open_selected(opened)) {
+            match self.open_next(Self::open_selected)? {
                 Ok(current) => self.current = Some(current),
                 Err(error) => return Some(Err(error)),
             }
         }
+    }
+
+    /// Opens the next input in this way.
+    fn open_next(
+        &mut self,
+        open: impl FnOnce(&mut Self, Opened) -> Result<CurrentInput>,
+    ) -> Option<Result<CurrentInput>> {
+        let turn = self.inputs.next()?;
+        if self.options.cancelled.load(Ordering::Relaxed) {
+            return Some(Err(Error::Cancelled));
+        }
+        self.number = turn.number;
+        self.is_live = false;
+        self.consumed = turn.consumed;
+        self.current_columns = self.path_columns.get(turn.number).cloned().unwrap_or_default();
+        self.columns.clear();
+        Some(turn.opened.and_then(|opened| open(self, opened)))
     }
 }
 
@@ -184,13 +199,9 @@ impl<'a> InputTasks<'a> {
         max_task_bytes: usize,
         skip: Vec<u64>,
         read_before: Vec<Input>,
+        selected: Option<Arc<Selected>>,
         warnings: &'a mut LoadWarnings,
     ) -> Result<Self> {
-        if options.select.is_some() && options.from_rejects {
-            return Err(Error::InvalidInput(
-                "rows that were rejected are read as they were, without a selection".into(),
-            ));
-        }
         // The columns of the table are not those of inputs that rows are selected from.
         let no_columns = Schema::default();
         let schema = if options.select.is_some() { &no_columns } else { schema };
@@ -200,6 +211,7 @@ impl<'a> InputTasks<'a> {
         let known: HashSet<_> = schema.columns().iter().map(|column| &*column.name).collect();
         let found = options.misguesses.known().iter();
         prior.extend(found.filter(|(name, _)| !known.contains(name.as_str())).cloned());
+        selected.iter().for_each(|selected| prior = selected.types().collect());
         let required = schema.columns().iter().filter(|column| !column.nullable);
         let required = required.map(|column| column.name.to_string()).collect();
         let encodings = inputs.iter().map(Input::encoding).collect();
@@ -221,8 +233,9 @@ impl<'a> InputTasks<'a> {
             current: None,
             within_piece: None,
             current_columns: Arc::default(),
+            columns: Vec::new(),
             origin: None,
-            selected: None,
+            selected,
             options,
             pool,
             prior,
@@ -284,6 +297,7 @@ impl<'a> InputTasks<'a> {
         self.origin = Some(Arc::new(Origin {
             name: opened.name.clone(),
             again: is_file.then(|| (encoding, self.options.csv.clone())),
+            is_selected: self.options.select.is_some(),
         }));
         self.within_piece = opened.before.is_some().then_some(false);
         match opened.format {
@@ -323,7 +337,7 @@ impl<'a> InputTasks<'a> {
         if first.is_none() && (!options.prior.is_empty() || self.is_ended()) {
             // An empty input adds nothing where the columns are known, and neither does one that a
             // signal has ended before its first row.
-            return Ok(CurrentInput::Other(Box::new(std::iter::empty())));
+            return Ok(self.nothing());
         }
         let sample = header.as_ref().or(first.as_ref());
         // Bad rows before those that were added are no matter of this load.
@@ -356,6 +370,7 @@ impl<'a> InputTasks<'a> {
             return Err(lacks_column(&opened.name, name));
         }
         let columns = schema.columns.iter();
+        self.set_columns(columns.clone().map(|one| (&*one.name, one.data_type.to_arrow())));
         let columns = columns.map(|column| (&*column.name, &column.data_type, column.is_guess()));
         self.note_types(columns, |_, _| None);
         let first = skip_chunks(self.pieces_to_skip(), first, &mut chunks)?;
@@ -403,12 +418,13 @@ impl<'a> InputTasks<'a> {
         }
         let first = self.first_rows(&mut chunks, |chunk| chunk.text.is_empty())?;
         if first.is_none() && (!options.prior.is_empty() || self.is_ended()) {
-            return Ok(CurrentInput::Other(Box::new(std::iter::empty())));
+            return Ok(self.nothing());
         }
         let required: Vec<String> = self.required_in_rows().cloned().collect();
         let schema = json::infer(&opened.name, &options, first.as_ref())?;
         let schema = Arc::new(schema.requiring(&required));
         let columns = schema.columns.iter();
+        self.set_columns(columns.clone().map(|one| (&*one.name, one.data_type.to_arrow())));
         let columns = columns.map(|column| (&*column.name, &column.data_type, false));
         self.note_types(columns, needed_type);
         let first = skip_chunks(self.pieces_to_skip(), first, &mut chunks)?;

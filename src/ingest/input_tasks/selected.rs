@@ -1,44 +1,156 @@
 //! Tasks whose rows pass a selection before they are stored.
 //!
-//! What an expression means depends on the types of its columns. So these are the same from the
-//! first row of a text to its last: those that its first rows have, or that the user has named.
-//! Where a later row needs another type, or another column, the load ends, and begins anew with
-//! what it has found if it may.
+//! What an expression means depends on the types of its columns. So a load has one plan, over the
+//! columns of all its inputs, in types that hold for all of their rows: the first rows of all files
+//! are looked at before any are read. An input that lacks a column has nulls in it. Where a later
+//! row needs another type, or has a column that changes the plan, the load ends, and begins anew
+//! with what it has found if it may. Columns that the plan does not read are no matter.
 
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::{RecordBatch, RecordBatchOptions, new_null_array};
-use arrow_schema::{Field, Schema as ArrowSchema, SchemaRef};
+use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_schema::{DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef};
+use rayon::ThreadPool;
 
-use super::{CurrentInput, InputTasks};
+use super::{CurrentInput, InputTasks, LoadWarnings};
 use crate::error::{ArrowResult, Error, Result};
-use crate::ingest::columns::stored_type;
+use crate::ingest::assign::assign;
 use crate::ingest::misguesses::GuessCheck;
-use crate::ingest::selection::Select;
-use crate::ingest::sources::{Opened, PathColumns};
+use crate::ingest::options::LoadOptions;
+use crate::ingest::resume::{LoadPlan, SelectionMark};
+use crate::ingest::selection::{Select, SelectRows};
+use crate::ingest::sources::{Input, Opened};
 use crate::ingest::task::{Parsed, Task};
-use crate::model::DataType;
+use crate::model::{DataType, Schema};
 
-/// The name of a column that no input has.
-const NO_COLUMN: &str = "\u{1}no column";
+/// The columns of the inputs of a load, as far as they are known.
+#[derive(Debug, Default)]
+pub(super) struct InputColumns {
+    /// In the order in which they were found.
+    columns: Vec<(String, ArrowType)>,
+    /// What is wrong with columns that have several types.
+    clashes: HashMap<String, String>,
+}
 
-/// The selection over the rows of an input.
+impl InputColumns {
+    /// Adds the columns of an input.
+    fn add(&mut self, file: &Path, columns: &[(String, ArrowType)]) {
+        let places: HashMap<String, usize> =
+            self.columns.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
+        for (name, found) in columns {
+            let Some((_, have)) = places.get(name).and_then(|at| self.columns.get_mut(*at)) else {
+                self.columns.push((name.clone(), found.clone()));
+                continue;
+            };
+            let joined = match (DataType::from_arrow(have), DataType::from_arrow(found)) {
+                (Some(have), Some(found)) => have.join(&found).map(|joined| joined.to_arrow()),
+                _ => (have == found).then(|| found.clone()),
+            };
+            match joined {
+                Some(joined) => *have = joined,
+                None => {
+                    let what = format!(
+                        "column '{name}' is {} in {} and {} before it, and --select needs one \
+                         type for all; name it with --schema '{name}:TYPE'",
+                        shown(found),
+                        file.display(),
+                        shown(have)
+                    );
+                    self.clashes.entry(name.clone()).or_insert(what);
+                }
+            }
+        }
+    }
+
+    /// Takes types that an earlier attempt has found to be needed.
+    fn correct(&mut self, known: &[(String, DataType)]) {
+        for (name, data_type) in known {
+            self.clashes.remove(name);
+            match self.columns.iter_mut().find(|(known, _)| known == name) {
+                Some((_, have)) => *have = data_type.to_arrow(),
+                None => self.columns.push((name.clone(), data_type.to_arrow())),
+            }
+        }
+    }
+
+    fn schema(&self) -> SchemaRef {
+        let field = |(name, arrow): &(String, ArrowType)| Field::new(name, arrow.clone(), true);
+        Arc::new(ArrowSchema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
+    }
+
+    /// Those that a table can hold.
+    fn types(&self) -> impl Iterator<Item = (String, DataType)> {
+        let columns = self.columns.iter();
+        columns.filter_map(|(name, arrow)| Some((name.clone(), DataType::from_arrow(arrow)?)))
+    }
+}
+
+/// The selection of a load.
 #[derive(Debug)]
-pub(super) struct Selected {
+pub(in crate::ingest) struct Selected {
     select: Arc<dyn Select>,
-    file: Arc<Path>,
-    /// The columns of a text; those of other inputs are what they are.
-    columns: Option<Vec<(String, DataType)>>,
-    path_columns: Arc<PathColumns>,
-    /// `None` where a part of the input is stored already, which had other types.
-    guess_check: Option<Arc<GuessCheck>>,
-    /// Whether columns that come later would be selected, once that is asked.
-    takes_all: OnceLock<bool>,
+    /// All columns of the inputs.
+    columns: InputColumns,
+    known: HashSet<String>,
+    rows: Arc<dyn SelectRows>,
+    guess_check: GuessCheck,
+    /// Columns that came later, and do not change the plan.
+    others: Mutex<HashSet<String>>,
+}
+
+/// The selection of a load, whose first rows are looked at, if they are in files. The plan of the
+/// load gets what tells this selection from others.
+pub(in crate::ingest) fn select_for(
+    plan: &mut LoadPlan,
+    options: &LoadOptions,
+    pool: &Arc<ThreadPool>,
+    max_task_bytes: usize,
+) -> Result<Option<Arc<Selected>>> {
+    let Some(select) = &options.select else {
+        plan.take_selection(None)?;
+        return Ok(None);
+    };
+    if options.from_rejects {
+        return Err(Error::InvalidInput(
+            "rows that were rejected are read as they were, without a selection".into(),
+        ));
+    }
+    if plan.inputs.iter().all(|input| input.size().is_none()) {
+        return Ok(None);
+    }
+    // What was read before the load was stopped decided the types, too.
+    let files: Vec<_> = plan.done.iter().chain(&plan.inputs).filter_map(Input::again).collect();
+    let (none, skip) = (Schema::default(), vec![0; files.len()]);
+    let (pool, mut warnings) = (Arc::clone(pool), LoadWarnings::default());
+    let mut looking = InputTasks::new(
+        files,
+        &none,
+        options,
+        pool,
+        max_task_bytes,
+        skip,
+        Vec::new(),
+        None,
+        &mut warnings,
+    )?;
+    let (mut columns, mut only, mut count) = (InputColumns::default(), None, 0);
+    while let Some(current) = looking.open_next(InputTasks::open) {
+        current?;
+        let file = looking.origin.as_ref().map(|origin| origin.name.clone()).unwrap_or_default();
+        columns.add(&file, &looking.columns);
+        (only, count) = (Some(file), count + 1);
+    }
+    let only = only.filter(|_| count == 1);
+    let selected = Selected::new(select, columns, options, only.as_deref())?;
+    plan.take_selection(Some(selected.mark(options)))?;
+    Ok(Some(Arc::new(selected)))
 }
 
 /// The task with its rows selected.
 pub(super) fn selected(task: Task, selected: &Arc<Selected>) -> Task {
+    let file = task.origin.as_ref().map(|origin| origin.name.clone()).unwrap_or_default();
     let (work, selected) = (task.work, Arc::clone(selected));
     let work = move || {
         // Rows that do not fit the columns of the table are no rows of the input.
@@ -46,7 +158,7 @@ pub(super) fn selected(task: Task, selected: &Arc<Selected>) -> Task {
         let mut parsed = Parsed { rejects, blank_lines, ..Parsed::default() };
         for batch in batches {
             let rows = batch.num_rows();
-            let chosen = selected.select(batch)?;
+            let chosen = selected.select(&batch, &file)?;
             let kept: usize = chosen.iter().map(RecordBatch::num_rows).sum();
             parsed.left_out += rows.saturating_sub(kept) as u64;
             parsed.batches.extend(chosen);
@@ -57,144 +169,209 @@ pub(super) fn selected(task: Task, selected: &Arc<Selected>) -> Task {
 }
 
 impl InputTasks<'_> {
-    /// Opens an input, and notes what is selected of its rows.
+    /// What is selected from an input that was opened, which may be the first one. Its columns that
+    /// the selection does not read take any values.
     pub(super) fn open_selected(&mut self, opened: Opened) -> Result<CurrentInput> {
-        let Some(select) = &self.options.select else { return self.open(opened) };
-        let (select, file) = (Arc::clone(select), Arc::from(opened.name.as_path()));
-        let before = self.prior.clone();
-        let current = self.open(opened)?;
-        let columns = match &current {
-            CurrentInput::Csv { schema, .. } => {
-                let columns = schema.columns.iter();
-                Some(columns.map(|one| (one.name.to_string(), one.data_type.clone())).collect())
+        let file = opened.name.clone();
+        let mut current = self.open(opened)?;
+        // A pipe that ends before its first row has no columns.
+        if let (Some(select), None, false) =
+            (&self.options.select, &self.selected, self.columns.is_empty())
+        {
+            let mut columns = InputColumns::default();
+            columns.add(&file, &self.columns);
+            let selected = Selected::new(select, columns, self.options, Some(&file))?;
+            self.selected = Some(Arc::new(selected));
+        }
+        if let Some(selected) = &self.selected {
+            let is_read = |name: &str| selected.reads(name);
+            match &mut current {
+                CurrentInput::Csv { schema, .. } => *schema = Arc::new(schema.reading(is_read)),
+                CurrentInput::Json { schema, .. } => *schema = Arc::new(schema.reading(is_read)),
+                CurrentInput::Other(_) => {}
             }
-            CurrentInput::Json { schema, .. } => {
-                let columns = schema.columns.iter();
-                let mut columns: Vec<_> =
-                    columns.map(|one| (one.name.to_string(), one.data_type.clone())).collect();
-                // What an earlier attempt has found in later rows is there from the beginning.
-                for (name, data_type) in self.options.misguesses.known() {
-                    let mut names = columns.iter().map(|(name, _)| name.as_str());
-                    if names.all(|known| known != name) {
-                        columns.push((name.clone(), data_type.clone()));
-                    }
-                }
-                Some(columns)
-            }
-            CurrentInput::Other(_) => None,
-        };
-        let selection = Selected {
-            select,
-            file,
-            columns,
-            path_columns: Arc::clone(&self.current_columns),
-            guess_check: (self.pieces_to_skip() == 0).then(|| Arc::clone(&self.guess_check)),
-            takes_all: OnceLock::new(),
-        };
-        selection.check_as_before(&before)?;
-        self.selected = Some(Arc::new(selection));
+        }
         Ok(current)
+    }
+
+    /// Sets the columns of the current input.
+    pub(super) fn set_columns<'c>(&mut self, columns: impl Iterator<Item = (&'c str, ArrowType)>) {
+        self.columns = columns.map(|(name, arrow)| (name.to_owned(), arrow)).collect();
+        let own: HashSet<&str> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
+        let of_path = self.current_columns.types().filter(|(name, _)| !own.contains(name));
+        let of_path: Vec<_> =
+            of_path.map(|(name, arrow)| (name.to_owned(), arrow.clone())).collect();
+        self.columns.extend(of_path);
+    }
+
+    /// An input without rows; a selection computes columns all the same.
+    pub(super) fn nothing(&self) -> CurrentInput {
+        let none = RecordBatch::new_empty(Arc::new(ArrowSchema::empty()));
+        let task = self.selected.as_ref().map(|_| Ok(Task::new(0, || Ok(none.into()))));
+        CurrentInput::Other(Box::new(task.into_iter()))
     }
 }
 
 impl Selected {
-    fn select(&self, batch: RecordBatch) -> Result<Vec<RecordBatch>> {
-        let batch = match &self.columns {
-            Some(columns) => self.with_columns(&batch, columns)?,
-            None => batch,
-        };
-        self.select.select(batch).map_err(|error| match error {
-            Error::InvalidInput(what) => {
-                Error::InvalidInput(format!("{}: --select: {what}", self.file.display()))
-            }
-            other => other,
+    /// The selection over inputs of these columns: those of one file, perhaps.
+    fn new(
+        select: &Arc<dyn Select>,
+        mut columns: InputColumns,
+        options: &LoadOptions,
+        file: Option<&Path>,
+    ) -> Result<Selected> {
+        columns.correct(options.misguesses.known());
+        let rows = select.over(&columns.schema()).map_err(|error| of_select(error, file))?;
+        let reads = rows.reads().fields();
+        if let Some(what) = reads.iter().find_map(|field| columns.clashes.get(field.name())) {
+            return Err(Error::InvalidInput(what.clone()));
+        }
+        Ok(Selected {
+            select: Arc::clone(select),
+            known: columns.columns.iter().map(|(name, _)| name.clone()).collect(),
+            columns,
+            rows,
+            guess_check: GuessCheck::new(&options.misguesses, &Schema::default()),
+            others: Mutex::default(),
         })
     }
 
-    /// The rows with the columns that the text has, in their types.
-    fn with_columns(
-        &self,
-        batch: &RecordBatch,
-        columns: &[(String, DataType)],
-    ) -> Result<RecordBatch> {
-        let (mut fields, mut arrays) = (Vec::new(), Vec::new());
-        for (name, data_type) in columns {
-            let arrow = data_type.to_arrow();
-            let array = match batch.column_by_name(name) {
-                None => new_null_array(&arrow, batch.num_rows()),
-                Some(array) => match stored_type(name, array)? {
-                    found if found == *data_type || found == DataType::Null => {
-                        arrow_cast::cast(array, &arrow).or_invalid()?
-                    }
-                    found => return Err(self.misfit(name, data_type, &found)),
-                },
-            };
-            fields.push(Field::new(name, arrow, true));
-            arrays.push(array);
-        }
-        for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-            if self.path_columns.names().any(|name| name == field.name()) {
-                fields.push(field.as_ref().clone());
-                arrays.push(Arc::clone(array));
-            } else if columns.iter().all(|(name, _)| name != field.name()) {
-                self.refuse_new(field.name(), &stored_type(field.name(), array)?, &fields)?;
-            }
-        }
-        let schema = Arc::new(ArrowSchema::new(fields));
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        RecordBatch::try_new_with_options(schema, arrays, &options).or_invalid()
+    /// The columns of all inputs in types that hold for all rows, as far as a table can hold them.
+    pub(super) fn types(&self) -> impl Iterator<Item = (String, DataType)> {
+        self.columns.types()
     }
 
-    /// Refuses a text whose columns have other types than those of the same names in the inputs
-    /// before it.
-    fn check_as_before(&self, before: &[(String, DataType)]) -> Result<()> {
-        for (name, found) in self.columns.iter().flatten() {
-            let known = before.iter().find(|(known, _)| known == name);
-            if let Some((_, have)) = known.filter(|(_, have)| have != found) {
-                return Err(self.misfit(name, have, found));
-            }
+    /// Whether a column is read.
+    pub(super) fn reads(&self, name: &str) -> bool {
+        self.rows.reads().field_with_name(name).is_ok()
+    }
+
+    /// What tells this selection from others.
+    fn mark(&self, options: &LoadOptions) -> SelectionMark {
+        let mut columns: Vec<(&str, String)> = self
+            .rows
+            .reads()
+            .fields()
+            .iter()
+            .map(|field| (field.name().as_str(), shown(field.data_type())))
+            .collect();
+        columns.sort_unstable();
+        let is_named = |(name, _): &(&str, String)| {
+            options.filename_column.as_deref() == Some(*name)
+                || options.csv.schema.iter().any(|(named, _)| named == name)
+        };
+        let are_named = columns.iter().all(is_named);
+        let columns = columns.iter().map(|(name, shown)| format!("{name}:{shown}")).collect();
+        SelectionMark { text: self.select.text().to_owned(), columns, are_named }
+    }
+
+    fn select(&self, batch: &RecordBatch, file: &Path) -> Result<Vec<RecordBatch>> {
+        self.check_new(batch, file)?;
+        let reads = self.rows.reads();
+        let array = |field: &Arc<Field>| match batch.column_by_name(field.name()) {
+            Some(array) => self.typed(field, array, file),
+            None => Ok(new_null_array(field.data_type(), batch.num_rows())),
+        };
+        let arrays = reads.fields().iter().map(array).collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+        let rows = RecordBatch::try_new_with_options(Arc::clone(reads), arrays, &options);
+        self.rows.select(rows.or_invalid()?).map_err(|error| of_select(error, Some(file)))
+    }
+
+    /// The values of a column in its type.
+    fn typed(&self, field: &Field, array: &ArrayRef, file: &Path) -> Result<ArrayRef> {
+        let (name, arrow) = (field.name(), field.data_type());
+        if array.data_type() == arrow {
+            return Ok(Arc::clone(array));
         }
-        Ok(())
+        let types = (DataType::from_arrow(arrow), DataType::from_arrow(array.data_type()));
+        let (Some(have), Some(found)) = types else {
+            return Err(Error::InvalidInput(format!(
+                "{}: column '{name}' is {}, and {arrow} in other inputs",
+                file.display(),
+                array.data_type()
+            )));
+        };
+        if have.join(&found).as_ref() != Some(&have) {
+            return Err(self.misfit(name, &have, &found, file));
+        }
+        let one = Schema::from_names(vec![(name.as_str(), have)])?;
+        let column = one.columns().first();
+        let values = column.map_or_else(|| Ok(Arc::clone(array)), |column| assign(column, array));
+        let values = values.map_err(|error| of_select(error, Some(file)))?;
+        arrow_cast::cast(&values, arrow).or_invalid()
     }
 
     /// The error for a column that has another type in later rows.
     #[cold]
-    fn misfit(&self, name: &str, have: &DataType, found: &DataType) -> Error {
+    fn misfit(&self, name: &str, have: &DataType, found: &DataType, file: &Path) -> Error {
         let needed = have.join(found).unwrap_or(DataType::Utf8);
         let what = format!(
             "{}: column '{name}' is {have} in the first rows and {found} in others, and --select \
              needs one type for all; name it with --schema '{name}:{needed}'",
-            self.file.display()
+            file.display()
         );
-        self.note(name, needed);
+        self.guess_check.note(name, needed);
         Error::InvalidInput(what)
     }
 
-    fn note(&self, name: &str, needed: DataType) {
-        self.guess_check.iter().for_each(|check| check.note(name, needed.clone()));
-    }
-
-    /// Refuses a column that the first rows do not have, if it would be selected.
-    fn refuse_new(&self, name: &str, found: &DataType, known: &[Field]) -> Result<()> {
-        let is_wanted = || {
-            let of = |fields: &[Field]| -> Option<SchemaRef> {
-                let schema = Arc::new(ArrowSchema::new(fields.to_vec()));
-                let selected = self.select.select(RecordBatch::new_empty(schema)).ok()?;
-                Some(selected.first()?.schema())
-            };
-            let mut more = known.to_vec();
-            more.push(Field::new(NO_COLUMN, DataType::Utf8.to_arrow(), true));
-            let (without, with) = (of(known), of(&more));
-            with.is_none() || without != with
-        };
-        if !*self.takes_all.get_or_init(is_wanted) {
+    /// Refuses rows with columns that the first rows do not have, if those change the plan.
+    fn check_new(&self, batch: &RecordBatch, file: &Path) -> Result<()> {
+        let fields = batch.schema_ref().fields();
+        if fields.iter().all(|field| self.known.contains(field.name())) {
             return Ok(());
         }
-        self.note(name, found.clone());
+        let new: Vec<_> = {
+            let others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+            let is_new = |name: &String| !self.known.contains(name) && !others.contains(name);
+            fields.iter().filter(|field| is_new(field.name())).cloned().collect()
+        };
+        if !self.changes_plan(&new) {
+            let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
+            others.extend(new.iter().map(|field| field.name().clone()));
+            return Ok(());
+        }
+        let alone = |field: &&Arc<Field>| self.changes_plan(std::slice::from_ref(*field));
+        let mut first = None;
+        for field in new.iter().filter(alone) {
+            let found = DataType::from_arrow(field.data_type()).unwrap_or(DataType::Utf8);
+            self.guess_check.note(field.name(), found.clone());
+            first.get_or_insert((field.name().as_str(), found));
+        }
+        let (name, found) = first.unwrap_or(("", DataType::Null));
         Err(Error::InvalidInput(format!(
-            "{}: column '{name}' is not in the first rows, and --select takes all columns; name it \
-             with --schema '{name}:{found}', or those that are wanted",
-            self.file.display()
+            "{}: column '{name}' is not in the first rows, and --select takes it; name it with \
+             --schema '{name}:{found}', or those columns that are wanted",
+            file.display()
         )))
     }
+
+    /// Whether the selection would read or compute other columns if the inputs had these, too.
+    fn changes_plan(&self, new: &[Arc<Field>]) -> bool {
+        if new.is_empty() {
+            return false;
+        }
+        let known = self.columns.schema();
+        let more: Vec<_> = known.fields().iter().chain(new).cloned().collect();
+        let with = self.select.over(&Arc::new(ArrowSchema::new(more)));
+        with.map_or(true, |with| {
+            with.reads() != self.rows.reads() || with.computes() != self.rows.computes()
+        })
+    }
+}
+
+/// The error of a selection, with its file.
+fn of_select(error: Error, file: Option<&Path>) -> Error {
+    match (error, file) {
+        (Error::InvalidInput(what), Some(file)) => {
+            Error::InvalidInput(format!("{}: --select: {what}", file.display()))
+        }
+        (Error::InvalidInput(what), None) => Error::InvalidInput(format!("--select: {what}")),
+        (other, _) => other,
+    }
+}
+
+/// A type as it is written.
+fn shown(arrow: &ArrowType) -> String {
+    DataType::from_arrow(arrow).map_or_else(|| arrow.to_string(), |known| known.to_string())
 }

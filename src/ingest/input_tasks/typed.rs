@@ -1,12 +1,13 @@
 //! Tasks of typed inputs: row groups of Parquet, batches of Arrow.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 #[cfg(feature = "parquet")]
 use std::sync::atomic::Ordering;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{Field, Schema as ArrowSchema, SchemaRef};
 
 use super::{CurrentInput, InputTasks};
 use crate::error::Result;
@@ -16,9 +17,9 @@ use crate::ingest::sources::Opened;
 use crate::ingest::sources::arrow::ArrowBatches;
 #[cfg(feature = "parquet")]
 use crate::ingest::sources::parquet::{ParquetSource, Spooled};
-use crate::ingest::sources::supported::no_such_column;
+use crate::ingest::sources::supported::{Wanted, no_such_column};
 use crate::ingest::task::{Parsed, Task};
-use crate::model::Schema;
+use crate::model::{DataType, Schema};
 
 /// A single empty batch, for the columns of an input without rows.
 fn no_rows(schema: SchemaRef, checks: BatchChecks) -> CurrentInput {
@@ -32,9 +33,9 @@ impl InputTasks<'_> {
     #[cfg(feature = "parquet")]
     pub(super) fn open_parquet(&mut self, opened: Opened) -> Result<CurrentInput> {
         let name = opened.name.clone();
-        let (skip_unsupported, memory) = (self.options.skip_unsupported, self.options.memory());
+        let (spooled, memory) = (Spooled::new(opened)?, self.options.memory());
         let (source, skipped) =
-            ParquetSource::open(Spooled::new(opened)?, skip_unsupported, memory)?;
+            self.with_wanted(|wanted| ParquetSource::open(spooled, wanted, memory))?;
         let checks = self.checks(&name, &*source.schema()?)?;
         self.warnings.skipped.extend(skipped);
         let in_place = source.bytes_in_place()?;
@@ -101,10 +102,10 @@ impl InputTasks<'_> {
 
     /// Decodes batches on the caller's thread while workers encode.
     pub(super) fn open_arrow(&mut self, opened: Opened) -> Result<CurrentInput> {
-        let (skip_unsupported, memory) = (self.options.skip_unsupported, self.options.memory());
-        let path = opened.path.as_deref();
+        let (name, path) = (&opened.name, opened.path.as_deref());
+        let (bytes, memory) = (opened.bytes, self.options.memory());
         let (batches, skipped) =
-            ArrowBatches::open(&opened.name, opened.bytes, path, skip_unsupported, memory)?;
+            self.with_wanted(|wanted| ArrowBatches::open(name, bytes, path, wanted, memory))?;
         self.warnings.skipped.extend(skipped);
         let schema = batches.columns()?;
         let checks = self.checks(&opened.name, &schema)?;
@@ -131,17 +132,37 @@ impl InputTasks<'_> {
         ))))
     }
 
+    /// Opens a typed input for the columns that are wanted of it.
+    fn with_wanted<T>(&self, open: impl FnOnce(Wanted<'_>) -> T) -> T {
+        let skip_others = self.options.skip_unsupported;
+        match (&self.options.select, &self.selected) {
+            (None, _) => open(Wanted::Supported { skip_others }),
+            (Some(_), None) => open(Wanted::All),
+            (Some(_), Some(selected)) => open(Wanted::Read(&|name| selected.reads(name))),
+        }
+    }
+
     /// The checks for batches of the current input, which has these columns.
-    fn checks(&self, name: &Path, columns: &ArrowSchema) -> Result<BatchChecks> {
+    fn checks(&mut self, name: &Path, columns: &ArrowSchema) -> Result<BatchChecks> {
         let mut types = Vec::new();
         for (column, data_type) in &self.options.csv.schema {
             if columns.field_with_name(column).is_ok() {
                 types.push((column.as_str(), data_type.clone()));
-            } else if self.current_columns.names().all(|known| known != column) {
+            } else if self.selected.is_none()
+                && self.current_columns.names().all(|known| known != column)
+            {
                 let names = columns.fields().iter().map(|field| field.name().as_str());
                 return Err(no_such_column(name, column, names));
             }
         }
+        let named: HashMap<_, _> = types.iter().map(|(name, t)| (*name, t.to_arrow())).collect();
+        let type_of = |field: &Field| {
+            let stored = || DataType::from_arrow(field.data_type()).map(|known| known.to_arrow());
+            let known = named.get(field.name().as_str()).cloned().or_else(stored);
+            known.unwrap_or_else(|| field.data_type().clone())
+        };
+        let columns = columns.fields().iter();
+        self.set_columns(columns.map(|field| (field.name().as_str(), type_of(field))));
         Ok(BatchChecks {
             file: Arc::from(name),
             has_path_columns: self.current_columns.names().next().is_some(),

@@ -132,6 +132,12 @@ impl Input {
         }
     }
 
+    /// The whole file once more, if the input is one.
+    pub(in crate::ingest) fn again(&self) -> Option<Input> {
+        let (encoding, member) = (self.encoding, self.member.clone());
+        self.size().map(|_| Input { encoding, member, ..Input::path(&self.name) })
+    }
+
     /// Sets the encoding of text, unless a byte-order mark says otherwise; the default is UTF-8.
     #[must_use]
     pub fn encoded(mut self, encoding: TextEncoding) -> Self {

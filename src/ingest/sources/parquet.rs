@@ -34,7 +34,7 @@ use super::foreign::{guarded_read, said};
 use super::input::Opened;
 use super::parquet_checks::{check_file, check_row_group};
 use super::stream::read_error;
-use super::supported::supported_columns;
+use super::supported::{Wanted, supported_columns};
 use crate::error::{Error, IoResult, Result};
 
 /// The name of the format in messages.
@@ -147,11 +147,10 @@ pub(crate) struct ParquetSource {
 }
 
 impl ParquetSource {
-    /// Opens a file. A column of a type that a table cannot hold is an error that names it or, with
-    /// `skip_unsupported`, is skipped and named in the second result.
+    /// Opens a file. The second result names columns that are skipped.
     pub(crate) fn open(
         spooled: Spooled,
-        skip_unsupported: bool,
+        wanted: Wanted<'_>,
         memory: u64,
     ) -> Result<(Self, Vec<String>)> {
         let (opened, path) = (SharedFile(Arc::new(spooled.open()?)), spooled.name.as_path());
@@ -161,7 +160,7 @@ impl ParquetSource {
                 .map(with_views)
                 .map_err(|e| invalid(path, &e.to_string()))
         })?;
-        let (columns, skipped) = supported_columns(path, metadata.schema(), skip_unsupported)?;
+        let (columns, skipped) = supported_columns(path, metadata.schema(), wanted)?;
         let (file, columns) = (Arc::new(spooled), Arc::new(columns));
         Ok((ParquetSource { file, opened, metadata, columns, memory }, skipped))
     }

@@ -23,7 +23,8 @@ fn write(columns: Vec<(&str, ArrayRef)>, properties: WriterProperties) -> tempfi
 
 fn open(file: &tempfile::NamedTempFile) -> ParquetSource {
     let opened = Input::path(file.path()).open().unwrap();
-    ParquetSource::open(Spooled::new(opened).unwrap(), false, 1 << 30).unwrap().0
+    let wanted = Wanted::Supported { skip_others: false };
+    ParquetSource::open(Spooled::new(opened).unwrap(), wanted, 1 << 30).unwrap().0
 }
 
 fn read(source: &ParquetSource) -> Vec<RecordBatch> {

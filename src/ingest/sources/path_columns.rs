@@ -55,6 +55,11 @@ impl PathColumns {
             .or_invalid()
     }
 
+    /// Names and types.
+    pub(crate) fn types(&self) -> impl Iterator<Item = (&str, &arrow_schema::DataType)> {
+        self.columns.iter().map(|(name, value)| (name.as_str(), value.data_type()))
+    }
+
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|(name, _)| name.as_str())
     }

@@ -7,13 +7,36 @@ use arrow_schema::Schema as ArrowSchema;
 use crate::error::{Error, Result};
 use crate::model::DataType;
 
-/// The positions of the columns that a table can hold. Any other column is an error that names it
-/// or, with `skip_unsupported`, is named in the second result.
+/// Which columns of a typed input to read.
+#[derive(Clone, Copy)]
+pub(crate) enum Wanted<'a> {
+    /// Those that a table can hold; any other is an error, or skipped.
+    Supported { skip_others: bool },
+    /// All of them, of any type.
+    All,
+    /// Those of which this says so, of any type; at least one, for the number of rows.
+    Read(&'a dyn Fn(&str) -> bool),
+}
+
+/// The positions of the columns to read, and the names of those that are skipped.
 pub(super) fn supported_columns(
     name: &Path,
     schema: &ArrowSchema,
-    skip_unsupported: bool,
+    wanted: Wanted<'_>,
 ) -> Result<(Vec<usize>, Vec<String>)> {
+    let skip_unsupported = match wanted {
+        Wanted::Supported { skip_others } => skip_others,
+        Wanted::All => return Ok(((0..schema.fields().len()).collect(), Vec::new())),
+        Wanted::Read(is_read) => {
+            let fields = schema.fields().iter().enumerate();
+            let mut columns: Vec<usize> =
+                fields.filter(|(_, field)| is_read(field.name())).map(|(at, _)| at).collect();
+            if columns.is_empty() && !schema.fields().is_empty() {
+                columns.push(0);
+            }
+            return Ok((columns, Vec::new()));
+        }
+    };
     let (mut columns, mut skipped) = (Vec::new(), Vec::new());
     for (at, field) in schema.fields().iter().enumerate() {
         match DataType::from_arrow(field.data_type()) {

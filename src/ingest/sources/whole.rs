@@ -6,6 +6,7 @@ use super::format::Format;
 use super::input::Input;
 #[cfg(feature = "parquet")]
 use super::parquet::{ParquetSource, Spooled};
+use super::supported::Wanted;
 use crate::error::{Error, Result};
 
 /// Decodes every batch of an Arrow or Parquet input under a memory limit, and counts the rows.
@@ -17,14 +18,15 @@ pub fn count_rows(input: Input, memory: u64) -> Result<u64> {
                 &opened.name,
                 opened.bytes,
                 opened.path.as_deref(),
-                true,
+                Wanted::Supported { skip_others: true },
                 memory,
             )?;
             batches.map(|batch| Ok(batch?.num_rows() as u64)).sum()
         }
         #[cfg(feature = "parquet")]
         Format::Parquet => {
-            let (source, _) = ParquetSource::open(Spooled::new(opened)?, true, memory)?;
+            let wanted = Wanted::Supported { skip_others: true };
+            let (source, _) = ParquetSource::open(Spooled::new(opened)?, wanted, memory)?;
             let group = |group| -> Result<u64> {
                 let batches = source.read(group, 1)?.read_all()?;
                 Ok(batches.iter().map(|batch| batch.num_rows() as u64).sum())

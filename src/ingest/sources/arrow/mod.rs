@@ -30,7 +30,7 @@ use self::checks::{Refused, check};
 use self::source::Source;
 use super::foreign::{guarded, most_bytes, too_large};
 use super::stream::{Bytes, read_error};
-use super::supported::supported_columns;
+use super::supported::{Wanted, supported_columns};
 use crate::error::{Error, Result};
 
 /// The name of the format in messages.
@@ -75,19 +75,18 @@ impl std::fmt::Debug for ArrowBatches {
 }
 
 impl ArrowBatches {
-    /// Reads the schema of an input for a table. A column of a type that a table cannot hold is an
-    /// error that names it or, with `skip_unsupported`, is skipped and named in the second result.
+    /// Reads the schema of an input for a table. The second result names columns that are skipped.
     /// `path` is the file with these bytes, if there is one.
     pub(crate) fn open(
         name: &Path,
         bytes: Bytes,
         path: Option<&Path>,
-        skip_unsupported: bool,
+        wanted: Wanted<'_>,
         memory: u64,
     ) -> Result<(Self, Vec<String>)> {
         let mut batches = Self::start(name, Source::pipe(bytes, path), memory)?;
-        let (columns, skipped) = supported_columns(name, &batches.schema, skip_unsupported)?;
-        batches.columns = (!skipped.is_empty()).then_some(columns);
+        let (columns, skipped) = supported_columns(name, &batches.schema, wanted)?;
+        batches.columns = (columns.len() < batches.schema.fields().len()).then_some(columns);
         Ok((batches, skipped))
     }
 

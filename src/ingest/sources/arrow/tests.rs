@@ -16,6 +16,7 @@ use proptest::prelude::*;
 
 use super::*;
 
+const SUPPORTED: Wanted<'static> = Wanted::Supported { skip_others: false };
 /// The memory limit.
 const MEMORY: u64 = 1 << 30;
 
@@ -61,7 +62,7 @@ fn read(bytes: &[u8], skip: bool) -> Result<(Vec<RecordBatch>, Vec<String>)> {
         Path::new("t.arrow"),
         Box::new(Cursor::new(bytes.to_vec())),
         None,
-        skip,
+        Wanted::Supported { skip_others: skip },
         MEMORY,
     )?;
     Ok((batches.collect::<Result<_>>()?, skipped))
@@ -134,7 +135,7 @@ fn files_that_only_their_footer_describes() {
     std::fs::write(&path, &bytes).unwrap();
     // A pipe whose file is known, a file, and parts of a file.
     let pipe = Box::new(Cursor::new(bytes.clone()));
-    let (batches, _) = ArrowBatches::open(&path, pipe, Some(&path), false, MEMORY).unwrap();
+    let (batches, _) = ArrowBatches::open(&path, pipe, Some(&path), SUPPORTED, MEMORY).unwrap();
     assert_eq!(batches.collect::<Result<Vec<_>>>().unwrap(), [batch(), batch().slice(1, 2)]);
     let open = || ArrowBatches::open_file(&path, File::open(&path).unwrap(), MEMORY).unwrap();
     assert_eq!(open().map(|batch| batch.unwrap().num_rows()).collect::<Vec<_>>(), [4, 2]);
@@ -151,7 +152,7 @@ fn files_that_only_their_footer_describes() {
     let mut long = bytes;
     long.splice(16..16, vec![0; 257 << 20]);
     let pipe = Box::new(Cursor::new(long));
-    match ArrowBatches::open(Path::new("t.arrow"), pipe, None, false, 1) {
+    match ArrowBatches::open(Path::new("t.arrow"), pipe, None, SUPPORTED, 1) {
         Err(Error::LimitExceeded(what)) => assert!(what.contains("does not fit"), "{what}"),
         other => panic!("{other:?}"),
     }
@@ -173,7 +174,7 @@ fn files_of_polars() {
     }
     let empty = include_bytes!("../../../../tests/inputs/polars-empty.arrow");
     let (batches, _) =
-        ArrowBatches::open(Path::new("e"), Box::new(Cursor::new(empty)), None, false, MEMORY)
+        ArrowBatches::open(Path::new("e"), Box::new(Cursor::new(empty)), None, SUPPORTED, MEMORY)
             .unwrap();
     assert_eq!(batches.columns().unwrap().fields().len(), 3);
     assert_eq!(batches.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 0);

@@ -119,6 +119,17 @@ impl CsvSchema {
         self
     }
 
+    /// The same schema where columns that nobody reads take any values, unless their types are
+    /// fixed.
+    #[must_use]
+    pub(crate) fn reading(&self, is_read: impl Fn(&str) -> bool) -> Self {
+        let mut schema = self.clone();
+        for column in schema.columns.iter_mut().filter(|one| !one.fixed && !is_read(&one.name)) {
+            (column.data_type, column.layout) = (DataType::Utf8, Layout::Plain);
+        }
+        schema
+    }
+
     /// The delimiter of fields.
     pub(crate) fn delimiter(&self) -> u8 {
         self.delimiter

@@ -39,6 +39,17 @@ impl JsonSchema {
         self
     }
 
+    /// The same schema where columns that nobody reads take any values, unless their types are
+    /// fixed.
+    #[must_use]
+    pub(crate) fn reading(&self, is_read: impl Fn(&str) -> bool) -> Self {
+        let mut schema = self.clone();
+        for column in schema.columns.iter_mut().filter(|one| !one.fixed && !is_read(&one.name)) {
+            column.data_type = DataType::Utf8;
+        }
+        schema
+    }
+
     /// Name of the input.
     pub fn file(&self) -> &Path {
         &self.file
