@@ -110,9 +110,10 @@ mod tests {
     fn a_peak_is_seen_though_it_is_over() {
         let before = anonymous_bytes().unwrap();
         let peak = PeakSampler::start();
-        let block = std::hint::black_box(vec![1_u8; 64 << 20]);
+        // Other tests of the process give memory back meanwhile.
+        let block = std::hint::black_box(vec![1_u8; 256 << 20]);
         std::thread::sleep(INTERVAL * 20);
         drop(block);
-        assert!(peak.finish().unwrap() >= before + (60 << 20));
+        assert!(peak.finish().unwrap() >= before + (128 << 20));
     }
 }
