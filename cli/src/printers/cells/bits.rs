@@ -7,7 +7,7 @@ impl Cells<'_> {
     /// cheaper than the text.
     pub(in crate::printers) fn bits(&self, row: usize) -> Option<u128> {
         if self.nulls.as_ref().is_some_and(|nulls| nulls.is_null(row)) {
-            // No value of a type with up to 64 bits, and no view, whose first half is its length.
+            // No value of up to 64 bits is that, and no view: its lowest 32 bits are a length.
             return Some(u128::MAX);
         }
         Some(match &self.values {
