@@ -117,7 +117,8 @@ impl Budget {
         }
     }
 
-    /// Keeps more bytes of what can be let go: something of that size was made again.
+    /// Raises the bound on what is kept by these bytes, because something of that size had to be
+    /// made again.
     pub(crate) fn keep_more(&self, bytes: usize) {
         if let Some(shared) = &self.0 {
             let more = |most: usize| Some(most.saturating_add(bytes));

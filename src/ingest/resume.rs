@@ -88,7 +88,7 @@ pub(super) struct LoadPlan {
     pub(super) prior_rejects: PriorRejects,
     /// Something that the committed part of this load has stored.
     stored: Option<LoadedSource>,
-    /// What was loaded before of inputs of which the added rows are read.
+    /// The ledger entries of inputs that have grown since; only their added rows are read.
     grown: Vec<LoadedSource>,
 }
 

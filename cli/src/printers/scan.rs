@@ -1,7 +1,7 @@
 //! Finds the first byte of a kind.
 
-/// The place of the first byte of which `is` holds. Blocks without one are passed in a few vector
-/// instructions.
+/// The position of the first byte for which `is` returns true. Blocks without such a byte are
+/// skipped with a few vector instructions.
 pub(super) fn first_that(bytes: &[u8], is: impl Fn(u8) -> bool) -> Option<usize> {
     const BLOCK: usize = 16;
     let mut passed = 0;

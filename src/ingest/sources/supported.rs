@@ -14,7 +14,8 @@ pub(crate) enum Wanted<'a> {
     Supported { skip_others: bool },
     /// All of them, of any type.
     All,
-    /// Those of which this says so, of any type; at least one, for the number of rows.
+    /// The columns for which this returns true, of any type; at least one, so that rows can be
+    /// counted.
     Read(&'a dyn Fn(&str) -> bool),
 }
 

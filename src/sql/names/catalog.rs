@@ -323,7 +323,7 @@ impl Tables {
         }
     }
 
-    /// The newest generation of the table of which this is one, if it is there still.
+    /// The newest generation of a table, if the table still exists.
     fn newest(&self, table: &StoreTable) -> Result<Option<Arc<StoreTable>>> {
         let name = table.snapshot().table_name();
         match table.attached() {

@@ -47,8 +47,8 @@ pub struct SqlSelect {
 }
 
 impl SqlSelect {
-    /// A query, or what follows its SELECT up to its FROM. It may take as much memory as the
-    /// options say.
+    /// A query, or what follows its SELECT, whose FROM may be left out. It may take as much memory
+    /// as the options say.
     pub fn new(sql: &str, options: &SessionOptions) -> Result<SqlSelect> {
         let options = SessionOptions { threads: Some(1), no_files: true, ..options.clone() };
         let session = Session::new(&options)?;
@@ -61,9 +61,10 @@ impl SqlSelect {
         });
         let end = words.pop_if(|last| last.kind == LexemeKind::Semicolon);
         let list = sql.get(..end.map_or(sql.len(), |end| end.range.start)).unwrap_or_default();
-        let query = match is_query {
-            true => sql.to_owned(),
-            false => format!("SELECT {list}\nFROM {INPUT}"),
+        let query = match (is_query, has_from(sql, &words)) {
+            (true, _) => sql.to_owned(),
+            (false, true) => format!("SELECT {list}"),
+            (false, false) => format!("SELECT {list}\nFROM {INPUT}"),
         };
         let mut statements = session.parse(&query)?;
         match (statements.pop(), statements.is_empty()) {
@@ -76,6 +77,22 @@ impl SqlSelect {
             _ => Err(Error::InvalidInput("it is one query, and not several or none".into())),
         }
     }
+}
+
+/// Whether a FROM follows the expressions; others are parts of a function or of an operator.
+fn has_from(sql: &str, words: &[Lexeme]) -> bool {
+    let text = |word: &Lexeme| sql.get(word.range.clone()).unwrap_or_default();
+    let (mut depth, mut before) = (0_usize, "");
+    words.iter().map(text).any(|word| {
+        match word {
+            "(" => depth += 1,
+            ")" => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        let is_operator = before.eq_ignore_ascii_case("distinct");
+        before = word;
+        depth == 0 && word.eq_ignore_ascii_case("from") && !is_operator
+    })
 }
 
 impl Select for SqlSelect {
