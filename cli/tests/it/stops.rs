@@ -159,7 +159,7 @@ fn limits_of_the_system_are_errors() {
     let copy = format!("COPY (SELECT * FROM range(1000)) TO '{file}'");
     assert_eq!(run(&["query", &copy]).0, 0);
     let query = format!("SELECT count(*) FROM '{file}'");
-    for limit in ["--data=220000000", "--data=300000000", "--as=600000000"] {
+    for limit in ["--data=220000000", "--data=300000000", "--as=600000000", "--as=900000000"] {
         let mut command = Command::new("prlimit");
         command.args([limit, env!("CARGO_BIN_EXE_sty"), "query", "--threads", "3", &query]);
         command.env("STY_CONFIG", "").stdin(Stdio::null());

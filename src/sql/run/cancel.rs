@@ -2,7 +2,8 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
+use std::time::Duration;
 
 use futures::future::{Either, select};
 use tokio::runtime::Runtime;
@@ -79,9 +80,21 @@ impl Workers {
 
 fn start(threads: usize) -> Result<Runtime> {
     let threads = threads.max(1);
-    if may_lack_threads() {
-        try_threads(threads).map_err(too_few_threads)?;
+    if !may_lack_threads() {
+        return build(threads);
     }
+    try_threads(threads).map_err(too_few_threads)?;
+    // The trial takes less memory than workers do, so one of these may still be refused.
+    let (send, receive) = mpsc::channel();
+    let starter = std::thread::Builder::new().spawn(move || send.send(build(threads)));
+    starter.map_err(too_few_threads)?;
+    receive.recv_timeout(START_TIME).map_err(too_few_threads)?
+}
+
+/// How long workers may take to start before they are given up.
+const START_TIME: Duration = Duration::from_secs(10);
+
+fn build(threads: usize) -> Result<Runtime> {
     let build = || {
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
