@@ -218,7 +218,7 @@ fn a_load_that_is_stopped_leaves_no_table() {
 #[test]
 fn a_signal_leaves_no_file_of_rejected_rows() {
     let directory = tempfile::tempdir().unwrap();
-    let (mut child, mut stdin) = fed(
+    let (child, mut stdin) = fed(
         directory.path(),
         &["ingest", "db/t", "-", "--rejects", "bad.csv", "--schema", "a:bigint"],
     );
@@ -275,7 +275,7 @@ fn a_signal_ends_pipes_of_every_kind() {
 #[test]
 fn a_stream_commits_by_time_and_ends_with_what_has_come() {
     let directory = tempfile::tempdir().unwrap();
-    let (mut child, mut stdin) = fed(
+    let (child, mut stdin) = fed(
         directory.path(),
         &["ingest", "db/log", "--commit-every", "100ms", "--rejects", "bad.csv", "-"],
     );
