@@ -93,6 +93,14 @@ impl Error {
         Error::Io { path: path.as_ref().to_path_buf(), source }
     }
 
+    /// The error for threads that the system does not start.
+    pub fn too_few_threads(why: impl Display) -> Error {
+        Error::LimitExceeded(format!(
+            "the system starts no more threads: {why}; lower --threads, or raise the limits of \
+             processes and memory (ulimit -u, -v, -d)"
+        ))
+    }
+
     /// Whether it says that stored bytes are damaged or gone. Other errors tell nothing of the
     /// bytes: they may not be read, do not fit into memory, or need a newer version.
     pub fn is_damage(&self) -> bool {

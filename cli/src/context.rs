@@ -51,7 +51,7 @@ impl Context {
     /// Starts the threads on which a command works by itself: those of `rayon`.
     pub(crate) fn start_threads(&self) -> Result<(), Failure> {
         let started = rayon::ThreadPoolBuilder::new().num_threads(self.thread_count());
-        started.build_global().map_err(|error| Failure::failed(format!("no threads: {error}")))
+        Ok(started.build_global().map_err(stylobate::Error::too_few_threads)?)
     }
 
     /// The store in a directory, within the limit of memory.

@@ -21,7 +21,6 @@ pub use super::report::{InputReport, LoadReport};
 use super::resume::{self, CommitEvery, IfLoaded};
 use super::segment_files::store_segments;
 pub(crate) use super::segment_files::{store_segment, write_parts};
-use super::sources::foreign::too_few_threads;
 use super::sources::input::Input;
 use super::task::Task;
 use super::tiers;
@@ -240,7 +239,7 @@ impl<'a> Loading<'a> {
         let (arrangement, segments) = std::thread::scope(|scope| {
             let storing = std::thread::Builder::new()
                 .spawn_scoped(scope, move || store_segments(&files, encoded))
-                .map_err(too_few_threads)?;
+                .map_err(Error::too_few_threads)?;
             let stopped = |_| Error::Cancelled;
             // Dropping the sink closes the channel to the writing thread.
             let mut sink = move |path, segment| to_disk.send((path, segment)).map_err(stopped);

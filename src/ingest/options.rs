@@ -171,7 +171,7 @@ pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
         // process.
         .panic_handler(|_| {})
         .build()
-        .map_err(|error| Error::LimitExceeded(format!("no threads: {error}")))
+        .map_err(Error::too_few_threads)
 }
 
 /// Divides the memory limit (or most of the available memory) among the stages of the pipeline.

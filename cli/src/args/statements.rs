@@ -1,10 +1,12 @@
 //! SQL statements, on the command line, in a file or on stdin, and the store that they are about.
 
-use std::io::{self, IsTerminal, Read as _};
+use std::fs::File;
+use std::io::{self, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use stylobate::{Session, SessionOptions};
+use stylobate::internal::disk::default_limit;
+use stylobate::{Error, Session, SessionOptions};
 
 use super::names;
 use crate::context::Context;
@@ -38,7 +40,11 @@ pub(crate) struct Statements {
 impl StatementArgs {
     /// Finds out which store is meant, and reads the text of the statements. If stdin is a
     /// terminal, the help of `command` is printed instead of waiting for input.
-    pub(crate) fn read(&self, command: &'static str) -> Result<Statements, Failure> {
+    pub(crate) fn read(
+        &self,
+        command: &'static str,
+        context: &Context,
+    ) -> Result<Statements, Failure> {
         let only = self.store.as_deref().filter(|_| self.sql.is_none() && self.file.is_none());
         if let Some(sql) = only.and_then(Path::to_str).filter(|only| is_sql(only)) {
             return Ok(Statements { store: None, sql: sql.to_owned(), guessed: true });
@@ -46,15 +52,10 @@ impl StatementArgs {
         let sql = match (&self.sql, &self.file) {
             (Some(sql), _) if sql != "-" => sql.clone(),
             (_, Some(file)) if file.as_os_str() != "-" => {
-                std::fs::read_to_string(file).with_path(file)?
+                read_statements(&File::open(file).with_path(file)?, file, context)?
             }
             _ if io::stdin().is_terminal() => return Err(Failure::nothing_to_read(command)),
-            _ => {
-                let mut text = String::new();
-                let read = io::stdin().lock().read_to_string(&mut text);
-                read.with_path("stdin")?;
-                text
-            }
+            _ => read_statements(io::stdin().lock(), Path::new("stdin"), context)?,
         };
         let store = self.store.clone().filter(|store| store.as_os_str() != "-");
         store.as_deref().map_or(Ok(()), check_is_no_file)?;
@@ -86,6 +87,26 @@ impl Statements {
              this name; a store is followed by its statements, or by - for stdin",
         )
     }
+}
+
+/// Reads statements, unless they are longer than the limit of memory, of which a session takes
+/// several times their length.
+pub(crate) fn read_statements(
+    source: impl Read,
+    name: &Path,
+    context: &Context,
+) -> Result<String, Failure> {
+    let most = context.memory_limit.unwrap_or_else(default_limit);
+    let mut text = Vec::new();
+    let read = source.take(most.saturating_add(1)).read_to_end(&mut text).with_path(name)?;
+    if read as u64 > most {
+        return Err(Failure::from(Error::LimitExceeded(format!(
+            "{}: statements of more than {most} bytes, the limit of memory: put their rows or \
+             values into a file or table (sty ingest)",
+            name.display()
+        ))));
+    }
+    String::from_utf8(text).map_err(io::Error::other).with_path(name)
 }
 
 /// Refuses a file in the place of a store.

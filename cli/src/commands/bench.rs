@@ -89,7 +89,7 @@ struct Measured {
 
 /// Runs `sty bench`.
 pub(crate) fn run(args: &BenchArgs, context: &Context) -> Result<(), Failure> {
-    let asked = args.statements.read("bench")?;
+    let asked = args.statements.read("bench", context)?;
     let options = SessionOptions {
         threads: context.threads,
         memory_limit: context.memory_limit,

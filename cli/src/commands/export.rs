@@ -163,7 +163,7 @@ fn write_one_file(
         };
         std::thread::Builder::new()
             .spawn_scoped(scope, read_ahead)
-            .map_err(|source| stylobate::Error::Io { path: "worker threads".into(), source })?;
+            .map_err(stylobate::Error::too_few_threads)?;
         for batches in receive {
             for batch in batches? {
                 signals::check()?;

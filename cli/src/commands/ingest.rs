@@ -340,7 +340,10 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
 fn select(sql: &str, context: &Context) -> Result<SqlSelect, Failure> {
     let memory_limit = context.memory_limit;
     let options = SessionOptions { memory_limit, ..SessionOptions::default() };
-    SqlSelect::new(sql, &options).map_err(|error| Failure::usage(format!("--select: {error}")))
+    SqlSelect::new(sql, &options).map_err(|error| match error {
+        Error::LimitExceeded(_) => error.into(),
+        error => Failure::usage(format!("--select: {error}")),
+    })
 }
 
 /// An error by which later rows have shown that types were guessed wrongly, and what they should

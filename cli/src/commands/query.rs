@@ -130,7 +130,7 @@ impl QueryArgs {
 /// Runs `sty query`.
 pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     let context = &args.session.wait.of(context);
-    let asked = args.statements.read("query")?;
+    let asked = args.statements.read("query", context)?;
     let parameters = args.session.parameters()?;
     let session = Arc::new(asked.session(&args.session.options(context), context)?);
     let watch = QueryWatch::start(&session, context);

@@ -1,16 +1,16 @@
 //! `sty shell`: statements are typed, completed and run one after the other.
 
-use std::io::{self, IsTerminal as _, Read as _};
-use std::path::PathBuf;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use stylobate::Session;
 
 use crate::args::names;
 use crate::args::session::SessionArgs;
-use crate::args::statements::check_is_no_file;
+use crate::args::statements::{check_is_no_file, read_statements};
 use crate::context::Context;
-use crate::errors::{Failure, IoResult as _};
+use crate::errors::Failure;
 use crate::printers::Format;
 use crate::shell::{Opened, run as run_shell, run_script};
 
@@ -58,11 +58,7 @@ pub(crate) fn run(args: &ShellArgs, context: &Context) -> Result<(), Failure> {
     let script = match &args.command {
         Some(command) => Some(command.clone()),
         None if args.is_interactive() => None,
-        None => {
-            let mut text = String::new();
-            io::stdin().lock().read_to_string(&mut text).with_path("stdin")?;
-            Some(text)
-        }
+        None => Some(read_statements(io::stdin().lock(), Path::new("stdin"), context)?),
     };
     let (_, format, _) = context.open_result(args.format, None, false)?;
     if format.is_binary() && script.is_none() {

@@ -90,7 +90,7 @@ impl ParquetPrinter {
         };
         Ok(ParquetPrinter {
             leaves: leaves.map_err(failure)?,
-            pool: pool.transpose().map_err(|e| Failure::failed(format!("no threads: {e}")))?,
+            pool: pool.transpose().map_err(stylobate::Error::too_few_threads)?,
             gathered: Vec::new(),
             rows: 0,
             group: RowGroup::default(),

@@ -114,3 +114,16 @@ fn a_thousand_queries_are_joined() {
     shell.file("all.sql", &sql);
     assert_eq!(shell.stdout("query - -f all.sql --no-header"), "1000\n");
 }
+
+#[test]
+fn statements_longer_than_the_memory_are_not_read_whole() {
+    let shell = Shell::new();
+    let long = format!("SELECT 1 -- {}", "ä".repeat(1 << 20));
+    shell.file("long.sql", &long);
+    let too_long = "long.sql: statements of more than 1048576 bytes";
+    let (code, _, stderr) = shell.run("query - -f long.sql --memory-limit 1MiB");
+    assert!(code == 5 && stderr.contains(too_long), "{code} {stderr}");
+    let (code, _, stderr) = shell.pipe("query - - --memory-limit 1MiB", long.as_str());
+    assert!(code == 5 && stderr.contains("stdin: statements of more"), "{code} {stderr}");
+    assert_eq!(shell.stdout("query - -f long.sql --no-header"), "1\n");
+}

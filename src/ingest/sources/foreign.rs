@@ -96,15 +96,7 @@ const NO_THREAD: &str = "OS can't spawn worker thread";
 /// The error of a panic because the system started no thread, if the message says that.
 pub(crate) fn no_thread(message: &str) -> Option<Error> {
     let (_, why) = message.split_once(NO_THREAD)?;
-    Some(too_few_threads(why.trim_matches([':', ' ', '"'])))
-}
-
-/// The error for threads that the system does not start.
-pub(crate) fn too_few_threads(why: impl Display) -> Error {
-    Error::LimitExceeded(format!(
-        "the system starts no more threads: {why}; lower --threads, or raise the limits of \
-         processes and memory (ulimit -u, -v, -d)"
-    ))
+    Some(Error::too_few_threads(why.trim_matches([':', ' ', '"'])))
 }
 
 /// Puts a panic hook before the process's own, once, that is silent within guarded sections, and

@@ -58,7 +58,10 @@ fn from_boxed(inner: Box<dyn std::error::Error + Send + Sync>) -> Error {
     };
     match inner.downcast::<ArrowError>() {
         Ok(arrow) => from_arrow(*arrow),
-        Err(inner) => Error::InvalidInput(inner.to_string()),
+        Err(inner) => {
+            let message = inner.to_string();
+            no_thread(&message).unwrap_or(Error::InvalidInput(message))
+        }
     }
 }
 

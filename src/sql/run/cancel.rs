@@ -10,8 +10,8 @@ use tokio::runtime::Runtime;
 use tokio::sync::Notify;
 
 use crate::disk::memory;
-use crate::error::{Error, IoResult, Result};
-use crate::ingest::sources::foreign::{guarded, no_thread, panic_message, too_few_threads};
+use crate::error::{Error, Result};
+use crate::ingest::sources::foreign::{guarded, no_thread, panic_message};
 use crate::sql::stack::{WORKER_BYTES, with_levels};
 
 /// The worker threads. Dropping them waits for nothing: a task in the middle of a block ends by
@@ -83,12 +83,13 @@ fn start(threads: usize) -> Result<Runtime> {
     if !may_lack_threads() {
         return build(threads);
     }
-    try_threads(threads).map_err(too_few_threads)?;
+    try_threads(threads).map_err(Error::too_few_threads)?;
     // The trial takes less memory than workers do, so one of these may still be refused.
     let (send, receive) = mpsc::channel();
     let starter = std::thread::Builder::new().spawn(move || send.send(build(threads)));
-    starter.map_err(too_few_threads)?;
-    receive.recv_timeout(START_TIME).map_err(too_few_threads)?
+    starter.map_err(Error::too_few_threads)?;
+    let late = |_| Error::too_few_threads("some have not started within 10 s");
+    receive.recv_timeout(START_TIME).map_err(late)?
 }
 
 /// How long workers may take to start before they are given up.
@@ -103,7 +104,9 @@ fn build(threads: usize) -> Result<Runtime> {
             .build()
     };
     // It panics where the system starts no thread.
-    guarded(build).map_err(|panicked| too_few_threads(panicked.0))?.with_path("worker threads")
+    guarded(build)
+        .map_err(|panicked| Error::too_few_threads(panicked.0))?
+        .map_err(Error::too_few_threads)
 }
 
 /// Below this limit, the threads of a user's processes are expected to reach it.

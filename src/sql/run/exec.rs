@@ -77,7 +77,7 @@ impl Engine {
             .thread_name(|number| format!("sty-query-{number}"))
             .stack_size(WORKER_BYTES)
             .build()
-            .map_err(|error| Error::io("query threads", std::io::Error::other(error)))?;
+            .map_err(Error::too_few_threads)?;
         Ok(Arc::clone(pool.insert(Arc::new(made))))
     }
 }
