@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::time::Instant;
 
 use rayon::ThreadPool;
 
@@ -25,6 +26,8 @@ pub(crate) struct Feed<I> {
     drains: bool,
     /// The input of the task that was taken last, and how many of its pieces have been taken.
     taken: (usize, u64),
+    /// When [`super::pipeline::run_part`] last stopped taking tasks.
+    pub(super) cut: Instant,
 }
 
 impl<I: Iterator<Item = Result<Task>>> Feed<I> {
@@ -38,6 +41,7 @@ impl<I: Iterator<Item = Result<Task>>> Feed<I> {
             weight: 0,
             drains: false,
             taken: (0, 0),
+            cut: Instant::now(),
         }
     }
 

@@ -15,6 +15,7 @@ use super::input_tasks::selected::select_for;
 use super::input_tasks::{InputTasks, LoadWarnings};
 pub use super::options::{LoadOptions, LoadProgress};
 pub(crate) use super::options::{pipeline_options, thread_pool};
+use super::pace::Pace;
 use super::pipeline::{self, Feed, PipelineOptions};
 use super::rejects::{OnError, PriorRejects};
 pub use super::report::{InputReport, LoadReport};
@@ -119,6 +120,7 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
         }
         begun = end;
         loading.commit(stored, sources)?;
+        loading.pace.iter_mut().for_each(|pace| pace.committed(feed.cut));
         if next.is_none() {
             break;
         }
@@ -200,6 +202,8 @@ struct Loading<'a> {
     pipeline: PipelineOptions,
     options: &'a LoadOptions,
     accounting: RowAccounting,
+    /// Of commits by time.
+    pace: Option<Pace>,
     started: Instant,
     report: LoadReport,
 }
@@ -220,7 +224,11 @@ impl<'a> Loading<'a> {
         accounting: RowAccounting,
     ) -> Self {
         let (started, report) = (Instant::now(), LoadReport::default());
-        Loading { writer, pool, pipeline, options, accounting, started, report }
+        let pace = match options.commit_every {
+            Some(CommitEvery::Time(every)) => Some(Pace::new(every)),
+            _ => None,
+        };
+        Loading { writer, pool, pipeline, options, accounting, pace, started, report }
     }
 
     /// Runs tasks into segments until there are no more tasks or a commit is due.
@@ -235,6 +243,10 @@ impl<'a> Loading<'a> {
         let table = told.map(|root| root.arrangement.clone());
         let arrange = Arrange { table, ..self.options.arrange.clone() };
         let until = self.options.commit_every.filter(|_| !self.options.from_rejects);
+        let until = match (until, &self.pace) {
+            (Some(CommitEvery::Time(_)), Some(pace)) => Some(CommitEvery::Time(pace.left())),
+            (until, _) => until,
+        };
         let (pool, pipeline, accounting) = (&self.pool, &self.pipeline, &mut self.accounting);
         let (arrangement, segments) = std::thread::scope(|scope| {
             let storing = std::thread::Builder::new()

@@ -30,6 +30,7 @@ mod feed; // tasks in flight
 pub(crate) mod pipeline; // the parallel pipeline
 pub(crate) mod rewrite; // stored segments as input
 mod segment_files; // writes encoded segments to files
+mod pace; // when commits by time begin
 pub(crate) mod tiers; // merges small segments at the end of a table
 mod rejected; // rejected rows as input
 mod batch_checks; // checks on batches of typed inputs

@@ -31,7 +31,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::accounting::RowAccounting;
 use super::arrange::Arrange;
-use super::columns::{SegmentBuilder, match_columns, to_stored_layouts};
+use super::columns::{KeptCodes, SegmentBuilder, match_columns, to_stored_layouts};
 pub(crate) use super::feed::Feed;
 use super::feed::{InFlight, send_result};
 pub(crate) use super::options::PipelineOptions;
@@ -102,6 +102,7 @@ pub(crate) fn run_part(
         bytes += oldest.bytes;
         rows += coordinator.take(oldest, schema)?;
     }
+    feed.cut = Instant::now();
     coordinator.flush(true)?;
     coordinator.finish_encoding()?;
     Ok(coordinator.arrangement)
@@ -161,10 +162,14 @@ impl Coordinator<'_, '_> {
             }
             rows += batch.num_rows() as u64;
             self.accounting.store(oldest.input, batch.num_rows() as u64);
-            let keep_codes = stored
-                && self.sort_by.is_empty()
-                && matches!(self.buffer, RowBuffer::OneSegment(_));
-            self.collect(to_stored_layouts(batch, keep_codes)?, &ids, schema)?;
+            let in_order =
+                self.sort_by.is_empty() && matches!(self.buffer, RowBuffer::OneSegment(_));
+            let codes = match stored {
+                _ if !in_order => KeptCodes::None,
+                true => KeptCodes::OfSegments,
+                false => KeptCodes::OfInputs,
+            };
+            self.collect(to_stored_layouts(batch, codes)?, &ids, schema)?;
         }
         Ok(rows)
     }

@@ -60,8 +60,7 @@ pub(crate) struct Parsed {
     /// table: then single rows are rejected rather than all of them. `None` where a mismatch of
     /// types is an error.
     pub reparse: Option<Reparse>,
-    /// Whether the rows are those of stored segments, whose codes may stay codes: their
-    /// dictionaries are bounded, and their values are canonical.
+    /// Whether the rows are those of stored segments, all of whose codes may stay codes.
     pub stored: bool,
 }
 

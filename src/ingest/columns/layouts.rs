@@ -19,15 +19,42 @@ use crate::model::DataType;
 const LONG_TEXT: usize = 64;
 /// Views whose buffers are no larger than this are left alone.
 const MIN_SLACK: usize = 4 << 20;
+/// The values of codes may take this much, however little the rows would take without codes.
+const MIN_VALUES: usize = 64 << 10;
 
-/// The batch in layouts that a segment can be written from. Codes stay codes with `keep_codes`: the
-/// rows come from stored segments, and are neither sorted nor partitioned.
-pub(crate) fn to_stored_layouts(batch: RecordBatch, keep_codes: bool) -> Result<RecordBatch> {
+/// Which columns of codes stay codes, each of whose values is looked up once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum KeptCodes {
+    /// None: the rows are sorted or partitioned.
+    None,
+    /// Those of texts whose values take no more memory than the rows would, since a segment holds
+    /// them until it is written.
+    OfInputs,
+    /// All: they come from stored segments, whose dictionaries are bounded and canonical.
+    OfSegments,
+}
+
+impl KeptCodes {
+    fn keep(self, coded: &DictionaryArray<UInt32Type>) -> bool {
+        let values = coded.values();
+        let are_texts = || lengths(values).is_some() && values.null_count() == 0;
+        match self {
+            KeptCodes::None => false,
+            KeptCodes::OfInputs => {
+                are_texts() && values.get_array_memory_size() <= coded_bytes(coded).max(MIN_VALUES)
+            }
+            KeptCodes::OfSegments => true,
+        }
+    }
+}
+
+/// The batch in layouts that a segment can be written from.
+pub(crate) fn to_stored_layouts(batch: RecordBatch, codes: KeptCodes) -> Result<RecordBatch> {
     let (mut fields, mut columns, mut changed) = (Vec::new(), Vec::new(), false);
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
         let stored = stored_type(field.name(), array)?;
         let to = match coded(array) {
-            Some(_) if !keep_codes => Some(stored.to_arrow()),
+            Some(coded) if !codes.keep(coded) => Some(stored.to_arrow()),
             _ => canonical(array.data_type(), &stored),
         };
         changed |= to.is_some();
@@ -107,17 +134,49 @@ fn coded_bytes(coded: &DictionaryArray<UInt32Type>) -> usize {
     if let Some(width) = values.data_type().primitive_width() {
         return coded.len() * width;
     }
-    let views = match (values.as_string_view_opt(), values.as_binary_view_opt()) {
-        (Some(texts), _) => texts.views(),
-        (_, Some(bytes)) => bytes.views(),
+    let Some(lengths) = lengths(values) else {
         // Other layouts come from outside; of them, the mean will do.
-        _ => return coded.len().saturating_mul(value_bytes(values) / values.len().max(1)),
+        return coded.len().saturating_mul(value_bytes(values) / values.len().max(1));
     };
-    // The low half of a view's first word is its length.
-    let length = |key: &u32| views.get(*key as usize).map_or(0, |view| *view as u32 as usize);
-    let text: usize = coded.keys().values().iter().map(length).filter(|length| *length > 12).sum();
+    let long = |key: u32| Some(lengths.of(key as usize)).filter(|length| *length > 12);
+    let keys = coded.keys();
+    let text: usize = match keys.nulls() {
+        None => keys.values().iter().copied().filter_map(long).sum(),
+        Some(_) => keys.iter().flatten().filter_map(long).sum(),
+    };
     let flat = coded.len() * size_of::<u128>();
     flat + text + text.saturating_sub(coded.len().saturating_mul(LONG_TEXT))
+}
+
+/// The lengths of texts or binary values.
+enum Lengths<'a> {
+    Views(&'a [u128]),
+    Offsets(&'a [i32]),
+}
+
+impl Lengths<'_> {
+    fn of(&self, at: usize) -> usize {
+        match self {
+            // The low half of a view's first word is its length.
+            Lengths::Views(views) => views.get(at).map_or(0, |view| *view as u32 as usize),
+            Lengths::Offsets(offsets) => match offsets.get(at..).unwrap_or_default() {
+                [start, end, ..] => usize::try_from(end.wrapping_sub(*start)).unwrap_or(0),
+                _ => 0,
+            },
+        }
+    }
+}
+
+/// `None` for values in other layouts.
+fn lengths(values: &ArrayRef) -> Option<Lengths<'_>> {
+    use arrow_schema::DataType::{Binary, BinaryView, Utf8, Utf8View};
+    Some(match values.data_type() {
+        Utf8View => Lengths::Views(values.as_string_view().views()),
+        BinaryView => Lengths::Views(values.as_binary_view().views()),
+        Utf8 => Lengths::Offsets(values.as_string::<i32>().value_offsets()),
+        Binary => Lengths::Offsets(values.as_binary::<i32>().value_offsets()),
+        _ => return None,
+    })
 }
 
 /// The array in a layout that stores it as `data_type`, to which its own type widens.

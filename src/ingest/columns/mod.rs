@@ -12,7 +12,7 @@ mod matching;
 
 pub(in crate::ingest) use builder::VECTOR_BYTES;
 pub use builder::{SegmentBuilder, SegmentLimits};
-pub(crate) use layouts::to_stored_layouts;
+pub(crate) use layouts::{KeptCodes, to_stored_layouts};
 pub(super) use layouts::{value_bytes, widened, without_dictionary_nulls};
 pub use matching::match_columns;
 pub(crate) use matching::{join, stored_type};

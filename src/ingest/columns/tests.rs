@@ -4,8 +4,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, DictionaryArray, Int32Array, Int64Array, RecordBatch,
-    StringArray, StringViewArray,
+    Array, ArrayRef, BinaryArray, DictionaryArray, Float64Array, Int32Array, Int64Array,
+    RecordBatch, StringArray, StringViewArray, UInt32Array,
 };
 use arrow_buffer::Buffer;
 use arrow_cast::display::array_value_to_string;
@@ -75,9 +75,11 @@ fn nans_are_canonical() {
         Arc::new(arrow_array::Float64Array::from(vec![Some(-f64::NAN), None, Some(1.5)]));
     let narrow: ArrayRef =
         Arc::new(arrow_array::Float32Array::from(vec![Some(-f32::NAN), Some(-0.0), None]));
-    let batch =
-        to_stored_layouts(RecordBatch::try_from_iter([("a", nans), ("b", narrow)]).unwrap(), true)
-            .unwrap();
+    let batch = to_stored_layouts(
+        RecordBatch::try_from_iter([("a", nans), ("b", narrow)]).unwrap(),
+        KeptCodes::OfSegments,
+    )
+    .unwrap();
     let bits = batch.column(0).as_primitive::<Float64Type>().values().iter().map(|v| v.to_bits());
     assert_eq!(bits.collect::<Vec<_>>(), [f64::NAN.to_bits(), 0, 1.5_f64.to_bits()]);
     assert_eq!(batch.column(0).null_count(), 1);
@@ -93,7 +95,9 @@ fn nulls_of_a_dictionary_are_nulls() {
     let coded =
         |values: ArrayRef| -> ArrayRef { Arc::new(DictionaryArray::new(keys.clone(), values)) };
     let columns = [("a", coded(Arc::new(texts))), ("b", coded(Arc::new(bytes)))];
-    let batch = to_stored_layouts(RecordBatch::try_from_iter(columns).unwrap(), true).unwrap();
+    let batch =
+        to_stored_layouts(RecordBatch::try_from_iter(columns).unwrap(), KeptCodes::OfSegments)
+            .unwrap();
     for column in batch.columns() {
         let nulls: Vec<bool> = (0..4).map(|row| column.is_null(row)).collect();
         assert_eq!(nulls, [false, true, true, false], "{}", column.data_type());
@@ -118,7 +122,7 @@ fn unused_view_buffers_are_freed() {
     let size =
         |array: &StringViewArray| array.data_buffers().iter().map(Buffer::capacity).sum::<usize>();
     let few = RecordBatch::try_from_iter([("a", Arc::new(all.slice(0, 10)) as ArrayRef)]).unwrap();
-    let few = to_stored_layouts(few, true).unwrap();
+    let few = to_stored_layouts(few, KeptCodes::OfSegments).unwrap();
     let few = few.column(0).as_string_view();
     assert!(size(&all) > 5_000_000 && size(few) < 1_000_000);
     assert!(few.iter().flatten().eq(&texts[..10]));
@@ -127,7 +131,7 @@ fn unused_view_buffers_are_freed() {
         StringViewArray::new(vec![all.views()[7]; 200].into(), all.data_buffers().to_vec(), None);
     let batch = RecordBatch::try_from_iter([("a", Arc::new(shared) as ArrayRef)]).unwrap();
     assert_eq!(
-        size(to_stored_layouts(batch, true).unwrap().column(0).as_string_view()),
+        size(to_stored_layouts(batch, KeptCodes::OfSegments).unwrap().column(0).as_string_view()),
         size(&all)
     );
 }
@@ -199,4 +203,37 @@ fn a_segment_ends_before_a_vector_that_is_too_large_to_decode() {
     let huge: ArrayRef =
         Arc::new(StringViewArray::from_iter_values(["x".repeat(VECTOR_BYTES / 2 + 100_000)]));
     assert_eq!(segment_rows(limits, vec![huge.clone(), views(0, 1), huge]), [1, 1, 1]);
+}
+
+#[test]
+fn codes_of_inputs_stay_where_their_values_are_few() {
+    let coded = |keys: Vec<Option<u32>>, values: ArrayRef| -> ArrayRef {
+        Arc::new(DictionaryArray::new(UInt32Array::from(keys), values))
+    };
+    let keys: Vec<Option<u32>> = (0..1000).map(|i| (i % 3 > 0).then_some(i % 3)).collect();
+    let texts: ArrayRef = Arc::new(StringArray::from(vec!["x", "y", "long text of a few bytes"]));
+    let with_null: ArrayRef = Arc::new(StringArray::from(vec![Some("x"), None, Some("z")]));
+    let wide: ArrayRef = Arc::new(StringArray::from(vec!["x".repeat(100_000); 3]));
+    let floats: ArrayRef = Arc::new(Float64Array::from(vec![0.5, -f64::NAN, 1.0]));
+    let batch = RecordBatch::try_from_iter([
+        ("texts", coded(keys.clone(), Arc::clone(&texts))),
+        ("with_null", coded(keys.clone(), with_null)),
+        ("floats", coded(keys.clone(), floats)),
+    ])
+    .unwrap();
+    let kept = |batch: &RecordBatch, codes| -> Vec<bool> {
+        let laid = to_stored_layouts(batch.clone(), codes).unwrap();
+        laid.columns().iter().map(|column| crate::block::coded(column).is_some()).collect()
+    };
+    assert_eq!(kept(&batch, KeptCodes::OfInputs), [true, false, false]);
+    assert_eq!(kept(&batch, KeptCodes::OfSegments), [true; 3]);
+    assert_eq!(kept(&batch, KeptCodes::None), [false; 3]);
+    // Three rows would hold values of 300 kB that they do not have.
+    let few = RecordBatch::try_from_iter([("w", coded(vec![None, None, None], wide))]).unwrap();
+    assert_eq!(kept(&few, KeptCodes::OfInputs), [false]);
+    // They count as much as the texts that they are.
+    let plain = arrow_cast::cast(batch.column(0), &texts.data_type().clone()).unwrap();
+    let views = arrow_cast::cast(&plain, &arrow_schema::DataType::Utf8View).unwrap();
+    let keys_alone = value_bytes(batch.column(0));
+    assert_eq!(keys_alone, value_bytes(&views) - 1000_usize.div_ceil(8));
 }

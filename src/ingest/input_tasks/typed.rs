@@ -11,6 +11,7 @@ use arrow_schema::{Field, Schema as ArrowSchema, SchemaRef};
 
 use super::{CurrentInput, InputTasks};
 use crate::error::Result;
+use crate::ingest::arrange::Arrange;
 use crate::ingest::batch_checks::BatchChecks;
 use crate::ingest::columns::value_bytes;
 use crate::ingest::sources::Opened;
@@ -34,8 +35,11 @@ impl InputTasks<'_> {
     pub(super) fn open_parquet(&mut self, opened: Opened) -> Result<CurrentInput> {
         let name = opened.name.clone();
         let (spooled, memory) = (Spooled::new(opened)?, self.options.memory());
+        // Rows that are sorted or partitioned are written out.
+        let Arrange { partition_by, sort_by, .. } = &self.options.arrange;
+        let codes = self.options.select.is_none() && partition_by.is_empty() && sort_by.is_empty();
         let (source, skipped) =
-            self.with_wanted(|wanted| ParquetSource::open(spooled, wanted, memory))?;
+            self.with_wanted(|wanted| ParquetSource::open(spooled, wanted, memory, codes))?;
         let checks = self.checks(&name, &*source.schema()?)?;
         self.warnings.skipped.extend(skipped);
         let in_place = source.bytes_in_place()?;

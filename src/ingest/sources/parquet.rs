@@ -4,8 +4,9 @@
 //! groups so large that only one fits into memory at a time.
 //!
 //! Text and binary columns are read as views: a dictionary value is in memory once, however many
-//! rows have it. The number of rows of a batch is chosen per row group, by the average bytes of its
-//! rows.
+//! rows have it. Where the rows go into segments as they come, the columns of a row group that have
+//! only pages of dictionary codes are read as codes, and each value is looked up once. The number
+//! of rows of a batch is chosen per row group, by the average bytes of its rows.
 //!
 //! Decoding by row groups alone let one thread decode while the others waited: writers make row
 //! groups of up to a million rows.
@@ -27,6 +28,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::basic::Encoding;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use rayon::iter::{IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 
@@ -144,14 +146,18 @@ pub(crate) struct ParquetSource {
     columns: Arc<Vec<usize>>,
     /// The memory limit of the load.
     memory: u64,
+    /// Whether columns may be read as codes.
+    codes: bool,
 }
 
 impl ParquetSource {
-    /// Opens a file. The second result names columns that are skipped.
+    /// Opens a file. The second result names columns that are skipped. With `codes`, texts may
+    /// come as codes and their values.
     pub(crate) fn open(
         spooled: Spooled,
         wanted: Wanted<'_>,
         memory: u64,
+        codes: bool,
     ) -> Result<(Self, Vec<String>)> {
         let (opened, path) = (SharedFile(Arc::new(spooled.open()?)), spooled.name.as_path());
         check_file(path, &opened.0, memory, false)?;
@@ -162,7 +168,7 @@ impl ParquetSource {
         })?;
         let (columns, skipped) = supported_columns(path, metadata.schema(), wanted)?;
         let (file, columns) = (Arc::new(spooled), Arc::new(columns));
-        Ok((ParquetSource { file, opened, metadata, columns, memory }, skipped))
+        Ok((ParquetSource { file, opened, metadata, columns, memory, codes }, skipped))
     }
 
     /// Size of the file, if it is read in place; a copy was counted while it was made.
@@ -192,7 +198,11 @@ impl ParquetSource {
 
     /// The columns to read.
     pub(crate) fn schema(&self) -> Result<SchemaRef> {
-        let schema = self.metadata.schema().project(&self.columns);
+        self.columns_of(&self.metadata)
+    }
+
+    fn columns_of(&self, metadata: &ArrowReaderMetadata) -> Result<SchemaRef> {
+        let schema = metadata.schema().project(&self.columns);
         schema.map(Arc::new).map_err(|e| invalid(&self.file.name, &e.to_string()))
     }
 
@@ -256,18 +266,26 @@ impl ParquetSource {
         let wanted =
             |leaf: usize| self.columns.binary_search(&schema.get_column_root_idx(leaf)).is_ok();
         check_row_group(name, &self.opened.0, metadata.row_group(group), wanted, self.memory)?;
+        let metadata = match self.codes {
+            true => guarded_read(name, FORMAT, || Ok(with_codes(&self.metadata, group)))?,
+            false => self.metadata.clone(),
+        };
         let mut parts = Vec::new();
         for columns in self.column_groups(group, threads.saturating_mul(GROUPS_PER_THREAD)) {
-            let reader = guarded_read(name, FORMAT, || self.reader(group, &columns))?;
+            let reader = guarded_read(name, FORMAT, || self.reader(&metadata, group, &columns))?;
             parts.push(ColumnGroup { columns, reader });
         }
-        Ok(RowGroup { parts, schema: self.schema()?, source: self.clone(), group })
+        Ok(RowGroup { parts, schema: self.columns_of(&metadata)?, source: self.clone(), group })
     }
 
-    fn reader(&self, group: usize, columns: &[usize]) -> Result<ParquetRecordBatchReader> {
-        let mask = ProjectionMask::roots(self.metadata.parquet_schema(), columns.iter().copied());
-        let (file, metadata) = (self.opened.clone(), self.metadata.clone());
-        ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata)
+    fn reader(
+        &self,
+        metadata: &ArrowReaderMetadata,
+        group: usize,
+        columns: &[usize],
+    ) -> Result<ParquetRecordBatchReader> {
+        let mask = ProjectionMask::roots(metadata.parquet_schema(), columns.iter().copied());
+        ParquetRecordBatchReaderBuilder::new_with_metadata(self.opened.clone(), metadata.clone())
             .with_row_groups(vec![group])
             .with_projection(mask)
             .with_batch_size(self.batch_rows(group))
@@ -399,16 +417,53 @@ impl ParquetSource {
 
 /// Reads text and binary columns as views, whatever types the writer recorded.
 fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
-    let view = |field: &Arc<Field>| match viewed(field.data_type()) {
-        Some(view) => Arc::new(field.as_ref().clone().with_data_type(view)),
+    with_types(&metadata, |_, field| viewed(field.data_type()))
+}
+
+/// Reads text and binary columns as codes, if this row group has them so.
+fn with_codes(metadata: &ArrowReaderMetadata, group: usize) -> ArrowReaderMetadata {
+    let columns = metadata.metadata().row_group(group).columns();
+    let schema = metadata.parquet_schema();
+    let mut are_coded = vec![false; metadata.schema().fields().len()];
+    for (leaf, column) in columns.iter().enumerate() {
+        if let Some(coded) = are_coded.get_mut(schema.get_column_root_idx(leaf)) {
+            *coded = is_coded(column);
+        }
+    }
+    with_types(metadata, |at, field| {
+        let values = match field.data_type() {
+            ArrowType::Utf8View => ArrowType::Utf8,
+            ArrowType::BinaryView => ArrowType::Binary,
+            _ => return None,
+        };
+        let codes = || ArrowType::Dictionary(Box::new(ArrowType::UInt32), Box::new(values));
+        are_coded.get(at).is_some_and(|coded| *coded).then(codes)
+    })
+}
+
+/// Whether all pages of a column have codes of a dictionary.
+fn is_coded(column: &ColumnChunkMetaData) -> bool {
+    let codes = [Encoding::PLAIN_DICTIONARY, Encoding::RLE_DICTIONARY];
+    let pages = column.page_encoding_stats_mask();
+    column.dictionary_page_offset().is_some()
+        && pages.is_some_and(|pages| codes.iter().any(|codes| pages.is_only(*codes)))
+}
+
+/// Reads columns as other types; if the reader refuses that, as it would have read them.
+fn with_types(
+    metadata: &ArrowReaderMetadata,
+    other: impl Fn(usize, &Field) -> Option<ArrowType>,
+) -> ArrowReaderMetadata {
+    let schema = metadata.schema();
+    let field = |(at, field): (usize, &Arc<Field>)| match other(at, field) {
+        Some(other) => Arc::new(field.as_ref().clone().with_data_type(other)),
         None => field.clone(),
     };
-    let schema = metadata.schema();
-    let fields: Vec<Arc<Field>> = schema.fields().iter().map(view).collect();
+    let fields: Vec<Arc<Field>> = schema.fields().iter().enumerate().map(field).collect();
     let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
     let options = ArrowReaderOptions::new().with_schema(schema);
-    // If the reader refuses that, the recorded types are used.
-    ArrowReaderMetadata::try_new(metadata.metadata().clone(), options).unwrap_or(metadata)
+    let read = ArrowReaderMetadata::try_new(metadata.metadata().clone(), options);
+    read.unwrap_or_else(|_| metadata.clone())
 }
 
 fn viewed(arrow: &ArrowType) -> Option<ArrowType> {

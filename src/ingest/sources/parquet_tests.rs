@@ -22,9 +22,13 @@ fn write(columns: Vec<(&str, ArrayRef)>, properties: WriterProperties) -> tempfi
 }
 
 fn open(file: &tempfile::NamedTempFile) -> ParquetSource {
+    open_with(file, false)
+}
+
+fn open_with(file: &tempfile::NamedTempFile, codes: bool) -> ParquetSource {
     let opened = Input::path(file.path()).open().unwrap();
     let wanted = Wanted::Supported { skip_others: false };
-    ParquetSource::open(Spooled::new(opened).unwrap(), wanted, 1 << 30).unwrap().0
+    ParquetSource::open(Spooled::new(opened).unwrap(), wanted, 1 << 30, codes).unwrap().0
 }
 
 fn read(source: &ParquetSource) -> Vec<RecordBatch> {
@@ -33,6 +37,37 @@ fn read(source: &ParquetSource) -> Vec<RecordBatch> {
     let one_by_one: Vec<RecordBatch> = std::iter::from_fn(|| rows.next_batch().unwrap()).collect();
     assert_eq!(all, one_by_one);
     all
+}
+
+#[test]
+fn columns_of_codes_alone_are_read_as_codes() {
+    let few: Vec<Option<&str>> = (0..5000).map(|i| [Some("a"), None, Some("")][i % 3]).collect();
+    let many: Vec<String> = (0..5000).map(|i| format!("a text of its own {i}")).collect();
+    let few_bytes = few.iter().map(|text| text.map(str::as_bytes)).collect();
+    let file = write(
+        vec![
+            ("few", Arc::new(StringArray::from(few.clone())) as ArrayRef),
+            ("bytes", Arc::new(BinaryArray::from_opt_vec(few_bytes))),
+            // Its dictionary is given up on the way.
+            ("many", Arc::new(StringArray::from(many.clone()))),
+        ],
+        WriterProperties::builder().set_dictionary_page_size_limit(1000).build(),
+    );
+    let source = open_with(&file, true);
+    let schema = source.schema().unwrap();
+    assert_eq!(schema.field(0).data_type(), &ArrowType::Utf8View);
+    let batch = read(&source).remove(0);
+    let is_coded = |at: usize| crate::block::coded(batch.column(at)).is_some();
+    assert_eq!([0, 1, 2].map(is_coded), [true, true, false]);
+    for (at, view) in [(0, ArrowType::Utf8View), (1, ArrowType::BinaryView)] {
+        let plain = arrow_cast::cast(batch.column(at), &view).unwrap();
+        assert_eq!(&plain, read(&open(&file)).remove(0).column(at), "{at}");
+    }
+    assert_eq!(batch.column(2), read(&open(&file)).remove(0).column(2));
+    // Of files that do not tell the encodings of their pages, all are views.
+    let properties = WriterProperties::builder().set_dictionary_enabled(false).build();
+    let plain = write(vec![("few", Arc::new(StringArray::from(few)) as ArrayRef)], properties);
+    assert!(crate::block::coded(read(&open_with(&plain, true)).remove(0).column(0)).is_none());
 }
 
 #[test]

@@ -26,7 +26,7 @@ pub fn count_rows(input: Input, memory: u64) -> Result<u64> {
         #[cfg(feature = "parquet")]
         Format::Parquet => {
             let wanted = Wanted::Supported { skip_others: true };
-            let (source, _) = ParquetSource::open(Spooled::new(opened)?, wanted, memory)?;
+            let (source, _) = ParquetSource::open(Spooled::new(opened)?, wanted, memory, false)?;
             let group = |group| -> Result<u64> {
                 let batches = source.read(group, 1)?.read_all()?;
                 Ok(batches.iter().map(|batch| batch.num_rows() as u64).sum())
