@@ -99,8 +99,11 @@ pub(crate) fn no_thread(message: &str) -> Option<Error> {
     Some(Error::too_few_threads(why.trim_matches([':', ' ', '"'])))
 }
 
-/// Puts a panic hook before the process's own, once, that is silent within guarded sections, and
-/// about threads that the system does not start.
+/// The name of the threads on which statements run: a panic there is the error of its statement.
+pub(crate) const WORKER: &str = "sty-worker";
+
+/// Puts a panic hook before the process's own, once, that is silent within guarded sections, on
+/// threads whose panics become errors, and about threads that the system does not start.
 fn silence() {
     static HOOK: Once = Once::new();
     // The hook cannot be changed by a thread that is panicking already.
@@ -110,7 +113,8 @@ fn silence() {
     HOOK.call_once(|| {
         let before = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
-            if GUARDED.get() == 0 && !panic_message(info.payload()).starts_with(NO_THREAD) {
+            let becomes_error = GUARDED.get() > 0 || std::thread::current().name() == Some(WORKER);
+            if !becomes_error && !panic_message(info.payload()).starts_with(NO_THREAD) {
                 before(info);
             }
         }));

@@ -60,7 +60,10 @@ fn from_boxed(inner: Box<dyn std::error::Error + Send + Sync>) -> Error {
         Ok(arrow) => from_arrow(*arrow),
         Err(inner) => {
             let message = inner.to_string();
-            no_thread(&message).unwrap_or(Error::InvalidInput(message))
+            match inner.is::<tokio::task::JoinError>() {
+                true => engine_failed(&message),
+                false => Error::InvalidInput(message),
+            }
         }
     }
 }
@@ -121,6 +124,12 @@ fn copied(error: &Error) -> Error {
     }
 }
 
+/// The error for a statement in which the query engine gave up.
+pub(crate) fn engine_failed(what: &str) -> Error {
+    let failed = || format!("the query engine failed on this statement: {}", one_line(what));
+    no_thread(what).unwrap_or_else(|| Error::Unsupported(failed()))
+}
+
 /// An error that wraps no other one worth unwrapping.
 fn from_leaf(error: &DataFusionError) -> Error {
     use DataFusionError as D;
@@ -143,9 +152,7 @@ fn from_leaf(error: &DataFusionError) -> Error {
             let message = message();
             // What follows asks for a report to DataFusion.
             let what = message.split("This issue was likely caused by").next().unwrap_or_default();
-            let what = what.trim_end_matches(['.', ' ', '\n']);
-            let failed = || format!("the query engine failed on this statement: {what}");
-            no_thread(what).unwrap_or_else(|| Error::Unsupported(failed()))
+            engine_failed(what.trim_end_matches(['.', ' ', '\n']))
         }
         D::Plan(what) => {
             let ours = condition_message(what)

@@ -100,6 +100,11 @@ impl AggregateUDFImpl for Tally {
             [field, ..] => field.data_type().clone(),
             [] => return internal_err!("{}() has no argument", self.name()),
         };
+        if self.kind == Kind::Mode && !given.order_bys.is_empty() {
+            return plan_err!(
+                "mode() takes no ORDER BY: of values that are equally frequent it takes the least"
+            );
+        }
         let number = match given.exprs.get(1) {
             Some(expr) => {
                 let nothing = RecordBatch::new_empty(Arc::new(Schema::empty()));

@@ -1,6 +1,5 @@
 //! The threads on which a session works, and how to stop it.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, mpsc};
 use std::time::Duration;
@@ -11,7 +10,8 @@ use tokio::sync::Notify;
 
 use crate::disk::memory;
 use crate::error::{Error, Result};
-use crate::ingest::sources::foreign::{guarded, no_thread, panic_message};
+use crate::ingest::sources::foreign::{WORKER, guarded};
+use crate::sql::convert::engine_failed;
 use crate::sql::stack::{WORKER_BYTES, with_levels};
 
 /// The worker threads. Dropping them waits for nothing: a task in the middle of a block ends by
@@ -52,12 +52,8 @@ impl Workers {
             }
         };
         // An operator that panics ends its statement, not the program.
-        let done = catch_unwind(AssertUnwindSafe(|| self.on_stack(|| runtime.block_on(work))));
-        let done = done.unwrap_or_else(|payload| {
-            let what = panic_message(&*payload);
-            let failed = || format!("the query engine failed on this statement: {what}");
-            Err(no_thread(&what).unwrap_or_else(|| Error::Unsupported(failed())))
-        });
+        let done = guarded(|| self.on_stack(|| runtime.block_on(work)));
+        let done = done.unwrap_or_else(|panicked| Err(engine_failed(&panicked.0)));
         leave(runtime);
         if matches!(done, Err(Error::Cancelled)) {
             self.renew();
@@ -99,7 +95,7 @@ fn build(threads: usize) -> Result<Runtime> {
     let build = || {
         tokio::runtime::Builder::new_multi_thread()
             .worker_threads(threads)
-            .thread_name("sty-worker")
+            .thread_name(WORKER)
             .thread_stack_size(WORKER_BYTES)
             .build()
     };

@@ -1,4 +1,5 @@
-//! Removes repeated keys from `DISTINCT ON (a, a)` and from the ORDER BY of a DISTINCT ON.
+//! Removes repeated keys from `DISTINCT ON (a, a)` and from the ORDER BY of a DISTINCT ON and of a
+//! function.
 //!
 //! A repeated key has no effect. DataFusion (55.2) counts such keys differently in two places, and
 //! fails.
@@ -6,12 +7,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, OrderByKind, Query, SetExpr, Statement, VisitorMut,
+    Distinct, Expr, FunctionArgumentClause, FunctionArguments, OrderByKind, Query, SetExpr,
+    Statement, VisitorMut,
 };
 
 use crate::sql::walks::visit_mut;
 
-/// Removes repeated keys from every query of a statement.
+/// Removes repeated keys from every query and function of a statement.
 pub(in crate::sql) fn remove(statement: &mut Statement) {
     let _ = visit_mut(statement, &mut Repeated);
 }
@@ -31,6 +33,19 @@ impl VisitorMut for Repeated {
             query.order_by.as_mut().map(|order| &mut order.kind)
         {
             keep_first(keys, |key| &key.expr);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(function) = expr
+            && let FunctionArguments::List(list) = &mut function.args
+        {
+            for clause in &mut list.clauses {
+                if let FunctionArgumentClause::OrderBy(keys) = clause {
+                    keep_first(keys, |key| &key.expr);
+                }
+            }
         }
         ControlFlow::Continue(())
     }

@@ -23,7 +23,7 @@ mod truth;
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{Column, JoinType};
+use datafusion::common::{Column, JoinType, plan_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
@@ -53,11 +53,32 @@ impl AnalyzerRule for Decorrelate {
         {
             return Ok(plan);
         }
+        check_aggregates(&plan)?;
         Ok(rewrite_plan(set_comparisons_to_exists(plan)?, rewritten)?.data)
     }
 
     fn name(&self) -> &'static str {
         "decorrelate"
+    }
+}
+
+/// Refuses aggregates over columns of the outer query alone: in SQL, they are the outer query's,
+/// and here they would be taken over the rows of the subquery.
+fn check_aggregates(plan: &LogicalPlan) -> DataFusionResult<()> {
+    let is_outer = |expr: &Expr| {
+        let Expr::AggregateFunction(aggregate) = expr else { return false };
+        let arguments = &aggregate.params.args;
+        let outer = |part: &Expr| matches!(part, Expr::OuterReferenceColumn(..));
+        let inner = |part: &Expr| matches!(part, Expr::Column(_)) || is_subquery(part);
+        arguments.iter().any(|argument| has_part(argument, outer))
+            && !arguments.iter().any(|argument| has_part(argument, inner))
+    };
+    match any_expression(plan, is_outer) {
+        true => plan_err!(
+            "an aggregate of columns of the outer query alone, within a subquery, is one of the \
+             outer query: compute it there"
+        ),
+        false => Ok(()),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Array, CaseWhen, Expr, Function, FunctionArguments, Value, ValueWithSpan,
+    Array, CaseWhen, Expr, Function, FunctionArgumentClause, FunctionArguments, Value,
+    ValueWithSpan,
 };
 
 use crate::error::{Error, Result};
@@ -33,7 +34,8 @@ pub(super) const NAMES: [&str; 15] = [
 
 /// Other names of them, and of functions that stand for themselves unless their arguments are of
 /// another kind.
-const OTHERS: [&str; 7] = [
+const OTHERS: [&str; 8] = [
+    "any_value",
     "array_aggr",
     "array_aggregate",
     "array_first",
@@ -57,6 +59,12 @@ pub(super) fn expanded(name: &str, call: &Function) -> Result<Option<Expr>> {
         return parametric(name, &parameters, &given).map(Some);
     }
     match (name.to_ascii_lowercase().as_str(), given.as_slice()) {
+        // DataFusion's takes no notice of an order.
+        ("any_value", [value]) if has_order(call) => {
+            let mut first = parsed("first_value(x) FILTER (WHERE x IS NOT NULL)")?;
+            substitute(&mut first, &["x"], std::slice::from_ref(value));
+            Ok(Some(first))
+        }
         ("list_value" | "list_pack", _) => Ok(Some(function_call("make_array", given))),
         ("multiif", _) => choice(given).map(Some),
         (
@@ -89,6 +97,14 @@ pub(super) fn expanded(name: &str, call: &Function) -> Result<Option<Expr>> {
         }
         _ => Ok(None),
     }
+}
+
+/// Whether a call says in which order it takes its rows.
+fn has_order(call: &Function) -> bool {
+    let FunctionArguments::List(list) = &call.args else { return false };
+    let orders =
+        |clause: &FunctionArgumentClause| matches!(clause, FunctionArgumentClause::OrderBy(_));
+    list.clauses.iter().any(orders)
 }
 
 /// `CASE WHEN … END` of conditions, each with its value, and a value for all others.
