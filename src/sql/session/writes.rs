@@ -96,7 +96,7 @@ impl StatementPlanner<'_> {
                 return refuse("MERGE is not supported", "use UPDATE and INSERT INTO … SELECT");
             }
             WriteOp::Truncate => {
-                return refuse("TRUNCATE is not supported", "DELETE FROM removes all rows");
+                return refuse("TRUNCATE of this form is not supported", "TRUNCATE t removes all rows");
             }
             _ => {
                 return refuse(

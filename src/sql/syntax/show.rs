@@ -71,8 +71,13 @@ pub(in crate::sql) fn tables(options: &ShowStatementOptions, schema: &str) -> Op
          WHERE table_schema = {}{alike} ORDER BY table_name",
         Value::SingleQuotedString(schema.to_owned())
     );
+    parsed(&sql)
+}
+
+/// The only statement of a text.
+pub(in crate::sql) fn parsed(sql: &str) -> Option<Statement> {
     let dialect = StylobateDialect::new(sql.len());
-    Parser::new(&dialect).try_with_sql(&sql).ok()?.parse_statement().ok()
+    Parser::new(&dialect).try_with_sql(sql).ok()?.parse_statement().ok()
 }
 
 fn columns(options: &ShowStatementOptions) -> Option<Statement> {

@@ -1,6 +1,7 @@
 //! Rewords standard SQL that DataFusion (55.2) refuses: `GROUP BY ()`, rows in GROUP BY, ROLLUP and
 //! CUBE, ROLLUP and CUBE within GROUPING SETS, WITH TOTALS, HAVING without GROUP BY, FETCH FIRST,
-//! ORDER BY ALL of computed columns, and LIKE with an ESCAPE.
+//! ORDER BY ALL of computed columns, LIKE with an ESCAPE, TRUNCATE, and temporary views: all views
+//! end with their session.
 //!
 //! Where this stands on the road of a query: after parsing.
 
@@ -9,11 +10,13 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, GroupByWithModifier,
     LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Statement,
-    TableFactor, TableWithJoins, Value, ValueWithSpan, Visitor, VisitorMut,
+    TableFactor, TableWithJoins, Truncate, TruncateTableTarget, Value, ValueWithSpan, Visitor,
+    VisitorMut,
 };
 
 use crate::error::{Error, Result};
 use crate::sql::syntax::marks::mark_having;
+use crate::sql::syntax::show::parsed;
 use crate::sql::syntax::{columns, ordinals, sites};
 use crate::sql::walks::{visit, visit_mut};
 
@@ -21,6 +24,25 @@ use crate::sql::walks::{visit, visit_mut};
 const MAX_CUBE_PARTS: usize = 12;
 
 pub(in crate::sql) fn reword(statement: &mut Statement) -> Result<()> {
+    match statement {
+        Statement::CreateView(view) => view.temporary = false,
+        Statement::Truncate(Truncate {
+            table_names,
+            partitions: None,
+            if_exists: false,
+            identity: None,
+            cascade: None,
+            on_cluster: None,
+            ..
+        }) => {
+            if let [TruncateTableTarget { name, only: false, .. }] = table_names.as_slice()
+                && let Some(delete) = parsed(&format!("DELETE FROM {name}"))
+            {
+                *statement = delete;
+            }
+        }
+        _ => {}
+    }
     match visit_mut(statement, &mut Rewording) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),

@@ -5,14 +5,17 @@
 //! `TIMESTAMP` has nanoseconds, which end in 2262; here it has microseconds unless a precision is
 //! given, and so has `TIME`, as in files. In DataFusion, `TIMESTAMPTZ` has a zone only if the
 //! session has one, and then the timestamps of `generate_series` have it, too; here the zone is
-//! always UTC. The unsigned integers have their names in DuckDB.
+//! always UTC. The unsigned integers have their names in DuckDB, and all types those by which
+//! answers and `sty schema` call them, but for `int8`, which has 64 bits in PostgreSQL and DuckDB.
 
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::planner::TypePlanner;
-use datafusion::sql::sqlparser::ast::{DataType as SqlType, TimezoneInfo};
+use datafusion::sql::sqlparser::ast::{
+    DataType as SqlType, ObjectName, ObjectNamePart, TimezoneInfo,
+};
 
 use crate::sql::types::zones::UTC;
 
@@ -40,15 +43,48 @@ fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
             let has_zone = matches!(zone, TimezoneInfo::Tz | TimezoneInfo::WithTimeZone);
             Some(DataType::Timestamp(unit, has_zone.then(|| UTC.into())))
         }
-        SqlType::Blob(None) => Some(DataType::Binary),
+        SqlType::Blob(None)
+        | SqlType::Binary(None)
+        | SqlType::Varbinary(None)
+        | SqlType::Bytes(None) => Some(DataType::Binary),
+        SqlType::Datetime(None) => Some(DataType::Timestamp(TimeUnit::Microsecond, None)),
         SqlType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => match digits {
             None | Some(6) => Some(DataType::Time64(TimeUnit::Microsecond)),
             Some(9) => Some(DataType::Time64(TimeUnit::Nanosecond)),
             _ => None,
         },
-        SqlType::UTinyInt => Some(DataType::UInt8),
-        SqlType::USmallInt => Some(DataType::UInt16),
-        SqlType::UBigInt => Some(DataType::UInt64),
+        SqlType::Int16 => Some(DataType::Int16),
+        SqlType::Int32 => Some(DataType::Int32),
+        SqlType::Int64 => Some(DataType::Int64),
+        SqlType::UTinyInt | SqlType::UInt8 => Some(DataType::UInt8),
+        SqlType::USmallInt | SqlType::UInt16 => Some(DataType::UInt16),
+        SqlType::UInt32 => Some(DataType::UInt32),
+        SqlType::UBigInt | SqlType::UInt64 => Some(DataType::UInt64),
+        SqlType::Float32 => Some(DataType::Float32),
+        SqlType::Float64 => Some(DataType::Float64),
+        SqlType::Custom(name, given) if given.is_empty() => named(name),
         _ => None,
     }
+}
+
+/// Types whose names the parser does not know.
+fn named(name: &ObjectName) -> Option<DataType> {
+    let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else { return None };
+    let timestamp = |unit| DataType::Timestamp(unit, None);
+    Some(match name.value.to_ascii_lowercase().as_str() {
+        "int1" => DataType::Int8,
+        "int16" => DataType::Int16,
+        "int32" => DataType::Int32,
+        "uint8" => DataType::UInt8,
+        "uint16" => DataType::UInt16,
+        "uint32" | "uinteger" => DataType::UInt32,
+        "uint64" => DataType::UInt64,
+        "float32" => DataType::Float32,
+        "utf8" => DataType::Utf8View,
+        "timestamp_s" => timestamp(TimeUnit::Second),
+        "timestamp_ms" => timestamp(TimeUnit::Millisecond),
+        "timestamp_us" => timestamp(TimeUnit::Microsecond),
+        "timestamp_ns" => timestamp(TimeUnit::Nanosecond),
+        _ => return None,
+    })
 }
