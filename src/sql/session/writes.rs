@@ -96,7 +96,10 @@ impl StatementPlanner<'_> {
                 return refuse("MERGE is not supported", "use UPDATE and INSERT INTO … SELECT");
             }
             WriteOp::Truncate => {
-                return refuse("TRUNCATE of this form is not supported", "TRUNCATE t removes all rows");
+                return refuse(
+                    "TRUNCATE of this form is not supported",
+                    "TRUNCATE t removes all rows",
+                );
             }
             _ => {
                 return refuse(

@@ -44,6 +44,7 @@ pub(in crate::sql) mod similar;
 pub(in crate::sql) mod sites;
 pub(in crate::sql) mod size;
 pub(in crate::sql) mod standard;
+pub(in crate::sql) mod table_functions;
 pub(in crate::sql) mod underscores;
 pub(in crate::sql) mod values;
 pub(in crate::sql) mod volatile;

@@ -18,7 +18,7 @@ use crate::sql::syntax::{
     chains, dialect, file_functions, frames, from_first, function_aliases, ignored, join_words,
     limit_by, macros, misspelt, nesting, operators, order_names, output_names, precedence,
     qualified, quantified, repeated, row_values, samples, short_forms, show, similar, size, sql_of,
-    standard, underscores, values,
+    standard, table_functions, underscores, values,
 };
 use crate::sql::types::decimals;
 use crate::sql::types::times;
@@ -157,6 +157,7 @@ fn corrected(
             operators::as_calls(sql)?;
             samples::as_queries(sql)?;
             file_functions::as_names(sql);
+            table_functions::name_columns(sql);
             values::as_selects(sql);
             function_aliases::translate(sql);
             macros::expand(sql)?;

@@ -34,13 +34,15 @@ pub(super) const NAMES: [&str; 15] = [
 
 /// Other names of them, and of functions that stand for themselves unless their arguments are of
 /// another kind.
-const OTHERS: [&str; 8] = [
+const OTHERS: [&str; 10] = [
     "any_value",
     "array_aggr",
     "array_aggregate",
     "array_first",
     "array_last",
     "log",
+    "mode",
+    "percentile_disc",
     "quantile_disc",
     "strftime",
 ];
@@ -65,6 +67,19 @@ pub(super) fn expanded(name: &str, call: &Function) -> Result<Option<Expr>> {
             substitute(&mut first, &["x"], std::slice::from_ref(value));
             Ok(Some(first))
         }
+        ("mode", []) => match call.within_group.as_slice() {
+            [key] => Ok(Some(function_call("mode", vec![key.expr.clone()]))),
+            _ => Ok(None),
+        },
+        ("percentile_disc", [fraction]) => match call.within_group.as_slice() {
+            [key] if key.options.asc != Some(false) => Ok(Some(match fraction {
+                Expr::Array(all) => each("quantile_disc", &key.expr, &all.elem),
+                one => function_call("quantile_disc", vec![key.expr.clone(), one.clone()]),
+            })),
+            _ => Err(Error::InvalidInput(
+                "write percentile_disc(0.5) WITHIN GROUP (ORDER BY x), ascending".into(),
+            )),
+        },
         ("list_value" | "list_pack", _) => Ok(Some(function_call("make_array", given))),
         ("multiif", _) => choice(given).map(Some),
         (
