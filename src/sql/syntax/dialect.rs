@@ -127,6 +127,7 @@ impl Dialect for StylobateDialect {
         supports_detach
         supports_select_wildcard_replace
         supports_comma_separated_trim
+        supports_window_function_null_treatment_arg
     }
 }
 

@@ -8,10 +8,10 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr, GroupByWithModifier,
-    LimitClause, OrderByExpr, OrderByKind, Query, Select, SelectItem, SetExpr, Statement,
-    TableFactor, TableWithJoins, Truncate, TruncateTableTarget, Value, ValueWithSpan, Visitor,
-    VisitorMut,
+    BinaryOperator, Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
+    GroupByWithModifier, Interval, LimitClause, OrderByExpr, OrderByKind, Query, Select,
+    SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, Truncate, TruncateTableTarget,
+    Value, ValueWithSpan, Visitor, VisitorMut,
 };
 
 use crate::error::{Error, Result};
@@ -75,8 +75,32 @@ impl VisitorMut for Rewording {
         {
             escape(pattern, escape_char);
         }
+        if let Expr::Interval(interval) = expr
+            && let Some(product) = product(interval)
+        {
+            *expr = product;
+        }
         ControlFlow::Continue(())
     }
+}
+
+/// `INTERVAL (n) DAY` of a computed number, as `(n) * INTERVAL '1' DAY`.
+fn product(interval: &mut Interval) -> Option<Expr> {
+    let is_literal = match interval.value.as_ref() {
+        Expr::Value(_) => true,
+        Expr::UnaryOp { expr, .. } => matches!(expr.as_ref(), Expr::Value(_)),
+        _ => false,
+    };
+    if is_literal || interval.leading_field.is_none() || interval.last_field.is_some() {
+        return None;
+    }
+    let one = Box::new(Expr::value(Value::SingleQuotedString("1".into())));
+    let number = std::mem::replace(&mut interval.value, one);
+    Some(Expr::Nested(Box::new(Expr::BinaryOp {
+        left: Box::new(Expr::Nested(number)),
+        op: BinaryOperator::Multiply,
+        right: Box::new(Expr::Interval(interval.clone())),
+    })))
 }
 
 /// `ORDER BY ALL` is by position, so that it knows computed columns, too. Beside a `*`, whose
