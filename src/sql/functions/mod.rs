@@ -21,6 +21,7 @@ pub(in crate::sql) mod differences;
 pub(in crate::sql) mod extremes;
 pub(in crate::sql) mod formats;
 pub(in crate::sql) mod growing;
+pub(in crate::sql) mod in_doubles;
 pub(in crate::sql) mod lead;
 pub(in crate::sql) mod list_aggregates;
 pub(in crate::sql) mod patterns;

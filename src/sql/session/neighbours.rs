@@ -1,4 +1,4 @@
-//! Functions that other systems have and DataFusion lacks, for a session.
+//! Functions that other systems have and DataFusion lacks, or has with other types, for a session.
 
 use datafusion::execution::FunctionRegistry;
 use datafusion::prelude::SessionContext;
@@ -7,6 +7,7 @@ use crate::sql::functions::bars;
 use crate::sql::functions::by_type;
 use crate::sql::functions::differences;
 use crate::sql::functions::formats;
+use crate::sql::functions::in_doubles;
 use crate::sql::functions::list_aggregates;
 use crate::sql::functions::printf;
 use crate::sql::functions::tallies;
@@ -17,6 +18,7 @@ pub(super) fn register(context: &SessionContext) {
     by_type::functions().for_each(|function| context.register_udf(function));
     differences::functions().for_each(|function| context.register_udf(function));
     formats::functions().for_each(|function| context.register_udf(function));
+    in_doubles::functions().for_each(|function| context.register_udf(function));
     printf::functions().for_each(|function| context.register_udf(function));
     tallies::functions().for_each(|function| context.register_udaf(function));
     let of_lists = list_aggregates::functions(|name| context.udaf(name).ok());

@@ -2,7 +2,7 @@
 //!
 //! A timestamp has microseconds (see `types::names`). A literal with more digits keeps them, as a
 //! timestamp in nanoseconds, if these hold it; a TIME keeps them, too. A timestamp may end with the
-//! minute, which Arrow does not accept.
+//! minute, which Arrow does not accept. An interval may be a number alone.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;
@@ -38,6 +38,10 @@ fn correct_literal(expr: &mut SqlExpr) {
         Some((text, SqlType::Time(digits @ None, _))) if has_nanoseconds(text) => {
             *digits = NANOSECONDS
         }
+        // A number alone counts seconds, as in INTERVAL '42'; Arrow's cast counts months.
+        Some((text, SqlType::Interval { .. })) if is_number(text) => {
+            *text = format!("{} seconds", text.trim());
+        }
         _ => {}
     }
 }
@@ -59,6 +63,11 @@ fn literal(expr: &mut SqlExpr) -> Option<(&mut String, &mut SqlType)> {
         Value::SingleQuotedString(text) => Some((text, data_type)),
         _ => None,
     }
+}
+
+fn is_number(text: &str) -> bool {
+    let digits = text.trim().trim_start_matches(['+', '-']);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
 }
 
 /// Whether a time of day has digits that microseconds do not hold.
