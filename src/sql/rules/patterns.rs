@@ -8,6 +8,9 @@
 //! Patterns that come from rows are looked at when they are there: operators of regular expressions
 //! become functions, and a pattern of LIKE goes through a function that looks at its length
 //! (`functions/patterns.rs`).
+//!
+//! The regex `.*`, which DataFusion (55.2) takes for IS NOT NULL, becomes the empty one: `s ~ '.*'`
+//! is null where s is.
 
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
@@ -30,12 +33,12 @@ pub(in crate::sql) struct BoundPatterns;
 impl AnalyzerRule for BoundPatterns {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         let plan = refuse_long(plan)?.data;
-        if !any_expression(&plan, has_pattern_of_rows) {
+        let is_concerned = |expr: &Expr| has_pattern_of_rows(expr) || fits_all(expr);
+        if !any_expression(&plan, is_concerned) {
             return Ok(plan);
         }
-        let bound = |expr| Ok(bounded(expr));
-        let rewrite =
-            |node| rewrite_where(node, has_pattern_of_rows, |expr, _| rewrite_up(expr, bound));
+        let bound = |expr| Ok(if fits_all(&expr) { with_empty(expr) } else { bounded(expr) });
+        let rewrite = |node| rewrite_where(node, is_concerned, |expr, _| rewrite_up(expr, bound));
         Ok(rewrite_plan(plan, rewrite)?.data)
     }
 
@@ -58,6 +61,28 @@ fn has_pattern_of_rows(expr: &Expr) -> bool {
         Expr::BinaryExpr(binary) => is_regex_match(binary.op) && !is_constant(&binary.right),
         _ => false,
     }
+}
+
+/// Whether it has the regex `.*`.
+fn fits_all(expr: &Expr) -> bool {
+    let pattern = match expr {
+        Expr::BinaryExpr(binary) if is_regex_match(binary.op) => Some(binary.right.as_ref()),
+        Expr::ScalarFunction(call) if call.func.name() == "regexp_like" => call.args.get(1),
+        _ => None,
+    };
+    matches!(pattern, Some(Expr::Literal(regex, _)) if regex.try_as_str() == Some(Some(".*")))
+}
+
+/// The same expression with the empty regex.
+fn with_empty(mut expr: Expr) -> Transformed<Expr> {
+    match &mut expr {
+        Expr::BinaryExpr(binary) => *binary.right = lit(""),
+        Expr::ScalarFunction(call) => {
+            call.args.get_mut(1).into_iter().for_each(|pattern| *pattern = lit(""));
+        }
+        _ => return Transformed::no(expr),
+    }
+    Transformed::yes(expr)
 }
 
 fn is_checked(pattern: &Expr) -> bool {

@@ -52,6 +52,8 @@ pub(in crate::sql) struct Longer {
     pub(in crate::sql) source: TableFactor,
     /// Rows of columns.
     pub(in crate::sql) columns: Vec<FunctionArgExpr>,
+    /// What stands for columns in the column of names, where that is not their own.
+    labels: Vec<(Expr, String)>,
     name: Ident,
     values: Vec<Ident>,
     keeps_nulls: bool,
@@ -153,6 +155,10 @@ fn read(table: &TableFactor) -> Result<Turned> {
                 columns: columns
                     .iter()
                     .map(|one| FunctionArgExpr::Expr(one.expr.clone()))
+                    .collect(),
+                labels: columns
+                    .iter()
+                    .filter_map(|one| Some((one.expr.clone(), one.alias.as_ref()?.value.clone())))
                     .collect(),
                 name: name.clone(),
                 values: vec![value.clone()],
@@ -256,7 +262,8 @@ fn longer<'a>(
     }
     let mut names = names.into_iter();
     let name = names.next().ok_or_else(misread)?;
-    Ok(Longer { source, columns, name, values: names.collect(), keeps_nulls })
+    let labels = Vec::new();
+    Ok(Longer { source, columns, labels, name, values: names.collect(), keeps_nulls })
 }
 
 /// A value of a key, and the name of its column.
@@ -444,8 +451,12 @@ impl Longer {
             expr: function_call("unnest", vec![list(elem)]),
             alias: alias.clone(),
         };
+        let label_of = |expr: &Expr| {
+            let label = self.labels.iter().find(|(of, _)| of == expr);
+            label.map_or_else(|| name_of(expr), |(_, label)| label.clone())
+        };
         let names = rows.iter().map(|row| {
-            let name = row.iter().map(name_of).collect::<Vec<_>>().join("_");
+            let name = row.iter().map(label_of).collect::<Vec<_>>().join("_");
             Expr::value(Value::SingleQuotedString(name))
         });
         items.push(unnested(names.collect(), &self.name));

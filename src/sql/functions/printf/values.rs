@@ -3,12 +3,13 @@
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
-use arrow_cast::cast;
+use arrow_cast::{CastOptions, cast, cast_with_options};
 use arrow_schema::DataType;
 use datafusion::common::exec_err;
 use datafusion::error::Result as DataFusionResult;
 
 use super::pieces::Spec;
+use crate::sql::types::times::PRINTED;
 
 /// The values of an argument.
 pub(super) struct Values {
@@ -26,7 +27,8 @@ enum Value<'v> {
 
 impl Values {
     pub(super) fn new(array: &ArrayRef) -> DataFusionResult<Values> {
-        let texts = cast(array, &DataType::Utf8)?;
+        let printed = CastOptions { format_options: PRINTED, ..CastOptions::default() };
+        let texts = cast_with_options(array, &DataType::Utf8, &printed)?;
         let array = match array.data_type() {
             DataType::UInt64 => cast(array, &DataType::UInt64)?,
             of if of.is_integer() || *of == DataType::Boolean => cast(array, &DataType::Int64)?,
