@@ -9,9 +9,10 @@ use stylobate::internal::sql::{LexemeKind, lexemes};
 use super::dot::COMMANDS;
 use super::keywords::{BEGINNINGS, KEYWORDS, written};
 use super::known::Names;
+use super::lists;
 use super::paths;
 use super::plot;
-use super::scope::{Named, Word, queries, tables_at, words_around};
+use super::scope::{Named, Word, queries, tables_at, unquoted, words_around};
 
 /// What may be put in place of a part of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,10 +110,17 @@ fn named(
     typed: &str,
     names: &mut dyn Names,
 ) -> Vec<Candidate> {
-    if let [.., qualifier, period] = earlier
+    if let [before @ .., qualifier, period] = earlier
         && period.kind == LexemeKind::Period
     {
-        return columns_of(qualifier.text.trim_matches('"'), words, at, typed, names);
+        let qualifier = unquoted(qualifier.text, '"');
+        return match wants_table(before) {
+            true => tables_in(&qualifier, typed, names),
+            false => columns_of(schema_before(before), &qualifier, words, at, typed, names),
+        };
+    }
+    if earlier.last().is_some_and(|last| last.is_any(&["USE", "DETACH"])) {
+        return schemas(typed, "", names);
     }
     if wants_table(earlier) {
         return tables(words, typed, names);
@@ -200,6 +208,7 @@ fn tables(words: &[Word<'_>], typed: &str, names: &mut dyn Names) -> Vec<Candida
         found.push(Candidate::new(written(name, spelled.only(name)), "table"));
     }
     let reads = |name: &str| name.starts_with("read_") || name.starts_with("generate_series");
+    found.extend(schemas(typed, ".", names));
     for function in names.functions().iter().filter(|function| reads(&function.name)) {
         if !typed.is_empty() && begins(&function.name, typed) {
             found.push(Candidate::new(format!("{}(", function.name), "table function"));
@@ -211,8 +220,36 @@ fn tables(words: &[Word<'_>], typed: &str, names: &mut dyn Names) -> Vec<Candida
     found
 }
 
-/// The columns of the table that a qualifier means.
+/// Schemas that begin as what is typed, with what comes after each.
+fn schemas(typed: &str, after: &str, names: &dyn Names) -> Vec<Candidate> {
+    let begun = names.schemas().into_iter().filter(|schema| begins(schema, typed));
+    begun
+        .map(|schema| Candidate::new(format!("{}{after}", written(&schema, true)), "store"))
+        .collect()
+}
+
+/// The tables of a schema.
+fn tables_in(schema: &str, typed: &str, names: &dyn Names) -> Vec<Candidate> {
+    let all = names.tables_in(&schema.to_lowercase());
+    let spelled = Spellings::new(all.iter().map(String::as_str));
+    let begun = all.iter().filter(|name| begins(name, typed));
+    begun.map(|name| Candidate::new(written(name, spelled.only(name)), "table")).collect()
+}
+
+/// The schema of a qualifier that comes after these words.
+fn schema_before(before: &[Word<'_>]) -> Option<String> {
+    match before {
+        [.., schema, period] if period.kind == LexemeKind::Period => {
+            Some(unquoted(schema.text, '"').to_lowercase())
+        }
+        _ => None,
+    }
+}
+
+/// The columns of the table that a qualifier means; of a schema, its tables that the statement
+/// names.
 fn columns_of(
+    schema: Option<String>,
     qualifier: &str,
     words: &[Word<'_>],
     at: usize,
@@ -220,14 +257,25 @@ fn columns_of(
     names: &mut dyn Names,
 ) -> Vec<Candidate> {
     let scope = tables_at(words, at);
-    let meant: Vec<Named> = scope.into_iter().filter(|table| table.is_called(qualifier)).collect();
+    let is_meant =
+        |table: &&Named| table.is_called(qualifier) && (schema.is_none() || schema == table.schema);
+    let meant: Vec<Named> = scope.iter().filter(is_meant).cloned().collect();
     let mut found = Vec::new();
-    match meant.as_slice() {
-        [] => {
-            let table = Named { table: qualifier.to_owned(), alias: None, is_quoted: false };
-            columns(&[table], typed, names, &mut found);
-        }
-        meant => columns(meant, typed, names, &mut found),
+    if !meant.is_empty() {
+        columns(&meant, typed, names, &mut found);
+        return found;
+    }
+    let of_schema = |table: &&Named| {
+        table.alias.is_none()
+            && table.schema.as_ref().is_some_and(|schema| schema.eq_ignore_ascii_case(qualifier))
+    };
+    for table in scope.iter().filter(of_schema).filter(|table| begins(&table.table, typed)) {
+        found.push(Candidate::new(written(&table.table, !table.is_quoted), "table"));
+    }
+    if found.is_empty() {
+        let table = qualifier.to_owned();
+        let table = Named { schema, table, alias: None, is_quoted: false };
+        columns(&[table], typed, names, &mut found);
     }
     found
 }
@@ -263,14 +311,18 @@ fn each_column(
         [] => {
             let all = names.tables();
             let few = if all.len() <= MOST_TABLES { all.as_slice() } else { &[] };
-            let named =
-                |table: &String| Named { table: table.clone(), alias: None, is_quoted: true };
+            let named = |table: &String| Named {
+                schema: None,
+                table: table.clone(),
+                alias: None,
+                is_quoted: true,
+            };
             few.iter().map(named).collect()
         }
         _ => Vec::new(),
     };
     for table in scope.iter().chain(&guessed) {
-        let columns = names.columns(&table.table, table.is_quoted);
+        let columns = names.columns(table.schema.as_deref(), &table.table, table.is_quoted);
         let spelled = Spellings::new(columns.iter().map(|column| column.name.as_str()));
         let label = table.alias.as_ref().unwrap_or(&table.table);
         for column in columns.iter() {
@@ -340,7 +392,7 @@ fn command(line: &str, names: &mut dyn Names) -> (Range<usize>, Vec<Candidate>) 
             let all = COMMANDS.iter().map(|known| known.name.to_owned());
             begun(all.collect(), "command")
         }
-        ".tables" | ".schema" => begun(names.tables().to_vec(), "table"),
+        ".tables" | ".schema" => begun(lists::all_names(names), "table"),
         ".mode" => begun(names.formats(), "format"),
         ".plot" => begun(plot::WORDS.map(str::to_owned).to_vec(), ""),
         ".timer" | ".stats" | ".pager" => begun(vec!["on".to_owned(), "off".to_owned()], ""),

@@ -31,9 +31,23 @@ impl Names for Fixed {
         Arc::new(["trips", "Cities", "order", "wide"].map(str::to_owned).to_vec())
     }
 
-    fn columns(&mut self, table: &str, _: bool) -> Arc<Vec<KnownColumn>> {
+    fn schemas(&self) -> Vec<String> {
+        ["public", "old"].map(str::to_owned).to_vec()
+    }
+
+    fn schema_in_use(&self) -> String {
+        "public".to_owned()
+    }
+
+    fn tables_in(&self, schema: &str) -> Vec<String> {
+        let names: &[&str] = if schema == "old" { &["trips", "zones"] } else { &[] };
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    fn columns(&mut self, schema: Option<&str>, table: &str, _: bool) -> Arc<Vec<KnownColumn>> {
         self.asked += 1;
         let names = match table.to_lowercase().as_str() {
+            "trips" | "zones" if schema == Some("old") => vec!["old_fare".to_owned()],
             "trips" => ["id", "fare_amount", "total_amount", "Fare", "fare", "pick up"]
                 .map(str::to_owned)
                 .to_vec(),
@@ -109,11 +123,28 @@ fn keywords_come_in_the_case_that_is_typed() {
 
 #[test]
 fn tables_follow_from_and_its_commas() {
-    assert_eq!(at_bar("SELECT * FROM |").len(), 4);
+    // Four tables and two schemas.
+    assert_eq!(at_bar("SELECT * FROM |").len(), 6);
     assert_eq!(at_bar("SELECT * FROM tr|"), ["trips"]);
     assert_eq!(at_bar("SELECT * FROM cities c, tr|"), ["trips"]);
     assert_eq!(at_bar("WITH trend AS (SELECT 1) SELECT * FROM tr|"), ["trend", "trips"]);
     assert_eq!(at_bar("SELECT extract(year FROM tot|) FROM trips")[0], "total_amount");
+}
+
+#[test]
+fn tables_and_columns_of_attached_stores_follow_their_names() {
+    assert_eq!(at_bar("SELECT * FROM ol|"), ["old."]);
+    assert_eq!(at_bar("SELECT * FROM old.|"), ["trips", "zones"]);
+    assert_eq!(at_bar("SELECT * FROM cities JOIN OLD.zo|"), ["zones"]);
+    assert_eq!(at_bar("SELECT * FROM cities, old.t|"), ["trips"]);
+    assert_eq!(at_bar("SELECT | FROM old.trips"), ["old_fare"]);
+    assert_eq!(at_bar("SELECT o.| FROM old.trips o"), ["old_fare"]);
+    assert_eq!(at_bar("SELECT old.trips.| FROM old.trips JOIN trips USING (id)"), ["old_fare"]);
+    assert_eq!(at_bar("SELECT old.| FROM old.trips JOIN trips USING (id)"), ["trips"]);
+    assert_eq!(at_bar("SELECT old.zones.|"), ["old_fare"]);
+    assert_eq!(at_bar("USE |"), ["public", "old"]);
+    assert_eq!(at_bar("DETACH o|"), ["old"]);
+    assert_eq!(at_bar(".schema old.z|"), ["old.zones"]);
 }
 
 #[test]

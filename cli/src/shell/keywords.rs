@@ -153,7 +153,7 @@ pub(super) const KEYWORDS: [&str; 147] = [
 ];
 
 /// Words that a statement begins with.
-pub(super) const BEGINNINGS: [&str; 21] = [
+pub(super) const BEGINNINGS: [&str; 22] = [
     "ANALYZE",
     "ATTACH",
     "COPY",
@@ -174,6 +174,7 @@ pub(super) const BEGINNINGS: [&str; 21] = [
     "SHOW",
     "SUMMARIZE",
     "UPDATE",
+    "USE",
     "WITH",
 ];
 

@@ -9,10 +9,21 @@ use stylobate::internal::sql::{KnownColumn, KnownFunction};
 
 /// What names can be completed with.
 pub(super) trait Names {
-    /// Tables and views.
+    /// Tables and views that need no schema.
     fn tables(&mut self) -> Arc<Vec<String>>;
+    /// The schemas, if there are attached stores.
+    fn schemas(&self) -> Vec<String>;
+    /// The schema of tables that need none.
+    fn schema_in_use(&self) -> String;
+    /// The tables of a schema.
+    fn tables_in(&self, schema: &str) -> Vec<String>;
     /// The columns of a table or file; none if there is no such thing.
-    fn columns(&mut self, table: &str, is_quoted: bool) -> Arc<Vec<KnownColumn>>;
+    fn columns(
+        &mut self,
+        schema: Option<&str>,
+        table: &str,
+        is_quoted: bool,
+    ) -> Arc<Vec<KnownColumn>>;
     /// All functions, in the order of their names.
     fn functions(&self) -> &[KnownFunction];
     /// The formats of `.mode`.
@@ -25,7 +36,7 @@ pub(super) trait Names {
 pub(super) struct Known {
     session: Arc<Session>,
     tables: Option<Arc<Vec<String>>>,
-    columns: HashMap<String, Arc<Vec<KnownColumn>>>,
+    columns: HashMap<(Option<String>, String), Arc<Vec<KnownColumn>>>,
     functions: OnceLock<Vec<KnownFunction>>,
 }
 
@@ -47,14 +58,33 @@ impl Names for Known {
         Arc::clone(self.tables.get_or_insert_with(read))
     }
 
-    fn columns(&mut self, table: &str, is_quoted: bool) -> Arc<Vec<KnownColumn>> {
+    fn schemas(&self) -> Vec<String> {
+        self.session.schemas()
+    }
+
+    fn schema_in_use(&self) -> String {
+        self.session.schema_in_use()
+    }
+
+    fn tables_in(&self, schema: &str) -> Vec<String> {
+        self.session.table_names_in(schema)
+    }
+
+    fn columns(
+        &mut self,
+        schema: Option<&str>,
+        table: &str,
+        is_quoted: bool,
+    ) -> Arc<Vec<KnownColumn>> {
         let name = if is_quoted { table.to_owned() } else { table.to_lowercase() };
-        if let Some(columns) = self.columns.get(&name) {
+        let key = (schema.map(str::to_owned), name);
+        if let Some(columns) = self.columns.get(&key) {
             return Arc::clone(columns);
         }
         // What cannot be read has no columns to offer; the statement will say why.
-        let columns = Arc::new(self.session.columns(&name).ok().flatten().unwrap_or_default());
-        self.columns.insert(name, Arc::clone(&columns));
+        let columns = self.session.columns(schema, &key.1).ok().flatten();
+        let columns = Arc::new(columns.unwrap_or_default());
+        self.columns.insert(key, Arc::clone(&columns));
         columns
     }
 

@@ -3,27 +3,55 @@
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
-use stylobate::Store;
+use stylobate::Session;
 
 use super::known::Names;
 use crate::errors::Failure;
 
+/// A table, and how it is written.
+struct Listed {
+    schema: Option<String>,
+    table: String,
+    written: String,
+}
+
+/// Tables that need no schema, then those of the other schemas.
+fn listed(known: &mut (impl Names + ?Sized)) -> Vec<Listed> {
+    let short = known.tables();
+    let short = short.iter().map(|table| Listed {
+        schema: None,
+        table: table.clone(),
+        written: table.clone(),
+    });
+    let mut all: Vec<Listed> = short.collect();
+    for schema in known.schemas().into_iter().filter(|schema| *schema != known.schema_in_use()) {
+        all.extend(known.tables_in(&schema).into_iter().map(|table| Listed {
+            schema: Some(schema.clone()),
+            written: format!("{schema}.{table}"),
+            table,
+        }));
+    }
+    all
+}
+
+/// How all tables are written.
+pub(super) fn all_names(known: &mut dyn Names) -> Vec<String> {
+    listed(known).into_iter().map(|listed| listed.written).collect()
+}
+
 /// The tables whose names fit a pattern.
 pub(super) fn tables(
-    store: Option<&Store>,
     known: &mut impl Names,
+    session: &Session,
     pattern: Option<&str>,
 ) -> Result<RecordBatch, Failure> {
-    let names = known.tables();
-    let fits = |name: &&String| pattern.is_none_or(|pattern| is_like(name, pattern));
-    let names: Vec<&String> = names.iter().filter(fits).collect();
-    let count = |name: &&String| -> Option<(u64, u64)> {
-        let snapshot = store?.table(name).ok()?.snapshot().ok()?;
-        Some((snapshot.rows(), snapshot.schema().columns().len() as u64))
-    };
+    let fits = |name: &Listed| pattern.is_none_or(|pattern| is_like(&name.written, pattern));
+    let names: Vec<Listed> = listed(known).into_iter().filter(fits).collect();
+    let count = |name: &Listed| session.stored_size(name.schema.as_deref(), &name.table);
     let counts: Vec<Option<(u64, u64)>> = names.iter().map(count).collect();
     let rows = counts.iter().map(|count| count.map(|(rows, _)| rows));
     let columns = counts.iter().map(|count| count.map(|(_, columns)| columns));
+    let names = names.iter().map(|name| name.written.as_str());
     let list: [(&str, ArrayRef); 3] = [
         ("table", Arc::new(StringArray::from_iter_values(names))),
         ("rows", Arc::new(rows.collect::<UInt64Array>())),
@@ -35,15 +63,27 @@ pub(super) fn tables(
 /// The columns of all tables.
 pub(super) fn columns(known: &mut impl Names) -> Result<RecordBatch, Failure> {
     let mut rows: [Vec<String>; 3] = Default::default();
-    for name in known.tables().iter() {
-        for column in known.columns(name, true).iter() {
-            let row = [name, &column.name, &column.data_type];
+    for name in listed(known) {
+        for column in known.columns(name.schema.as_deref(), &name.table, true).iter() {
+            let row = [&name.written, &column.name, &column.data_type];
             rows.iter_mut().zip(row).for_each(|(list, text)| list.push(text.clone()));
         }
     }
     let column = |list: Vec<String>| Arc::new(StringArray::from(list)) as ArrayRef;
     let titles = ["table", "column", "type"].into_iter();
     Ok(RecordBatch::try_from_iter(titles.zip(rows.map(column)))?)
+}
+
+/// The name of a table in a statement, if a text is one with a schema.
+pub(super) fn with_schema(name: &str, known: &impl Names) -> Option<String> {
+    let (schema, table) = name.split_once('.')?;
+    let schema = known.schemas().into_iter().find(|known| known.eq_ignore_ascii_case(schema))?;
+    Some(format!("{}.{}", quoted(&schema), quoted(table)))
+}
+
+/// A name in double quotes.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 /// Whether a name has a text in it; or is like a pattern in which `%` is any text.

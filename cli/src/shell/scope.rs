@@ -11,6 +11,8 @@ const SET_OPERATIONS: [&str; 3] = ["UNION", "EXCEPT", "INTERSECT"];
 /// A table that a statement names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Named {
+    /// The schema before it, in lower case.
+    pub(super) schema: Option<String>,
     /// The table, or the path of a file.
     pub(super) table: String,
     /// What the statement calls it.
@@ -147,14 +149,17 @@ fn table_from(words: &[Word<'_>], mut at: usize) -> Option<(Named, usize)> {
     at += 1;
     let mut table = table;
     let mut is_quoted = is_quoted;
-    // Of `public.trips`, the last part names the table.
+    // Of `o.trips`, the last part names the table.
+    let mut schema = None;
     while words.get(at).is_some_and(|word| word.kind == LexemeKind::Period) {
         let Some(part) = words.get(at + 1) else { break };
-        (table, is_quoted) = match part.kind {
+        let (last, quoted) = match part.kind {
             LexemeKind::QuotedName => (unquoted(part.text, '"'), true),
             LexemeKind::Word => (part.text.to_owned(), false),
             _ => break,
         };
+        schema = Some(std::mem::replace(&mut table, last).to_lowercase());
+        is_quoted = quoted;
         at += 2;
     }
     if words.get(at).is_some_and(|word| word.is("AS")) {
@@ -166,7 +171,7 @@ fn table_from(words: &[Word<'_>], mut at: usize) -> Option<(Named, usize)> {
         _ => None,
     });
     at += usize::from(alias.is_some());
-    Some((Named { table, alias, is_quoted }, at))
+    Some((Named { schema, table, alias, is_quoted }, at))
 }
 
 /// Names of queries that WITH defines.
@@ -184,7 +189,7 @@ pub(super) fn queries(words: &[Word<'_>]) -> Vec<String> {
 }
 
 /// A name or text without its quotes.
-fn unquoted(text: &str, quote: char) -> String {
+pub(super) fn unquoted(text: &str, quote: char) -> String {
     let inner = text.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)).unwrap_or(text);
     inner.replace(&format!("{quote}{quote}"), &quote.to_string())
 }

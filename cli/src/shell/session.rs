@@ -313,7 +313,8 @@ impl Shell {
             }
             Dot::Tables(pattern) => {
                 let mut known = lock(&self.known);
-                let list = lists::tables(self.store.as_ref(), &mut *known, pattern.as_deref())?;
+                let session = &self.runner.session;
+                let list = lists::tables(&mut *known, session, pattern.as_deref())?;
                 drop(known);
                 self.print_list(&list)?;
             }
@@ -419,7 +420,9 @@ impl Shell {
             let list = lists::columns(&mut *lock(&self.known))?;
             return self.print_list(&list);
         };
-        self.run_sql(&format!("DESCRIBE \"{}\"", table.replace('"', "\"\"")))
+        let with_schema = lists::with_schema(table, &*lock(&self.known));
+        let name = with_schema.unwrap_or_else(|| lists::quoted(table));
+        self.run_sql(&format!("DESCRIBE {name}"))
     }
 
     /// Shows the last answer again.

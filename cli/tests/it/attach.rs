@@ -49,7 +49,7 @@ fn attached_tables_are_read_like_own_ones() {
         ("PIVOT o.t ON id IN (1, 2) USING sum(v)", "1,2\n20,40\n"),
         ("SHOW TABLES", "table_name,table_type\nt,BASE TABLE\n"),
         ("SHOW TABLES FROM o LIKE 'Z%'", "table_name,table_type\nZones,BASE TABLE\n"),
-        ("SHOW DATABASES", "database_name,path\npublic,own\no,other\n"),
+        ("SHOW DATABASES", "database_name,path,in_use\npublic,own,true\no,other,false\n"),
         (
             "SELECT table_schema AS s, table_name AS n FROM information_schema.tables \
              WHERE table_type = 'BASE TABLE' ORDER BY ALL",
@@ -114,6 +114,79 @@ fn attached_stores_are_not_written() {
     let sql = "DELETE FROM t WHERE id IN (SELECT o.t.id - 2 FROM o.t)";
     let (code, stdout, stderr) = asked(&shell, sql);
     assert_eq!((code, &*stdout), (0, "count\n2\n"), "{stderr}");
+}
+
+#[test]
+fn names_without_a_schema_are_those_of_the_store_in_use() {
+    let shell = stores();
+    shell.sh("sty ingest -q own/mine t.csv");
+    for (sql, answer) in [
+        ("SELECT sum(t.v) AS s FROM t", "s\n120\n"),
+        ("SELECT sum(v) AS s FROM public.t", "s\n9\n"),
+        ("SELECT t.v, public.t.v FROM t JOIN public.t USING (id)", "v,v\n0,0\n20,3\n40,6\n"),
+        ("SELECT max(v) AS m FROM \\\"t@1\\\"", "m\n60\n"),
+        ("FROM pv LIMIT 1 OFFSET 1", "id,v\n1,3\n"),
+        ("CREATE VIEW w AS SELECT sum(v) AS s FROM t; USE public; FROM w", "s\n120\n"),
+        ("PREPARE p AS SELECT sum(v) AS s FROM t; USE PUBLIC; EXECUTE p", "s\n120\n"),
+        ("WITH t AS (SELECT max(v) AS m FROM t) FROM t", "m\n60\n"),
+        ("PIVOT t ON id USING sum(v)", "0,1,2,3\n0,20,40,60\n"),
+        ("SELECT max FROM (SUMMARIZE t)", "max\n3\n60\n"),
+        ("DESCRIBE zones", "column_name,data_type,is_nullable\nid,int64,YES\nv,int64,YES\n"),
+        ("SELECT count(*) AS n FROM 't.csv'", "n\n3\n"),
+        (
+            "CREATE TABLE public.n AS FROM t; INSERT INTO public.t FROM t; SELECT sum(v) AS s FROM \
+             public.t",
+            "count\n4\ns\n129\n",
+        ),
+        ("SHOW TABLES", "table_name,table_type\nZones,BASE TABLE\npv,VIEW\nt,BASE TABLE\n"),
+        ("SHOW TABLES LIKE 'p%'", "table_name,table_type\npv,VIEW\n"),
+        ("SHOW DATABASES", "database_name,path,in_use\npublic,own,false\no,other,true\n"),
+        ("USE stylobate.public; DETACH o; SELECT max(id) AS m FROM t", "m\n3\n"),
+    ] {
+        let outcome = asked(&shell, &format!("CREATE VIEW pv AS FROM t; USE \\\"O\\\"; {sql}"));
+        assert_eq!(outcome, (0, answer.to_owned(), String::new()), "{sql}");
+    }
+    for (sql, exit, said) in [
+        ("FROM mine", 6, "no table mine; did you mean public.mine?"),
+        ("FROM zone", 6, "no table zone; did you mean \"Zones\"?"),
+        ("FROM nosuch", 6, "no table nosuch; there are: Zones, t"),
+        ("DETACH o", 1, "o is in use, and cannot be detached; USE public leaves it"),
+        ("USE oo", 6, "no store is attached as oo; did you mean o?"),
+        ("USE a.b.c", 1, "USE takes the name of an attached store, or public"),
+        ("INSERT INTO mine VALUES (9, 9)", 1, "o.mine: o is attached to be read"),
+        ("UPDATE t SET v = 1", 1, "o.t: o is attached to be read"),
+        ("DELETE FROM mine", 1, "o.mine: o is attached to be read"),
+        ("DROP TABLE mine", 1, "o.mine: o is attached to be read"),
+        ("CREATE TABLE x AS SELECT 1 AS a", 1, "o.x: o is attached to be read"),
+        ("SELECT 1 AS a INTO x", 1, "o.x: o is attached to be read"),
+        ("COPY mine FROM 't.csv'", 1, "o.mine: o is attached to be read"),
+        ("PREPARE p AS DELETE FROM mine", 1, "o.mine: o is attached to be read"),
+    ] {
+        let (code, stdout, stderr) = asked(&shell, &format!("USE o; {sql}"));
+        assert_eq!((code, &*stdout), (exit, ""), "{sql}: {stderr}");
+        assert!(stderr.contains(said), "{sql}: {stderr}");
+    }
+    let rows = shell.sh("sty query own 'SELECT count(*) AS n FROM mine'");
+    assert_eq!(rows, (0, "n\n3\n".to_owned(), String::new()));
+}
+
+#[test]
+fn the_shell_lists_tables_with_the_names_by_which_they_are_found() {
+    let shell = stores();
+    for (lines, answer) in [
+        (".tables", "table,rows,columns\nt,3,2\no.Zones,4,2\no.t,4,2\n"),
+        ("USE o;\n.tables", "table,rows,columns\nZones,4,2\nt,4,2\npublic.t,3,2\n"),
+        ("USE o;\n.tables z", "table,rows,columns\nZones,4,2\n"),
+        (".schema O.Zones", "column_name,data_type,is_nullable\nid,int64,YES\nv,int64,YES\n"),
+        (
+            "USE o;\n.schema",
+            "table,column,type\nZones,id,int64\nZones,v,int64\nt,id,int64\nt,v,int64\n\
+             public.t,id,int64\npublic.t,v,int64\n",
+        ),
+    ] {
+        let outcome = shell.pipe("shell own", format!("ATTACH 'other' AS o;\n{lines}\n"));
+        assert_eq!(outcome, (0, answer.to_owned(), String::new()), "{lines}");
+    }
 }
 
 #[test]

@@ -1,15 +1,18 @@
 //! Attached stores: each is a schema beside that of the session's own store, and is only read.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use async_trait::async_trait;
 use datafusion::catalog::{CatalogProvider, SchemaProvider, TableProvider};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::TableType;
 
-use crate::sql::names::SCHEMA;
+use crate::error::Result;
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::stored::StoredTables;
+use crate::sql::names::{SCHEMA, lock};
+use crate::store::{Snapshot, Store};
 
 /// The schemas of a session: its own, and one for each attached store.
 #[derive(Debug)]
@@ -27,6 +30,100 @@ impl CatalogProvider for Schemas {
         }
         let stored = self.0.attached_as(name)?;
         Some(Arc::new(Attached { session: Arc::clone(&self.0), stored }))
+    }
+}
+
+impl Tables {
+    /// What a name means as it is written, with its schema or without.
+    pub(crate) async fn find_named(
+        &self,
+        schema: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
+        if let Some(used) = self.used().filter(|_| schema.is_none() && !self.in_session(name))
+            && let Some(found) = self.find_attached(&used, name)?
+        {
+            return Ok(Some(found));
+        }
+        self.find_in(schema, name).await
+    }
+
+    /// The newest generation of the stored table that a name means.
+    pub(crate) fn stored_in(&self, schema: Option<&str>, name: &str) -> Option<Snapshot> {
+        let used = self.used();
+        if self.in_session(name) && (schema.is_none() || schema == Some(SCHEMA)) {
+            return None;
+        }
+        let schema = schema.or(used.as_deref()).filter(|schema| *schema != SCHEMA);
+        let attached = schema.map(|schema| self.attached_as(schema));
+        let store = match &attached {
+            Some(attached) => attached.as_ref()?.store(),
+            None => self.store()?,
+        };
+        store.table(name).ok()?.snapshot().ok()
+    }
+
+    /// What a name means in an attached store.
+    pub(crate) fn find_attached(
+        &self,
+        schema: &str,
+        name: &str,
+    ) -> Result<Option<Arc<dyn TableProvider>>> {
+        match self.attached_as(schema) {
+            Some(stored) => self.find_stored(&stored, name),
+            None => Ok(None),
+        }
+    }
+
+    /// Attaches a store under a name.
+    pub(crate) fn attach(&self, name: &str, store: Store) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        let stored = Arc::new(StoredTables::new(store, Some(name)));
+        lock(&self.attached).insert(name.to_owned(), stored);
+    }
+
+    /// Detaches a store; `false` if there is none of this name.
+    pub(crate) fn detach(&self, name: &str) -> bool {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        lock(&self.attached).remove(&name.to_lowercase()).is_some()
+    }
+
+    /// The attached store that is in use.
+    pub(crate) fn used(&self) -> Option<String> {
+        lock(&self.used).clone()
+    }
+
+    /// Looks up names without a schema in an attached store; in the session's own for `None`.
+    pub(crate) fn set_used(&self, schema: Option<String>) {
+        *lock(&self.used) = schema;
+    }
+
+    /// The attached stores by name.
+    pub(crate) fn attached(&self) -> Vec<(String, Arc<StoredTables>)> {
+        let attached = lock(&self.attached);
+        attached.iter().map(|(name, stored)| (name.clone(), Arc::clone(stored))).collect()
+    }
+
+    /// The store that is attached under a name, in any case.
+    pub(crate) fn attached_as(&self, name: &str) -> Option<Arc<StoredTables>> {
+        lock(&self.attached).get(&name.to_lowercase()).cloned()
+    }
+
+    /// The names of a schema but those of files; none if there is no such schema.
+    pub(crate) fn names_in(&self, schema: &str) -> Vec<String> {
+        match self.attached_as(schema) {
+            Some(stored) => self.names_of(&stored),
+            None if schema == SCHEMA => self.names(),
+            None => Vec::new(),
+        }
+    }
+
+    /// All names but those of files that mean something without a schema.
+    pub(crate) fn short_names(&self) -> Vec<String> {
+        match self.used().and_then(|used| self.attached_as(&used)) {
+            Some(stored) => self.with_views(self.names_of(&stored).into_iter()),
+            None => self.names(),
+        }
     }
 }
 

@@ -37,7 +37,9 @@ pub(crate) struct Tables {
     /// Those of its own store, if it has one.
     own: Option<StoredTables>,
     /// Those of attached stores, by the names of these, in lower case.
-    attached: Mutex<BTreeMap<String, Arc<StoredTables>>>,
+    pub(super) attached: Mutex<BTreeMap<String, Arc<StoredTables>>>,
+    /// The attached store in which names without a schema are looked up, if one is in use.
+    pub(super) used: Mutex<Option<String>>,
     /// How data files of stores are read, if anything is said of it.
     pub(crate) io: Option<Io>,
     /// Whether files outside the store are refused.
@@ -47,7 +49,7 @@ pub(crate) struct Tables {
     /// The definitions of the views among them.
     definitions: Mutex<HashMap<String, Definition>>,
     /// How often views and external tables were made or dropped.
-    changes: AtomicU64,
+    pub(super) changes: AtomicU64,
     /// All that the statement in progress has opened.
     opened: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
     /// The standard input, which can be opened once, and the name it was opened by; or why it could
@@ -362,37 +364,6 @@ impl Tables {
         }
     }
 
-    fn find_attached(&self, schema: &str, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        match self.attached_as(schema) {
-            Some(stored) => self.find_stored(&stored, name),
-            None => Ok(None),
-        }
-    }
-
-    /// Attaches a store under a name.
-    pub(crate) fn attach(&self, name: &str, store: Store) {
-        self.changes.fetch_add(1, Ordering::Relaxed);
-        let stored = Arc::new(StoredTables::new(store, Some(name)));
-        lock(&self.attached).insert(name.to_owned(), stored);
-    }
-
-    /// Detaches a store; `false` if there is none of this name.
-    pub(crate) fn detach(&self, name: &str) -> bool {
-        self.changes.fetch_add(1, Ordering::Relaxed);
-        lock(&self.attached).remove(&name.to_lowercase()).is_some()
-    }
-
-    /// The attached stores by name.
-    pub(crate) fn attached(&self) -> Vec<(String, Arc<StoredTables>)> {
-        let attached = lock(&self.attached);
-        attached.iter().map(|(name, stored)| (name.clone(), Arc::clone(stored))).collect()
-    }
-
-    /// The store that is attached under a name, in any case.
-    pub(crate) fn attached_as(&self, name: &str) -> Option<Arc<StoredTables>> {
-        lock(&self.attached).get(&name.to_lowercase()).cloned()
-    }
-
     /// The names of a store's tables; a note if they cannot be told.
     pub(super) fn names_of(&self, stored: &StoredTables) -> Vec<String> {
         stored.names().unwrap_or_else(|error| {
@@ -403,7 +374,11 @@ impl Tables {
 
     /// All names of the session's own schema but those of files.
     pub(crate) fn names(&self) -> Vec<String> {
-        let stored = self.own.iter().flat_map(|own| self.names_of(own));
+        self.with_views(self.own.iter().flat_map(|own| self.names_of(own)))
+    }
+
+    /// These names and those of views and external tables.
+    pub(super) fn with_views(&self, stored: impl Iterator<Item = String>) -> Vec<String> {
         let mut names: Vec<String> = stored.chain(lock(&self.session).keys().cloned()).collect();
         names.sort();
         names.dedup();

@@ -2,16 +2,19 @@
 
 use crate::error::Error;
 use crate::sql::convert::{listed, suggestion};
+use crate::sql::names::SCHEMA;
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::stored::StoredTables;
 
 impl Tables {
     /// The error that there is no such table, with a similar name as a hint.
     pub(crate) fn missing(&self, name: &str) -> Error {
-        let names = self.names();
+        let names = self.short_names();
         let near = suggestion(name, names.iter().map(String::as_str));
+        let is_own = || self.stored_name(name).is_ok_and(|found| found.is_some());
         let hint = match near {
             Some(near) => did_you_mean("", near),
+            None if self.used().is_some() && is_own() => did_you_mean(SCHEMA, name),
             None if let Some(attached) = self.attached_with(name) => did_you_mean(&attached, name),
             None if names.is_empty() && self.store().is_none() => {
                 "no store is open, only files are: FROM 'x.csv', FROM stdin".to_owned()

@@ -1,19 +1,21 @@
-//! ATTACH, DETACH, SHOW DATABASES and SHOW TABLES FROM: the other stores of a session.
+//! ATTACH, DETACH, USE, SHOW DATABASES and SHOW TABLES: the other stores of a session.
 //!
 //! Where this stands on the road of a query: before planning. An attached store is a schema of the
-//! session (`names/attached`) until it is detached.
+//! session (`names/attached`) until it is detached. After USE, it is that of names without a
+//! schema; views and external tables, which are the session's own, come before it.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray};
+use arrow_array::{ArrayRef, BooleanArray, RecordBatch, StringArray};
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::catalog::memory::MemorySourceConfig;
+use datafusion::common::TableReference;
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    AttachDuckDBDatabaseOption, Ident, Statement as SqlStatement,
+    AttachDuckDBDatabaseOption, Ident, ObjectName, Statement as SqlStatement, Use,
 };
 
 use crate::disk::real::look_up;
@@ -23,7 +25,7 @@ use crate::sql::names::{CATALOG, SCHEMA};
 use crate::sql::session::decoded;
 use crate::sql::session::planned::Planned;
 use crate::sql::session::statement::StatementPlanner;
-use crate::sql::syntax::show;
+use crate::sql::syntax::{folded, show, sql_of, used_schema};
 use crate::sql::write::empty_answer;
 use crate::store::Store;
 use crate::store::outside::enclosing_table;
@@ -57,28 +59,80 @@ impl StatementPlanner<'_> {
             }
             SqlStatement::DetachDuckDBDatabase { if_exists, database_alias, .. } => {
                 let name = database_alias.value.as_str();
+                if self.tables.used().is_some_and(|used| used == name.to_lowercase()) {
+                    return Err(Error::InvalidInput(format!(
+                        "{name} is in use, and cannot be detached; USE {SCHEMA} leaves it"
+                    )));
+                }
                 if !self.tables.detach(name) && !if_exists {
                     return Err(self.tables.not_attached(name));
                 }
             }
+            SqlStatement::Use(Use::Object(name)) => self.use_schema(name)?,
             SqlStatement::ShowDatabases { .. } => return self.databases().map(Some),
             _ => return Ok(None),
         }
         Ok(Some(Planned::Answer(empty_answer())))
     }
 
-    /// The query that a SHOW TABLES FROM stands for.
+    /// From now on, looks up names without a schema in this one.
+    fn use_schema(&self, name: &ObjectName) -> Result<()> {
+        let parts = name.0.iter().map(|part| part.as_ident().map(folded));
+        let parts: Vec<String> = parts.map(Option::unwrap_or_default).collect();
+        let schema = match parts.as_slice() {
+            [schema] => schema.to_lowercase(),
+            [catalog, schema] if catalog == CATALOG => schema.to_lowercase(),
+            _ => {
+                return Err(Error::InvalidInput(format!(
+                    "USE takes the name of an attached store, or {SCHEMA}, and not {name}"
+                )));
+            }
+        };
+        match schema == SCHEMA || self.tables.attached_as(&schema).is_some() {
+            true => self.tables.set_used((schema != SCHEMA).then_some(schema)),
+            false => return Err(self.tables.not_attached(&schema)),
+        }
+        Ok(())
+    }
+
+    /// The statement with the schema that is in use before the names of tables; `None` if that is
+    /// the session's own.
+    pub(super) fn in_used_schema(&self, statement: &Statement) -> Result<Option<Statement>> {
+        let Some(used) = self.tables.used() else { return Ok(None) };
+        let mut statement = statement.clone();
+        let Some(sql) = sql_of(&mut statement) else { return Ok(None) };
+        if let Some(target) = used_schema::target(sql).filter(|it| !self.tables.in_session(it)) {
+            self.own_name(&TableReference::partial(used.as_str(), target))?;
+        }
+        let is_there = |name: &str| {
+            if self.tables.in_session(name) {
+                return Ok(false);
+            }
+            match self.tables.find_attached(&used, name)? {
+                Some(_) => Ok(true),
+                // Of the session's own store only by its schema.
+                None if self.tables.stored_name(name)?.is_some() => Err(self.tables.missing(name)),
+                None => Ok(false),
+            }
+        };
+        used_schema::qualify(sql, &used, &is_there)?;
+        Ok(Some(statement))
+    }
+
+    /// The query that a SHOW TABLES stands for.
     pub(super) fn shown_tables(&self, statement: &Statement) -> Result<Option<Box<Statement>>> {
         let Statement::Statement(statement) = statement else { return Ok(None) };
         let SqlStatement::ShowTables { show_options, .. } = statement.as_ref() else {
             return Ok(None);
         };
-        let Some(schema) = show::schema(show_options) else { return Ok(None) };
+        let named = show::schema(show_options);
+        let views_of = named.is_none().then_some(SCHEMA);
+        let schema = named.or_else(|| self.tables.used()).unwrap_or_else(|| SCHEMA.to_owned());
         let is_known = [SCHEMA, INFORMATION_SCHEMA].contains(&schema.as_str());
         if !is_known && self.tables.attached_as(&schema).is_none() {
             return Err(self.tables.not_attached(&schema));
         }
-        let query = show::tables(show_options, &schema);
+        let query = show::tables(show_options, &schema, views_of);
         Ok(query.map(|query| Box::new(Statement::Statement(Box::new(query)))))
     }
 
@@ -128,7 +182,10 @@ impl StatementPlanner<'_> {
         let attached = self.tables.attached();
         let names = attached.iter().map(|(name, _)| name.as_str());
         let paths = attached.iter().map(|(_, stored)| stored.store().path().display().to_string());
-        let columns: [(&str, ArrayRef); 2] = [
+        let used = self.tables.used();
+        let in_use = std::iter::once(used.is_none())
+            .chain(attached.iter().map(|(name, _)| used.as_ref() == Some(name)));
+        let columns: [(&str, ArrayRef); 3] = [
             (
                 "database_name",
                 Arc::new(StringArray::from_iter_values(std::iter::once(SCHEMA).chain(names))),
@@ -137,6 +194,7 @@ impl StatementPlanner<'_> {
                 "path",
                 Arc::new(std::iter::once(own).chain(paths.map(Some)).collect::<StringArray>()),
             ),
+            ("in_use", Arc::new(BooleanArray::from(in_use.collect::<Vec<bool>>()))),
         ];
         let batch = RecordBatch::try_from_iter(columns).or_invalid()?;
         let schema = batch.schema();

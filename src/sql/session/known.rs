@@ -5,6 +5,7 @@ use datafusion::logical_expr::Documentation;
 use super::Session;
 use crate::error::Result;
 use crate::model::DataType;
+use crate::sql::names::SCHEMA;
 use crate::sql::names::files;
 use crate::sql::run::cancel::Canceller;
 use crate::sql::syntax::macros;
@@ -30,20 +31,47 @@ pub struct KnownFunction {
 }
 
 impl Session {
-    /// The tables of the store, and the views and external tables of the session.
+    /// The tables of the store that is in use, and the views and external tables of the session.
     #[doc(hidden)]
     pub fn table_names(&self) -> Vec<String> {
-        self.tables.names()
+        self.tables.short_names()
+    }
+
+    /// The schema of the session's own store and those of attached ones; none if none is attached.
+    #[doc(hidden)]
+    pub fn schemas(&self) -> Vec<String> {
+        let attached = self.tables.attached();
+        let own = (!attached.is_empty()).then(|| SCHEMA.to_owned());
+        own.into_iter().chain(attached.into_iter().map(|(name, _)| name)).collect()
+    }
+
+    /// The schema that is in use.
+    #[doc(hidden)]
+    pub fn schema_in_use(&self) -> String {
+        self.tables.used().unwrap_or_else(|| SCHEMA.to_owned())
+    }
+
+    /// The tables of a schema; in the session's own, views and external tables, too.
+    #[doc(hidden)]
+    pub fn table_names_in(&self, schema: &str) -> Vec<String> {
+        self.tables.names_in(schema)
+    }
+
+    /// The rows and the number of columns of a stored table.
+    #[doc(hidden)]
+    pub fn stored_size(&self, schema: Option<&str>, table: &str) -> Option<(u64, u64)> {
+        let snapshot = self.tables.stored_in(schema, table)?;
+        Some((snapshot.rows(), snapshot.schema().columns().len() as u64))
     }
 
     /// The columns of a table, view or file; `None` if the name means nothing, or a file that takes
     /// long to open. The standard input is not read for it.
     #[doc(hidden)]
-    pub fn columns(&self, table: &str) -> Result<Option<Vec<KnownColumn>>> {
+    pub fn columns(&self, schema: Option<&str>, table: &str) -> Result<Option<Vec<KnownColumn>>> {
         if files::is_stdin(table) || files::is_slow_to_open(table) {
             return Ok(None);
         }
-        let found = self.workers.run(&Canceller::default(), self.tables.find(table));
+        let found = self.workers.run(&Canceller::default(), self.tables.find_named(schema, table));
         let described = found?.map(|found| {
             found.map(|table| {
                 let schema = table.schema();

@@ -104,6 +104,7 @@ impl Statement {
                     | SqlStatement::Set(_)
                     | SqlStatement::AttachDuckDBDatabase { .. }
                     | SqlStatement::DetachDuckDBDatabase { .. }
+                    | SqlStatement::Use(_)
             )
         };
         matches!(&self.parsed.statement, parser::Statement::Statement(statement) if sets(statement))

@@ -87,6 +87,8 @@ impl StatementPlanner<'_> {
         if let Some(planned) = self.attachment(statement, &state)? {
             return Ok(planned);
         }
+        let of_used = self.in_used_schema(statement)?;
+        let statement = of_used.as_ref().unwrap_or(statement);
         match self.prepared.step(statement, parameters, &state)? {
             Some(Step::Done) => Ok(Planned::Answer(empty_answer())),
             Some(Step::Run(statement, parameters)) => {

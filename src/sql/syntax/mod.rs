@@ -46,6 +46,7 @@ pub(in crate::sql) mod size;
 pub(in crate::sql) mod standard;
 pub(in crate::sql) mod table_functions;
 pub(in crate::sql) mod underscores;
+pub(in crate::sql) mod used_schema;
 pub(in crate::sql) mod values;
 pub(in crate::sql) mod volatile;
 pub(in crate::sql) mod whole_rows;

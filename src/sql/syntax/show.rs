@@ -1,8 +1,7 @@
-//! `SHOW TABLES` without the views of the information schema and the tables of attached stores, and
-//! `SHOW COLUMNS` as `DESCRIBE`.
+//! `SHOW COLUMNS` as `DESCRIBE`, and `SHOW TABLES` as a query over one schema.
 //!
-//! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes the first for
-//! all that the information schema lists.
+//! Where this stands on the road of a query: after parsing, or before planning, where the schema
+//! that is in use is known. DataFusion (55.2) lists all that the information schema has.
 
 use datafusion::sql::sqlparser::ast::{
     DescribeAlias, ShowStatementFilter, ShowStatementFilterPosition, ShowStatementOptions,
@@ -16,14 +15,6 @@ use crate::sql::syntax::folded;
 /// Rewords a statement that shows something.
 pub(in crate::sql) fn reword(statement: &mut Statement) {
     let reworded = match statement {
-        Statement::ShowTables {
-            extended: false,
-            full: false,
-            terse: false,
-            history: false,
-            external: false,
-            show_options: options @ ShowStatementOptions { show_in: None, .. },
-        } => tables(options, "public"),
         Statement::ShowColumns { extended: false, full: false, show_options } => {
             columns(show_options)
         }
@@ -40,8 +31,12 @@ pub(in crate::sql) fn schema(options: &ShowStatementOptions) -> Option<String> {
     Some(folded(name).to_lowercase())
 }
 
-/// The query that lists the tables of a schema.
-pub(in crate::sql) fn tables(options: &ShowStatementOptions, schema: &str) -> Option<Statement> {
+/// The query that lists the tables of a schema, and the views of another.
+pub(in crate::sql) fn tables(
+    options: &ShowStatementOptions,
+    schema: &str,
+    views_of: Option<&str>,
+) -> Option<Statement> {
     let ShowStatementOptions {
         show_in: _,
         starts_with: None,
@@ -66,10 +61,15 @@ pub(in crate::sql) fn tables(options: &ShowStatementOptions, schema: &str) -> Op
             format!(" AND table_name {operator} {}", Value::SingleQuotedString(pattern.clone()))
         }
     };
+    let is_of =
+        |schema: &str| format!("table_schema = {}", Value::SingleQuotedString(schema.to_owned()));
+    let views = views_of.map_or_else(String::new, |schema| {
+        format!(" OR table_type = 'VIEW' AND {}", is_of(schema))
+    });
     let sql = format!(
         "SELECT table_name, table_type FROM information_schema.tables \
-         WHERE table_schema = {}{alike} ORDER BY table_name",
-        Value::SingleQuotedString(schema.to_owned())
+         WHERE ({}{views}){alike} ORDER BY table_name",
+        is_of(schema)
     );
     parsed(&sql)
 }
