@@ -106,7 +106,7 @@ impl Function {
             (Function::Epoch(_), [other]) => {
                 plan_err!("{}() takes a date or a timestamp, not {}", self.name(), type_name(other))
             }
-            (Function::IntDiv, [a, b]) if is_number(a) && is_number(b) => Ok(T::Int64),
+            (Function::IntDiv, [a, b]) if is_number(a) && is_number(b) => Ok(quotient_type(a, b)),
             (Function::Xbar, [T::Interval(_) | T::Duration(_), time @ T::Timestamp(..)]) => {
                 Ok(time.clone())
             }
@@ -149,8 +149,16 @@ impl Function {
                 Some(cast(cast(time.clone(), T::Timestamp(unit, zone)), T::Int64))
             }
             (Function::IntDiv, [a, b], [of_a, of_b]) => {
+                let result = quotient_type(of_a, of_b);
+                let (whole, by) =
+                    (cast(a.clone(), result.clone()), cast(b.clone(), result.clone()));
+                if result.is_decimal() {
+                    // A quotient of decimals has a fraction, which might be rounded.
+                    let quotient = (whole.clone() - whole % by.clone()) / by;
+                    return Some(cast(quotient, result));
+                }
                 if is_integer(of_a) && is_integer(of_b) {
-                    return Some(cast(a.clone(), T::Int64) / cast(b.clone(), T::Int64));
+                    return Some(whole / by);
                 }
                 let quotient = cast(a.clone(), T::Float64) / cast(b.clone(), T::Float64);
                 Some(cast(trunc().call(vec![quotient]), T::Int64))
@@ -174,6 +182,18 @@ impl Function {
             (Function::TypeOf, _, [of]) => Some(lit(type_name(of))),
             _ => None,
         }
+    }
+}
+
+/// The type of a quotient without its fraction: of 64 bits, but where a number of 64 bits without a
+/// sign meets one with a sign.
+fn quotient_type(a: &DataType, b: &DataType) -> DataType {
+    let is_unsigned = |of: &DataType| of.is_unsigned_integer() || of.is_null();
+    let has_large = [a, b].contains(&&DataType::UInt64);
+    match (is_integer(a) && is_integer(b) && has_large, is_unsigned(a) && is_unsigned(b)) {
+        (true, true) => DataType::UInt64,
+        (true, false) => DataType::Decimal128(20, 0),
+        (false, _) => DataType::Int64,
     }
 }
 

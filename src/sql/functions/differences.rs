@@ -18,7 +18,8 @@ use datafusion::logical_expr::{
 
 use crate::sql::types::times::{date_of_days, days_to_month};
 
-const DAY: i64 = 86_400_000_000;
+/// The microseconds of a day.
+pub(super) const DAY: i64 = 86_400_000_000;
 
 /// Both functions.
 pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
@@ -183,7 +184,7 @@ impl ScalarUDFImpl for Difference {
 }
 
 /// Times as microseconds since 1970, or since midnight.
-fn micros(times: &ArrayRef) -> DataFusionResult<Int64Array> {
+pub(super) fn micros(times: &ArrayRef) -> DataFusionResult<Int64Array> {
     let per_unit = match times.data_type() {
         DataType::Timestamp(unit, _) | DataType::Time64(unit) => match unit {
             TimeUnit::Second => 1_000_000,

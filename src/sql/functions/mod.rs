@@ -10,6 +10,7 @@ macro_rules! delegate {
     };
 }
 
+pub(in crate::sql) mod ages;
 pub(in crate::sql) mod aggregates;
 pub(in crate::sql) mod bars;
 pub(in crate::sql) mod bounds;
@@ -26,6 +27,7 @@ pub(in crate::sql) mod lead;
 pub(in crate::sql) mod list_aggregates;
 pub(in crate::sql) mod patterns;
 pub(in crate::sql) mod percentiles;
+pub(in crate::sql) mod powers;
 pub(in crate::sql) mod printf;
 pub(in crate::sql) mod sliding;
 pub(in crate::sql) mod text;

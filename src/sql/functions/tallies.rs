@@ -21,6 +21,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::sql::convert::type_name;
+use crate::sql::functions::sliding;
 
 /// All of them.
 pub(in crate::sql) fn functions() -> impl Iterator<Item = AggregateUDF> {
@@ -45,7 +46,7 @@ enum Kind {
     Quantile,
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Tally {
     kind: Kind,
     signature: Signature,
@@ -129,8 +130,15 @@ impl AggregateUDFImpl for Tally {
             }
             _ => {}
         }
-        let counts = Counts::new(of)?;
+        let counts = Counts { is_distinct: given.is_distinct, ..Counts::new(of)? };
         Ok(Box::new(TallyAccumulator { kind: self.kind, number, counts }))
+    }
+
+    fn create_sliding_accumulator(
+        &self,
+        given: AccumulatorArgs<'_>,
+    ) -> DataFusionResult<Box<dyn Accumulator>> {
+        Ok(sliding::recomputed(&Arc::new(AggregateUDF::from(self.clone())), given))
     }
 }
 
@@ -149,6 +157,8 @@ struct Counts {
     of: DataType,
     converter: RowConverter,
     counts: HashMap<Box<[u8]>, u64>,
+    /// Whether each value counts once.
+    is_distinct: bool,
     /// The bytes of the values.
     bytes: usize,
 }
@@ -156,7 +166,7 @@ struct Counts {
 impl Counts {
     fn new(of: DataType) -> DataFusionResult<Counts> {
         let converter = RowConverter::new(vec![SortField::new(of.clone())])?;
-        Ok(Counts { of, converter, counts: HashMap::new(), bytes: 0 })
+        Ok(Counts { of, converter, counts: HashMap::new(), is_distinct: false, bytes: 0 })
     }
 
     /// Counts values, each as often as `times` says, or once.
@@ -170,6 +180,7 @@ impl Counts {
             let times =
                 times.and_then(|times| times.get(at)).map_or(1, |times| times.unsigned_abs());
             match self.counts.get_mut(row.as_ref()) {
+                Some(_) if self.is_distinct => {}
                 Some(count) => *count += times,
                 None => {
                     self.bytes += row.as_ref().len();

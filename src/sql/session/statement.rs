@@ -222,7 +222,7 @@ impl StatementPlanner<'_> {
         let resolved = match scopes::resolve(state, statement).await {
             Ok(resolved) => resolved,
             Err(error) => {
-                return match lateral_aliases::written_out(statement, &error)? {
+                return match lateral_aliases::written_out(state, statement, &error)? {
                     Some(next) => Box::pin(self.plan_in_any_words(&next, parameters, state)).await,
                     None => Err(self.unresolved(state, statement, error).await),
                 };
@@ -240,7 +240,7 @@ impl StatementPlanner<'_> {
         {
             return Ok(planned);
         }
-        if let Some(next) = lateral_aliases::written_out(statement, &error)? {
+        if let Some(next) = lateral_aliases::written_out(state, statement, &error)? {
             return Box::pin(self.plan_in_any_words(&next, parameters, state)).await;
         }
         for attempt in rewrite::candidates(words, &error) {

@@ -24,7 +24,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Assignment, AssignmentTarget, Insert, ObjectNamePart, Query, SetExpr, Statement as SqlStatement,
+    Assignment, AssignmentTarget, Delete, FromTable, Insert, ObjectNamePart, Query, Select,
+    SetExpr, Statement as SqlStatement, TableFactor,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -75,7 +76,46 @@ pub(in crate::sql) async fn plan_resolved(
             marked.assignments.iter_mut().for_each(|assignment| mark(&mut assignment.value));
             plan_sql(state, SqlStatement::Update(marked)).await
         }
+        SqlStatement::Delete(delete) => match with_alias(delete) {
+            Some((delete, rows)) => delete_rows(state, delete, rows).await,
+            None => whole_rows::plan(state, statement).await,
+        },
         _ => whole_rows::plan(state, statement).await,
+    }
+}
+
+/// A DELETE from a table with an alias, which DataFusion (55.2) forgets: the DELETE of all rows,
+/// and the query for those that are meant.
+fn with_alias(delete: &Delete) -> Option<(Delete, Select)> {
+    let mut all = delete.clone();
+    let (FromTable::WithFromKeyword(from) | FromTable::WithoutKeyword(from)) = &mut all.from;
+    let [table] = from.as_mut_slice() else { return None };
+    let meant = table.clone();
+    match &mut table.relation {
+        TableFactor::Table { alias: alias @ Some(_), .. } if delete.limit.is_none() => {
+            *alias = None
+        }
+        _ => return None,
+    }
+    let mut rows = parse_query("SELECT *").ok()?.body.as_select()?.clone();
+    rows.from = vec![meant];
+    rows.selection = all.selection.take();
+    Some((all, rows))
+}
+
+/// A DELETE of the rows of a query, whose plan is a filter over a table: it selects whole rows.
+async fn delete_rows(state: &SessionState, delete: Delete, rows: Select) -> Result<LogicalPlan> {
+    let mut query = parse_query("SELECT *")?;
+    *query.body = SetExpr::Select(Box::new(rows));
+    let rows = plan_sql(state, SqlStatement::Query(Box::new(query))).await?;
+    match plan_sql(state, SqlStatement::Delete(delete)).await? {
+        LogicalPlan::Dml(planned) => Ok(LogicalPlan::Dml(DmlStatement::new(
+            planned.table_name,
+            planned.target,
+            planned.op,
+            Arc::new(rows),
+        ))),
+        _ => plan_err!("a DELETE of this form"),
     }
 }
 

@@ -9,6 +9,8 @@ pub(super) type Macro = (&'static str, &'static str);
 
 /// Scalar functions of DuckDB.
 pub(super) const DUCKDB: &[Macro] = &[
+    ("age(t)", "sty__age(current_date(), t)"),
+    ("age(a, b)", "sty__age(a, b)"),
     ("array_apply(l, f)", "list_transform(l, f)"),
     // The year 0 is the first before Christ.
     (
