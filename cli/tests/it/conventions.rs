@@ -1,26 +1,7 @@
-//! Conventions of every command: help, exit codes, the form of errors, closed pipes.
-//!
-//! What people who use command lines expect, and the tests that hold it. Files are in this folder
-//! unless another is named.
-//!
-//! | point | what is expected | held by |
-//! | --- | --- | --- |
-//! | 1 | `-` is stdin and stdout; help instead of a wait for a terminal | `ingest`, `files`, `pipelines::answers_become_tables_and_meet_rows_on_stdin` |
-//! | 2 | stdout has data only | `a_wrong_command_line_is_2_and_leaves_stdout_alone`, `codes`, `pipelines` |
-//! | 3 | formats, and one rule for values, which read back the same | `src/printers/tests.rs`, `files`, `pipelines::other_programs_read_arrow_and_parquet_on_stdin` |
-//! | 4 | exit codes; a closed stdout stops the scan and is success | `codes`, `a_closed_stdout_is_success_and_silent`, `pipelines::a_reader_that_has_enough_ends_the_query_with_success`, `stops` |
-//! | 5 | `--error-format json`: one object, stable codes | `codes`, `errors_as_json_are_one_object` |
-//! | 6 | progress on a terminal only; `-q`, `-v`, `NO_COLOR`, `TERM=dumb` | `progress`, `src/terminal.rs`, `config::settings_are_in_force` |
-//! | 7 | SQL as an argument, a file, stdin; parameters; files as tables | `files`, `write`, `pipelines::process_substitution_and_xargs` |
-//! | 8 | inputs and compressions by their first bytes; patterns, directories, stdin | `ingest`, `files`, `pipelines::named_pipes_are_read_and_written` |
-//! | 9 | options of CSV; rejects name file, line, column, value and type | `ingest`, `resume` |
-//! | 10 | `--threads`, `--memory-limit`, `--timeout`, `--temp-dir` with human units | `limits`, `stops`, `src/units.rs` |
-//! | 11 | `--dry-run` says what would be read; `--stats` what was | `dry_run`, `stats`, `schemas` |
-//! | 12 | flag before variable before config file before default; scripts get the same everywhere | `config` |
-//! | 13 | the shell | `interactive`, `answers`, `src/shell/` |
-//! | 14 | files appear when complete; nothing is replaced without `--force` | `src/output.rs`, `answers`, `files`, `stops` |
-//! | 15 | no network, no prompt; a quick start | `tests/it/supply.rs` of the library; `sty bench`, `benches/versus` |
+//! Conventions of every command: help, exit codes, the form of errors, closed pipes. `POINTS.md`
+//! beside this folder says what people expect, and which tests hold it.
 
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::{run, sty};
@@ -146,4 +127,30 @@ fn a_timeout_of_zero_is_none() {
         assert_eq!(shell.sh(&format!("sty query db 'SELECT 1 AS a' --timeout {zero}")).1, "a\n1\n");
     }
     assert_eq!(shell.sh("STY_TIMEOUT=0 sty query db 'SELECT 1 AS a'").1, "a\n1\n");
+}
+
+/// A table of tests is worth something only while they are there.
+#[test]
+fn every_point_names_tests_that_are_there() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let read = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
+    let points = read(&project.join("cli/tests/POINTS.md"));
+    let mut held = Vec::new();
+    for row in points.lines().filter(|line| line.starts_with("| ")).skip(2) {
+        let (point, tests) = (row.split(" | ").next().unwrap(), row.rsplit(" | ").next().unwrap());
+        let named: Vec<&str> = tests.split('`').skip(1).step_by(2).collect();
+        assert!(!named.is_empty(), "{row}");
+        for name in named {
+            let (file, test) = name.rsplit_once("::").unwrap_or((name, ""));
+            let path = match file.ends_with(".rs") {
+                true => project.join(file),
+                false => project.join(format!("cli/tests/it/{file}.rs")),
+            };
+            assert!(read(&path).contains(&format!("fn {test}() {{")), "{name} is no test");
+        }
+        held.push(point.trim_start_matches("| ").to_owned());
+    }
+    for point in 1..=15 {
+        assert!(held.contains(&point.to_string()), "no test holds point {point}");
+    }
 }

@@ -29,6 +29,7 @@ mod selects;
 mod shell;
 mod stats;
 mod stops;
+mod terminals;
 mod trust;
 mod waits;
 mod write;

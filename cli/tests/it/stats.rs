@@ -253,12 +253,15 @@ fn the_rest_of_the_plan_times_memory_and_spills() {
     if cfg!(target_os = "linux") {
         assert!(report["peak_memory_bytes"].as_u64().unwrap() > 0);
     }
-    let line = "query db --stats=json --threads 1 --memory-limit 14MiB -o sorted.csv";
+    let line =
+        "query db --stats=json --threads 1 --memory-limit 14MiB --temp-dir tmp -o sorted.csv";
     let (code, _, stderr) = shell.pipe(line, "SELECT id, n, w FROM t ORDER BY n, id");
     assert_eq!(code, 0, "{stderr}");
     let report: Value = serde_json::from_str(&stderr).unwrap();
     assert!(report["spilled_bytes"].as_u64().unwrap() > 1 << 20, "{report:#}");
     assert!(report["spill_files"].as_u64().unwrap() > 0);
+    // The directory was made for them, and they are gone.
+    assert_eq!(std::fs::read_dir(shell.path("tmp")).unwrap().count(), 0);
 }
 
 #[test]
