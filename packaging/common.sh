@@ -22,3 +22,32 @@ fish fish/vendor_completions.d/sty.fish
 END
     install -m 644 "$root/README.md" "$root/CHANGELOG.md" "$2/share/doc/stylobate"
 }
+
+# bare RELEASE: fills the folder `work`, which goes at the end, with a bare Debian, or with a copy of
+# BASE.
+bare() {
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    if [ -n "${BASE:-}" ]; then
+        cp -a "$BASE/." "$work"
+    else
+        debootstrap --variant=minbase "$1" "$work"
+    fi
+}
+
+# try ROOT: loads, asks and verifies with the `sty` that is installed below ROOT.
+try() {
+    chroot "$1" /bin/sh -eu <<'END'
+cd /tmp
+sty --version
+printf 'city,fare\nBern,12.5\nBasel,9\nBern,7.25\n' | gzip > trips.csv.gz
+sty ingest db/trips trips.csv.gz
+answer=$(sty query db 'SELECT city, sum(fare) AS fares FROM trips GROUP BY city ORDER BY city')
+[ "$answer" = 'city,fares
+Basel,9.0
+Bern,19.75' ] || { echo "a wrong answer: $answer" >&2; exit 1; }
+sty verify db -q
+zcat /usr/share/man/man1/sty-query.1.gz | grep -q EXAMPLES
+ls /usr/share/bash-completion/completions/sty > /dev/null
+END
+}

@@ -9,7 +9,7 @@ target=$arch-unknown-linux-musl
 cd "$root"
 rustup target add "$target"
 env "CC_$(echo "$target" | tr - _)=musl-gcc" \
-    cargo build --release -p stylobate-cli --target "$target" ${JOBS:+-j "$JOBS"}
+    cargo build --locked --release -p stylobate-cli --target "$target" ${JOBS:+-j "$JOBS"}
 binary=${CARGO_TARGET_DIR:-$root/target}/$target/release/sty
 if ldd "$binary" 2>/dev/null | grep -q '=>'; then
     echo "$binary is not static" >&2
