@@ -230,7 +230,8 @@ impl ScalarUDFImpl for ByType {
     ) -> DataFusionResult<ExprSimplifyResult> {
         let types = arguments.iter().map(|argument| context.get_data_type(argument));
         let types = types.collect::<DataFusionResult<Vec<_>>>()?;
-        if self.function == Function::Xbar && arguments.iter().any(Expr::is_volatile) {
+        let repeats = matches!(self.function, Function::IntDiv | Function::Xbar);
+        if repeats && arguments.iter().any(Expr::is_volatile) {
             return Ok(ExprSimplifyResult::Original(arguments));
         }
         Ok(match self.function.expression(&arguments, &types) {

@@ -175,14 +175,13 @@ impl OneSelect<'_> {
                 Expr::Identifier(name) => {
                     *part = Expr::CompoundIdentifier(vec![table.clone(), name.clone()]);
                 }
-                Expr::CompoundIdentifier(name) => {
-                    if name.first().map(folded) != Some(folded(&table)) {
-                        return ControlFlow::Break(());
-                    }
-                }
+                Expr::CompoundIdentifier(name)
+                    if name.first().map(folded) == Some(folded(&table)) => {}
                 Expr::Function(Function { name, over: None, .. })
                     if (self.is_scalar)(&name.to_string().to_lowercase()) => {}
-                Expr::Function(_) | Expr::Lambda(_) => return ControlFlow::Break(()),
+                Expr::CompoundIdentifier(_) | Expr::Function(_) | Expr::Lambda(_) => {
+                    return ControlFlow::Break(());
+                }
                 part if is_subquery(part) => return ControlFlow::Break(()),
                 _ => {}
             }
