@@ -31,3 +31,15 @@ fn copy_writes_files_and_reads_them() {
     let (code, _, stderr) = run("COPY nosuch TO 'y.csv'");
     assert!(code == 6 && !shell.path("y.csv").exists(), "{stderr}");
 }
+
+#[test]
+fn files_that_come_later_are_rows_of_an_external_table() {
+    let shell = Shell::new();
+    std::fs::create_dir(shell.path("days")).unwrap();
+    shell.file("days/1.csv", "a\n1\n");
+    let sql = "CREATE EXTERNAL TABLE days STORED AS CSV LOCATION 'days/' OPTIONS ('has_header' 'true'); \
+               SELECT count(*) FROM days; COPY (SELECT 2 AS a) TO 'days/2.csv'; \
+               SELECT count(*) FROM days";
+    let (code, stdout, stderr) = shell.pipe("query - --no-header", sql);
+    assert_eq!((code, stdout.as_str()), (0, "1\n2\n"), "{stderr}");
+}

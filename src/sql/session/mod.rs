@@ -8,6 +8,7 @@ mod execution;
 mod expansion;
 mod frugal;
 pub(in crate::sql) mod known;
+mod memory_settings;
 mod neighbours;
 mod planned;
 mod pool;

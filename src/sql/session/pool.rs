@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion::common::{DataFusionError, Result, human_readable_size};
+use datafusion::execution::cache::cache_manager::CacheManagerConfig;
 use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
@@ -18,7 +19,11 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 /// The memory of a session, and where it spills.
 pub(super) fn environment(temp_dir: Option<&Path>, memory: u64) -> Result<Arc<RuntimeEnv>> {
     let limit = usize::try_from(memory).unwrap_or(usize::MAX);
-    let mut builder = RuntimeEnvBuilder::new().with_memory_pool(Arc::new(SharedPool::new(limit)));
+    // A list of files that is kept would hide those that come later.
+    let caches = CacheManagerConfig { list_files_cache_limit: 0, ..CacheManagerConfig::default() };
+    let mut builder = RuntimeEnvBuilder::new()
+        .with_memory_pool(Arc::new(SharedPool::new(limit)))
+        .with_cache_manager(caches);
     if let Some(directory) = temp_dir {
         builder = builder.with_temp_file_path(directory);
     }

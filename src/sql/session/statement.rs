@@ -20,6 +20,7 @@ use crate::sql::names::catalog::{Tables, files_refused};
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::settings::Settings;
 use crate::sql::session::described::described;
+use crate::sql::session::memory_settings;
 use crate::sql::session::planned::Planned;
 use crate::sql::session::prepared::{Prepared, Step};
 use crate::sql::syntax::any_case::{KnownColumns, Respelled};
@@ -451,31 +452,14 @@ fn check_supported(plan: LogicalPlan) -> Result<LogicalPlan> {
             refuse("EXPLAIN ANALYZE does not write", "use it on the query alone")
         }
         LogicalPlan::Statement(PlannedStatement::SetVariable(set)) => {
-            check_setting(&set.variable, &set.value)?;
+            memory_settings::check_set(&set.variable, &set.value)?;
             Ok(LogicalPlan::Statement(PlannedStatement::SetVariable(set)))
         }
+        LogicalPlan::Statement(PlannedStatement::ResetVariable(reset)) => {
+            memory_settings::check_reset(&reset.variable)?;
+            Ok(LogicalPlan::Statement(PlannedStatement::ResetVariable(reset)))
+        }
         other => Ok(other),
-    }
-}
-
-/// Settings that take memory for each of a number, and the most that they may be.
-const MOST: [(&str, u64); 2] = [
-    ("datafusion.execution.target_partitions", 1 << 10),
-    ("datafusion.execution.batch_size", 1 << 20),
-];
-
-/// Refuses settings by which a statement would take more memory than the session may.
-fn check_setting(name: &str, value: &str) -> Result<()> {
-    let name = name.to_ascii_lowercase();
-    if name == "datafusion.runtime.memory_limit" {
-        return refuse("the memory limit holds for the whole session", "use --memory-limit");
-    }
-    let most = MOST.iter().find(|(known, _)| *known == name).map(|(_, most)| *most);
-    match most.zip(value.parse::<u64>().ok()) {
-        Some((most, value)) if value > most => Err(Error::LimitExceeded(format!(
-            "{name} may be at most {most}, and {value} is asked for"
-        ))),
-        _ => Ok(()),
     }
 }
 
