@@ -89,8 +89,8 @@ impl Statements {
     }
 }
 
-/// Reads statements, unless they are longer than the limit of memory, of which a session takes
-/// several times their length.
+/// Reads statements. Texts longer than the memory limit are refused: a session needs several times
+/// their length.
 pub(crate) fn read_statements(
     source: impl Read,
     name: &Path,

@@ -37,7 +37,8 @@ impl Session {
         self.tables.short_names()
     }
 
-    /// The schema of the session's own store and those of attached ones; none if none is attached.
+    /// The schemas of the session's own store and of attached stores. The list is empty if no store
+    /// is attached.
     #[doc(hidden)]
     pub fn schemas(&self) -> Vec<String> {
         let attached = self.tables.attached();

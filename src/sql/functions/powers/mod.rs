@@ -1,9 +1,9 @@
 //! Aggregates of powers and products: `skewness(x)`, `kurtosis(x)`, `kurtosis_pop(x)` and
 //! `product(x)`, as DuckDB defines them.
 //!
-//! Where this stands on the road of a query: a session registers them. Their answers depend neither
-//! on the order of the rows nor on threads: what is kept is exact (`exact_sum`), or has so many
-//! bits that it might as well be (`product`). Values are doubles; of other numbers, the nearest.
+//! Where this stands on the road of a query: a session registers them. Neither the order of the
+//! rows nor the number of threads changes an answer: sums are exact (`exact_sum`), and a product
+//! keeps 192 bits (`product`). Other numbers are converted to the nearest double.
 
 mod exact_sum;
 mod moments;

@@ -18,8 +18,8 @@ pub(super) struct Product {
     has_zero: bool,
     has_infinity: bool,
     has_nan: bool,
-    /// Of the finite values that are not zero: the first bits, of which the very first is set, with
-    /// the least word first.
+    /// The leading bits of the product of all finite values but zero, least word first. The highest
+    /// bit is set.
     bits: [u64; WORDS],
     /// The exponent of the last of these bits.
     exponent: i64,
