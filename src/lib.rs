@@ -157,7 +157,7 @@ pub use ingest::text::number_format::NumberFormat;
 pub use sql::CopyTarget;
 #[cfg(feature = "sql")]
 pub use sql::{
-    BatchStream, Canceller, Parameters, Session, SessionOptions, SqlExpressions, SqlSelect,
+    BatchStream, Canceller, Engine, Parameters, Session, SessionOptions, SqlExpressions, SqlSelect,
     Statement,
 };
 

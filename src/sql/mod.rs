@@ -6,6 +6,7 @@
 //! - `convert`: conversions between DataFusion's errors, values, expressions, filters and
 //!   statistics, and ours.
 //! - `walks`: walks over statements, plans and expressions; `stack`: what deep ones need.
+//! - `work`: the threads of sessions, how to stop them, and what plans know of their session.
 //! - `types`: the meaning of types in statements: decimals, times, intervals, zeros.
 //! - `functions`: functions and aggregates that replace DataFusion's, or that it lacks.
 //! - `syntax`: corrections to a statement between the parser and the planner.
@@ -26,7 +27,8 @@
 //!
 //! `docs/datafusion-faults.md` lists what DataFusion gets wrong.
 //!
-//! - [`Session`]: parses and runs statements; has the configuration, memory and threads.
+//! - [`Engine`]: what sessions share: memory, threads, open tables, and what plans are made with.
+//! - [`Session`]: parses and runs statements; has views, settings and parameters of its own.
 //! - [`BatchStream`]: an answer. Dropping it, or [`Canceller::cancel`], stops the work.
 //! - [`Statistics`]: what a statement has read, and what it could skip.
 //! - [`Parameters`]: values for `$name`.
@@ -43,11 +45,11 @@ mod stack;
 mod syntax;
 mod types;
 mod walks;
+mod work;
 mod write;
 
 pub use keys::expressions::SqlExpressions;
 pub use names::parameters::Parameters;
-pub use run::cancel::Canceller;
 pub use run::progress::{ReadSoFar, StatementProgress};
 pub use run::report::{Operator, Statistics};
 pub use run::statistics::{StoreOperator, TableForecast};
@@ -55,9 +57,10 @@ pub use run::stream::BatchStream;
 pub use session::dry_run::{DryRun, PlannedChange};
 pub use session::known::{KnownColumn, KnownFunction};
 pub use session::selection::SqlSelect;
-pub use session::{Session, SessionOptions, Statement};
+pub use session::{Engine, Session, SessionOptions, Statement};
 pub use syntax::lexemes::{Lexeme, LexemeKind, is_complete, lexemes};
 pub use syntax::parse::CopyTarget;
+pub use work::cancel::Canceller;
 
 #[cfg(test)]
 mod memory_tests;

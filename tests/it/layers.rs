@@ -16,10 +16,11 @@ const FOLDERS: [&str; 17] = [
 ];
 
 /// The folders and files of `src/sql/`, from the bottom.
-const SQL_FOLDERS: [&str; 13] = [
+const SQL_FOLDERS: [&str; 14] = [
     "convert",
     "stack",
     "walks",
+    "work",
     "types",
     "functions",
     "syntax",

@@ -45,6 +45,7 @@ impl SessionArgs {
             skip_damaged: self.skip_damaged,
             read_only: self.permissions.read_only,
             no_files: self.permissions.no_files,
+            ..SessionOptions::default()
         }
     }
 

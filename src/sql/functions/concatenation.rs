@@ -79,7 +79,7 @@ impl ScalarUDFImpl for Concatenated {
         let constant = arguments.args.iter().all(is_constant);
         let rows = if constant { 1 } else { arguments.number_rows };
         let bytes = Growth::Concatenate.bytes(&arguments.args, rows)?;
-        self.most.check("||", bytes, rows)?;
+        self.most.check("||", bytes, rows, &arguments.config_options)?;
         let text = |argument: &ColumnarValue| {
             Ok(Texts {
                 views: arrow_cast::cast(&argument.to_array(1)?, &DataType::Utf8View)?,

@@ -344,7 +344,7 @@ impl ScalarUDFImpl for Bounded {
                 _ => bytes,
             };
         }
-        self.most.check(self.name(), bytes, rows)?;
+        self.most.check(self.name(), bytes, rows, &arguments.config_options)?;
         self.inner.invoke_with_args(arguments)
     }
 }
@@ -359,7 +359,7 @@ impl Bounded {
         };
         let (first, second) = (half(0..rows / 2)?, half(rows / 2..rows)?);
         let bytes = text_bytes(&first) + text_bytes(&second);
-        self.most.check_whole(self.name(), bytes, rows, 4)?;
+        self.most.check_whole(self.name(), bytes, rows, 4, &arguments.config_options)?;
         Ok(ColumnarValue::Array(arrow_select::concat::concat(&[&first, &second])?))
     }
 }

@@ -10,7 +10,7 @@ use datafusion::logical_expr::TableType;
 
 use crate::error::Result;
 use crate::sql::names::catalog::Tables;
-use crate::sql::names::stored::StoredTables;
+use crate::sql::names::stored::{OpenTables, StoredTables};
 use crate::sql::names::{SCHEMA, lock};
 use crate::store::{Snapshot, Store};
 
@@ -78,7 +78,7 @@ impl Tables {
     /// Attaches a store under a name.
     pub(crate) fn attach(&self, name: &str, store: Store) {
         self.changes.fetch_add(1, Ordering::Relaxed);
-        let stored = Arc::new(StoredTables::new(store, Some(name)));
+        let stored = Arc::new(StoredTables::new(store, Some(name), &OpenTables::default()));
         lock(&self.attached).insert(name.to_owned(), stored);
     }
 

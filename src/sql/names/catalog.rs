@@ -22,7 +22,7 @@ use crate::maintain::{VerifyOptions, skip_damaged};
 use crate::sql::keys::expressions::SqlExpressions;
 use crate::sql::names::files;
 use crate::sql::names::parameters::Parameters;
-use crate::sql::names::stored::StoredTables;
+use crate::sql::names::stored::{OpenTables, Pinned, StoredTables};
 use crate::sql::names::views::{Definition, scans_newest, without_plan};
 use crate::sql::names::{SCHEMA, lock};
 use crate::sql::run::provider::StoreProvider;
@@ -61,6 +61,15 @@ pub(crate) struct Tables {
     skipping: OnceLock<VerifyOptions>,
 }
 
+/// What names mean in a statement: each means the same however often the statement is planned.
+#[derive(Clone, Default)]
+pub(crate) struct Pins {
+    opened: HashMap<String, Arc<dyn TableProvider>>,
+    own: Pinned,
+    /// Those of attached stores.
+    attached: HashMap<String, Pinned>,
+}
+
 /// A table that was opened, or why it could not be.
 type OpenedOnce = Result<Arc<dyn TableProvider>, String>;
 
@@ -68,8 +77,8 @@ type StateOf = Box<dyn Fn() -> Option<SessionState> + Send + Sync>;
 
 impl Tables {
     /// The names of a store.
-    pub(crate) fn new(store: &Store) -> Self {
-        Tables { own: Some(StoredTables::new(store.clone(), None)), ..Tables::default() }
+    pub(crate) fn new(store: &Store, open: &OpenTables) -> Self {
+        Tables { own: Some(StoredTables::new(store.clone(), None, open)), ..Tables::default() }
     }
 
     /// Sets how to find the session's state.
@@ -132,27 +141,56 @@ impl Tables {
         std::mem::take(&mut lock(&self.notes))
     }
 
-    /// Forgets what the last statement opened.
-    pub(crate) fn begin_statement(&self) {
-        lock(&self.opened).clear();
-        self.own.iter().for_each(StoredTables::begin_statement);
-        lock(&self.attached).values().for_each(|stored| stored.begin_statement());
+    /// What names mean in the statement in progress.
+    pub(crate) fn pins(&self) -> Pins {
+        let attached = lock(&self.attached);
+        let attached = attached.iter().map(|(name, stored)| (name.clone(), stored.pinned()));
+        Pins {
+            opened: lock(&self.opened).clone(),
+            own: self.own.as_ref().map(StoredTables::pinned).unwrap_or_default(),
+            attached: attached.collect(),
+        }
     }
 
-    /// Closes a table of the store that is about to change: the commit removes its old files only
-    /// if nobody reads them. Views that scan it lose their plans, and are planned again when they
-    /// are next used.
-    pub(crate) fn release(&self, table: &str) {
+    /// Names mean what they have meant in a statement. Without any pins, a new one begins.
+    pub(crate) fn pin(&self, mut pins: Pins) {
+        *lock(&self.opened) = pins.opened;
+        self.own.iter().for_each(|own| own.pin(std::mem::take(&mut pins.own)));
+        for (name, stored) in lock(&self.attached).iter() {
+            stored.pin(pins.attached.remove(name).unwrap_or_default());
+        }
+    }
+
+    /// Forgets what the last statement has opened.
+    pub(crate) fn begin_statement(&self) {
+        self.pin(Pins::default());
+    }
+
+    /// Closes what the last statement has opened: a session that waits keeps no table from being
+    /// dropped.
+    pub(crate) fn end_statement(&self) {
         self.begin_statement();
-        // The same store may be attached, too.
-        self.own.iter().for_each(|own| own.release(table));
-        lock(&self.attached).values().for_each(|stored| stored.release(table));
+        self.forget_plans();
+    }
+
+    /// Views lose their plans, which keep the tables open that they scan, and are planned again
+    /// when they are next used.
+    fn forget_plans(&self) {
         for (name, definition) in lock(&self.definitions).iter_mut() {
             if let Some(view) = lock(&self.session).get_mut(name) {
                 *view = without_plan(view.as_ref());
                 definition.changes = u64::MAX;
             }
         }
+    }
+
+    /// Closes a table of the store that is about to change: the commit removes its old files only
+    /// if nobody reads them.
+    pub(crate) fn release(&self, table: &str) {
+        self.end_statement();
+        // The same store may be attached, too.
+        self.own.iter().for_each(|own| own.release(table));
+        lock(&self.attached).values().for_each(|stored| stored.release(table));
     }
 
     /// What `name` means, opened at most once in a statement.
@@ -317,6 +355,19 @@ impl Tables {
         lock(&self.session).contains_key(name)
     }
 
+    /// From now on, only tables whose names fit one of these are there. Set once, when the session
+    /// is made.
+    pub(crate) fn show_only(&self, names: Vec<glob::Pattern>) {
+        if let Some(own) = &self.own {
+            let _ = own.visible.set(names);
+        }
+    }
+
+    /// Whether the session may know, make and drop a table of this name.
+    pub(crate) fn is_visible(&self, name: &str) -> bool {
+        self.own.as_ref().is_none_or(|own| own.is_visible(name))
+    }
+
     /// The newest generation of a table of the session's own store.
     fn stored(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
         match &self.own {
@@ -408,8 +459,8 @@ impl SchemaProvider for Tables {
     }
 
     async fn table_type(&self, name: &str) -> DataFusionResult<Option<TableType>> {
-        let view = lock(&self.session).get(name).map(|view| view.table_type());
-        Ok(view.or(Some(TableType::Base)))
+        // Between statements, a view has no plan, and looks like a table.
+        Ok(Some(if self.is_view(name) { TableType::View } else { TableType::Base }))
     }
 
     fn register_table(

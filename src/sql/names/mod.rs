@@ -4,7 +4,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(in crate::sql) mod parameters;
-mod stored;
+pub(in crate::sql) mod stored;
 pub(in crate::sql) mod catalog;
 pub(in crate::sql) mod attached;
 mod missing;

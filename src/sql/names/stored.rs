@@ -2,49 +2,64 @@
 //! found.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use crate::error::Result;
 use crate::sql::names::lock;
 use crate::sql::run::table::StoreTable;
 use crate::store::{Snapshot, Store, check_name};
 
+/// Tables of a store that statements have used, by name, with their generation; clones share them.
+#[derive(Clone, Debug, Default)]
+pub(in crate::sql) struct OpenTables(Arc<Mutex<HashMap<String, (u64, Arc<StoreTable>)>>>);
+
+impl OpenTables {
+    /// Closes those that nobody else holds.
+    pub(in crate::sql) fn close_unused(&self) {
+        lock(&self.0).retain(|_, (_, table)| Arc::strong_count(table) > 1);
+    }
+}
+
+/// The tables that a statement has looked up, by name.
+pub(super) type Pinned = HashMap<String, Arc<StoreTable>>;
+
 /// The tables of a session's own store, or of an attached one.
 pub(crate) struct StoredTables {
     store: Store,
     /// The name of an attached store.
     attached: Option<Arc<str>>,
-    /// Tables that statements have used, by name, with their generation.
-    used: Mutex<HashMap<String, (u64, Arc<StoreTable>)>>,
-    /// The tables that the statement in progress has looked up.
-    pinned: Mutex<HashMap<String, Arc<StoreTable>>>,
+    open: OpenTables,
+    pinned: Mutex<Pinned>,
+    /// Which names there are, for a session that does not see all; set when it is made.
+    pub(super) visible: OnceLock<Vec<glob::Pattern>>,
 }
 
 /// The rows of a generation that statements see.
 type See<'a> = &'a dyn Fn(Snapshot) -> Result<Snapshot>;
 
 impl StoredTables {
-    pub(super) fn new(store: Store, attached: Option<&str>) -> StoredTables {
-        StoredTables {
-            store,
-            attached: attached.map(Arc::from),
-            used: Mutex::default(),
-            pinned: Mutex::default(),
-        }
+    pub(super) fn new(store: Store, attached: Option<&str>, open: &OpenTables) -> StoredTables {
+        let (attached, open) = (attached.map(Arc::from), open.clone());
+        StoredTables { store, attached, open, pinned: Mutex::default(), visible: OnceLock::new() }
     }
 
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
 
-    /// Forgets what the last statement looked up.
-    pub(super) fn begin_statement(&self) {
-        lock(&self.pinned).clear();
+    /// What the statement in progress has looked up.
+    pub(super) fn pinned(&self) -> Pinned {
+        lock(&self.pinned).clone()
+    }
+
+    /// From now on, names mean these tables, and others what they mean when they are looked up.
+    pub(super) fn pin(&self, tables: Pinned) {
+        *lock(&self.pinned) = tables;
     }
 
     /// Closes a table.
     pub(super) fn release(&self, table: &str) {
-        lock(&self.used).remove(table);
+        lock(&self.open.0).remove(table);
     }
 
     /// The newest generation of a table. It stays the same for the whole statement, and is shared
@@ -56,14 +71,15 @@ impl StoredTables {
         }
         let table = self.store.table(&name)?;
         let Some(generation) = table.generation()? else { return Ok(None) };
-        let known = lock(&self.used).get(&name).filter(|(known, _)| *known == generation).cloned();
+        let known =
+            lock(&self.open.0).get(&name).filter(|(known, _)| *known == generation).cloned();
         let table = match known {
             Some((_, table)) => table,
             None => {
                 let snapshot = see(table.snapshot()?)?;
                 let generation = snapshot.generation();
                 let table = self.opened(snapshot);
-                lock(&self.used).insert(name.clone(), (generation, Arc::clone(&table)));
+                lock(&self.open.0).insert(name.clone(), (generation, Arc::clone(&table)));
                 table
             }
         };
@@ -90,6 +106,11 @@ impl StoredTables {
         Arc::new(StoreTable::new(snapshot, self.attached.clone()))
     }
 
+    /// Whether the session may know a table of this name.
+    pub(super) fn is_visible(&self, name: &str) -> bool {
+        self.visible.get().is_none_or(|known| known.iter().any(|known| known.matches(name)))
+    }
+
     /// The table that a name means: the one of exactly this name, or else the only one that differs
     /// just in case, since SQL folds unquoted names.
     pub(super) fn spelled(&self, name: &str) -> Result<Option<String>> {
@@ -98,22 +119,23 @@ impl StoredTables {
             return Ok(None);
         }
         // A damaged table is an error, and not a name that means nothing.
-        if self.store.has_table(name)? {
+        if self.is_visible(name) && self.store.has_table(name)? {
             return Ok(Some(name.to_owned()));
         }
         if !self.store.exists()? {
             return Ok(None);
         }
-        let mut alike =
-            self.store.tables()?.into_iter().filter(|table| table.to_lowercase() == name);
+        let mut alike = self.names()?.into_iter().filter(|table| table.to_lowercase() == name);
         Ok(alike.next().filter(|_| alike.next().is_none()))
     }
 
     /// The names of all tables; none if there is no store yet.
     pub(super) fn names(&self) -> Result<Vec<String>> {
-        match self.store.exists() {
-            Ok(false) => Ok(Vec::new()),
-            _ => self.store.tables(),
-        }
+        let mut names = match self.store.exists() {
+            Ok(false) => return Ok(Vec::new()),
+            _ => self.store.tables()?,
+        };
+        names.retain(|name| self.is_visible(name));
+        Ok(names)
     }
 }

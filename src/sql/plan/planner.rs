@@ -18,7 +18,6 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 
 use crate::sql::plan::lower::lower;
 use crate::sql::plan::share::{Divided, divide};
-use crate::sql::run::exec::Engine;
 use crate::sql::run::node::FragmentNode;
 use crate::sql::run::settings::Settings;
 use crate::sql::run::shared::SharedNode;
@@ -27,7 +26,7 @@ use crate::sql::run::wide_rows::watch_widths;
 
 /// Plans fragments for our executor and the rest for DataFusion's operators.
 #[derive(Debug)]
-pub(crate) struct Planner(pub(crate) Arc<Engine>);
+pub(crate) struct Planner;
 
 #[async_trait]
 impl QueryPlanner for Planner {
@@ -36,8 +35,7 @@ impl QueryPlanner for Planner {
         plan: &LogicalPlan,
         session: &dyn Session,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        let nodes = NodePlanner(Arc::clone(&self.0));
-        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(nodes)]);
+        let planner = DefaultPhysicalPlanner::with_extension_planners(vec![Arc::new(NodePlanner)]);
         // Without the executor, DataFusion's own operators answer, for others to compare with.
         if !Settings::of(session.config_options()).native {
             let plan = lower(plan.clone(), session)?;
@@ -52,7 +50,7 @@ impl QueryPlanner for Planner {
     }
 }
 
-struct NodePlanner(Arc<Engine>);
+struct NodePlanner;
 
 #[async_trait]
 impl ExtensionPlanner for NodePlanner {
@@ -72,6 +70,6 @@ impl ExtensionPlanner for NodePlanner {
             return summary.planned(inputs).map(Some);
         }
         let Some(node) = node.as_any().downcast_ref::<FragmentNode>() else { return Ok(None) };
-        node.planned(&self.0, session, context).map(Some)
+        node.planned(session, context).map(Some)
     }
 }

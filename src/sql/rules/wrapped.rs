@@ -5,7 +5,6 @@
 
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
@@ -16,6 +15,7 @@ use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::error::Error;
+use crate::sql::work::handle::SessionHandle;
 
 pub(in crate::sql) type LogicalRule = Arc<dyn OptimizerRule + Send + Sync>;
 pub(in crate::sql) type PhysicalRule = Arc<dyn PhysicalOptimizerRule + Send + Sync>;
@@ -78,12 +78,14 @@ where
     Arc::new(Wrapped { rule, run })
 }
 
-/// Wraps a logical rule so that planning ends before it once a flag is set.
-pub(in crate::sql) fn stoppable(rule: LogicalRule, stopped: &Arc<AtomicBool>) -> LogicalRule {
-    let stopped = Arc::clone(stopped);
-    logical(rule, move |rule, plan, config| match stopped.load(Ordering::Relaxed) {
-        true => Err(Error::Cancelled.into()),
-        false => rule.rewrite(plan, config),
+/// Wraps a logical rule so that planning ends before it once its session is cancelled.
+pub(in crate::sql) fn stoppable(rule: LogicalRule) -> LogicalRule {
+    logical(rule, move |rule, plan, config| {
+        let options = config.options();
+        match SessionHandle::of(&options).is_some_and(|it| it.canceller.is_cancelled()) {
+            true => Err(Error::Cancelled.into()),
+            false => rule.rewrite(plan, config),
+        }
     })
 }
 

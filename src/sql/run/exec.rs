@@ -5,8 +5,7 @@
 //! like; groups that are many become rows as they are asked for.
 
 use std::fmt;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema};
@@ -28,7 +27,6 @@ use datafusion::physical_plan::filter_pushdown::{
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
-use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error::{Error, Result};
 use crate::expr::Expression;
@@ -38,7 +36,6 @@ use crate::query::prune::segments::rows_left;
 use crate::query::slice::SLICE_ROWS;
 use crate::query::stats::Counters;
 use crate::query::{self, Fragment, Recorder, run};
-use crate::sql::run::cancel::Canceller;
 use crate::sql::run::coalesce::{Coalescer, most_held};
 use crate::sql::run::describe::describe;
 use crate::sql::run::dynamic::{Duty, DynamicFilters};
@@ -47,47 +44,15 @@ use crate::sql::run::leaf::{leaf_methods, leaf_properties};
 use crate::sql::run::settings::Settings;
 use crate::sql::run::statistics::{StoreOperator, TableForecast, Timed, with_counters};
 use crate::sql::run::table::StoreTable;
-use crate::sql::stack::WORKER_BYTES;
 use crate::sql::walks::replaced;
-
-/// What all fragments of a session run with.
-#[derive(Debug)]
-pub(crate) struct Engine {
-    threads: usize,
-    canceller: Canceller,
-    /// Where fragments spill.
-    temp_dir: PathBuf,
-    /// Made when the first fragment runs.
-    pool: Mutex<Option<Arc<ThreadPool>>>,
-}
-
-impl Engine {
-    pub(crate) fn new(threads: usize, temp_dir: Option<PathBuf>, canceller: Canceller) -> Self {
-        let temp_dir = temp_dir.unwrap_or_else(std::env::temp_dir);
-        Engine { threads, canceller, temp_dir, pool: Mutex::new(None) }
-    }
-
-    fn pool(&self) -> Result<Arc<ThreadPool>> {
-        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(pool) = &*pool {
-            return Ok(Arc::clone(pool));
-        }
-        let made = ThreadPoolBuilder::new()
-            .num_threads(self.threads.max(1))
-            .thread_name(|number| format!("sty-query-{number}"))
-            .stack_size(WORKER_BYTES)
-            .build()
-            .map_err(Error::too_few_threads)?;
-        Ok(Arc::clone(pool.insert(Arc::new(made))))
-    }
-}
+use crate::sql::work::handle::OfSession;
 
 /// A fragment in a physical plan.
 #[derive(Debug)]
 pub(crate) struct FragmentExec {
     fragment: Arc<Fragment>,
     table: Arc<StoreTable>,
-    engine: Arc<Engine>,
+    session: Arc<OfSession>,
     expected_rows: OnceLock<usize>,
     /// See [`FragmentExec::progress`].
     to_read: OnceLock<u64>,
@@ -104,7 +69,7 @@ impl FragmentExec {
     pub(crate) fn new(
         fragment: Arc<Fragment>,
         table: Arc<StoreTable>,
-        engine: Arc<Engine>,
+        session: Arc<OfSession>,
         order: Option<LexOrdering>,
     ) -> Self {
         let schema = Arc::clone(&fragment.schema);
@@ -114,7 +79,7 @@ impl FragmentExec {
         FragmentExec {
             fragment,
             table,
-            engine,
+            session,
             expected_rows: OnceLock::new(),
             to_read: OnceLock::new(),
             dynamic: DynamicFilters::default(),
@@ -129,7 +94,7 @@ impl FragmentExec {
         FragmentExec {
             fragment: Arc::clone(&self.fragment),
             table: Arc::clone(&self.table),
-            engine: Arc::clone(&self.engine),
+            session: Arc::clone(&self.session),
             expected_rows: self.expected_rows.clone(),
             to_read: self.to_read.clone(),
             dynamic,
@@ -340,7 +305,7 @@ impl ExecutionPlan for FragmentExec {
             fragment: Arc::clone(&self.fragment),
             dynamic: self.dynamic.clone(),
             table: Arc::clone(&self.table),
-            engine: Arc::clone(&self.engine),
+            session: Arc::clone(&self.session),
             baseline: BaselineMetrics::new(&self.metrics, partition),
             recorder: Arc::clone(&self.recorder),
             timed: context.session_config().get_extension::<Timed>().is_some(),
@@ -375,7 +340,7 @@ struct Execution {
     fragment: Arc<Fragment>,
     dynamic: DynamicFilters,
     table: Arc<StoreTable>,
-    engine: Arc<Engine>,
+    session: Arc<OfSession>,
     baseline: BaselineMetrics,
     recorder: Arc<Recorder>,
     timed: bool,
@@ -401,13 +366,13 @@ impl Execution {
             self.out(&self.checked(batch)?, &output).await;
             return Ok(());
         }
-        let pool = self.engine.pool()?;
+        let pool = self.session.workers.pool()?;
         let context = query::Context {
             pool: &pool,
-            cancelled: &|| self.engine.canceller.is_cancelled(),
+            cancelled: &|| self.session.canceller.is_cancelled(),
             reserve: &|bytes| self.reserve(bytes),
             release: &|bytes| self.memory.shrink(bytes),
-            temp_dir: &self.engine.temp_dir,
+            temp_dir: &self.session.temp_dir,
             limits: self.limits,
             recorder: &self.recorder,
             timed: self.timed,

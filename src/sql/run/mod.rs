@@ -6,7 +6,6 @@
 //! | `table` | one generation of a table, as scans, fragments and planners know it |
 //! | `stream` | an answer as an iterator of batches, and how to stop it |
 //! | `settings` | the session's own settings, `SET sty.…` |
-//! | `cancel` | the threads on which a session works, and how to stop it |
 //! | `stops` | joins that notice that their statement was cancelled |
 //! | `dynamic` | filters that operators above a scan fill in while the query runs |
 //! | `in_numbers` | whether a column's value is one of some numbers, such as those of a join's key |
@@ -37,7 +36,6 @@
 pub(in crate::sql) mod table;
 pub(in crate::sql) mod stream;
 pub(in crate::sql) mod settings;
-pub(in crate::sql) mod cancel;
 pub(in crate::sql) mod stops;
 mod in_numbers;
 mod number_sets;

@@ -10,7 +10,7 @@ use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 use datafusion::catalog::Session;
-use datafusion::common::DFSchemaRef;
+use datafusion::common::{DFSchemaRef, internal_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::logical_plan::InvariantLevel;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
@@ -22,8 +22,9 @@ use datafusion::physical_plan::ExecutionPlan;
 
 use crate::query::{ByColumn, FirstGroups, Fragment, Output, run};
 use crate::sql::run::describe::describe;
-use crate::sql::run::exec::{Engine, FragmentExec};
+use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::table::StoreTable;
+use crate::sql::work::handle::SessionHandle;
 
 /// What stands for a part of a plan that runs in our own code.
 #[derive(Debug)]
@@ -84,10 +85,12 @@ impl FragmentNode {
     /// The operator that runs it.
     pub(crate) fn planned(
         &self,
-        engine: &Arc<Engine>,
         session: &dyn Session,
         context: &PhysicalPlanningContext,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+        let Some(handle) = SessionHandle::of(session.config_options()) else {
+            return internal_err!("a fragment of no session");
+        };
         let order = create_physical_sort_exprs(
             &self.order,
             self.schema(),
@@ -97,7 +100,7 @@ impl FragmentNode {
         Ok(Arc::new(FragmentExec::new(
             Arc::clone(&self.fragment),
             Arc::clone(&self.table),
-            Arc::clone(engine),
+            Arc::clone(handle),
             LexOrdering::new(order),
         )))
     }

@@ -27,17 +27,19 @@ use datafusion::physical_plan::joins::{
 };
 
 use crate::error::Error;
-use crate::sql::run::cancel::{Cancelled, Canceller};
+use crate::sql::work::cancel::Cancelled;
+use crate::sql::work::handle::SessionHandle;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
 /// The rule, one of the last: no other has to know of what it does.
 #[derive(Debug)]
-pub(in crate::sql) struct StopJoins(pub(in crate::sql) Canceller);
+pub(in crate::sql) struct StopJoins;
 
 impl PhysicalOptimizerRule for StopJoins {
-    fn optimize(&self, plan: Plan, _: &ConfigOptions) -> DataFusionResult<Plan> {
-        let cancelled = self.0.after_now();
+    fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DataFusionResult<Plan> {
+        let Some(session) = SessionHandle::of(options) else { return Ok(plan) };
+        let cancelled = session.canceller.after_now();
         let stop = |node: Plan| {
             let join: Plan = if let Some(join) = node.downcast_ref::<HashJoinExec>() {
                 let filter = join.filter().map(|filter| stoppable(filter, &cancelled));

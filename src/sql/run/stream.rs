@@ -14,9 +14,10 @@ use futures::StreamExt;
 
 use crate::disk::temporary::{self, is_full};
 use crate::error::{Error, Result};
-use crate::sql::run::cancel::{Canceller, Workers};
 use crate::sql::run::progress::StatementProgress;
 use crate::sql::run::report::Statistics;
+use crate::sql::work::cancel::Canceller;
+use crate::sql::work::workers::Workers;
 
 /// The answer to one statement, batch by batch. Batches are made as they are asked for, up to what
 /// operators hold ready; dropping the stream stops the scan.
@@ -24,10 +25,7 @@ pub struct BatchStream {
     schema: SchemaRef,
     stream: Option<SendableRecordBatchStream>,
     plan: Arc<dyn ExecutionPlan>,
-    workers: Arc<Workers>,
-    canceller: Canceller,
-    /// What is told as long as the statement runs.
-    progress: StatementProgress,
+    held: Held,
     planning: Duration,
     execution: Duration,
     rows: u64,
@@ -35,8 +33,19 @@ pub struct BatchStream {
     frugal: Option<Frugal>,
     /// Whether the statement has written.
     committed: bool,
+}
+
+/// What an answer holds of its session until it is dropped.
+pub(in crate::sql) struct Held {
+    pub(in crate::sql) workers: Arc<Workers>,
+    pub(in crate::sql) canceller: Canceller,
+    /// What is told as long as the statement runs.
+    pub(in crate::sql) progress: StatementProgress,
     /// Where operators spill.
-    temp_dir: PathBuf,
+    pub(in crate::sql) temp_dir: PathBuf,
+    /// What keeps the threads and the tables of the statement.
+    #[expect(dead_code, reason = "it is held")]
+    pub(in crate::sql) running: Arc<dyn Send + Sync>,
 }
 
 /// Plans and starts a statement once more, so that it needs less memory.
@@ -44,30 +53,24 @@ pub(crate) type Frugal =
     Box<dyn FnMut() -> Result<(SendableRecordBatchStream, Arc<dyn ExecutionPlan>)> + Send>;
 
 impl BatchStream {
-    pub(crate) fn new(
+    pub(in crate::sql) fn new(
         stream: SendableRecordBatchStream,
         plan: Arc<dyn ExecutionPlan>,
-        workers: Arc<Workers>,
-        canceller: Canceller,
-        progress: StatementProgress,
         planning: Duration,
-        temp_dir: PathBuf,
+        held: Held,
     ) -> Self {
-        progress.begin(&plan);
+        held.progress.begin(&plan);
         let (schema, stream) = (stream.schema(), Some(stream));
         BatchStream {
             schema,
             stream,
             plan,
-            workers,
-            canceller,
-            progress,
+            held,
             planning,
             execution: Duration::ZERO,
             rows: 0,
             frugal: None,
             committed: false,
-            temp_dir,
         }
     }
 
@@ -92,7 +95,7 @@ impl BatchStream {
     fn located(&self, error: Error) -> Error {
         match error {
             Error::Io { path, source } if path.as_os_str() == "query" && is_full(&source) => {
-                temporary::failed(&self.temp_dir, "write", source)
+                temporary::failed(&self.held.temp_dir, "write", source)
             }
             error => error,
         }
@@ -108,7 +111,7 @@ impl BatchStream {
         let Some(Ok((stream, plan))) = self.frugal.as_mut().map(|frugal| frugal()) else {
             return Err(error);
         };
-        self.progress.begin(&plan);
+        self.held.progress.begin(&plan);
         (self.stream, self.plan) = (Some(stream), plan);
         Ok(())
     }
@@ -116,7 +119,7 @@ impl BatchStream {
     /// From now on, the statement does not begin once more. Deep ones are dropped by recursion.
     fn go_on_as_it_is(&mut self) {
         if let Some(frugal) = self.frugal.take() {
-            self.workers.on_stack(|| drop(frugal));
+            self.held.workers.on_stack(|| drop(frugal));
         }
     }
 
@@ -124,8 +127,8 @@ impl BatchStream {
     fn end(&mut self) {
         let nothing = Arc::new(EmptyExec::new(Arc::clone(&self.schema)));
         let (stream, plan) = (self.stream.take(), std::mem::replace(&mut self.plan, nothing));
-        self.progress.end();
-        self.workers.on_stack(|| drop((stream, plan)));
+        self.held.progress.end();
+        self.held.workers.on_stack(|| drop((stream, plan)));
     }
 
     /// Ends the statement, and says what it has done and how long it took.
@@ -159,7 +162,7 @@ impl Iterator for BatchStream {
     fn next(&mut self) -> Option<Self::Item> {
         let stream = self.stream.as_mut()?;
         let started = Instant::now();
-        let item = self.workers.run(&self.canceller, stream.next());
+        let item = self.held.workers.run(&self.held.canceller, stream.next());
         self.execution += started.elapsed();
         let item = match item {
             Ok(Some(Ok(batch))) => {

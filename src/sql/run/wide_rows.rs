@@ -44,8 +44,9 @@ use super::width::{LEAST_ROWS, Rows, may_be_wide, row_bytes};
 use super::window_texts::{in_layout, layout_below, over_layout, properties};
 use crate::error::Error;
 use crate::sql::convert::LONG_CONSTANT;
-use crate::sql::functions::bounds::{SMALL_SHARE, Widest, rows_within};
+use crate::sql::functions::bounds::{SMALL_SHARE, rows_within};
 use crate::sql::functions::growing;
+use crate::sql::work::handle::{OfSession, SessionHandle};
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -278,7 +279,7 @@ struct Looking {
     look: Look,
     memory: usize,
     batch_rows: usize,
-    widest: Option<Arc<Widest>>,
+    session: Option<Arc<OfSession>>,
 }
 
 impl Looking {
@@ -288,8 +289,8 @@ impl Looking {
             MemoryLimit::Infinite | MemoryLimit::Unknown => usize::MAX,
         };
         let config = context.session_config();
-        let (batch_rows, widest) = (config.batch_size(), config.get_extension::<Widest>());
-        Looking { look, memory, batch_rows, widest }
+        let session = SessionHandle::of(config.options()).cloned();
+        Looking { look, memory, batch_rows: config.batch_size(), session }
     }
 
     /// How many rows of a batch are passed on at a time.
@@ -299,8 +300,8 @@ impl Looking {
         let most = self.memory / BATCH_SHARE / self.batch_rows.max(1);
         if self.batch_rows > 1 && row(LEAST_ROWS) > most {
             let row = row(1);
-            if let Some(widest) = &self.widest {
-                widest.note(row);
+            if let Some(session) = &self.session {
+                session.widest.note(row);
             }
             let (rows, fewer) = (self.batch_rows, rows_within(self.memory / SMALL_SHARE, row));
             return Err(Error::LimitExceeded(format!(

@@ -72,7 +72,7 @@ impl Session {
                 let options = ModifyOptions {
                     threads: self.threads,
                     memory_limit: Some(self.memory),
-                    cancelled: self.canceller.flag(),
+                    cancelled: self.own.canceller.flag(),
                     ..ModifyOptions::default()
                 };
                 let (report, deletes) = modify.foresee(store, &options)?;
@@ -120,7 +120,7 @@ impl Session {
             }
         }
         self.tables.begin_statement();
-        self.workers.expect_levels(statement.parsed.levels);
+        self.own.workers.expect_levels(statement.parsed.levels);
         let planner = StatementPlanner {
             context: &self.context,
             tables: &self.tables,
@@ -128,7 +128,7 @@ impl Session {
         };
         // It is large, and is handed on many times, each of which may copy it to the stack.
         let planning = Box::pin(planner.plan(&statement.parsed.statement, parameters));
-        match self.workers.run(&self.canceller, planning)?? {
+        match self.own.workers.run(&self.own.canceller, planning)?? {
             Planned::Write(_) | Planned::Modify(_) | Planned::Drop(_) if self.read_only => {
                 Err(Error::InvalidInput("this session is read-only: no statement writes".into()))
             }

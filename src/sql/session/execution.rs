@@ -18,13 +18,38 @@ use crate::ingest::load::LoadOptions;
 use crate::maintain::{ModifyOptions, drop_table};
 use crate::query::Recorder;
 use crate::sql::keys::expressions::SqlExpressions;
+use crate::sql::names::catalog::Tables;
 use crate::sql::names::parameters::Parameters;
-use crate::sql::run::cancel::Canceller;
 use crate::sql::run::settings::Settings;
 use crate::sql::run::statistics::task_context;
-use crate::sql::run::stream::{BatchStream, Frugal};
+use crate::sql::run::stream::{BatchStream, Frugal, Held};
+use crate::sql::work::cancel::Canceller;
+use crate::sql::work::workers::Working;
 use crate::sql::write::modify::Modify;
 use crate::sql::write::{Write, empty_answer};
+
+/// A statement that runs.
+struct Run<'a> {
+    statement: &'a Statement,
+    parameters: &'a Parameters,
+    timed: bool,
+    /// When planning began.
+    started: Instant,
+    running: Arc<Running>,
+}
+
+/// Keeps what a statement needs until the last of it is dropped: the threads of its session, and
+/// the tables that it has opened.
+struct Running {
+    tables: Arc<Tables>,
+    _working: Working,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.tables.end_statement();
+    }
+}
 
 /// The most memory that an ingest takes if no limit is lower.
 const WRITE_BYTES: u64 = 1 << 30;
@@ -41,13 +66,16 @@ impl Session {
         let most = Settings::of(self.context.state_ref().read().config_options()).wait;
         let mut wait = LockWait { most, ..self.wait.clone() };
         loop {
-            self.widest.take_rows(0);
-            let started = Instant::now();
+            self.own.widest.take();
+            let (tables, _working) = (Arc::clone(&self.tables), self.own.workers.keep());
+            let running = Arc::new(Running { tables, _working });
+            let run = Run { statement, parameters, timed, started: Instant::now(), running };
             let planned = self.plan(statement, parameters)?;
             let written = planned.written().map(str::to_owned);
-            let done = self.run_planned(planned, statement, parameters, timed, started);
+            let done = self.run_planned(planned, &run);
             match (done, written) {
                 (Err(Error::Busy(_)), Some(table)) if !wait.most.is_zero() => {
+                    drop(run);
                     let since = Instant::now();
                     let store = self.tables.store().ok_or_else(no_store)?;
                     store.clone().with_wait(wait.clone()).table(&table)?.wait_for_writer()?;
@@ -60,79 +88,59 @@ impl Session {
         }
     }
 
-    fn run_planned(
-        &self,
-        planned: Planned,
-        statement: &Statement,
-        parameters: &Parameters,
-        timed: bool,
-        started: Instant,
-    ) -> Result<BatchStream> {
+    fn run_planned(&self, planned: Planned, run: &Run) -> Result<BatchStream> {
         match planned {
-            Planned::Answer(plan) => self.answer(plan, statement, parameters, timed, started),
-            Planned::Write(write) => {
-                let start = |plan| self.answer(plan, statement, parameters, timed, started);
-                self.write(*write, start, timed, started)
-            }
-            Planned::Modify(modify) => self.modify(*modify, timed, started),
+            Planned::Answer(plan) => self.answer(plan, run),
+            Planned::Write(write) => self.write(*write, run),
+            Planned::Modify(modify) => self.modify(*modify, run),
             Planned::Drop(table) => {
                 let store = self.tables.store().ok_or_else(no_store)?;
                 self.tables.release(&table);
                 drop_table(store, &table)?;
-                self.start(empty_answer(), &Canceller::default(), timed, started)
+                self.start(empty_answer(), &Canceller::default(), run)
             }
         }
     }
 
-    /// Starts a plan. Planning began at `started`.
+    /// Starts a plan.
     fn start(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         canceller: &Canceller,
-        timed: bool,
-        started: Instant,
+        run: &Run,
     ) -> Result<BatchStream> {
-        let context = task_context(&self.context, timed || plan.is::<AnalyzeExec>());
+        let context = task_context(&self.context, run.timed || plan.is::<AnalyzeExec>());
         let starting = async { execute_stream(Arc::clone(&plan), context) };
-        let stream = self.workers.run(canceller, starting)??;
-        let (workers, canceller) = (Arc::clone(&self.workers), canceller.clone());
-        let (elapsed, temp_dir) = (started.elapsed(), self.temp_dir.clone());
-        let progress = self.progress.clone();
-        Ok(BatchStream::new(stream, plan, workers, canceller, progress, elapsed, temp_dir))
+        let stream = self.own.workers.run(canceller, starting)??;
+        let held = Held {
+            workers: Arc::clone(&self.own.workers),
+            canceller: canceller.clone(),
+            progress: self.progress.clone(),
+            temp_dir: self.own.temp_dir.clone(),
+            running: Arc::clone(&run.running) as _,
+        };
+        Ok(BatchStream::new(stream, plan, run.started.elapsed(), held))
     }
 
     /// Starts the plan of a statement's rows, which is planned once more if it needs more memory
     /// than there is.
-    fn answer(
-        &self,
-        plan: Arc<dyn ExecutionPlan>,
-        statement: &Statement,
-        parameters: &Parameters,
-        timed: bool,
-        started: Instant,
-    ) -> Result<BatchStream> {
+    fn answer(&self, plan: Arc<dyn ExecutionPlan>, run: &Run) -> Result<BatchStream> {
         let thrift = frugal::Thrift::new(&self.context, &plan);
-        let answer = self.start(plan, &self.canceller, timed, started)?;
+        let answer = self.start(plan, &self.own.canceller, run)?;
         // The standard input cannot be read twice.
         if self.tables.reads_stdin() {
             return Ok(answer);
         }
-        Ok(answer.or(self.frugally(statement, parameters, timed, thrift)))
+        Ok(answer.or(self.frugally(run, thrift)))
     }
 
-    /// How to answer a statement with less memory.
-    fn frugally(
-        &self,
-        statement: &Statement,
-        values: &Parameters,
-        timed: bool,
-        mut thrift: frugal::Thrift,
-    ) -> Frugal {
-        let (context, memory) = (self.context.clone(), self.memory);
+    /// How to answer a statement with less memory. It reads the same generations of tables.
+    fn frugally(&self, run: &Run, mut thrift: frugal::Thrift) -> Frugal {
+        let (context, memory, timed) = (self.context.clone(), self.memory, run.timed);
         let (tables, prepared) = (Arc::clone(&self.tables), Arc::clone(&self.prepared));
-        let (workers, canceller) = (Arc::clone(&self.workers), self.canceller.clone());
-        let statement = workers.on_stack(|| statement.parsed.statement.clone());
-        let values = values.clone();
+        let (own, values) = (Arc::clone(&self.own), run.parameters.clone());
+        let statement = own.workers.on_stack(|| run.statement.parsed.statement.clone());
+        let pins = tables.pins();
         // A writer keeps its memory.
         let kept = context.runtime_env().memory_pool.reserved() as u64;
         let free = usize::try_from(kept + self.memory / 4).unwrap_or(usize::MAX);
@@ -141,21 +149,16 @@ impl Session {
                 .session(&context, memory)
                 .ok_or_else(|| Error::Unsupported("no plan takes less memory".into()))?;
             frugal::wait_for_memory(&context, free);
+            tables.pin(pins.clone());
             let (context, tables, prepared) = (&context, &*tables, &*prepared);
             let planner = StatementPlanner { context, tables, prepared };
-            workers.run(&canceller, frugal::start(planner, &statement, &values, timed))?
+            let starting = frugal::start(planner, &statement, &values, timed);
+            own.workers.run(&own.canceller, starting)?
         })
     }
 
     /// Half of the memory is for the writer, half for the query that gives the rows.
-    /// `start` starts the plan of the latter.
-    fn write(
-        &self,
-        write: Write,
-        start: impl Fn(Arc<dyn ExecutionPlan>) -> Result<BatchStream>,
-        timed: bool,
-        started: Instant,
-    ) -> Result<BatchStream> {
+    fn write(&self, write: Write, run: &Run) -> Result<BatchStream> {
         let store = self.tables.store().ok_or_else(no_store)?;
         self.tables.release(&write.table);
         let share = self.memory / 2;
@@ -163,35 +166,36 @@ impl Session {
             MemoryConsumer::new("Write").register(&self.context.runtime_env().memory_pool);
         reservation.try_grow(share.min(WRITE_BYTES) as usize)?;
         let limit = Some(share).filter(|share| *share < WRITE_BYTES);
-        // If the table is partitioned by expressions, these decide where rows go.
-        let expressions = SqlExpressions::stopped_by(self.canceller.flag());
-        let arrange = Arrange { compile: Some(Arc::new(expressions)), ..Arrange::default() };
         let options = LoadOptions {
-            arrange,
+            arrange: self.arrangement(),
             threads: self.threads,
             memory_limit: limit,
             ..LoadOptions::default()
         };
-        let answer = write.run(store, &options, start)?;
+        let answer = write.run(store, &options, |plan| self.answer(plan, run))?;
         drop(reservation);
         // The answer about committed rows is delivered even if the session has been cancelled.
-        let answer = self.start(answer, &Canceller::default(), timed, started)?;
+        let answer = self.start(answer, &Canceller::default(), run)?;
         Ok(answer.of_committed())
     }
 
-    fn modify(&self, modify: Modify, timed: bool, started: Instant) -> Result<BatchStream> {
+    /// Where rows of a table go that is partitioned by expressions: these decide.
+    pub(super) fn arrangement(&self) -> Arrange {
+        let expressions = SqlExpressions::stopped_by(self.own.canceller.flag());
+        Arrange { compile: Some(Arc::new(expressions)), ..Arrange::default() }
+    }
+
+    fn modify(&self, modify: Modify, run: &Run) -> Result<BatchStream> {
         let store = self.tables.store().ok_or_else(no_store)?;
-        let memory_limit = Some(self.memory);
-        let cancelled = self.canceller.clone();
         self.tables.release(&modify.table);
         let recorder = Arc::<Recorder>::default();
         self.progress.begin_walk(Arc::clone(&recorder));
-        let (threads, cancelled) = (self.threads, cancelled.flag());
+        let (threads, cancelled) = (self.threads, self.own.canceller.flag());
+        let memory_limit = Some(self.memory);
         let options = ModifyOptions { threads, memory_limit, cancelled, recorder };
         let answer = modify.run(store, &options);
         self.progress.end();
-        let answer = answer?;
-        let answer = self.start(answer, &Canceller::default(), timed, started)?;
+        let answer = self.start(answer?, &Canceller::default(), run)?;
         Ok(answer.of_committed())
     }
 }

@@ -20,9 +20,10 @@ use datafusion::sql::parser::Statement;
 use super::planned::Planned;
 use super::statement::StatementPlanner;
 use crate::error::{Error, Result};
-use crate::sql::functions::bounds::Widest;
+use crate::sql::functions::bounds::{SMALL_SHARE, rows_within};
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::statistics::task_context;
+use crate::sql::work::handle::SessionHandle;
 
 /// How long to wait for memory.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
@@ -72,8 +73,9 @@ impl Thrift {
         memory: u64,
     ) -> Option<SessionContext> {
         let mut state = context.state();
-        let widest = state.config().get_extension::<Widest>();
-        let fewer = widest.and_then(|widest| widest.take_rows(memory));
+        let session = SessionHandle::of(state.config_options());
+        let widest = session.and_then(|session| session.widest.take());
+        let fewer = widest.map(|bytes| rows_within(memory as usize / SMALL_SHARE, bytes));
         match fewer.filter(|rows| *rows < self.batch_rows) {
             Some(rows) => (self.batch_rows, self.native) = (rows, false),
             None if self.may_sort => (self.may_sort, self.sorts) = (false, true),

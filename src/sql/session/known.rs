@@ -7,8 +7,8 @@ use crate::error::Result;
 use crate::model::DataType;
 use crate::sql::names::SCHEMA;
 use crate::sql::names::files;
-use crate::sql::run::cancel::Canceller;
 use crate::sql::syntax::macros;
+use crate::sql::work::cancel::Canceller;
 
 /// A column by name and type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,7 +72,8 @@ impl Session {
         if files::is_stdin(table) || files::is_slow_to_open(table) {
             return Ok(None);
         }
-        let found = self.workers.run(&Canceller::default(), self.tables.find_named(schema, table));
+        let found =
+            self.own.workers.run(&Canceller::default(), self.tables.find_named(schema, table));
         let described = found?.map(|found| {
             found.map(|table| {
                 let schema = table.schema();

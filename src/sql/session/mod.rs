@@ -4,9 +4,11 @@ mod attach;
 mod decoded;
 mod described;
 pub(in crate::sql) mod dry_run;
+mod engine;
 mod execution;
 mod expansion;
 mod frugal;
+mod insert;
 pub(in crate::sql) mod known;
 mod memory_settings;
 mod neighbours;
@@ -20,50 +22,25 @@ pub(in crate::sql) mod writes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
-use datafusion::catalog::{CatalogProviderList, MemoryCatalogProviderList};
-use datafusion::common::config::ConfigNonZeroUsize;
-use datafusion::execution::FunctionRegistry;
-use datafusion::execution::SessionStateBuilder;
-use datafusion::prelude::{SessionConfig, SessionContext};
+use datafusion::prelude::SessionContext;
 use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
-use crate::disk::{Io, LockWait, memory};
+pub use self::engine::Engine;
+use self::prepared::Prepared;
+use crate::disk::{Io, LockWait};
 use crate::error::{Error, Result};
-use crate::maintain::restore_replaced;
-use crate::sql::functions::aggregates;
-use crate::sql::functions::bounds::{MostBytes, Widest};
-use crate::sql::functions::dates;
-use crate::sql::functions::growing;
-use crate::sql::functions::lead;
-use crate::sql::functions::patterns;
-use crate::sql::functions::text;
-use crate::sql::names::attached::Schemas;
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::parameters::Parameters;
-use crate::sql::names::{CATALOG, SCHEMA};
-use crate::sql::plan::planner::Planner;
-use crate::sql::plan::summarize::Summaries;
-use crate::sql::run::cancel::{Canceller, Workers};
-use crate::sql::run::exec::Engine;
 use crate::sql::run::progress::StatementProgress;
-use crate::sql::run::settings::Settings;
 use crate::sql::run::stream::BatchStream;
-use crate::sql::session::pool::environment;
-use crate::sql::session::prepared::Prepared;
 use crate::sql::syntax::parse::{self, CopyTarget, Parsed};
-use crate::sql::syntax::whole_rows::WholeRows;
-use crate::sql::syntax::{dialect, marks, similar};
-use crate::sql::types::decimals::DecimalArithmetic;
-use crate::sql::types::intervals::IntervalArithmetic;
-use crate::sql::types::names::SqlTypes;
-use crate::sql::types::times::{self, TimeOfDayComparison};
-use crate::sql::types::zones::{self};
+use crate::sql::work::cancel::Canceller;
+use crate::sql::work::handle::OfSession;
 use crate::store::Store;
 
-/// What a session may use of the machine.
+/// What an engine and its sessions may use of the machine.
 #[derive(Clone, Debug, Default)]
 pub struct SessionOptions {
     /// The number of worker threads; as many as the machine allows if `None`.
@@ -72,6 +49,8 @@ pub struct SessionOptions {
     /// decoded of stored data, beyond a quarter of the limit (16 to 128 MiB) that is free for it;
     /// 70 % of the memory of the machine or the cgroup if `None`, or 256 MiB less than all of it.
     pub memory_limit: Option<u64>,
+    /// Bytes of these for one statement, where several run at a time; all of them if `None`.
+    pub statement_memory: Option<u64>,
     /// The directory for spilled data; the system's directory for temporary files if `None`.
     pub temp_dir: Option<PathBuf>,
     /// How the store's data files are read; as the store says if `None`.
@@ -113,6 +92,28 @@ impl Statement {
 }
 
 impl Statement {
+    /// Whether later statements of the session may mean something else after this one: it sets,
+    /// names, prepares or attaches something.
+    pub fn changes_session(&self) -> bool {
+        let parser::Statement::Statement(statement) = &self.parsed.statement else {
+            // EXPLAIN changes nothing; an external table, and the like, belong to the session.
+            return !matches!(self.parsed.statement, parser::Statement::Explain(_));
+        };
+        !matches!(
+            statement.as_ref(),
+            SqlStatement::Query(_)
+                | SqlStatement::Insert(_)
+                | SqlStatement::Delete(_)
+                | SqlStatement::Update(_)
+                | SqlStatement::Truncate(_)
+                | SqlStatement::ShowTables { .. }
+                | SqlStatement::ShowColumns { .. }
+                | SqlStatement::ShowDatabases { .. }
+                | SqlStatement::ShowVariable { .. }
+                | SqlStatement::ExplainTable { .. }
+        )
+    }
+
     /// Where the rows of the statement go, if it is a COPY … TO. A session answers such a statement
     /// with the rows, and its caller writes them.
     pub fn copy_target(&self) -> Option<&CopyTarget> {
@@ -126,13 +127,15 @@ impl std::fmt::Display for Statement {
     }
 }
 
-/// SQL over one store. Views and settings live as long as the session.
+/// SQL over one store, for one caller, who runs one statement at a time. Views, settings and
+/// prepared statements live as long as the session; memory, threads and open tables are those of
+/// its [`Engine`].
 pub struct Session {
     context: SessionContext,
     tables: Arc<Tables>,
     prepared: Arc<Prepared>,
-    workers: Arc<Workers>,
-    canceller: Canceller,
+    /// What plans know of the session.
+    own: Arc<OfSession>,
     /// How statements wait for the writer of another process, unless a setting says otherwise.
     wait: LockWait,
     progress: StatementProgress,
@@ -141,111 +144,36 @@ pub struct Session {
     memory: u64,
     /// Whether statements that write are refused.
     read_only: bool,
-    /// The row that was too wide for the statement.
-    widest: Arc<Widest>,
-    /// Where operators spill.
-    temp_dir: PathBuf,
 }
 
 impl Session {
     /// A session over the tables of a store, which must exist unless the options allow creating it.
     /// A table is opened when a statement first names it.
     pub fn open(store: &Store, options: &SessionOptions) -> Result<Session> {
-        if !options.create || options.read_only {
-            check_store_exists(store)?;
-        }
-        // Statements wait before they are planned once more, and not within.
-        let wait = store.wait().clone();
-        let store = &store.clone().with_wait(LockWait::default());
-        if !options.read_only {
-            // Best effort: a statement that creates the table says what is wrong.
-            let _ = restore_replaced(store);
-        }
-        Session::with_tables(Tables::new(store), options, wait)
+        Engine::open(store, options)?.session()
     }
 
     /// A session without a store: constants, and files by name.
     pub fn new(options: &SessionOptions) -> Result<Session> {
-        Session::with_tables(Tables::default(), options, LockWait::default())
+        Engine::new(options)?.session()
     }
 
-    fn with_tables(
-        mut tables: Tables,
-        options: &SessionOptions,
-        wait: LockWait,
-    ) -> Result<Session> {
-        tables.no_files = options.no_files;
-        tables.io = options.io;
-        let tables = Arc::new(tables);
-        let threads = options
-            .threads
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
-        let catalogs = MemoryCatalogProviderList::new();
-        catalogs.register_catalog(CATALOG.to_owned(), Arc::new(Schemas(Arc::clone(&tables))));
-        let canceller = Canceller::default();
-        if options.skip_damaged {
-            tables.skip_damaged(threads, canceller.flag());
-        }
-        let memory = options.memory_limit.unwrap_or_else(memory::default_limit);
-        let widest = Arc::new(Widest::default());
-        let most = MostBytes::new(memory, Arc::clone(&widest));
-        let engine = Arc::new(Engine::new(threads, options.temp_dir.clone(), canceller.clone()));
-        let state = SessionStateBuilder::new_with_default_features()
-            .with_config(
-                configuration(threads, memory, wait.most)?.with_extension(Arc::clone(&widest)),
-            )
-            .with_runtime_env(environment(options.temp_dir.as_deref(), memory)?)
-            .with_catalog_list(Arc::new(catalogs))
-            .with_analyzer_rules(rules::analyzer_rules(most.clone()))
-            .with_optimizer_rules(rules::logical_rules(&canceller.flag()))
-            .with_physical_optimizer_rules(rules::physical_rules(memory, &canceller))
-            .with_query_planner(Arc::new(Planner(engine)))
-            .with_type_planner(Arc::new(SqlTypes))
-            .with_relation_planners(vec![Arc::new(Summaries), Arc::new(WholeRows)])
-            .build();
-        let mut context = SessionContext::new_with_state(state);
-        context.register_expr_planner(Arc::new(IntervalArithmetic))?;
-        context.register_expr_planner(Arc::new(DecimalArithmetic))?;
-        context.register_expr_planner(Arc::new(TimeOfDayComparison))?;
-        dates::functions().for_each(|function| context.register_udf(function));
-        aggregates::functions(memory).for_each(|function| context.register_udaf(function));
-        lead::functions().into_iter().for_each(|function| context.register_udwf(function));
-        context.register_udf(marks::function());
-        context.register_udf(zones::function());
-        context.register_udf(similar::function());
-        text::functions().for_each(|function| context.register_udf(function));
-        let growing = growing::functions(|name| context.udf(name).ok(), &most);
-        growing.into_iter().for_each(|function| context.register_udf(function));
-        let patterns = patterns::functions(|name| context.udf(name).ok());
-        patterns.into_iter().for_each(|function| context.register_udf(function));
-        neighbours::register(&context);
-        let times = times::immutable_functions().into_iter().chain(times::stable_functions());
-        times.for_each(|function| context.register_udf(function));
-        let series = times::series(context.state_ref().read().table_functions());
-        series.into_iter().for_each(|(name, function)| context.register_udtf(name, function));
-        let weak = context.state_weak_ref();
-        tables.set_state(move || Some(weak.upgrade()?.read().clone()));
-        if let Some(store) = tables.store() {
-            if let Some(io) = options.io {
-                store.set_io(io);
-            }
-            decoded::count(store, memory, &context.runtime_env().memory_pool);
-        }
-        let workers = Arc::new(Workers::new(threads)?);
-        Ok(Session {
-            context,
-            tables,
-            prepared: Arc::default(),
-            workers,
-            wait: LockWait { cancelled: canceller.flag(), ..wait },
-            canceller,
-            progress: StatementProgress::default(),
-            threads,
-            memory,
-            read_only: options.read_only,
-            widest,
-            temp_dir: options.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
-        })
+    /// The same session; statements that write to the store are refused.
+    #[must_use]
+    pub fn read_only(mut self) -> Session {
+        self.read_only = true;
+        self
+    }
+
+    /// The same session; of the store, there are only the tables whose names fit one of these, with
+    /// `*` and `?`. An error if one is no pattern.
+    pub fn only_tables(self, names: &[String]) -> Result<Session> {
+        let pattern = |name: &String| {
+            let parsed = glob::Pattern::new(name);
+            parsed.map_err(|error| Error::InvalidInput(format!("tables '{name}': {error}")))
+        };
+        self.tables.show_only(names.iter().map(pattern).collect::<Result<_>>()?);
+        Ok(self)
     }
 
     /// Splits a text into statements at `;`. A syntax error anywhere in it is found before anything
@@ -313,7 +241,7 @@ impl Session {
 
     /// A handle that stops this session's work from another thread.
     pub fn canceller(&self) -> Canceller {
-        self.canceller.clone()
+        self.own.canceller.clone()
     }
 }
 
@@ -325,37 +253,6 @@ impl std::fmt::Debug for Session {
 
 /// Bytes of dictionaries that are kept for one statement, unless it needs some of them again.
 const KEPT_ONCE: usize = 64 << 20;
-/// The part of the memory that may be read ahead of a merge, and the most bytes for one thread.
-const READ_AHEAD_SHARE: u64 = 32;
-const READ_AHEAD_BYTES: u64 = 16 << 20;
-
-fn configuration(threads: usize, memory: u64, wait: Duration) -> Result<SessionConfig> {
-    let mut config = dialect::session_config()
-        .with_target_partitions(threads)
-        .with_information_schema(true)
-        .with_create_default_catalog_and_schema(false)
-        .with_default_catalog_and_schema(CATALOG, SCHEMA)
-        .with_option_extension(Settings { wait, ..Settings::default() });
-    let options = config.options_mut();
-    options.sql_parser.collect_spans = true;
-    options.explain.logical_plan_only = false;
-    // A third pass of the logical rules changes nothing in TPC-H, TPC-DS and ClickBench but numbers
-    // in names, and takes a fifth of the time of planning.
-    options.optimizer.max_passes = 2;
-    // Readers of stored order run this far ahead of the merge above them, at most. By default it is
-    // a gigabyte each, under any memory limit, and the merge finds no memory.
-    let ahead = memory / READ_AHEAD_SHARE / threads.max(1) as u64;
-    options.execution.sort_pushdown_buffer_capacity = ahead.clamp(1, READ_AHEAD_BYTES) as usize;
-    // Each batch that `RepartitionExec` spills gets a file of its own. A reader waits for more of
-    // an unfinished file even if the next file has what it needs, and the writers may wait for
-    // the reader.
-    options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
-    // DataFusion's logical and physical planner do not always agree which columns of an aggregate
-    // are nullable, which is no reason to refuse the statement.
-    options.execution.skip_physical_aggregate_schema_check = true;
-    Ok(config)
-}
-
 fn check_store_exists(store: &Store) -> Result<()> {
     if store.exists()? {
         return Ok(());

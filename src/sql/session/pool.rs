@@ -30,6 +30,13 @@ pub(super) fn environment(temp_dir: Option<&Path>, memory: u64) -> Result<Arc<Ru
     builder.build_arc()
 }
 
+/// The same, of which one statement may use at most `memory` bytes.
+pub(super) fn within(all: &RuntimeEnv, memory: u64) -> Arc<RuntimeEnv> {
+    let limit = usize::try_from(memory).unwrap_or(usize::MAX);
+    let pool = SharedPool { within: Some(Arc::clone(&all.memory_pool)), ..SharedPool::new(limit) };
+    Arc::new(RuntimeEnv { memory_pool: Arc::new(pool), ..all.clone() })
+}
+
 /// The name of the consumer for stored data that is decoded.
 pub(super) const STORED_DATA: &str = "StoredData";
 
@@ -42,6 +49,8 @@ const KEPT_SHARE: usize = 4;
 pub(super) struct SharedPool {
     limit: usize,
     taken: Mutex<Taken>,
+    /// The pool of which this is a part, and which must have what is taken here.
+    within: Option<Arc<dyn MemoryPool>>,
 }
 
 #[derive(Debug, Default)]
@@ -59,7 +68,7 @@ struct Taken {
 
 impl SharedPool {
     pub(super) fn new(limit: usize) -> Self {
-        SharedPool { limit, taken: Mutex::default() }
+        SharedPool { limit, taken: Mutex::default(), within: None }
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -105,18 +114,23 @@ impl MemoryPool for SharedPool {
             taken.most_stored = taken.stored;
         }
         taken.spilling += usize::from(consumer.can_spill());
+        drop(taken);
+        self.within.iter().for_each(|all| all.register(consumer));
     }
 
     fn unregister(&self, consumer: &MemoryConsumer) {
         self.taken().spilling -= usize::from(consumer.can_spill());
+        self.within.iter().for_each(|all| all.unregister(consumer));
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
         self.taken().add(reservation.consumer(), additional);
+        self.within.iter().for_each(|all| all.grow(reservation, additional));
     }
 
     fn shrink(&self, reservation: &MemoryReservation, less: usize) {
         self.taken().take_away(reservation.consumer(), less);
+        self.within.iter().for_each(|all| all.shrink(reservation, less));
     }
 
     fn try_grow(&self, reservation: &MemoryReservation, additional: usize) -> Result<()> {
@@ -143,6 +157,7 @@ impl MemoryPool for SharedPool {
                 human_readable_size(left),
             )));
         }
+        self.within.iter().try_for_each(|all| all.try_grow(reservation, additional))?;
         taken.add(reservation.consumer(), additional);
         Ok(())
     }

@@ -4,7 +4,6 @@
 //! inserted among DataFusion's, or replace the one of a given name.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 use crate::sql::functions::bounds::MostBytes;
 use crate::sql::functions::concatenation;
@@ -37,7 +36,6 @@ use crate::sql::rules::skipped::skip_idle;
 use crate::sql::rules::top_keys::limit_exact_keys;
 use crate::sql::rules::totals::TotalsOfPassingGroups;
 use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, stoppable, whole_plan};
-use crate::sql::run::cancel::Canceller;
 use crate::sql::run::shared::ShowSharedParts;
 use crate::sql::run::sort::SortExternally;
 use crate::sql::run::stops::StopJoins;
@@ -93,8 +91,8 @@ pub(in crate::sql) fn analyzer_rules(most: MostBytes) -> Vec<Arc<dyn AnalyzerRul
 
 /// DataFusion's logical rules and ours, without the one that hides count(DISTINCT …) from `lower`,
 /// which applies that rule itself to what it leaves. Planning ends before the next one once
-/// `stopped` is set.
-pub(in crate::sql) fn logical_rules(stopped: &Arc<AtomicBool>) -> Vec<LogicalRule> {
+/// the session is cancelled.
+pub(in crate::sql) fn logical_rules() -> Vec<LogicalRule> {
     let rules = Optimizer::new().rules.into_iter();
     let rules = rules.map(keep_null_equal_joins).map(keep_above_empty_groups).map(skip_idle);
     let mut rules: Vec<_> = rules.collect();
@@ -118,12 +116,12 @@ pub(in crate::sql) fn logical_rules(stopped: &Arc<AtomicBool>) -> Vec<LogicalRul
     // One of the last: by now, literals have the type of their column.
     rules.push(each_node("both_zeros", both_zeros));
     rules.push(whole_plan("refuse_long_patterns", refuse_long));
-    rules.into_iter().map(|rule| stoppable(rule, stopped)).collect()
+    rules.into_iter().map(stoppable).collect()
 }
 
 /// DataFusion's physical rules and ours, with filters pushed down by position instead of by name.
 /// Statements may use `memory` bytes, and end when they are cancelled.
-pub(in crate::sql) fn physical_rules(memory: u64, canceller: &Canceller) -> Vec<PhysicalRule> {
+pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
     let mut rules = PhysicalOptimizer::new().rules;
     for rule in &mut rules {
         match rule.name() {
@@ -154,6 +152,6 @@ pub(in crate::sql) fn physical_rules(memory: u64, canceller: &Canceller) -> Vec<
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortExternally));
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(PartitionByPartition));
     rules.push(Arc::new(ShowSharedParts));
-    rules.push(Arc::new(StopJoins(canceller.clone())));
+    rules.push(Arc::new(StopJoins));
     rules
 }

@@ -150,7 +150,7 @@ impl SelectRows for SqlSelectRows {
         let context = Arc::new(context.with_session_config(config));
         let schema = plan.schema();
         let work = collect(plan, context);
-        let selected = self.session.workers.run(&self.session.canceller, work)??;
+        let selected = self.session.own.workers.run(&self.session.own.canceller, work)??;
         Ok(if selected.is_empty() { vec![RecordBatch::new_empty(schema)] } else { selected })
     }
 }

@@ -178,6 +178,10 @@ impl StatementPlanner<'_> {
                     attached.store().path().display()
                 ),
             ),
+            None if !self.tables.is_visible(name.table()) => Err(Error::NotFound(format!(
+                "this session may not make, change or drop {}",
+                name.table()
+            ))),
             None if name.catalog().is_none_or(|catalog| catalog == CATALOG) => Ok(name.table()),
             _ => Err(Error::InvalidInput(format!("{name}: a store has one schema, {SCHEMA}"))),
         }

@@ -140,7 +140,10 @@ fn append(
 }
 
 /// The batch with the names of the table's columns, and its values in the table's types.
-fn with_table_names(batch: &RecordBatch, columns: &Schema) -> Result<RecordBatch> {
+pub(in crate::sql) fn with_table_names(
+    batch: &RecordBatch,
+    columns: &Schema,
+) -> Result<RecordBatch> {
     let mut fields = Vec::with_capacity(batch.num_columns());
     let mut arrays = Vec::with_capacity(batch.num_columns());
     for (column, array) in columns.columns().iter().zip(batch.columns()) {

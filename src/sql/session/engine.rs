@@ -1,0 +1,225 @@
+//! An engine: what the sessions over a store share, and how a session is made of it.
+//!
+//! Where this stands on the road of a query: before it. An engine configures DataFusion once, with
+//! the rules and functions that plan and answer statements, and has one memory, the threads that
+//! statements borrow, and the tables that are open. A session adds what is its caller's own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::catalog::{CatalogProviderList, MemoryCatalogProviderList};
+use datafusion::common::config::ConfigNonZeroUsize;
+use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::prelude::{SessionConfig, SessionContext};
+
+use super::pool::{environment, within};
+use super::{Session, SessionOptions, check_store_exists, decoded, neighbours, rules};
+use crate::disk::{LockWait, memory};
+use crate::error::Result;
+use crate::maintain::restore_replaced;
+use crate::sql::functions::bounds::MostBytes;
+use crate::sql::functions::{aggregates, dates, growing, lead, patterns, text};
+use crate::sql::names::attached::Schemas;
+use crate::sql::names::catalog::Tables;
+use crate::sql::names::stored::OpenTables;
+use crate::sql::names::{CATALOG, SCHEMA};
+use crate::sql::plan::planner::Planner;
+use crate::sql::plan::summarize::Summaries;
+use crate::sql::run::progress::StatementProgress;
+use crate::sql::run::settings::Settings;
+use crate::sql::syntax::whole_rows::WholeRows;
+use crate::sql::syntax::{dialect, marks, similar};
+use crate::sql::types::decimals::DecimalArithmetic;
+use crate::sql::types::intervals::IntervalArithmetic;
+use crate::sql::types::names::SqlTypes;
+use crate::sql::types::times::{self, TimeOfDayComparison};
+use crate::sql::types::zones;
+use crate::sql::work::cancel::Canceller;
+use crate::sql::work::crews::Crews;
+use crate::sql::work::handle::{OfSession, SessionHandle, Widest};
+use crate::sql::work::workers::Workers;
+use crate::store::Store;
+
+/// What sessions share: the memory, the threads, the tables of a store that are open, and what
+/// plans are made with. Clones are the same engine.
+#[derive(Clone, Debug)]
+pub struct Engine(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    store: Option<Store>,
+    options: SessionOptions,
+    /// How statements wait for writers of other processes, unless a setting says otherwise.
+    wait: LockWait,
+    threads: usize,
+    /// Bytes for one statement.
+    memory: u64,
+    /// The tables of the store that sessions have opened.
+    open: OpenTables,
+    crews: Arc<Crews>,
+    /// Of which the states of sessions are made.
+    state: SessionState,
+}
+
+impl Engine {
+    /// An engine over the tables of a store, which must exist unless the options allow creating it.
+    pub fn open(store: &Store, options: &SessionOptions) -> Result<Engine> {
+        if !options.create || options.read_only {
+            check_store_exists(store)?;
+        }
+        // Statements wait before they are planned once more, and not within.
+        let wait = store.wait().clone();
+        let store = store.clone().with_wait(LockWait::default());
+        if !options.read_only {
+            // Best effort: a statement that creates the table says what is wrong.
+            let _ = restore_replaced(&store);
+        }
+        Engine::over(Some(store), options, wait)
+    }
+
+    /// An engine without a store: constants, and files by name.
+    pub fn new(options: &SessionOptions) -> Result<Engine> {
+        Engine::over(None, options, LockWait::default())
+    }
+
+    fn over(store: Option<Store>, options: &SessionOptions, wait: LockWait) -> Result<Engine> {
+        let threads = options
+            .threads
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let all = options.memory_limit.unwrap_or_else(memory::default_limit);
+        let memory = options.statement_memory.map_or(all, |most| most.min(all));
+        let environment = environment(options.temp_dir.as_deref(), all)?;
+        if let Some(store) = &store {
+            if let Some(io) = options.io {
+                store.set_io(io);
+            }
+            decoded::count(store, all, &environment.memory_pool);
+        }
+        let state = SessionStateBuilder::new_with_default_features()
+            .with_config(configuration(threads, memory, wait.most)?)
+            .with_runtime_env(environment)
+            .with_analyzer_rules(rules::analyzer_rules(MostBytes::new(memory)))
+            .with_optimizer_rules(rules::logical_rules())
+            .with_physical_optimizer_rules(rules::physical_rules(memory))
+            .with_query_planner(Arc::new(Planner))
+            .with_type_planner(Arc::new(SqlTypes))
+            .with_relation_planners(vec![Arc::new(Summaries), Arc::new(WholeRows)])
+            .build();
+        let (open, crews) = (OpenTables::default(), Arc::new(Crews::new(threads)));
+        let (state, options) = (with_functions(state, memory)?, options.clone());
+        let shared = Shared { store, options, wait, threads, memory, open, crews, state };
+        Ok(Engine(Arc::new(shared)))
+    }
+
+    /// A new session, with nothing of any other.
+    pub fn session(&self) -> Result<Session> {
+        let Shared { store, options, wait, threads, memory, open, crews, state } = &*self.0;
+        let mut tables = match store {
+            Some(store) => Tables::new(store, open),
+            None => Tables::default(),
+        };
+        tables.no_files = options.no_files;
+        tables.io = options.io;
+        let canceller = Canceller::default();
+        if options.skip_damaged {
+            tables.skip_damaged(*threads, canceller.flag());
+        }
+        let tables = Arc::new(tables);
+        let catalogs = MemoryCatalogProviderList::new();
+        catalogs.register_catalog(CATALOG.to_owned(), Arc::new(Schemas(Arc::clone(&tables))));
+        let own = Arc::new(OfSession {
+            canceller: canceller.clone(),
+            workers: Arc::new(Workers::new(Arc::clone(crews))),
+            widest: Widest::default(),
+            temp_dir: options.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
+        });
+        let mut config = state.config().clone();
+        config.options_mut().extensions.insert(SessionHandle(Arc::clone(&own)));
+        let environment = match options.statement_memory {
+            Some(_) => within(state.runtime_env(), *memory),
+            None => Arc::clone(state.runtime_env()),
+        };
+        let state = SessionStateBuilder::new_from_existing(state.clone())
+            .with_config(config)
+            .with_runtime_env(environment)
+            .with_catalog_list(Arc::new(catalogs))
+            .build();
+        let context = SessionContext::new_with_state(state);
+        let weak = context.state_weak_ref();
+        tables.set_state(move || Some(weak.upgrade()?.read().clone()));
+        Ok(Session {
+            context,
+            tables,
+            prepared: Arc::default(),
+            own,
+            wait: LockWait { cancelled: canceller.flag(), ..wait.clone() },
+            progress: StatementProgress::default(),
+            threads: *threads,
+            memory: *memory,
+            read_only: options.read_only,
+        })
+    }
+
+    /// Closes tables that no statement reads at the moment, so that other processes may drop them,
+    /// and remove the files of their older generations.
+    pub fn close_unused(&self) {
+        self.0.open.close_unused();
+    }
+}
+
+/// A state with the functions that statements may call.
+fn with_functions(state: SessionState, memory: u64) -> Result<SessionState> {
+    let most = MostBytes::new(memory);
+    let mut context = SessionContext::new_with_state(state);
+    context.register_expr_planner(Arc::new(IntervalArithmetic))?;
+    context.register_expr_planner(Arc::new(DecimalArithmetic))?;
+    context.register_expr_planner(Arc::new(TimeOfDayComparison))?;
+    dates::functions().for_each(|function| context.register_udf(function));
+    aggregates::functions(memory).for_each(|function| context.register_udaf(function));
+    lead::functions().into_iter().for_each(|function| context.register_udwf(function));
+    context.register_udf(marks::function());
+    context.register_udf(zones::function());
+    context.register_udf(similar::function());
+    text::functions().for_each(|function| context.register_udf(function));
+    let growing = growing::functions(|name| context.udf(name).ok(), &most);
+    growing.into_iter().for_each(|function| context.register_udf(function));
+    let patterns = patterns::functions(|name| context.udf(name).ok());
+    patterns.into_iter().for_each(|function| context.register_udf(function));
+    neighbours::register(&context);
+    let times = times::immutable_functions().into_iter().chain(times::stable_functions());
+    times.for_each(|function| context.register_udf(function));
+    let series = times::series(context.state_ref().read().table_functions());
+    series.into_iter().for_each(|(name, function)| context.register_udtf(name, function));
+    Ok(context.state())
+}
+
+/// The part of the memory that may be read ahead of a merge, and the most bytes for one thread.
+const READ_AHEAD_SHARE: u64 = 32;
+const READ_AHEAD_BYTES: u64 = 16 << 20;
+
+fn configuration(threads: usize, memory: u64, wait: Duration) -> Result<SessionConfig> {
+    let mut config = dialect::session_config()
+        .with_target_partitions(threads)
+        .with_information_schema(true)
+        .with_create_default_catalog_and_schema(false)
+        .with_default_catalog_and_schema(CATALOG, SCHEMA)
+        .with_option_extension(Settings { wait, ..Settings::default() });
+    let options = config.options_mut();
+    options.sql_parser.collect_spans = true;
+    options.explain.logical_plan_only = false;
+    // A third pass of the logical rules changes nothing in TPC-H, TPC-DS and ClickBench but numbers
+    // in names, and takes a fifth of the time of planning.
+    options.optimizer.max_passes = 2;
+    // Readers of stored order run this far ahead of the merge above them, at most. By default it is
+    // a gigabyte each, under any memory limit, and the merge finds no memory.
+    let ahead = memory / READ_AHEAD_SHARE / threads.max(1) as u64;
+    options.execution.sort_pushdown_buffer_capacity = ahead.clamp(1, READ_AHEAD_BYTES) as usize;
+    // Each batch that `RepartitionExec` spills gets a file of its own. A reader waits for more of
+    // an unfinished file even if the next file has what it needs, and the writers may wait for
+    // the reader.
+    options.execution.max_spill_file_size_bytes = ConfigNonZeroUsize::try_new(1)?;
+    // DataFusion's logical and physical planner do not always agree which columns of an aggregate
+    // are nullable, which is no reason to refuse the statement.
+    options.execution.skip_physical_aggregate_schema_check = true;
+    Ok(config)
+}

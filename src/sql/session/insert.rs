@@ -1,0 +1,86 @@
+//! Rows that a program has in its hands, for a table of the store: INSERT without its SQL.
+
+use arrow_array::RecordBatch;
+
+use super::Session;
+use crate::error::{Error, Result};
+use crate::ingest::load::{LoadOptions, load_batches};
+use crate::model::Schema;
+use crate::sql::write::with_table_names;
+use crate::store::Table;
+
+impl Session {
+    /// The table of the store that a name means, for a program that writes to it, if the session
+    /// may. Nothing of it is open in the session afterwards.
+    pub fn table_to_write(&self, name: &str) -> Result<Table> {
+        if self.read_only {
+            return Err(Error::InvalidInput(
+                "this session is read-only: nothing is written".into(),
+            ));
+        }
+        let store = self.tables.store();
+        let known = self.tables.stored_name(name)?.filter(|_| !self.tables.in_session(name));
+        let (Some(store), Some(name)) = (store, known) else {
+            return Err(self.tables.missing(name));
+        };
+        self.tables.release(&name);
+        store.clone().with_wait(self.wait.clone()).table(&name)
+    }
+
+    /// Adds rows to a table in one commit, which is on disk when this returns; returns how many.
+    /// `columns` are those of the batches by position, or all of the table if there are none. Their
+    /// values become those of the table's types as in an INSERT; a column that is not among them is
+    /// null.
+    pub fn insert(
+        &self,
+        table: &str,
+        columns: &[String],
+        batches: impl Iterator<Item = Result<RecordBatch>>,
+    ) -> Result<u64> {
+        let table = self.table_to_write(table)?;
+        let writer = table.writer(None)?;
+        let filled = filled(writer.schema(), columns, table.name())?;
+        let most = self.memory / 2;
+        let options = LoadOptions {
+            threads: self.threads,
+            memory_limit: Some(most),
+            arrange: self.arrangement(),
+            ..LoadOptions::default()
+        };
+        let named = batches.map(|batch| {
+            let batch = batch?;
+            if batch.num_columns() != filled.columns().len() {
+                return Err(Error::InvalidInput(format!(
+                    "the rows have {} columns, and {} are to be filled",
+                    batch.num_columns(),
+                    filled.columns().len()
+                )));
+            }
+            with_table_names(&batch, &filled)
+        });
+        Ok(load_batches(writer, named, &options)?.rows_stored)
+    }
+}
+
+/// The columns of a table that rows fill, in the order of the rows.
+fn filled(schema: &Schema, columns: &[String], table: &str) -> Result<Schema> {
+    if columns.is_empty() {
+        return Ok(schema.clone());
+    }
+    let mut filled = Vec::with_capacity(columns.len());
+    for name in columns {
+        let found = schema.columns().iter().find(|column| *column.name == **name);
+        let found = found.ok_or_else(|| {
+            Error::InvalidInput(format!("table {table} has no column '{name}' to fill"))
+        })?;
+        filled.push((name.as_str(), found.data_type.clone(), found.nullable));
+    }
+    let names = filled.iter().map(|(name, data_type, _)| (*name, data_type.clone()));
+    let mut chosen = Schema::from_names(names)?;
+    for (position, (.., nullable)) in filled.iter().enumerate() {
+        if !nullable {
+            chosen.require(position);
+        }
+    }
+    Ok(chosen)
+}
