@@ -5,7 +5,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 use super::finished::Finished;
-use super::json_value::{Invalid, write_json, write_string};
+use super::json_value::{Invalid, Layout, write_json, write_string};
 use crate::errors::Failure;
 use crate::printers::number;
 use crate::serve::clickhouse::columns::columns;
@@ -73,7 +73,12 @@ impl JsonWriter {
                 }
                 match self.rows {
                     Rows::ObjectsOfStrings => write_string(column, row, Invalid::Replaced, out),
-                    _ => write_json(column, row, Invalid::Replaced, out),
+                    Rows::Objects => {
+                        write_json(column, row, Invalid::Replaced, Layout::Lines(3), out);
+                    }
+                    Rows::Arrays => {
+                        write_json(column, row, Invalid::Replaced, Layout::Line, out);
+                    }
                 }
             }
             out.extend_from_slice(end);

@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::json_value::{Invalid, write_json};
+use super::json_value::{Invalid, Layout, write_json};
 use crate::errors::Failure;
 use crate::serve::clickhouse::columns::columns;
 use crate::serve::clickhouse::escape;
@@ -55,7 +55,7 @@ impl JsonLinesWriter {
         for row in 0..batch.num_rows() {
             for (column, key) in columns.iter().zip(&self.keys) {
                 out.extend_from_slice(key);
-                write_json(column, row, Invalid::Kept, out);
+                write_json(column, row, Invalid::Kept, Layout::Line, out);
             }
             out.extend_from_slice(self.end);
         }

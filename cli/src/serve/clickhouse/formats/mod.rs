@@ -18,6 +18,11 @@ mod row_binary;
 mod sql_values;
 mod vertical;
 
+#[cfg(test)]
+mod samples;
+#[cfg(test)]
+mod tests;
+
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
