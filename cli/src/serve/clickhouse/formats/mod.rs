@@ -27,6 +27,8 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 pub(crate) use finished::Finished;
+#[cfg(test)]
+pub(super) use samples::every_type;
 
 use super::refusals::invalid;
 use crate::errors::Failure;

@@ -11,6 +11,9 @@ mod input;
 mod native;
 mod row_binary;
 
+#[cfg(test)]
+mod tests;
+
 use std::io::Read;
 
 use arrow_array::RecordBatch;

@@ -8,6 +8,9 @@
 mod names;
 mod parse;
 
+#[cfg(test)]
+mod tests;
+
 use std::sync::Arc;
 
 use arrow_schema::{
