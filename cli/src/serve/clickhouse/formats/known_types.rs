@@ -1,11 +1,14 @@
-//! Columns in the Arrow types that every reader of Arrow and Parquet knows: no views, no
-//! dictionaries and no runs.
+//! Columns in the Arrow types that every reader of Arrow and Parquet knows: no views, dictionaries
+//! and runs, no days in milliseconds, and no decimals without their last digits. Intervals are
+//! texts, as they are in ClickHouse's own formats.
 
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow_cast::CastOptions;
-use arrow_schema::{DataType, Field, SchemaRef};
+use arrow_schema::{
+    DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, SchemaRef, TimeUnit,
+};
 
 use crate::errors::Failure;
 
@@ -22,6 +25,19 @@ fn known_type(data_type: &DataType) -> DataType {
     match data_type {
         DataType::Utf8View => DataType::Utf8,
         DataType::BinaryView => DataType::Binary,
+        DataType::Interval(_) | DataType::Duration(_) => DataType::Utf8,
+        DataType::Date64 => DataType::Timestamp(TimeUnit::Millisecond, None),
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale)
+            if *scale < 0 =>
+        {
+            match precision.saturating_add(scale.unsigned_abs()) {
+                digits @ ..=DECIMAL128_MAX_PRECISION => DataType::Decimal128(digits, 0),
+                digits => DataType::Decimal256(digits.min(DECIMAL256_MAX_PRECISION), 0),
+            }
+        }
         DataType::Dictionary(_, values) => known_type(values),
         DataType::RunEndEncoded(_, values) => known_type(values.data_type()),
         DataType::List(item) | DataType::ListView(item) => DataType::List(known_field(item)),

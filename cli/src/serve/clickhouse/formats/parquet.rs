@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType, Field, Schema, SchemaRef, TimeUnit};
+use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::errors::ParquetError;
@@ -58,11 +58,6 @@ fn parquet_field(field: &Arc<Field>) -> Arc<Field> {
             DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
         }
         DataType::Time32(TimeUnit::Second) => DataType::Time32(TimeUnit::Millisecond),
-        DataType::Interval(_) | DataType::Duration(_) => DataType::Utf8,
-        DataType::Decimal128(precision, scale) if *scale < 0 => {
-            let digits = precision.saturating_add(scale.unsigned_abs());
-            DataType::Decimal128(digits.min(DECIMAL128_MAX_PRECISION), 0)
-        }
         DataType::List(item) => DataType::List(parquet_field(item)),
         DataType::LargeList(item) => DataType::LargeList(parquet_field(item)),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(parquet_field).collect()),
