@@ -26,6 +26,8 @@ mod args;
 mod reports;
 mod kept;
 mod runner;
+#[cfg(feature = "serve")]
+mod serve;
 mod shell;
 mod commands;
 mod help;

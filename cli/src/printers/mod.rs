@@ -16,15 +16,17 @@ mod html;
 mod json;
 mod json_text;
 mod markdown;
-mod number;
+pub(crate) mod number;
 mod parquet;
+#[cfg(feature = "serve")]
+mod plain_text;
 mod plain_types;
-mod scan;
+pub(crate) mod scan;
 mod svg;
 mod table;
 mod table_layout;
 mod text_rows;
-mod time;
+pub(crate) mod time;
 mod vertical;
 
 #[cfg(test)]
@@ -44,6 +46,8 @@ use clap::ValueEnum;
 
 pub(crate) use hash::answer_hash;
 pub(crate) use html::{PagePart, Place};
+#[cfg(feature = "serve")]
+pub(crate) use plain_text::plain_text;
 
 use crate::charts::ChartOptions;
 use crate::errors::Failure;

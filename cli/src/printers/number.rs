@@ -1,7 +1,7 @@
 //! Numbers and bytes as text, appended without allocating.
 
 /// Appends plain digits.
-pub(super) fn integer<I: itoa::Integer>(value: I, out: &mut Vec<u8>) {
+pub(crate) fn integer<I: itoa::Integer>(value: I, out: &mut Vec<u8>) {
     out.extend_from_slice(itoa::Buffer::new().format(value).as_bytes());
 }
 
@@ -33,7 +33,7 @@ fn not_finite(nan: bool, positive: bool, out: &mut Vec<u8>) {
 
 /// Appends `value · 10^-scale` with exactly `scale` digits after the point. A negative scale
 /// appends zeros.
-pub(super) fn decimal(value: i128, scale: i8, out: &mut Vec<u8>) {
+pub(crate) fn decimal(value: i128, scale: i8, out: &mut Vec<u8>) {
     let mut buffer = itoa::Buffer::new();
     let digits = buffer.format(value.unsigned_abs()).as_bytes();
     if value < 0 {

@@ -2,7 +2,7 @@
 
 /// The position of the first byte for which `is` returns true. Blocks without such a byte are
 /// skipped with a few vector instructions.
-pub(super) fn first_that(bytes: &[u8], is: impl Fn(u8) -> bool) -> Option<usize> {
+pub(crate) fn first_that(bytes: &[u8], is: impl Fn(u8) -> bool) -> Option<usize> {
     const BLOCK: usize = 16;
     let mut passed = 0;
     for block in bytes.as_chunks::<BLOCK>().0 {

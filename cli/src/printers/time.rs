@@ -10,7 +10,7 @@ const SECONDS_PER_DAY: i64 = 86_400;
 const DAYS_PER_CYCLE: i64 = 146_097;
 
 /// Appends `YYYY-MM-DD`. Years beyond four digits have a sign.
-pub(super) fn date(days: i64, out: &mut Vec<u8>) {
+pub(crate) fn date(days: i64, out: &mut Vec<u8>) {
     let (year, month, day) = year_month_day(days);
     if (0..=9999).contains(&year) {
         two_digits(year / 100, out);
@@ -63,6 +63,26 @@ pub(super) fn timestamp(
         if offset % 60 != 0 {
             out.push(b':');
             two_digits(offset.abs() % 60, out);
+        }
+    }
+}
+
+/// Appends `YYYY-MM-DD HH:MM:SS` in a zone, without its offset. `value` counts ticks, of which a
+/// second has ten to the power of `digits`; the fraction has so many digits.
+pub(crate) fn date_time(value: i64, digits: u8, zone: Option<&Tz>, out: &mut Vec<u8>) {
+    let per_second = 10_i64.pow(u32::from(digits.min(9)));
+    let (mut seconds, mut ticks) = (value.div_euclid(per_second), value.rem_euclid(per_second));
+    seconds = seconds.saturating_add(zone.map_or(0, |zone| offset_at(seconds, zone)));
+    date(seconds.div_euclid(SECONDS_PER_DAY), out);
+    out.push(b' ');
+    time_of_day(seconds.rem_euclid(SECONDS_PER_DAY), out);
+    if digits > 0 {
+        out.push(b'.');
+        let start = out.len();
+        out.resize(start + usize::from(digits), b'0');
+        for slot in out[start..].iter_mut().rev() {
+            *slot = b'0' + (ticks % 10) as u8;
+            ticks /= 10;
         }
     }
 }
@@ -159,6 +179,16 @@ mod tests {
         assert_eq!(show(i64::MAX, 1_000_000_000), "2262-04-11 23:47:16.854775807");
         assert_eq!(show(i64::MIN, 1_000_000_000), "1677-09-21 00:12:43.145224192");
         assert_eq!(show(i64::MAX, 1), "+292277026596-12-04 15:30:07");
+    }
+
+    #[test]
+    fn fractions_of_a_fixed_length() {
+        let berlin = "Europe/Berlin".parse().unwrap();
+        let show = |value, digits, zone| text(|out| date_time(value, digits, zone, out));
+        assert_eq!(show(0, 0, None), "1970-01-01 00:00:00");
+        assert_eq!(show(-1, 3, None), "1969-12-31 23:59:59.999");
+        assert_eq!(show(1_435_755_900_500_000, 6, Some(&berlin)), "2015-07-01 15:05:00.500000");
+        assert_eq!(show(i64::MIN, 9, None), "1677-09-21 00:12:43.145224192");
     }
 
     #[test]

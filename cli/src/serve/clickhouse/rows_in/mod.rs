@@ -1,0 +1,86 @@
+//! The binary formats of the bodies of INSERT: bytes → batches of the columns that the statement
+//! declares. Formats that are text are read by the library.
+//!
+//! A body says how many rows, items and bytes follow. None of that is believed: memory grows with
+//! the bytes that were read, and a bound on the bytes of a batch refuses what would grow beyond it.
+
+mod arrange;
+mod build;
+mod finish;
+mod input;
+mod native;
+mod row_binary;
+
+#[cfg(test)]
+mod tests;
+
+use std::io::Read;
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+
+use crate::errors::Failure;
+
+/// The formats of bodies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BodyFormat {
+    Native,
+    RowBinary,
+    RowBinaryWithNames,
+    RowBinaryWithNamesAndTypes,
+}
+
+impl BodyFormat {
+    /// The format of a name, in letters of either case, if it is one of these.
+    pub(crate) fn named(name: &str) -> Option<BodyFormat> {
+        Some(match name.to_ascii_lowercase().as_str() {
+            "native" => BodyFormat::Native,
+            "rowbinary" => BodyFormat::RowBinary,
+            "rowbinarywithnames" => BodyFormat::RowBinaryWithNames,
+            "rowbinarywithnamesandtypes" => BodyFormat::RowBinaryWithNamesAndTypes,
+            _ => return None,
+        })
+    }
+}
+
+/// Reads the rows of one body.
+pub(crate) struct Reader<'a>(FormatReader<'a>);
+
+enum FormatReader<'a> {
+    Native(native::NativeReader<'a>),
+    RowBinary(row_binary::RowBinaryReader<'a>),
+}
+
+impl<'a> Reader<'a> {
+    /// Starts a body. `declared` are the columns of the statement: batches have exactly these.
+    /// `revision` is that of the protocol in which the body is written: 0 for bodies of HTTP, where
+    /// ClickHouse takes no other. A batch may take `most_bytes` when it is unpacked.
+    pub(crate) fn new(
+        format: BodyFormat,
+        declared: &SchemaRef,
+        revision: u32,
+        most_bytes: u64,
+        body: impl Read + Send + 'a,
+    ) -> Reader<'a> {
+        use row_binary::{Head, RowBinaryReader};
+        let input = input::Input::new(Box::new(body), most_bytes);
+        let row_binary =
+            |input, head| FormatReader::RowBinary(RowBinaryReader::new(input, declared, head));
+        Reader(match format {
+            BodyFormat::Native => {
+                FormatReader::Native(native::NativeReader::new(input, declared, revision))
+            }
+            BodyFormat::RowBinary => row_binary(input, Head::Nothing),
+            BodyFormat::RowBinaryWithNames => row_binary(input, Head::Names),
+            BodyFormat::RowBinaryWithNamesAndTypes => row_binary(input, Head::NamesAndTypes),
+        })
+    }
+
+    /// The next rows, or none at the end of the body.
+    pub(crate) fn next_batch(&mut self) -> Result<Option<RecordBatch>, Failure> {
+        match &mut self.0 {
+            FormatReader::Native(reader) => reader.next_batch(),
+            FormatReader::RowBinary(reader) => reader.next_batch(),
+        }
+    }
+}
