@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn bytes_of_any_number_come_back() {
         let bytes: Vec<u8> =
-            (0..3 * BLOCK as u32 + 7).map(|at| (at / 7 ^ at >> 11) as u8).collect();
+            (0..3 * BLOCK as u32 + 7).map(|at| ((at / 7) ^ (at >> 11)) as u8).collect();
         for method in [Method::None, Method::Lz4, Method::Zstd] {
             for length in [0, 1, 7, 8, 15, 16, 17, 100, BLOCK - 1, BLOCK, BLOCK + 1, bytes.len()] {
                 let blocks = written(method, &bytes[..length]);

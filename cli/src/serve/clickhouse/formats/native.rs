@@ -72,7 +72,7 @@ impl NativeWriter {
                 out.push(0);
             }
             if let Some(column) = columns.get(at) {
-                write(column, found, &[0..rows], out)?;
+                write(column, found, std::slice::from_ref(&(0..rows)), out)?;
             }
         }
         Ok(())
