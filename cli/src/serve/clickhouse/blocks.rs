@@ -5,7 +5,7 @@
 //! block = checksum:u128 method:u8 size:u32 unpacked:u32 payload
 //! ```
 //!
-//! The checksum is CityHash128 of version 1.0.2, its two halves swapped, over all that follows it.
+//! The checksum is CityHash128 of version 1.0.2, its two halves swapped, over all that follows.
 //! `size` counts from the method on, so it is nine more than the payload. Methods are 0x02 for none,
 //! 0x82 for LZ4 and 0x90 for zstd.
 

@@ -137,6 +137,14 @@ fn scalars(
     ranges: &[Range<usize>],
     out: &mut Vec<u8>,
 ) -> Result<(), Failure> {
+    if column.nulls.is_none()
+        && let Some((bytes, width)) = numbers(&column.values)
+    {
+        for range in ranges {
+            out.extend_from_slice(&bytes[range.start * width..range.end * width]);
+        }
+        return Ok(());
+    }
     for row in ranges.iter().cloned().flatten() {
         unexpected_null(column, row, nullable)?;
         if column.is_null(row) {
@@ -146,4 +154,26 @@ fn scalars(
         }
     }
     Ok(())
+}
+
+/// Numbers whose bytes in memory are those of the format, and how many each has.
+fn numbers(values: &Values) -> Option<(&[u8], usize)> {
+    if cfg!(target_endian = "big") {
+        return None;
+    }
+    Some(match values {
+        Values::Int8(values) => (values.inner().as_slice(), 1),
+        Values::Int16(values) => (values.inner().as_slice(), 2),
+        Values::Int32(values) | Values::Date(values) => (values.inner().as_slice(), 4),
+        Values::Int64(values) | Values::DateTime { ticks: values, .. } => {
+            (values.inner().as_slice(), 8)
+        }
+        Values::UInt8(values) => (values.inner().as_slice(), 1),
+        Values::UInt16(values) => (values.inner().as_slice(), 2),
+        Values::UInt32(values) => (values.inner().as_slice(), 4),
+        Values::UInt64(values) => (values.inner().as_slice(), 8),
+        Values::Float32(values) => (values.inner().as_slice(), 4),
+        Values::Float64(values) => (values.inner().as_slice(), 8),
+        _ => return None,
+    })
 }

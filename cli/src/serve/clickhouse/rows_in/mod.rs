@@ -12,6 +12,8 @@ mod native;
 mod row_binary;
 
 #[cfg(test)]
+mod random_tests;
+#[cfg(test)]
 mod tests;
 
 use std::io::Read;
