@@ -19,12 +19,11 @@ use arrow_schema::SchemaRef;
 use super::binary::{text, unexpected_null, varuint, write_default, write_value};
 use crate::errors::Failure;
 use crate::serve::clickhouse::columns::{Column, Values, columns};
+use crate::serve::clickhouse::revision::WITH_SERIALIZATION;
 use crate::serve::clickhouse::types::Type;
 
 /// No overflow rows, and no bucket of a hash table.
 const INFO: [u8; 8] = [1, 0, 2, 0xFF, 0xFF, 0xFF, 0xFF, 0];
-/// From this revision on, each column says how it is serialized.
-const REVISION_WITH_SERIALIZATION: u32 = 54_454;
 
 /// Writes one answer.
 pub(super) struct NativeWriter {
@@ -68,7 +67,7 @@ impl NativeWriter {
         for (at, (name, found)) in self.names.iter().zip(&self.types).enumerate() {
             text(name.as_bytes(), out);
             text(found.to_string().as_bytes(), out);
-            if self.revision >= REVISION_WITH_SERIALIZATION {
+            if self.revision >= WITH_SERIALIZATION {
                 out.push(0);
             }
             if let Some(column) = columns.get(at) {
