@@ -81,7 +81,10 @@ impl Random {
             Type::Nullable(inner) => {
                 let is_null = self.below(3) == 0;
                 out.push(u8::from(is_null));
-                return if is_null { () } else { self.value(inner, out) };
+                if !is_null {
+                    self.value(inner, out);
+                }
+                return;
             }
             Type::Array(item) => {
                 let count = self.below(4);
