@@ -6,8 +6,8 @@
 //! ```
 //!
 //! The checksum is CityHash128 of version 1.0.2, its two halves swapped, over all that follows.
-//! `size` counts from the method on, so it is nine more than the payload. Methods are 0x02 for none,
-//! 0x82 for LZ4 and 0x90 for zstd.
+//! `size` counts from the method on, so it is nine more than the payload. The method is 0x02 for
+//! none, 0x82 for LZ4 and 0x90 for zstd.
 
 use std::io::{self, Read};
 

@@ -124,8 +124,8 @@ impl<'a> Input<'a> {
         Ok(true)
     }
 
-    /// Appends the next literal in parentheses, if there is one. There may be a comma before it, and
-    /// a semicolon behind the last.
+    /// Appends the next literal in parentheses, if there is one. There may be a comma before it,
+    /// and a semicolon behind the last.
     pub(super) fn tuple(&mut self, out: &mut Vec<u8>) -> Result<bool, Failure> {
         let mut within = Within::default();
         loop {

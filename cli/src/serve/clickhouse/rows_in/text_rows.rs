@@ -20,8 +20,8 @@ const BATCH_BYTES: u64 = 4 << 20;
 pub(super) enum Dialect {
     /// Literals in parentheses.
     Values,
-    /// Fields with tabs between them, with escapes or as they are. So many lines are before the rows:
-    /// one of names, and one of types, in place of which those of the statement count.
+    /// Fields with tabs between them, with escapes or as they are. So many lines are before the
+    /// rows: one of names, and one of types, in place of which those of the statement count.
     Tabs { escaped: bool, head: usize },
 }
 
