@@ -69,6 +69,7 @@ pub(super) fn timestamp(
 
 /// Appends `YYYY-MM-DD HH:MM:SS` in a zone, without its offset. `value` counts ticks, of which a
 /// second has ten to the power of `digits`; the fraction has so many digits.
+#[cfg(feature = "serve")]
 pub(crate) fn date_time(value: i64, digits: u8, zone: Option<&Tz>, out: &mut Vec<u8>) {
     let per_second = 10_i64.pow(u32::from(digits.min(9)));
     let (mut seconds, mut ticks) = (value.div_euclid(per_second), value.rem_euclid(per_second));
@@ -181,6 +182,7 @@ mod tests {
         assert_eq!(show(i64::MAX, 1), "+292277026596-12-04 15:30:07");
     }
 
+    #[cfg(feature = "serve")]
     #[test]
     fn fractions_of_a_fixed_length() {
         let berlin = "Europe/Berlin".parse().unwrap();

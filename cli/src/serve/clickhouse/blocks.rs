@@ -5,9 +5,9 @@
 //! block = checksum:u128 method:u8 size:u32 unpacked:u32 payload
 //! ```
 //!
-//! The checksum is CityHash128 of version 1.0.2, its two halves swapped, over all that follows it.
-//! `size` counts from the method on, so it is nine more than the payload. Methods are 0x02 for none,
-//! 0x82 for LZ4 and 0x90 for zstd.
+//! The checksum is CityHash128 of version 1.0.2, its two halves swapped, over all that follows.
+//! `size` counts from the method on, so it is nine more than the payload. The method is 0x02 for
+//! none, 0x82 for LZ4 and 0x90 for zstd.
 
 use std::io::{self, Read};
 
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn bytes_of_any_number_come_back() {
         let bytes: Vec<u8> =
-            (0..3 * BLOCK as u32 + 7).map(|at| (at / 7 ^ at >> 11) as u8).collect();
+            (0..3 * BLOCK as u32 + 7).map(|at| ((at / 7) ^ (at >> 11)) as u8).collect();
         for method in [Method::None, Method::Lz4, Method::Zstd] {
             for length in [0, 1, 7, 8, 15, 16, 17, 100, BLOCK - 1, BLOCK, BLOCK + 1, bytes.len()] {
                 let blocks = written(method, &bytes[..length]);

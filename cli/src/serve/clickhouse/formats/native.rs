@@ -19,12 +19,11 @@ use arrow_schema::SchemaRef;
 use super::binary::{text, unexpected_null, varuint, write_default, write_value};
 use crate::errors::Failure;
 use crate::serve::clickhouse::columns::{Column, Values, columns};
+use crate::serve::clickhouse::revision::WITH_SERIALIZATION;
 use crate::serve::clickhouse::types::Type;
 
 /// No overflow rows, and no bucket of a hash table.
 const INFO: [u8; 8] = [1, 0, 2, 0xFF, 0xFF, 0xFF, 0xFF, 0];
-/// From this revision on, each column says how it is serialized.
-const REVISION_WITH_SERIALIZATION: u32 = 54_454;
 
 /// Writes one answer.
 pub(super) struct NativeWriter {
@@ -68,11 +67,11 @@ impl NativeWriter {
         for (at, (name, found)) in self.names.iter().zip(&self.types).enumerate() {
             text(name.as_bytes(), out);
             text(found.to_string().as_bytes(), out);
-            if self.revision >= REVISION_WITH_SERIALIZATION {
+            if self.revision >= WITH_SERIALIZATION {
                 out.push(0);
             }
             if let Some(column) = columns.get(at) {
-                write(column, found, &[0..rows], out)?;
+                write(column, found, std::slice::from_ref(&(0..rows)), out)?;
             }
         }
         Ok(())
@@ -137,6 +136,14 @@ fn scalars(
     ranges: &[Range<usize>],
     out: &mut Vec<u8>,
 ) -> Result<(), Failure> {
+    if column.nulls.is_none()
+        && let Some((bytes, width)) = numbers(&column.values)
+    {
+        for range in ranges {
+            out.extend_from_slice(&bytes[range.start * width..range.end * width]);
+        }
+        return Ok(());
+    }
     for row in ranges.iter().cloned().flatten() {
         unexpected_null(column, row, nullable)?;
         if column.is_null(row) {
@@ -146,4 +153,26 @@ fn scalars(
         }
     }
     Ok(())
+}
+
+/// Numbers whose bytes in memory are those of the format, and how many each has.
+fn numbers(values: &Values) -> Option<(&[u8], usize)> {
+    if cfg!(target_endian = "big") {
+        return None;
+    }
+    Some(match values {
+        Values::Int8(values) => (values.inner().as_slice(), 1),
+        Values::Int16(values) => (values.inner().as_slice(), 2),
+        Values::Int32(values) | Values::Date(values) => (values.inner().as_slice(), 4),
+        Values::Int64(values) | Values::DateTime { ticks: values, .. } => {
+            (values.inner().as_slice(), 8)
+        }
+        Values::UInt8(values) => (values.inner().as_slice(), 1),
+        Values::UInt16(values) => (values.inner().as_slice(), 2),
+        Values::UInt32(values) => (values.inner().as_slice(), 4),
+        Values::UInt64(values) => (values.inner().as_slice(), 8),
+        Values::Float32(values) => (values.inner().as_slice(), 4),
+        Values::Float64(values) => (values.inner().as_slice(), 8),
+        _ => return None,
+    })
 }

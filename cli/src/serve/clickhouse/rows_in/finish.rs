@@ -11,10 +11,11 @@ use arrow_array::{
     Array, ArrayRef, BinaryArray, BooleanArray, Decimal128Array, Decimal256Array, ListArray,
     MapArray, NullArray, PrimitiveArray, StringArray, StructArray,
 };
-use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer, ScalarBuffer, i256};
+use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer, i256};
 use arrow_schema::{DataType, Fields, TimeUnit};
 
 use super::build::{Build, Store};
+use super::offsets::offsets;
 use crate::errors::Failure;
 use crate::serve::clickhouse::refusals::invalid;
 use crate::serve::clickhouse::types::Type;
@@ -243,15 +244,6 @@ fn text(
             .hint("a column of bytes takes any bytes"));
     }
     Ok(Arc::new(StringArray::try_new(offsets, Buffer::from_vec(bytes), nulls)?))
-}
-
-fn offsets(ends: &[usize]) -> Result<OffsetBuffer<i32>, Failure> {
-    let ends = ends.iter().map(|end| i32::try_from(*end));
-    let offsets: Result<Vec<i32>, _> = std::iter::once(Ok(0)).chain(ends).collect();
-    match offsets {
-        Ok(offsets) => Ok(OffsetBuffer::new(offsets.into())),
-        Err(_) => Err(invalid("a block has more than 2³¹ items or bytes in a column")),
-    }
 }
 
 fn list(found: &Type, ends: &[usize], items: Build) -> Result<ArrayRef, Failure> {

@@ -106,6 +106,56 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// Appends the next line without its end, if there is one.
+    pub(super) fn line(&mut self, out: &mut Vec<u8>) -> Result<bool, Failure> {
+        let most = self.left.saturating_add(1);
+        match self.body.by_ref().take(most).read_until(b'\n', out) {
+            Ok(0) => return Ok(false),
+            Ok(read) => {
+                self.position += read as u64;
+                self.charge(read as u64)?;
+            }
+            Err(error) => return Err(self.failure(&error)),
+        }
+        if out.last() == Some(&b'\n') {
+            out.pop();
+            out.pop_if(|last| *last == b'\r');
+        }
+        Ok(true)
+    }
+
+    /// Appends the next literal in parentheses, if there is one. There may be a comma before it,
+    /// and a semicolon behind the last.
+    pub(super) fn tuple(&mut self, out: &mut Vec<u8>) -> Result<bool, Failure> {
+        let mut within = Within::default();
+        loop {
+            let bytes = match self.body.fill_buf() {
+                Ok(bytes) => bytes,
+                Err(error) => return Err(self.failure(&error)),
+            };
+            if bytes.is_empty() {
+                return if out.is_empty() { Ok(false) } else { Err(self.cut_short()) };
+            }
+            let skipped = match out.is_empty() {
+                true => bytes.iter().take_while(|byte| is_between(**byte)).count(),
+                false => 0,
+            };
+            let rest = &bytes[skipped..];
+            if out.is_empty() && rest.first().is_some_and(|first| *first != b'(') {
+                return Err(self.wrong("no parenthesis where a row should start"));
+            }
+            let end = rest.iter().position(|byte| within.ends(*byte));
+            let taken = end.map_or(rest.len(), |end| end + 1);
+            out.extend_from_slice(&rest[..taken]);
+            self.body.consume(skipped + taken);
+            self.position += (skipped + taken) as u64;
+            self.charge(taken as u64)?;
+            if end.is_some() {
+                return Ok(true);
+            }
+        }
+    }
+
     /// The name of a column or a type.
     pub(super) fn name(&mut self) -> Result<String, Failure> {
         let length = self.varuint()?;
@@ -133,5 +183,37 @@ impl<'a> Input<'a> {
             io::ErrorKind::UnexpectedEof => self.cut_short(),
             _ => invalid(format!("the body cannot be read: {error}")),
         }
+    }
+}
+
+fn is_between(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, b',' | b';')
+}
+
+/// Where in a literal in parentheses a byte is.
+#[derive(Default)]
+struct Within {
+    depth: usize,
+    quoted: bool,
+    escaped: bool,
+}
+
+impl Within {
+    /// Whether the literal ends with this byte.
+    fn ends(&mut self, byte: u8) -> bool {
+        if std::mem::take(&mut self.escaped) {
+            return false;
+        }
+        match byte {
+            b'\\' if self.quoted => self.escaped = true,
+            b'\'' => self.quoted = !self.quoted,
+            b'(' if !self.quoted => self.depth += 1,
+            b')' if !self.quoted => {
+                self.depth = self.depth.saturating_sub(1);
+                return self.depth == 0;
+            }
+            _ => {}
+        }
+        false
     }
 }

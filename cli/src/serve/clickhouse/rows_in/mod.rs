@@ -1,5 +1,6 @@
-//! The binary formats of the bodies of INSERT: bytes → batches of the columns that the statement
-//! declares. Formats that are text are read by the library.
+//! The formats of the bodies of INSERT that only ClickHouse's clients send: bytes → batches of the
+//! columns that the statement declares. Formats that files have, too, are read by the library: CSV,
+//! JSON, Parquet, Arrow.
 //!
 //! A body says how many rows, items and bytes follow. None of that is believed: memory grows with
 //! the bytes that were read, and a bound on the bytes of a batch refuses what would grow beyond it.
@@ -8,11 +9,19 @@ mod arrange;
 mod build;
 mod finish;
 mod input;
+mod literals;
 mod native;
+mod offsets;
 mod row_binary;
+mod text_column;
+mod text_rows;
 
 #[cfg(test)]
+mod random_tests;
+#[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod text_tests;
 
 use std::io::Read;
 
@@ -28,6 +37,11 @@ pub(crate) enum BodyFormat {
     RowBinary,
     RowBinaryWithNames,
     RowBinaryWithNamesAndTypes,
+    Values,
+    TabSeparated,
+    TabSeparatedWithNames,
+    TabSeparatedWithNamesAndTypes,
+    TabSeparatedRaw,
 }
 
 impl BodyFormat {
@@ -38,6 +52,13 @@ impl BodyFormat {
             "rowbinary" => BodyFormat::RowBinary,
             "rowbinarywithnames" => BodyFormat::RowBinaryWithNames,
             "rowbinarywithnamesandtypes" => BodyFormat::RowBinaryWithNamesAndTypes,
+            "values" => BodyFormat::Values,
+            "tabseparated" | "tsv" => BodyFormat::TabSeparated,
+            "tabseparatedwithnames" | "tsvwithnames" => BodyFormat::TabSeparatedWithNames,
+            "tabseparatedwithnamesandtypes" | "tsvwithnamesandtypes" => {
+                BodyFormat::TabSeparatedWithNamesAndTypes
+            }
+            "tabseparatedraw" | "tsvraw" | "raw" => BodyFormat::TabSeparatedRaw,
             _ => return None,
         })
     }
@@ -49,6 +70,7 @@ pub(crate) struct Reader<'a>(FormatReader<'a>);
 enum FormatReader<'a> {
     Native(native::NativeReader<'a>),
     RowBinary(row_binary::RowBinaryReader<'a>),
+    Text(text_rows::TextReader<'a>),
 }
 
 impl<'a> Reader<'a> {
@@ -63,9 +85,13 @@ impl<'a> Reader<'a> {
         body: impl Read + Send + 'a,
     ) -> Reader<'a> {
         use row_binary::{Head, RowBinaryReader};
+        use text_rows::{Dialect, TextReader};
         let input = input::Input::new(Box::new(body), most_bytes);
         let row_binary =
             |input, head| FormatReader::RowBinary(RowBinaryReader::new(input, declared, head));
+        let tabs = |input, escaped, head| {
+            FormatReader::Text(TextReader::new(input, declared, Dialect::Tabs { escaped, head }))
+        };
         Reader(match format {
             BodyFormat::Native => {
                 FormatReader::Native(native::NativeReader::new(input, declared, revision))
@@ -73,6 +99,13 @@ impl<'a> Reader<'a> {
             BodyFormat::RowBinary => row_binary(input, Head::Nothing),
             BodyFormat::RowBinaryWithNames => row_binary(input, Head::Names),
             BodyFormat::RowBinaryWithNamesAndTypes => row_binary(input, Head::NamesAndTypes),
+            BodyFormat::Values => {
+                FormatReader::Text(TextReader::new(input, declared, Dialect::Values))
+            }
+            BodyFormat::TabSeparated => tabs(input, true, 0),
+            BodyFormat::TabSeparatedWithNames => tabs(input, true, 1),
+            BodyFormat::TabSeparatedWithNamesAndTypes => tabs(input, true, 2),
+            BodyFormat::TabSeparatedRaw => tabs(input, false, 0),
         })
     }
 
@@ -81,6 +114,7 @@ impl<'a> Reader<'a> {
         match &mut self.0 {
             FormatReader::Native(reader) => reader.next_batch(),
             FormatReader::RowBinary(reader) => reader.next_batch(),
+            FormatReader::Text(reader) => reader.next_batch(),
         }
     }
 }

@@ -8,10 +8,8 @@ use super::build::Build;
 use super::input::Input;
 use crate::errors::Failure;
 use crate::serve::clickhouse::refusals::unsupported;
+use crate::serve::clickhouse::revision::WITH_SERIALIZATION;
 use crate::serve::clickhouse::types::Type;
-
-/// From this revision on, each column says how it is serialized.
-const REVISION_WITH_SERIALIZATION: u32 = 54_454;
 
 /// Reads one body.
 pub(super) struct NativeReader<'a> {
@@ -49,7 +47,7 @@ impl<'a> NativeReader<'a> {
             }
             let name = self.input.name()?;
             let found = Type::parse(&self.input.name()?)?;
-            if self.revision >= REVISION_WITH_SERIALIZATION && self.input.byte()? != 0 {
+            if self.revision >= WITH_SERIALIZATION && self.input.byte()? != 0 {
                 let message = format!("column '{name}' is in a sparse form, which cannot be read");
                 return Err(unsupported(message));
             }

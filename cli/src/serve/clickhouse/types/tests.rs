@@ -1,3 +1,5 @@
+//! Names of types in both directions.
+
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, IntervalUnit, TimeUnit};
