@@ -14,6 +14,8 @@ use clap::{
 
 use crate::args::resources::LimitArgs;
 use crate::charts::ChartOptions;
+#[cfg(feature = "serve")]
+use crate::commands::serve;
 use crate::commands::{
     alter, bench, compact, completions, config as settings, drop_partition, export, gc, ingest,
     inspect, man, manifest, partitions, query, repair, schema, shell, tables, verify,
@@ -80,6 +82,8 @@ pub(crate) enum Command {
     Ingest(ingest::IngestArgs),
     Query(query::QueryArgs),
     Shell(shell::ShellArgs),
+    #[cfg(feature = "serve")]
+    Serve(serve::ServeArgs),
     Tables(tables::TablesArgs),
     Schema(schema::SchemaArgs),
     Partitions(partitions::PartitionsArgs),
@@ -113,6 +117,15 @@ impl Command {
     pub(crate) fn is_interactive(&self) -> bool {
         matches!(self, Command::Shell(args) if args.is_interactive())
     }
+
+    /// Whether the timeout is that of the command, and not of each of its statements.
+    pub(crate) fn has_timeout(&self) -> bool {
+        #[cfg(feature = "serve")]
+        if matches!(self, Command::Serve(_)) {
+            return false;
+        }
+        !self.is_interactive()
+    }
 }
 
 /// Runs the command.
@@ -122,6 +135,8 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Ingest(args) => ingest::run(&args, context),
         Command::Query(args) => query::run(&args, context),
         Command::Shell(args) => shell::run(&args, context),
+        #[cfg(feature = "serve")]
+        Command::Serve(args) => serve::run(&args, context),
         Command::Tables(args) => tables::run(&args, context),
         Command::Schema(args) => schema::run(&args, context),
         Command::Partitions(args) => partitions::run(&args, context),

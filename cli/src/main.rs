@@ -72,7 +72,7 @@ fn run() -> ExitCode {
     if command.is_interactive() {
         signals::keep_session_on_interrupt();
     }
-    let timeout = context.timeout.filter(|_| !command.is_interactive());
+    let timeout = context.timeout.filter(|_| command.has_timeout());
     let result = watch::start(&context, timeout).and_then(|()| cli::run(command, &context));
     watch::end_command();
     match result {

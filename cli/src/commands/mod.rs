@@ -21,6 +21,8 @@ pub(crate) mod partitions;
 pub(crate) mod query;
 pub(crate) mod repair;
 pub(crate) mod schema;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 pub(crate) mod shell;
 pub(crate) mod tables;
 pub(crate) mod verify;

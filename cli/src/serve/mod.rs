@@ -1,5 +1,31 @@
-//! `sty serve`: many clients of one store. `clickhouse` turns answers into bytes and bytes into
-//! rows, as ClickHouse's clients want and send them.
+//! `sty serve`: many clients of one store.
+//!
+//! A connection is a task; a statement has a thread of its own while it runs, and borrows the
+//! threads of the engine. `admission` lets statements begin, `running` knows those that run, `reply`
+//! carries an answer from its thread to its connection.
+//!
+//! | module | what it has |
+//! | --- | --- |
+//! | `users` | who may do what |
+//! | `admission` | which statements may begin |
+//! | `running` | the statements that run, and how to end one |
+//! | `sessions` | the sessions of clients |
+//! | `reply` | from the thread of a statement to its connection |
+//! | `body` | bodies of requests and of replies |
+//! | `metrics` | counters |
+//! | `server` | what all connections share |
+//! | `clickhouse` | ClickHouse's formats: answers to bytes, bytes to rows |
+//! | `http` | ClickHouse's HTTP interface |
+//! | `listen` | connections, TLS, and the end |
 
-#[expect(dead_code, reason = "the server calls it")]
+pub(crate) mod users;
+pub(crate) mod admission;
+pub(crate) mod running;
+pub(crate) mod sessions;
+mod reply;
+mod body;
+pub(crate) mod metrics;
+pub(crate) mod server;
 mod clickhouse;
+mod http;
+pub(crate) mod listen;

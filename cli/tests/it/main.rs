@@ -26,6 +26,8 @@ mod progress;
 mod resume;
 mod schemas;
 mod selects;
+#[cfg(feature = "serve")]
+mod serve;
 mod shell;
 mod stats;
 mod stops;

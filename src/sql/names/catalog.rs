@@ -18,6 +18,7 @@ use datafusion::sql::parser::Statement;
 
 use crate::disk::Io;
 use crate::error::{Error, Result};
+use crate::ingest::sources::Input;
 use crate::maintain::{VerifyOptions, skip_damaged};
 use crate::sql::keys::expressions::SqlExpressions;
 use crate::sql::names::files;
@@ -55,6 +56,8 @@ pub(crate) struct Tables {
     /// The standard input, which can be opened once, and the name it was opened by; or why it could
     /// not be opened.
     stdin: Mutex<Option<(String, OpenedOnce)>>,
+    /// What the next statement reads as its standard input.
+    fed: Mutex<Option<Input>>,
     /// Notes for the user.
     notes: Mutex<Vec<String>>,
     /// How to verify tables before they are read, if damaged segments are left out.
@@ -216,17 +219,19 @@ impl Tables {
 
     /// The file that `name` means.
     async fn file(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        match self.no_files {
+        let is_stdin = files::is_stdin(name);
+        let known = if is_stdin { lock(&self.stdin).clone() } else { None };
+        let is_fed = is_stdin && (known.is_some() || lock(&self.fed).is_some());
+        match self.no_files && !is_fed {
             true if files::is_file(name) => return Err(files_refused(name)),
             true => return Ok(None),
             false => {}
         }
         let Some(state) = self.state() else { return Ok(None) };
         let mut note = |text| self.note(text);
-        if !files::is_stdin(name) {
-            return files::open(name, &state, &mut note).await;
+        if !is_stdin {
+            return files::open(name, &state, &mut note, || None).await;
         }
-        let known = lock(&self.stdin).clone();
         if let Some((known, table)) = known {
             return match (known == name, table) {
                 (true, Ok(table)) => Ok(Some(table)),
@@ -236,13 +241,19 @@ impl Tables {
                 ))),
             };
         }
-        let opened = files::open(name, &state, &mut note).await;
+        let opened = files::open(name, &state, &mut note, || lock(&self.fed).take()).await;
         let known = match &opened {
             Ok(table) => table.clone().map(Ok),
             Err(error) => Some(Err(error.to_string())),
         };
         *lock(&self.stdin) = known.map(|known| (name.to_owned(), known));
         opened
+    }
+
+    /// The next statement reads this as its standard input, once.
+    pub(crate) fn feed(&self, input: Option<Input>) {
+        *lock(&self.stdin) = None;
+        *lock(&self.fed) = input;
     }
 
     /// Whether the standard input is a table of the session.

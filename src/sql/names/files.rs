@@ -77,11 +77,13 @@ pub(in crate::sql) fn is_slow_to_open(name: &str) -> bool {
     }
 }
 
-/// Opens `name` as a table if it is the name of a file, or a pattern for such names.
+/// Opens `name` as a table if it is the name of a file, or a pattern for such names. What a program
+/// has fed stands in the place of the standard input.
 pub(crate) async fn open(
     name: &str,
     state: &SessionState,
     note: &mut (dyn FnMut(String) + Send),
+    fed: impl FnOnce() -> Option<Input>,
 ) -> Result<Option<Arc<dyn TableProvider>>> {
     let (threads, memory) = (state.config().target_partitions(), foreign::memory_limit(state));
     let Some(FileCall { kind, names, options }) = request(name)? else {
@@ -90,11 +92,12 @@ pub(crate) async fn open(
     };
     let mut spooled = Spooled::default();
     let (kind, paths) = if reads_stdin(&names)? {
-        if std::io::stdin().is_terminal() {
+        let fed = fed();
+        if fed.is_none() && std::io::stdin().is_terminal() {
             let what = "the standard input is a terminal; pipe rows in, or name a file";
             return Err(Error::InvalidInput(what.into()));
         }
-        let opened = text::open_input(Input::stdin(), &options)?;
+        let opened = text::open_input(fed.unwrap_or_else(Input::stdin), &options)?;
         let Some(kind) = foreign_kind(&opened) else {
             let table = TextTable::of_stdin(opened, options, memory, note)?;
             return Ok(Some(Arc::new(table)));

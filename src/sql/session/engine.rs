@@ -4,6 +4,7 @@
 //! the rules and functions that plan and answer statements, and has one memory, the threads that
 //! statements borrow, and the tables that are open. A session adds what is its caller's own.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -158,6 +159,14 @@ impl Engine {
             memory: *memory,
             read_only: options.read_only,
         })
+    }
+
+    /// Tells in which directories operators have spilled so far, for a process that ends in the
+    /// middle of statements.
+    #[doc(hidden)]
+    pub fn spill_directories(&self) -> impl Fn() -> Vec<PathBuf> + Send + 'static {
+        let environment = Arc::clone(self.0.state.runtime_env());
+        move || environment.disk_manager.temp_dir_paths()
     }
 
     /// Closes tables that no statement reads at the moment, so that other processes may drop them,

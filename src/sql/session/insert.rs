@@ -5,6 +5,7 @@ use arrow_array::RecordBatch;
 use super::Session;
 use crate::error::{Error, Result};
 use crate::ingest::load::{LoadOptions, load_batches};
+use crate::ingest::sources::Input;
 use crate::model::Schema;
 use crate::sql::write::with_table_names;
 use crate::store::Table;
@@ -25,6 +26,18 @@ impl Session {
         };
         self.tables.release(&name);
         store.clone().with_wait(self.wait.clone()).table(&name)
+    }
+
+    /// From now on, a name means these rows in the session, as that of an external table does.
+    pub fn add_table(&self, name: &str, rows: RecordBatch) -> Result<()> {
+        self.context.register_batch(name, rows)?;
+        Ok(())
+    }
+
+    /// The next statement reads this as its standard input (`FROM stdin`, `read_csv('-')`), also
+    /// where files are refused; nothing from then on if it is `None`. It can be read once.
+    pub fn feed(&self, input: Option<Input>) {
+        self.tables.feed(input);
     }
 
     /// Adds rows to a table in one commit, which is on disk when this returns; returns how many.

@@ -1,0 +1,177 @@
+//! The body of a request, for a thread that reads it.
+
+use std::io::{self, Read};
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::BodyExt as _;
+use hyper::body::{Bytes, Incoming};
+use tokio::sync::mpsc;
+
+use super::reply::Piece;
+
+/// Pieces that wait for the thread, at most.
+const MOST_PIECES: usize = 4;
+
+/// What was read of a body, and what follows.
+#[derive(Debug)]
+pub(crate) struct Body {
+    piece: Bytes,
+    rest: Option<mpsc::Receiver<io::Result<Bytes>>>,
+}
+
+/// Why a body could not be read.
+#[derive(Debug)]
+pub(crate) enum BodyError {
+    /// Nothing came for too long.
+    Stalled,
+    /// The connection is broken.
+    Broken(hyper::Error),
+}
+
+impl Body {
+    /// Waits for a body, or for its beginning: no thread is busy before there is work. What follows
+    /// comes as it is asked for.
+    pub(crate) async fn begin(
+        mut incoming: Incoming,
+        most: usize,
+        stall: Duration,
+    ) -> Result<Body, BodyError> {
+        let mut pieces: Vec<Bytes> = Vec::new();
+        let mut bytes = 0;
+        while bytes <= most {
+            match next(&mut incoming, stall).await? {
+                Some(piece) => {
+                    bytes += piece.len();
+                    pieces.push(piece);
+                }
+                None => return Ok(Body { piece: joined(pieces), rest: None }),
+            }
+        }
+        let (send, rest) = mpsc::channel(MOST_PIECES);
+        tokio::spawn(async move {
+            loop {
+                let piece = match next(&mut incoming, stall).await {
+                    Ok(Some(piece)) => Ok(piece),
+                    Ok(None) => break,
+                    Err(BodyError::Stalled) => {
+                        Err(io::Error::new(io::ErrorKind::TimedOut, "the body has stalled"))
+                    }
+                    Err(BodyError::Broken(error)) => Err(io::Error::other(error)),
+                };
+                let is_error = piece.is_err();
+                if send.send(piece).await.is_err() || is_error {
+                    break;
+                }
+            }
+        });
+        Ok(Body { piece: joined(pieces), rest: Some(rest) })
+    }
+
+    /// A body that is nothing.
+    pub(crate) fn none() -> Body {
+        Body { piece: Bytes::new(), rest: None }
+    }
+}
+
+async fn next(incoming: &mut Incoming, stall: Duration) -> Result<Option<Bytes>, BodyError> {
+    loop {
+        match tokio::time::timeout(stall, incoming.frame()).await {
+            Err(_) => return Err(BodyError::Stalled),
+            Ok(None) => return Ok(None),
+            Ok(Some(Err(error))) => return Err(BodyError::Broken(error)),
+            Ok(Some(Ok(frame))) => match frame.into_data() {
+                Ok(data) => return Ok(Some(data)),
+                // Trailers say nothing to us.
+                Err(_) => continue,
+            },
+        }
+    }
+}
+
+fn joined(mut pieces: Vec<Bytes>) -> Bytes {
+    match pieces.len() {
+        0 => Bytes::new(),
+        1 => pieces.pop().unwrap_or_default(),
+        _ => pieces.concat().into(),
+    }
+}
+
+impl Read for Body {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        while self.piece.is_empty() {
+            match self.rest.as_mut().and_then(mpsc::Receiver::blocking_recv) {
+                Some(piece) => self.piece = piece?,
+                None => return Ok(0),
+            }
+        }
+        let bytes = self.piece.len().min(into.len());
+        let taken = self.piece.split_to(bytes);
+        if let Some(into) = into.get_mut(..bytes) {
+            into.copy_from_slice(&taken);
+        }
+        Ok(bytes)
+    }
+}
+
+/// A reply's body: bytes, or pieces as they come, while something is held.
+pub(crate) struct ReplyBody {
+    first: Option<Bytes>,
+    rest: Option<mpsc::Receiver<Piece>>,
+    _held: Option<Arc<dyn Send + Sync>>,
+}
+
+impl ReplyBody {
+    pub(crate) fn whole(bytes: impl Into<Bytes>) -> ReplyBody {
+        let first = Some(bytes.into()).filter(|bytes| !bytes.is_empty());
+        ReplyBody { first, rest: None, _held: None }
+    }
+
+    /// These bytes, and what follows; until it has ended, or the client is gone, something is held.
+    pub(crate) fn pieces(
+        first: Vec<u8>,
+        rest: mpsc::Receiver<Piece>,
+        held: Arc<dyn Send + Sync>,
+    ) -> ReplyBody {
+        let first = Some(Bytes::from(first)).filter(|bytes| !bytes.is_empty());
+        ReplyBody { first, rest: Some(rest), _held: Some(held) }
+    }
+}
+
+impl hyper::body::Body for ReplyBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        mut self: std::pin::Pin<&mut Self>,
+        context: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, Self::Error>>> {
+        use std::task::Poll;
+        let frame = |bytes: Bytes| Some(Ok(hyper::body::Frame::data(bytes)));
+        if let Some(first) = self.first.take() {
+            return Poll::Ready(frame(first));
+        }
+        match &mut self.rest {
+            None => Poll::Ready(None),
+            Some(rest) => rest.poll_recv(context).map(|piece| match piece {
+                Some(Some(bytes)) => frame(bytes.into()),
+                Some(None) => None,
+                // The client must not take what it has for the whole.
+                None => Some(Err(io::Error::other("the answer has been cut short"))),
+            }),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.first.is_none() && self.rest.is_none()
+    }
+
+    fn size_hint(&self) -> hyper::body::SizeHint {
+        match (&self.first, &self.rest) {
+            (first, None) => {
+                hyper::body::SizeHint::with_exact(first.as_ref().map_or(0, Bytes::len) as u64)
+            }
+            _ => hyper::body::SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,23 @@
+//! ClickHouse's HTTP interface.
+//!
+//! | module | what it has |
+//! | --- | --- |
+//! | `errors` | failures with ClickHouse's numbers and names |
+//! | `encoding` | bodies and replies that are compressed |
+//! | `request` | what URL and headers say |
+//! | `system` | what clients ask about the server |
+//! | `statement` | their statements in our words |
+//! | `insert` | rows of a body into a table |
+//! | `work` | a statement on a thread of its own |
+//! | `answer` | from a request to a reply |
+
+mod errors;
+mod encoding;
+mod request;
+mod system;
+mod statement;
+mod insert;
+mod work;
+mod answer;
+
+pub(super) use answer::answer;

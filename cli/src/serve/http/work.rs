@@ -1,0 +1,574 @@
+//! A statement that came over HTTP, on a thread of its own: reads the body, runs the statement,
+//! writes the reply.
+
+use std::io::{self, Read};
+use std::sync::{Arc, OnceLock};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+use arrow_array::RecordBatch;
+use arrow_schema::SchemaRef;
+use stylobate::{BatchStream, Session};
+
+use super::encoding::{Encoder, Encoding};
+use super::errors::HttpError;
+use super::insert::{self, NotStored};
+use super::request::Asked;
+use super::statement::{self, ReadStatement};
+use super::system;
+use crate::errors::Failure;
+use crate::serve::body::Body;
+use crate::serve::clickhouse::formats::{Finished, Format, Writer};
+use crate::serve::metrics::add;
+use crate::serve::reply::{Gone, PIECE_BYTES, Reply};
+use crate::serve::running::{self, Ended, RunningStatement};
+use crate::serve::server::Server;
+use crate::serve::sessions::NoSession;
+use crate::serve::users::User;
+
+/// The longest text of a statement, in bytes.
+const MOST_TEXT: u64 = 16 << 20;
+/// The name of the tag of an exception behind the head.
+const TAG_LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
+
+/// What the head of a reply says.
+#[derive(Clone, Debug)]
+pub(crate) struct Head {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) encoding: Encoding,
+}
+
+impl Head {
+    /// The head of an error.
+    pub(crate) fn of_error(error: &HttpError) -> Head {
+        let headers = vec![
+            ("content-type", "text/plain; charset=UTF-8".to_owned()),
+            ("x-clickhouse-exception-code", error.code.to_string()),
+        ];
+        Head { status: error.status(), headers, encoding: Encoding::None }
+    }
+}
+
+/// The statement of a request, once it runs, for those that may end it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SharedStatement(Arc<Begun>);
+
+#[derive(Debug, Default)]
+struct Begun {
+    statement: OnceLock<Arc<RunningStatement>>,
+    is_given_up: std::sync::atomic::AtomicBool,
+}
+
+impl SharedStatement {
+    pub(crate) fn get(&self) -> Option<&Arc<RunningStatement>> {
+        self.0.statement.get()
+    }
+
+    /// Nobody waits for it any more.
+    pub(crate) fn give_up(&self) {
+        self.0.is_given_up.store(true, std::sync::atomic::Ordering::Release);
+        // It may have begun meanwhile.
+        self.get().iter().for_each(|statement| statement.end(Ended::Gone));
+    }
+
+    fn begin(&self, statement: &Arc<RunningStatement>) {
+        let _ = self.0.statement.set(Arc::clone(statement));
+        if self.0.is_given_up.load(std::sync::atomic::Ordering::Acquire) {
+            statement.end(Ended::Gone);
+        }
+    }
+}
+
+/// A statement that has not begun, and whether it was asked to end.
+pub(crate) fn shared_statement() -> (SharedStatement, impl Fn() -> bool + Send + 'static) {
+    let shared = SharedStatement::default();
+    let asked = shared.clone();
+    (shared, move || asked.get().is_some_and(|statement| statement.ended().is_some()))
+}
+
+/// Whether a statement asks about the server, and must not wait behind others.
+pub(crate) fn is_about_server(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    let first = words.next().unwrap_or_default().to_ascii_lowercase();
+    matches!(first.as_str(), "kill" | "show" | "describe" | "desc" | "exists")
+        || (first == "select" && text.len() < 1000 && text.contains("system."))
+}
+
+/// A statement of a request.
+pub(crate) struct Work {
+    pub(crate) server: Arc<Server>,
+    pub(crate) user: Arc<User>,
+    pub(crate) asked: Asked,
+    pub(crate) running: SharedStatement,
+}
+
+/// Why a reply ends.
+enum Stop {
+    Error(HttpError),
+    Gone,
+}
+
+impl From<HttpError> for Stop {
+    fn from(error: HttpError) -> Stop {
+        Stop::Error(error)
+    }
+}
+
+impl From<Gone> for Stop {
+    fn from(_: Gone) -> Stop {
+        Stop::Gone
+    }
+}
+
+impl Work {
+    /// Runs the statement, and writes the reply.
+    pub(crate) fn run(self, body: Body, reply: Reply<Head>) {
+        let mut writing = Writing::new(reply, &self.asked);
+        match self.answer(body, &mut writing) {
+            Ok(()) => drop(writing.end()),
+            Err(Stop::Gone) => {}
+            Err(Stop::Error(error)) => {
+                add(&self.server.metrics.failed, 1);
+                drop(writing.end_with(&error));
+            }
+        }
+    }
+
+    fn answer(&self, body: Body, writing: &mut Writing) -> Result<(), Stop> {
+        let body = self.asked.body.decode(body).map_err(|error| unreadable(&error))?;
+        let (text, rows) = self.text(body)?;
+        let read = statement::read(&text, &self.asked.values)?;
+        let query_id = self.asked.query_id.clone().unwrap_or_else(new_id);
+        writing.query_id.clone_from(&query_id);
+        if self.asked.query_id.is_some() && self.server.running.has(&query_id) {
+            let what = format!("a statement of the name {query_id} runs already");
+            return Err(HttpError::of(216, what).into());
+        }
+        let rows = read.rows_from.map(|from| {
+            let here = text.as_bytes().get(from..).unwrap_or_default();
+            io::Cursor::new(here.to_vec()).chain(rows)
+        });
+        self.in_session(|session| {
+            let asked = running::Asked {
+                id: query_id,
+                user: self.user.name.clone(),
+                protocol: "http",
+                sql: shortened(&read.sql),
+                most: self.server.time_of(self.asked.most_time),
+            };
+            let entry = self.server.running.begin(asked, session);
+            self.running.begin(&entry.statement);
+            let done = match rows {
+                Some(rows) => self.insert(session, &read, rows, writing),
+                None => self.query(session, &read, writing),
+            };
+            let ended = entry.statement.ended();
+            drop(entry);
+            match done {
+                Err(Failed::Gone) => Err(Stop::Gone),
+                Err(Failed::Here(error)) => Err(Stop::Error(error)),
+                Err(Failed::Statement(failure)) => {
+                    Err(HttpError::of_statement(&failure, ended).into())
+                }
+                Ok(unchanged) => Ok(unchanged && ended.is_none()),
+            }
+        })
+    }
+
+    /// The text of the statement, and what follows it in the body.
+    fn text(
+        &self,
+        mut body: Box<dyn Read + Send>,
+    ) -> Result<(String, Box<dyn Read + Send>), HttpError> {
+        let mut text = self.asked.query.clone().unwrap_or_default().into_bytes();
+        let inserts = |text: &[u8]| {
+            let text = String::from_utf8_lossy(text);
+            statement::read(&text, &self.asked.values).is_ok_and(|read| read.rows_from.is_some())
+        };
+        if !text.is_empty() {
+            if inserts(&text) {
+                text.push(b'\n');
+                return Ok((utf8(text)?, body));
+            }
+            text.push(b'\n');
+        }
+        body.by_ref().take(MOST_TEXT).read_to_end(&mut text).map_err(|error| unreadable(&error))?;
+        if (text.len() as u64) < MOST_TEXT {
+            // Rows of an INSERT need not be text.
+            return match inserts(&text) {
+                true => split_rows(text),
+                false => Ok((utf8(text)?, Box::new(io::empty()))),
+            };
+        }
+        if !inserts(&text) {
+            let what = format!("a statement has at most {MOST_TEXT} bytes");
+            return Err(HttpError::of(62, what));
+        }
+        let (text, rows) = split_rows(text)?;
+        Ok((text, Box::new(rows.chain(body))))
+    }
+
+    /// Does something in the session that the client asks for.
+    fn in_session(&self, work: impl FnOnce(&Session) -> Result<bool, Stop>) -> Result<(), Stop> {
+        let sessions = &self.server.sessions;
+        let failed = |failure: Failure| HttpError::of_statement(&failure, None);
+        let Some((name, time)) = &self.asked.session else {
+            let session = sessions.borrow(&self.user, self.asked.read_only).map_err(failed)?;
+            if work(&session)? {
+                sessions.give_back(&self.user, self.asked.read_only, session);
+            }
+            return Ok(());
+        };
+        let named = sessions.named(&self.user, name, *time, self.asked.session_exists);
+        let named = named.map_err(|why| match why {
+            NoSession::Unknown => HttpError::of(372, format!("there is no session {name}")),
+            NoSession::Full => HttpError::of(202, "there are too many sessions with names"),
+            NoSession::Failed(failure) => failed(failure),
+        })?;
+        let Ok(session) = named.try_lock() else {
+            return Err(HttpError::of(373, format!("session {name} runs a statement")).into());
+        };
+        match session.as_ref() {
+            Some(session) => {
+                session.canceller().reset();
+                work(session).map(drop)
+            }
+            None => Err(HttpError::of(372, format!("there is no session {name}")).into()),
+        }
+    }
+
+    /// Runs statements and writes the answer; tells whether the session is as it was.
+    fn query(
+        &self,
+        session: &Session,
+        read: &ReadStatement,
+        writing: &mut Writing,
+    ) -> Result<bool, Failed> {
+        let (server, user) = (&self.server, &self.user);
+        if let Some(answer) = system::answer(&read.sql, session, server, user)? {
+            return self.write_answer(&answer, read, writing).map(|()| true);
+        }
+        for name in &read.system {
+            let table = system::table(name, session, server, user)?;
+            let table = table
+                .ok_or_else(|| HttpError::of(60, format!("there is no table system.{name}")))?;
+            session.add_table(&format!("{}{name}", system::PREFIX), table)?;
+        }
+        let statements = session.parse(&read.sql)?;
+        let [statement] = statements.as_slice() else {
+            let what = match statements.len() {
+                0 => "there is no statement",
+                _ => "a request has one statement",
+            };
+            return Err(Failed::Here(HttpError::of(62, what)));
+        };
+        if statement.copy_target().is_some() {
+            return Err(Failed::Here(HttpError::of(164, "COPY … TO writes no files here")));
+        }
+        let unchanged = !statement.changes_session() && read.system.is_empty();
+        let parameters = &read.parameters;
+        let mut stream = session.execute(statement, parameters)?;
+        let schema = stream.schema();
+        if schema.fields().is_empty() {
+            for batch in &mut stream {
+                batch?;
+            }
+            return Ok(unchanged);
+        }
+        let mut writer = self.writer(read, &schema, writing)?;
+        self.write_rows(&mut stream, &mut writer, writing)?;
+        let read_rows = session.progress().now().map(|read| (read.rows, read.bytes));
+        drop(stream);
+        writer.finish(writing, read_rows.map(|(rows, _)| rows)).map_err(Failed::from)?;
+        Ok(unchanged)
+    }
+
+    /// Writes an answer that is there as a whole.
+    fn write_answer(
+        &self,
+        answer: &RecordBatch,
+        read: &ReadStatement,
+        writing: &mut Writing,
+    ) -> Result<(), Failed> {
+        if answer.num_columns() == 0 {
+            return Ok(());
+        }
+        let mut writer = self.writer(read, &answer.schema(), writing)?;
+        writer.rows = answer.num_rows() as u64;
+        writer.batch(answer, writing)?;
+        Ok(writer.finish(writing, None)?)
+    }
+
+    fn write_rows(
+        &self,
+        stream: &mut BatchStream,
+        writer: &mut RowWriter,
+        writing: &mut Writing,
+    ) -> Result<(), Failed> {
+        for batch in stream {
+            let batch = batch?;
+            add(&self.server.metrics.rows_out, batch.num_rows() as u64);
+            writer.rows += batch.num_rows() as u64;
+            if let Some(most) = self.asked.most_rows.filter(|most| writer.rows > *most) {
+                let what = format!("the answer has more than {most} rows (max_result_rows)");
+                return Err(Failed::Here(HttpError::of(241, what)));
+            }
+            writer.batch(&batch, writing).map_err(Failed::from)?;
+        }
+        Ok(())
+    }
+
+    /// Stores the rows of an INSERT.
+    fn insert(
+        &self,
+        session: &Session,
+        read: &ReadStatement,
+        rows: impl Read + Send + 'static,
+        writing: &mut Writing,
+    ) -> Result<bool, Failed> {
+        let name = read.format.as_deref().unwrap_or_default();
+        let stored = insert::run(session, &read.sql, name, 0, rows).map_err(|why| match why {
+            NotStored::Failure(failure) => Failed::Statement(failure),
+            NotStored::Here(error) => Failed::Here(error),
+        })?;
+        add(&self.server.metrics.rows_in, stored);
+        writing.written_rows = Some(stored);
+        Ok(true)
+    }
+
+    fn writer(
+        &self,
+        read: &ReadStatement,
+        schema: &SchemaRef,
+        writing: &mut Writing,
+    ) -> Result<RowWriter, HttpError> {
+        let name = read.format.as_deref().or(self.asked.format.as_deref());
+        let name = name.unwrap_or("TabSeparated");
+        let format = Format::named(name)
+            .map_err(|failure| HttpError::of(73, failure.message.to_string()))?;
+        let writer = Writer::new(format, schema, self.asked.revision);
+        let writer = writer.map_err(|failure| HttpError::of_statement(&failure, None))?;
+        writing.format = Some((name.to_owned(), format.content_type()));
+        Ok(RowWriter { writer, rows: 0, started: Instant::now() })
+    }
+}
+
+/// Writes the rows of an answer.
+struct RowWriter {
+    writer: Writer,
+    rows: u64,
+    started: Instant,
+}
+
+impl RowWriter {
+    fn batch(&mut self, batch: &RecordBatch, writing: &mut Writing) -> Result<(), Stop> {
+        let written = self.writer.write(batch, &mut writing.plain);
+        written.map_err(|failure| HttpError::of_statement(&failure, None))?;
+        writing.pass_on()
+    }
+
+    fn finish(self, writing: &mut Writing, rows_read: Option<u64>) -> Result<(), Stop> {
+        let seconds = self.started.elapsed().as_secs_f64();
+        let (rows, rows_read) = (self.rows, rows_read.unwrap_or(self.rows));
+        writing.result_rows = rows;
+        writing.read_rows = rows_read;
+        let finished = Finished { rows, seconds, rows_read, bytes_read: 0 };
+        let written = self.writer.finish(&finished, &mut writing.plain);
+        written.map_err(|failure| HttpError::of_statement(&failure, None))?;
+        writing.pass_on()
+    }
+}
+
+/// Why a statement has no answer, before it is known why it was ended.
+enum Failed {
+    Statement(Failure),
+    Here(HttpError),
+    Gone,
+}
+
+impl From<stylobate::Error> for Failed {
+    fn from(error: stylobate::Error) -> Failed {
+        Failed::Statement(error.into())
+    }
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Failed {
+        Failed::Statement(failure)
+    }
+}
+
+impl From<HttpError> for Failed {
+    fn from(error: HttpError) -> Failed {
+        Failed::Here(error)
+    }
+}
+
+impl From<Stop> for Failed {
+    fn from(stop: Stop) -> Failed {
+        match stop {
+            Stop::Error(error) => Failed::Here(error),
+            Stop::Gone => Failed::Gone,
+        }
+    }
+}
+
+/// A reply that is being written.
+struct Writing {
+    reply: Reply<Head>,
+    encoding: Encoding,
+    encoder: Option<Encoder>,
+    /// Bytes that are not compressed yet.
+    plain: Vec<u8>,
+    query_id: String,
+    /// The name of the format, and what Content-Type says.
+    format: Option<(String, &'static str)>,
+    tag: String,
+    started: Instant,
+    read_rows: u64,
+    result_rows: u64,
+    written_rows: Option<u64>,
+}
+
+impl Writing {
+    fn new(reply: Reply<Head>, asked: &Asked) -> Writing {
+        Writing {
+            reply,
+            encoding: asked.reply,
+            encoder: Encoder::new(asked.reply).ok(),
+            plain: Vec::new(),
+            query_id: String::new(),
+            format: None,
+            tag: new_tag(),
+            started: Instant::now(),
+            read_rows: 0,
+            result_rows: 0,
+            written_rows: None,
+        }
+    }
+
+    /// Hands over what has been written, if it is enough.
+    fn pass_on(&mut self) -> Result<(), Stop> {
+        if self.plain.len() >= PIECE_BYTES || !self.reply.may_change_head() {
+            self.encode()?;
+        }
+        match self.reply.has_enough() {
+            true => Ok(self.reply.hand_over(self.head())?),
+            false => Ok(()),
+        }
+    }
+
+    fn encode(&mut self) -> Result<(), Stop> {
+        if let Some(encoder) = &mut self.encoder {
+            let encoded = encoder.encode(&mut self.plain, &mut self.reply.bytes);
+            encoded.map_err(|error| HttpError::of(1002, error.to_string()))?;
+        }
+        Ok(())
+    }
+
+    fn head(&self) -> Head {
+        let (format, kind) = match &self.format {
+            Some((name, kind)) => (name.as_str(), *kind),
+            None => ("TabSeparated", "text/plain; charset=UTF-8"),
+        };
+        let headers = vec![
+            ("content-type", kind.to_owned()),
+            ("x-clickhouse-query-id", self.query_id.clone()),
+            ("x-clickhouse-format", format.to_owned()),
+            ("x-clickhouse-timezone", "UTC".to_owned()),
+            ("x-clickhouse-server-display-name", system::NAME.to_owned()),
+            ("x-clickhouse-summary", self.summary()),
+            ("x-clickhouse-exception-tag", self.tag.clone()),
+        ];
+        Head { status: 200, headers, encoding: self.encoding }
+    }
+
+    /// What the statement has done, as ClickHouse's clients read it.
+    fn summary(&self) -> String {
+        let (read, result) = (self.read_rows, self.result_rows);
+        let written = self.written_rows.unwrap_or_default();
+        let nanos = self.started.elapsed().as_nanos();
+        format!(
+            "{{\"read_rows\":\"{read}\",\"read_bytes\":\"0\",\"written_rows\":\"{written}\",\
+             \"written_bytes\":\"0\",\"total_rows_to_read\":\"0\",\"result_rows\":\"{result}\",\
+             \"result_bytes\":\"0\",\"elapsed_ns\":\"{nanos}\"}}"
+        )
+    }
+
+    fn end(mut self) -> Result<(), Stop> {
+        self.encode()?;
+        if let Some(encoder) = self.encoder.take()
+            && (self.format.is_some() || self.encoding == Encoding::None)
+        {
+            let end = encoder.finish(&mut self.reply.bytes);
+            end.map_err(|error| HttpError::of(1002, error.to_string()))?;
+        }
+        let head = self.head();
+        Ok(self.reply.end(head)?)
+    }
+
+    /// Ends with an error: by the head, or behind what has been written.
+    fn end_with(mut self, error: &HttpError) -> Result<(), Stop> {
+        if self.reply.may_change_head() {
+            let mut head = Head::of_error(error);
+            head.headers.push(("x-clickhouse-query-id", self.query_id.clone()));
+            self.reply.bytes = error.text().into_bytes();
+            return Ok(self.reply.end(head)?);
+        }
+        let (tag, text) = (&self.tag, error.text());
+        let length = text.len();
+        let marked =
+            format!("\r\n__exception__\r\n{tag}\r\n{text}{length} {tag}\r\n__exception__\r\n");
+        self.plain.extend_from_slice(marked.as_bytes());
+        self.end()
+    }
+}
+
+/// The text of an INSERT, with rows behind it as far as these are text, and the rest of them.
+fn split_rows(text: Vec<u8>) -> Result<(String, Box<dyn Read + Send>), HttpError> {
+    let error = match String::from_utf8(text) {
+        Ok(text) => return Ok((text, Box::new(io::empty()))),
+        Err(error) => error,
+    };
+    let valid = error.utf8_error().valid_up_to();
+    let mut text = error.into_bytes();
+    let rest = text.split_off(valid);
+    Ok((utf8(text)?, Box::new(io::Cursor::new(rest))))
+}
+
+fn utf8(text: Vec<u8>) -> Result<String, HttpError> {
+    String::from_utf8(text).map_err(|_| HttpError::of(62, "the statement is no UTF-8"))
+}
+
+fn unreadable(error: &io::Error) -> HttpError {
+    HttpError::of(117, format!("the body cannot be read: {error}"))
+}
+
+/// The beginning of a long statement, for lists of statements.
+fn shortened(sql: &str) -> String {
+    const MOST: usize = 4096;
+    sql.get(..sql.floor_char_boundary(MOST.min(sql.len()))).unwrap_or(sql).trim().to_owned()
+}
+
+/// A name for a statement, which no other has.
+fn new_id() -> String {
+    let mut bytes = random_bytes();
+    bytes[6] = (bytes[6] & 0x0f) | 0x40;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
+}
+
+/// What marks an exception behind the head of a reply.
+fn new_tag() -> String {
+    let letter = |byte: &u8| char::from(TAG_LETTERS[usize::from(*byte) % TAG_LETTERS.len()]);
+    random_bytes().iter().map(letter).collect()
+}
+
+/// Bytes that differ each time; they are no secret.
+fn random_bytes() -> [u8; 16] {
+    use std::hash::{BuildHasher, RandomState};
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
+    let hash = RandomState::new();
+    (u128::from(hash.hash_one(now)) << 64 | u128::from(hash.hash_one((now, 1)))).to_le_bytes()
+}

@@ -1,0 +1,173 @@
+//! The statements that run: who has asked for which, since when, how far they are, and how to end
+//! one: by its time, by KILL, by a client that is gone, by the end of the server.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use stylobate::{Canceller, Session, StatementProgress};
+
+/// The statements of a server that run.
+#[derive(Debug, Default)]
+pub(crate) struct RunningStatements {
+    all: Mutex<BTreeMap<u64, Arc<RunningStatement>>>,
+    begun: AtomicU64,
+}
+
+/// One of them.
+#[derive(Debug)]
+pub(crate) struct RunningStatement {
+    /// Its number, which no other of this server has.
+    pub(crate) number: u64,
+    /// What its client calls it.
+    pub(crate) id: String,
+    pub(crate) user: String,
+    /// The protocol by which it came.
+    pub(crate) protocol: &'static str,
+    pub(crate) sql: String,
+    pub(crate) started: Instant,
+    /// How long it may take.
+    most: Option<Duration>,
+    pub(crate) progress: StatementProgress,
+    canceller: Canceller,
+    state: Mutex<State>,
+}
+
+/// What has become of a statement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Runs,
+    /// It was asked to end, and may not have noticed yet.
+    AskedToEnd(Ended),
+    /// Its session may answer another one.
+    HasEnded(Option<Ended>),
+}
+
+/// Why a statement was ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Its time was over.
+    Late,
+    /// A KILL named it.
+    Killed,
+    /// Its client is gone.
+    Gone,
+    /// The server ends.
+    Ending,
+}
+
+/// What is known of a statement before it runs.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) id: String,
+    pub(crate) user: String,
+    pub(crate) protocol: &'static str,
+    pub(crate) sql: String,
+    pub(crate) most: Option<Duration>,
+}
+
+/// The entry of a statement that runs, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    all: Arc<RunningStatements>,
+    pub(crate) statement: Arc<RunningStatement>,
+}
+
+/// Ends a statement when it is dropped: its client does not wait any more.
+#[derive(Debug)]
+pub(crate) struct EndWithClient(pub(crate) Arc<RunningStatement>);
+
+impl RunningStatements {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<RunningStatement>>> {
+        self.all.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A statement begins, on this session.
+    pub(crate) fn begin(self: &Arc<Self>, asked: Asked, session: &Session) -> Entry {
+        let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        let Asked { id, user, protocol, sql, most } = asked;
+        let statement = Arc::new(RunningStatement {
+            number,
+            id,
+            user,
+            protocol,
+            sql,
+            started: Instant::now(),
+            most,
+            progress: session.progress(),
+            canceller: session.canceller(),
+            state: Mutex::new(State::Runs),
+        });
+        self.lock().insert(number, Arc::clone(&statement));
+        Entry { all: Arc::clone(self), statement }
+    }
+
+    /// All that run, the oldest first.
+    pub(crate) fn list(&self) -> Vec<Arc<RunningStatement>> {
+        self.lock().values().cloned().collect()
+    }
+
+    /// How many have begun, and how many of them run.
+    pub(crate) fn counts(&self) -> (u64, usize) {
+        (self.begun.load(Ordering::Relaxed), self.lock().len())
+    }
+
+    /// Whether a statement of this name runs.
+    pub(crate) fn has(&self, id: &str) -> bool {
+        self.lock().values().any(|statement| statement.id == id)
+    }
+
+    /// Ends those whose time is over.
+    pub(crate) fn end_late(&self) {
+        for statement in self.list() {
+            if statement.most.is_some_and(|most| statement.started.elapsed() >= most) {
+                statement.end(Ended::Late);
+            }
+        }
+    }
+
+    /// Ends all.
+    pub(crate) fn end_all(&self) {
+        self.list().iter().for_each(|statement| statement.end(Ended::Ending));
+    }
+}
+
+impl RunningStatement {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Asks the statement to end, if it runs. The first reason counts.
+    pub(crate) fn end(&self, why: Ended) {
+        let mut state = self.state();
+        if *state == State::Runs {
+            *state = State::AskedToEnd(why);
+            // Under the lock: once it has ended, its session may answer another one.
+            self.canceller.cancel();
+        }
+    }
+
+    /// Why it was asked to end, if it was.
+    pub(crate) fn ended(&self) -> Option<Ended> {
+        match *self.state() {
+            State::Runs => None,
+            State::AskedToEnd(why) => Some(why),
+            State::HasEnded(why) => why,
+        }
+    }
+}
+
+impl Drop for Entry {
+    fn drop(&mut self) {
+        self.all.lock().remove(&self.statement.number);
+        let why = self.statement.ended();
+        *self.statement.state() = State::HasEnded(why);
+    }
+}
+
+impl Drop for EndWithClient {
+    fn drop(&mut self) {
+        self.0.end(Ended::Gone);
+    }
+}
