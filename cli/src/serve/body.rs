@@ -68,6 +68,11 @@ impl Body {
         Ok(Body { piece: joined(pieces), rest: Some(rest) })
     }
 
+    /// What has come so far.
+    pub(crate) fn beginning(&self) -> &[u8] {
+        &self.piece
+    }
+
     /// A body that is nothing.
     pub(crate) fn none() -> Body {
         Body { piece: Bytes::new(), rest: None }

@@ -40,8 +40,13 @@ pub(super) struct FileCall {
 
 /// The options of `read_csv` and `read_json`, each with its other names. Those of the second list
 /// hold for CSV alone.
-const OPTIONS: [&[&str]; 4] =
-    [&["types", "schema", "dtypes"], &["columns"], &["infer_rows", "sample_size"], &["encoding"]];
+const OPTIONS: [&[&str]; 5] = [
+    &["types", "schema", "dtypes"],
+    &["preferred_types"],
+    &["columns"],
+    &["infer_rows", "sample_size"],
+    &["encoding"],
+];
 const CSV_OPTIONS: [&[&str]; 12] = [
     &["delimiter", "delim", "sep"],
     &["quote"],
@@ -117,12 +122,13 @@ impl FileCall {
         };
         let to = &mut self.options.csv;
         match *name {
-            "types" => {
-                to.schema = types(value)
+            "types" | "preferred_types" => {
+                let types = types(value)
                     .ok_or_else(|| wrong("names with types, as in {'id': 'bigint'}"))?
                     .into_iter()
                     .map(|(name, text)| Ok((name, text.parse::<DataType>()?)))
                     .collect::<Result<_>>()?;
+                *(if *name == "types" { &mut to.schema } else { &mut to.prior }) = types;
             }
             "columns" => {
                 self.set(called, "types", value)?;

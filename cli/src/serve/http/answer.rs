@@ -73,7 +73,14 @@ async fn statement(
         Some(0) => Body::none(),
         _ => Body::begin(incoming, BODY_BEFORE_WORK, server.limits.stall).await.map_err(broken)?,
     };
-    let place = match asked.query.as_deref().is_some_and(work::is_about_server) {
+    let text = match &asked.query {
+        Some(query) => query.as_str(),
+        None if asked.body == Encoding::None => {
+            std::str::from_utf8(body.beginning()).unwrap_or_default()
+        }
+        None => "",
+    };
+    let place = match work::is_about_server(text) {
         true => None,
         false => {
             let place = server.admission.enter().await.map_err(|refused| {

@@ -134,7 +134,9 @@ fn text(
     let types =
         schema.columns().iter().filter(|column| columns.iter().any(|it| **it == *column.name));
     let types = types.map(|it| format!("{}: {}", text(&it.name), text(&it.data_type.to_string())));
-    let types = format!("types => {{{}}}", types.collect::<Vec<_>>().join(", "));
+    let types = format!("{{{}}}", types.collect::<Vec<_>>().join(", "));
+    // What comes by name need not have all columns.
+    let (types, preferred) = (format!("types => {types}"), format!("preferred_types => {types}"));
     let table = name(&target.table);
     let by_position = |options: String| {
         let listed = columns.iter().map(|name| text(name)).collect::<Vec<_>>().join(", ");
@@ -150,11 +152,11 @@ fn text(
         "csv" => (Input::reader("body.csv", Box::new(rows)), by_position(csv.to_owned())),
         "csvwithnames" => (
             Input::reader("body.csv", Box::new(rows)),
-            by_name(format!("read_csv('-', header => true, {types}{csv})")),
+            by_name(format!("read_csv('-', header => true, {preferred}{csv})")),
         ),
         "jsoneachrow" | "jsonlines" | "ndjson" | "json" => (
             Input::reader("body.jsonl", Box::new(rows)),
-            by_name(format!("read_json('-', {types})")),
+            by_name(format!("read_json('-', {preferred})")),
         ),
         "arrow" | "arrowstream" => {
             (Input::reader("body.arrow", Box::new(rows)), by_name("'-'".to_owned()))

@@ -75,7 +75,9 @@ pub(crate) fn read(
             continue;
         }
         match token.kind {
-            Kind::Text => push_text(&unescaped(&word[1..word.len() - 1], '\''), &mut read.sql),
+            Kind::Text => {
+                push_text(&unescaped(&word[1..word.len() - 1], Some('\'')), &mut read.sql)
+            }
             Kind::Name => push_name(word, &mut read.sql),
             Kind::Parameter => push_parameter(word, values, &mut read)?,
             Kind::Word if is_own_database(text, &tokens, at) => read.sql.push_str("public"),
@@ -211,7 +213,7 @@ fn push_text(text: &str, sql: &mut String) {
 
 fn push_name(word: &str, sql: &mut String) {
     let quote = if word.starts_with('`') { '`' } else { '"' };
-    let name = unescaped(&word[1..word.len() - 1], quote);
+    let name = unescaped(&word[1..word.len() - 1], Some(quote));
     match name.as_str() {
         "default" if quote == '`' => sql.push_str("public"),
         _ => {
@@ -247,7 +249,7 @@ fn push_parameter(
     let sql_type = sql_type(target).ok_or_else(|| {
         HttpError::of(50, format!("parameter {name}: values of type {data_type} are not taken"))
     })?;
-    let text = unescaped(value, '\'').replace('\'', "''");
+    let text = unescaped(value, None).replace('\'', "''");
     let given = format!("{name}='{text}'");
     read.parameters.add(&given).map_err(|error| HttpError::of(36, error.to_string()))?;
     match sql_type {
@@ -280,8 +282,9 @@ fn sql_type(name: &str) -> Option<&'static str> {
     })
 }
 
-/// A text without the escapes of ClickHouse: backslashes, and quotes that are doubled.
-fn unescaped(text: &str, quote: char) -> String {
+/// A text without the escapes of ClickHouse: backslashes, and quotes that are doubled, if it was in
+/// quotes.
+fn unescaped(text: &str, quote: Option<char>) -> String {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text.chars();
     while let Some(c) = rest.next() {
@@ -300,7 +303,7 @@ fn unescaped(text: &str, quote: char) -> String {
                 Some(other) => plain.extend(['\\', other]),
                 None => plain.push('\\'),
             },
-            c if c == quote => {
+            c if Some(c) == quote => {
                 plain.push(c);
                 // The second of two.
                 rest.next();

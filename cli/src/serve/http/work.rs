@@ -254,7 +254,7 @@ impl Work {
                 .ok_or_else(|| HttpError::of(60, format!("there is no table system.{name}")))?;
             session.add_table(&format!("{}{name}", system::PREFIX), table)?;
         }
-        let statements = session.parse(&read.sql)?;
+        let statements = session.parse(&read.sql).map_err(not_parsed)?;
         let [statement] = statements.as_slice() else {
             let what = match statements.len() {
                 0 => "there is no statement",
@@ -542,6 +542,14 @@ fn utf8(text: Vec<u8>) -> Result<String, HttpError> {
 
 fn unreadable(error: &io::Error) -> HttpError {
     HttpError::of(117, format!("the body cannot be read: {error}"))
+}
+
+/// The failure of a text that is no statement.
+fn not_parsed(error: stylobate::Error) -> Failed {
+    match error {
+        stylobate::Error::InvalidInput(what) => Failed::Here(HttpError::of(62, what)),
+        other => other.into(),
+    }
 }
 
 /// The beginning of a long statement, for lists of statements.

@@ -143,7 +143,7 @@ fn start(
 ) -> Result<(Chunks, CsvOptions)> {
     let mut options = options.csv.clone();
     options.delimiter = options.delimiter.or(CsvOptions::for_format(opened.format).delimiter);
-    options.prior = before.types();
+    options.prior.splice(0..0, before.types());
     options.prior_orders = before.date_orders.clone().into_iter().collect();
     let unread = match opened.format {
         Format::Csv | Format::Tsv => {
