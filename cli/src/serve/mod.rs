@@ -1,8 +1,8 @@
 //! `sty serve`: many clients of one store.
 //!
 //! A connection is a task; a statement has a thread of its own while it runs, and borrows the
-//! threads of the engine. `admission` lets statements begin, `running` knows those that run, `reply`
-//! carries an answer from its thread to its connection.
+//! threads of the engine. `admission` lets statements begin, `running` knows those that run,
+//! `reply` carries an answer from its thread to its connection.
 //!
 //! | module | what it has |
 //! | --- | --- |

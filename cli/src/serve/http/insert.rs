@@ -1,7 +1,7 @@
 //! INSERT … FORMAT: rows of a request's body into a table.
 //!
-//! ClickHouse's own formats become batches by `clickhouse/rows_in`. CSV, JSON, Arrow and Parquet are
-//! read by the library, as the standard input of a statement, with the types of the table's columns.
+//! ClickHouse's own formats become batches by `clickhouse/rows_in`. CSV, JSON, Arrow and Parquet
+//! are read by the library, as the standard input of a statement, with the types of the columns.
 
 use std::io::Read;
 
@@ -40,8 +40,8 @@ impl From<stylobate::Error> for NotStored {
     }
 }
 
-/// Stores the rows of a body in the table that `sql`, an INSERT up to its FORMAT, names; returns how
-/// many. They are on disk then.
+/// Stores the rows of a body in the table that `sql`, an INSERT up to its FORMAT, names; returns
+/// how many. They are on disk then.
 pub(crate) fn run(
     session: &Session,
     sql: &str,

@@ -8,6 +8,7 @@
 //! | `system` | what clients ask about the server |
 //! | `statement` | their statements in our words |
 //! | `insert` | rows of a body into a table |
+//! | `writing` | the reply while it is written |
 //! | `work` | a statement on a thread of its own |
 //! | `answer` | from a request to a reply |
 
@@ -17,6 +18,7 @@ mod request;
 mod system;
 mod statement;
 mod insert;
+mod writing;
 mod work;
 mod answer;
 
