@@ -48,7 +48,7 @@ const MOST_NAMED: usize = 10_000;
 ///   echo 'SELECT 1 FORMAT JSON' | curl http://127.0.0.1:8123/ --data-binary @-
 ///   curl 'localhost:8123/?query=INSERT+INTO+t+FORMAT+CSV' --data-binary @rows.csv
 ///   sty serve --new-password < secret.txt >> users.toml
-///   sty serve db --http 0.0.0.0:8443 --users u.toml --tls-cert c.pem --tls-key k.pem
+///   sty serve db --http 0.0.0.0:80 --users u.toml --tls-cert c.pem --tls-key k.pem
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ServeArgs {
