@@ -20,7 +20,7 @@ use arrow_array::{
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer, i256};
 use arrow_schema::{ArrowError, DataType, Field, TimeUnit};
 
-use super::types::Type;
+use super::types::{Type, named_zone};
 use crate::errors::Failure;
 use crate::printers::plain_text;
 
@@ -240,7 +240,7 @@ impl Values {
             TimeUnit::Microsecond => (array.as_primitive::<TimestampMicrosecondType>().values(), 6),
             TimeUnit::Nanosecond => (array.as_primitive::<TimestampNanosecondType>().values(), 9),
         };
-        let zone = zone.map(str::parse).transpose()?;
+        let zone = zone.map(|zone| named_zone(zone).parse()).transpose()?;
         Ok(Values::DateTime { ticks: ticks.clone(), digits, zone })
     }
 

@@ -7,7 +7,7 @@
 //! | `columns` | the columns of a batch in ClickHouse's types |
 //! | `text` `escape` | how a value is spelled in the text formats |
 //! | `formats` | the formats of answers: batches → bytes |
-//! | `rows_in` | the formats of INSERT: bytes → batches |
+//! | `rows_in` | the formats of INSERT: bytes → batches; values of parameters |
 //! | `blocks` | ClickHouse's compressed blocks, both ways |
 
 pub(crate) mod blocks;

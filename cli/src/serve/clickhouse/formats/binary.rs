@@ -1,10 +1,12 @@
 //! Values as bytes, as `RowBinary` and `Native` have them alike: little-endian integers, and texts
 //! behind their length.
 
+use arrow_array::{Array, RecordBatch};
 use arrow_buffer::i256;
 
 use crate::errors::Failure;
 use crate::serve::clickhouse::columns::{Column, Values};
+use crate::serve::clickhouse::types::Type;
 
 /// Appends an integer in groups of seven bits, the lowest first.
 pub(super) fn varuint(mut value: u64, out: &mut Vec<u8>) {
@@ -103,6 +105,20 @@ fn decimal(value: i256, precision: u8, scale: i8, out: &mut Vec<u8>) -> Result<(
         return Err(wrong());
     }
     out.extend_from_slice(kept);
+    Ok(())
+}
+
+/// Checks that the columns of a batch have the bytes of the types that were announced.
+pub(super) fn check_types(batch: &RecordBatch, types: &[Type]) -> Result<(), Failure> {
+    let columns = batch.columns().iter().zip(types).zip(batch.schema_ref().fields());
+    for ((array, announced), field) in columns {
+        let found = Type::of(array.data_type(), false);
+        if !found.has_bytes_of(announced) {
+            let name = field.name();
+            let message = format!("column '{name}' was announced as {announced} and is {found}");
+            return Err(Failure::failed(message));
+        }
+    }
     Ok(())
 }
 

@@ -16,7 +16,7 @@ use std::ops::Range;
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::binary::{text, unexpected_null, varuint, write_default, write_value};
+use super::binary::{check_types, text, unexpected_null, varuint, write_default, write_value};
 use crate::errors::Failure;
 use crate::serve::clickhouse::columns::{Column, Values, columns};
 use crate::serve::clickhouse::revision::WITH_SERIALIZATION;
@@ -47,6 +47,7 @@ impl NativeWriter {
         if batch.num_rows() == 0 {
             return Ok(());
         }
+        check_types(batch, &self.types)?;
         self.block(batch.num_rows(), &columns(batch)?, out)
     }
 

@@ -3,7 +3,7 @@
 use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
-use super::binary::{text, unexpected_null, varuint, write_value};
+use super::binary::{check_types, text, unexpected_null, varuint, write_value};
 use crate::errors::Failure;
 use crate::serve::clickhouse::columns::{Column, Values, columns};
 use crate::serve::clickhouse::types::Type;
@@ -35,6 +35,7 @@ impl RowBinaryWriter {
 
     pub(super) fn write(&mut self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), Failure> {
         out.append(&mut self.head);
+        check_types(batch, &self.types)?;
         let columns = columns(batch)?;
         for row in 0..batch.num_rows() {
             for (column, found) in columns.iter().zip(&self.types) {

@@ -244,13 +244,28 @@ fn values_that_their_type_does_not_have_are_errors() {
     for format in [Format::Native, Format::RowBinary] {
         let failure = try_written(format, &money, 0).unwrap_err();
         assert!(failure.message.contains("too large"), "{}", failure.message);
-        // A batch of another schema than was announced.
+        // Batches of other schemas than were announced.
+        let narrow = Schema::new(vec![Field::new("d", DataType::Decimal128(20, 2), false)]);
+        let mut writer = Writer::new(format, &Arc::new(narrow), 0).unwrap();
+        let failure = writer.write(&money[0], &mut Vec::new()).unwrap_err();
+        assert!(failure.message.contains("Decimal(20, 2)"), "{}", failure.message);
         let schema = Schema::new(vec![Field::new("s", DataType::Utf8, false)]);
         let mut writer = Writer::new(format, &Arc::new(schema), 0).unwrap();
         let null = batch(vec![("s", Arc::new(StringArray::from(vec![None::<&str>])))]);
         let failure = writer.write(&null, &mut Vec::new()).unwrap_err();
         assert!(failure.message.contains("null"), "{}", failure.message);
     }
+}
+
+/// An offset from UTC is shown by the zone that its type names.
+#[test]
+fn times_are_shown_in_the_zone_that_clients_know() {
+    let stamps = |zone: &str| {
+        let stamps = arrow_array::TimestampSecondArray::from(vec![0]).with_timezone(zone);
+        text(Format::TabSeparatedWithNamesAndTypes, &[batch(vec![("t", Arc::new(stamps))])])
+    };
+    assert_eq!(stamps("+02:00"), "t\nDateTime64(0, \\'Etc/GMT-2\\')\n1970-01-01 02:00:00\n");
+    assert_eq!(stamps("-03:30"), "t\nDateTime64(0, \\'UTC\\')\n1970-01-01 00:00:00\n");
 }
 
 #[test]

@@ -25,9 +25,12 @@ mod text_tests;
 
 use std::io::Read;
 
-use arrow_array::RecordBatch;
+use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
+use self::text_column::TextColumn;
+use super::refusals::invalid;
+use super::types::Type;
 use crate::errors::Failure;
 
 /// The formats of bodies.
@@ -117,4 +120,20 @@ impl<'a> Reader<'a> {
             FormatReader::Text(reader) => reader.next_batch(),
         }
     }
+}
+
+/// The value of a parameter (`param_x` for `{x:Type}`), as an array of one row. It is written as a
+/// field of tab-separated values.
+pub(crate) fn parameter(found: &Type, text: &[u8]) -> Result<ArrayRef, Failure> {
+    let wrong = |failure: Failure| {
+        let shown = String::from_utf8_lossy(&text[..text.len().min(100)]).into_owned();
+        invalid(format!("the parameter '{shown}' is no {found}: {}", failure.message))
+    };
+    let mut column = TextColumn::new(&found.arrow());
+    column.push_field(text, true).map_err(wrong)?;
+    let array = column.finish().map_err(wrong)?;
+    if array.logical_null_count() > 0 && !found.is_nullable() {
+        return Err(invalid(format!("a parameter of type {found} cannot be null")));
+    }
+    Ok(array)
 }

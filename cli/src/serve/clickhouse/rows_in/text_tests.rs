@@ -3,10 +3,10 @@
 use std::io::Read;
 use std::sync::Arc;
 
-use arrow_array::{RecordBatch, cast::AsArray};
+use arrow_array::{Array, RecordBatch, cast::AsArray};
 use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
 
-use super::{BodyFormat, Reader};
+use super::{BodyFormat, Reader, parameter};
 use crate::errors::Failure;
 use crate::serve::clickhouse::formats::{Finished, Format, Writer, every_type};
 use crate::serve::clickhouse::types::Type;
@@ -182,4 +182,56 @@ fn rows_have_a_bound_and_come_in_batches() {
     let all = arrow_select::concat::concat_batches(&texts, &batches).unwrap();
     assert_eq!(all.num_rows(), 100_000);
     assert_eq!(all.column(0).as_string::<i32>().value(99_999), "99999");
+}
+
+#[test]
+fn parameters_have_their_type() {
+    let shown = |found: &str, text: &str| {
+        let found = Type::parse(found)?;
+        let array = parameter(&found, text.as_bytes())?;
+        assert_eq!((array.len(), array.data_type()), (1, &found.arrow()));
+        let schema = Arc::new(Schema::new(vec![found.field("x")]));
+        let batch = RecordBatch::try_new(schema, vec![array])?;
+        Ok::<_, Failure>(String::from_utf8(written(Format::Values, &[batch])).unwrap())
+    };
+    for (found, text, expected) in [
+        ("UInt8", "7", "(7)"),
+        ("Int32", "-5", "(-5)"),
+        ("String", "it's\\ta\\\\b", "('it\\'s\\ta\\\\b')"),
+        ("String", "", "('')"),
+        ("Nullable(String)", "\\N", "(NULL)"),
+        ("Float64", "1e-3", "(0.001)"),
+        ("Float64", "inf", "(inf)"),
+        ("Bool", "true", "(true)"),
+        ("Date", "2020-01-01", "('2020-01-01')"),
+        ("DateTime", "2020-01-01 00:00:00", "('2020-01-01 00:00:00')"),
+        ("DateTime64(3, 'UTC')", "2020-01-01 00:00:00.5", "('2020-01-01 00:00:00.500')"),
+        ("DateTime", "1577836800", "('2020-01-01 00:00:00')"),
+        ("Decimal(5, 2)", "1.5", "(1.5)"),
+        ("Array(String)", "['a','b\\'c']", "(['a','b\\'c'])"),
+        ("Array(Nullable(Int64))", "[1,NULL]", "([1,NULL])"),
+        ("Map(String, UInt8)", "{'a':1}", "({'a':1})"),
+        ("Tuple(UInt8, String)", "(1,'x')", "((1,'x'))"),
+        ("LowCardinality(String)", "x", "('x')"),
+        (
+            "UUID",
+            "61f0c404-5cb3-11e7-907b-a6006ad3dba0",
+            "('61f0c404-5cb3-11e7-907b-a6006ad3dba0')",
+        ),
+    ] {
+        assert_eq!(shown(found, text).unwrap(), expected, "{found}");
+    }
+    for (found, text) in [
+        ("UInt8", "300"),
+        ("UInt8", "x"),
+        ("UInt8", "\\N"),
+        ("UInt8", ""),
+        ("Array(UInt8)", "1,2"),
+        ("Array(UInt8)", "[1,2"),
+        ("Decimal(5, 2)", "123456"),
+        ("Date", "yesterday"),
+    ] {
+        let failure = shown(found, text).unwrap_err();
+        assert!(failure.message.contains("parameter"), "{}", failure.message);
+    }
 }

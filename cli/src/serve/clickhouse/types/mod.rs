@@ -7,11 +7,14 @@
 
 mod names;
 mod parse;
+mod zones;
 
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
+
+pub(super) use zones::named as named_zone;
 
 use arrow_schema::{
     DECIMAL128_MAX_PRECISION, DECIMAL256_MAX_PRECISION, DataType, Field, Fields, TimeUnit,
@@ -91,7 +94,9 @@ impl Type {
             | DataType::Decimal256(precision, scale) => decimal(*precision, *scale),
             DataType::Date32 => Type::Date32,
             DataType::Date64 => Type::DateTime64(3, None),
-            DataType::Timestamp(unit, zone) => Type::DateTime64(digits(*unit), zone.clone()),
+            DataType::Timestamp(unit, zone) => {
+                Type::DateTime64(digits(*unit), zone.as_deref().map(zones::named))
+            }
             DataType::Dictionary(_, values) => return Type::of(values, nullable),
             DataType::RunEndEncoded(_, values) => return Type::of(values.data_type(), nullable),
             DataType::List(item)
@@ -153,6 +158,27 @@ impl Type {
             Type::Nothing | Type::Nullable(_) => true,
             Type::LowCardinality(inner) => inner.is_nullable(),
             _ => false,
+        }
+    }
+
+    /// Whether the binary formats have the same bytes for the values, but for what says that there
+    /// may be nulls.
+    pub(super) fn has_bytes_of(&self, other: &Type) -> bool {
+        match (self, other) {
+            (Type::Nullable(inner), other) | (other, Type::Nullable(inner)) => {
+                inner.has_bytes_of(other)
+            }
+            (Type::Array(item), Type::Array(other)) => item.has_bytes_of(other),
+            (Type::Tuple(elements), Type::Tuple(others)) => {
+                let mut pairs = elements.iter().zip(others);
+                elements.len() == others.len()
+                    && pairs.all(|((_, element), (_, other))| element.has_bytes_of(other))
+            }
+            (Type::Map(key, value), Type::Map(other_key, other_value)) => {
+                key.has_bytes_of(other_key) && value.has_bytes_of(other_value)
+            }
+            (Type::DateTime64(digits, _), Type::DateTime64(others, _)) => digits == others,
+            (one, other) => one == other,
         }
     }
 

@@ -32,6 +32,17 @@ fn arrow_types_have_clickhouse_names() {
         (DataType::Date32, "Date32"),
         (DataType::Timestamp(TimeUnit::Second, None), "DateTime64(0)"),
         (DataType::Timestamp(TimeUnit::Microsecond, zone), "DateTime64(6, 'Europe/Berlin')"),
+        (DataType::Timestamp(TimeUnit::Nanosecond, Some("+00:00".into())), "DateTime64(9, 'UTC')"),
+        (
+            DataType::Timestamp(TimeUnit::Second, Some("+02:00".into())),
+            "DateTime64(0, 'Etc/GMT-2')",
+        ),
+        (
+            DataType::Timestamp(TimeUnit::Second, Some("-1100".into())),
+            "DateTime64(0, 'Etc/GMT+11')",
+        ),
+        (DataType::Timestamp(TimeUnit::Second, Some("+05:30".into())), "DateTime64(0, 'UTC')"),
+        (DataType::Timestamp(TimeUnit::Second, Some("Z".into())), "DateTime64(0, 'UTC')"),
         (DataType::Time64(TimeUnit::Nanosecond), "String"),
         (DataType::Interval(IntervalUnit::MonthDayNano), "String"),
         (code, "String"),
