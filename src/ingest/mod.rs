@@ -15,6 +15,7 @@ pub(crate) mod accounting; // counts of stored and rejected rows
 pub(crate) mod sources; // CSV, TSV, JSON, Arrow, Parquet
 pub(crate) mod assign; // exact conversion of values to a column's type
 pub(crate) mod columns; // batches into the rows of a segment
+pub(crate) mod whole; // a typed input as a whole, for tests and fuzz targets
 pub(crate) mod arrange; // partitioning and sort order
 pub(crate) mod partition; // the partition of each row
 pub(crate) mod partitioned; // rows buffered per partition

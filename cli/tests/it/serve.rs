@@ -156,6 +156,8 @@ fn statements_are_answered_in_the_format_asked_for() {
     assert!(reply.header("x-clickhouse-summary").unwrap().contains("\"result_rows\":\"1\""));
     let reply = server.post("/?param_n=5&param_s=it's", "SELECT {n:UInt8} + 1, {s:String}");
     assert_eq!(reply.text(), "6\tit\\'s\n");
+    let reply = server.post("/?param_l=[1,2]", "SELECT {l:Array(Int32)} AS l, array_length(l)");
+    assert_eq!(reply.text(), "[1,2]\t2\n");
     assert_eq!(server.ask("SELECT number FROM system.one, (SELECT 7 AS number)"), "7\n");
     assert_eq!(server.get("/nothing").status, 404);
 }

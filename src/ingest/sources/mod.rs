@@ -34,7 +34,6 @@ pub(crate) mod arrow;
 #[cfg(feature = "parquet")]
 pub(crate) mod parquet;
 pub(in crate::ingest) mod texts;
-pub(crate) mod whole;
 
 pub use csv::CsvOptions;
 pub(crate) use csv::{CsvChunk, CsvChunks, CsvSchema, infer, parse_chunk, parse_columns};
@@ -45,4 +44,3 @@ pub use input::Input;
 pub(crate) use input::Opened;
 pub(crate) use inputs::Inputs;
 pub(crate) use path_columns::{PathColumns, path_columns};
-pub use whole::count_rows;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use arrow_array::ArrayRef;
 use datafusion::common::ParamValues;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Value};
@@ -34,6 +35,12 @@ impl Parameters {
             )));
         }
         self.values.insert(name.to_owned(), typed(text));
+        Ok(())
+    }
+
+    /// Adds the first value of an array, with its type.
+    pub fn add_value_of(&mut self, name: &str, values: &ArrayRef) -> Result<()> {
+        self.set(name, ScalarValue::try_from_array(values, 0)?);
         Ok(())
     }
 

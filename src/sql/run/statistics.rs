@@ -1,6 +1,7 @@
 //! What an operator of ours has counted, also as metrics for `EXPLAIN ANALYZE`.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,12 +18,18 @@ pub(crate) struct Timed;
 
 /// The context that operators of a session run with.
 pub(in crate::sql) fn task_context(session: &SessionContext, timed: bool) -> Arc<TaskContext> {
-    if !timed {
-        return session.task_ctx();
+    let mut config = session.copied_config();
+    if timed {
+        config = config.with_extension(Arc::new(Timed));
     }
-    let context = TaskContext::from(&session.state());
-    let config = context.session_config().clone().with_extension(Arc::new(Timed));
-    Arc::new(context.with_session_config(config))
+    // Operators find functions in their plans: copies of all that a session has would take longer
+    // than many a statement.
+    let (id, runtime) = (session.session_id(), session.runtime_env());
+    let (scalar, higher_order) = (HashMap::new(), HashMap::new());
+    let (aggregate, window) = (HashMap::new(), HashMap::new());
+    let context =
+        TaskContext::new(None, id, config, scalar, higher_order, aggregate, window, runtime);
+    Arc::new(context)
 }
 
 /// What one of the store's own operators has done.

@@ -322,9 +322,9 @@ impl StatementPlanner<'_> {
             }
             LogicalPlan::Dml(statement) => match Modify::plan(&statement, state).await? {
                 Some(modify) => Planned::Modify(Box::new(modify)),
-                None => self.run(LogicalPlan::Dml(statement)).await?,
+                None => self.run(LogicalPlan::Dml(statement), state).await?,
             },
-            other => self.run(other).await?,
+            other => self.run(other, state).await?,
         })
     }
 
@@ -336,12 +336,20 @@ impl StatementPlanner<'_> {
     }
 
     /// Lets DataFusion execute a plan, unless it turns out to write.
-    pub(super) async fn run(&self, plan: LogicalPlan) -> Result<Planned, Failure> {
-        let frame = self.context.execute_logical_plan(plan).await?;
-        if let LogicalPlan::Dml(statement) = frame.logical_plan() {
-            return Ok(self.insert(statement).await?);
+    pub(super) async fn run(
+        &self,
+        plan: LogicalPlan,
+        state: &SessionState,
+    ) -> Result<Planned, Failure> {
+        match plan {
+            LogicalPlan::Dml(statement) => Ok(self.insert(&statement).await?),
+            // These change the session.
+            plan @ (LogicalPlan::Ddl(_) | LogicalPlan::Statement(_)) => {
+                let frame = self.context.execute_logical_plan(plan).await?;
+                Ok(Planned::Answer(frame.create_physical_plan().await?))
+            }
+            plan => Ok(Planned::Answer(state.create_physical_plan(&plan).await?)),
         }
-        Ok(Planned::Answer(frame.create_physical_plan().await?))
     }
 
     /// The error of a statement that could not be planned. If a table is missing, it says so, and

@@ -142,7 +142,7 @@ impl StatementPlanner<'_> {
         self.tables.check_acyclic(&name, &names)?;
         let input = views::coerced(Arc::unwrap_or_clone(view.input))?;
         let view = CreateView { input: Arc::new(input), ..view };
-        let planned = self.run(LogicalPlan::Ddl(DdlStatement::CreateView(view))).await?;
+        let planned = self.run(LogicalPlan::Ddl(DdlStatement::CreateView(view)), state).await?;
         self.tables.define(&name, statement.clone(), parameters, names);
         Ok(planned)
     }

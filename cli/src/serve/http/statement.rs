@@ -11,6 +11,9 @@ use stylobate::Parameters;
 
 use super::errors::HttpError;
 use super::system;
+use crate::errors::Failure;
+use crate::serve::clickhouse::rows_in;
+use crate::serve::clickhouse::types::Type;
 
 /// A statement of a client, in our words.
 #[derive(Debug, Default)]
@@ -224,7 +227,7 @@ fn push_name(word: &str, sql: &mut String) {
     }
 }
 
-/// `{name:Type}` as a cast of a parameter.
+/// `{name:Type}` as a parameter, whose value has that type.
 fn push_parameter(
     word: &str,
     values: &HashMap<String, String>,
@@ -240,46 +243,16 @@ fn push_parameter(
         push_name(&format!("\"{}\"", value.replace('"', "\"\"")), &mut read.sql);
         return Ok(());
     }
-    let nullable = data_type.strip_prefix("Nullable(").and_then(|rest| rest.strip_suffix(')'));
-    if value == "\\N" && nullable.is_some() {
-        read.sql.push_str("NULL");
-        return Ok(());
-    }
-    let target = nullable.unwrap_or(data_type);
-    let sql_type = sql_type(target).ok_or_else(|| {
-        HttpError::of(50, format!("parameter {name}: values of type {data_type} are not taken"))
-    })?;
-    let text = unescaped(value, None).replace('\'', "''");
-    let given = format!("{name}='{text}'");
-    read.parameters.add(&given).map_err(|error| HttpError::of(36, error.to_string()))?;
-    match sql_type {
-        "VARCHAR" => read.sql.push_str(&format!("${name}")),
-        _ => read.sql.push_str(&format!("CAST(${name} AS {sql_type})")),
-    }
+    let refused = |failure: Failure| {
+        let code = if failure.code == "unsupported" { 50 } else { 36 };
+        HttpError::of(code, format!("parameter {name}: {}", failure.message))
+    };
+    let data_type = Type::parse(data_type).map_err(refused)?;
+    let value = rows_in::parameter(&data_type, value.as_bytes()).map_err(refused)?;
+    let added = read.parameters.add_value_of(name, &value);
+    added.map_err(|error| HttpError::of(36, error.to_string()))?;
+    read.sql.push_str(&format!("${name}"));
     Ok(())
-}
-
-/// Our name of a type of one value.
-fn sql_type(name: &str) -> Option<&'static str> {
-    let inner = name.strip_prefix("LowCardinality(").and_then(|rest| rest.strip_suffix(')'));
-    let name = inner.unwrap_or(name);
-    Some(match name.split('(').next().unwrap_or(name) {
-        "String" | "FixedString" | "UUID" => "VARCHAR",
-        "Int8" => "TINYINT",
-        "Int16" => "SMALLINT",
-        "Int32" => "INT",
-        "Int64" => "BIGINT",
-        "UInt8" => "UTINYINT",
-        "UInt16" => "USMALLINT",
-        "UInt32" => "UINTEGER",
-        "UInt64" => "UBIGINT",
-        "Float32" => "FLOAT",
-        "Float64" => "DOUBLE",
-        "Bool" => "BOOLEAN",
-        "Date" | "Date32" => "DATE",
-        "DateTime" | "DateTime64" => "TIMESTAMP",
-        _ => return None,
-    })
 }
 
 /// A text without the escapes of ClickHouse: backslashes, and quotes that are doubled, if it was in
@@ -492,9 +465,10 @@ mod tests {
         let values: HashMap<String, String> = values.collect();
         let text = "SELECT {n:UInt8}, {s:String}, {z:Nullable(Int32)} FROM {t:Identifier}";
         let found = read(text, &values).unwrap();
-        assert_eq!(found.sql, "SELECT CAST($n AS UTINYINT), $s, NULL FROM \"trips\"");
+        assert_eq!(found.sql, "SELECT $n, $s, $z FROM \"trips\"");
         let error = read("SELECT {x:Int8}", &values).unwrap_err();
         assert!(error.message.contains("param_x"), "{}", error.message);
         assert!(read("SELECT {n:Array(Int8)}", &values).is_err());
+        assert!(read("SELECT {n:Array(", &values).unwrap().sql.contains("{n:Array("));
     }
 }

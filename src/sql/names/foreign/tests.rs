@@ -6,7 +6,7 @@ use std::io::Write;
 
 use crate::error::{Error, Result};
 use crate::ingest::mutants::Mutants;
-use crate::ingest::sources::whole::tests::files;
+use crate::ingest::whole::tests::files;
 use crate::sql::{Parameters, Session, SessionOptions};
 use crate::store::Store;
 

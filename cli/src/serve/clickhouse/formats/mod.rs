@@ -221,20 +221,6 @@ impl Format {
             | Format::Null => "text/plain; charset=UTF-8",
         }
     }
-
-    /// Whether the bytes are text, so that a message can follow them.
-    pub(crate) fn is_text(self) -> bool {
-        !matches!(
-            self,
-            Format::RowBinary
-                | Format::RowBinaryWithNames
-                | Format::RowBinaryWithNamesAndTypes
-                | Format::Native
-                | Format::Arrow
-                | Format::ArrowStream
-                | Format::Parquet
-        )
-    }
 }
 
 /// Writes one answer.

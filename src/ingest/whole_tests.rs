@@ -135,7 +135,12 @@ pub(crate) fn files() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 fn read(name: &str, bytes: &[u8]) -> Result<u64> {
-    count_rows(Input::reader(name, Box::new(Cursor::new(bytes.to_vec()))), MEMORY)
+    let input = || Input::reader(name, Box::new(Cursor::new(bytes.to_vec())));
+    let (plain, coded) = (read_whole(input(), MEMORY, false), read_whole(input(), MEMORY, true));
+    if let (Ok(plain), Ok(coded)) = (&plain, &coded) {
+        assert!(same_rows(plain, coded), "{name}: codes are other rows");
+    }
+    plain.map(|batches| batches.iter().map(|batch| batch.num_rows() as u64).sum())
 }
 
 #[test]
