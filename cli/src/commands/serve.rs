@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use stylobate::internal::disk::default_limit;
 use stylobate::{Engine, SessionOptions};
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 
 use crate::args::resources::{IoArg, WaitArg};
 use crate::context::Context;
@@ -28,6 +28,10 @@ use crate::watch as process_watch;
 const MOST_CARRIERS: usize = 8;
 /// Threads for statements beside those that run: about the server, or beginning.
 const THREADS_BESIDE: usize = 64;
+/// KiB of bodies that wait for a thread, at most.
+const BODY_KIB: usize = 256 << 10;
+/// Passwords that are compared at a time, each of which takes some milliseconds.
+const PASSWORDS: usize = 2;
 /// Sessions with names, at most.
 const MOST_NAMED: usize = 10_000;
 
@@ -215,10 +219,14 @@ fn server(
         waiting: args.max_waiting,
         patience: args.max_wait,
     };
+    let own_pages_only = users.are_any() && !args.anyone;
     Ok(Server {
         sessions: Sessions::new(engine, MOST_NAMED),
         users,
         admission: Admission::new(limits),
+        about_server: Admission::new(AdmissionLimits { running: 16, waiting: 256, ..limits }),
+        bodies: Arc::new(Semaphore::new(BODY_KIB)),
+        passwords: Semaphore::new(PASSWORDS),
         running: Arc::default(),
         metrics: Metrics::default(),
         started: Instant::now(),
@@ -226,6 +234,7 @@ fn server(
             time: context.timeout,
             stall: Duration::from_secs(60),
             connections: args.max_connections,
+            own_pages_only,
         },
     })
 }

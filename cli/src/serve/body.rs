@@ -1,23 +1,36 @@
-//! The body of a request, for a thread that reads it.
+//! The body of a request, for a thread that reads it, and the body of a reply.
 
 use std::io::{self, Read};
-use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
-use hyper::body::{Bytes, Incoming};
-use tokio::sync::mpsc;
+use hyper::body::{Body as _, Bytes, Incoming};
+use tokio::sync::{Semaphore, mpsc};
 
 use super::reply::Piece;
 
 /// Pieces that wait for the thread, at most.
 const MOST_PIECES: usize = 4;
+/// How often a thread that waits for a piece looks whether it should go on.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What was read of a body, and what follows.
-#[derive(Debug)]
 pub(crate) struct Body {
     piece: Bytes,
-    rest: Option<mpsc::Receiver<io::Result<Bytes>>>,
+    rest: Option<Rest>,
+}
+
+/// What follows, piece by piece; `None` is its end.
+struct Rest {
+    // Of the standard library, because the threads that read a body are threads of a runtime, too,
+    // which may not wait for a channel of that.
+    pieces: Mutex<Receiver<io::Result<Option<Bytes>>>>,
+    /// A permit for each piece that may wait.
+    room: Arc<Semaphore>,
+    /// Whether nobody wants the rows any more.
+    is_over: Box<dyn Fn() -> bool + Send + Sync>,
 }
 
 /// Why a body could not be read.
@@ -25,22 +38,24 @@ pub(crate) struct Body {
 pub(crate) enum BodyError {
     /// Nothing came for too long.
     Stalled,
-    /// The connection is broken.
-    Broken(hyper::Error),
+    /// The connection is broken, or ended before the body.
+    Broken(String),
 }
 
 impl Body {
     /// Waits for a body, or for its beginning: no thread is busy before there is work. What follows
-    /// comes as it is asked for.
+    /// comes as it is asked for, until `is_over` says that the statement has ended.
     pub(crate) async fn begin(
         mut incoming: Incoming,
         most: usize,
         stall: Duration,
+        is_over: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<Body, BodyError> {
+        let mut left = incoming.size_hint().exact();
         let mut pieces: Vec<Bytes> = Vec::new();
         let mut bytes = 0;
         while bytes <= most {
-            match next(&mut incoming, stall).await? {
+            match next(&mut incoming, &mut left, stall).await? {
                 Some(piece) => {
                     bytes += piece.len();
                     pieces.push(piece);
@@ -48,23 +63,11 @@ impl Body {
                 None => return Ok(Body { piece: joined(pieces), rest: None }),
             }
         }
-        let (send, rest) = mpsc::channel(MOST_PIECES);
-        tokio::spawn(async move {
-            loop {
-                let piece = match next(&mut incoming, stall).await {
-                    Ok(Some(piece)) => Ok(piece),
-                    Ok(None) => break,
-                    Err(BodyError::Stalled) => {
-                        Err(io::Error::new(io::ErrorKind::TimedOut, "the body has stalled"))
-                    }
-                    Err(BodyError::Broken(error)) => Err(io::Error::other(error)),
-                };
-                let is_error = piece.is_err();
-                if send.send(piece).await.is_err() || is_error {
-                    break;
-                }
-            }
-        });
+        let (send, receive) = channel();
+        let room = Arc::new(Semaphore::new(MOST_PIECES));
+        tokio::spawn(forward(incoming, left, stall, send, Arc::clone(&room)));
+        let (pieces_to_come, is_over) = (Mutex::new(receive), Box::new(is_over));
+        let rest = Rest { pieces: pieces_to_come, room, is_over };
         Ok(Body { piece: joined(pieces), rest: Some(rest) })
     }
 
@@ -79,14 +82,47 @@ impl Body {
     }
 }
 
-async fn next(incoming: &mut Incoming, stall: Duration) -> Result<Option<Bytes>, BodyError> {
+/// Hands pieces on, as there is room for them, up to the end or an error.
+async fn forward(
+    mut incoming: Incoming,
+    mut left: Option<u64>,
+    stall: Duration,
+    send: Sender<io::Result<Option<Bytes>>>,
+    room: Arc<Semaphore>,
+) {
+    loop {
+        let Ok(permit) = room.acquire().await else { return };
+        permit.forget();
+        let piece = next(&mut incoming, &mut left, stall).await.map_err(|error| match error {
+            BodyError::Stalled => io::Error::new(io::ErrorKind::TimedOut, "the body has stalled"),
+            BodyError::Broken(what) => io::Error::other(what),
+        });
+        let is_last = !matches!(piece, Ok(Some(_)));
+        if send.send(piece).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// The next piece of a body, or none at its end; `left` bytes of it are to come, if that is known.
+async fn next(
+    incoming: &mut Incoming,
+    left: &mut Option<u64>,
+    stall: Duration,
+) -> Result<Option<Bytes>, BodyError> {
     loop {
         match tokio::time::timeout(stall, incoming.frame()).await {
             Err(_) => return Err(BodyError::Stalled),
+            Ok(None) if left.is_some_and(|left| left > 0) => {
+                return Err(BodyError::Broken("it ended before its length".to_owned()));
+            }
             Ok(None) => return Ok(None),
-            Ok(Some(Err(error))) => return Err(BodyError::Broken(error)),
+            Ok(Some(Err(error))) => return Err(BodyError::Broken(error.to_string())),
             Ok(Some(Ok(frame))) => match frame.into_data() {
-                Ok(data) => return Ok(Some(data)),
+                Ok(data) => {
+                    *left = left.map(|left| left.saturating_sub(data.len() as u64));
+                    return Ok(Some(data));
+                }
                 // Trailers say nothing to us.
                 Err(_) => continue,
             },
@@ -102,12 +138,37 @@ fn joined(mut pieces: Vec<Bytes>) -> Bytes {
     }
 }
 
+impl Rest {
+    /// Waits for a piece.
+    fn wait(&self) -> io::Result<Option<Bytes>> {
+        let pieces = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            match pieces.recv_timeout(LOOK) {
+                Ok(piece) => {
+                    self.room.add_permits(1);
+                    return piece;
+                }
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(io::Error::other("the body was cut short"));
+                }
+                Err(RecvTimeoutError::Timeout) if (self.is_over)() => {
+                    return Err(io::Error::other("the statement was asked to end"));
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+}
+
 impl Read for Body {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.piece.is_empty() {
-            match self.rest.as_mut().and_then(mpsc::Receiver::blocking_recv) {
-                Some(piece) => self.piece = piece?,
-                None => return Ok(0),
+            match self.rest.as_ref().map(Rest::wait).transpose()?.flatten() {
+                Some(piece) => self.piece = piece,
+                None => {
+                    self.rest = None;
+                    return Ok(0);
+                }
             }
         }
         let bytes = self.piece.len().min(into.len());

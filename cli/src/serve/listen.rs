@@ -30,6 +30,8 @@ const HEAD_TIME: Duration = Duration::from_secs(30);
 const HEAD_BYTES: usize = 256 << 10;
 /// How long a server that has no descriptor left for a connection waits for one.
 const PAUSE: Duration = Duration::from_millis(20);
+/// How long replies to statements that were ended may take.
+const LAST_REPLIES: Duration = Duration::from_secs(1);
 /// How often the server looks after statements and sessions.
 const TIDY: Duration = Duration::from_millis(50);
 
@@ -234,7 +236,11 @@ pub(crate) async fn look_after(
     }
     server.running.end_all();
     let ended = Instant::now();
-    while server.running.counts().1 > 0 && ended.elapsed() < HEAD_TIME {
+    while !is_idle() && ended.elapsed() < HEAD_TIME {
+        // Idle connections of clients that do not read are not waited for.
+        if server.running.counts().1 == 0 && ended.elapsed() > LAST_REPLIES {
+            break;
+        }
         tokio::time::sleep(TIDY).await;
     }
 }

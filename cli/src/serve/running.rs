@@ -83,8 +83,8 @@ impl RunningStatements {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A statement begins, on this session.
-    pub(crate) fn begin(self: &Arc<Self>, asked: Asked, session: &Session) -> Entry {
+    /// A statement begins, on this session; `None` if one of the same user has its name.
+    pub(crate) fn begin(self: &Arc<Self>, asked: Asked, session: &Session) -> Option<Entry> {
         let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
         let Asked { id, user, protocol, sql, most } = asked;
         let statement = Arc::new(RunningStatement {
@@ -99,8 +99,12 @@ impl RunningStatements {
             canceller: session.canceller(),
             state: Mutex::new(State::Runs),
         });
-        self.lock().insert(number, Arc::clone(&statement));
-        Entry { all: Arc::clone(self), statement }
+        let mut all = self.lock();
+        if all.values().any(|other| other.id == statement.id && other.user == statement.user) {
+            return None;
+        }
+        all.insert(number, Arc::clone(&statement));
+        Some(Entry { all: Arc::clone(self), statement })
     }
 
     /// All that run, the oldest first.
@@ -111,11 +115,6 @@ impl RunningStatements {
     /// How many have begun, and how many of them run.
     pub(crate) fn counts(&self) -> (u64, usize) {
         (self.begun.load(Ordering::Relaxed), self.lock().len())
-    }
-
-    /// Whether a statement of this name runs.
-    pub(crate) fn has(&self, id: &str) -> bool {
-        self.lock().values().any(|statement| statement.id == id)
     }
 
     /// Ends those whose time is over.
@@ -158,11 +157,24 @@ impl RunningStatement {
     }
 }
 
+impl Entry {
+    /// The statement has ended; why it was asked to, if it was. Nothing cancels its session then.
+    pub(crate) fn end(&self) -> Option<Ended> {
+        let mut state = self.statement.state();
+        let why = match *state {
+            State::Runs => None,
+            State::AskedToEnd(why) => Some(why),
+            State::HasEnded(why) => why,
+        };
+        *state = State::HasEnded(why);
+        why
+    }
+}
+
 impl Drop for Entry {
     fn drop(&mut self) {
+        self.end();
         self.all.lock().remove(&self.statement.number);
-        let why = self.statement.ended();
-        *self.statement.state() = State::HasEnded(why);
     }
 }
 

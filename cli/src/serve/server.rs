@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use tokio::sync::Semaphore;
+
 use super::admission::Admission;
 use super::metrics::{self, Metrics};
 use super::running::RunningStatements;
@@ -14,6 +16,12 @@ pub(crate) struct Server {
     pub(crate) sessions: Sessions,
     pub(crate) users: Users,
     pub(crate) admission: Admission,
+    /// Of statements about the server, which do not wait behind others.
+    pub(crate) about_server: Admission,
+    /// KiB of bodies that wait for a thread.
+    pub(crate) bodies: Arc<Semaphore>,
+    /// Passwords that are compared at a time.
+    pub(crate) passwords: Semaphore,
     pub(crate) running: Arc<RunningStatements>,
     pub(crate) metrics: Metrics,
     pub(crate) started: Instant,
@@ -29,6 +37,8 @@ pub(crate) struct Limits {
     pub(crate) stall: Duration,
     /// Connections at a time, of all protocols.
     pub(crate) connections: usize,
+    /// Whether requests of pages of other sites are refused: nobody has to say who he is.
+    pub(crate) own_pages_only: bool,
 }
 
 impl Server {

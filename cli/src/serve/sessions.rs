@@ -16,6 +16,11 @@ use crate::errors::Failure;
 
 /// Sessions of one user that wait for a statement, at most.
 const MOST_WAITING: usize = 64;
+/// Sessions with a name that one user has, at most, and the bytes of such a name.
+const MOST_OF_USER: usize = 1000;
+const MOST_NAME_BYTES: usize = 256;
+/// How long a table stays open that no statement reads.
+const UNUSED: Duration = Duration::from_secs(5);
 /// Users for whom sessions wait, at most.
 const MOST_USERS: usize = 1024;
 
@@ -30,7 +35,7 @@ pub(crate) struct Sessions {
 }
 
 struct Named {
-    session: Arc<Mutex<Option<Session>>>,
+    session: Arc<Mutex<Session>>,
     /// How long it lives without a statement.
     time: Duration,
     last: Instant,
@@ -77,6 +82,8 @@ impl Sessions {
 
     /// Keeps a session that nothing has changed for the next statement.
     pub(crate) fn give_back(&self, user: &User, read_only: bool, session: Session) {
+        // They were about the statement that has ended.
+        session.take_notes();
         let mut fresh = lock(&self.fresh);
         let key = (user.name.clone(), user.read_only || read_only);
         if fresh.len() >= MOST_USERS && !fresh.contains_key(&key) {
@@ -96,7 +103,7 @@ impl Sessions {
         name: &str,
         time: Duration,
         must_exist: bool,
-    ) -> Result<Arc<Mutex<Option<Session>>>, NoSession> {
+    ) -> Result<Arc<Mutex<Session>>, NoSession> {
         let key = (user.name.clone(), name.to_owned());
         let mut named = lock(&self.named);
         if let Some(known) = named.get_mut(&key) {
@@ -106,14 +113,23 @@ impl Sessions {
         if must_exist {
             return Err(NoSession::Unknown);
         }
-        if named.len() >= self.most_named {
+        let of_user = named.keys().filter(|(name, _)| *name == user.name).count();
+        let is_full = named.len() >= self.most_named || of_user >= MOST_OF_USER;
+        if is_full || name.len() > MOST_NAME_BYTES {
             return Err(NoSession::Full);
         }
         let session = self.open(user, false).map_err(NoSession::Failed)?;
-        let session = Arc::new(Mutex::new(Some(session)));
+        let session = Arc::new(Mutex::new(session));
         let (last, made) = (Instant::now(), Arc::clone(&session));
         named.insert(key, Named { session, time, last });
         Ok(made)
+    }
+
+    /// A statement of a session with a name has ended: its time begins anew.
+    pub(crate) fn used(&self, user: &User, name: &str) {
+        if let Some(known) = lock(&self.named).get_mut(&(user.name.clone(), name.to_owned())) {
+            known.last = Instant::now();
+        }
     }
 
     /// Ends sessions whose time is over, and closes tables that nobody reads.
@@ -126,7 +142,7 @@ impl Sessions {
             named.extract_if(is_over).map(|(_, session)| session).collect()
         };
         drop(over);
-        self.engine.close_unused();
+        self.engine.close_unused(UNUSED);
     }
 
     /// How many sessions have a name.

@@ -57,6 +57,8 @@ pub(crate) struct Users {
     /// By name; without any, everyone may come in.
     known: BTreeMap<String, Known>,
     anyone: Arc<User>,
+    /// What a password is compared with that nobody has.
+    nobody: Verifier,
     /// Tells whether a password was right before, without keeping it.
     key: hmac::Key,
     remembered: Mutex<HashMap<String, Vec<u8>>>,
@@ -111,7 +113,10 @@ impl Users {
     fn of(known: BTreeMap<String, Known>, anyone: User) -> Result<Users, Failure> {
         let random = |_| Failure::failed("the system gives no random numbers");
         let key = hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).map_err(random)?;
-        Ok(Users { known, anyone: Arc::new(anyone), key, remembered: Mutex::default() })
+        let rounds = known.values().filter_map(|known| known.verifier.as_ref());
+        let rounds = rounds.map(|verifier| verifier.rounds).max();
+        let (nobody, anyone) = (Verifier::of_nobody(rounds), Arc::new(anyone));
+        Ok(Users { known, anyone, nobody, key, remembered: Mutex::default() })
     }
 
     /// Whether everyone may come in.
@@ -123,22 +128,29 @@ impl Users {
         self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The user of this name and password; `None` if either is wrong. Takes as long for a name that
-    /// nobody has.
-    pub(crate) fn by_password(&self, name: &str, password: &str) -> Option<Arc<User>> {
+    /// The user of this name and password, if that takes no time to tell: everyone may come in, or
+    /// the password was right before.
+    pub(crate) fn at_once(&self, name: &str, password: &str) -> Option<Arc<User>> {
         if self.known.is_empty() {
             return Some(Arc::clone(&self.anyone));
         }
+        let known = self.known.get(name)?;
+        let mark = hmac::sign(&self.key, password.as_bytes());
+        let remembered = self.remembered();
+        let is_right = remembered.get(name).is_some_and(|before| same(before, mark.as_ref()));
+        is_right.then(|| Arc::clone(&known.user))
+    }
+
+    /// The user of this name and password; `None` if either is wrong. Takes some milliseconds, and as
+    /// long for a name that nobody has.
+    pub(crate) fn by_password(&self, name: &str, password: &str) -> Option<Arc<User>> {
+        if let Some(user) = self.at_once(name, password) {
+            return Some(user);
+        }
         let known = self.known.get(name);
         let mark = hmac::sign(&self.key, password.as_bytes());
-        if let Some(known) = known
-            && let Some(before) = self.remembered().get(name)
-            && same(before, mark.as_ref())
-        {
-            return Some(Arc::clone(&known.user));
-        }
         let verifier = known.and_then(|known| known.verifier.as_ref());
-        let is_right = verifier.unwrap_or(&Verifier::of_nobody()).accepts(password);
+        let is_right = verifier.unwrap_or(&self.nobody).accepts(password);
         let known = known.filter(|known| is_right && known.verifier.is_some())?;
         let mut remembered = self.remembered();
         if remembered.len() >= MOST_REMEMBERED {
@@ -233,8 +245,8 @@ impl Verifier {
     }
 
     /// One that accepts nothing, for names that nobody has.
-    fn of_nobody() -> Verifier {
-        let rounds = NonZeroU32::new(ROUNDS).unwrap_or(NonZeroU32::MIN);
+    fn of_nobody(rounds: Option<NonZeroU32>) -> Verifier {
+        let rounds = rounds.or(NonZeroU32::new(ROUNDS)).unwrap_or(NonZeroU32::MIN);
         let none = Vec::new;
         Verifier { rounds, salt: vec![0; SALT_BYTES], stored_key: none(), server_key: none() }
     }
@@ -330,7 +342,7 @@ mod tests {
         let verifier = Verifier::new("secret").unwrap();
         assert_eq!(Verifier::parse(&verifier.show()), Some(verifier.clone()));
         assert!(verifier.accepts("secret") && !verifier.accepts("Secret"));
-        assert!(!Verifier::of_nobody().accepts(""));
+        assert!(!Verifier::of_nobody(None).accepts(""));
         for wrong in ["", "secret", "SCRAM-SHA-256$0:AA==$AA==:AA==", "SCRAM-SHA-256$4096:$:"] {
             assert_eq!(Verifier::parse(wrong), None, "{wrong}");
         }

@@ -182,6 +182,22 @@ fn rows_come_in_and_are_there() {
     let expected = "1,\"x, y\",0.5\n2,\\N,\\N\n3,\"a\tb\",\\N\n4,\"j\",\\N\n5,\\N,\\N\n6,\\N,\\N\n\
                     7,\"named\",\\N\n8,\"it's\",1000\n";
     assert_eq!(rows, expected);
+    // Bodies that come in many pieces, in a format of each reader.
+    let rows: String = (0..200_000).map(|row| format!("{row},text {row},0.5\n")).collect();
+    let summary = insert("INSERT INTO t FORMAT CSV", rows.as_bytes());
+    assert!(summary.contains("\"written_rows\":\"200000\""), "{summary}");
+    let rows: String = (0..100_000).map(|row| format!("({row}, 'it''s {row}', 1e3),")).collect();
+    server.ask(&format!("INSERT INTO t VALUES {}", rows.trim_end_matches(',')));
+    let counted = server.ask("SELECT count(*), count(DISTINCT b) FROM t WHERE b > 'it' FORMAT CSV");
+    assert_eq!(counted, "300004,300004\n");
+    server.ask("DELETE FROM t WHERE b LIKE 'text %' OR b LIKE 'it''s %'");
+    // A failure that is known before stores nothing, and no other table is meant.
+    let reply = server.post("/?default_format=Nothing", "INSERT INTO t VALUES (9, 'x', 1)");
+    assert_eq!(reply.status, 404, "{}", reply.text());
+    assert_eq!(server.post("/", "INSERT INTO other.t FORMAT CSV\n9,x,1\n").status, 404);
+    server.ask("INSERT INTO T (A) FORMAT JSONEachRow\n{\"a\": 9, \"b\": \"left out\"}\n");
+    assert_eq!(server.ask("SELECT b FROM t WHERE a = 9"), "\\N\n");
+    server.ask("DELETE FROM t WHERE a = 9");
     // What one client has stored, all see; a wrong row stores nothing of its body.
     let reply = server.post("/?query=INSERT%20INTO%20t%20FORMAT%20CSV", "9,x,1\nten,x,1\n");
     assert!(reply.status >= 400 && reply.text().contains("ten"), "{}", reply.text());
@@ -208,6 +224,12 @@ fn failures_have_their_number() {
     // By GET, nothing changes.
     let reply = server.get(&format!("/?query={}", encoded("CREATE TABLE t (a INT)")));
     assert!(reply.text().contains("(READONLY)"), "{}", reply.text());
+    let reply = server.get(&format!("/?session_id=s&query={}", encoded("CREATE TABLE t (a INT)")));
+    assert!(reply.text().contains("(READONLY)"), "{}", reply.text());
+    let page = "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: http://example.com";
+    assert_eq!(server.request(page, b"SELECT 1").status, 403);
+    // Nor does a text of signs that nothing ends keep a thread busy.
+    assert_eq!(server.post("/", format!("SELECT {}", "{'".repeat(400_000))).status, 400);
     // A failure behind the head of the reply is told behind the rows.
     let sql = "SELECT CASE WHEN value < 900000 THEN value ELSE CAST('x' || value AS INT) END \
                FROM generate_series(1, 1000000)";

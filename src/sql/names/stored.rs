@@ -3,20 +3,48 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::{Duration, Instant};
 
 use crate::error::Result;
 use crate::sql::names::lock;
 use crate::sql::run::table::StoreTable;
 use crate::store::{Snapshot, Store, check_name};
 
-/// Tables of a store that statements have used, by name, with their generation; clones share them.
+/// Tables of a store that statements have used, by name; clones share them.
 #[derive(Clone, Debug, Default)]
-pub(in crate::sql) struct OpenTables(Arc<Mutex<HashMap<String, (u64, Arc<StoreTable>)>>>);
+pub(in crate::sql) struct OpenTables(Arc<Mutex<HashMap<String, Open>>>);
+
+#[derive(Debug)]
+struct Open {
+    generation: u64,
+    table: Arc<StoreTable>,
+    /// When a statement has looked it up last.
+    used: Instant,
+}
 
 impl OpenTables {
-    /// Closes those that nobody else holds.
-    pub(in crate::sql) fn close_unused(&self) {
-        lock(&self.0).retain(|_, (_, table)| Arc::strong_count(table) > 1);
+    /// Closes those that nobody holds, and that no statement has looked up for this long.
+    pub(in crate::sql) fn close_unused(&self, time: Duration) {
+        let is_unused = |_: &String, open: &mut Open| {
+            Arc::strong_count(&open.table) == 1 && open.used.elapsed() >= time
+        };
+        let unused: Vec<_> = lock(&self.0).extract_if(is_unused).collect();
+        // Files are unmapped while nobody waits for the lock.
+        drop(unused);
+    }
+
+    /// A table, if it was opened at this generation.
+    fn get(&self, name: &str, generation: u64) -> Option<Arc<StoreTable>> {
+        let mut tables = lock(&self.0);
+        let open = tables.get_mut(name).filter(|open| open.generation == generation)?;
+        open.used = Instant::now();
+        Some(Arc::clone(&open.table))
+    }
+
+    fn insert(&self, name: &str, generation: u64, table: &Arc<StoreTable>) {
+        let open = Open { generation, table: Arc::clone(table), used: Instant::now() };
+        let before = lock(&self.0).insert(name.to_owned(), open);
+        drop(before);
     }
 }
 
@@ -71,15 +99,13 @@ impl StoredTables {
         }
         let table = self.store.table(&name)?;
         let Some(generation) = table.generation()? else { return Ok(None) };
-        let known =
-            lock(&self.open.0).get(&name).filter(|(known, _)| *known == generation).cloned();
-        let table = match known {
-            Some((_, table)) => table,
+        let table = match self.open.get(&name, generation) {
+            Some(table) => table,
             None => {
                 let snapshot = see(table.snapshot()?)?;
                 let generation = snapshot.generation();
                 let table = self.opened(snapshot);
-                lock(&self.open.0).insert(name.clone(), (generation, Arc::clone(&table)));
+                self.open.insert(&name, generation, &table);
                 table
             }
         };

@@ -110,7 +110,7 @@ impl Session {
             super::check_store_exists(store)?;
         }
         if let Some(copy) = statement.copy_target() {
-            if self.read_only {
+            if self.refuses_writes() {
                 return Err(Error::InvalidInput(
                     "this session is read-only: COPY … TO writes no file".into(),
                 ));
@@ -129,7 +129,7 @@ impl Session {
         // It is large, and is handed on many times, each of which may copy it to the stack.
         let planning = Box::pin(planner.plan(&statement.parsed.statement, parameters));
         match self.own.workers.run(&self.own.canceller, planning)?? {
-            Planned::Write(_) | Planned::Modify(_) | Planned::Drop(_) if self.read_only => {
+            Planned::Write(_) | Planned::Modify(_) | Planned::Drop(_) if self.refuses_writes() => {
                 Err(Error::InvalidInput("this session is read-only: no statement writes".into()))
             }
             Planned::Modify(_) if self.tables.skips_damaged() => Err(Error::InvalidInput(

@@ -6,6 +6,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use datafusion::catalog::{CatalogProviderList, MemoryCatalogProviderList};
@@ -157,7 +158,9 @@ impl Engine {
             progress: StatementProgress::default(),
             threads: *threads,
             memory: *memory,
+            shares_memory: options.statement_memory.is_some(),
             read_only: options.read_only,
+            only_reads: AtomicBool::new(false),
         })
     }
 
@@ -169,10 +172,10 @@ impl Engine {
         move || environment.disk_manager.temp_dir_paths()
     }
 
-    /// Closes tables that no statement reads at the moment, so that other processes may drop them,
-    /// and remove the files of their older generations.
-    pub fn close_unused(&self) {
-        self.0.open.close_unused();
+    /// Closes tables that no statement reads, and none has read for this long, so that other
+    /// processes may drop them, and remove the files of their older generations.
+    pub fn close_unused(&self, time: Duration) {
+        self.0.open.close_unused(time);
     }
 }
 

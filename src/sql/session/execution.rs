@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use datafusion::execution::memory_pool::MemoryConsumer;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 
@@ -51,8 +51,9 @@ impl Drop for Running {
     }
 }
 
-/// The most memory that an ingest takes if no limit is lower.
+/// The most memory that an ingest takes if no limit is lower; and that of one among several.
 const WRITE_BYTES: u64 = 1 << 30;
+const SHARED_WRITE_BYTES: u64 = 128 << 20;
 
 impl Session {
     /// Runs a statement. Where it has waited for the writer of another process, it is planned once
@@ -157,21 +158,10 @@ impl Session {
         })
     }
 
-    /// Half of the memory is for the writer, half for the query that gives the rows.
     fn write(&self, write: Write, run: &Run) -> Result<BatchStream> {
         let store = self.tables.store().ok_or_else(no_store)?;
         self.tables.release(&write.table);
-        let share = self.memory / 2;
-        let reservation =
-            MemoryConsumer::new("Write").register(&self.context.runtime_env().memory_pool);
-        reservation.try_grow(share.min(WRITE_BYTES) as usize)?;
-        let limit = Some(share).filter(|share| *share < WRITE_BYTES);
-        let options = LoadOptions {
-            arrange: self.arrangement(),
-            threads: self.threads,
-            memory_limit: limit,
-            ..LoadOptions::default()
-        };
+        let (options, reservation) = self.load_options()?;
         let answer = write.run(store, &options, |plan| self.answer(plan, run))?;
         drop(reservation);
         // The answer about committed rows is delivered even if the session has been cancelled.
@@ -179,10 +169,22 @@ impl Session {
         Ok(answer.of_committed())
     }
 
-    /// Where rows of a table go that is partitioned by expressions: these decide.
-    pub(super) fn arrangement(&self) -> Arrange {
+    /// How a statement stores rows, and the memory for it: half of the statement's, and an eighth
+    /// where statements run beside each other, whose writers would leave nothing to queries.
+    pub(super) fn load_options(&self) -> Result<(LoadOptions, MemoryReservation)> {
+        let share = self.memory / if self.shares_memory { 8 } else { 2 };
+        let most = if self.shares_memory { SHARED_WRITE_BYTES } else { WRITE_BYTES };
+        let memory = MemoryConsumer::new("Write").register(&self.context.runtime_env().memory_pool);
+        memory.try_grow(share.min(most) as usize)?;
+        // If the table is partitioned by expressions, these decide where rows go.
         let expressions = SqlExpressions::stopped_by(self.own.canceller.flag());
-        Arrange { compile: Some(Arc::new(expressions)), ..Arrange::default() }
+        let options = LoadOptions {
+            arrange: Arrange { compile: Some(Arc::new(expressions)), ..Arrange::default() },
+            threads: self.threads,
+            memory_limit: Some(share.min(most)).filter(|limit| *limit < WRITE_BYTES),
+            ..LoadOptions::default()
+        };
+        Ok((options, memory))
     }
 
     fn modify(&self, modify: Modify, run: &Run) -> Result<BatchStream> {

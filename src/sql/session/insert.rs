@@ -14,7 +14,7 @@ impl Session {
     /// The table of the store that a name means, for a program that writes to it, if the session
     /// may. Nothing of it is open in the session afterwards.
     pub fn table_to_write(&self, name: &str) -> Result<Table> {
-        if self.read_only {
+        if self.refuses_writes() {
             return Err(Error::InvalidInput(
                 "this session is read-only: nothing is written".into(),
             ));
@@ -31,6 +31,12 @@ impl Session {
     /// From now on, a name means these rows in the session, as that of an external table does.
     pub fn add_table(&self, name: &str, rows: RecordBatch) -> Result<()> {
         self.context.register_batch(name, rows)?;
+        Ok(())
+    }
+
+    /// Takes back what [`Session::add_table`] has added.
+    pub fn remove_table(&self, name: &str) -> Result<()> {
+        self.context.deregister_table(name)?;
         Ok(())
     }
 
@@ -53,13 +59,8 @@ impl Session {
         let table = self.table_to_write(table)?;
         let writer = table.writer(None)?;
         let filled = filled(writer.schema(), columns, table.name())?;
-        let most = self.memory / 2;
-        let options = LoadOptions {
-            threads: self.threads,
-            memory_limit: Some(most),
-            arrange: self.arrangement(),
-            ..LoadOptions::default()
-        };
+        let (options, _memory) = self.load_options()?;
+        let options = LoadOptions { cancelled: self.own.canceller.flag(), ..options };
         let named = batches.map(|batch| {
             let batch = batch?;
             if batch.num_columns() != filled.columns().len() {
@@ -82,11 +83,13 @@ fn filled(schema: &Schema, columns: &[String], table: &str) -> Result<Schema> {
     }
     let mut filled = Vec::with_capacity(columns.len());
     for name in columns {
-        let found = schema.columns().iter().find(|column| *column.name == **name);
+        let exact = schema.columns().iter().find(|column| *column.name == **name);
+        let mut alike = schema.columns().iter().filter(|it| it.name.eq_ignore_ascii_case(name));
+        let found = exact.or_else(|| alike.next().filter(|_| alike.next().is_none()));
         let found = found.ok_or_else(|| {
             Error::InvalidInput(format!("table {table} has no column '{name}' to fill"))
         })?;
-        filled.push((name.as_str(), found.data_type.clone(), found.nullable));
+        filled.push((&*found.name, found.data_type.clone(), found.nullable));
     }
     let names = filled.iter().map(|(name, data_type, _)| (*name, data_type.clone()));
     let mut chosen = Schema::from_names(names)?;

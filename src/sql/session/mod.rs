@@ -22,6 +22,7 @@ pub(in crate::sql) mod writes;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser;
@@ -142,8 +143,11 @@ pub struct Session {
     threads: usize,
     /// Bytes of memory that statements may use.
     memory: u64,
-    /// Whether statements that write are refused.
+    /// Whether others have a part of the same memory.
+    shares_memory: bool,
+    /// Whether statements that write are refused: always, and for now.
     read_only: bool,
+    only_reads: AtomicBool,
 }
 
 impl Session {
@@ -163,6 +167,16 @@ impl Session {
     pub fn read_only(mut self) -> Session {
         self.read_only = true;
         self
+    }
+
+    /// Refuses statements that write to the store from now on, or does not any more.
+    pub fn only_read(&self, yes: bool) {
+        self.only_reads.store(yes, Ordering::Relaxed);
+    }
+
+    /// Whether statements that write are refused.
+    fn refuses_writes(&self) -> bool {
+        self.read_only || self.only_reads.load(Ordering::Relaxed)
     }
 
     /// The same session; of the store, there are only the tables whose names fit one of these, with

@@ -478,7 +478,7 @@ fn refuse_files(plan: &LogicalPlan) -> Result<()> {
             Err(files_refused(&format!("CREATE EXTERNAL TABLE {}", create.name)))
         }
         LogicalPlan::Statement(PlannedStatement::SetVariable(set))
-            if set.variable == "datafusion.runtime.temp_directory" =>
+            if set.variable.to_ascii_lowercase().starts_with("datafusion.runtime.") =>
         {
             Err(files_refused(&format!("SET {}", set.variable)))
         }

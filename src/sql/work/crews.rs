@@ -16,8 +16,9 @@ use crate::error::{Error, Result};
 use crate::ingest::sources::foreign::{WORKER, guarded};
 use crate::sql::stack::WORKER_BYTES;
 
-/// Threads of crews that wait for work, at most.
+/// Threads of crews that wait for work, at most, and crews in any case.
 const MOST_WAITING: usize = 256;
+const CREWS_WAITING: usize = 32;
 
 /// The crews of an engine.
 #[derive(Debug)]
@@ -33,10 +34,15 @@ impl Crews {
         Crews { threads: threads.max(1), waiting: Mutex::default() }
     }
 
-    /// A crew that is waiting, or a new one.
+    /// A crew that is waiting and has nothing to do any more, or a new one. Tasks of a statement
+    /// that was given up may be in the middle of a batch for minutes, such as that of a join without
+    /// a key, and no other statement must wait for them.
     pub(super) fn borrow(&self) -> Result<Crew> {
-        let waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        match waiting {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle = waiting.iter().rposition(Crew::is_idle);
+        let idle = idle.map(|at| waiting.swap_remove(at));
+        drop(waiting);
+        match idle {
             Some(crew) => Ok(crew),
             None => Ok(Crew {
                 threads: self.threads,
@@ -49,7 +55,7 @@ impl Crews {
     /// Takes a crew back.
     pub(super) fn give_back(&self, crew: Crew) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        if waiting.is_empty() || waiting.len() < MOST_WAITING / self.threads {
+        if waiting.len() < CREWS_WAITING.max(MOST_WAITING / self.threads) {
             waiting.push(crew);
         }
     }
@@ -66,6 +72,10 @@ pub(super) struct Crew {
 }
 
 impl Crew {
+    fn is_idle(&self) -> bool {
+        self.runtime().is_some_and(|runtime| runtime.metrics().num_alive_tasks() == 0)
+    }
+
     pub(super) fn runtime(&self) -> Option<&Runtime> {
         self.runtime.as_ref()
     }

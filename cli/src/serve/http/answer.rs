@@ -7,8 +7,10 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use hyper::body::Incoming;
-use hyper::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderName, HeaderValue, RETRY_AFTER};
+use hyper::body::{Body as _, Incoming};
+use hyper::header::{
+    CONTENT_ENCODING, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, RETRY_AFTER,
+};
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::encoding::Encoding;
@@ -17,6 +19,7 @@ use super::request::{self, Asked, Credentials};
 use super::work::{self, Work};
 use super::writing::Head;
 use crate::errors::Failure;
+use crate::serve::admission::Refused;
 use crate::serve::body::{Body, BodyError, ReplyBody};
 use crate::serve::metrics::add;
 use crate::serve::reply::Reply;
@@ -46,7 +49,11 @@ pub(crate) async fn answer(server: Arc<Server>, request: Request<Incoming>) -> R
             reply
         }
         (&Method::GET | &Method::HEAD | &Method::POST, "/" | "/query") => {
-            let asked = request::read(method, &parts.uri, &parts.headers);
+            let page = match server.limits.own_pages_only {
+                true => check_page(&parts.headers),
+                false => Ok(()),
+            };
+            let asked = page.and_then(|()| request::read(method, &parts.uri, &parts.headers));
             let done = match asked {
                 Ok(asked) => statement(&server, asked, incoming).await,
                 Err(error) => Err(error),
@@ -69,10 +76,17 @@ async fn statement(
     asked: Asked,
     incoming: Incoming,
 ) -> Result<Response<ReplyBody>, HttpError> {
-    let user = user_of(server, &asked.credentials)?;
-    let body = match incoming.size_hint_exact() {
+    let user = user_of(server, &asked.credentials).await?;
+    let (running, is_over) = work::shared_statement();
+    let exact = incoming.size_hint().exact();
+    let kib = exact.unwrap_or(u64::MAX).min(BODY_BEFORE_WORK as u64).div_ceil(1024) as u32;
+    let counted = Arc::clone(&server.bodies).acquire_many_owned(kib.max(1)).await;
+    let counted = counted.map_err(|_| HttpError::of_refusal(Refused::Ending))?;
+    let body = match exact {
         Some(0) => Body::none(),
-        _ => Body::begin(incoming, BODY_BEFORE_WORK, server.limits.stall).await.map_err(broken)?,
+        _ => Body::begin(incoming, BODY_BEFORE_WORK, server.limits.stall, is_over.clone())
+            .await
+            .map_err(broken)?,
     };
     let text = match &asked.query {
         Some(query) => query.as_str(),
@@ -81,25 +95,22 @@ async fn statement(
         }
         None => "",
     };
-    let place = match work::is_about_server(text) {
-        true => None,
-        false => {
-            let place = server.admission.enter().await.map_err(|refused| {
-                add(&server.metrics.refused, 1);
-                HttpError::of_refusal(refused)
-            });
-            Some(place?)
-        }
+    let admission = match work::is_about_server(text) {
+        true => &server.about_server,
+        false => &server.admission,
     };
+    let place = admission.enter().await.map_err(|refused| {
+        add(&server.metrics.refused, 1);
+        HttpError::of_refusal(refused)
+    })?;
     let held_back = if asked.wait_end { HELD_BACK_TO_END } else { HELD_BACK };
-    let (running, is_over) = work::shared_statement();
     let (reply, begun) = Reply::new(held_back, server.limits.stall, is_over);
     let work = Work { server: Arc::clone(server), user, asked, running: running.clone() };
     // If the client is gone, this future is dropped, and with it what ends the statement.
     let guard = EndsStatement(running);
     let started = Instant::now();
     let thread = tokio::task::spawn_blocking(move || {
-        let _place = place;
+        let (_place, _counted) = (place, counted);
         let server = Arc::clone(&work.server);
         work.run(body, reply);
         server.metrics.statement(started.elapsed());
@@ -113,6 +124,30 @@ async fn statement(
         Some(rest) => ReplyBody::pieces(begun.bytes, rest, Arc::new(guard)),
     };
     Ok(with_head(begun.head, body))
+}
+
+/// Refuses what a page of another site has a browser send, where nobody has to say who he is: any
+/// page could do to the store what its visitor may.
+fn check_page(headers: &HeaderMap) -> Result<(), HttpError> {
+    let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let host = header(HOST).unwrap_or_default();
+    let name = host.rsplit_once(':').map_or(host, |(name, port)| {
+        if port.bytes().all(|byte| byte.is_ascii_digit()) { name } else { host }
+    });
+    let is_address = name.trim_matches(['[', ']']).parse::<std::net::IpAddr>().is_ok();
+    // Another name may have been pointed at this machine by the page.
+    let is_ours = is_address || name == "localhost" || !name.contains('.');
+    let same = header(ORIGIN).is_none_or(|origin| {
+        origin.split_once("://").is_some_and(|(_, authority)| authority == host)
+    });
+    match is_ours && same {
+        true => Ok(()),
+        false => Err(HttpError::of(
+            516,
+            "pages of other sites may not ask this server, to which anyone may come; --users says \
+             who may, and --anyone lets pages in, too",
+        )),
+    }
 }
 
 /// Ends the statement of a request, once it has begun, when nobody waits for its answer.
@@ -130,10 +165,13 @@ impl Drop for EndsStatement {
 }
 
 /// Who the client is.
-fn user_of(server: &Server, credentials: &Credentials) -> Result<Arc<User>, HttpError> {
+async fn user_of(server: &Arc<Server>, credentials: &Credentials) -> Result<Arc<User>, HttpError> {
     let known = match credentials {
         Credentials::Token(token) => server.users.by_token(token),
-        Credentials::Password { user, password } => server.users.by_password(user, password),
+        Credentials::Password { user, password } => match server.users.at_once(user, password) {
+            Some(user) => Some(user),
+            None => compared(server, user.clone(), password.clone()).await,
+        },
     };
     known.ok_or_else(|| {
         let name = match credentials {
@@ -146,10 +184,19 @@ fn user_of(server: &Server, credentials: &Credentials) -> Result<Arc<User>, Http
     })
 }
 
+/// The user of this name and password, compared on another thread than those of connections.
+async fn compared(server: &Arc<Server>, user: String, password: String) -> Option<Arc<User>> {
+    let _turn = server.passwords.acquire().await.ok()?;
+    let server = Arc::clone(server);
+    let compared =
+        tokio::task::spawn_blocking(move || server.users.by_password(&user, &password)).await;
+    compared.ok().flatten()
+}
+
 fn broken(error: BodyError) -> HttpError {
     match error {
         BodyError::Stalled => HttpError::of(209, "the body of the request has stalled"),
-        BodyError::Broken(error) => HttpError::of(117, format!("the body is broken: {error}")),
+        BodyError::Broken(what) => HttpError::of(117, format!("the body is broken: {what}")),
     }
 }
 
@@ -182,15 +229,4 @@ fn text(status: u16, text: impl Into<String>) -> Response<ReplyBody> {
     let headers = vec![("content-type", "text/plain; charset=UTF-8".to_owned())];
     let head = Head { status, headers, encoding: Encoding::None };
     with_head(head, ReplyBody::whole(text.into()))
-}
-
-/// What a body says of its length.
-trait ExactSize {
-    fn size_hint_exact(&self) -> Option<u64>;
-}
-
-impl ExactSize for Incoming {
-    fn size_hint_exact(&self) -> Option<u64> {
-        hyper::body::Body::size_hint(self).exact()
-    }
 }

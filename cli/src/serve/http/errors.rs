@@ -13,7 +13,7 @@ pub(crate) struct HttpError {
 }
 
 /// The kinds that a server of ours has, with ClickHouse's names and statuses for them.
-const KINDS: [(u16, &str, u16); 23] = [
+const KINDS: [(u16, &str, u16); 24] = [
     (16, "NO_SUCH_COLUMN_IN_TABLE", 404),
     (27, "CANNOT_PARSE_INPUT_ASSERTION_FAILED", 400),
     (36, "BAD_ARGUMENTS", 400),
@@ -22,6 +22,7 @@ const KINDS: [(u16, &str, u16); 23] = [
     (60, "UNKNOWN_TABLE", 404),
     (62, "SYNTAX_ERROR", 400),
     (73, "UNKNOWN_FORMAT", 404),
+    (81, "UNKNOWN_DATABASE", 404),
     (117, "INCORRECT_DATA", 400),
     (159, "TIMEOUT_EXCEEDED", 408),
     (164, "READONLY", 403),

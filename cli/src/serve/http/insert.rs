@@ -17,6 +17,7 @@ const MOST_BATCH: u64 = 256 << 20;
 /// What an INSERT fills.
 #[derive(Debug, PartialEq, Eq)]
 struct Target {
+    schema: Option<String>,
     table: String,
     /// All if there are none.
     columns: Vec<String>,
@@ -53,11 +54,22 @@ pub(crate) fn run(
         let what = "INSERT INTO table (columns) FORMAT name is what rows can follow";
         NotStored::Here(HttpError::of(62, what))
     })?;
-    let table = session.table_to_write(&target.table)?;
+    if let Some(other) = target.schema.as_deref().filter(|schema| *schema != "public") {
+        let what = format!("there is no database {other} to insert into");
+        return Err(NotStored::Here(HttpError::of(81, what)));
+    }
+    // Names without quotes are those of any case.
+    let table = match session.table_to_write(&target.table) {
+        Err(stylobate::Error::NotFound(_)) => {
+            session.table_to_write(&target.table.to_lowercase())?
+        }
+        found => found?,
+    };
+    let target = Target { table: table.name().to_owned(), ..target };
     let schema = table.snapshot()?.schema().clone();
-    let columns = match target.columns.is_empty() {
+    let columns: Vec<String> = match target.columns.is_empty() {
         true => schema.columns().iter().map(|column| column.name.to_string()).collect(),
-        false => target.columns.clone(),
+        false => target.columns.iter().map(|name| as_in(&schema, name)).collect(),
     };
     if let Some(format) = BodyFormat::named(format) {
         let declared = declared(&schema, &columns, &target.table)?;
@@ -103,6 +115,16 @@ fn one_count(session: &Session, sql: &str) -> Result<u64, NotStored> {
     Ok(stored)
 }
 
+/// The name of a column as the table spells it, where only its case differs.
+fn as_in(schema: &Schema, name: &str) -> String {
+    let columns = schema.columns();
+    let mut alike = columns.iter().filter(|column| column.name.eq_ignore_ascii_case(name));
+    match (columns.iter().any(|column| *column.name == *name), alike.next(), alike.next()) {
+        (false, Some(only), None) => only.name.to_string(),
+        _ => name.to_owned(),
+    }
+}
+
 /// The columns to fill as Arrow has them.
 fn declared(
     schema: &Schema,
@@ -136,16 +158,20 @@ fn text(
     let types = types.map(|it| format!("{}: {}", text(&it.name), text(&it.data_type.to_string())));
     let types = format!("{{{}}}", types.collect::<Vec<_>>().join(", "));
     // What comes by name need not have all columns.
-    let (types, preferred) = (format!("types => {types}"), format!("preferred_types => {types}"));
+    let preferred = format!("preferred_types => {types}");
     let table = name(&target.table);
     let by_position = |options: String| {
         let listed = columns.iter().map(|name| text(name)).collect::<Vec<_>>().join(", ");
         format!(
             "INSERT INTO {table} ({names}) SELECT {names} FROM read_csv('-', header => false, \
-             names => [{listed}], {types}{options})"
+             names => [{listed}], types => {types}{options})"
         )
     };
-    let by_name = |from: String| format!("INSERT INTO {table} BY NAME SELECT * FROM {from}");
+    // Of rows with names, what the statement lists is stored, and else all.
+    let by_name = |from: String| match target.columns.is_empty() {
+        true => format!("INSERT INTO {table} BY NAME SELECT * FROM {from}"),
+        false => format!("INSERT INTO {table} ({names}) SELECT {names} FROM {from}"),
+    };
     let csv = ", delimiter => ',', null => '\\N'";
     let lower = format.to_ascii_lowercase();
     Some(match lower.as_str() {
@@ -156,7 +182,11 @@ fn text(
         ),
         "jsoneachrow" | "jsonlines" | "ndjson" | "json" => (
             Input::reader("body.jsonl", Box::new(rows)),
-            by_name(format!("read_json('-', {preferred})")),
+            // Keys that a row lacks are null, and others are left out.
+            format!(
+                "INSERT INTO {table} ({names}) SELECT {names} FROM read_json('-', columns => \
+                 {types})"
+            ),
         ),
         "arrow" | "arrowstream" => {
             (Input::reader("body.arrow", Box::new(rows)), by_name("'-'".to_owned()))
@@ -173,12 +203,17 @@ fn target(sql: &str) -> Option<Target> {
         rest = after;
     }
     let (mut table, mut rest) = name(rest)?;
+    let mut schema = None;
     while let Some(after) = rest.trim_start().strip_prefix('.') {
+        if schema.is_some() {
+            return None;
+        }
+        schema = Some(table);
         (table, rest) = name(after.trim_start())?;
     }
     let rest = rest.trim();
     if rest.is_empty() {
-        return Some(Target { table, columns: Vec::new() });
+        return Some(Target { schema, table, columns: Vec::new() });
     }
     let mut inner = rest.strip_prefix('(')?.strip_suffix(')')?.trim();
     let mut columns = Vec::new();
@@ -192,7 +227,7 @@ fn target(sql: &str) -> Option<Target> {
             None => return None,
         }
     }
-    Some(Target { table, columns })
+    Some(Target { schema, table, columns })
 }
 
 /// What follows a keyword.

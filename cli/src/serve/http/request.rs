@@ -76,13 +76,9 @@ pub(crate) fn read(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<As
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let is_on = |name: &str| matches!(named.get(name).map(String::as_str), Some("1" | "true"));
     let number = |name: &str| named.get(name).and_then(|text| text.parse::<f64>().ok());
-    let seconds = |name: &str| {
-        let most = Duration::from_secs(100 * 365 * 24 * 3600);
-        let seconds = number(name).filter(|seconds| *seconds > 0.0)?;
-        Some(Duration::try_from_secs_f64(seconds).unwrap_or(most).min(most))
-    };
+    let time = |name: &str| seconds(number(name)?);
     let session = named.get("session_id").filter(|id| !id.is_empty()).map(|id| {
-        let time = seconds("session_timeout").unwrap_or(SESSION_TIME).min(MOST_SESSION_TIME);
+        let time = time("session_timeout").unwrap_or(SESSION_TIME).min(MOST_SESSION_TIME);
         (id.clone(), time)
     });
     let body = match (is_on("decompress"), headers.get(CONTENT_ENCODING)) {
@@ -101,6 +97,11 @@ pub(crate) fn read(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<As
         (false, false) => Encoding::None,
     };
     let format = named.get("default_format").map(String::as_str);
+    let database = named.get("database").map(String::as_str);
+    let database = database.or(header("x-clickhouse-database")).unwrap_or("default");
+    if !["", "default", "public", "system"].contains(&database) {
+        return Err(HttpError::of(81, format!("there is no database {database}, only default")));
+    }
     Ok(Asked {
         query: named.get("query").filter(|query| !query.is_empty()).cloned(),
         credentials: credentials(&named, headers)?,
@@ -112,11 +113,23 @@ pub(crate) fn read(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<As
         format: format.or(header("x-clickhouse-format")).map(str::to_owned),
         revision: number("client_protocol_version").map_or(0, |number| number as u32),
         wait_end: is_on("wait_end_of_query"),
-        most_time: seconds("max_execution_time"),
-        most_rows: number("max_result_rows").filter(|rows| *rows > 0.0).map(|rows| rows as u64),
+        most_time: time("max_execution_time"),
+        most_rows: number("max_result_rows").and_then(rows),
         body,
         reply,
     })
+}
+
+/// A time in seconds; 0 is none.
+pub(super) fn seconds(seconds: f64) -> Option<Duration> {
+    let most = Duration::from_secs(100 * 365 * 24 * 3600);
+    let seconds = Some(seconds).filter(|seconds| *seconds > 0.0)?;
+    Some(Duration::try_from_secs_f64(seconds).unwrap_or(most).min(most))
+}
+
+/// A number of rows; 0 is no bound.
+pub(super) fn rows(rows: f64) -> Option<u64> {
+    Some(rows as u64).filter(|rows| *rows > 0)
 }
 
 /// Who the client says that it is; `default` without a password if it says nothing.

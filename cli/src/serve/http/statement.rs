@@ -52,14 +52,16 @@ enum Kind {
     Sign,
 }
 
-/// Reads a statement. `values` are those of its parameters, by name.
+/// Reads a statement. `values` are those of its parameters, by name. If the text is cut, it is too
+/// long for a statement, and what follows the VALUES of an INSERT are rows, as behind a FORMAT.
 pub(crate) fn read(
     text: &str,
     values: &HashMap<String, String>,
+    is_cut: bool,
 ) -> Result<ReadStatement, HttpError> {
-    let tokens = tokens(text);
+    let tokens = tokens(text, is_cut);
     let mut read = ReadStatement::default();
-    let end = tail(text, &tokens, &mut read);
+    let end = tail(text, &tokens, is_cut, &mut read);
     let mut left_out = 0;
     for (at, token) in tokens.iter().take(end).enumerate() {
         let word = &text[token.range.clone()];
@@ -92,7 +94,7 @@ pub(crate) fn read(
 }
 
 /// Where the statement itself ends, before FORMAT and SETTINGS, which are read.
-fn tail(text: &str, tokens: &[Token], read: &mut ReadStatement) -> usize {
+fn tail(text: &str, tokens: &[Token], is_cut: bool, read: &mut ReadStatement) -> usize {
     let word = |at: usize| tokens.get(at).map_or("", |token| &text[token.range.clone()]);
     let is = |at: usize, expected: &str| word(at).eq_ignore_ascii_case(expected);
     let mut marks = tokens.iter().enumerate().filter(|(_, token)| token.kind != Kind::Blank);
@@ -103,6 +105,11 @@ fn tail(text: &str, tokens: &[Token], read: &mut ReadStatement) -> usize {
             token.kind == Kind::Word
                 && ["format", "values", "select"].iter().any(|end| is(*at, end))
         });
+        if let Some((at, token)) = format.filter(|(at, _)| is_cut && is(*at, "values")) {
+            read.format = Some("Values".to_owned());
+            read.rows_from = Some(token.range.end);
+            return settings_before(text, tokens, at, read);
+        }
         if let Some((at, _)) = format.filter(|(at, _)| is(*at, "format"))
             && let Some((name, token)) = marks.find(|(next, _)| *next > at)
         {
@@ -287,17 +294,29 @@ fn unescaped(text: &str, quote: Option<char>) -> String {
     plain
 }
 
+/// The most bytes of a parameter with its type.
+const MOST_PARAMETER: usize = 1024;
+
 /// The words of a statement; together they are the text.
-fn tokens(text: &str) -> Vec<Token> {
+fn tokens(text: &str, is_cut: bool) -> Vec<Token> {
     let bytes = text.as_bytes();
     let (mut found, mut at) = (Vec::<Token>::new(), 0);
     // Rows follow the FORMAT of an INSERT, and are no words.
     let mut insert = Insert::Unknown;
+    // What begins with a quote that has no end is looked for once.
+    let mut unclosed = Vec::new();
+    let mut ends = |rest: &[u8], quote: u8| match unclosed.contains(&quote) {
+        true => None,
+        false => quoted(rest, quote).or_else(|| {
+            unclosed.push(quote);
+            None
+        }),
+    };
     while let Some(first) = bytes.get(at).filter(|_| insert != Insert::Rows) {
         let rest = &bytes[at..];
         let (kind, length) = match first {
-            b'\'' => quoted(rest, b'\'').map_or((Kind::Sign, 1), |length| (Kind::Text, length)),
-            b'`' | b'"' => quoted(rest, *first).map_or((Kind::Sign, 1), |it| (Kind::Name, it)),
+            b'\'' => ends(rest, b'\'').map_or((Kind::Sign, 1), |length| (Kind::Text, length)),
+            b'`' | b'"' => ends(rest, *first).map_or((Kind::Sign, 1), |it| (Kind::Name, it)),
             b'-' if rest.starts_with(b"--") => (Kind::Blank, line(rest)),
             b'#' if rest.starts_with(b"# ") || rest.starts_with(b"#!") => (Kind::Blank, line(rest)),
             b'/' if rest.starts_with(b"/*") => (Kind::Blank, comment(rest)),
@@ -307,7 +326,7 @@ fn tokens(text: &str) -> Vec<Token> {
             _ => (Kind::Sign, 1),
         };
         if kind != Kind::Blank {
-            insert = insert.after(&text[at..at + length]);
+            insert = insert.after(&text[at..at + length], is_cut);
         }
         found.push(Token { kind, range: at..at + length });
         at += length;
@@ -327,12 +346,13 @@ enum Insert {
 }
 
 impl Insert {
-    fn after(self, word: &str) -> Insert {
+    fn after(self, word: &str, is_cut: bool) -> Insert {
         let is = |expected: &str| word.eq_ignore_ascii_case(expected);
         match self {
             Insert::Unknown if is("insert") => Insert::Begun,
             Insert::Unknown => Insert::No,
             Insert::Begun if is("format") => Insert::Format,
+            Insert::Begun if is("values") && is_cut => Insert::Rows,
             Insert::Begun if is("values") || is("select") => Insert::No,
             Insert::Format => Insert::Rows,
             as_it_was => as_it_was,
@@ -373,14 +393,14 @@ fn quoted(bytes: &[u8], quote: u8) -> Option<usize> {
 
 /// The length of `{name:Type}`.
 fn parameter(bytes: &[u8]) -> Option<usize> {
-    let end = bytes.iter().position(|byte| *byte == b'}')?;
+    let end = bytes.iter().take(MOST_PARAMETER).position(|byte| *byte == b'}')?;
     let inner = std::str::from_utf8(bytes.get(1..end)?).ok()?;
     let (name, data_type) = inner.split_once(':')?;
     let name = name.trim();
     let is_type = |c: char| c.is_ascii_alphanumeric() || " _(),'\"/".contains(c);
     let is_parameter = !name.is_empty()
         && name.bytes().all(|byte| is_word(&byte))
-        && !data_type.trim().is_empty()
+        && data_type.trim().starts_with(|c: char| c.is_ascii_alphabetic())
         && data_type.chars().all(is_type);
     is_parameter.then_some(end + 1)
 }
@@ -390,7 +410,7 @@ mod tests {
     use super::*;
 
     fn sql(text: &str) -> String {
-        read(text, &HashMap::new()).unwrap().sql
+        read(text, &HashMap::new(), false).unwrap().sql
     }
 
     #[test]
@@ -412,7 +432,8 @@ mod tests {
 
     #[test]
     fn what_is_asked_of_the_server_is_found() {
-        let found = read("SELECT version(), name FROM system.tables", &HashMap::new()).unwrap();
+        let found =
+            read("SELECT version(), name FROM system.tables", &HashMap::new(), false).unwrap();
         assert_eq!(found.sql, "SELECT '24.8.1.1', name FROM sty__system_tables");
         assert_eq!(found.system, ["tables"]);
         assert_eq!(sql("SELECT a.system.b, version (x)"), "SELECT a.system.b, version (x)");
@@ -420,8 +441,9 @@ mod tests {
 
     #[test]
     fn format_and_settings_are_read() {
-        let statement =
-            |text: &str| read(text, &HashMap::new()).map(|it| (it.sql, it.format, it.settings));
+        let statement = |text: &str| {
+            read(text, &HashMap::new(), false).map(|it| (it.sql, it.format, it.settings))
+        };
         let settings = |list: &[(&str, &str)]| -> Vec<(String, String)> {
             list.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
         };
@@ -443,18 +465,18 @@ mod tests {
     #[test]
     fn rows_follow_an_insert() {
         let text = "INSERT INTO t (a, b) FORMAT TSV\n1\t2\n";
-        let found = read(text, &HashMap::new()).unwrap();
+        let found = read(text, &HashMap::new(), false).unwrap();
         assert_eq!(
             (found.sql.trim(), found.format.as_deref()),
             ("INSERT INTO t (a, b)", Some("TSV"))
         );
         assert_eq!(&text[found.rows_from.unwrap()..], "1\t2\n");
-        let found = read("INSERT INTO t VALUES (1, 'FORMAT x')", &HashMap::new()).unwrap();
+        let found = read("INSERT INTO t VALUES (1, 'FORMAT x')", &HashMap::new(), false).unwrap();
         assert_eq!(
             (found.sql.as_str(), found.rows_from),
             ("INSERT INTO t VALUES (1, 'FORMAT x')", None)
         );
-        let found = read("INSERT INTO t SELECT 1 FORMAT Native", &HashMap::new()).unwrap();
+        let found = read("INSERT INTO t SELECT 1 FORMAT Native", &HashMap::new(), false).unwrap();
         assert_eq!((found.sql.trim(), found.rows_from), ("INSERT INTO t SELECT 1", None));
     }
 
@@ -464,11 +486,11 @@ mod tests {
         let values = values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let values: HashMap<String, String> = values.collect();
         let text = "SELECT {n:UInt8}, {s:String}, {z:Nullable(Int32)} FROM {t:Identifier}";
-        let found = read(text, &values).unwrap();
+        let found = read(text, &values, false).unwrap();
         assert_eq!(found.sql, "SELECT $n, $s, $z FROM \"trips\"");
-        let error = read("SELECT {x:Int8}", &values).unwrap_err();
+        let error = read("SELECT {x:Int8}", &values, false).unwrap_err();
         assert!(error.message.contains("param_x"), "{}", error.message);
-        assert!(read("SELECT {n:Array(Int8)}", &values).is_err());
-        assert!(read("SELECT {n:Array(", &values).unwrap().sql.contains("{n:Array("));
+        assert!(read("SELECT {n:Array(Int8)}", &values, false).is_err());
+        assert!(read("SELECT {n:Array(", &values, false).unwrap().sql.contains("{n:Array("));
     }
 }

@@ -87,17 +87,28 @@ fn like(words: &[&str], rest: usize, names: impl IntoIterator<Item = String>) ->
     names.into_iter().filter(fits).collect()
 }
 
-/// Whether a text fits a pattern of LIKE.
+/// Whether a text fits a pattern of LIKE. After a mismatch, only the last `%` takes one letter more.
 fn fits(text: &str, pattern: &str) -> bool {
-    match pattern.chars().next() {
-        None => text.is_empty(),
-        Some('%') => {
-            let rest = pattern.trim_start_matches('%');
-            rest.is_empty() || text.char_indices().any(|(at, _)| fits(&text[at..], rest))
+    let (text, pattern): (Vec<char>, Vec<char>) =
+        (text.chars().collect(), pattern.chars().collect());
+    let (mut at, mut place) = (0, 0);
+    let mut again: Option<(usize, usize)> = None;
+    loop {
+        match (text.get(at), pattern.get(place)) {
+            (_, Some('%')) => {
+                place += 1;
+                again = Some((at, place));
+            }
+            (Some(c), Some(p)) if *p == '_' || p == c => (at, place) = (at + 1, place + 1),
+            (None, None) => return true,
+            (c, _) => match again.filter(|_| c.is_some() || pattern.len() > place) {
+                Some((from, behind)) if from < text.len() => {
+                    again = Some((from + 1, behind));
+                    (at, place) = (from + 1, behind);
+                }
+                _ => return false,
+            },
         }
-        Some(c) => text.chars().next().is_some_and(|first| {
-            (c == '_' || c == first) && fits(&text[first.len_utf8()..], &pattern[c.len_utf8()..])
-        }),
     }
 }
 
@@ -304,6 +315,10 @@ mod tests {
             ("größe", "gr_ße", true),
             ("", "", true),
             ("a", "", false),
+            ("aab", "%ab", true),
+            ("abab", "%ab%", true),
+            ("aba", "%ab", false),
+            (&"a".repeat(60), "%a%a%a%a%a%a%a%a%a%a%a%a%b", false),
         ] {
             assert_eq!(fits(text, pattern), expected, "{text} {pattern}");
         }

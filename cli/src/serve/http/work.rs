@@ -2,16 +2,18 @@
 //! writes the reply.
 
 use std::io::{self, Read};
-use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::sync::{Arc, OnceLock, TryLockError};
+use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::UInt64Type;
 use arrow_schema::SchemaRef;
 use stylobate::{BatchStream, Session};
 
 use super::errors::HttpError;
 use super::insert::{self, NotStored};
-use super::request::Asked;
+use super::request::{self, Asked};
 use super::statement::{self, ReadStatement};
 use super::system;
 use super::writing::{Head, Stop, Writing, new_id};
@@ -25,8 +27,8 @@ use crate::serve::server::Server;
 use crate::serve::sessions::NoSession;
 use crate::serve::users::User;
 
-/// The longest text of a statement, in bytes.
-const MOST_TEXT: u64 = 16 << 20;
+/// The longest text of a statement, in bytes. Rows behind an INSERT are none.
+const MOST_TEXT: u64 = 1 << 20;
 /// The statement of a request, once it runs, for those that may end it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SharedStatement(Arc<Begun>);
@@ -58,7 +60,8 @@ impl SharedStatement {
 }
 
 /// A statement that has not begun, and whether it was asked to end.
-pub(crate) fn shared_statement() -> (SharedStatement, impl Fn() -> bool + Send + 'static) {
+pub(crate) fn shared_statement()
+-> (SharedStatement, impl Fn() -> bool + Clone + Send + Sync + 'static) {
     let shared = SharedStatement::default();
     let asked = shared.clone();
     (shared, move || asked.get().is_some_and(|statement| statement.ended().is_some()))
@@ -70,6 +73,30 @@ pub(crate) fn is_about_server(text: &str) -> bool {
     let first = words.next().unwrap_or_default().to_ascii_lowercase();
     matches!(first.as_str(), "kill" | "show" | "describe" | "desc" | "exists")
         || (first == "select" && text.len() < 1000 && text.contains("system."))
+}
+
+/// What a statement may do and take, by its URL and its SETTINGS.
+struct Bounds {
+    time: Option<Duration>,
+    rows: Option<u64>,
+    read_only: bool,
+}
+
+impl Bounds {
+    fn of(asked: &Asked, settings: &[(String, String)]) -> Bounds {
+        let Asked { most_time: time, most_rows: rows, read_only, .. } = asked;
+        let mut bounds = Bounds { time: *time, rows: *rows, read_only: *read_only };
+        for (name, value) in settings {
+            match (name.as_str(), value.parse::<f64>()) {
+                ("max_execution_time", Ok(seconds)) => bounds.time = request::seconds(seconds),
+                ("max_result_rows", Ok(rows)) => bounds.rows = request::rows(rows),
+                ("readonly", Ok(level)) => bounds.read_only |= level > 0.0,
+                // Others mean nothing here.
+                _ => {}
+            }
+        }
+        bounds
+    }
 }
 
 /// A statement of a request.
@@ -96,33 +123,32 @@ impl Work {
 
     fn answer(&self, body: Body, writing: &mut Writing) -> Result<(), Stop> {
         let body = self.asked.body.decode(body).map_err(|error| unreadable(&error))?;
-        let (text, rows) = self.text(body)?;
-        let read = statement::read(&text, &self.asked.values)?;
+        let (text, rows, is_cut) = self.text(body)?;
+        let read = statement::read(&text, &self.asked.values, is_cut)?;
         let query_id = self.asked.query_id.clone().unwrap_or_else(new_id);
         writing.query_id.clone_from(&query_id);
-        if self.asked.query_id.is_some() && self.server.running.has(&query_id) {
-            let what = format!("a statement of the name {query_id} runs already");
-            return Err(HttpError::of(216, what).into());
-        }
         let rows = read.rows_from.map(|from| {
             let here = text.as_bytes().get(from..).unwrap_or_default();
             io::Cursor::new(here.to_vec()).chain(rows)
         });
-        self.in_session(|session| {
+        let bounds = Bounds::of(&self.asked, &read.settings);
+        self.in_session(&bounds, |session| {
             let asked = running::Asked {
                 id: query_id,
                 user: self.user.name.clone(),
                 protocol: "http",
                 sql: shortened(&read.sql),
-                most: self.server.time_of(self.asked.most_time),
+                most: self.server.time_of(bounds.time),
             };
-            let entry = self.server.running.begin(asked, session);
+            let entry = self.server.running.begin(asked, session).ok_or_else(|| {
+                HttpError::of(216, "a statement of this name runs already (query_id)")
+            })?;
             self.running.begin(&entry.statement);
             let done = match rows {
                 Some(rows) => self.insert(session, &read, rows, writing),
-                None => self.query(session, &read, writing),
+                None => self.query(session, &read, &bounds, writing),
             };
-            let ended = entry.statement.ended();
+            let ended = entry.end();
             drop(entry);
             match done {
                 Err(Failed::Gone) => Err(Stop::Gone),
@@ -135,47 +161,53 @@ impl Work {
         })
     }
 
-    /// The text of the statement, and what follows it in the body.
+    /// The text of the statement, and what follows it in the body; and whether that is all of it
+    /// that is text, or the first rows of a long INSERT … VALUES are.
     fn text(
         &self,
         mut body: Box<dyn Read + Send>,
-    ) -> Result<(String, Box<dyn Read + Send>), HttpError> {
+    ) -> Result<(String, Box<dyn Read + Send>, bool), HttpError> {
         let mut text = self.asked.query.clone().unwrap_or_default().into_bytes();
-        let inserts = |text: &[u8]| {
+        let inserts = |text: &[u8], is_cut: bool| {
             let text = String::from_utf8_lossy(text);
-            statement::read(&text, &self.asked.values).is_ok_and(|read| read.rows_from.is_some())
+            let read = statement::read(&text, &self.asked.values, is_cut);
+            read.is_ok_and(|read| read.rows_from.is_some())
         };
         if !text.is_empty() {
-            if inserts(&text) {
+            if inserts(&text, false) {
                 text.push(b'\n');
-                return Ok((utf8(text)?, body));
+                return Ok((utf8(text)?, body, false));
             }
             text.push(b'\n');
         }
         body.by_ref().take(MOST_TEXT).read_to_end(&mut text).map_err(|error| unreadable(&error))?;
         if (text.len() as u64) < MOST_TEXT {
             // Rows of an INSERT need not be text.
-            return match inserts(&text) {
-                true => split_rows(text),
-                false => Ok((utf8(text)?, Box::new(io::empty()))),
+            return match inserts(&text, false) {
+                true => split_rows(text).map(|(text, rows)| (text, rows, false)),
+                false => Ok((utf8(text)?, Box::new(io::empty()), false)),
             };
         }
-        if !inserts(&text) {
+        if !inserts(&text, true) {
             let what = format!("a statement has at most {MOST_TEXT} bytes");
             return Err(HttpError::of(62, what));
         }
         let (text, rows) = split_rows(text)?;
-        Ok((text, Box::new(rows.chain(body))))
+        Ok((text, Box::new(rows.chain(body)), true))
     }
 
     /// Does something in the session that the client asks for.
-    fn in_session(&self, work: impl FnOnce(&Session) -> Result<bool, Stop>) -> Result<(), Stop> {
+    fn in_session(
+        &self,
+        bounds: &Bounds,
+        work: impl FnOnce(&Session) -> Result<bool, Stop>,
+    ) -> Result<(), Stop> {
         let sessions = &self.server.sessions;
         let failed = |failure: Failure| HttpError::of_statement(&failure, None);
         let Some((name, time)) = &self.asked.session else {
-            let session = sessions.borrow(&self.user, self.asked.read_only).map_err(failed)?;
+            let session = sessions.borrow(&self.user, bounds.read_only).map_err(failed)?;
             if work(&session)? {
-                sessions.give_back(&self.user, self.asked.read_only, session);
+                sessions.give_back(&self.user, bounds.read_only, session);
             }
             return Ok(());
         };
@@ -185,16 +217,21 @@ impl Work {
             NoSession::Full => HttpError::of(202, "there are too many sessions with names"),
             NoSession::Failed(failure) => failed(failure),
         })?;
-        let Ok(session) = named.try_lock() else {
-            return Err(HttpError::of(373, format!("session {name} runs a statement")).into());
-        };
-        match session.as_ref() {
-            Some(session) => {
-                session.canceller().reset();
-                work(session).map(drop)
+        let session = match named.try_lock() {
+            Ok(session) => session,
+            // A statement before has ended in a panic, and its session is as it was.
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                return Err(HttpError::of(373, format!("session {name} runs a statement")).into());
             }
-            None => Err(HttpError::of(372, format!("there is no session {name}")).into()),
-        }
+        };
+        session.canceller().reset();
+        session.only_read(bounds.read_only);
+        let done = work(&session).map(drop);
+        session.take_notes();
+        drop(session);
+        sessions.used(&self.user, name);
+        done
     }
 
     /// Runs statements and writes the answer; tells whether the session is as it was.
@@ -202,18 +239,35 @@ impl Work {
         &self,
         session: &Session,
         read: &ReadStatement,
+        bounds: &Bounds,
         writing: &mut Writing,
     ) -> Result<bool, Failed> {
         let (server, user) = (&self.server, &self.user);
         if let Some(answer) = system::answer(&read.sql, session, server, user)? {
             return self.write_answer(&answer, read, writing).map(|()| true);
         }
+        // What is wrong with the format is said before anything is stored.
+        self.format(read)?;
         for name in &read.system {
             let table = system::table(name, session, server, user)?;
             let table = table
                 .ok_or_else(|| HttpError::of(60, format!("there is no table system.{name}")))?;
             session.add_table(&format!("{}{name}", system::PREFIX), table)?;
         }
+        let done = self.run_query(session, read, bounds, writing);
+        for name in &read.system {
+            session.remove_table(&format!("{}{name}", system::PREFIX))?;
+        }
+        done
+    }
+
+    fn run_query(
+        &self,
+        session: &Session,
+        read: &ReadStatement,
+        bounds: &Bounds,
+        writing: &mut Writing,
+    ) -> Result<bool, Failed> {
         let statements = session.parse(&read.sql).map_err(not_parsed)?;
         let [statement] = statements.as_slice() else {
             let what = match statements.len() {
@@ -225,21 +279,22 @@ impl Work {
         if statement.copy_target().is_some() {
             return Err(Failed::Here(HttpError::of(164, "COPY … TO writes no files here")));
         }
-        let unchanged = !statement.changes_session() && read.system.is_empty();
-        let parameters = &read.parameters;
-        let mut stream = session.execute(statement, parameters)?;
-        let schema = stream.schema();
-        if schema.fields().is_empty() {
-            for batch in &mut stream {
-                batch?;
+        let unchanged = !statement.changes_session();
+        let mut stream = session.execute(statement, &read.parameters)?;
+        if stream.has_committed() || stream.schema().fields().is_empty() {
+            // What is stored stays, whatever becomes of the reply, which says how many rows.
+            let rows = count(&mut stream)?;
+            if stream.has_committed() {
+                add(&self.server.metrics.rows_in, rows);
+                writing.written_rows = Some(rows);
             }
             return Ok(unchanged);
         }
-        let mut writer = self.writer(read, &schema, writing)?;
-        self.write_rows(&mut stream, &mut writer, writing)?;
-        let read_rows = session.progress().now().map(|read| (read.rows, read.bytes));
+        let mut writer = self.writer(read, &stream.schema(), writing)?;
+        self.write_rows(&mut stream, bounds, &mut writer, writing)?;
+        let read_rows = session.progress().now().map(|read| read.rows);
         drop(stream);
-        writer.finish(writing, read_rows.map(|(rows, _)| rows)).map_err(Failed::from)?;
+        writer.finish(writing, read_rows)?;
         Ok(unchanged)
     }
 
@@ -262,6 +317,7 @@ impl Work {
     fn write_rows(
         &self,
         stream: &mut BatchStream,
+        bounds: &Bounds,
         writer: &mut RowWriter,
         writing: &mut Writing,
     ) -> Result<(), Failed> {
@@ -269,7 +325,7 @@ impl Work {
             let batch = batch?;
             add(&self.server.metrics.rows_out, batch.num_rows() as u64);
             writer.rows += batch.num_rows() as u64;
-            if let Some(most) = self.asked.most_rows.filter(|most| writer.rows > *most) {
+            if let Some(most) = bounds.rows.filter(|most| writer.rows > *most) {
                 let what = format!("the answer has more than {most} rows (max_result_rows)");
                 return Err(Failed::Here(HttpError::of(241, what)));
             }
@@ -296,21 +352,38 @@ impl Work {
         Ok(true)
     }
 
+    /// The format of the answer, as it was named.
+    fn format<'a>(&'a self, read: &'a ReadStatement) -> Result<(&'a str, Format), HttpError> {
+        let name = read.format.as_deref().or(self.asked.format.as_deref());
+        let name = name.unwrap_or("TabSeparated");
+        let format = Format::named(name);
+        let format = format.map_err(|failure| HttpError::of(73, failure.message.to_string()))?;
+        Ok((name, format))
+    }
+
     fn writer(
         &self,
         read: &ReadStatement,
         schema: &SchemaRef,
         writing: &mut Writing,
     ) -> Result<RowWriter, HttpError> {
-        let name = read.format.as_deref().or(self.asked.format.as_deref());
-        let name = name.unwrap_or("TabSeparated");
-        let format = Format::named(name)
-            .map_err(|failure| HttpError::of(73, failure.message.to_string()))?;
+        let (name, format) = self.format(read)?;
         let writer = Writer::new(format, schema, self.asked.revision);
         let writer = writer.map_err(|failure| HttpError::of_statement(&failure, None))?;
         writing.format = Some((name.to_owned(), format.content_type()));
         Ok(RowWriter { writer, rows: 0, started: Instant::now() })
     }
+}
+
+/// The number of rows that a statement has stored, by its answer.
+fn count(stream: &mut BatchStream) -> Result<u64, Failed> {
+    let mut rows = 0;
+    for batch in stream {
+        let batch = batch?;
+        let counts = batch.columns().first().and_then(|it| it.as_primitive_opt::<UInt64Type>());
+        rows += counts.map_or(0, |counts| counts.iter().flatten().sum::<u64>());
+    }
+    Ok(rows)
 }
 
 /// Writes the rows of an answer.
