@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Bytes of a piece.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// Pieces that wait for their connection, at most.
-const MOST_PIECES: usize = 4;
+pub(crate) const MOST_PIECES: usize = 4;
 
 /// How often a thread whose client takes nothing looks whether it should go on.
 const LOOK: Duration = Duration::from_millis(100);
@@ -91,19 +91,9 @@ impl<H> Reply<H> {
     }
 
     /// Sends a piece, as soon as the client has taken one before.
-    fn send(&self, mut piece: Piece) -> Result<(), Gone> {
+    fn send(&self, piece: Piece) -> Result<(), Gone> {
         let Some(pieces) = &self.pieces else { return Ok(()) };
-        let since = Instant::now();
-        loop {
-            match Handle::current().block_on(pieces.send_timeout(piece, LOOK)) {
-                Ok(()) => return Ok(()),
-                Err(SendTimeoutError::Closed(_)) => return Err(Gone),
-                Err(SendTimeoutError::Timeout(again)) => piece = again,
-            }
-            if (self.is_over)() || since.elapsed() > self.stall {
-                return Err(Gone);
-            }
-        }
+        send(pieces, piece, self.stall, &self.is_over)
     }
 
     /// Hands over the last bytes. If none went before, they are the whole reply.
@@ -116,6 +106,27 @@ impl<H> Reply<H> {
                 self.hand_over(head)?;
                 self.send(None)
             }
+        }
+    }
+}
+
+/// Sends a piece from a thread, as soon as the client has taken one before: within `stall`, and
+/// unless the answer is not wanted any more.
+pub(crate) fn send<T>(
+    pieces: &mpsc::Sender<T>,
+    mut piece: T,
+    stall: Duration,
+    is_over: impl Fn() -> bool,
+) -> Result<(), Gone> {
+    let since = Instant::now();
+    loop {
+        match Handle::current().block_on(pieces.send_timeout(piece, LOOK)) {
+            Ok(()) => return Ok(()),
+            Err(SendTimeoutError::Closed(_)) => return Err(Gone),
+            Err(SendTimeoutError::Timeout(again)) => piece = again,
+        }
+        if is_over() || since.elapsed() > stall {
+            return Err(Gone);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::admission::Admission;
+use super::cancels::Cancels;
 use super::metrics::{self, Metrics};
 use super::running::RunningStatements;
 use super::sessions::Sessions;
@@ -16,6 +17,7 @@ pub(crate) struct Server {
     pub(crate) admission: Admission,
     pub(crate) running: Arc<RunningStatements>,
     pub(crate) metrics: Metrics,
+    pub(crate) cancels: Cancels,
     pub(crate) started: Instant,
     pub(crate) limits: Limits,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use arrow_array::Array;
 use datafusion::common::ParamValues;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Value};
@@ -34,6 +35,13 @@ impl Parameters {
             )));
         }
         self.values.insert(name.to_owned(), typed(text));
+        Ok(())
+    }
+
+    /// Sets the value of a placeholder to the first value of an array, which may be null.
+    pub fn set_first_of(&mut self, name: &str, values: &dyn Array) -> Result<()> {
+        let value = ScalarValue::try_from_array(values, 0)?;
+        self.values.insert(name.to_owned(), value);
         Ok(())
     }
 

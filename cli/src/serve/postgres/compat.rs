@@ -1,0 +1,222 @@
+//! From SQL as PostgreSQL's clients write it to ours: what differs in the letters is put right, and
+//! functions that ask about the server become their answers. What a statement means is not looked
+//! at.
+
+use super::settings::{self, Settings};
+use super::words::{Kind, Token, text_of, tokens};
+
+/// What is known of a connection.
+pub(super) struct Known<'a> {
+    pub(super) user: &'a str,
+    pub(super) database: &'a str,
+    pub(super) number: i32,
+    pub(super) settings: &'a Settings,
+}
+
+/// A statement in our words.
+pub(super) fn rewritten(sql: &str, known: &Known) -> String {
+    let all = tokens(sql);
+    let words = Marks { text: sql, tokens: &all };
+    let mut out = String::with_capacity(sql.len());
+    let mut at = 0;
+    while let Some(token) = all.get(at) {
+        let word = words.word(at);
+        if let Some((value, length)) = answer(&words, at, known) {
+            out.push_str(&value);
+            // Columns have the names of the functions.
+            if words.is_column(at, length) {
+                let name = words.name_at(at);
+                out.push_str(&format!(" AS \"{name}\""));
+            }
+            at += length;
+            continue;
+        }
+        if word.eq_ignore_ascii_case("pg_catalog") && words.word(at + 1) == "." {
+            at += 2;
+            continue;
+        }
+        if word.eq_ignore_ascii_case("collate")
+            && let Some(length) = words.default_collation(at)
+        {
+            at += length;
+            continue;
+        }
+        if word.eq_ignore_ascii_case("operator")
+            && let Some((operator, length)) = words.operator(at)
+        {
+            out.push_str(operator);
+            at += length;
+            continue;
+        }
+        match token.kind {
+            Kind::Text if !word.starts_with('\'') => push_text(&text_of(word), &mut out),
+            _ => out.push_str(word),
+        }
+        at += 1;
+    }
+    out
+}
+
+/// Appends a text in quotes.
+fn push_text(text: &str, out: &mut String) {
+    out.push('\'');
+    out.push_str(&text.replace('\'', "''"));
+    out.push('\'');
+}
+
+/// What a function or keyword tells of the server, and how many tokens it has.
+fn answer(words: &Marks, at: usize, known: &Known) -> Option<(String, usize)> {
+    if words.tokens.get(at)?.kind != Kind::Word || at > 0 && words.word(at - 1) == "." {
+        // But for pg_catalog.version().
+        let of_catalog = at > 1 && words.word(at - 2).eq_ignore_ascii_case("pg_catalog");
+        if !of_catalog {
+            return None;
+        }
+    }
+    let name = words.word(at).to_ascii_lowercase();
+    let text = |text: &str| {
+        let mut quoted = String::new();
+        push_text(text, &mut quoted);
+        quoted
+    };
+    if words.word(at + 1) != "(" {
+        let value = match name.as_str() {
+            "current_user" | "session_user" | "current_role" => known.user,
+            "current_catalog" => known.database,
+            "current_schema" => "public",
+            _ => return None,
+        };
+        return words.is_column(at, 1).then(|| (text(value), 1));
+    }
+    if words.word(at + 2) == ")" {
+        let value = match name.as_str() {
+            "version" => text(settings::VERSION),
+            "current_schema" => text("public"),
+            "current_database" | "current_catalog" => text(known.database),
+            "current_user" | "session_user" => text(known.user),
+            "pg_backend_pid" => known.number.to_string(),
+            "pg_is_in_recovery" => "false".to_owned(),
+            "inet_server_addr" | "inet_client_addr" => "NULL".to_owned(),
+            _ => return None,
+        };
+        return Some((value, 3));
+    }
+    let arguments = words.texts_in_parentheses(at + 1)?;
+    match (name.as_str(), arguments.0.as_slice()) {
+        ("current_setting", [name, ..]) if settings::is_known(&name.to_ascii_lowercase()) => {
+            let value = known.settings.get(&name.to_ascii_lowercase());
+            Some((text(value), 1 + arguments.1))
+        }
+        ("set_config", [name, value, ..]) if settings::is_known(&name.to_ascii_lowercase()) => {
+            Some((text(value), 1 + arguments.1))
+        }
+        _ => None,
+    }
+}
+
+/// The tokens of a statement.
+struct Marks<'t> {
+    text: &'t str,
+    tokens: &'t [Token],
+}
+
+impl<'t> Marks<'t> {
+    fn word(&self, at: usize) -> &'t str {
+        self.tokens.get(at).map_or("", |token| &self.text[token.range.clone()])
+    }
+
+    fn name_at(&self, at: usize) -> String {
+        self.word(at).to_ascii_lowercase()
+    }
+
+    /// The next token that is no blank, from here on.
+    fn after(&self, at: usize) -> &'t str {
+        let mut rest = self.tokens.iter().enumerate().skip(at);
+        rest.find(|(_, token)| token.kind != Kind::Blank).map_or("", |(at, _)| self.word(at))
+    }
+
+    /// The last token that is no blank, before here.
+    fn before(&self, at: usize) -> &'t str {
+        let mut all = self.tokens.iter().enumerate().take(at);
+        let found = all.rfind(|(_, token)| token.kind != Kind::Blank);
+        found.map_or("", |(at, _)| self.word(at))
+    }
+
+    /// Whether tokens are a column of an answer by themselves, without a name.
+    fn is_column(&self, at: usize, length: usize) -> bool {
+        let before = match self.before(at) {
+            "." => self.before(at.saturating_sub(2)),
+            before => before,
+        };
+        let after = self.after(at + length).to_ascii_lowercase();
+        (before.eq_ignore_ascii_case("select") || before == ",")
+            && matches!(after.as_str(), "" | "," | "from")
+    }
+
+    /// The length of `COLLATE "default"`, which changes nothing.
+    fn default_collation(&self, at: usize) -> Option<usize> {
+        let names = ["default", "\"default\"", "C", "\"C\""];
+        for length in 2..=5 {
+            let word = self.word(at + length);
+            if names.contains(&word) {
+                return Some(length + 1);
+            }
+            if !matches!(word, "." | "pg_catalog" | " ") {
+                return None;
+            }
+        }
+        None
+    }
+
+    /// The operator in `OPERATOR(pg_catalog.~)`, and the number of tokens.
+    fn operator(&self, at: usize) -> Option<(&'t str, usize)> {
+        if self.word(at + 1) != "(" {
+            return None;
+        }
+        let end = (at + 2..at + 8).find(|end| self.word(*end) == ")")?;
+        let begin = (at + 2..end).rfind(|begin| self.word(*begin) == ".")? + 1;
+        let begin = self.tokens.get(begin)?.range.start;
+        let operator = self.text.get(begin..self.tokens.get(end)?.range.start)?;
+        Some((operator, end - at + 1))
+    }
+
+    /// Texts and keywords in parentheses that begin here, and how many tokens these have.
+    fn texts_in_parentheses(&self, at: usize) -> Option<(Vec<String>, usize)> {
+        let mut found = Vec::new();
+        for (length, token) in self.tokens.iter().skip(at + 1).enumerate() {
+            let word = &self.text[token.range.clone()];
+            match token.kind {
+                Kind::Text => found.push(text_of(word)),
+                Kind::Word => found.push(word.to_owned()),
+                Kind::Blank => {}
+                Kind::Sign if word == "," => {}
+                Kind::Sign if word == ")" => return Some((found, length + 2)),
+                _ => return None,
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_letters_are_put_right() {
+        let settings = Settings::default();
+        let known = Known { user: "anna", database: "db", number: 7, settings: &settings };
+        let of = |sql: &str| rewritten(sql, &known);
+        let version = format!("SELECT '{}' AS \"version\"", settings::VERSION);
+        assert_eq!(of("SELECT version()"), version);
+        assert_eq!(of("select pg_catalog.version()"), version.replace("SELECT", "select"));
+        assert_eq!(of("SELECT current_schema() = 'x'"), "SELECT 'public' = 'x'");
+        assert_eq!(of("SELECT current_user, a"), "SELECT 'anna' AS \"current_user\", a");
+        assert_eq!(of("SELECT t.version() FROM version"), "SELECT t.version() FROM version");
+        assert_eq!(of("SELECT E'a\\n''' || $$x'y$$"), "SELECT 'a\n''' || 'x''y'");
+        assert_eq!(of("SELECT current_setting('jit') AS cur"), "SELECT 'off' AS cur");
+        let regex = "a OPERATOR(pg_catalog.~) '^b$' COLLATE pg_catalog.default";
+        assert_eq!(of(regex), "a ~ '^b$' ");
+        assert_eq!(of("SELECT 'version()'"), "SELECT 'version()'");
+    }
+}
