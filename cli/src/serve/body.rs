@@ -8,7 +8,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::{Bytes, Incoming};
 use tokio::sync::mpsc;
 
-use super::reply::Piece;
+use super::reply::{self, Piece, TooLate};
 
 /// Pieces that wait for the thread, at most.
 const MOST_PIECES: usize = 4;
@@ -100,9 +100,11 @@ fn joined(mut pieces: Vec<Bytes>) -> Bytes {
 impl Read for Body {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.piece.is_empty() {
-            match self.rest.as_mut().and_then(mpsc::Receiver::blocking_recv) {
-                Some(piece) => self.piece = piece?,
-                None => return Ok(0),
+            let Some(rest) = &mut self.rest else { return Ok(0) };
+            // Who sends it gives up in time.
+            match reply::receive(rest, None) {
+                Ok(Some(piece)) => self.piece = piece?,
+                Ok(None) | Err(TooLate) => return Ok(0),
             }
         }
         let bytes = self.piece.len().min(into.len());

@@ -7,6 +7,9 @@
 //! client that reads slowly slows its statement down, and takes no memory.
 
 use std::mem;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
@@ -128,6 +131,42 @@ pub(crate) fn send<T>(
         if is_over() || since.elapsed() > stall {
             return Err(Gone);
         }
+    }
+}
+
+/// Takes the next piece on a thread that may have a runtime's work in its hands, in which waiting
+/// by the runtime is forbidden. `Err` says that none has come within `most`, if that is given;
+/// `Ok(None)`, that none will come.
+pub(crate) fn receive<T>(
+    pieces: &mut mpsc::Receiver<T>,
+    most: Option<Duration>,
+) -> Result<Option<T>, TooLate> {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let (mut context, since) = (Context::from_waker(&waker), Instant::now());
+    // The budget of the task that this thread perhaps runs does not count here.
+    let mut next = std::pin::pin!(tokio::task::unconstrained(pieces.recv()));
+    loop {
+        if let Poll::Ready(piece) = next.as_mut().poll(&mut context) {
+            return Ok(piece);
+        }
+        match most.map(|most| most.saturating_sub(since.elapsed())) {
+            Some(left) if left.is_zero() => return Err(TooLate),
+            Some(left) => thread::park_timeout(left),
+            None => thread::park(),
+        }
+    }
+}
+
+/// No piece has come in time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TooLate;
+
+/// Wakes a thread that waits for a piece.
+struct Unpark(thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 

@@ -14,7 +14,7 @@ use super::messages::{Message, Target};
 use super::output::Output;
 use super::own::{self, Own};
 use super::portals::{Portal, Prepared, Work};
-use super::replies::{self, Status};
+use super::replies::{self, ColumnInfo, Status};
 use super::settings::Settings;
 use super::tags;
 use super::words;
@@ -169,7 +169,18 @@ impl Backend {
     /// Outside of a block, portals live as long as a statement.
     fn end_of_statements(&mut self) {
         if self.block.status == Status::Idle {
-            self.portals.clear();
+            self.portals.retain(|_, portal| portal.is_held);
+        }
+    }
+
+    /// The columns of a statement's answer, if it has one.
+    pub(super) fn columns(&self, prepared: &Prepared) -> Result<Option<Vec<ColumnInfo>>, PgError> {
+        match &prepared.work {
+            Work::Own(Own::Fetch { name, sends: true, .. }) => {
+                let cursor = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+                cursor.prepared.columns(&self.session)
+            }
+            _ => prepared.columns(&self.session),
         }
     }
 
@@ -208,12 +219,14 @@ impl Backend {
             Message::Describe(Target::Statement, name) => {
                 let prepared = self.statement(&name)?;
                 self.check_block(&prepared.work)?;
-                prepared.describe(&self.session, &mut out.bytes)?;
+                let columns = self.columns(&prepared)?;
+                prepared.describe(&self.session, columns.as_deref(), &mut out.bytes)?;
                 Ok(())
             }
             Message::Describe(Target::Portal, name) => {
                 let portal = self.portals.get(&name).ok_or_else(|| no_portal(&name))?;
-                portal.describe(&self.session, &mut out.bytes)?;
+                let columns = self.columns(&portal.prepared)?;
+                portal.describe(columns.as_deref(), &mut out.bytes);
                 Ok(())
             }
             Message::Execute { portal, most_rows } => self.execute(&portal, most_rows, out),
@@ -279,6 +292,14 @@ impl Backend {
             return Err(PgError::of("42601", what));
         }
         if let Some(own) = own::read(sql)? {
+            if let Own::Declare { name, is_held, query } = own {
+                let inner = self.prepare(&query, types.clone())?;
+                if !matches!(inner.work, Work::Ours(_)) {
+                    return Err(PgError::of("42601", "a cursor is declared for a query"));
+                }
+                let work = Work::Declare { name, is_held, query: Arc::new(inner) };
+                return Ok(Prepared::new(work, sql, types));
+            }
             return Ok(Prepared::new(Work::Own(own), sql, types));
         }
         let statement = self.parse(sql)?;
@@ -386,11 +407,11 @@ impl Drop for Running {
     }
 }
 
-fn no_portal(name: &str) -> PgError {
+pub(super) fn no_portal(name: &str) -> PgError {
     PgError::of("34000", format!("there is no portal of the name '{name}'"))
 }
 
-fn check_count(count: usize) -> Result<(), PgError> {
+pub(super) fn check_count(count: usize) -> Result<(), PgError> {
     match count < MOST_NAMED {
         true => Ok(()),
         false => Err(PgError::of("53400", format!("more than {MOST_NAMED} names"))),

@@ -14,20 +14,24 @@ pub(super) struct PgError {
 }
 
 /// What messages about wrong input say, and the kind of each; the first that fits counts.
-const KINDS: [(&str, &str); 26] = [
+const KINDS: [(&str, &str); 30] = [
     ("read-only", "25006"),
     ("syntax", "42601"),
     ("Expected: ", "42601"),
+    ("row 1 of VALUES", "42601"),
+    ("does not hold", "22P02"),
     ("Unterminated", "42601"),
     ("no function", "42883"),
     ("is not a function", "42883"),
     ("no table", "42P01"),
     ("already exists", "42P07"),
+    ("there is a table or view", "42P07"),
     ("no column", "42703"),
     ("No field named", "42703"),
     ("has no column", "42703"),
     ("olumn '", "42703"),
     ("mbiguous", "42702"),
+    ("of several tables", "42702"),
     ("GROUP BY", "42803"),
     ("ivide by zero", "22012"),
     ("division by zero", "22012"),

@@ -14,7 +14,7 @@
 //! | `parameters` | values of parameters |
 //! | `words`, `settings`, `own`, `compat`, `tags` | statements as these clients write them |
 //! | `output` | from the thread of a statement to its connection |
-//! | `portals`, `backend`, `run`, `copy` | the thread of a statement |
+//! | `portals`, `backend`, `run`, `copy`, `copy_rows` | the thread of a statement |
 //! | `connection` | the task of a connection |
 
 mod errors;
@@ -35,6 +35,7 @@ mod output;
 mod portals;
 mod backend;
 mod run;
+mod copy_rows;
 mod copy;
 mod connection;
 

@@ -4,11 +4,10 @@ use std::io::{self, Read};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
 use crate::serve::cancels::CurrentStatement;
-use crate::serve::reply::{self, Gone, PIECE_BYTES};
+use crate::serve::reply::{self, Gone, PIECE_BYTES, TooLate};
 
 /// What a connection gets from the thread of a statement.
 #[derive(Debug)]
@@ -119,8 +118,7 @@ impl Read for CopyRows {
             }
             let next = {
                 let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-                let next = async { tokio::time::timeout(self.stall, rows.recv()).await };
-                Handle::current().block_on(next)
+                reply::receive(&mut rows, Some(self.stall))
             };
             match next {
                 Ok(Some(CopyPiece::Rows(bytes))) => (self.bytes, self.at) = (bytes, 0),
@@ -129,7 +127,9 @@ impl Read for CopyRows {
                     return Err(self.fail(format!("COPY was given up by the client: {why}")));
                 }
                 Ok(None) => return Err(self.fail("the client is gone".to_owned())),
-                Err(_) => return Err(self.fail("the client has sent no rows for long".to_owned())),
+                Err(TooLate) => {
+                    return Err(self.fail("the client has sent no rows for long".to_owned()));
+                }
             }
         }
         let rest = self.bytes.get(self.at..).unwrap_or_default();

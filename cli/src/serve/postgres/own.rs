@@ -1,5 +1,5 @@
 //! Statements that a connection answers by itself: about transactions, settings of PostgreSQL's,
-//! prepared statements of the protocol, and COPY from or to the client.
+//! prepared statements of the protocol, cursors, and COPY from or to the client.
 
 use super::errors::PgError;
 use super::words::Words;
@@ -33,6 +33,21 @@ pub(super) enum Own {
     Deallocate(Option<String>),
     CopyIn(Copy),
     CopyOut(Copy),
+    /// A portal is made of a query.
+    Declare {
+        name: String,
+        /// Whether it stays beyond the end of its block.
+        is_held: bool,
+        query: String,
+    },
+    /// Rows of a portal are sent, or only counted; 0 means all that are left.
+    Fetch {
+        name: String,
+        rows: usize,
+        sends: bool,
+    },
+    /// A portal is closed; all if there is no name.
+    Close(Option<String>),
     /// LISTEN and the like: accepted, and nothing follows from it.
     Nothing(&'static str),
 }
@@ -108,8 +123,59 @@ pub(super) fn read(sql: &str) -> Result<Option<Own>, PgError> {
         "unlisten" => Some(Own::Nothing("UNLISTEN")),
         "notify" => Some(Own::Nothing("NOTIFY")),
         "copy" => copy(words)?,
+        "declare" => declare(sql, words),
+        "fetch" => Some(fetch(words, true)?),
+        "move" => Some(fetch(words, false)?),
+        "close" => words.name().map(|name| Own::Close(Some(name).filter(|name| name != "all"))),
         _ => None,
     })
+}
+
+/// `DECLARE name … CURSOR … FOR query`.
+fn declare(sql: &str, mut words: Words) -> Option<Own> {
+    let name = words.name()?;
+    let (mut has_cursor, mut is_held) = (false, false);
+    loop {
+        has_cursor |= words.take("cursor");
+        is_held |= has_cursor && words.take_all("with hold");
+        if has_cursor && words.take("for") {
+            let query = sql.get(words.begin()?..)?.to_owned();
+            return Some(Own::Declare { name, is_held, query });
+        }
+        words.next()?;
+    }
+}
+
+/// `FETCH [FORWARD] [n | ALL | NEXT] [FROM | IN] name`.
+fn fetch(mut words: Words, sends: bool) -> Result<Own, PgError> {
+    let backward = || PgError::of("0A000", "cursors go forward only");
+    let is_forward = words.take("forward");
+    let rows = match words.peek().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "all" => {
+            words.next();
+            Some(0)
+        }
+        "next" => {
+            words.next();
+            Some(1)
+        }
+        "-" | "backward" | "prior" | "first" | "last" | "absolute" | "relative" => {
+            return Err(backward());
+        }
+        number => match number.parse::<usize>() {
+            Ok(0) => return Err(backward()),
+            Ok(rows) => {
+                words.next();
+                Some(rows)
+            }
+            Err(_) if is_forward => Some(1),
+            Err(_) => None,
+        },
+    };
+    let _ = words.take("from") || words.take("in");
+    let name = words.name().filter(|_| words.is_at_end());
+    let name = name.ok_or_else(|| PgError::of("42601", "FETCH n FROM name is what is read"))?;
+    Ok(Own::Fetch { name, rows: rows.unwrap_or(1), sends })
 }
 
 /// Whether a block may write, if it says so.
@@ -313,6 +379,13 @@ mod tests {
         assert_eq!(of("RESET application_name"), set("application_name", None));
         let shown = Own::Show(Some("transaction_isolation".into()));
         assert_eq!(of("show transaction isolation level"), Some(shown));
+        let query = "SELECT 'for'".to_owned();
+        let declare = Own::Declare { name: "c".into(), is_held: true, query };
+        assert_eq!(of("DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT 'for'"), Some(declare));
+        let fetch = |rows| Some(Own::Fetch { name: "c".into(), rows, sends: true });
+        assert_eq!(of("FETCH FORWARD 10 FROM \"c\""), fetch(10));
+        assert_eq!((of("FETCH ALL IN c"), of("fetch c")), (fetch(0), fetch(1)));
+        assert!(read("FETCH BACKWARD 1 FROM c").is_err());
         for other in ["SHOW TABLES", "SET datafusion.x.y = 1", "SELECT 1", "COPY t TO 'x.csv'", ""]
         {
             assert_eq!(of(other), None, "{other}");

@@ -19,6 +19,12 @@ pub(super) enum Work {
     Empty,
     Own(Own),
     Ours(Box<Statement>),
+    /// A portal of this name is made of the statement.
+    Declare {
+        name: String,
+        is_held: bool,
+        query: Arc<Prepared>,
+    },
 }
 
 /// A statement that waits for its values.
@@ -37,6 +43,8 @@ pub(super) struct Portal {
     result_formats: Vec<i16>,
     /// Whether the columns are told before the rows.
     pub(super) describes_rows: bool,
+    /// Whether it stays beyond the end of its block.
+    pub(super) is_held: bool,
     pub(super) state: State,
 }
 
@@ -56,8 +64,6 @@ pub(super) struct Rows {
     /// The next row of these columns, and how many there are.
     pub(super) at: usize,
     pub(super) count: usize,
-    /// Rows that have been sent.
-    pub(super) sent: u64,
 }
 
 /// The columns of an answer.
@@ -79,6 +85,9 @@ impl Prepared {
         if let Some(known) = self.described.get() {
             return Ok(known);
         }
+        if let Work::Declare { query, .. } = &self.work {
+            return query.described(session);
+        }
         let declared = self.types.iter().map(|oid| parameters::arrow_type(*oid));
         let declared = declared.collect::<Result<Vec<_>, _>>()?;
         let described = match &self.work {
@@ -86,7 +95,9 @@ impl Prepared {
                 session.canceller().reset();
                 session.describe(statement, &declared)?
             }
-            Work::Empty | Work::Own(_) => Described { parameters: declared, answer: None },
+            Work::Empty | Work::Own(_) | Work::Declare { .. } => {
+                Described { parameters: declared, answer: None }
+            }
         };
         Ok(self.described.get_or_init(|| described))
     }
@@ -96,22 +107,28 @@ impl Prepared {
     }
 
     /// The columns of the answer, if there is one.
-    fn columns(&self, session: &Session) -> Result<Option<Vec<ColumnInfo>>, PgError> {
-        if let Work::Own(own) = &self.work {
-            return Ok(own_columns(own));
+    pub(super) fn columns(&self, session: &Session) -> Result<Option<Vec<ColumnInfo>>, PgError> {
+        match &self.work {
+            Work::Own(own) => return Ok(own_columns(own)),
+            Work::Declare { .. } => return Ok(None),
+            Work::Empty | Work::Ours(_) => {}
         }
         Ok(self.described(session)?.answer.as_ref().map(|schema| infos(schema)))
     }
 
-    /// Tells of the parameters and columns.
-    pub(super) fn describe(&self, session: &Session, out: &mut Vec<u8>) -> Result<(), PgError> {
+    /// Tells of the parameters and columns, which are these.
+    pub(super) fn describe(
+        &self,
+        session: &Session,
+        columns: Option<&[ColumnInfo]>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), PgError> {
         let known = &self.described(session)?.parameters;
         let oid =
             |(at, known): (usize, &Option<_>)| parameters::oid(self.declared(at), known.as_ref());
         let oids: Vec<u32> = known.iter().enumerate().map(oid).collect();
-        let columns = self.columns(session)?;
         replies::parameter_description(&oids, out);
-        describe_columns(columns.as_deref(), |_| 0, out);
+        describe_columns(columns, |_| 0, out);
         Ok(())
     }
 }
@@ -147,6 +164,7 @@ impl Portal {
             parameters: Parameters::default(),
             result_formats: Vec::new(),
             describes_rows: false,
+            is_held: false,
             state: State::Waits,
         }
     }
@@ -188,11 +206,14 @@ impl Portal {
         format_of(&self.result_formats, column)
     }
 
-    /// Tells of the columns.
-    pub(super) fn describe(&self, session: &Session, out: &mut Vec<u8>) -> Result<(), PgError> {
-        let columns = self.prepared.columns(session)?;
-        describe_columns(columns.as_deref(), |at| self.format(at), out);
-        Ok(())
+    /// Tells of the columns, which are these.
+    pub(super) fn describe(&self, columns: Option<&[ColumnInfo]>, out: &mut Vec<u8>) {
+        describe_columns(columns, |at| self.format(at), out);
+    }
+
+    /// From now on, rows are asked for in the forms in which another portal has them.
+    pub(super) fn take_formats(&mut self, other: &Portal) {
+        self.result_formats.clone_from(&other.result_formats);
     }
 
     /// Checks that the answer has the columns that the client was told of.

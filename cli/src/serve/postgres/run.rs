@@ -7,12 +7,12 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::UInt64Type;
 use stylobate::BatchStream;
 
-use super::backend::{Backend, Running, Stop};
+use super::backend::{Backend, Running, Stop, check_count, no_portal};
 use super::columns::{Column, columns};
 use super::errors::PgError;
 use super::output::Output;
 use super::own::Own;
-use super::portals::{Portal, Rows, State, Work, infos, own_columns};
+use super::portals::{Portal, Prepared, Rows, State, Work, infos, own_columns};
 use super::replies::{self, Status};
 use super::tags;
 use super::{binary, text};
@@ -20,6 +20,14 @@ use crate::serve::metrics::add;
 
 /// Rows between two looks whether there is enough to hand over.
 const ROWS_AT_ONCE: usize = 256;
+
+/// What has become of a statement.
+enum Advanced {
+    /// It has no rows, and this tag.
+    Change(String),
+    /// So many rows have been sent; `is_end` says that there are no more.
+    Rows { count: u64, is_end: bool },
+}
 
 impl Backend {
     /// Runs a portal; 0 rows means all of them.
@@ -41,32 +49,70 @@ impl Backend {
                 replies::complete(&tag, &mut out.bytes);
                 portal.state = State::HasEnded(tag);
             }
-            (Work::Ours(_), State::Runs(rows)) => {
-                let running = self.begin(&prepared.sql);
-                self.send_rows(portal, *rows, most_rows, &running, out)?;
+            (Work::Declare { name, is_held, query }, _) => {
+                self.declare(name, *is_held, query, portal)?;
+                replies::complete("DECLARE CURSOR", &mut out.bytes);
             }
-            (Work::Ours(statement), State::Waits) => {
+            (Work::Ours(_), state) => {
+                portal.state = state;
+                match self.advance(portal, most_rows, true, out)? {
+                    Advanced::Change(tag) => {
+                        replies::complete(&tag, &mut out.bytes);
+                        portal.state = State::HasEnded(tag);
+                    }
+                    // There may be no more: the client finds that out by asking.
+                    Advanced::Rows { is_end: false, .. } => replies::bare(b's', &mut out.bytes),
+                    Advanced::Rows { count, .. } => {
+                        let tag = |count| tags::of_rows(&prepared.sql, count);
+                        replies::complete(&tag(count), &mut out.bytes);
+                        portal.state = State::HasEnded(tag(0));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a statement of the library, or goes on with it.
+    fn advance(
+        &mut self,
+        portal: &mut Portal,
+        most_rows: usize,
+        sends: bool,
+        out: &mut Output,
+    ) -> Result<Advanced, Stop> {
+        let prepared = Arc::clone(&portal.prepared);
+        let Work::Ours(statement) = &prepared.work else {
+            return Err(PgError::of("XX000", "the portal has no query").into());
+        };
+        let rows = match std::mem::replace(&mut portal.state, State::Waits) {
+            State::HasEnded(tag) => {
+                portal.state = State::HasEnded(tag);
+                return Ok(Advanced::Rows { count: 0, is_end: true });
+            }
+            State::Runs(rows) => Some(*rows),
+            State::Waits => None,
+        };
+        let running = self.begin(&prepared.sql);
+        let rows = match rows {
+            Some(rows) => rows,
+            None => {
                 self.check_may_write(&prepared.sql)?;
-                let running = self.begin(&prepared.sql);
                 let stream = self.session.execute(statement, &portal.parameters);
                 let stream = stream.map_err(|error| running.failure(error))?;
                 let schema = stream.schema();
                 if stream.has_committed() || schema.fields().is_empty() {
                     let tag = self.finish_change(&prepared.sql, stream, &running)?;
-                    replies::complete(&tag, &mut out.bytes);
-                    portal.state = State::HasEnded(tag);
-                    return Ok(());
+                    return Ok(Advanced::Change(tag));
                 }
                 portal.check_columns(&schema)?;
                 if portal.describes_rows {
-                    let infos = infos(&schema);
-                    replies::row_description(&infos, |at| portal.format(at), &mut out.bytes);
+                    portal.describe(Some(&infos(&schema)), &mut out.bytes);
                 }
-                let rows = Rows { stream, columns: Vec::new(), at: 0, count: 0, sent: 0 };
-                self.send_rows(portal, rows, most_rows, &running, out)?;
+                Rows { stream, columns: Vec::new(), at: 0, count: 0 }
             }
-        }
-        Ok(())
+        };
+        self.send_rows(portal, rows, most_rows, sends, &running, out)
     }
 
     /// Runs a statement that gives no rows to its end; returns its tag.
@@ -90,34 +136,34 @@ impl Backend {
         Ok(tags::of_change(sql, rows))
     }
 
-    /// Sends rows; 0 means all of them.
+    /// Sends rows, or only counts them; 0 means all of them.
     fn send_rows(
         &mut self,
         portal: &mut Portal,
         mut rows: Rows,
         most: usize,
+        sends: bool,
         running: &Running,
         out: &mut Output,
-    ) -> Result<(), Stop> {
+    ) -> Result<Advanced, Stop> {
         let most = if most == 0 { usize::MAX } else { most };
         let mut left = most;
         loop {
             while rows.at < rows.count && left > 0 {
                 let until = rows.count.min(rows.at.saturating_add(left.min(ROWS_AT_ONCE)));
-                for row in rows.at..until {
-                    write_row(&rows.columns, row, |at| portal.format(at), &mut out.bytes);
+                if sends {
+                    for row in rows.at..until {
+                        write_row(&rows.columns, row, |at| portal.format(at), &mut out.bytes);
+                    }
+                    add(&self.server.metrics.rows_out, (until - rows.at) as u64);
                 }
                 left -= until - rows.at;
-                rows.sent += (until - rows.at) as u64;
-                add(&self.server.metrics.rows_out, (until - rows.at) as u64);
                 rows.at = until;
                 out.pass_on()?;
             }
             if left == 0 {
-                // There may be no more: the client finds that out by asking.
-                replies::bare(b's', &mut out.bytes);
                 portal.state = State::Runs(Box::new(rows));
-                return Ok(());
+                return Ok(Advanced::Rows { count: most as u64, is_end: false });
             }
             match rows.stream.next() {
                 None => break,
@@ -128,13 +174,54 @@ impl Backend {
                 }
             }
         }
-        let sql = &portal.prepared.sql;
-        // After parts of an answer, only the last is counted.
-        let counted = if most == usize::MAX { rows.sent } else { (most - left) as u64 };
-        let tag = tags::of_rows(sql, counted);
-        replies::complete(&tag, &mut out.bytes);
-        portal.state = State::HasEnded(tags::of_rows(sql, 0));
+        portal.state = State::HasEnded(String::new());
+        Ok(Advanced::Rows { count: (most - left) as u64, is_end: true })
+    }
+
+    /// Makes a portal of a query.
+    fn declare(
+        &mut self,
+        name: &str,
+        is_held: bool,
+        query: &Arc<Prepared>,
+        portal: &Portal,
+    ) -> Result<(), PgError> {
+        if !is_held && self.block.status == Status::Idle {
+            let what = "a cursor lives in a block, and none is open";
+            return Err(PgError::of("25P01", what).hint("BEGIN, or WITH HOLD"));
+        }
+        if self.portals.contains_key(name) {
+            return Err(PgError::of("42P03", format!("there is a cursor of the name '{name}'")));
+        }
+        check_count(self.portals.len())?;
+        let mut cursor = Portal::without_parameters(Arc::clone(query));
+        cursor.parameters = portal.parameters.clone();
+        cursor.is_held = is_held;
+        self.portals.insert(name.to_owned(), cursor);
         Ok(())
+    }
+
+    /// Sends or counts rows of a cursor; returns how many.
+    fn fetch(
+        &mut self,
+        name: &str,
+        rows: usize,
+        sends: bool,
+        portal: &Portal,
+        out: &mut Output,
+    ) -> Result<u64, Stop> {
+        let mut cursor = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
+        if sends && portal.describes_rows {
+            let columns = cursor.prepared.columns(&self.session)?;
+            portal.describe(columns.as_deref(), &mut out.bytes);
+        }
+        cursor.take_formats(portal);
+        let count = match self.advance(&mut cursor, rows, sends, out)? {
+            Advanced::Rows { count, .. } => count,
+            Advanced::Change(_) => 0,
+        };
+        self.portals.insert(name.to_owned(), cursor);
+        Ok(count)
     }
 
     /// Runs what a connection answers by itself; returns its tag.
@@ -211,6 +298,19 @@ impl Backend {
                 }
                 if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" }
             }
+            Own::Declare { .. } => "DECLARE CURSOR",
+            Own::Fetch { name, rows, sends } => {
+                let count = self.fetch(name, *rows, *sends, portal, out)?;
+                return Ok(format!("{} {count}", if *sends { "FETCH" } else { "MOVE" }));
+            }
+            Own::Close(Some(name)) => {
+                self.portals.remove(name).ok_or_else(|| no_portal(name))?;
+                "CLOSE CURSOR"
+            }
+            Own::Close(None) => {
+                self.portals.clear();
+                "CLOSE CURSOR ALL"
+            }
             Own::CopyIn(copy) => return self.copy_in(copy, &portal.prepared.sql, out),
             Own::CopyOut(copy) => return self.copy_out(copy, &portal.prepared.sql, out),
             Own::Nothing(tag) => tag,
@@ -231,7 +331,7 @@ impl Backend {
         self.block.has_written = false;
         self.block.read_only = false;
         self.settings.end_block();
-        self.portals.clear();
+        self.portals.retain(|_, portal| portal.is_held);
         if rolls_back { "ROLLBACK" } else { "COMMIT" }
     }
 
@@ -256,8 +356,7 @@ impl Backend {
     /// Answers SHOW.
     fn show(&self, own: &Own, name: Option<&str>, portal: &Portal, out: &mut Output) {
         if portal.describes_rows {
-            let infos = own_columns(own).unwrap_or_default();
-            replies::row_description(&infos, |at| portal.format(at), &mut out.bytes);
+            portal.describe(own_columns(own).as_deref(), &mut out.bytes);
         }
         let row = |values: &[&str], out: &mut Vec<u8>| {
             replies::message(b'D', out, |out| {

@@ -89,6 +89,11 @@ impl<'t> Words<'t> {
         Some(word)
     }
 
+    /// Where the next word begins.
+    pub(super) fn begin(&self) -> Option<usize> {
+        Some(self.tokens.get(self.at)?.range.start)
+    }
+
     /// Takes a keyword if it comes next.
     pub(super) fn take(&mut self, keyword: &str) -> bool {
         let is_next = self.peek().is_some_and(|word| word.eq_ignore_ascii_case(keyword));
