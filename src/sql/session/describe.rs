@@ -5,7 +5,10 @@ use std::collections::HashMap;
 
 use arrow_schema::{DataType as ArrowType, SchemaRef};
 use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
 use datafusion::execution::SessionState;
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::{Expr, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
@@ -106,8 +109,40 @@ impl StatementPlanner<'_> {
 
 async fn types_in(state: &SessionState, statement: &Parsed) -> HashMap<String, Option<ArrowType>> {
     // A statement that cannot be planned is refused when it is planned with values.
-    match assignments::plan(state, statement).await {
-        Ok(plan) => plan.get_parameter_types().unwrap_or_default(),
+    let Ok(plan) = assignments::plan(state, statement).await else { return HashMap::new() };
+    let mut found = plan.get_parameter_types().unwrap_or_default();
+    // What DataFusion (55.2) leaves open: the argument of a cast, and how many rows.
+    let mut add = |expr: &Expr, known: &ArrowType| {
+        if let Expr::Placeholder(Placeholder { id, .. }) = expr {
+            let place = found.entry(id.clone()).or_default();
+            place.get_or_insert_with(|| known.clone());
+        }
+    };
+    let walked = plan.apply_with_subqueries(|node| {
+        if let LogicalPlan::Limit(limit) = node {
+            let counts = limit.skip.iter().chain(&limit.fetch);
+            counts.for_each(|expr| add(without_cast(expr), &ArrowType::Int64));
+        }
+        node.apply_expressions(|expr| {
+            expr.apply(|expr| {
+                match expr {
+                    Expr::Cast(cast) => add(&cast.expr, cast.field.data_type()),
+                    Expr::TryCast(cast) => add(&cast.expr, cast.field.data_type()),
+                    _ => {}
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    });
+    match walked {
+        Ok(_) => found,
         Err(_) => HashMap::new(),
+    }
+}
+
+fn without_cast(expr: &Expr) -> &Expr {
+    match expr {
+        Expr::Cast(cast) => without_cast(&cast.expr),
+        other => other,
     }
 }
