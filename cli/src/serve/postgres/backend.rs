@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use stylobate::Session;
 
+use super::catalog;
 use super::compat::{self, Known};
 use super::errors::PgError;
 use super::messages::{Message, Target};
@@ -210,6 +211,9 @@ impl Backend {
                     }
                     check_count(self.portals.len())?;
                 }
+                if !bind.values.is_empty() {
+                    self.plan(&prepared)?;
+                }
                 let name = bind.portal.clone();
                 let portal = Portal::bind(&self.session, prepared, bind)?;
                 self.portals.insert(name, portal);
@@ -219,12 +223,14 @@ impl Backend {
             Message::Describe(Target::Statement, name) => {
                 let prepared = self.statement(&name)?;
                 self.check_block(&prepared.work)?;
+                self.plan(&prepared)?;
                 let columns = self.columns(&prepared)?;
                 prepared.describe(&self.session, columns.as_deref(), &mut out.bytes)?;
                 Ok(())
             }
             Message::Describe(Target::Portal, name) => {
                 let portal = self.portals.get(&name).ok_or_else(|| no_portal(&name))?;
+                self.plan(&portal.prepared)?;
                 let columns = self.columns(&portal.prepared)?;
                 portal.describe(columns.as_deref(), &mut out.bytes);
                 Ok(())
@@ -318,11 +324,17 @@ impl Backend {
             number: self.number,
             settings: &self.settings,
         };
+        self.provide_catalogs(sql)?;
         let mut parsed = self.session.parse(&compat::rewritten(sql, &known))?.into_iter();
         match (parsed.next(), parsed.next()) {
             (Some(statement), None) => Ok(statement),
             _ => Err(PgError::of("42601", "one statement is needed")),
         }
+    }
+
+    /// Makes the catalogs that a statement names as they are now.
+    pub(super) fn provide_catalogs(&self, sql: &str) -> Result<(), PgError> {
+        catalog::provide(&self.session, sql, &self.user.name, &self.database)
     }
 
     fn statement(&self, name: &str) -> Result<Arc<Prepared>, PgError> {
@@ -378,7 +390,18 @@ impl Backend {
         let entry = self.server.running.begin(asked, &self.session);
         self.current.begin(&entry.statement);
         let (server, current) = (Arc::clone(&self.server), Arc::clone(&self.current));
-        Running { entry, current, server, started: Instant::now() }
+        Running { entry, current, server, started: Instant::now(), is_counted: true }
+    }
+
+    /// A statement is planned, to tell what it takes and gives, which may take its time, too.
+    fn plan(&self, prepared: &Prepared) -> Result<(), PgError> {
+        if prepared.is_described() {
+            return Ok(());
+        }
+        let mut running = self.begin(&prepared.sql);
+        running.is_counted = false;
+        let described = prepared.described(&self.session);
+        described.map(drop).map_err(|error| running.or_ended(error))
     }
 }
 
@@ -391,9 +414,18 @@ pub(super) struct Running {
     current: Arc<CurrentStatement>,
     server: Arc<Server>,
     started: Instant,
+    is_counted: bool,
 }
 
 impl Running {
+    /// The error of a statement; if it was ended, that is the reason.
+    fn or_ended(&self, error: PgError) -> PgError {
+        match self.entry.statement.ended() {
+            Some(_) => self.failure(stylobate::Error::Cancelled),
+            None => error,
+        }
+    }
+
     /// Its failure; if it was ended, that is the reason.
     pub(super) fn failure(&self, failure: impl Into<Failure>) -> PgError {
         PgError::of_statement(&failure.into(), self.entry.statement.ended())
@@ -403,7 +435,9 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.current.has_ended();
-        self.server.metrics.statement(self.started.elapsed());
+        if self.is_counted {
+            self.server.metrics.statement(self.started.elapsed());
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 //! functions that ask about the server become their answers. What a statement means is not looked
 //! at.
 
+use super::catalog;
 use super::settings::{self, Settings};
 use super::words::{Kind, Token, text_of, tokens};
 
@@ -13,8 +14,25 @@ pub(super) struct Known<'a> {
     pub(super) settings: &'a Settings,
 }
 
+/// How asyncpg asks for the types of arrays that it has not seen, and what it is answered: the
+/// question itself nests recursions that the library does not plan.
+const ASYNCPG_TYPES: (&str, &str) = (
+    "WITH RECURSIVE typeinfo_tree(",
+    "SELECT t.oid, 'pg_catalog' AS ns, t.typname AS name, t.typtype AS kind, \
+     CAST(NULL AS BIGINT) AS basetype, t.typelem AS elemtype, ',' AS elemdelim, \
+     CAST(NULL AS BIGINT) AS range_subtype, CAST(NULL AS BIGINT[]) AS attrtypoids, \
+     CAST(NULL AS VARCHAR[]) AS attrnames, 0 AS depth, CAST(NULL AS VARCHAR) AS basetype_name, \
+     e.typname AS elemtype_name, CAST(NULL AS VARCHAR) AS range_subtype_name \
+     FROM pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem \
+     WHERE array_has(CAST($1 AS BIGINT[]), t.oid)",
+);
+
 /// A statement in our words.
 pub(super) fn rewritten(sql: &str, known: &Known) -> String {
+    let sql = match sql.starts_with(ASYNCPG_TYPES.0) {
+        true => ASYNCPG_TYPES.1,
+        false => sql,
+    };
     let all = tokens(sql);
     let words = Marks { text: sql, tokens: &all };
     let mut out = String::with_capacity(sql.len());
@@ -28,6 +46,16 @@ pub(super) fn rewritten(sql: &str, known: &Known) -> String {
                 let name = words.name_at(at);
                 out.push_str(&format!(" AS \"{name}\""));
             }
+            at += length;
+            continue;
+        }
+        if let Some((value, length)) = call(&words, at, known) {
+            out.push_str(&value);
+            at += length;
+            continue;
+        }
+        if let Some((value, length)) = words.cast(at) {
+            out.push_str(&value);
             at += length;
             continue;
         }
@@ -114,6 +142,52 @@ fn answer(words: &Marks, at: usize, known: &Known) -> Option<(String, usize)> {
     }
 }
 
+/// What a function about PostgreSQL's catalogs gives, and how many tokens it has with its
+/// arguments.
+fn call(words: &Marks, at: usize, known: &Known) -> Option<(String, usize)> {
+    if words.tokens.get(at)?.kind != Kind::Word || words.word(at + 1) != "(" {
+        return None;
+    }
+    let name = words.name_at(at);
+    let value = match name.as_str() {
+        "pg_table_is_visible"
+        | "pg_type_is_visible"
+        | "pg_function_is_visible"
+        | "has_table_privilege"
+        | "has_schema_privilege"
+        | "has_database_privilege"
+        | "has_any_column_privilege"
+        | "has_column_privilege" => "true".to_owned(),
+        "pg_relation_is_publishable" | "pg_is_other_temp_schema" => "false".to_owned(),
+        "pg_get_userbyid" => format!("'{}'", known.user.replace('\'', "''")),
+        "pg_encoding_to_char" => "'UTF8'".to_owned(),
+        "obj_description"
+        | "col_description"
+        | "shobj_description"
+        | "pg_get_expr"
+        | "pg_get_constraintdef"
+        | "pg_get_indexdef"
+        | "pg_get_viewdef"
+        | "pg_get_triggerdef"
+        | "pg_get_function_result"
+        | "pg_get_function_arguments"
+        | "pg_get_statisticsobjdef_columns"
+        | "pg_get_serial_sequence"
+        | "pg_get_partkeydef"
+        | "pg_tablespace_location" => "CAST(NULL AS VARCHAR)".to_owned(),
+        "format_type" => String::new(),
+        _ => return None,
+    };
+    let (first, length) = words.first_argument(at + 1)?;
+    let value = match name.as_str() {
+        "format_type" => catalog::type_name_of(&rewritten(first, known)),
+        _ => value,
+    };
+    // In a list of columns without names, it has that of the function.
+    let named = words.is_column(at, 1 + length);
+    Some((if named { format!("{value} AS \"{name}\"") } else { value }, 1 + length))
+}
+
 /// The tokens of a statement.
 struct Marks<'t> {
     text: &'t str,
@@ -168,6 +242,53 @@ impl<'t> Marks<'t> {
         None
     }
 
+    /// The first argument in parentheses that begin here, and how many tokens these have.
+    fn first_argument(&self, at: usize) -> Option<(&'t str, usize)> {
+        let (mut depth, mut end_of_first) = (0, None);
+        for (length, token) in self.tokens.iter().skip(at).enumerate() {
+            match &self.text[token.range.clone()] {
+                "(" => depth += 1,
+                ")" => depth -= 1,
+                "," if depth == 1 => end_of_first = end_of_first.or(Some(token.range.start)),
+                _ => {}
+            }
+            if depth == 0 {
+                let begin = self.tokens.get(at)?.range.end;
+                let end = end_of_first.unwrap_or(token.range.start);
+                return Some((self.text.get(begin..end)?, length + 1));
+            }
+        }
+        None
+    }
+
+    /// A cast that begins here to a type of PostgreSQL's catalogs, in our words, and how many
+    /// tokens it has.
+    fn cast(&self, at: usize) -> Option<(String, usize)> {
+        let is_text = self.tokens.get(at)?.kind == Kind::Text;
+        let begin = at + usize::from(is_text);
+        if self.word(begin) != ":" || self.word(begin + 1) != ":" {
+            return None;
+        }
+        let name = match self.word(begin + 2).eq_ignore_ascii_case("pg_catalog") {
+            true => begin + 4,
+            false => begin + 2,
+        };
+        let length = name + 1 - at;
+        let target = match self.name_at(name).trim_matches('"') {
+            "regclass" if is_text => {
+                let table = text_of(self.word(at));
+                let table = table.rsplit('.').next().unwrap_or_default().trim_matches('"');
+                return Some((catalog::oid_of(table).to_string(), length));
+            }
+            "regtype" | "regclass" | "regproc" | "regnamespace" => "",
+            "oid" | "xid" => "::BIGINT",
+            "name" | "char" | "information_schema" => "::VARCHAR",
+            _ => return None,
+        };
+        let before = if is_text { self.word(at) } else { "" };
+        Some((format!("{before}{target}"), length))
+    }
+
     /// The operator in `OPERATOR(pg_catalog.~)`, and the number of tokens.
     fn operator(&self, at: usize) -> Option<(&'t str, usize)> {
         if self.word(at + 1) != "(" {
@@ -218,5 +339,11 @@ mod tests {
         let regex = "a OPERATOR(pg_catalog.~) '^b$' COLLATE pg_catalog.default";
         assert_eq!(of(regex), "a ~ '^b$' ");
         assert_eq!(of("SELECT 'version()'"), "SELECT 'version()'");
+        let visible = "SELECT 1 FROM c WHERE pg_catalog.pg_table_is_visible(f(c.oid), 1) AND a";
+        assert_eq!(of(visible), "SELECT 1 FROM c WHERE true AND a");
+        let oid = catalog::oid_of("t");
+        assert_eq!(of("a = 'public.t'::pg_catalog.regclass::oid"), format!("a = {oid}::BIGINT"));
+        assert!(of("format_type(a.b, c)").starts_with("(CASE a.b WHEN 16 THEN 'boolean'"));
+        assert_eq!(of("a::\"char\" :: int"), "a::VARCHAR :: int");
     }
 }

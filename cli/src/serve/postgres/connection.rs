@@ -195,8 +195,7 @@ async fn session<S: AsyncRead + AsyncWrite>(
     let proving = tokio::time::timeout(time, prove(&server, &mut wire, &name));
     let Ok(Ok(user)) = proving.await else { return };
     let current = Arc::<CurrentStatement>::default();
-    let cancels = Arc::clone(&server);
-    let Some(key) = cancels.cancels.register(&current) else {
+    let Some(key) = server.cancels.register(&current) else {
         let error = PgError::of("58000", "the system gives no random numbers");
         return drop(wire.refuse(&error).await);
     };
@@ -220,9 +219,9 @@ async fn session<S: AsyncRead + AsyncWrite>(
     }
     replies::cancel_key(key.number, key.secret, &mut bytes);
     let database = given("database").unwrap_or_else(|| name.clone());
-    let (shared, number) = (Arc::clone(&current), key.number);
+    let (shared, number, of_session) = (Arc::clone(&current), key.number, Arc::clone(&server));
     let opening = tokio::task::spawn_blocking(move || {
-        Backend::new(server, user, database, number, shared, settings)
+        Backend::new(of_session, user, database, number, shared, settings)
     });
     let backend = match opening.await {
         Ok(Ok(backend)) => backend,
@@ -232,11 +231,15 @@ async fn session<S: AsyncRead + AsyncWrite>(
         Err(_) => return,
     };
     replies::ready(Status::Idle, &mut bytes);
+    let mut backend = Some(backend);
     if wire.write(&bytes).await.is_ok() {
         // How it ends is of no interest to anybody.
-        let _ = serve(backend, wire, &current, end).await;
+        let _ = serve(&server, &mut backend, wire, &current, end).await;
     }
+    drop(key);
     current.client_is_gone();
+    // What has been begun may take its time to end.
+    drop(tokio::task::spawn_blocking(move || drop(backend)));
 }
 
 /// Settings in the options of a command line: `-c name=value`.
@@ -294,12 +297,12 @@ async fn prove<S: AsyncRead + AsyncWrite>(
 
 /// Answers messages until the client or the server ends.
 async fn serve<S: AsyncRead + AsyncWrite>(
-    mut backend: Backend,
+    server: &Server,
+    slot: &mut Option<Backend>,
     mut wire: Wire<S>,
     current: &Arc<CurrentStatement>,
     mut end: watch::Receiver<bool>,
 ) -> Result<(), Closed> {
-    let server = Arc::clone(&backend.server);
     loop {
         let batch = match batch(&mut wire.inbox) {
             Ok(batch) => batch,
@@ -331,6 +334,7 @@ async fn serve<S: AsyncRead + AsyncWrite>(
         let (pieces, mut written) = mpsc::channel(MOST_PIECES);
         let (copied, rows) = mpsc::channel(MOST_PIECES);
         let mut out = Output::new(pieces, rows, Arc::clone(current), server.limits.stall);
+        let mut backend = slot.take().ok_or(Closed)?;
         let working = tokio::task::spawn_blocking(move || {
             let done = backend.run(batch, place, &mut out);
             done.map(|()| backend)
@@ -341,8 +345,8 @@ async fn serve<S: AsyncRead + AsyncWrite>(
                 Piece::CopyBegins => receive_rows(&mut wire, &copied).await?,
             }
         }
-        backend = match working.await {
-            Ok(Ok(backend)) => backend,
+        *slot = match working.await {
+            Ok(Ok(backend)) => Some(backend),
             // The client is gone, or a panic has said what went wrong.
             Ok(Err(_)) | Err(_) => return Err(Closed),
         };

@@ -2,10 +2,12 @@
 
 use std::sync::PoisonError;
 
+use arrow_array::RecordBatch;
 use stylobate::{Error, Input, Parameters};
 
 use super::backend::{Backend, Running, Stop};
 use super::columns::{Column, columns};
+use super::copy_binary::{BinaryRows, SIGNATURE};
 use super::copy_rows::{TextRows, WithoutEnd, write_field};
 use super::errors::PgError;
 use super::output::{CopyRows, Output};
@@ -14,9 +16,6 @@ use super::replies;
 use super::run::count_in;
 use super::{binary, text};
 use crate::serve::metrics::add;
-
-/// How the binary form begins.
-const SIGNATURE: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 impl Backend {
     /// Stores the rows that the client sends.
@@ -30,10 +29,6 @@ impl Backend {
             return Err(PgError::of("42601", "COPY fills a table, not a query").into());
         };
         self.check_may_write("insert")?;
-        if copy.options.format == Format::Binary {
-            let what = "COPY … FROM STDIN reads text and csv, not binary";
-            return Err(PgError::of("0A000", what).into());
-        }
         let running = self.begin(sql);
         let table = self.session.table_to_write(name)?;
         let schema = table.snapshot()?.schema().clone();
@@ -48,13 +43,27 @@ impl Backend {
             let what = format!("table {name} has no column '{unknown}'");
             return Err(PgError::of("42703", what).into());
         }
-        replies::copy_response(b'G', 0, columns.len(), &mut out.bytes);
+        let format = i16::from(copy.options.format == Format::Binary);
+        replies::copy_response(b'G', format, columns.len(), &mut out.bytes);
         let rows = out.begin_copy()?;
         self.has_copied = true;
         let given_up = rows.failure();
         let stored = match copy.options.format {
             Format::Csv => self.store_csv(name, &columns, &schema, &copy.options, rows, &running),
-            _ => self.store_text(name, &columns, &copy.options, rows, &running),
+            Format::Text => {
+                let mut lines = TextRows::new(rows, &copy.options, columns.len());
+                self.store(name, &columns, || lines.next_batch(), &running)
+            }
+            Format::Binary => {
+                let arrow = schema.to_arrow();
+                let of = |name: &String| {
+                    arrow.field_with_name(name).map(|field| field.data_type().clone())
+                };
+                let types: Result<Vec<_>, _> = columns.iter().map(of).collect();
+                let types = types.map_err(|error| PgError::of("42703", error.to_string()))?;
+                let mut read = BinaryRows::new(rows, &types);
+                self.store(name, &columns, || read.next_batch(), &running)
+            }
         };
         let given_up = given_up.lock().unwrap_or_else(PoisonError::into_inner).take();
         let stored = match (stored, given_up) {
@@ -66,18 +75,16 @@ impl Backend {
         Ok(format!("COPY {stored}"))
     }
 
-    /// Stores rows in PostgreSQL's text format.
-    fn store_text(
+    /// Stores rows as they are read.
+    fn store(
         &self,
         table: &str,
         columns: &[String],
-        options: &Options,
-        rows: CopyRows,
+        mut next_batch: impl FnMut() -> Result<Option<RecordBatch>, PgError>,
         running: &Running,
     ) -> Result<u64, PgError> {
-        let mut lines = TextRows::new(rows, options, columns.len());
         let mut failure = None;
-        let batches = std::iter::from_fn(|| match lines.next_batch() {
+        let batches = std::iter::from_fn(|| match next_batch() {
             Ok(batch) => batch.map(Ok),
             Err(wrong) => {
                 let error = Error::InvalidInput(wrong.message.clone());

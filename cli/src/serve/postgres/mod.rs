@@ -12,9 +12,9 @@
 //! | `scram` | how a client proves that it knows its password |
 //! | `types`, `columns`, `text`, `binary` | values of answers |
 //! | `parameters` | values of parameters |
-//! | `words`, `settings`, `own`, `compat`, `tags` | statements as these clients write them |
+//! | `words`, `settings`, `own`, `compat`, `tags`, `catalog` | statements as these clients write them |
 //! | `output` | from the thread of a statement to its connection |
-//! | `portals`, `backend`, `run`, `copy`, `copy_rows` | the thread of a statement |
+//! | `portals`, `backend`, `run`, `copy`, `copy_rows`, `copy_binary` | the thread of a statement |
 //! | `connection` | the task of a connection |
 
 mod errors;
@@ -29,6 +29,7 @@ mod parameters;
 mod words;
 mod settings;
 mod own;
+mod catalog;
 mod compat;
 mod tags;
 mod output;
@@ -36,6 +37,7 @@ mod portals;
 mod backend;
 mod run;
 mod copy_rows;
+mod copy_binary;
 mod copy;
 mod connection;
 

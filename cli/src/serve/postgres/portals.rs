@@ -80,8 +80,17 @@ impl Prepared {
         Prepared { work, sql: sql.to_owned(), types, described: OnceLock::new() }
     }
 
+    /// Whether it is known what the statement takes and gives.
+    pub(super) fn is_described(&self) -> bool {
+        match &self.work {
+            Work::Ours(_) => self.described.get().is_some(),
+            Work::Declare { query, .. } => query.is_described(),
+            Work::Empty | Work::Own(_) => true,
+        }
+    }
+
     /// What the statement takes and gives.
-    fn described(&self, session: &Session) -> Result<&Described, PgError> {
+    pub(super) fn described(&self, session: &Session) -> Result<&Described, PgError> {
         if let Some(known) = self.described.get() {
             return Ok(known);
         }
@@ -91,10 +100,7 @@ impl Prepared {
         let declared = self.types.iter().map(|oid| parameters::arrow_type(*oid));
         let declared = declared.collect::<Result<Vec<_>, _>>()?;
         let described = match &self.work {
-            Work::Ours(statement) => {
-                session.canceller().reset();
-                session.describe(statement, &declared)?
-            }
+            Work::Ours(statement) => session.describe(statement, &declared)?,
             Work::Empty | Work::Own(_) | Work::Declare { .. } => {
                 Described { parameters: declared, answer: None }
             }

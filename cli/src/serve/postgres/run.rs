@@ -98,6 +98,7 @@ impl Backend {
             Some(rows) => rows,
             None => {
                 self.check_may_write(&prepared.sql)?;
+                self.provide_catalogs(&prepared.sql)?;
                 let stream = self.session.execute(statement, &portal.parameters);
                 let stream = stream.map_err(|error| running.failure(error))?;
                 let schema = stream.schema();
