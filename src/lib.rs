@@ -157,8 +157,8 @@ pub use ingest::text::number_format::NumberFormat;
 pub use sql::CopyTarget;
 #[cfg(feature = "sql")]
 pub use sql::{
-    BatchStream, Canceller, Engine, Parameters, ReadSoFar, Session, SessionOptions, SqlExpressions,
-    SqlSelect, Statement, StatementProgress,
+    BatchStream, Canceller, Described, Engine, Parameters, ReadSoFar, Session, SessionOptions,
+    SqlExpressions, SqlSelect, Statement, StatementProgress,
 };
 
 // Rows out without SQL, and maintenance.

@@ -54,6 +54,7 @@ pub use run::progress::{ReadSoFar, StatementProgress};
 pub use run::report::{Operator, Statistics};
 pub use run::statistics::{StoreOperator, TableForecast};
 pub use run::stream::BatchStream;
+pub use session::describe::Described;
 pub use session::dry_run::{DryRun, PlannedChange};
 pub use session::known::{KnownColumn, KnownFunction};
 pub use session::selection::SqlSelect;

@@ -15,7 +15,8 @@ use crate::args::resources::{IoArg, WaitArg};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::serve::admission::{Admission, AdmissionLimits};
-use crate::serve::listen::{self, Tls};
+use crate::serve::cancels::Cancels;
+use crate::serve::listen::{self, Protocol, Tls};
 use crate::serve::metrics::Metrics;
 use crate::serve::server::{Limits, Server};
 use crate::serve::sessions::Sessions;
@@ -35,12 +36,13 @@ const PASSWORDS: usize = 2;
 /// Sessions with names, at most.
 const MOST_NAMED: usize = 10_000;
 
-/// Answer many clients over HTTP, as ClickHouse does
+/// Answer many clients over HTTP, as ClickHouse does, and as PostgreSQL does
 ///
 /// Clients of ClickHouse, curl and browsers send statements to http://127.0.0.1:8123/ and get
-/// answers in the format that they ask for. Statements run side by side and share the memory limit;
-/// a client that is gone, or a statement whose time (--timeout) is over, ends it. SIGTERM and
-/// Ctrl-C let what runs come to its end (--grace), and a second one ends at once.
+/// answers in the format that they ask for; with --pg, clients of PostgreSQL connect, too.
+/// Statements run side by side and share the memory limit; a client that is gone, or a statement
+/// whose time (--timeout) is over, ends it. SIGTERM and Ctrl-C let what runs come to its end
+/// (--grace), and a second one ends at once.
 ///
 /// Without a file of users, anyone who reaches the address may read and write; so another address
 /// than this machine's own needs --users, or --anyone. Statements reach no files outside the store
@@ -51,6 +53,7 @@ const MOST_NAMED: usize = 10_000;
 ///   curl 'http://127.0.0.1:8123/?query=SELECT+count(*)+FROM+trips'
 ///   echo 'SELECT 1 FORMAT JSON' | curl http://127.0.0.1:8123/ --data-binary @-
 ///   curl 'localhost:8123/?query=INSERT+INTO+t+FORMAT+CSV' --data-binary @rows.csv
+///   sty serve db --pg 5432
 ///   sty serve --new-password < secret.txt >> users.toml
 ///   sty serve db --http 0.0.0.0:80 --users u.toml --tls-cert c.pem --tls-key k.pem
 #[derive(Debug, Args)]
@@ -64,6 +67,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", default_value = "8123", value_parser = parse_address)]
     #[arg(env = "STY_HTTP", hide_env = true)]
     http: SocketAddr,
+    /// Where PostgreSQL's protocol is spoken, too: a port of this machine, or an address and a port
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    #[arg(env = "STY_PG", hide_env = true)]
+    pg: Option<SocketAddr>,
     /// A TOML file of the users: [users.NAME] with password or token, read_only, tables
     #[arg(long, value_name = "FILE", env = "STY_USERS", hide_env = true)]
     users: Option<PathBuf>,
@@ -138,8 +145,12 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Failure> {
         Some(path) => Users::read(path, args.read_only)?,
         None => Users::anyone(args.read_only)?,
     };
-    if users.are_any() && !args.anyone && !args.http.ip().is_loopback() {
-        let what = format!("{} can be reached from other machines, by anyone", args.http);
+    let reachable = [Some(args.http), args.pg].into_iter().flatten();
+    if let Some(address) = reachable.into_iter().find(|address| !address.ip().is_loopback())
+        && users.are_any()
+        && !args.anyone
+    {
+        let what = format!("{address} can be reached from other machines, by anyone");
         let failure = Failure::usage(what);
         return Err(failure.hint("--users FILE says who may come in; --anyone lets everyone in"));
     }
@@ -169,13 +180,25 @@ async fn serve(
     tls: Option<Arc<Tls>>,
     context: &Context,
 ) -> Result<(), Failure> {
-    let listener = listen::open(args.http).await?;
-    let address = listener.local_addr().map_err(|error| Failure::failed(error.to_string()))?;
-    let scheme = if tls.is_some() { "https" } else { "http" };
     let store = args.store.as_deref().unwrap_or_else(|| std::path::Path::new("."));
-    context.note(&format!("serving {} at {scheme}://{address}/", store.display()));
     let (end, ends) = watch::channel(false);
-    tokio::spawn(listen::serve(Arc::clone(&server), listener, tls.clone(), ends));
+    let http = Some((args.http, Protocol::Http)).into_iter();
+    let mut listeners = Vec::new();
+    for (address, protocol) in http.chain(args.pg.map(|address| (address, Protocol::Postgres))) {
+        let listener = listen::open(address, protocol).await?;
+        let address = listener.local_addr().map_err(|error| Failure::failed(error.to_string()))?;
+        let scheme = match protocol {
+            Protocol::Http if tls.is_some() => "https",
+            Protocol::Http => "http",
+            Protocol::Postgres => "postgresql",
+        };
+        listeners.push((listener, protocol, format!("{scheme}://{address}/")));
+    }
+    for (listener, protocol, url) in listeners {
+        context.note(&format!("serving {} at {url}", store.display()));
+        let (server, tls) = (Arc::clone(&server), tls.clone());
+        tokio::spawn(listen::serve(server, listener, protocol, tls, ends.clone()));
+    }
     let stopped = signals::cancellation();
     listen::look_after(
         &server,
@@ -229,6 +252,7 @@ fn server(
         passwords: Semaphore::new(PASSWORDS),
         running: Arc::default(),
         metrics: Metrics::default(),
+        cancels: Cancels::default(),
         started: Instant::now(),
         limits: Limits {
             time: context.timeout,

@@ -21,11 +21,15 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::http;
 use super::metrics::add;
+use super::postgres;
 use super::server::Server;
 use crate::errors::{Failure, IoResult as _};
 
 /// How long a client may take for the head of a request, and for the beginning of TLS.
 const HEAD_TIME: Duration = Duration::from_secs(30);
+/// What a client is told for which there is no connection any more.
+const HTTP_REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\n\
+                            Content-Length: 0\r\nConnection: close\r\n\r\n";
 /// The most bytes of a head.
 const HEAD_BYTES: usize = 256 << 10;
 /// How long a server that has no descriptor left for a connection waits for one.
@@ -91,19 +95,32 @@ fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, Failure> {
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
 
+/// What is spoken at an address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Http,
+    Postgres,
+}
+
 /// Opens an address.
-pub(crate) async fn open(address: SocketAddr) -> Result<TcpListener, Failure> {
+pub(crate) async fn open(address: SocketAddr, protocol: Protocol) -> Result<TcpListener, Failure> {
     let opened = TcpListener::bind(address).await;
     opened.map_err(|error| {
         let failure = Failure::failed(format!("cannot listen at {address}: {error}"));
-        failure.hint("another program has it, or it is none of this machine's; --http names others")
+        let option = match protocol {
+            Protocol::Http => "--http",
+            Protocol::Postgres => "--pg",
+        };
+        let what = "another program has it, or it is none of this machine's";
+        failure.hint(format!("{what}; {option} names others"))
     })
 }
 
-/// Serves HTTP until it is told to end.
+/// Serves a protocol until it is told to end.
 pub(crate) async fn serve(
     server: Arc<Server>,
     listener: TcpListener,
+    protocol: Protocol,
     tls: Option<Arc<Tls>>,
     mut end: watch::Receiver<bool>,
 ) {
@@ -115,7 +132,7 @@ pub(crate) async fn serve(
         match accepted {
             Ok((stream, _)) => {
                 let (server, tls, end) = (Arc::clone(&server), tls.clone(), end.clone());
-                tokio::spawn(connection(server, stream, tls, end));
+                tokio::spawn(connection(server, stream, protocol, tls, end));
             }
             // There are too many files, say. Those that wait are accepted later.
             Err(_) => tokio::time::sleep(PAUSE).await,
@@ -149,20 +166,27 @@ impl Drop for Open {
 async fn connection(
     server: Arc<Server>,
     mut stream: TcpStream,
+    protocol: Protocol,
     tls: Option<Arc<Tls>>,
     end: watch::Receiver<bool>,
 ) {
     let Some(_open) = Open::one_of(&server) else {
         // Best effort: a client that reads is told why.
-        let refusal = "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\n\
-                       Connection: close\r\n\r\n";
-        let _ = stream.write_all(refusal.as_bytes()).await;
+        let refusal = match protocol {
+            Protocol::Http => HTTP_REFUSAL.as_bytes().to_vec(),
+            Protocol::Postgres => postgres::too_many_connections(),
+        };
+        let _ = stream.write_all(&refusal).await;
         return;
     };
     let _ = stream.set_nodelay(true);
-    match tls {
-        None => requests(server, stream, end).await,
-        Some(tls) => {
+    match (protocol, tls) {
+        (Protocol::Postgres, tls) => {
+            let acceptor = tls.map(|tls| tls.acceptor());
+            postgres::connection(server, stream, acceptor, HEAD_TIME, end).await;
+        }
+        (Protocol::Http, None) => requests(server, stream, end).await,
+        (Protocol::Http, Some(tls)) => {
             let begun = tokio::time::timeout(HEAD_TIME, tls.acceptor().accept(stream)).await;
             if let Ok(Ok(stream)) = begun {
                 requests(server, stream, end).await;

@@ -13,9 +13,11 @@
 //! | `reply` | from the thread of a statement to its connection |
 //! | `body` | bodies of requests and of replies |
 //! | `metrics` | counters |
+//! | `cancels` | how a client of PostgreSQL ends what another connection runs |
 //! | `server` | what all connections share |
 //! | `clickhouse` | ClickHouse's formats: answers to bytes, bytes to rows |
 //! | `http` | ClickHouse's HTTP interface |
+//! | `postgres` | PostgreSQL's protocol |
 //! | `listen` | connections, TLS, and the end |
 
 pub(crate) mod users;
@@ -25,7 +27,9 @@ pub(crate) mod sessions;
 mod reply;
 mod body;
 pub(crate) mod metrics;
+pub(crate) mod cancels;
 pub(crate) mod server;
 mod clickhouse;
 mod http;
+mod postgres;
 pub(crate) mod listen;

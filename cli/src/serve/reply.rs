@@ -7,6 +7,9 @@
 //! client that reads slowly slows its statement down, and takes no memory.
 
 use std::mem;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tokio::runtime::Handle;
@@ -16,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Bytes of a piece.
 pub(crate) const PIECE_BYTES: usize = 64 << 10;
 /// Pieces that wait for their connection, at most.
-const MOST_PIECES: usize = 4;
+pub(crate) const MOST_PIECES: usize = 4;
 
 /// How often a thread whose client takes nothing looks whether it should go on.
 const LOOK: Duration = Duration::from_millis(100);
@@ -91,19 +94,9 @@ impl<H> Reply<H> {
     }
 
     /// Sends a piece, as soon as the client has taken one before.
-    fn send(&self, mut piece: Piece) -> Result<(), Gone> {
+    fn send(&self, piece: Piece) -> Result<(), Gone> {
         let Some(pieces) = &self.pieces else { return Ok(()) };
-        let since = Instant::now();
-        loop {
-            match Handle::current().block_on(pieces.send_timeout(piece, LOOK)) {
-                Ok(()) => return Ok(()),
-                Err(SendTimeoutError::Closed(_)) => return Err(Gone),
-                Err(SendTimeoutError::Timeout(again)) => piece = again,
-            }
-            if (self.is_over)() || since.elapsed() > self.stall {
-                return Err(Gone);
-            }
-        }
+        send(pieces, piece, self.stall, &self.is_over)
     }
 
     /// Hands over the last bytes. If none went before, they are the whole reply.
@@ -117,6 +110,63 @@ impl<H> Reply<H> {
                 self.send(None)
             }
         }
+    }
+}
+
+/// Sends a piece from a thread, as soon as the client has taken one before: within `stall`, and
+/// unless the answer is not wanted any more.
+pub(crate) fn send<T>(
+    pieces: &mpsc::Sender<T>,
+    mut piece: T,
+    stall: Duration,
+    is_over: impl Fn() -> bool,
+) -> Result<(), Gone> {
+    let since = Instant::now();
+    loop {
+        match Handle::current().block_on(pieces.send_timeout(piece, LOOK)) {
+            Ok(()) => return Ok(()),
+            Err(SendTimeoutError::Closed(_)) => return Err(Gone),
+            Err(SendTimeoutError::Timeout(again)) => piece = again,
+        }
+        if is_over() || since.elapsed() > stall {
+            return Err(Gone);
+        }
+    }
+}
+
+/// Takes the next piece on a thread that may have a runtime's work in its hands, in which waiting
+/// by the runtime is forbidden. `Err` says that none has come within `most`, if that is given;
+/// `Ok(None)`, that none will come.
+pub(crate) fn receive<T>(
+    pieces: &mut mpsc::Receiver<T>,
+    most: Option<Duration>,
+) -> Result<Option<T>, TooLate> {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let (mut context, since) = (Context::from_waker(&waker), Instant::now());
+    // The budget of the task that this thread perhaps runs does not count here.
+    let mut next = std::pin::pin!(tokio::task::unconstrained(pieces.recv()));
+    loop {
+        if let Poll::Ready(piece) = next.as_mut().poll(&mut context) {
+            return Ok(piece);
+        }
+        match most.map(|most| most.saturating_sub(since.elapsed())) {
+            Some(left) if left.is_zero() => return Err(TooLate),
+            Some(left) => thread::park_timeout(left),
+            None => thread::park(),
+        }
+    }
+}
+
+/// No piece has come in time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TooLate;
+
+/// Wakes a thread that waits for a piece.
+struct Unpark(thread::Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
     }
 }
 

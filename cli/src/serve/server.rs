@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::Semaphore;
 
 use super::admission::Admission;
+use super::cancels::Cancels;
 use super::metrics::{self, Metrics};
 use super::running::RunningStatements;
 use super::sessions::Sessions;
@@ -24,6 +25,7 @@ pub(crate) struct Server {
     pub(crate) passwords: Semaphore,
     pub(crate) running: Arc<RunningStatements>,
     pub(crate) metrics: Metrics,
+    pub(crate) cancels: Cancels,
     pub(crate) started: Instant,
     pub(crate) limits: Limits,
 }

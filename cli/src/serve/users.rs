@@ -171,10 +171,19 @@ impl Users {
         self.known.values().find(has_it).map(|known| Arc::clone(&known.user))
     }
 
-    /// How a client of PostgreSQL proves that it is this user, and who that is.
-    pub(crate) fn verifier(&self, name: &str) -> Option<(&Verifier, Arc<User>)> {
-        let known = self.known.get(name)?;
-        Some((known.verifier.as_ref()?, Arc::clone(&known.user)))
+    /// How a client of PostgreSQL proves that it is this user, and who that is. There is a verifier
+    /// for a name that nobody has, too, which accepts nothing and is always the same: the beginning
+    /// of the proof does not tell who is known.
+    pub(crate) fn verifier(&self, name: &str) -> (Verifier, Option<Arc<User>>) {
+        let known = self.known.get(name);
+        match known.and_then(|known| Some((known.verifier.clone()?, Arc::clone(&known.user)))) {
+            Some((verifier, user)) => (verifier, Some(user)),
+            None => {
+                let salt = hmac::sign(&self.key, name.as_bytes());
+                let salt = salt.as_ref().iter().copied().take(SALT_BYTES).collect();
+                (Verifier { salt, ..self.nobody.clone() }, None)
+            }
+        }
     }
 
     /// The user of a server to which everyone may come.
@@ -240,8 +249,13 @@ impl Verifier {
         let random = |_| Failure::failed("the system gives no random numbers");
         SystemRandom::new().fill(&mut salt).map_err(random)?;
         let rounds = NonZeroU32::new(ROUNDS).unwrap_or(NonZeroU32::MIN);
+        Ok(Verifier::of_password(password, salt, rounds))
+    }
+
+    /// The verifier of a password with this salt.
+    pub(crate) fn of_password(password: &str, salt: Vec<u8>, rounds: NonZeroU32) -> Verifier {
         let (stored_key, server_key) = keys(password, &salt, rounds);
-        Ok(Verifier { rounds, salt, stored_key, server_key })
+        Verifier { rounds, salt, stored_key, server_key }
     }
 
     /// One that accepts nothing, for names that nobody has.
@@ -294,7 +308,7 @@ fn keys(password: &str, salt: &[u8], rounds: NonZeroU32) -> (Vec<u8>, Vec<u8>) {
 }
 
 /// Whether two secrets are the same, in a time that does not tell where they differ.
-fn same(left: &[u8], right: &[u8]) -> bool {
+pub(crate) fn same(left: &[u8], right: &[u8]) -> bool {
     left.len() == right.len()
         && left.iter().zip(right).fold(0, |differs, (left, right)| differs | (left ^ right)) == 0
 }

@@ -28,6 +28,8 @@ mod schemas;
 mod selects;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg(feature = "serve")]
+mod serve_postgres;
 mod shell;
 mod stats;
 mod stops;

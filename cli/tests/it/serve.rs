@@ -205,6 +205,16 @@ fn rows_come_in_and_are_there() {
 }
 
 #[test]
+fn bodies_that_do_not_come_at_once_are_read_to_their_end() {
+    let server = Server::start(&[]);
+    server.ask("CREATE TABLE t (a BIGINT, b VARCHAR)");
+    let rows: String = (0..200_000).map(|row| format!("{row},a text of {row}\n")).collect();
+    let reply = server.post("/?query=INSERT+INTO+t+FORMAT+CSV", rows);
+    assert_eq!(reply.status, 200, "{}", reply.text());
+    assert_eq!(server.ask("SELECT count(*), sum(a) FROM t"), "200000\t19999900000\n");
+}
+
+#[test]
 fn failures_have_their_number() {
     let server = Server::start(&[]);
     for (sql, status, part) in [

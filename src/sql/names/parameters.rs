@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use arrow_array::ArrayRef;
+use arrow_array::Array;
 use datafusion::common::ParamValues;
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Value};
@@ -38,9 +38,10 @@ impl Parameters {
         Ok(())
     }
 
-    /// Adds the first value of an array, with its type.
-    pub fn add_value_of(&mut self, name: &str, values: &ArrayRef) -> Result<()> {
-        self.set(name, ScalarValue::try_from_array(values, 0)?);
+    /// Sets the value of a placeholder to the first value of an array, which may be null.
+    pub fn set_first_of(&mut self, name: &str, values: &dyn Array) -> Result<()> {
+        let value = ScalarValue::try_from_array(values, 0)?;
+        self.values.insert(name.to_owned(), value);
         Ok(())
     }
 

@@ -2,6 +2,7 @@
 
 mod attach;
 mod decoded;
+pub(in crate::sql) mod describe;
 mod described;
 pub(in crate::sql) mod dry_run;
 mod engine;

@@ -151,7 +151,7 @@ impl Template {
             parameters.set(&count.to_string(), constant(&value, state)?);
         }
         let expected = match self.types.len() {
-            0 => self.most_placeholders(),
+            0 => most_placeholders(&self.statement),
             declared => declared,
         };
         // Without declared types, missing values may be those of the session.
@@ -162,18 +162,18 @@ impl Template {
         }
         Ok(parameters)
     }
+}
 
-    /// The highest number of a placeholder that has one.
-    fn most_placeholders(&self) -> usize {
-        let mut most = 0;
-        let _ = visit_expressions(&self.statement, |expr| {
-            if let SqlExpr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr {
-                most = most.max(name.get(1..).and_then(|number| number.parse().ok()).unwrap_or(0));
-            }
-            ControlFlow::<()>::Continue(())
-        });
-        most
-    }
+/// The highest number of a placeholder that has one.
+pub(super) fn most_placeholders(statement: &SqlStatement) -> usize {
+    let mut most = 0;
+    let _ = visit_expressions(statement, |expr| {
+        if let SqlExpr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr {
+            most = most.max(name.get(1..).and_then(|number| number.parse().ok()).unwrap_or(0));
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    most
 }
 
 /// The value of an expression without columns.

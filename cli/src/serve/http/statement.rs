@@ -256,7 +256,7 @@ fn push_parameter(
     };
     let data_type = Type::parse(data_type).map_err(refused)?;
     let value = rows_in::parameter(&data_type, value.as_bytes()).map_err(refused)?;
-    let added = read.parameters.add_value_of(name, &value);
+    let added = read.parameters.set_first_of(name, &value);
     added.map_err(|error| HttpError::of(36, error.to_string()))?;
     read.sql.push_str(&format!("${name}"));
     Ok(())

@@ -1,0 +1,127 @@
+//! Failures as PostgreSQL's clients know them: five letters that say the kind, and a text.
+
+use crate::errors::Failure;
+use crate::exit::Exit;
+use crate::serve::admission::Refused;
+use crate::serve::running::Ended;
+
+/// A failure with the code (SQLSTATE) that PostgreSQL gives to its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PgError {
+    pub(super) code: &'static str,
+    pub(super) message: String,
+    pub(super) hint: Option<String>,
+}
+
+/// What messages about wrong input say, and the kind of each; the first that fits counts.
+const KINDS: [(&str, &str); 30] = [
+    ("read-only", "25006"),
+    ("syntax", "42601"),
+    ("Expected: ", "42601"),
+    ("row 1 of VALUES", "42601"),
+    ("does not hold", "22P02"),
+    ("Unterminated", "42601"),
+    ("no function", "42883"),
+    ("is not a function", "42883"),
+    ("no table", "42P01"),
+    ("already exists", "42P07"),
+    ("there is a table or view", "42P07"),
+    ("no column", "42703"),
+    ("No field named", "42703"),
+    ("has no column", "42703"),
+    ("olumn '", "42703"),
+    ("mbiguous", "42702"),
+    ("of several tables", "42702"),
+    ("GROUP BY", "42803"),
+    ("ivide by zero", "22012"),
+    ("division by zero", "22012"),
+    ("verflow", "22003"),
+    ("out of range", "22003"),
+    ("does not fit", "22003"),
+    ("Cannot cast", "22P02"),
+    ("annot be cast", "22P02"),
+    ("rror parsing", "22P02"),
+    ("must not be null", "23502"),
+    ("not null", "23502"),
+    ("placeholder", "42P02"),
+    ("parameter", "42P02"),
+];
+
+impl PgError {
+    pub(super) fn of(code: &'static str, message: impl Into<String>) -> PgError {
+        PgError { code, message: message.into(), hint: None }
+    }
+
+    pub(super) fn hint(mut self, hint: impl Into<String>) -> PgError {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// The failure of a statement that was perhaps asked to end.
+    pub(super) fn of_statement(failure: &Failure, ended: Option<Ended>) -> PgError {
+        match ended {
+            Some(Ended::Late) => {
+                return PgError::of("57014", "the time of the statement is over");
+            }
+            Some(Ended::Killed) => return PgError::of("57014", "the statement was cancelled"),
+            Some(Ended::Gone) => return PgError::of("57014", "the client is gone"),
+            Some(Ended::Ending) => return PgError::of("57P01", "the server ends"),
+            None => {}
+        }
+        let message = &*failure.message;
+        let code = match (failure.code, failure.exit) {
+            ("busy", _) => "55P03",
+            ("unsupported", _) => "0A000",
+            ("not-found", _) if message.contains("prepared") => "26000",
+            ("not-found", _) if message.contains("column") => "42703",
+            ("not-found", _) => "42P01",
+            ("rejected", _) => "22P02",
+            (_, Exit::Corrupt) => "XX001",
+            (_, Exit::Limit) => "53200",
+            (_, Exit::Interrupted) => "57014",
+            ("io", _) => "58030",
+            _ => {
+                let kind = KINDS.iter().find(|(says, _)| message.contains(says));
+                kind.map_or("42000", |(_, code)| code)
+            }
+        };
+        PgError { code, message: message.to_owned(), hint: failure.hint.as_deref().map(Into::into) }
+    }
+
+    /// The failure of a statement that may not begin.
+    pub(super) fn of_refusal(refused: Refused) -> PgError {
+        match refused {
+            Refused::Full => {
+                let what = "too many statements run and wait; try again in a moment";
+                PgError::of("53300", what)
+            }
+            Refused::TooLate => {
+                let what = "the statement has waited too long for its turn; try again";
+                PgError::of("53300", what)
+            }
+            Refused::Ending => PgError::of("57P01", "the server ends"),
+        }
+    }
+}
+
+impl From<stylobate::Error> for PgError {
+    fn from(error: stylobate::Error) -> PgError {
+        PgError::of_statement(&error.into(), None)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stylobate::Error;
+
+    #[test]
+    fn failures_have_their_kind() {
+        let of = |error: Error, ended| PgError::of_statement(&Failure::from(error), ended).code;
+        assert_eq!(of(Error::NotFound("no table t".into()), None), "42P01");
+        assert_eq!(of(Error::LimitExceeded("memory".into()), None), "53200");
+        assert_eq!(of(Error::Cancelled, Some(Ended::Late)), "57014");
+        assert_eq!(of(Error::InvalidInput("this session is read-only".into()), None), "25006");
+        assert_eq!(of(Error::Unsupported("x".into()), None), "0A000");
+    }
+}

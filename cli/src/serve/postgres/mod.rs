@@ -1,0 +1,52 @@
+//! PostgreSQL's protocol, version 3.0, as its clients speak it.
+//!
+//! A connection (`connection`) is a task. It lets the client in, and hands its messages in batches
+//! to a thread, on which the rest happens (`backend`): a statement is read (`own`, or the library
+//! behind `compat`), described and bound (`portals`), run and answered (`run`, `copy`). Each
+//! statement is a commit of its own, also between BEGIN and COMMIT.
+//!
+//! | module | what it has |
+//! | --- | --- |
+//! | `errors` | failures and their codes |
+//! | `messages`, `replies` | what a client sends, and what a server sends |
+//! | `scram` | how a client proves that it knows its password |
+//! | `types`, `columns`, `text`, `binary` | values of answers |
+//! | `parameters` | values of parameters |
+//! | `words`, `settings`, `own`, `compat`, `tags`, `catalog` | statements as these clients write them |
+//! | `output` | from the thread of a statement to its connection |
+//! | `portals`, `backend`, `run`, `copy`, `copy_rows`, `copy_binary` | the thread of a statement |
+//! | `connection` | the task of a connection |
+
+mod errors;
+mod types;
+mod messages;
+mod replies;
+mod scram;
+mod columns;
+mod text;
+mod binary;
+mod parameters;
+mod words;
+mod settings;
+mod own;
+mod catalog;
+mod compat;
+mod tags;
+mod output;
+mod portals;
+mod backend;
+mod run;
+mod copy_rows;
+mod copy_binary;
+mod copy;
+mod connection;
+
+pub(crate) use self::connection::connection;
+
+/// What a client is told for which there is no connection any more.
+pub(crate) fn too_many_connections() -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let error = errors::PgError::of("53300", "there are too many connections");
+    replies::error(&error, true, &mut bytes);
+    bytes
+}

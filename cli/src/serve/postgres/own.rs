@@ -1,0 +1,423 @@
+//! Statements that a connection answers by itself: about transactions, settings of PostgreSQL's,
+//! prepared statements of the protocol, cursors, and COPY from or to the client.
+
+use super::errors::PgError;
+use super::words::Words;
+
+/// What a statement is to a connection.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Own {
+    Begin {
+        read_only: Option<bool>,
+    },
+    Commit,
+    Rollback,
+    Savepoint,
+    Release,
+    RollbackTo,
+    /// SET TRANSACTION, and the like.
+    SetTransaction {
+        read_only: Option<bool>,
+    },
+    /// A value of `None` is the default.
+    Set {
+        name: String,
+        value: Option<String>,
+        is_local: bool,
+    },
+    /// A setting is asked for; of all if there is no name.
+    Show(Option<String>),
+    ResetAll,
+    DiscardAll,
+    /// All if there is no name.
+    Deallocate(Option<String>),
+    CopyIn(Copy),
+    CopyOut(Copy),
+    /// A portal is made of a query.
+    Declare {
+        name: String,
+        /// Whether it stays beyond the end of its block.
+        is_held: bool,
+        query: String,
+    },
+    /// Rows of a portal are sent, or only counted; 0 means all that are left.
+    Fetch {
+        name: String,
+        rows: usize,
+        sends: bool,
+    },
+    /// A portal is closed; all if there is no name.
+    Close(Option<String>),
+    /// LISTEN and the like: accepted, and nothing follows from it.
+    Nothing(&'static str),
+}
+
+/// A COPY from or to the client.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Copy {
+    pub(super) source: Source,
+    pub(super) options: Options,
+}
+
+/// What a COPY fills or reads.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Source {
+    Table {
+        name: String,
+        columns: Vec<String>,
+    },
+    /// The text of a query.
+    Query(String),
+}
+
+/// How the rows of a COPY are written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Options {
+    pub(super) format: Format,
+    pub(super) delimiter: u8,
+    pub(super) null: String,
+    pub(super) has_header: bool,
+    pub(super) quote: u8,
+    pub(super) escape: u8,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Format {
+    Text,
+    Csv,
+    Binary,
+}
+
+/// Reads a statement; `None` if it is one for the library.
+pub(super) fn read(sql: &str) -> Result<Option<Own>, PgError> {
+    let mut words = Words::of(sql);
+    let Some(first) = words.next() else { return Ok(None) };
+    Ok(match first.to_ascii_lowercase().as_str() {
+        "begin" => {
+            let _ = words.take("transaction") || words.take("work");
+            Some(Own::Begin { read_only: mode(&mut words) })
+        }
+        "start" if words.take("transaction") => Some(Own::Begin { read_only: mode(&mut words) }),
+        "commit" | "end" => Some(Own::Commit),
+        "abort" => Some(Own::Rollback),
+        "rollback" => {
+            let _ = words.take("transaction") || words.take("work");
+            Some(if words.take("to") { Own::RollbackTo } else { Own::Rollback })
+        }
+        "savepoint" => Some(Own::Savepoint),
+        "release" => Some(Own::Release),
+        "set" => set(words),
+        "reset" => match words.name() {
+            Some(name) if name == "all" => Some(Own::ResetAll),
+            Some(name) => pg_name(name).map(|name| Own::Set { name, value: None, is_local: false }),
+            None => None,
+        },
+        "show" => show(words),
+        "discard" => Some(Own::DiscardAll),
+        "deallocate" => {
+            let _ = words.take("prepare");
+            let name = words.name();
+            Some(Own::Deallocate(name.filter(|name| name != "all")))
+        }
+        "listen" => Some(Own::Nothing("LISTEN")),
+        "unlisten" => Some(Own::Nothing("UNLISTEN")),
+        "notify" => Some(Own::Nothing("NOTIFY")),
+        "copy" => copy(words)?,
+        "declare" => declare(sql, words),
+        "fetch" => Some(fetch(words, true)?),
+        "move" => Some(fetch(words, false)?),
+        "close" => words.name().map(|name| Own::Close(Some(name).filter(|name| name != "all"))),
+        _ => None,
+    })
+}
+
+/// `DECLARE name … CURSOR … FOR query`.
+fn declare(sql: &str, mut words: Words) -> Option<Own> {
+    let name = words.name()?;
+    let (mut has_cursor, mut is_held) = (false, false);
+    loop {
+        has_cursor |= words.take("cursor");
+        is_held |= has_cursor && words.take_all("with hold");
+        if has_cursor && words.take("for") {
+            let query = sql.get(words.begin()?..)?.to_owned();
+            return Some(Own::Declare { name, is_held, query });
+        }
+        words.next()?;
+    }
+}
+
+/// `FETCH [FORWARD] [n | ALL | NEXT] [FROM | IN] name`.
+fn fetch(mut words: Words, sends: bool) -> Result<Own, PgError> {
+    let backward = || PgError::of("0A000", "cursors go forward only");
+    let is_forward = words.take("forward");
+    let rows = match words.peek().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "all" => {
+            words.next();
+            Some(0)
+        }
+        "next" => {
+            words.next();
+            Some(1)
+        }
+        "-" | "backward" | "prior" | "first" | "last" | "absolute" | "relative" => {
+            return Err(backward());
+        }
+        number => match number.parse::<usize>() {
+            Ok(0) => return Err(backward()),
+            Ok(rows) => {
+                words.next();
+                Some(rows)
+            }
+            Err(_) if is_forward => Some(1),
+            Err(_) => None,
+        },
+    };
+    let _ = words.take("from") || words.take("in");
+    let name = words.name().filter(|_| words.is_at_end());
+    let name = name.ok_or_else(|| PgError::of("42601", "FETCH n FROM name is what is read"))?;
+    Ok(Own::Fetch { name, rows: rows.unwrap_or(1), sends })
+}
+
+/// Whether a block may write, if it says so.
+fn mode(words: &mut Words) -> Option<bool> {
+    let mut read_only = None;
+    while words.peek().is_some() {
+        if words.take_all("read only") {
+            read_only = Some(true);
+        } else if words.take_all("read write") {
+            read_only = Some(false);
+        } else {
+            words.next();
+        }
+    }
+    read_only
+}
+
+/// A setting's name if it is one of PostgreSQL's, as which it has no points.
+fn pg_name(name: String) -> Option<String> {
+    super::settings::is_known(&name).then_some(name)
+}
+
+fn set(mut words: Words) -> Option<Own> {
+    if words.take_all("session characteristics") || words.take("transaction") {
+        return Some(Own::SetTransaction { read_only: mode(&mut words) });
+    }
+    let is_local = words.take("local");
+    let _ = !is_local && words.take("session");
+    if words.take_all("transaction") {
+        return Some(Own::SetTransaction { read_only: mode(&mut words) });
+    }
+    let name = match words.take_all("time zone") {
+        true => "timezone".to_owned(),
+        false => {
+            let name = if words.take("names") {
+                "client_encoding".to_owned()
+            } else {
+                pg_name(words.name()?)?
+            };
+            let _ = words.take("=") || words.take("to");
+            name
+        }
+    };
+    if words.take("default") || (name == "timezone" && words.take("local")) {
+        return Some(Own::Set { name, value: None, is_local });
+    }
+    let mut values = vec![words.value()?];
+    while words.take(",") {
+        values.push(words.value()?);
+    }
+    // A number with a point, say.
+    while !words.is_at_end() {
+        let more = words.value()?;
+        values.last_mut()?.push_str(&more);
+    }
+    Some(Own::Set { name, value: Some(values.join(", ")), is_local })
+}
+
+fn show(mut words: Words) -> Option<Own> {
+    if words.take_all("transaction isolation level") {
+        return Some(Own::Show(Some("transaction_isolation".to_owned())));
+    }
+    if words.take_all("time zone") {
+        return Some(Own::Show(Some("timezone".to_owned())));
+    }
+    let name = words.name().filter(|_| words.is_at_end())?;
+    match name.as_str() {
+        "all" => Some(Own::Show(None)),
+        _ => pg_name(name).map(|name| Own::Show(Some(name))),
+    }
+}
+
+fn copy(mut words: Words) -> Result<Option<Own>, PgError> {
+    let _ = words.take("binary");
+    let source = match words.parentheses() {
+        Some(query) => Source::Query(query.to_owned()),
+        None => {
+            let Some(mut name) = words.name() else { return Ok(None) };
+            while words.take(".") {
+                let Some(table) = words.name() else { return Ok(None) };
+                name = table;
+            }
+            let mut columns = Vec::new();
+            if let Some(names) = words.parentheses() {
+                let mut names = Words::of(names);
+                while let Some(name) = names.name() {
+                    columns.push(name);
+                    names.take(",");
+                }
+            }
+            Source::Table { name, columns }
+        }
+    };
+    let is_in = words.take_all("from stdin");
+    if !is_in && !words.take_all("to stdout") {
+        return Ok(None);
+    }
+    let options = options(&mut words)?;
+    let copy = Copy { source, options };
+    match (is_in, &copy.source) {
+        (true, Source::Query(_)) => Err(PgError::of("42601", "COPY fills a table, not a query")),
+        (true, _) => Ok(Some(Own::CopyIn(copy))),
+        (false, _) => Ok(Some(Own::CopyOut(copy))),
+    }
+}
+
+/// The options of a COPY: `WITH (FORMAT csv, HEADER)`, or as they were before, `CSV HEADER`.
+fn options(words: &mut Words) -> Result<Options, PgError> {
+    let _ = words.take("with");
+    let listed = words.parentheses();
+    let mut words = listed.map_or_else(|| words.clone(), Words::of);
+    let (mut format, mut has_header) = (Format::Text, false);
+    let (mut delimiter, mut null, mut quote, mut escape) = (None, None, None, None);
+    while let Some(word) = words.next() {
+        let name = word.to_ascii_lowercase();
+        let _ = words.take("as");
+        match name.as_str() {
+            "," => {}
+            "format" => {
+                let named = words.name().unwrap_or_default();
+                format = match named.as_str() {
+                    "text" => Format::Text,
+                    "csv" => Format::Csv,
+                    "binary" => Format::Binary,
+                    _ => {
+                        let what = format!("COPY format '{named}' is not known");
+                        return Err(PgError::of("22023", what));
+                    }
+                };
+            }
+            "csv" => format = Format::Csv,
+            "binary" => format = Format::Binary,
+            "header" => {
+                let next = words.peek().map(str::to_ascii_lowercase);
+                has_header = match next.as_deref() {
+                    Some("false" | "off" | "0") => false,
+                    Some("true" | "on" | "1" | "match") => true,
+                    _ => {
+                        has_header = true;
+                        continue;
+                    }
+                };
+                words.next();
+            }
+            "delimiter" => delimiter = Some(byte(&name, words.value())?),
+            "quote" => quote = Some(byte(&name, words.value())?),
+            "escape" => escape = Some(byte(&name, words.value())?),
+            "null" => null = words.value(),
+            "encoding" => {
+                let value = words.value().unwrap_or_default();
+                if !super::settings::is_utf8(&value) {
+                    let what = format!("COPY in encoding {value}; only UTF8 is spoken");
+                    return Err(PgError::of("0A000", what));
+                }
+            }
+            "freeze" => {}
+            _ => {
+                let what = format!("COPY has no option {name}");
+                return Err(PgError::of("0A000", what));
+            }
+        }
+    }
+    let is_csv = format == Format::Csv;
+    let quote = quote.unwrap_or(b'"');
+    Ok(Options {
+        format,
+        delimiter: delimiter.unwrap_or(if is_csv { b',' } else { b'\t' }),
+        null: null.unwrap_or_else(|| if is_csv { String::new() } else { "\\N".to_owned() }),
+        has_header,
+        quote,
+        escape: escape.unwrap_or(quote),
+    })
+}
+
+fn byte(name: &str, value: Option<String>) -> Result<u8, PgError> {
+    match value.unwrap_or_default().as_bytes() {
+        [byte] => Ok(*byte),
+        _ => Err(PgError::of("22023", format!("COPY: {name} is one character of one byte"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_statements_are_known() {
+        let of = |sql: &str| read(sql).unwrap();
+        let set = |name: &str, value: Option<&str>| {
+            let (name, value) = (name.to_owned(), value.map(str::to_owned));
+            Some(Own::Set { name, value, is_local: false })
+        };
+        assert_eq!(of("BEGIN"), Some(Own::Begin { read_only: None }));
+        let read_only = Own::Begin { read_only: Some(true) };
+        assert_eq!(of("begin isolation level serializable, read only"), Some(read_only));
+        assert_eq!(of("ROLLBACK TO SAVEPOINT s"), Some(Own::RollbackTo));
+        assert_eq!(of("ROLLBACK"), Some(Own::Rollback));
+        assert_eq!(of("SET extra_float_digits = 3"), set("extra_float_digits", Some("3")));
+        assert_eq!(of("set DateStyle to ISO, MDY"), set("datestyle", Some("ISO, MDY")));
+        assert_eq!(of("SET TIME ZONE 'UTC'"), set("timezone", Some("UTC")));
+        assert_eq!(of("RESET application_name"), set("application_name", None));
+        let shown = Own::Show(Some("transaction_isolation".into()));
+        assert_eq!(of("show transaction isolation level"), Some(shown));
+        let query = "SELECT 'for'".to_owned();
+        let declare = Own::Declare { name: "c".into(), is_held: true, query };
+        assert_eq!(of("DECLARE c NO SCROLL CURSOR WITH HOLD FOR SELECT 'for'"), Some(declare));
+        let fetch = |rows| Some(Own::Fetch { name: "c".into(), rows, sends: true });
+        assert_eq!(of("FETCH FORWARD 10 FROM \"c\""), fetch(10));
+        assert_eq!((of("FETCH ALL IN c"), of("fetch c")), (fetch(0), fetch(1)));
+        assert!(read("FETCH BACKWARD 1 FROM c").is_err());
+        for other in ["SHOW TABLES", "SET datafusion.x.y = 1", "SELECT 1", "COPY t TO 'x.csv'", ""]
+        {
+            assert_eq!(of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn copies_are_read() {
+        let Some(Own::CopyIn(copy)) = read("COPY public.T (\"A\", b) FROM STDIN").unwrap() else {
+            panic!()
+        };
+        let columns = vec!["A".to_owned(), "b".to_owned()];
+        assert_eq!(copy.source, Source::Table { name: "t".into(), columns });
+        let default = Options {
+            format: Format::Text,
+            delimiter: b'\t',
+            null: "\\N".into(),
+            has_header: false,
+            quote: b'"',
+            escape: b'"',
+        };
+        assert_eq!(copy.options, default);
+        let sql = "copy (SELECT (1)) to stdout with (format CSV, header, null 'x', delimiter ';')";
+        let Some(Own::CopyOut(copy)) = read(sql).unwrap() else { panic!() };
+        assert_eq!(copy.source, Source::Query("SELECT (1)".into()));
+        assert!(copy.options.has_header && copy.options.format == Format::Csv);
+        assert_eq!((copy.options.delimiter, copy.options.null.as_str()), (b';', "x"));
+        let Some(Own::CopyOut(copy)) = read("COPY t TO STDOUT CSV HEADER").unwrap() else {
+            panic!()
+        };
+        assert!(copy.options.has_header);
+        assert!(read("COPY t TO STDOUT (FORMAT x)").is_err());
+        assert!(read("COPY t TO STDOUT (DELIMITER 'ab')").is_err());
+    }
+}

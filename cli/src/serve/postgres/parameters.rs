@@ -1,0 +1,445 @@
+//! The values of a statement's parameters, from PostgreSQL's texts and binary forms.
+
+use std::sync::Arc;
+
+use arrow_array::builder::{BinaryBuilder, StringViewBuilder};
+use arrow_array::{
+    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array,
+    Int32Array, Int64Array, IntervalMonthDayNanoArray, ListArray, StringArray,
+    Time64MicrosecondArray, TimestampMicrosecondArray, new_null_array,
+};
+use arrow_buffer::OffsetBuffer;
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::{ArrowError, DataType, Field, IntervalUnit, TimeUnit};
+use pgwire::api::Type;
+
+use super::binary::{EPOCH_DAYS, EPOCH_MICROS};
+use super::errors::PgError;
+use super::types::{PgType, TEXT};
+
+/// The most decimal digits of a numeric.
+const MOST_DIGITS: usize = 38;
+
+/// The type in which a parameter of a type of PostgreSQL is kept; `None` if that says nothing.
+pub(super) fn arrow_type(oid: u32) -> Result<Option<DataType>, PgError> {
+    let list = |item: DataType| DataType::List(Arc::new(Field::new_list_field(item, true)));
+    let Some(known) = Type::from_oid(oid) else {
+        return match oid {
+            0 => Ok(None),
+            _ => Err(PgError::of("0A000", format!("values of the type {oid} are not taken"))),
+        };
+    };
+    Ok(Some(match known {
+        Type::UNKNOWN => return Ok(None),
+        Type::BOOL => DataType::Boolean,
+        Type::INT2 => DataType::Int16,
+        Type::INT4 => DataType::Int32,
+        Type::INT8 | Type::OID => DataType::Int64,
+        Type::FLOAT4 => DataType::Float32,
+        Type::FLOAT8 => DataType::Float64,
+        Type::NUMERIC => DataType::Decimal128(38, 10),
+        Type::TEXT
+        | Type::VARCHAR
+        | Type::BPCHAR
+        | Type::CHAR
+        | Type::NAME
+        | Type::UUID
+        | Type::JSON
+        | Type::REGCLASS => DataType::Utf8View,
+        Type::BYTEA => DataType::Binary,
+        Type::DATE => DataType::Date32,
+        Type::TIME => DataType::Time64(TimeUnit::Microsecond),
+        Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
+        Type::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
+        Type::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
+        Type::BOOL_ARRAY => list(DataType::Boolean),
+        Type::INT2_ARRAY => list(DataType::Int16),
+        Type::INT4_ARRAY => list(DataType::Int32),
+        Type::INT8_ARRAY => list(DataType::Int64),
+        Type::FLOAT4_ARRAY => list(DataType::Float32),
+        Type::FLOAT8_ARRAY => list(DataType::Float64),
+        Type::TEXT_ARRAY | Type::VARCHAR_ARRAY | Type::NAME_ARRAY => list(DataType::Utf8View),
+        other => {
+            return Err(PgError::of("0A000", format!("values of the type {other} are not taken")));
+        }
+    }))
+}
+
+/// The type of a parameter as a client sees it.
+pub(super) fn oid(declared: u32, known: Option<&DataType>) -> u32 {
+    match declared {
+        0 | 705 => known.map_or(TEXT, |known| PgType::of(known).oid),
+        declared => declared,
+    }
+}
+
+/// Reads a value, which becomes an array of one row. 1 is binary.
+pub(super) fn read(
+    oid: u32,
+    target: Option<&DataType>,
+    format: i16,
+    value: Option<&[u8]>,
+) -> Result<ArrayRef, PgError> {
+    let target = match target {
+        Some(DataType::Dictionary(_, values)) => values.as_ref(),
+        Some(target) => target,
+        None => &DataType::Utf8View,
+    };
+    let Some(bytes) = value else { return Ok(new_null_array(target, 1)) };
+    let array = match format {
+        1 => binary(oid, bytes)?,
+        0 => text(utf8(bytes)?, target)?,
+        other => return Err(PgError::of("08P01", format!("format {other} is not known"))),
+    };
+    let is_decimal = |it: &DataType| matches!(it, DataType::Decimal128(..));
+    let is_same =
+        array.data_type() == target || is_decimal(array.data_type()) && is_decimal(target);
+    match is_same {
+        true => Ok(array),
+        false => cast(&array, target),
+    }
+}
+
+fn cast(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, PgError> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(array, target, &options).map_err(|error| wrong(&error))
+}
+
+fn wrong(error: &ArrowError) -> PgError {
+    let code = match error {
+        ArrowError::InvalidArgumentError(_) => "22003",
+        _ => "22P02",
+    };
+    PgError::of(code, format!("the value of a parameter: {error}"))
+}
+
+fn utf8(bytes: &[u8]) -> Result<&str, PgError> {
+    std::str::from_utf8(bytes)
+        .map_err(|_| PgError::of("22021", "the value of a parameter is no UTF-8"))
+}
+
+fn text_array(text: &str) -> ArrayRef {
+    let mut values = StringViewBuilder::new();
+    values.append_value(text);
+    Arc::new(values.finish())
+}
+
+fn bytes_array(bytes: &[u8]) -> ArrayRef {
+    let mut values = BinaryBuilder::new();
+    values.append_value(bytes);
+    Arc::new(values.finish())
+}
+
+fn text(text: &str, target: &DataType) -> Result<ArrayRef, PgError> {
+    Ok(match target {
+        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => text_array(text),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
+            let bytes = text.strip_prefix("\\x").and_then(from_hex);
+            let what = "bytes are \\x and hexadecimal digits";
+            bytes_array(&bytes.ok_or_else(|| PgError::of("22P02", what))?)
+        }
+        DataType::Decimal128(..) => numeric_of_text(text)?,
+        DataType::List(item) => {
+            let items = items_of_text(text).ok_or_else(|| {
+                PgError::of("22P02", format!("'{text}' is no array of one dimension"))
+            })?;
+            let items: ArrayRef = Arc::new(StringArray::from(items));
+            list(&cast(&items, item.data_type())?)?
+        }
+        DataType::Boolean => {
+            let is_true = match text.trim().to_ascii_lowercase().as_str() {
+                "t" | "true" | "y" | "yes" | "on" | "1" => true,
+                "f" | "false" | "n" | "no" | "off" | "0" => false,
+                other => return Err(PgError::of("22P02", format!("'{other}' is no boolean"))),
+            };
+            Arc::new(BooleanArray::from(vec![is_true]))
+        }
+        other => {
+            let array: ArrayRef = Arc::new(StringArray::from(vec![text.trim()]));
+            cast(&array, other)?
+        }
+    })
+}
+
+fn from_hex(text: &str) -> Option<Vec<u8>> {
+    let digits = text.as_bytes().chunks(2);
+    let byte = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok();
+    digits.map(|two| byte(two).filter(|_| two.len() == 2)).collect()
+}
+
+fn numeric_of_text(text: &str) -> Result<ArrayRef, PgError> {
+    let wrong = || PgError::of("22P02", format!("'{text}' is no number"));
+    let trimmed = text.trim();
+    let (is_negative, digits) = match trimmed.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, trimmed.strip_prefix('+').unwrap_or(trimmed)),
+    };
+    let (number, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
+    let exponent: i32 = exponent.parse().map_err(|_| wrong())?;
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    let all = format!("{whole}{part}");
+    if all.is_empty() || !all.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    decimal(is_negative, &all, part.len() as i64 - i64::from(exponent))
+}
+
+/// A decimal of digits, of which `scale` are behind the point.
+fn decimal(is_negative: bool, digits: &str, scale: i64) -> Result<ArrayRef, PgError> {
+    let too_long = || PgError::of("22003", "a number of more than 38 digits");
+    let mut digits = digits.trim_start_matches('0').to_owned();
+    let (most, mut scale) = (MOST_DIGITS as i64, scale);
+    if !(-most..=most * 2).contains(&scale) {
+        return Err(too_long());
+    }
+    while scale < 0 {
+        digits.push('0');
+        scale += 1;
+    }
+    while scale > most && digits.ends_with('0') {
+        digits.pop();
+        scale -= 1;
+    }
+    if digits.len() > MOST_DIGITS || scale > most {
+        return Err(too_long());
+    }
+    let value: i128 = if digits.is_empty() { 0 } else { digits.parse().map_err(|_| too_long())? };
+    let value = if is_negative { -value } else { value };
+    let precision = digits.len().max(scale as usize).max(1) as u8;
+    let array = Decimal128Array::from(vec![value]).with_precision_and_scale(precision, scale as i8);
+    Ok(Arc::new(array.map_err(|error| wrong(&error))?))
+}
+
+/// The items of `{1,NULL,"a b"}`.
+fn items_of_text(text: &str) -> Option<Vec<Option<String>>> {
+    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
+    let (mut items, mut rest) = (Vec::new(), inner.chars().peekable());
+    if inner.trim().is_empty() {
+        return Some(items);
+    }
+    loop {
+        let (mut item, mut is_quoted) = (String::new(), false);
+        loop {
+            match rest.next() {
+                None | Some(',') => break,
+                Some('{' | '}') => return None,
+                Some('"') => {
+                    is_quoted = true;
+                    loop {
+                        match rest.next()? {
+                            '"' => break,
+                            '\\' => item.push(rest.next()?),
+                            c => item.push(c),
+                        }
+                    }
+                }
+                Some('\\') => item.push(rest.next()?),
+                Some(c) => item.push(c),
+            }
+        }
+        let is_null = !is_quoted && item.trim().eq_ignore_ascii_case("null");
+        let item = if is_quoted { item } else { item.trim().to_owned() };
+        items.push((!is_null).then_some(item));
+        if rest.peek().is_none() {
+            return Some(items);
+        }
+    }
+}
+
+/// An array with one row, which is a list.
+fn list(items: &ArrayRef) -> Result<ArrayRef, PgError> {
+    let field = Arc::new(Field::new_list_field(items.data_type().clone(), true));
+    let offsets = OffsetBuffer::from_lengths([items.len()]);
+    let list = ListArray::try_new(field, offsets, Arc::clone(items), None);
+    Ok(Arc::new(list.map_err(|error| wrong(&error))?))
+}
+
+fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], PgError> {
+    bytes.try_into().map_err(|_| {
+        let what = format!("the value of a parameter has {} bytes, not {N}", bytes.len());
+        PgError::of("22P03", what)
+    })
+}
+
+fn binary(oid: u32, bytes: &[u8]) -> Result<ArrayRef, PgError> {
+    let known = Type::from_oid(oid).unwrap_or(Type::TEXT);
+    Ok(match known {
+        Type::BOOL => Arc::new(BooleanArray::from(vec![fixed(bytes)? != [0]])),
+        Type::INT2 => Arc::new(Int16Array::from(vec![i16::from_be_bytes(fixed(bytes)?)])),
+        Type::INT4 => Arc::new(Int32Array::from(vec![i32::from_be_bytes(fixed(bytes)?)])),
+        Type::INT8 => Arc::new(Int64Array::from(vec![i64::from_be_bytes(fixed(bytes)?)])),
+        Type::OID => Arc::new(Int64Array::from(vec![i64::from(u32::from_be_bytes(fixed(bytes)?))])),
+        Type::FLOAT4 => Arc::new(Float32Array::from(vec![f32::from_be_bytes(fixed(bytes)?)])),
+        Type::FLOAT8 => Arc::new(Float64Array::from(vec![f64::from_be_bytes(fixed(bytes)?)])),
+        Type::NUMERIC => numeric_of_binary(bytes)?,
+        Type::BYTEA => bytes_array(bytes),
+        Type::DATE => {
+            let days = i32::from_be_bytes(fixed(bytes)?).saturating_add(EPOCH_DAYS);
+            Arc::new(Date32Array::from(vec![days]))
+        }
+        Type::TIME => {
+            Arc::new(Time64MicrosecondArray::from(vec![i64::from_be_bytes(fixed(bytes)?)]))
+        }
+        Type::TIMESTAMP | Type::TIMESTAMPTZ => {
+            let micros = i64::from_be_bytes(fixed(bytes)?).saturating_add(EPOCH_MICROS);
+            let array = TimestampMicrosecondArray::from(vec![micros]);
+            match known {
+                Type::TIMESTAMPTZ => Arc::new(array.with_timezone("UTC")),
+                _ => Arc::new(array),
+            }
+        }
+        Type::INTERVAL => {
+            let bytes: [u8; 16] = fixed(bytes)?;
+            let (micros, rest) = bytes.split_at(8);
+            let (days, months) = rest.split_at(4);
+            let micros = i64::from_be_bytes(fixed(micros)?);
+            let nanoseconds = micros.checked_mul(1000);
+            let value = arrow_buffer::IntervalMonthDayNano {
+                months: i32::from_be_bytes(fixed(months)?),
+                days: i32::from_be_bytes(fixed(days)?),
+                nanoseconds: nanoseconds
+                    .ok_or_else(|| PgError::of("22008", "an interval is too long"))?,
+            };
+            Arc::new(IntervalMonthDayNanoArray::from(vec![value]))
+        }
+        Type::UUID => {
+            let bytes: [u8; 16] = fixed(bytes)?;
+            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|at| hex[at].to_owned());
+            text_array(&parts.join("-"))
+        }
+        Type::BOOL_ARRAY
+        | Type::INT2_ARRAY
+        | Type::INT4_ARRAY
+        | Type::INT8_ARRAY
+        | Type::FLOAT4_ARRAY
+        | Type::FLOAT8_ARRAY
+        | Type::TEXT_ARRAY
+        | Type::VARCHAR_ARRAY
+        | Type::NAME_ARRAY => array_of_binary(bytes)?,
+        _ => text_array(utf8(bytes)?),
+    })
+}
+
+fn numeric_of_binary(bytes: &[u8]) -> Result<ArrayRef, PgError> {
+    let wrong = || PgError::of("22P03", "the value of a parameter is no numeric");
+    let parts: Vec<i16> =
+        bytes.chunks(2).map(|two| fixed(two).map(i16::from_be_bytes)).collect::<Result<_, _>>()?;
+    let [count, weight, sign, scale, groups @ ..] = parts.as_slice() else { return Err(wrong()) };
+    let is_valid = groups.len() == usize::from(count.cast_unsigned())
+        && groups.iter().all(|group| (0..10_000).contains(group));
+    if !is_valid || groups.len() > MOST_DIGITS {
+        return Err(wrong());
+    }
+    let is_negative = match sign {
+        0 => false,
+        0x4000 => true,
+        _ => return Err(PgError::of("22003", "a numeric that is no number")),
+    };
+    let digits: String = groups.iter().map(|group| format!("{group:04}")).collect();
+    let behind = 4 * (groups.len() as i64 - 1 - i64::from(*weight));
+    // The digits of the last group beyond the scale are zeros.
+    let beyond = (behind - i64::from(*scale)).clamp(0, 3);
+    let shown = digits.len().saturating_sub(beyond as usize);
+    match digits.get(shown..).is_some_and(|rest| rest.bytes().all(|byte| byte == b'0')) {
+        true => decimal(is_negative, digits.get(..shown).unwrap_or("0"), behind - beyond),
+        false => decimal(is_negative, &digits, behind),
+    }
+}
+
+fn array_of_binary(bytes: &[u8]) -> Result<ArrayRef, PgError> {
+    let wrong = || PgError::of("22P03", "the value of a parameter is no array of one dimension");
+    let int = |at: usize| -> Result<i32, PgError> {
+        let four = bytes.get(at..at + 4).ok_or_else(wrong)?;
+        Ok(i32::from_be_bytes(fixed(four)?))
+    };
+    let item = int(8)?.cast_unsigned();
+    let data_type = arrow_type(item)?.unwrap_or(DataType::Utf8View);
+    let count = match int(0)? {
+        0 => return list(&new_null_array(&data_type, 0)),
+        1 => usize::try_from(int(12)?).map_err(|_| wrong())?,
+        _ => return Err(wrong()),
+    };
+    let mut at = 20;
+    let mut items: Vec<ArrayRef> = Vec::new();
+    for _ in 0..count {
+        let length = int(at)?;
+        at += 4;
+        items.push(match usize::try_from(length) {
+            Err(_) => new_null_array(&data_type, 1),
+            Ok(length) => {
+                let value = bytes.get(at..at.saturating_add(length)).ok_or_else(wrong)?;
+                at += length;
+                binary(item, value)?
+            }
+        });
+    }
+    let parts: Vec<&dyn arrow_array::Array> = items.iter().map(AsRef::as_ref).collect();
+    let joined = arrow_select::concat::concat(&parts);
+    list(&joined.map_err(|error| self::wrong(&error))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::serve::postgres::columns::Column;
+    use crate::serve::postgres::{binary as binary_form, text as text_form};
+
+    fn spelled(array: &ArrayRef) -> String {
+        let mut out = Vec::new();
+        text_form::write(&Column::new(array).unwrap(), 0, &mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn values_are_what_they_were_in_both_forms() {
+        for (oid, text) in [
+            (16, "t"),
+            (21, "-5"),
+            (23, "7"),
+            (20, "9223372036854775807"),
+            (700, "1.5"),
+            (701, "-1e+20"),
+            (1700, "123.4500"),
+            (1700, "-0.000001"),
+            (1700, "0"),
+            (1700, "100000000"),
+            (25, "größe"),
+            (17, "\\x00ff"),
+            (1082, "1999-12-31"),
+            (1114, "2015-07-01 13:05:00.5"),
+            (1184, "2015-07-01 13:05:00+00"),
+            (1007, "{1,NULL,3}"),
+            (1009, "{a,NULL,\"b c\"}"),
+        ] {
+            let target = arrow_type(oid).unwrap();
+            let read_text = read(oid, target.as_ref(), 0, Some(text.as_bytes())).unwrap();
+            assert_eq!(spelled(&read_text), text);
+            let mut bytes = Vec::new();
+            binary_form::write(&Column::new(&read_text).unwrap(), 0, &mut bytes);
+            let read_binary = read(oid, target.as_ref(), 1, Some(&bytes)).unwrap();
+            assert_eq!(spelled(&read_binary), text);
+            for length in 0..bytes.len() {
+                // No panic, whatever is cut off.
+                let _ = read(oid, target.as_ref(), 1, bytes.get(..length));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_value_is_an_error() {
+        let code = |oid, text: &str| {
+            let target = arrow_type(oid).unwrap();
+            read(oid, target.as_ref(), 0, Some(text.as_bytes())).unwrap_err().code
+        };
+        for (oid, text) in [(23, "x"), (16, "maybe"), (1700, "1.2.3"), (1082, "soon"), (17, "\\x0")]
+        {
+            assert_eq!(code(oid, text), "22P02", "{text}");
+        }
+        assert_eq!(code(1700, "1e99"), "22003");
+        assert!(read(23, Some(&DataType::Int32), 1, Some(&[0; 3])).is_err());
+        assert!(arrow_type(600).is_err());
+        let uuid = read(2950, Some(&DataType::Utf8View), 1, Some(&[0xab; 16])).unwrap();
+        assert_eq!(spelled(&uuid), "abababab-abab-abab-abab-abababababab");
+    }
+}

@@ -1,0 +1,409 @@
+//! Runs a portal: sends rows as they come, up to as many as are asked for, and says what was done.
+
+use std::sync::Arc;
+
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::UInt64Type;
+use stylobate::BatchStream;
+
+use super::backend::{Backend, Running, Stop, check_count, no_portal};
+use super::columns::{Column, columns};
+use super::errors::PgError;
+use super::output::Output;
+use super::own::Own;
+use super::portals::{Portal, Prepared, Rows, State, Work, infos, own_columns};
+use super::replies::{self, Status};
+use super::tags;
+use super::{binary, text};
+use crate::serve::metrics::add;
+
+/// Rows between two looks whether there is enough to hand over.
+const ROWS_AT_ONCE: usize = 256;
+
+/// What has become of a statement.
+enum Advanced {
+    /// It has no rows, and this tag.
+    Change(String),
+    /// So many rows have been sent; `is_end` says that there are no more.
+    Rows { count: u64, is_end: bool },
+}
+
+impl Backend {
+    /// Runs a portal; 0 rows means all of them.
+    pub(super) fn run_portal(
+        &mut self,
+        portal: &mut Portal,
+        most_rows: usize,
+        out: &mut Output,
+    ) -> Result<(), Stop> {
+        let prepared = Arc::clone(&portal.prepared);
+        match (&prepared.work, std::mem::replace(&mut portal.state, State::Waits)) {
+            (_, State::HasEnded(tag)) => {
+                replies::complete(&tag, &mut out.bytes);
+                portal.state = State::HasEnded(tag);
+            }
+            (Work::Empty, _) => replies::bare(b'I', &mut out.bytes),
+            (Work::Own(own), _) => {
+                let tag = self.run_own(own, portal, out)?;
+                replies::complete(&tag, &mut out.bytes);
+                portal.state = State::HasEnded(tag);
+            }
+            (Work::Declare { name, is_held, query }, _) => {
+                self.declare(name, *is_held, query, portal)?;
+                replies::complete("DECLARE CURSOR", &mut out.bytes);
+            }
+            (Work::Ours(_), state) => {
+                portal.state = state;
+                match self.advance(portal, most_rows, true, out)? {
+                    Advanced::Change(tag) => {
+                        replies::complete(&tag, &mut out.bytes);
+                        portal.state = State::HasEnded(tag);
+                    }
+                    // There may be no more: the client finds that out by asking.
+                    Advanced::Rows { is_end: false, .. } => replies::bare(b's', &mut out.bytes),
+                    Advanced::Rows { count, .. } => {
+                        let tag = |count| tags::of_rows(&prepared.sql, count);
+                        replies::complete(&tag(count), &mut out.bytes);
+                        portal.state = State::HasEnded(tag(0));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins a statement of the library, or goes on with it.
+    fn advance(
+        &mut self,
+        portal: &mut Portal,
+        most_rows: usize,
+        sends: bool,
+        out: &mut Output,
+    ) -> Result<Advanced, Stop> {
+        let prepared = Arc::clone(&portal.prepared);
+        let Work::Ours(statement) = &prepared.work else {
+            return Err(PgError::of("XX000", "the portal has no query").into());
+        };
+        let rows = match std::mem::replace(&mut portal.state, State::Waits) {
+            State::HasEnded(tag) => {
+                portal.state = State::HasEnded(tag);
+                return Ok(Advanced::Rows { count: 0, is_end: true });
+            }
+            State::Runs(rows) => Some(*rows),
+            State::Waits => None,
+        };
+        let running = self.begin(&prepared.sql);
+        let rows = match rows {
+            Some(rows) => rows,
+            None => {
+                self.check_may_write(&prepared.sql)?;
+                self.provide_catalogs(&prepared.sql)?;
+                let stream = self.session.execute(statement, &portal.parameters);
+                let stream = stream.map_err(|error| running.failure(error))?;
+                let schema = stream.schema();
+                if stream.has_committed() || schema.fields().is_empty() {
+                    let tag = self.finish_change(&prepared.sql, stream, &running)?;
+                    return Ok(Advanced::Change(tag));
+                }
+                portal.check_columns(&schema)?;
+                if portal.describes_rows {
+                    portal.describe(Some(&infos(&schema)), &mut out.bytes);
+                }
+                Rows { stream, columns: Vec::new(), at: 0, count: 0 }
+            }
+        };
+        self.send_rows(portal, rows, most_rows, sends, &running, out)
+    }
+
+    /// Runs a statement that gives no rows to its end; returns its tag.
+    fn finish_change(
+        &mut self,
+        sql: &str,
+        stream: BatchStream,
+        running: &Running,
+    ) -> Result<String, PgError> {
+        let has_committed = stream.has_committed();
+        let mut rows = None;
+        for batch in stream {
+            let batch = batch.map_err(|error| running.failure(error))?;
+            rows = Some(rows.unwrap_or(0) + count_in(&batch));
+        }
+        self.block.has_written |= has_committed;
+        let rows = rows.filter(|_| has_committed);
+        if sql.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("insert")) {
+            add(&self.server.metrics.rows_in, rows.unwrap_or_default());
+        }
+        Ok(tags::of_change(sql, rows))
+    }
+
+    /// Sends rows, or only counts them; 0 means all of them.
+    fn send_rows(
+        &mut self,
+        portal: &mut Portal,
+        mut rows: Rows,
+        most: usize,
+        sends: bool,
+        running: &Running,
+        out: &mut Output,
+    ) -> Result<Advanced, Stop> {
+        let most = if most == 0 { usize::MAX } else { most };
+        let mut left = most;
+        loop {
+            while rows.at < rows.count && left > 0 {
+                let until = rows.count.min(rows.at.saturating_add(left.min(ROWS_AT_ONCE)));
+                if sends {
+                    for row in rows.at..until {
+                        write_row(&rows.columns, row, |at| portal.format(at), &mut out.bytes);
+                    }
+                    add(&self.server.metrics.rows_out, (until - rows.at) as u64);
+                }
+                left -= until - rows.at;
+                rows.at = until;
+                out.pass_on()?;
+            }
+            if left == 0 {
+                portal.state = State::Runs(Box::new(rows));
+                return Ok(Advanced::Rows { count: most as u64, is_end: false });
+            }
+            match rows.stream.next() {
+                None => break,
+                Some(batch) => {
+                    let batch = batch.map_err(|error| running.failure(error))?;
+                    rows.columns = columns(&batch)?;
+                    (rows.at, rows.count) = (0, batch.num_rows());
+                }
+            }
+        }
+        portal.state = State::HasEnded(String::new());
+        Ok(Advanced::Rows { count: (most - left) as u64, is_end: true })
+    }
+
+    /// Makes a portal of a query.
+    fn declare(
+        &mut self,
+        name: &str,
+        is_held: bool,
+        query: &Arc<Prepared>,
+        portal: &Portal,
+    ) -> Result<(), PgError> {
+        if !is_held && self.block.status == Status::Idle {
+            let what = "a cursor lives in a block, and none is open";
+            return Err(PgError::of("25P01", what).hint("BEGIN, or WITH HOLD"));
+        }
+        if self.portals.contains_key(name) {
+            return Err(PgError::of("42P03", format!("there is a cursor of the name '{name}'")));
+        }
+        check_count(self.portals.len())?;
+        let mut cursor = Portal::without_parameters(Arc::clone(query));
+        cursor.parameters = portal.parameters.clone();
+        cursor.is_held = is_held;
+        self.portals.insert(name.to_owned(), cursor);
+        Ok(())
+    }
+
+    /// Sends or counts rows of a cursor; returns how many.
+    fn fetch(
+        &mut self,
+        name: &str,
+        rows: usize,
+        sends: bool,
+        portal: &Portal,
+        out: &mut Output,
+    ) -> Result<u64, Stop> {
+        let mut cursor = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
+        if sends && portal.describes_rows {
+            let columns = cursor.prepared.columns(&self.session)?;
+            portal.describe(columns.as_deref(), &mut out.bytes);
+        }
+        cursor.take_formats(portal);
+        let count = match self.advance(&mut cursor, rows, sends, out)? {
+            Advanced::Rows { count, .. } => count,
+            Advanced::Change(_) => 0,
+        };
+        self.portals.insert(name.to_owned(), cursor);
+        Ok(count)
+    }
+
+    /// Runs what a connection answers by itself; returns its tag.
+    fn run_own(&mut self, own: &Own, portal: &Portal, out: &mut Output) -> Result<String, Stop> {
+        let tag = match own {
+            Own::Begin { read_only } => {
+                if self.block.status == Status::InBlock {
+                    warn("25001", "a block is open already", out);
+                } else {
+                    self.block.has_written = false;
+                    self.block.read_only = false;
+                    self.block.status = Status::InBlock;
+                }
+                self.block.read_only = read_only.unwrap_or(self.block.read_only);
+                "BEGIN"
+            }
+            Own::Commit | Own::Rollback => return Ok(self.end_block(own, out).to_owned()),
+            Own::Savepoint | Own::Release | Own::RollbackTo => {
+                if self.block.status == Status::Idle {
+                    let what = "savepoints are of a block, and none is open";
+                    return Err(PgError::of("25P01", what).into());
+                }
+                match own {
+                    Own::Savepoint => "SAVEPOINT",
+                    Own::Release => "RELEASE",
+                    _ => {
+                        self.warn_of_written(out);
+                        self.block.status = Status::InBlock;
+                        "ROLLBACK"
+                    }
+                }
+            }
+            Own::SetTransaction { read_only } => {
+                if self.block.status == Status::InBlock {
+                    self.block.read_only = read_only.unwrap_or(self.block.read_only);
+                }
+                "SET"
+            }
+            Own::Set { name, value, is_local } => {
+                // Outside of a block, SET LOCAL ends with itself.
+                let ends = *is_local && self.block.status == Status::Idle;
+                let told = self.settings.set(name, value.clone(), *is_local)?;
+                match told.filter(|_| !ends) {
+                    Some((name, value)) => replies::parameter(name, &value, &mut out.bytes),
+                    None => {}
+                }
+                if ends {
+                    self.settings.end_block();
+                }
+                if value.is_some() { "SET" } else { "RESET" }
+            }
+            Own::Show(name) => {
+                self.show(own, name.as_deref(), portal, out);
+                "SHOW"
+            }
+            Own::ResetAll => {
+                self.reset_settings(out);
+                "RESET"
+            }
+            Own::DiscardAll => {
+                self.forget(None);
+                self.portals.clear();
+                self.reset_settings(out);
+                "DISCARD ALL"
+            }
+            Own::Deallocate(name) => {
+                if !self.forget(name.as_deref()) || name.is_none() {
+                    // One that PREPARE has made, perhaps.
+                    let name =
+                        name.as_ref().map(|name| format!("\"{}\"", name.replace('"', "\"\"")));
+                    let name = name.as_deref().unwrap_or("ALL");
+                    let statement = self.parse(&format!("DEALLOCATE {name}"))?;
+                    self.session.execute(&statement, &stylobate::Parameters::default())?;
+                }
+                if name.is_some() { "DEALLOCATE" } else { "DEALLOCATE ALL" }
+            }
+            Own::Declare { .. } => "DECLARE CURSOR",
+            Own::Fetch { name, rows, sends } => {
+                let count = self.fetch(name, *rows, *sends, portal, out)?;
+                return Ok(format!("{} {count}", if *sends { "FETCH" } else { "MOVE" }));
+            }
+            Own::Close(Some(name)) => {
+                self.portals.remove(name).ok_or_else(|| no_portal(name))?;
+                "CLOSE CURSOR"
+            }
+            Own::Close(None) => {
+                self.portals.clear();
+                "CLOSE CURSOR ALL"
+            }
+            Own::CopyIn(copy) => return self.copy_in(copy, &portal.prepared.sql, out),
+            Own::CopyOut(copy) => return self.copy_out(copy, &portal.prepared.sql, out),
+            Own::Nothing(tag) => tag,
+        };
+        Ok(tag.to_owned())
+    }
+
+    fn end_block(&mut self, own: &Own, out: &mut Output) -> &'static str {
+        let status = self.block.status;
+        if status == Status::Idle {
+            warn("25P01", "no block is open", out);
+        }
+        let rolls_back = *own == Own::Rollback || status == Status::Failed;
+        if rolls_back {
+            self.warn_of_written(out);
+        }
+        self.block.status = Status::Idle;
+        self.block.has_written = false;
+        self.block.read_only = false;
+        self.settings.end_block();
+        self.portals.retain(|_, portal| portal.is_held);
+        if rolls_back { "ROLLBACK" } else { "COMMIT" }
+    }
+
+    /// What a block has stored stays: each statement is a commit of its own.
+    fn warn_of_written(&mut self, out: &mut Output) {
+        if self.block.has_written {
+            let warning =
+                PgError::of("01000", "what the statements of the block have stored stays");
+            let hint = "each statement is a commit of its own; generations before can be read as \
+                        table@generation";
+            replies::warning(&warning.hint(hint), &mut out.bytes);
+        }
+    }
+
+    fn reset_settings(&mut self, out: &mut Output) {
+        self.settings.reset();
+        for (name, value) in self.settings.all_reported() {
+            replies::parameter(name, value, &mut out.bytes);
+        }
+    }
+
+    /// Answers SHOW.
+    fn show(&self, own: &Own, name: Option<&str>, portal: &Portal, out: &mut Output) {
+        if portal.describes_rows {
+            portal.describe(own_columns(own).as_deref(), &mut out.bytes);
+        }
+        let row = |values: &[&str], out: &mut Vec<u8>| {
+            replies::message(b'D', out, |out| {
+                out.extend_from_slice(&(values.len() as i16).to_be_bytes());
+                for value in values {
+                    out.extend_from_slice(&(value.len() as i32).to_be_bytes());
+                    out.extend_from_slice(value.as_bytes());
+                }
+            });
+        };
+        match name {
+            Some("transaction_read_only") if self.block.read_only => row(&["on"], &mut out.bytes),
+            Some(name) => row(&[self.settings.get(name)], &mut out.bytes),
+            None => {
+                for (name, value) in self.settings.all() {
+                    row(&[name, value, ""], &mut out.bytes);
+                }
+            }
+        }
+    }
+}
+
+fn warn(code: &'static str, what: &str, out: &mut Output) {
+    replies::warning(&PgError::of(code, what), &mut out.bytes);
+}
+
+/// The rows that a statement says it has stored, deleted or changed.
+pub(super) fn count_in(batch: &RecordBatch) -> u64 {
+    let counts = batch.columns().first().and_then(|it| it.as_primitive_opt::<UInt64Type>());
+    counts.map_or(0, |counts| counts.iter().flatten().sum())
+}
+
+/// Appends a row.
+fn write_row(columns: &[Column], row: usize, format: impl Fn(usize) -> i16, out: &mut Vec<u8>) {
+    replies::message(b'D', out, |out| {
+        out.extend_from_slice(&(columns.len() as u16).to_be_bytes());
+        for (at, column) in columns.iter().enumerate() {
+            if format(at) == 1 {
+                binary::write_with_length(column, row, out);
+            } else if column.is_null(row) {
+                out.extend_from_slice(&(-1_i32).to_be_bytes());
+            } else {
+                let start = replies::begin_length(out);
+                text::write(column, row, out);
+                replies::end_length(start, out);
+            }
+        }
+    });
+}
