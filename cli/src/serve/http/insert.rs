@@ -8,6 +8,7 @@ use std::io::Read;
 use stylobate::{Input, Parameters, Schema, Session};
 
 use super::errors::HttpError;
+use super::json_rows::{Heading, ObjectsOf};
 use crate::errors::Failure;
 use crate::serve::clickhouse::rows_in::{BodyFormat, Reader};
 
@@ -158,6 +159,18 @@ fn text(
             Input::reader("body.jsonl", Box::new(rows)),
             by_name(format!("read_json('-', {preferred})")),
         ),
+        "jsoncompacteachrow"
+        | "jsoncompacteachrowwithnames"
+        | "jsoncompacteachrowwithnamesandtypes" => {
+            let heading = match lower.strip_prefix("jsoncompacteachrow") {
+                Some("withnames") => Heading::Names,
+                Some("withnamesandtypes") => Heading::NamesAndTypes,
+                _ => Heading::None,
+            };
+            let rows = ObjectsOf::new(rows, columns, heading);
+            let input = Input::reader("body.jsonl", Box::new(rows));
+            (input, by_name(format!("read_json('-', {preferred})")))
+        }
         "arrow" | "arrowstream" => {
             (Input::reader("body.arrow", Box::new(rows)), by_name("'-'".to_owned()))
         }

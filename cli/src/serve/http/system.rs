@@ -224,15 +224,23 @@ pub(super) fn table(
 
 fn tables(session: &Session) -> Answer {
     let names = session.table_names();
-    let sizes = names.iter().map(|name| session.stored_size(None, name));
-    let rows: Vec<Option<u64>> = sizes.map(|size| size.map(|(rows, _)| rows)).collect();
-    let kind = |size: &Option<u64>| if size.is_some() { "MergeTree" } else { "View" };
+    let sizes: Vec<_> = names.iter().map(|name| session.stored_size(None, name)).collect();
+    let kind = |size: &Option<(u64, u64)>| if size.is_some() { "MergeTree" } else { "View" };
+    let rows = sizes.iter().map(|size| size.map(|(rows, _)| rows));
+    let empty = || texts(vec![""; names.len()]);
     batch(vec![
         ("database", texts(names.iter().map(|_| DATABASE))),
         ("name", texts(names.iter())),
-        ("engine", texts(rows.iter().map(kind))),
-        ("total_rows", Arc::new(UInt64Array::from(rows.clone()))),
-        ("comment", texts(names.iter().map(|_| ""))),
+        ("engine", texts(sizes.iter().map(kind))),
+        ("is_temporary", Arc::new(UInt8Array::from(vec![0; names.len()]))),
+        ("total_rows", Arc::new(UInt64Array::from_iter(rows))),
+        ("total_bytes", Arc::new(UInt64Array::new_null(names.len()))),
+        ("engine_full", texts(sizes.iter().map(kind))),
+        ("partition_key", empty()),
+        ("sorting_key", empty()),
+        ("primary_key", empty()),
+        ("sampling_key", empty()),
+        ("comment", empty()),
     ])
 }
 
@@ -248,6 +256,7 @@ fn columns(session: &Session) -> Answer {
             places.push(place);
         }
     }
+    let no_key = || -> ArrayRef { Arc::new(UInt8Array::from(vec![0; of.len()])) };
     batch(vec![
         ("database", texts(of.iter().map(|_| DATABASE))),
         ("table", texts(of.iter())),
@@ -257,6 +266,11 @@ fn columns(session: &Session) -> Answer {
         ("default_kind", texts(of.iter().map(|_| ""))),
         ("default_expression", texts(of.iter().map(|_| ""))),
         ("comment", texts(of.iter().map(|_| ""))),
+        ("is_in_partition_key", no_key()),
+        ("is_in_sorting_key", no_key()),
+        ("is_in_primary_key", no_key()),
+        ("is_in_sampling_key", no_key()),
+        ("compression_codec", texts(of.iter().map(|_| ""))),
     ])
 }
 
@@ -267,6 +281,7 @@ fn functions(session: &Session) -> Answer {
         ("is_aggregate", Arc::new(UInt8Array::from(vec![0; functions.len()]))),
         ("syntax", texts(functions.iter().map(|function| &function.signature))),
         ("description", texts(functions.iter().map(|function| &function.description))),
+        ("origin", texts(functions.iter().map(|_| "System"))),
     ])
 }
 
@@ -285,7 +300,8 @@ fn texts<T: AsRef<str>>(values: impl IntoIterator<Item = T>) -> ArrayRef {
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> Answer {
     // Only the sizes of tables may be unknown.
-    let columns = columns.into_iter().map(|(name, values)| (name, values, name == "total_rows"));
+    let may_be_null = |name: &str| matches!(name, "total_rows" | "total_bytes");
+    let columns = columns.into_iter().map(|(name, values)| (name, values, may_be_null(name)));
     RecordBatch::try_from_iter_with_nullable(columns)
         .map_err(|error| HttpError::of_statement(&Failure::from(error), None))
 }

@@ -9,6 +9,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use stylobate::{BatchStream, Session};
 
+use super::dialect;
 use super::errors::HttpError;
 use super::insert::{self, NotStored};
 use super::request::Asked;
@@ -97,7 +98,7 @@ impl Work {
     fn answer(&self, body: Body, writing: &mut Writing) -> Result<(), Stop> {
         let body = self.asked.body.decode(body).map_err(|error| unreadable(&error))?;
         let (text, rows) = self.text(body)?;
-        let read = statement::read(&text, &self.asked.values)?;
+        let read = statement::read(&dialect::rewrite(&text)?, &self.asked.values)?;
         let query_id = self.asked.query_id.clone().unwrap_or_else(new_id);
         writing.query_id.clone_from(&query_id);
         if self.asked.query_id.is_some() && self.server.running.has(&query_id) {
@@ -113,7 +114,9 @@ impl Work {
                 id: query_id,
                 user: self.user.name.clone(),
                 protocol: "http",
-                sql: shortened(&read.sql),
+                sql: shortened(
+                    text.get(..read.rows_from.unwrap_or(text.len())).unwrap_or_default(),
+                ),
                 most: self.server.time_of(self.asked.most_time),
             };
             let entry = self.server.running.begin(asked, session);
