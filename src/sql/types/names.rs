@@ -7,7 +7,6 @@
 //! session has one, and then the timestamps of `generate_series` have it, too; here the zone is
 //! always UTC. The unsigned integers have their names in DuckDB, and all types those by which
 //! answers and `sty schema` call them, but for `int8`, which has 64 bits in PostgreSQL and DuckDB.
-//! Of ClickHouse's types, `Nullable(…)` and `LowCardinality(…)` are what is inside them.
 
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{
-    DataType as SqlType, ExactNumberInfo, ObjectName, ObjectNamePart, TimezoneInfo,
+    DataType as SqlType, ObjectName, ObjectNamePart, TimezoneInfo,
 };
 
 use crate::sql::types::zones::UTC;
@@ -65,9 +64,6 @@ fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
         }
         SqlType::Date32 => Some(DataType::Date32),
         SqlType::FixedString(_) => Some(DataType::Utf8View),
-        SqlType::Nullable(inner) | SqlType::LowCardinality(inner) => {
-            arrow_type(inner).or_else(|| plain(inner))
-        }
         SqlType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => match digits {
             None | Some(6) => Some(DataType::Time64(TimeUnit::Microsecond)),
             Some(9) => Some(DataType::Time64(TimeUnit::Nanosecond)),
@@ -85,31 +81,6 @@ fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
         SqlType::Custom(name, given) if given.is_empty() => named(name),
         _ => None,
     }
-}
-
-/// Types that DataFusion plans by themselves, but not inside `Nullable(…)` and `LowCardinality(…)`.
-fn plain(sql_type: &SqlType) -> Option<DataType> {
-    Some(match sql_type {
-        SqlType::String(None) | SqlType::Text | SqlType::Varchar(None) => DataType::Utf8View,
-        SqlType::Bool | SqlType::Boolean => DataType::Boolean,
-        SqlType::Date => DataType::Date32,
-        SqlType::Int(None) | SqlType::Integer(None) => DataType::Int32,
-        SqlType::BigInt(None) | SqlType::Int8(None) => DataType::Int64,
-        SqlType::SmallInt(None) => DataType::Int16,
-        SqlType::TinyInt(None) => DataType::Int8,
-        SqlType::Real => DataType::Float32,
-        SqlType::DoublePrecision => DataType::Float64,
-        SqlType::Decimal(ExactNumberInfo::PrecisionAndScale(precision, scale)) => {
-            let (precision, scale) = (u8::try_from(*precision), i8::try_from(*scale));
-            match (precision, scale) {
-                (Ok(precision @ 1..=38), Ok(scale)) if (0..=precision as i8).contains(&scale) => {
-                    DataType::Decimal128(precision, scale)
-                }
-                _ => return None,
-            }
-        }
-        _ => return None,
-    })
 }
 
 /// Types whose names the parser does not know.

@@ -2,7 +2,8 @@
 //!
 //! Where this stands on the road of a statement: before `statement` reads it. ENGINE and what stands
 //! behind it in CREATE TABLE is checked and left out, because tables here are of one kind; a list
-//! behind IN is put in parentheses; and `Int8` is a byte, which it is not in other systems.
+//! behind IN is put in parentheses; `Nullable(…)` and `LowCardinality(…)` are what is inside them,
+//! because any value may be null; and `Int8` is a byte, which it is not in other systems.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -27,7 +28,8 @@ pub(super) fn rewrite(text: &str) -> Result<Cow<'_, str>, HttpError> {
     let creates = first.eq_ignore_ascii_case("create");
     // Most statements have nothing of it, and are not taken apart.
     if first.eq_ignore_ascii_case("insert")
-        || !(creates || text.contains("Int8") || text.contains('['))
+        || !(creates
+            || ["[", "Int8", "Nullable(", "LowCardinality("].iter().any(|it| text.contains(it)))
     {
         return Ok(Cow::Borrowed(text));
     }
@@ -35,6 +37,7 @@ pub(super) fn rewrite(text: &str) -> Result<Cow<'_, str>, HttpError> {
     let statement = Statement::new(text, &tokens);
     let mut changes = statement.lists();
     changes.extend(statement.bytes(creates));
+    changes.extend(statement.wrappers());
     if creates {
         changes.extend(statement.engine()?);
     }
@@ -82,25 +85,55 @@ impl<'t> Statement<'t> {
         at.checked_sub(1).map_or("", |before| self.word(before))
     }
 
-    /// `IN [1, 2]` → `IN (1, 2)`.
+    /// The mark that closes what one opens.
+    fn end_of(&self, begin: usize, open: &str, close: &str) -> Option<usize> {
+        let mut depth = 0_usize;
+        (begin..self.marks.len()).find(|at| {
+            match self.word(*at) {
+                word if word == open => depth += 1,
+                word if word == close => depth -= 1,
+                _ => return false,
+            }
+            depth == 0
+        })
+    }
+
+    fn range(&self, at: usize) -> Range<usize> {
+        self.marks.get(at).map_or(0..0, |token| token.range.clone())
+    }
+
+    /// `IN [1, 2]` and `IN ([1, 2])` → `IN (1, 2)`.
     fn lists(&self) -> Vec<Change> {
         let mut changes = Vec::new();
-        for (at, token) in self.marks.iter().enumerate() {
-            if self.word(at) != "[" || !self.before(at).eq_ignore_ascii_case("in") {
+        for begin in (0..self.marks.len()).filter(|at| self.word(*at) == "[") {
+            let Some(end) = self.end_of(begin, "[", "]") else { continue };
+            let before = self.before(begin);
+            let new = match before {
+                "(" if begin > 1
+                    && self.before(begin - 1).eq_ignore_ascii_case("in")
+                    && self.word(end + 1) == ")" =>
+                {
+                    ["", ""]
+                }
+                _ if before.eq_ignore_ascii_case("in") => ["(", ")"],
+                _ => continue,
+            };
+            changes.push((self.range(begin), new[0]));
+            changes.push((self.range(end), new[1]));
+        }
+        changes
+    }
+
+    /// `Nullable(T)` → `T`.
+    fn wrappers(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for at in 0..self.marks.len() {
+            let is_wrapper = matches!(self.word(at), "Nullable" | "LowCardinality");
+            if !is_wrapper || self.word(at + 1) != "(" {
                 continue;
             }
-            let mut depth = 0_usize;
-            for (end, last) in self.marks.iter().enumerate().skip(at) {
-                match self.word(end) {
-                    "[" => depth += 1,
-                    "]" => depth -= 1,
-                    _ => continue,
-                }
-                if depth == 0 {
-                    changes.push((token.range.clone(), "("));
-                    changes.push((last.range.clone(), ")"));
-                    break;
-                }
+            if let Some(end) = self.end_of(at + 1, "(", ")") {
+                changes.extend([at, at + 1, end].map(|at| (self.range(at), "")));
             }
         }
         changes
@@ -109,13 +142,17 @@ impl<'t> Statement<'t> {
     /// `Int8` where it is a type → TINYINT.
     fn bytes(&self, creates: bool) -> Vec<Change> {
         let is_type = |at: usize| {
-            let before = self.before(at);
-            let of_column = at > 0
-                && matches!(
-                    self.marks.get(at - 1).map(|it| it.kind),
-                    Some(Kind::Word | Kind::Name)
-                );
-            before.eq_ignore_ascii_case("as") || matches!(before, ":" | "(") || creates && of_column
+            let Some(last) = at.checked_sub(1) else { return false };
+            let of_column = || {
+                let kind = self.marks.get(last).map(|token| token.kind);
+                creates && matches!(kind, Some(Kind::Word | Kind::Name))
+            };
+            match self.word(last) {
+                ":" => self.before(last) == ":",
+                "(" => matches!(self.before(last), "Nullable" | "LowCardinality"),
+                word if word.eq_ignore_ascii_case("as") => self.word(at + 1) == ")",
+                _ => of_column(),
+            }
         };
         let all = self.marks.iter().enumerate();
         let found = all.filter(|(at, token)| {
@@ -183,10 +220,7 @@ mod tests {
                 "CREATE TABLE t AS SELECT 1 AS engine",
             ),
             ("CREATE TABLE t AS SELECT engine FROM u", "CREATE TABLE t AS SELECT engine FROM u"),
-            (
-                "create table t (a Nullable(Int8)) engine=Log;",
-                "create table t (a Nullable(TINYINT)) ;",
-            ),
+            ("create table t (a Nullable(Int8)) engine=Log;", "create table t (a TINYINT) ;"),
         ] {
             assert_eq!(rewrite(text).unwrap(), expected);
         }
@@ -199,6 +233,11 @@ mod tests {
     fn lists_and_bytes() {
         for (text, expected) in [
             ("SELECT a IN [1, [2][1]], [3]", "SELECT a IN (1, [2][1]), [3]"),
+            ("SELECT a IN ([1, 2]), b IN ([1], 2)", "SELECT a IN (1, 2), b IN ([1], 2)"),
+            (
+                "SELECT CAST(NULL AS LowCardinality(Nullable(String))), 'Nullable(x)'",
+                "SELECT CAST(NULL AS String), 'Nullable(x)'",
+            ),
             ("SELECT 'IN [1]', a IN [", "SELECT 'IN [1]', a IN ["),
             (
                 "SELECT CAST(1 AS Int8), 1::Int8, \"Int8\" [",

@@ -4,6 +4,7 @@
 //! a value is right is found where it is read.
 
 use std::io::{self, BufRead as _, BufReader, Read};
+use std::sync::{Arc, OnceLock};
 
 /// The longest row that has names, in bytes.
 const MOST_NAMES: usize = 1 << 20;
@@ -17,10 +18,14 @@ pub(super) struct ObjectsOf<R> {
     place: Place,
     /// The rows before the current one.
     rows: u64,
+    wrong: Wrong,
     out: Vec<u8>,
     /// How many of these bytes were handed out.
     given: usize,
 }
+
+/// What is wrong with the rows, for those who do not see the error of the reader.
+pub(super) type Wrong = Arc<OnceLock<String>>;
 
 /// What the rows before the values say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,10 +50,10 @@ struct Place {
 
 impl<R: Read> ObjectsOf<R> {
     /// Starts before the first row. `names` are those of the columns, unless a heading has them.
-    pub(super) fn new(input: R, names: &[String], heading: Heading) -> Self {
+    pub(super) fn new(input: R, names: &[String], heading: Heading, wrong: Wrong) -> Self {
         let keys = names.iter().map(|name| key(name)).collect();
         let (input, place) = (BufReader::new(input), Place::default());
-        ObjectsOf { input, keys, heading, place, rows: 0, out: Vec::new(), given: 0 }
+        ObjectsOf { input, keys, heading, place, rows: 0, wrong, out: Vec::new(), given: 0 }
     }
 
     /// Takes what the input has ready; tells whether there was anything.
@@ -157,8 +162,9 @@ impl<R: Read> ObjectsOf<R> {
     }
 
     fn wrong(&self, what: &str) -> io::Error {
-        let row = self.rows + 1;
-        io::Error::new(io::ErrorKind::InvalidData, format!("row {row} of the body: {what}"))
+        let message = format!("row {} of the body: {what}", self.rows + 1);
+        let _ = self.wrong.set(message.clone());
+        io::Error::new(io::ErrorKind::InvalidData, message)
     }
 
     fn wrong_number(&self, values: usize) -> io::Error {
@@ -204,7 +210,7 @@ mod tests {
         let mut text = String::new();
         // Whatever pieces the body comes in.
         let (first, rest) = body.as_bytes().split_at(body.len() / 2);
-        let mut objects = ObjectsOf::new(first.chain(rest), &names, heading);
+        let mut objects = ObjectsOf::new(first.chain(rest), &names, heading, Wrong::default());
         objects.read_to_string(&mut text).map(|_| text)
     }
 

@@ -91,7 +91,10 @@ pub(crate) fn read(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<As
         (false, Some(name)) => {
             let name = name.to_str().unwrap_or_default();
             Encoding::named(name).ok_or_else(|| {
-                HttpError::of(48, format!("Content-Encoding {name} is none of gzip, zstd, lz4"))
+                HttpError::of(
+                    48,
+                    format!("Content-Encoding {name} is none of gzip, deflate, zstd, lz4"),
+                )
             })?
         }
     };

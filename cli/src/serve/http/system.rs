@@ -47,7 +47,7 @@ pub(super) fn answer(
             let named = rest.iter().position(|word| matches!(*word, "from" | "in"));
             let at = named.and_then(|at| words.get(words.len() - rest.len() + at + 1));
             let own = at.is_none_or(|name| is_own_database(name));
-            let names = if own { session.table_names() } else { Vec::new() };
+            let names = if own { table_names(session) } else { Vec::new() };
             list("name", like(&words, rest.len(), names))
         }
         ["show", "processlist"] => processes(server, user),
@@ -56,7 +56,7 @@ pub(super) fn answer(
         }
         ["exists", "table", _] | ["exists", _] => {
             let (_, name) = split_name(words.last().copied().unwrap_or_default());
-            let found = session.table_names().contains(&name);
+            let found = table_names(session).contains(&name);
             batch(vec![("result", Arc::new(UInt8Array::from(vec![u8::from(found)])))])
         }
         ["kill", "query", "where", ..] => kill(sql, server, user),
@@ -222,8 +222,15 @@ pub(super) fn table(
     table.map(Some)
 }
 
+/// The tables and views of a session, but for those that stand for tables of `system`.
+fn table_names(session: &Session) -> Vec<String> {
+    let mut names = session.table_names();
+    names.retain(|name| !name.starts_with(PREFIX));
+    names
+}
+
 fn tables(session: &Session) -> Answer {
-    let names = session.table_names();
+    let names = table_names(session);
     let sizes: Vec<_> = names.iter().map(|name| session.stored_size(None, name)).collect();
     let kind = |size: &Option<(u64, u64)>| if size.is_some() { "MergeTree" } else { "View" };
     let rows = sizes.iter().map(|size| size.map(|(rows, _)| rows));
@@ -246,7 +253,7 @@ fn tables(session: &Session) -> Answer {
 
 fn columns(session: &Session) -> Answer {
     let (mut of, mut names, mut types, mut places) = (vec![], vec![], vec![], vec![]);
-    for table in session.table_names() {
+    for table in table_names(session) {
         // A table that is damaged, or has gone meanwhile, has no columns to show.
         for (place, (name, data_type)) in (1..).zip(columns_of(session, &table).unwrap_or_default())
         {

@@ -135,6 +135,7 @@ pub(super) const CLICKHOUSE: &[Macro] = &[
     ("startsWith(s, p)", "starts_with(s, p)"),
     ("substringUTF8(s, start)", "substr(s, start)"),
     ("substringUTF8(s, start, length)", "substr(s, start, length)"),
+    ("timestamp(x)", "to_timestamp(x)"),
     ("toDate(x)", "CAST(x AS DATE)"),
     ("toDateTime(x)", "to_timestamp(x)"),
     ("toDateTime64(x, digits)", "to_timestamp(x)"),
