@@ -34,9 +34,11 @@ assert.deepEqual(await rows('SELECT id, city FROM trips ORDER BY id'), [
 ])
 
 // Values of parameters.
-const query = 'SELECT {n:UInt8} AS n, {s:String} AS s, {b:Bool} AS b, {f:Float64} AS f, {x:Nullable(String)} AS x'
-const values = { n: 7, s: "it's\t\\ ü\n", b: true, f: 1.5, x: null }
-assert.deepEqual(await rows(query, values), [values])
+const query =
+  'SELECT {n:UInt8} AS n, {s:String} AS s, {b:Bool} AS b, {f:Float64} AS f, ' +
+  '{x:Nullable(String)} AS camelCase'
+const given = { n: 7, s: "it's\t\\ ü\n", b: true, f: 1.5 }
+assert.deepEqual(await rows(query, { ...given, x: null }), [{ ...given, camelCase: null }])
 assert.equal((await rows('SELECT * FROM {t:Identifier}', { t: 'trips' })).length, 3)
 await fails('UNKNOWN_QUERY_PARAMETER', rows('SELECT {n:UInt8}'))
 
@@ -58,7 +60,8 @@ const made = function* () {
 assert.equal(await insert({ values: Readable.from(made()) }), 2000)
 const text = Readable.from(['3000,"csv"\n', '3001,more\n'], { objectMode: false })
 assert.equal(await insert({ values: text, format: 'CSV' }), 2)
-assert.deepEqual(await rows('SELECT count(*) AS n, sum(id) AS s FROM js'), [{ n: 2008, s: 2025022 }])
+const sums = await rows('SELECT count(*) AS n, sum(id) AS s FROM js')
+assert.deepEqual(sums, [{ n: 2008, s: 2025022 }])
 await fails('INCORRECT_DATA', insert({ values: [[1]], format: 'JSONCompactEachRow' }))
 const packed = createClient({ ...options, compression: { request: true, response: true } })
 await packed.insert({ table: 'js', values: [{ id: 1 }], format: 'JSONEachRow' })

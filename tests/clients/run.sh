@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lets real clients of ClickHouse work with `sty serve`:  tests/clients/run.sh path/to/sty [client…]
+# Lets real clients of ClickHouse work with `sty serve`: tests/clients/run.sh path/to/sty [program…]
 #
 # Starts a server over a small store in a temporary directory, installs each client there from its
 # registry, and runs one program per client, which checks what comes back. Says for each client
@@ -31,7 +31,8 @@ export STY_HOST=127.0.0.1 STY_PORT=$port
 for statement in \
     "CREATE TABLE trips (id BIGINT NOT NULL, city VARCHAR, fare DOUBLE, day DATE, at TIMESTAMP)" \
     "INSERT INTO trips VALUES (1, 'Oslo', 12.5, '2024-01-02', '2024-01-02 03:04:05.678'),
-        (2, 'it''s \"Bergen\"', NULL, NULL, NULL), (3, NULL, 0.25, '1969-12-31', '2024-02-29 23:59:59')"
+        (2, 'it''s \"Bergen\"', NULL, NULL, NULL),
+        (3, NULL, 0.25, '1969-12-31', '2024-02-29 23:59:59')"
 do
     curl -sSf "http://127.0.0.1:$port/" --data-binary "$statement" > /dev/null || exit 2
 done
@@ -65,7 +66,9 @@ install_java() {
       <groupId>com.clickhouse</groupId><artifactId>clickhouse-jdbc</artifactId>
       <version>$CLICKHOUSE_JDBC</version>
       <exclusions>
-        <exclusion><groupId>com.github.luben</groupId><artifactId>zstd-jni</artifactId></exclusion>
+        <exclusion>
+          <groupId>com.github.luben</groupId><artifactId>zstd-jni</artifactId>
+        </exclusion>
       </exclusions>
     </dependency>
     <dependency>

@@ -3,7 +3,8 @@
 //! Where this stands on the road of a statement: before `statement` reads it. ENGINE and what stands
 //! behind it in CREATE TABLE is checked and left out, because tables here are of one kind; a list
 //! behind IN is put in parentheses; `Nullable(…)` and `LowCardinality(…)` are what is inside them,
-//! because any value may be null; and `Int8` is a byte, which it is not in other systems.
+//! because any value may be null; `Int8` is a byte, which it is not in other systems; and the names
+//! that AS gives to columns keep their letters.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -27,9 +28,11 @@ pub(super) fn rewrite(text: &str) -> Result<Cow<'_, str>, HttpError> {
     let first = text.trim_start().get(..6).unwrap_or_default();
     let creates = first.eq_ignore_ascii_case("create");
     // Most statements have nothing of it, and are not taken apart.
+    let may_have = |part: &&str| text.contains(part);
     if first.eq_ignore_ascii_case("insert")
         || !(creates
-            || ["[", "Int8", "Nullable(", "LowCardinality("].iter().any(|it| text.contains(it)))
+            || ["[", "Int8", "Nullable(", "LowCardinality("].iter().any(may_have)
+            || may_have_aliases(text))
     {
         return Ok(Cow::Borrowed(text));
     }
@@ -38,6 +41,7 @@ pub(super) fn rewrite(text: &str) -> Result<Cow<'_, str>, HttpError> {
     let mut changes = statement.lists();
     changes.extend(statement.bytes(creates));
     changes.extend(statement.wrappers());
+    changes.extend(statement.aliases());
     if creates {
         changes.extend(statement.engine()?);
     }
@@ -50,15 +54,27 @@ pub(super) fn rewrite(text: &str) -> Result<Cow<'_, str>, HttpError> {
             continue;
         }
         written.push_str(&text[at..range.start]);
-        written.push_str(new);
+        written.push_str(&new);
         at = range.end;
     }
     written.push_str(&text[at..]);
     Ok(Cow::Owned(written))
 }
 
+/// Whether a capital letter may stand in the name that AS gives to something.
+fn may_have_aliases(text: &str) -> bool {
+    let mut words = text.split_ascii_whitespace();
+    while words.by_ref().any(|word| word.eq_ignore_ascii_case("as")) {
+        let name = words.clone().next().unwrap_or_default();
+        if name.contains(char::is_uppercase) {
+            return true;
+        }
+    }
+    false
+}
+
 /// A part of the text, and what to put in its place.
-type Change = (Range<usize>, &'static str);
+type Change = (Range<usize>, Cow<'static, str>);
 
 /// A statement without its blanks.
 struct Statement<'t> {
@@ -118,8 +134,8 @@ impl<'t> Statement<'t> {
                 _ if before.eq_ignore_ascii_case("in") => ["(", ")"],
                 _ => continue,
             };
-            changes.push((self.range(begin), new[0]));
-            changes.push((self.range(end), new[1]));
+            changes.push((self.range(begin), new[0].into()));
+            changes.push((self.range(end), new[1].into()));
         }
         changes
     }
@@ -133,7 +149,37 @@ impl<'t> Statement<'t> {
                 continue;
             }
             if let Some(end) = self.end_of(at + 1, "(", ")") {
-                changes.extend([at, at + 1, end].map(|at| (self.range(at), "")));
+                changes.extend([at, at + 1, end].map(|at| (self.range(at), "".into())));
+            }
+        }
+        changes
+    }
+
+    /// `AS Name` of a column → `AS "Name"`: its name in the answer is in these letters, which SQL
+    /// elsewhere does not keep.
+    fn aliases(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        // For each parenthesis that is open, whether the columns of a SELECT are in it. The type of
+        // a CAST is in one of its own.
+        let mut are_columns = vec![false];
+        for (at, token) in self.marks.iter().enumerate() {
+            match self.word(at) {
+                "(" => are_columns.push(false),
+                ")" if are_columns.len() > 1 => drop(are_columns.pop()),
+                _ if token.kind != Kind::Word => {}
+                _ => {
+                    let Some(are_columns) = are_columns.last_mut() else { continue };
+                    *are_columns = (*are_columns || self.is(at, "select")) && !self.is(at, "from");
+                    let next = self.marks.get(at + 1);
+                    let name = self.word(at + 1);
+                    if *are_columns
+                        && self.is(at, "as")
+                        && next.is_some_and(|next| next.kind == Kind::Word)
+                        && name.contains(char::is_uppercase)
+                    {
+                        changes.push((self.range(at + 1), format!("\"{name}\"").into()));
+                    }
+                }
             }
         }
         changes
@@ -158,7 +204,7 @@ impl<'t> Statement<'t> {
         let found = all.filter(|(at, token)| {
             token.kind == Kind::Word && self.word(*at) == "Int8" && is_type(*at)
         });
-        found.map(|(_, token)| (token.range.clone(), "TINYINT")).collect()
+        found.map(|(_, token)| (token.range.clone(), "TINYINT".into())).collect()
     }
 
     /// `ENGINE = …` with what follows it, up to AS or the end.
@@ -200,7 +246,7 @@ impl<'t> Statement<'t> {
             return Err(HttpError::of(56, what));
         }
         let start = self.marks.get(begin).map_or(end, |token| token.range.start);
-        Ok((start..end, ""))
+        Ok((start..end, "".into()))
     }
 }
 
@@ -230,13 +276,18 @@ mod tests {
     }
 
     #[test]
-    fn lists_and_bytes() {
+    fn lists_types_and_names() {
         for (text, expected) in [
             ("SELECT a IN [1, [2][1]], [3]", "SELECT a IN (1, [2][1]), [3]"),
             ("SELECT a IN ([1, 2]), b IN ([1], 2)", "SELECT a IN (1, 2), b IN ([1], 2)"),
             (
                 "SELECT CAST(NULL AS LowCardinality(Nullable(String))), 'Nullable(x)'",
                 "SELECT CAST(NULL AS String), 'Nullable(x)'",
+            ),
+            (
+                "SELECT a AS userId, CAST(a AS String), (SELECT 1 AS B) FROM t AS T WHERE userId",
+                "SELECT a AS \"userId\", CAST(a AS String), (SELECT 1 AS \"B\") FROM t AS T WHERE \
+                 userId",
             ),
             ("SELECT 'IN [1]', a IN [", "SELECT 'IN [1]', a IN ["),
             (
