@@ -184,13 +184,15 @@ impl Read for Body {
 pub(crate) struct ReplyBody {
     first: Option<Bytes>,
     rest: Option<mpsc::Receiver<Piece>>,
+    /// Whether it is known that the reply has been cut short.
+    is_cut: bool,
     _held: Option<Arc<dyn Send + Sync>>,
 }
 
 impl ReplyBody {
     pub(crate) fn whole(bytes: impl Into<Bytes>) -> ReplyBody {
         let first = Some(bytes.into()).filter(|bytes| !bytes.is_empty());
-        ReplyBody { first, rest: None, _held: None }
+        ReplyBody { first, rest: None, is_cut: false, _held: None }
     }
 
     /// These bytes, and what follows; until it has ended, or the client is gone, something is held.
@@ -200,7 +202,7 @@ impl ReplyBody {
         held: Arc<dyn Send + Sync>,
     ) -> ReplyBody {
         let first = Some(Bytes::from(first)).filter(|bytes| !bytes.is_empty());
-        ReplyBody { first, rest: Some(rest), _held: Some(held) }
+        ReplyBody { first, rest: Some(rest), is_cut: false, _held: Some(held) }
     }
 }
 
@@ -217,14 +219,22 @@ impl hyper::body::Body for ReplyBody {
         if let Some(first) = self.first.take() {
             return Poll::Ready(frame(first));
         }
-        match &mut self.rest {
-            None => Poll::Ready(None),
-            Some(rest) => rest.poll_recv(context).map(|piece| match piece {
-                Some(Some(bytes)) => frame(bytes.into()),
-                Some(None) => None,
-                // The client must not take what it has for the whole.
-                None => Some(Err(io::Error::other("the answer has been cut short"))),
-            }),
+        let Some(rest) = &mut self.rest else { return Poll::Ready(None) };
+        match rest.poll_recv(context) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Some(Some(bytes))) => Poll::Ready(frame(bytes.into())),
+            Poll::Ready(Some(None)) => Poll::Ready(None),
+            Poll::Ready(None) if !self.is_cut => {
+                // The connection sends what it has when there is nothing more for the moment; an
+                // error drops it, and with it the text that says what is wrong.
+                self.is_cut = true;
+                context.waker().wake_by_ref();
+                Poll::Pending
+            }
+            // The client must not take what it has for the whole.
+            Poll::Ready(None) => {
+                Poll::Ready(Some(Err(io::Error::other("the answer has been cut short"))))
+            }
         }
     }
 

@@ -99,6 +99,12 @@ impl<H> Reply<H> {
         send(pieces, piece, self.stall, &self.is_over)
     }
 
+    /// Hands over the last bytes of a reply that has begun and cannot be completed: the client
+    /// finds that its end is missing.
+    pub(crate) fn cut_short(mut self, head: H) -> Result<(), Gone> {
+        self.hand_over(head)
+    }
+
     /// Hands over the last bytes. If none went before, they are the whole reply.
     pub(crate) fn end(mut self, head: H) -> Result<(), Gone> {
         let bytes = mem::take(&mut self.bytes);

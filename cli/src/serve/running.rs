@@ -83,11 +83,28 @@ impl RunningStatements {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A statement begins, on this session; `None` if one of the same user has its name.
-    pub(crate) fn begin(self: &Arc<Self>, asked: Asked, session: &Session) -> Option<Entry> {
+    /// A statement begins, on this session.
+    pub(crate) fn begin(self: &Arc<Self>, asked: Asked, session: &Session) -> Entry {
+        let statement = self.made(asked, session);
+        self.lock().insert(statement.number, Arc::clone(&statement));
+        Entry { all: Arc::clone(self), statement }
+    }
+
+    /// The same, unless one of the same user runs that has its name.
+    pub(crate) fn begin_alone(self: &Arc<Self>, asked: Asked, session: &Session) -> Option<Entry> {
+        let statement = self.made(asked, session);
+        let mut all = self.lock();
+        if all.values().any(|other| other.id == statement.id && other.user == statement.user) {
+            return None;
+        }
+        all.insert(statement.number, Arc::clone(&statement));
+        Some(Entry { all: Arc::clone(self), statement })
+    }
+
+    fn made(&self, asked: Asked, session: &Session) -> Arc<RunningStatement> {
         let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
         let Asked { id, user, protocol, sql, most } = asked;
-        let statement = Arc::new(RunningStatement {
+        Arc::new(RunningStatement {
             number,
             id,
             user,
@@ -98,13 +115,7 @@ impl RunningStatements {
             progress: session.progress(),
             canceller: session.canceller(),
             state: Mutex::new(State::Runs),
-        });
-        let mut all = self.lock();
-        if all.values().any(|other| other.id == statement.id && other.user == statement.user) {
-            return None;
-        }
-        all.insert(number, Arc::clone(&statement));
-        Some(Entry { all: Arc::clone(self), statement })
+        })
     }
 
     /// All that run, the oldest first.

@@ -48,6 +48,22 @@ fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
         | SqlType::Varbinary(None)
         | SqlType::Bytes(None) => Some(DataType::Binary),
         SqlType::Datetime(None) => Some(DataType::Timestamp(TimeUnit::Microsecond, None)),
+        SqlType::Datetime64(digits, zone) => {
+            let unit = match digits {
+                0 => TimeUnit::Second,
+                1..=3 => TimeUnit::Millisecond,
+                4..=6 => TimeUnit::Microsecond,
+                7..=9 => TimeUnit::Nanosecond,
+                _ => return None,
+            };
+            let is_utc = zone.as_deref().is_some_and(|zone| zone.eq_ignore_ascii_case(UTC));
+            match zone {
+                Some(_) if !is_utc => None,
+                zone => Some(DataType::Timestamp(unit, zone.as_ref().map(|_| UTC.into()))),
+            }
+        }
+        SqlType::Date32 => Some(DataType::Date32),
+        SqlType::FixedString(_) => Some(DataType::Utf8View),
         SqlType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => match digits {
             None | Some(6) => Some(DataType::Time64(TimeUnit::Microsecond)),
             Some(9) => Some(DataType::Time64(TimeUnit::Nanosecond)),

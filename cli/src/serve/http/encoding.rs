@@ -3,8 +3,8 @@
 use std::io::{self, Read, Write as _};
 
 use flate2::Compression;
-use flate2::read::MultiGzDecoder;
-use flate2::write::GzEncoder;
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use flate2::write::{GzEncoder, ZlibEncoder};
 
 use crate::errors::Failure;
 use crate::serve::clickhouse::blocks::{BlockReader, BlockWriter, Method};
@@ -14,6 +14,8 @@ use crate::serve::clickhouse::blocks::{BlockReader, BlockWriter, Method};
 pub(crate) enum Encoding {
     None,
     Gzip,
+    /// Zlib's format, as HTTP has it.
+    Deflate,
     Zstd,
     /// Frames of LZ4.
     Lz4,
@@ -27,6 +29,7 @@ impl Encoding {
         Some(match name.trim().to_ascii_lowercase().as_str() {
             "" | "identity" => Encoding::None,
             "gzip" | "x-gzip" => Encoding::Gzip,
+            "deflate" => Encoding::Deflate,
             "zstd" => Encoding::Zstd,
             "lz4" => Encoding::Lz4,
             _ => return None,
@@ -42,7 +45,12 @@ impl Encoding {
                 given.trim().eq_ignore_ascii_case(name) && !is_refused
             })
         };
-        let known = [("zstd", Encoding::Zstd), ("lz4", Encoding::Lz4), ("gzip", Encoding::Gzip)];
+        let known = [
+            ("zstd", Encoding::Zstd),
+            ("lz4", Encoding::Lz4),
+            ("gzip", Encoding::Gzip),
+            ("deflate", Encoding::Deflate),
+        ];
         let best = known.into_iter().find(|(name, _)| is_taken(name));
         best.map_or(Encoding::None, |(_, encoding)| encoding)
     }
@@ -52,6 +60,7 @@ impl Encoding {
         match self {
             Encoding::None | Encoding::Blocks => None,
             Encoding::Gzip => Some("gzip"),
+            Encoding::Deflate => Some("deflate"),
             Encoding::Zstd => Some("zstd"),
             Encoding::Lz4 => Some("lz4"),
         }
@@ -65,6 +74,7 @@ impl Encoding {
         Ok(match self {
             Encoding::None => Box::new(body),
             Encoding::Gzip => Box::new(MultiGzDecoder::new(body)),
+            Encoding::Deflate => Box::new(ZlibDecoder::new(body)),
             Encoding::Zstd => Box::new(zstd::stream::read::Decoder::new(body)?),
             Encoding::Lz4 => Box::new(lz4_flex::frame::FrameDecoder::new(body)),
             Encoding::Blocks => Box::new(BlockReader::new(body)),
@@ -76,6 +86,7 @@ impl Encoding {
 pub(crate) enum Encoder {
     None,
     Gzip(GzEncoder<Vec<u8>>),
+    Deflate(ZlibEncoder<Vec<u8>>),
     Zstd(zstd::stream::write::Encoder<'static, Vec<u8>>),
     Lz4(Box<lz4_flex::frame::FrameEncoder<Vec<u8>>>),
     Blocks(BlockWriter),
@@ -86,6 +97,9 @@ impl Encoder {
         Ok(match encoding {
             Encoding::None => Encoder::None,
             Encoding::Gzip => Encoder::Gzip(GzEncoder::new(Vec::new(), Compression::fast())),
+            Encoding::Deflate => {
+                Encoder::Deflate(ZlibEncoder::new(Vec::new(), Compression::fast()))
+            }
             Encoding::Zstd => Encoder::Zstd(zstd::stream::write::Encoder::new(Vec::new(), 1)?),
             Encoding::Lz4 => Encoder::Lz4(Box::new(lz4_flex::frame::FrameEncoder::new(Vec::new()))),
             Encoding::Blocks => Encoder::Blocks(BlockWriter::new(Method::Lz4)),
@@ -104,6 +118,10 @@ impl Encoder {
                 return Ok(());
             }
             Encoder::Gzip(encoder) => {
+                encoder.write_all(bytes)?;
+                encoder.get_mut()
+            }
+            Encoder::Deflate(encoder) => {
                 encoder.write_all(bytes)?;
                 encoder.get_mut()
             }
@@ -131,6 +149,7 @@ impl Encoder {
         match self {
             Encoder::None => {}
             Encoder::Gzip(encoder) => out.append(&mut encoder.finish()?),
+            Encoder::Deflate(encoder) => out.append(&mut encoder.finish()?),
             Encoder::Zstd(encoder) => out.append(&mut encoder.finish()?),
             Encoder::Lz4(encoder) => {
                 out.append(&mut encoder.finish().map_err(io::Error::other)?);
@@ -152,7 +171,14 @@ mod tests {
     #[test]
     fn what_is_compressed_comes_back() {
         let text: Vec<u8> = (0..300_000_u32).flat_map(u32::to_le_bytes).collect();
-        let all = [Encoding::None, Encoding::Gzip, Encoding::Zstd, Encoding::Lz4, Encoding::Blocks];
+        let all = [
+            Encoding::None,
+            Encoding::Gzip,
+            Encoding::Deflate,
+            Encoding::Zstd,
+            Encoding::Lz4,
+            Encoding::Blocks,
+        ];
         for encoding in all {
             let (mut encoder, mut out) = (Encoder::new(encoding).unwrap(), Vec::new());
             for piece in text.chunks(70_000) {

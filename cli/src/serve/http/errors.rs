@@ -13,17 +13,24 @@ pub(crate) struct HttpError {
 }
 
 /// The kinds that a server of ours has, with ClickHouse's names and statuses for them.
-const KINDS: [(u16, &str, u16); 24] = [
+const KINDS: [(u16, &str, u16); 31] = [
+    (6, "CANNOT_PARSE_TEXT", 400),
     (16, "NO_SUCH_COLUMN_IN_TABLE", 404),
     (27, "CANNOT_PARSE_INPUT_ASSERTION_FAILED", 400),
     (36, "BAD_ARGUMENTS", 400),
+    (46, "UNKNOWN_FUNCTION", 404),
+    (47, "UNKNOWN_IDENTIFIER", 404),
     (48, "NOT_IMPLEMENTED", 501),
     (50, "UNKNOWN_TYPE", 404),
+    (53, "TYPE_MISMATCH", 400),
+    (56, "UNKNOWN_STORAGE", 404),
+    (57, "TABLE_ALREADY_EXISTS", 500),
     (60, "UNKNOWN_TABLE", 404),
     (62, "SYNTAX_ERROR", 400),
     (73, "UNKNOWN_FORMAT", 404),
     (81, "UNKNOWN_DATABASE", 404),
     (117, "INCORRECT_DATA", 400),
+    (153, "ILLEGAL_DIVISION", 500),
     (159, "TIMEOUT_EXCEEDED", 408),
     (164, "READONLY", 403),
     (202, "TOO_MANY_SIMULTANEOUS_QUERIES", 503),
@@ -38,6 +45,21 @@ const KINDS: [(u16, &str, u16); 24] = [
     (473, "DEADLOCK_AVOIDED", 500),
     (516, "AUTHENTICATION_FAILED", 403),
     (1002, "UNKNOWN_EXCEPTION", 500),
+];
+
+/// What messages about a statement say, and the kind that this is. Clients decide by the kind what
+/// to do, for example whether a table is still to be made.
+const MESSAGES: [(&str, u16); 10] = [
+    ("read-only", 164),
+    ("syntax", 62),
+    ("no column ", 47),
+    ("no function ", 46),
+    ("there is a table or view ", 57),
+    ("division by zero", 153),
+    ("does not hold", 53),
+    ("is not of type", 6),
+    ("Cannot cast string", 6),
+    ("Error parsing", 6),
 ];
 
 impl HttpError {
@@ -57,9 +79,10 @@ impl HttpError {
             (_, _, Exit::Corrupt) => 246,
             (_, _, Exit::Limit) => 241,
             (_, _, Exit::Interrupted) => 394,
-            (_, "invalid-input", _) if failure.message.contains("read-only") => 164,
-            (_, "invalid-input", _) if failure.message.contains("syntax") => 62,
-            (_, "invalid-input", _) => 36,
+            (_, "invalid-input", _) => {
+                let known = MESSAGES.iter().find(|(what, _)| failure.message.contains(what));
+                known.map_or(36, |(_, code)| *code)
+            }
             _ => 1002,
         };
         let what = match ended {
@@ -102,7 +125,8 @@ impl HttpError {
     /// As ClickHouse writes it; clients read number and name from the text.
     pub(crate) fn text(&self) -> String {
         let (name, _) = self.kind();
-        format!("Code: {}. DB::Exception: {}. ({name})\n", self.code, self.message)
+        let period = if self.message.ends_with(['.', '?', '!']) { "" } else { "." };
+        format!("Code: {}. DB::Exception: {}{period} ({name})\n", self.code, self.message)
     }
 }
 
@@ -122,6 +146,8 @@ mod tests {
         assert_eq!(of(Error::Cancelled, Some(Ended::Late)), (159, 408));
         assert_eq!(of(Error::Cancelled, Some(Ended::Killed)), (394, 500));
         assert_eq!(of(Error::InvalidInput("this session is read-only".into()), None), (164, 403));
+        assert_eq!(of(Error::InvalidInput("no column x".into()), None), (47, 404));
+        assert_eq!(of(Error::InvalidInput("anything else".into()), None), (36, 400));
         let text = HttpError::of(60, "no table t").text();
         assert_eq!(text, "Code: 60. DB::Exception: no table t. (UNKNOWN_TABLE)\n");
     }

@@ -8,6 +8,7 @@ use std::io::Read;
 use stylobate::{Input, Parameters, Schema, Session};
 
 use super::errors::HttpError;
+use super::json_rows::{Heading, ObjectsOf, Wrong};
 use crate::errors::Failure;
 use crate::serve::clickhouse::rows_in::{BodyFormat, Reader};
 
@@ -89,14 +90,18 @@ pub(crate) fn run(
             None => Ok(stored?),
         };
     }
-    let Some((input, query)) = text(format, &target, &columns, &schema, rows) else {
+    let wrong = Wrong::default();
+    let Some((input, query)) = text(format, &target, &columns, &schema, rows, &wrong) else {
         let what = format!("rows of an INSERT cannot be read in a format {format}");
         return Err(NotStored::Here(HttpError::of(73, what)));
     };
     session.feed(Some(input));
     let stored = one_count(session, &query);
     session.feed(None);
-    stored
+    match wrong.get() {
+        Some(wrong) => Err(NotStored::Here(HttpError::of(117, wrong.clone()))),
+        None => stored,
+    }
 }
 
 /// Runs a statement whose answer is the number of rows that it has stored.
@@ -142,13 +147,14 @@ fn declared(
 }
 
 /// The body as the standard input of a statement that stores it, for formats that the library
-/// reads.
+/// reads. `wrong` is where it is told what is wrong with the body's rows, if that is found here.
 fn text(
     format: &str,
     target: &Target,
     columns: &[String],
     schema: &Schema,
     rows: impl Read + Send + 'static,
+    wrong: &Wrong,
 ) -> Option<(Input, String)> {
     let name = |name: &String| format!("\"{}\"", name.replace('"', "\"\""));
     let text = |text: &str| format!("'{}'", text.replace('\'', "''"));
@@ -188,6 +194,18 @@ fn text(
                  {types})"
             ),
         ),
+        "jsoncompacteachrow"
+        | "jsoncompacteachrowwithnames"
+        | "jsoncompacteachrowwithnamesandtypes" => {
+            let heading = match lower.strip_prefix("jsoncompacteachrow") {
+                Some("withnames") => Heading::Names,
+                Some("withnamesandtypes") => Heading::NamesAndTypes,
+                _ => Heading::None,
+            };
+            let rows = ObjectsOf::new(rows, columns, heading, Wrong::clone(wrong));
+            let input = Input::reader("body.jsonl", Box::new(rows));
+            (input, by_name(format!("read_json('-', {preferred})")))
+        }
         "arrow" | "arrowstream" => {
             (Input::reader("body.arrow", Box::new(rows)), by_name("'-'".to_owned()))
         }

@@ -7,6 +7,8 @@
 //! | `request` | what URL and headers say |
 //! | `system` | what clients ask about the server |
 //! | `statement` | their statements in our words |
+//! | `dialect` | what ClickHouse's statements have and ours have not |
+//! | `json_rows` | rows of a body that are arrays of JSON |
 //! | `insert` | rows of a body into a table |
 //! | `writing` | the reply while it is written |
 //! | `work` | a statement on a thread of its own |
@@ -17,6 +19,8 @@ mod encoding;
 mod request;
 mod system;
 mod statement;
+mod dialect;
+mod json_rows;
 mod insert;
 mod writing;
 mod work;

@@ -87,7 +87,10 @@ pub(crate) fn read(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<As
         (false, Some(name)) => {
             let name = name.to_str().unwrap_or_default();
             Encoding::named(name).ok_or_else(|| {
-                HttpError::of(48, format!("Content-Encoding {name} is none of gzip, zstd, lz4"))
+                HttpError::of(
+                    48,
+                    format!("Content-Encoding {name} is none of gzip, deflate, zstd, lz4"),
+                )
             })?
         }
     };
@@ -96,6 +99,12 @@ pub(crate) fn read(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<As
         (false, true) => Encoding::accepted(header("accept-encoding").unwrap_or_default()),
         (false, false) => Encoding::None,
     };
+    let database = named.get("database").map(String::as_str);
+    let database = database.or(header("x-clickhouse-database")).unwrap_or_default();
+    if !matches!(database, "" | "default" | "public" | "system") {
+        let what = format!("there is no database {database}; the tables are in default");
+        return Err(HttpError::of(81, what));
+    }
     let format = named.get("default_format").map(String::as_str);
     let database = named.get("database").map(String::as_str);
     let database = database.or(header("x-clickhouse-database")).unwrap_or("default");

@@ -33,13 +33,13 @@ pub(crate) struct ReadStatement {
 
 /// A word of a statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Token {
-    kind: Kind,
-    range: Range<usize>,
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) range: Range<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(super) enum Kind {
     Word,
     /// In single quotes.
     Text,
@@ -75,7 +75,11 @@ pub(crate) fn read(
             continue;
         }
         if let Some(value) = of_server(text, &tokens, at) {
-            push_text(value, &mut read.sql);
+            match word {
+                // Clients read it as a number of this type.
+                "revision" => read.sql.push_str(&format!("CAST({value} AS UINTEGER)")),
+                _ => push_text(value, &mut read.sql),
+            }
             left_out = at + 3;
             continue;
         }
@@ -298,7 +302,7 @@ fn unescaped(text: &str, quote: Option<char>) -> String {
 const MOST_PARAMETER: usize = 1024;
 
 /// The words of a statement; together they are the text.
-fn tokens(text: &str, is_cut: bool) -> Vec<Token> {
+pub(super) fn tokens(text: &str, is_cut: bool) -> Vec<Token> {
     let bytes = text.as_bytes();
     let (mut found, mut at) = (Vec::<Token>::new(), 0);
     // Rows follow the FORMAT of an INSERT, and are no words.

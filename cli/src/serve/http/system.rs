@@ -47,7 +47,7 @@ pub(super) fn answer(
             let named = rest.iter().position(|word| matches!(*word, "from" | "in"));
             let at = named.and_then(|at| words.get(words.len() - rest.len() + at + 1));
             let own = at.is_none_or(|name| is_own_database(name));
-            let names = if own { session.table_names() } else { Vec::new() };
+            let names = if own { table_names(session) } else { Vec::new() };
             list("name", like(&words, rest.len(), names))
         }
         ["show", "processlist"] => processes(server, user),
@@ -56,7 +56,7 @@ pub(super) fn answer(
         }
         ["exists", "table", _] | ["exists", _] => {
             let (_, name) = split_name(words.last().copied().unwrap_or_default());
-            let found = session.table_names().contains(&name);
+            let found = table_names(session).contains(&name);
             batch(vec![("result", Arc::new(UInt8Array::from(vec![u8::from(found)])))])
         }
         ["kill", "query", "where", ..] => kill(sql, server, user),
@@ -233,23 +233,38 @@ pub(super) fn table(
     table.map(Some)
 }
 
+/// The tables and views of a session, but for those that stand for tables of `system`.
+fn table_names(session: &Session) -> Vec<String> {
+    let mut names = session.table_names();
+    names.retain(|name| !name.starts_with(PREFIX));
+    names
+}
+
 fn tables(session: &Session) -> Answer {
-    let names = session.table_names();
-    let sizes = names.iter().map(|name| session.stored_size(None, name));
-    let rows: Vec<Option<u64>> = sizes.map(|size| size.map(|(rows, _)| rows)).collect();
-    let kind = |size: &Option<u64>| if size.is_some() { "MergeTree" } else { "View" };
+    let names = table_names(session);
+    let sizes: Vec<_> = names.iter().map(|name| session.stored_size(None, name)).collect();
+    let kind = |size: &Option<(u64, u64)>| if size.is_some() { "MergeTree" } else { "View" };
+    let rows = sizes.iter().map(|size| size.map(|(rows, _)| rows));
+    let empty = || texts(vec![""; names.len()]);
     batch(vec![
         ("database", texts(names.iter().map(|_| DATABASE))),
         ("name", texts(names.iter())),
-        ("engine", texts(rows.iter().map(kind))),
-        ("total_rows", Arc::new(UInt64Array::from(rows.clone()))),
-        ("comment", texts(names.iter().map(|_| ""))),
+        ("engine", texts(sizes.iter().map(kind))),
+        ("is_temporary", Arc::new(UInt8Array::from(vec![0; names.len()]))),
+        ("total_rows", Arc::new(UInt64Array::from_iter(rows))),
+        ("total_bytes", Arc::new(UInt64Array::new_null(names.len()))),
+        ("engine_full", texts(sizes.iter().map(kind))),
+        ("partition_key", empty()),
+        ("sorting_key", empty()),
+        ("primary_key", empty()),
+        ("sampling_key", empty()),
+        ("comment", empty()),
     ])
 }
 
 fn columns(session: &Session) -> Answer {
     let (mut of, mut names, mut types, mut places) = (vec![], vec![], vec![], vec![]);
-    for table in session.table_names() {
+    for table in table_names(session) {
         // A table that is damaged, or has gone meanwhile, has no columns to show.
         for (place, (name, data_type)) in (1..).zip(columns_of(session, &table).unwrap_or_default())
         {
@@ -259,6 +274,7 @@ fn columns(session: &Session) -> Answer {
             places.push(place);
         }
     }
+    let no_key = || -> ArrayRef { Arc::new(UInt8Array::from(vec![0; of.len()])) };
     batch(vec![
         ("database", texts(of.iter().map(|_| DATABASE))),
         ("table", texts(of.iter())),
@@ -268,6 +284,11 @@ fn columns(session: &Session) -> Answer {
         ("default_kind", texts(of.iter().map(|_| ""))),
         ("default_expression", texts(of.iter().map(|_| ""))),
         ("comment", texts(of.iter().map(|_| ""))),
+        ("is_in_partition_key", no_key()),
+        ("is_in_sorting_key", no_key()),
+        ("is_in_primary_key", no_key()),
+        ("is_in_sampling_key", no_key()),
+        ("compression_codec", texts(of.iter().map(|_| ""))),
     ])
 }
 
@@ -278,6 +299,7 @@ fn functions(session: &Session) -> Answer {
         ("is_aggregate", Arc::new(UInt8Array::from(vec![0; functions.len()]))),
         ("syntax", texts(functions.iter().map(|function| &function.signature))),
         ("description", texts(functions.iter().map(|function| &function.description))),
+        ("origin", texts(functions.iter().map(|_| "System"))),
     ])
 }
 
@@ -296,7 +318,8 @@ fn texts<T: AsRef<str>>(values: impl IntoIterator<Item = T>) -> ArrayRef {
 
 fn batch(columns: Vec<(&str, ArrayRef)>) -> Answer {
     // Only the sizes of tables may be unknown.
-    let columns = columns.into_iter().map(|(name, values)| (name, values, name == "total_rows"));
+    let may_be_null = |name: &str| matches!(name, "total_rows" | "total_bytes");
+    let columns = columns.into_iter().map(|(name, values)| (name, values, may_be_null(name)));
     RecordBatch::try_from_iter_with_nullable(columns)
         .map_err(|error| HttpError::of_statement(&Failure::from(error), None))
 }

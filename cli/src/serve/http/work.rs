@@ -11,6 +11,7 @@ use arrow_array::types::UInt64Type;
 use arrow_schema::SchemaRef;
 use stylobate::{BatchStream, Session};
 
+use super::dialect;
 use super::errors::HttpError;
 use super::insert::{self, NotStored};
 use super::request::{self, Asked};
@@ -124,7 +125,7 @@ impl Work {
     fn answer(&self, body: Body, writing: &mut Writing) -> Result<(), Stop> {
         let body = self.asked.body.decode(body).map_err(|error| unreadable(&error))?;
         let (text, rows, is_cut) = self.text(body)?;
-        let read = statement::read(&text, &self.asked.values, is_cut)?;
+        let read = statement::read(&dialect::rewrite(&text)?, &self.asked.values, is_cut)?;
         let query_id = self.asked.query_id.clone().unwrap_or_else(new_id);
         writing.query_id.clone_from(&query_id);
         let rows = read.rows_from.map(|from| {
@@ -137,10 +138,12 @@ impl Work {
                 id: query_id,
                 user: self.user.name.clone(),
                 protocol: "http",
-                sql: shortened(&read.sql),
+                sql: shortened(
+                    text.get(..read.rows_from.unwrap_or(text.len())).unwrap_or_default(),
+                ),
                 most: self.server.time_of(bounds.time),
             };
-            let entry = self.server.running.begin(asked, session).ok_or_else(|| {
+            let entry = self.server.running.begin_alone(asked, session).ok_or_else(|| {
                 HttpError::of(216, "a statement of this name runs already (query_id)")
             })?;
             self.running.begin(&entry.statement);

@@ -12,6 +12,9 @@ use crate::serve::reply::{Gone, PIECE_BYTES, Reply};
 /// The letters of the tag of an exception behind the head.
 const TAG_LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 
+/// The most bytes of a failure's text behind a reply: clients look at 16 KiB.
+const MOST_MARKED: usize = 15 << 10;
+
 /// What the head of a reply says.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
@@ -132,6 +135,12 @@ impl Writing {
     }
 
     pub(super) fn end(mut self) -> Result<(), Stop> {
+        self.end_encoding()?;
+        let head = self.head();
+        Ok(self.reply.end(head)?)
+    }
+
+    fn end_encoding(&mut self) -> Result<(), Stop> {
         self.encode()?;
         if let Some(encoder) = self.encoder.take()
             && (self.format.is_some() || self.encoding == Encoding::None)
@@ -139,11 +148,12 @@ impl Writing {
             let end = encoder.finish(&mut self.reply.bytes);
             end.map_err(|error| HttpError::of(1002, error.to_string()))?;
         }
-        let head = self.head();
-        Ok(self.reply.end(head)?)
+        Ok(())
     }
 
-    /// Ends with an error: by the head, or behind what has been written.
+    /// Ends with an error: by the head, or behind what has been written. There the reply is also
+    /// cut short, because not every client looks for the marks, and rows that are missing must
+    /// not look like the end.
     pub(super) fn end_with(mut self, error: &HttpError) -> Result<(), Stop> {
         if self.reply.may_change_head() {
             let mut head = Head::of_error(error);
@@ -151,12 +161,21 @@ impl Writing {
             self.reply.bytes = error.text().into_bytes();
             return Ok(self.reply.end(head)?);
         }
-        let (tag, text) = (&self.tag, error.text());
+        self.encode()?;
+        if let Some(Encoder::Blocks(blocks)) = &mut self.encoder {
+            // Clients expect the text at the beginning of a block.
+            let flushed = blocks.flush(&mut self.reply.bytes);
+            flushed.map_err(|failure| HttpError::of(1002, failure.message.to_string()))?;
+        }
+        let (tag, mut text) = (&self.tag, error.text());
+        text.truncate(text.floor_char_boundary(MOST_MARKED));
         let length = text.len();
         let marked =
             format!("\r\n__exception__\r\n{tag}\r\n{text}{length} {tag}\r\n__exception__\r\n");
         self.plain.extend_from_slice(marked.as_bytes());
-        self.end()
+        self.end_encoding()?;
+        let head = self.head();
+        Ok(self.reply.cut_short(head)?)
     }
 }
 
