@@ -374,7 +374,7 @@ mod tests {
         let bob = users.by_token(&token).unwrap();
         assert!(bob.read_only && bob.tables.as_deref() == Some(&["log_*".to_owned()][..]));
         assert_eq!(users.by_token("x"), None);
-        assert!(users.verifier("anna").is_some() && users.verifier("bob").is_none());
+        assert!(users.verifier("anna").1.is_some() && users.verifier("bob").1.is_none());
     }
 
     #[test]

@@ -217,6 +217,7 @@ fn call(words: &Marks, at: usize, known: &Known) -> Option<(String, usize)> {
         | "pg_get_serial_sequence"
         | "pg_get_partkeydef"
         | "pg_tablespace_location" => "CAST(NULL AS VARCHAR)".to_owned(),
+        "array_upper" | "array_lower" if words.text.contains("pg_catalog.") => "0".to_owned(),
         "generate_subscripts" => "unnest(CAST(NULL AS BIGINT[]))".to_owned(),
         "current_setting" if words.text.contains("pg_catalog.") => {
             "CAST(NULL AS VARCHAR)".to_owned()

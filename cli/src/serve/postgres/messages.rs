@@ -325,7 +325,7 @@ mod tests {
         let cancel = [CANCEL.to_be_bytes(), 7_i32.to_be_bytes(), 9_i32.to_be_bytes()].concat();
         let cancel = first(&cancel);
         assert!(matches!(cancel, Ok(Some(First::Cancel { number: 7, secret: 9 }))));
-        assert_eq!(first(&(2 << 16_i32).to_be_bytes()).unwrap_err().code, "0A000");
+        assert_eq!(first(&(2_i32 << 16).to_be_bytes()).unwrap_err().code, "0A000");
         assert_eq!(first(&start[..9]).unwrap_err().code, "08P01");
     }
 }
