@@ -60,8 +60,9 @@ const CATALOGS: [(&str, &str); 33] = [
     (
         "pg_index",
         "indexrelid:i indrelid:i indnatts:s indnkeyatts:s indisunique:b indisprimary:b \
-         indnullsnotdistinct:b indisexclusion:b indimmediate:b indisclustered:b indisvalid:b indisready:b indislive:b \
-         indisreplident:b indkey:a indoption:a indexprs:t indpred:t indclass:a",
+         indnullsnotdistinct:b indisexclusion:b indimmediate:b indisclustered:b indisvalid:b \
+         indisready:b indislive:b indisreplident:b indkey:a indoption:a indexprs:t indpred:t \
+         indclass:a",
     ),
     ("pg_inherits", "inhrelid:i inhparent:i inhseqno:j inhdetachpending:b"),
     ("pg_matviews", "schemaname:t matviewname:t matviewowner:t"),
