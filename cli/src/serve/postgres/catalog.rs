@@ -279,7 +279,7 @@ fn rows(session: &Session, name: &str, user: &str, database: &str) -> Result<Vec
                     ("relkind", kind.into()),
                     ("relnatts", (columns as i64).into()),
                     ("relispopulated", true.into()),
-                    ("relreplident", "n".into()),
+                    ("relreplident", "d".into()),
                 ]
             };
             tables().map(row).collect()
