@@ -308,6 +308,7 @@ impl Backend {
             }
             return Ok(Prepared::new(Work::Own(own), sql, types));
         }
+        let types = compat::declared(sql, types);
         let statement = self.parse(sql)?;
         if statement.copy_target().is_some() {
             let what = "COPY … TO writes no files here; TO STDOUT sends rows";

@@ -6,8 +6,9 @@ use std::sync::Arc;
 
 use arrow_array::{
     ArrayRef, BooleanArray, Float32Array, Int16Array, Int32Array, Int64Array, RecordBatch,
-    StringArray,
+    StringArray, new_null_array,
 };
+use arrow_schema::{DataType, Field};
 use pgwire::api::Type;
 use stylobate::Session;
 
@@ -25,8 +26,8 @@ const HEAP: i64 = 2;
 const FIRST_TABLE: u32 = 16_384;
 
 /// The catalogs: their columns, each with its type: `i` int8, `j` int4, `s` int2, `b` bool,
-/// `f` float4, `t` text.
-const CATALOGS: [(&str, &str); 30] = [
+/// `f` float4, `t` text, `a` text[], of which all are null.
+const CATALOGS: [(&str, &str); 33] = [
     ("pg_am", "oid:i amname:t amhandler:t amtype:t"),
     ("pg_attrdef", "oid:i adrelid:i adnum:s adbin:t"),
     (
@@ -34,7 +35,7 @@ const CATALOGS: [(&str, &str); 30] = [
         "attrelid:i attname:t atttypid:i attstattarget:j attlen:s attnum:s attndims:j \
          attcacheoff:j atttypmod:j attbyval:b attalign:t attstorage:t attcompression:t \
          attnotnull:b atthasdef:b atthasmissing:b attidentity:t attgenerated:t attisdropped:b \
-         attislocal:b attinhcount:j attcollation:i attacl:t attoptions:t attfdwoptions:t",
+         attislocal:b attinhcount:j attcollation:i attacl:a attoptions:a attfdwoptions:t",
     ),
     ("pg_auth_members", "oid:i roleid:i member:i grantor:i admin_option:b"),
     ("pg_class", PG_CLASS),
@@ -43,15 +44,15 @@ const CATALOGS: [(&str, &str); 30] = [
         "pg_constraint",
         "oid:i conname:t connamespace:i contype:t condeferrable:b condeferred:b convalidated:b \
          conrelid:i contypid:i conindid:i conparentid:i confrelid:i confupdtype:t confdeltype:t \
-         confmatchtype:t conkey:t confkey:t conbin:t",
+         confmatchtype:t conkey:a confkey:a conbin:t",
     ),
     (
         "pg_database",
         "oid:i datname:t datdba:i encoding:j datlocprovider:t datistemplate:b datallowconn:b \
-         datconnlimit:j dattablespace:i datcollate:t datctype:t daticulocale:t datacl:t",
+         datconnlimit:j dattablespace:i datcollate:t datctype:t daticulocale:t datacl:a",
     ),
-    ("pg_depend", "classid:i objid:i objsubid:j refclassid:i refobjid:i refobjsubid:j deptype:t"),
-    ("pg_description", "objoid:i classoid:i objsubid:j description:t"),
+    ("pg_depend", "classid:t objid:i objsubid:j refclassid:t refobjid:i refobjsubid:j deptype:t"),
+    ("pg_description", "objoid:i classoid:t objsubid:j description:t"),
     ("pg_enum", "oid:i enumtypid:i enumsortorder:f enumlabel:t"),
     ("pg_extension", "oid:i extname:t extowner:i extnamespace:i extversion:t"),
     ("pg_foreign_server", "oid:i srvname:t"),
@@ -59,12 +60,14 @@ const CATALOGS: [(&str, &str); 30] = [
     (
         "pg_index",
         "indexrelid:i indrelid:i indnatts:s indnkeyatts:s indisunique:b indisprimary:b \
-         indisexclusion:b indimmediate:b indisclustered:b indisvalid:b indisready:b indislive:b \
-         indisreplident:b indkey:t indoption:t indexprs:t indpred:t indclass:t",
+         indnullsnotdistinct:b indisexclusion:b indimmediate:b indisclustered:b indisvalid:b \
+         indisready:b indislive:b indisreplident:b indkey:a indoption:a indexprs:t indpred:t \
+         indclass:a",
     ),
     ("pg_inherits", "inhrelid:i inhparent:i inhseqno:j inhdetachpending:b"),
     ("pg_matviews", "schemaname:t matviewname:t matviewowner:t"),
-    ("pg_namespace", "oid:i nspname:t nspowner:i nspacl:t"),
+    ("pg_namespace", "oid:i nspname:t nspowner:i nspacl:a"),
+    ("pg_opclass", "oid:i opcname:t opcdefault:b"),
     (
         "pg_policy",
         "oid:i polname:t polrelid:i polcmd:t polpermissive:b polroles:t polqual:t polwithcheck:t",
@@ -76,18 +79,23 @@ const CATALOGS: [(&str, &str); 30] = [
     ),
     ("pg_publication", "oid:i pubname:t puballtables:b"),
     ("pg_publication_namespace", "oid:i pnpubid:i pnnspid:i"),
-    ("pg_publication_rel", "oid:i prpubid:i prrelid:i prattrs:t prqual:t"),
+    ("pg_publication_rel", "oid:i prpubid:i prrelid:i prattrs:a prqual:t"),
     ("pg_range", "rngtypid:i rngsubtype:i rngmultitypid:i"),
     (
         "pg_roles",
         "oid:i rolname:t rolsuper:b rolinherit:b rolcreaterole:b rolcreatedb:b rolcanlogin:b \
          rolreplication:b rolconnlimit:j rolvaliduntil:t rolbypassrls:b",
     ),
-    ("pg_statistic_ext", "oid:i stxrelid:i stxname:t stxnamespace:i stxkind:t stxstattarget:j"),
+    (
+        "pg_sequence",
+        "seqrelid:i seqtypid:i seqstart:i seqincrement:i seqmax:i seqmin:i seqcache:i seqcycle:b",
+    ),
+    ("pg_statistic_ext", "oid:i stxrelid:i stxname:t stxnamespace:i stxkind:a stxstattarget:j"),
     (
         "pg_tables",
         "schemaname:t tablename:t tableowner:t tablespace:t hasindexes:b hasrules:b hastriggers:b",
     ),
+    ("pg_tablespace", "oid:i spcname:t spcowner:i spcacl:a spcoptions:a"),
     (
         "pg_trigger",
         "oid:i tgrelid:i tgname:t tgenabled:t tgisinternal:b tgconstraint:i tgparentid:i tgtype:s",
@@ -106,7 +114,7 @@ const PG_CLASS: &str = "oid:i relname:t relnamespace:i reltype:i reloftype:i rel
                         reltoastrelid:i relhasindex:b relisshared:b relpersistence:t relkind:t \
                         relnatts:s relchecks:s relhasrules:b relhastriggers:b relhassubclass:b \
                         relrowsecurity:b relforcerowsecurity:b relispopulated:b relreplident:t \
-                        relispartition:b relacl:t reloptions:t relpartbound:t";
+                        relispartition:b relacl:a reloptions:a relpartbound:t";
 
 /// The types that columns of a store have, with their names in SQL.
 const TYPES: [(Type, &str, &str); 13] = [
@@ -271,7 +279,7 @@ fn rows(session: &Session, name: &str, user: &str, database: &str) -> Result<Vec
                     ("relkind", kind.into()),
                     ("relnatts", (columns as i64).into()),
                     ("relispopulated", true.into()),
-                    ("relreplident", "n".into()),
+                    ("relreplident", "d".into()),
                 ]
             };
             tables().map(row).collect()
@@ -373,6 +381,10 @@ fn batch(columns: &str, rows: &[Row]) -> Result<RecordBatch, PgError> {
             "j" => Arc::new(ints.map(|value| value as i32).collect::<Int32Array>()),
             "s" => Arc::new(ints.map(|value| value as i16).collect::<Int16Array>()),
             "f" => Arc::new(ints.map(|value| value as f32).collect::<Float32Array>()),
+            "a" => {
+                let item = Arc::new(Field::new_list_field(DataType::Utf8, true));
+                new_null_array(&DataType::List(item), rows.len())
+            }
             "b" => {
                 let value = |row| matches!(of(row), Some(Value::Bool(true)));
                 Arc::new(rows.iter().map(|row| Some(value(row))).collect::<BooleanArray>())

@@ -2,6 +2,8 @@
 //! functions that ask about the server become their answers. What a statement means is not looked
 //! at.
 
+use pgwire::api::Type;
+
 use super::catalog;
 use super::settings::{self, Settings};
 use super::words::{Kind, Token, text_of, tokens};
@@ -20,12 +22,21 @@ const ASYNCPG_TYPES: (&str, &str) = (
     "WITH RECURSIVE typeinfo_tree(",
     "SELECT t.oid, 'pg_catalog' AS ns, t.typname AS name, t.typtype AS kind, \
      CAST(NULL AS BIGINT) AS basetype, t.typelem AS elemtype, ',' AS elemdelim, \
-     CAST(NULL AS BIGINT) AS range_subtype, CAST(NULL AS BIGINT[]) AS attrtypoids, \
+     CAST(NULL AS BIGINT) AS range_subtype, CAST(NULL AS VARCHAR[]) AS attrtypoids, \
      CAST(NULL AS VARCHAR[]) AS attrnames, 0 AS depth, CAST(NULL AS VARCHAR) AS basetype_name, \
      e.typname AS elemtype_name, CAST(NULL AS VARCHAR) AS range_subtype_name \
      FROM pg_type t LEFT JOIN pg_type e ON e.oid = t.typelem \
      WHERE array_has(CAST($1 AS BIGINT[]), t.oid)",
 );
+
+/// The types of a statement's parameters, of which the client leaves that to us: asyncpg knows few
+/// types before it has asked for them.
+pub(super) fn declared(sql: &str, types: Vec<u32>) -> Vec<u32> {
+    match sql.starts_with(ASYNCPG_TYPES.0) {
+        true => vec![Type::OID_ARRAY.oid()],
+        false => types,
+    }
+}
 
 /// A statement in our words.
 pub(super) fn rewritten(sql: &str, known: &Known) -> String {
@@ -36,7 +47,8 @@ pub(super) fn rewritten(sql: &str, known: &Known) -> String {
     let all = tokens(sql);
     let words = Marks { text: sql, tokens: &all };
     let mut out = String::with_capacity(sql.len());
-    let mut at = 0;
+    let (mut at, mut named) = (0, 0);
+    let is_about_catalogs = sql.contains("pg_catalog.");
     while let Some(token) = all.get(at) {
         let word = words.word(at);
         if let Some((value, length)) = answer(&words, at, known) {
@@ -51,6 +63,13 @@ pub(super) fn rewritten(sql: &str, known: &Known) -> String {
         }
         if let Some((value, length)) = call(&words, at, known) {
             out.push_str(&value);
+            // In a list of columns without names, it has that of the function, once.
+            if words.is_column(at, length) {
+                let name = words.name_at(at);
+                let number = if named == 0 { String::new() } else { format!("_{named}") };
+                out.push_str(&format!(" AS \"{name}{number}\""));
+                named += 1;
+            }
             at += length;
             continue;
         }
@@ -61,6 +80,28 @@ pub(super) fn rewritten(sql: &str, known: &Known) -> String {
         }
         if word.eq_ignore_ascii_case("pg_catalog") && words.word(at + 1) == "." {
             at += 2;
+            continue;
+        }
+        if is_about_catalogs && word.eq_ignore_ascii_case("null") && words.is_column(at, 1) {
+            // Columns of an answer have names of their own.
+            out.push_str(&format!("NULL AS \"null_{named}\""));
+            (at, named) = (at + 1, named + 1);
+            continue;
+        }
+        if is_about_catalogs
+            && word.eq_ignore_ascii_case("escape")
+            && words.word(at + 2).starts_with('\'')
+        {
+            // What is escaped are underscores of names; they stand for themselves nevertheless.
+            at += 3;
+            continue;
+        }
+        if words.before(at).eq_ignore_ascii_case("as")
+            && words.after(at + 1) == ")"
+            && let Some(known) = type_of_catalogs(word)
+        {
+            out.push_str(known);
+            at += 1;
             continue;
         }
         if word.eq_ignore_ascii_case("collate")
@@ -172,10 +213,19 @@ fn call(words: &Marks, at: usize, known: &Known) -> Option<(String, usize)> {
         | "pg_get_function_result"
         | "pg_get_function_arguments"
         | "pg_get_statisticsobjdef_columns"
+        | "json_build_object"
         | "pg_get_serial_sequence"
         | "pg_get_partkeydef"
         | "pg_tablespace_location" => "CAST(NULL AS VARCHAR)".to_owned(),
+        "array_upper" | "array_lower" if words.text.contains("pg_catalog.") => "0".to_owned(),
+        "generate_subscripts" => "unnest(CAST(NULL AS BIGINT[]))".to_owned(),
+        "current_setting" if words.text.contains("pg_catalog.") => {
+            "CAST(NULL AS VARCHAR)".to_owned()
+        }
+        "to_regtype" => "CAST(NULL AS BIGINT)".to_owned(),
         "format_type" => String::new(),
+        // Of the catalogs, those about which it asks are empty.
+        "array" if words.text.contains("pg_catalog.") => "CAST(NULL AS VARCHAR[])".to_owned(),
         _ => return None,
     };
     let (first, length) = words.first_argument(at + 1)?;
@@ -183,9 +233,18 @@ fn call(words: &Marks, at: usize, known: &Known) -> Option<(String, usize)> {
         "format_type" => catalog::type_name_of(&rewritten(first, known)),
         _ => value,
     };
-    // In a list of columns without names, it has that of the function.
-    let named = words.is_column(at, 1 + length);
-    Some((if named { format!("{value} AS \"{name}\"") } else { value }, 1 + length))
+    Some((value, 1 + length))
+}
+
+/// Our type in the place of one that only PostgreSQL's catalogs have.
+fn type_of_catalogs(name: &str) -> Option<&'static str> {
+    match name.to_ascii_lowercase().as_str() {
+        "oid" | "xid" => Some("BIGINT"),
+        "name" | "\"char\"" | "regtype" | "regclass" | "regproc" | "regnamespace" => {
+            Some("VARCHAR")
+        }
+        _ => None,
+    }
 }
 
 /// The tokens of a statement.
@@ -274,19 +333,16 @@ impl<'t> Marks<'t> {
             false => begin + 2,
         };
         let length = name + 1 - at;
-        let target = match self.name_at(name).trim_matches('"') {
+        let target = match self.name_at(name).as_str() {
             "regclass" if is_text => {
                 let table = text_of(self.word(at));
                 let table = table.rsplit('.').next().unwrap_or_default().trim_matches('"');
                 return Some((catalog::oid_of(table).to_string(), length));
             }
-            "regtype" | "regclass" | "regproc" | "regnamespace" => "",
-            "oid" | "xid" => "::BIGINT",
-            "name" | "char" | "information_schema" => "::VARCHAR",
-            _ => return None,
+            name => type_of_catalogs(name)?,
         };
         let before = if is_text { self.word(at) } else { "" };
-        Some((format!("{before}{target}"), length))
+        Some((format!("{before}::{target}"), length))
     }
 
     /// The operator in `OPERATOR(pg_catalog.~)`, and the number of tokens.

@@ -12,7 +12,8 @@
 //! | `scram` | how a client proves that it knows its password |
 //! | `types`, `columns`, `text`, `binary` | values of answers |
 //! | `parameters` | values of parameters |
-//! | `words`, `settings`, `own`, `compat`, `tags`, `catalog` | statements as these clients write them |
+//! | `words`, `settings`, `own`, `tags` | statements as these clients write them |
+//! | `catalog`, `compat` | what they ask of PostgreSQL's catalogs, and our words for theirs |
 //! | `output` | from the thread of a statement to its connection |
 //! | `portals`, `backend`, `run`, `copy`, `copy_rows`, `copy_binary` | the thread of a statement |
 //! | `connection` | the task of a connection |

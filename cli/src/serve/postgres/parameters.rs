@@ -55,7 +55,7 @@ pub(super) fn arrow_type(oid: u32) -> Result<Option<DataType>, PgError> {
         Type::BOOL_ARRAY => list(DataType::Boolean),
         Type::INT2_ARRAY => list(DataType::Int16),
         Type::INT4_ARRAY => list(DataType::Int32),
-        Type::INT8_ARRAY => list(DataType::Int64),
+        Type::INT8_ARRAY | Type::OID_ARRAY => list(DataType::Int64),
         Type::FLOAT4_ARRAY => list(DataType::Float32),
         Type::FLOAT8_ARRAY => list(DataType::Float64),
         Type::TEXT_ARRAY | Type::VARCHAR_ARRAY | Type::NAME_ARRAY => list(DataType::Utf8View),
@@ -312,6 +312,7 @@ fn binary(oid: u32, bytes: &[u8]) -> Result<ArrayRef, PgError> {
         | Type::INT2_ARRAY
         | Type::INT4_ARRAY
         | Type::INT8_ARRAY
+        | Type::OID_ARRAY
         | Type::FLOAT4_ARRAY
         | Type::FLOAT8_ARRAY
         | Type::TEXT_ARRAY
