@@ -2,6 +2,8 @@
 
 use std::io::{self, Read};
 use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 use http_body_util::BodyExt as _;
@@ -94,6 +96,28 @@ async fn next(incoming: &mut Incoming, stall: Duration) -> Result<Option<Bytes>,
     }
 }
 
+/// Waits for the next piece, on any thread: rows of an INSERT are read within the engine's own
+/// runtime, where tokio's way to wait panics.
+fn wait_for<T>(from: &mut mpsc::Receiver<T>) -> Option<T> {
+    struct Unpark(Thread);
+    impl Wake for Unpark {
+        fn wake(self: Arc<Self>) {
+            self.0.unpark();
+        }
+    }
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    // A task may take so many pieces before it lets others run; a thread need not.
+    let next = tokio::task::unconstrained(std::future::poll_fn(|context| from.poll_recv(context)));
+    let mut next = std::pin::pin!(next);
+    loop {
+        match next.as_mut().poll(&mut context) {
+            Poll::Ready(piece) => return piece,
+            Poll::Pending => thread::park(),
+        }
+    }
+}
+
 fn joined(mut pieces: Vec<Bytes>) -> Bytes {
     match pieces.len() {
         0 => Bytes::new(),
@@ -105,7 +129,7 @@ fn joined(mut pieces: Vec<Bytes>) -> Bytes {
 impl Read for Body {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.piece.is_empty() {
-            match self.rest.as_mut().and_then(mpsc::Receiver::blocking_recv) {
+            match self.rest.as_mut().and_then(wait_for) {
                 Some(piece) => self.piece = piece?,
                 None => return Ok(0),
             }
@@ -151,9 +175,8 @@ impl hyper::body::Body for ReplyBody {
 
     fn poll_frame(
         mut self: std::pin::Pin<&mut Self>,
-        context: &mut std::task::Context<'_>,
-    ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, Self::Error>>> {
-        use std::task::Poll;
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, Self::Error>>> {
         let frame = |bytes: Bytes| Some(Ok(hyper::body::Frame::data(bytes)));
         if let Some(first) = self.first.take() {
             return Poll::Ready(frame(first));

@@ -152,7 +152,7 @@ mod tests {
         let write = |mut reply: Reply<u16>| {
             reply.bytes.extend(b"short");
             assert!(reply.may_change_head());
-            reply.end(|| 404)
+            reply.end(404)
         };
         let (written, begun) = run(10, write, async |begun| begun.await.unwrap());
         assert_eq!((begun.head, begun.bytes.as_slice()), (404, &b"short"[..]));

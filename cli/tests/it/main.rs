@@ -28,6 +28,10 @@ mod schemas;
 mod selects;
 #[cfg(feature = "serve")]
 mod serve;
+#[cfg(feature = "serve")]
+mod serve_clients;
+#[cfg(feature = "serve")]
+mod serve_limits;
 mod shell;
 mod stats;
 mod stops;
