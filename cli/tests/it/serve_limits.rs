@@ -6,11 +6,10 @@ use std::time::{Duration, Instant};
 
 use crate::serve::{Server, send, wait_for};
 
-/// What comes back for bytes that are sent as they are.
+/// What comes back for bytes that are sent as they are, until the server closes the connection.
 fn answer(server: &Server, request: &[u8]) -> String {
     let mut stream = server.connect();
     stream.write_all(request).unwrap();
-    stream.shutdown(std::net::Shutdown::Write).unwrap();
     let mut reply = Vec::new();
     // A server that has not read all closes the connection at once.
     let _ = stream.read_to_end(&mut reply);
@@ -29,8 +28,6 @@ fn wrong_requests_are_told_so() {
     let headers: String = (0..200).map(|at| format!("X-{at}: a\r\n")).collect();
     assert_eq!(status(&format!("GET /ping HTTP/1.1\r\n{headers}\r\n")), "431");
     assert_eq!(status(&format!("GET /?q={} HTTP/1.1\r\n\r\n", "a".repeat(70_000))), "414");
-    let large = format!("GET /ping HTTP/1.1\r\nX: {}\r\n\r\n", "a".repeat(2 << 20));
-    assert_eq!(status(&large), "431");
     // Many parameters are no trouble.
     let values: String = (0..4000).map(|at| format!("&param_a{at}={at}")).collect();
     assert_eq!(server.post(&format!("/?{values}"), "SELECT {a3999:UInt16}").text(), "3999\n");
