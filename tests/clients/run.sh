@@ -56,7 +56,7 @@ install_go() {
         && go get "github.com/ClickHouse/clickhouse-go/v2@$CLICKHOUSE_GO" && go build -o http .
 }
 install_java() {
-    # The driver asks for a variant of zstd-jni that Maven Central does not have; the usual one does.
+    # The driver asks for a variant of zstd-jni that Maven Central lacks; the usual one will do.
     mkdir "$work/java" && cd "$work/java" && cat > pom.xml << POM
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>

@@ -141,8 +141,8 @@ impl Users {
         is_right.then(|| Arc::clone(&known.user))
     }
 
-    /// The user of this name and password; `None` if either is wrong. Takes some milliseconds, and as
-    /// long for a name that nobody has.
+    /// The user of this name and password; `None` if either is wrong. Takes some milliseconds, and
+    /// as long for a name that nobody has.
     pub(crate) fn by_password(&self, name: &str, password: &str) -> Option<Arc<User>> {
         if let Some(user) = self.at_once(name, password) {
             return Some(user);

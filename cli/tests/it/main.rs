@@ -29,6 +29,10 @@ mod selects;
 #[cfg(feature = "serve")]
 mod serve;
 #[cfg(feature = "serve")]
+mod serve_clients;
+#[cfg(feature = "serve")]
+mod serve_limits;
+#[cfg(feature = "serve")]
 mod serve_postgres;
 mod shell;
 mod stats;

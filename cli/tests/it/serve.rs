@@ -9,25 +9,25 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// A server over a store of its own, which ends with the test.
-struct Server {
-    process: Child,
+pub(crate) struct Server {
+    pub(crate) process: Child,
     address: SocketAddr,
     dir: TempDir,
 }
 
 /// A reply: status, head, body.
-struct Reply {
-    status: u16,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
     head: String,
     body: Vec<u8>,
 }
 
 impl Reply {
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let mut lines = self.head.lines();
         lines.find_map(|line| {
             let (key, value) = line.split_once(':')?;
@@ -37,7 +37,7 @@ impl Reply {
 }
 
 impl Server {
-    fn start(options: &[&str]) -> Server {
+    pub(crate) fn start(options: &[&str]) -> Server {
         let dir = tempfile::tempdir().unwrap();
         Server::start_in(dir, options)
     }
@@ -62,14 +62,14 @@ impl Server {
         Server { process, address, dir }
     }
 
-    fn connect(&self) -> TcpStream {
+    pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         stream
     }
 
     /// Sends a request on a connection of its own, and reads the reply.
-    fn request(&self, head: &str, body: &[u8]) -> Reply {
+    pub(crate) fn request(&self, head: &str, body: &[u8]) -> Reply {
         let mut stream = self.connect();
         send(&mut stream, &format!("{head}\r\nConnection: close"), body);
         let mut reply = Vec::new();
@@ -77,7 +77,7 @@ impl Server {
         parse(&reply)
     }
 
-    fn post(&self, url: &str, body: impl AsRef<[u8]>) -> Reply {
+    pub(crate) fn post(&self, url: &str, body: impl AsRef<[u8]>) -> Reply {
         self.request(&format!("POST {url} HTTP/1.1\r\nHost: x"), body.as_ref())
     }
 
@@ -86,7 +86,7 @@ impl Server {
     }
 
     /// The answer to a statement, which must have one.
-    fn ask(&self, sql: &str) -> String {
+    pub(crate) fn ask(&self, sql: &str) -> String {
         let reply = self.post("/", sql);
         assert_eq!(reply.status, 200, "{sql}: {}", reply.text());
         reply.text()
@@ -100,14 +100,14 @@ impl Drop for Server {
     }
 }
 
-fn send(stream: &mut TcpStream, head: &str, body: &[u8]) {
+pub(crate) fn send(stream: &mut TcpStream, head: &str, body: &[u8]) {
     let length = body.len();
     stream.write_all(format!("{head}\r\nContent-Length: {length}\r\n\r\n").as_bytes()).unwrap();
     stream.write_all(body).unwrap();
 }
 
 /// A reply as it came, its body put together if it came in pieces.
-fn parse(bytes: &[u8]) -> Reply {
+pub(crate) fn parse(bytes: &[u8]) -> Reply {
     let end = bytes.windows(4).position(|four| four == b"\r\n\r\n").expect("a head");
     let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
@@ -130,7 +130,7 @@ fn parse(bytes: &[u8]) -> Reply {
 }
 
 /// A text as a part of a URL.
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
         match byte {
@@ -253,7 +253,7 @@ fn failures_have_their_number() {
 }
 
 /// Waits until something holds.
-fn wait_for(what: &str, holds: impl Fn() -> bool) {
+pub(crate) fn wait_for(what: &str, holds: impl Fn() -> bool) {
     let since = Instant::now();
     while !holds() {
         assert!(since.elapsed() < Duration::from_secs(30), "{what}");

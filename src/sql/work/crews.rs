@@ -35,8 +35,8 @@ impl Crews {
     }
 
     /// A crew that is waiting and has nothing to do any more, or a new one. Tasks of a statement
-    /// that was given up may be in the middle of a batch for minutes, such as that of a join without
-    /// a key, and no other statement must wait for them.
+    /// that was given up may be in the middle of a batch for minutes, such as that of a join
+    /// without a key, and no other statement must wait for them.
     pub(super) fn borrow(&self) -> Result<Crew> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = waiting.iter().rposition(Crew::is_idle);

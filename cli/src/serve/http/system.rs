@@ -87,7 +87,7 @@ fn like(words: &[&str], rest: usize, names: impl IntoIterator<Item = String>) ->
     names.into_iter().filter(fits).collect()
 }
 
-/// Whether a text fits a pattern of LIKE. After a mismatch, only the last `%` takes one letter more.
+/// Whether a text fits a pattern of LIKE. After a mismatch, only the last `%` takes a letter more.
 fn fits(text: &str, pattern: &str) -> bool {
     let (text, pattern): (Vec<char>, Vec<char>) =
         (text.chars().collect(), pattern.chars().collect());
