@@ -29,8 +29,8 @@ fn wrong_requests_are_told_so() {
     assert_eq!(status(&format!("GET /ping HTTP/1.1\r\n{headers}\r\n")), "431");
     assert_eq!(status(&format!("GET /?q={} HTTP/1.1\r\n\r\n", "a".repeat(70_000))), "414");
     // Many parameters are no trouble.
-    let values: String = (0..4000).map(|at| format!("&param_a{at}={at}")).collect();
-    assert_eq!(server.post(&format!("/?{values}"), "SELECT {a3999:UInt16}").text(), "3999\n");
+    let values: String = (0..3000).map(|at| format!("&param_a{at}={at}")).collect();
+    assert_eq!(server.post(&format!("/?{values}"), "SELECT {a2999:UInt16}").text(), "2999\n");
 }
 
 /// What was asked is answered, whatever follows it on the same connection.
