@@ -341,7 +341,7 @@ fn users_do_what_they_may() {
         hash("two")
     );
     std::fs::write(dir.path().join("users.toml"), users).unwrap();
-    let server = Server::start_in(dir, &["--users", "users.toml"]);
+    let server = Server::start_in(dir, &["--users", "users.toml", "--files"]);
     let by = |user: &str, password: &str, sql: &str| {
         let head = format!(
             "POST / HTTP/1.1\r\nHost: x\r\nX-ClickHouse-User: {user}\r\nX-ClickHouse-Key: {password}"
@@ -359,6 +359,10 @@ fn users_do_what_they_may() {
     assert_eq!(by("bob", "two", "SHOW TABLES").text(), "log_1\n");
     assert_eq!(by("bob", "two", "SELECT a FROM secret").status, 404);
     assert_eq!(by("bob", "two", "DELETE FROM log_1").status, 403);
+    // A store is made of files, which lead around what is hidden.
+    assert_eq!(by("anna", "one", "ATTACH 'db' AS again").status, 200);
+    let attach = by("bob", "two", "ATTACH 'db' AS again");
+    assert!(attach.text().contains("no files outside its store"), "{}", attach.text());
     assert_eq!(by("bob", "two", "INSERT INTO log_1 FORMAT CSV\n1\n").status, 403);
     assert!(server.dir.path().join("db/secret").exists());
 }

@@ -36,7 +36,7 @@ pub(crate) struct Tables {
     /// The session's state, which is needed to open files, and which itself holds these names.
     state: OnceLock<StateOf>,
     /// Those of its own store, if it has one.
-    own: Option<StoredTables>,
+    pub(super) own: Option<StoredTables>,
     /// Those of attached stores, by the names of these, in lower case.
     pub(super) attached: Mutex<BTreeMap<String, Arc<StoredTables>>>,
     /// The attached store in which names without a schema are looked up, if one is in use.
@@ -222,7 +222,7 @@ impl Tables {
         let is_stdin = files::is_stdin(name);
         let known = if is_stdin { lock(&self.stdin).clone() } else { None };
         let is_fed = is_stdin && (known.is_some() || lock(&self.fed).is_some());
-        match self.no_files && !is_fed {
+        match self.refuses_files() && !is_fed {
             true if files::is_file(name) => return Err(files_refused(name)),
             true => return Ok(None),
             false => {}
@@ -364,19 +364,6 @@ impl Tables {
     /// Whether `name` is a view or an external table.
     pub(crate) fn in_session(&self, name: &str) -> bool {
         lock(&self.session).contains_key(name)
-    }
-
-    /// From now on, only tables whose names fit one of these are there. Set once, when the session
-    /// is made.
-    pub(crate) fn show_only(&self, names: Vec<glob::Pattern>) {
-        if let Some(own) = &self.own {
-            let _ = own.visible.set(names);
-        }
-    }
-
-    /// Whether the session may know, make and drop a table of this name.
-    pub(crate) fn is_visible(&self, name: &str) -> bool {
-        self.own.as_ref().is_none_or(|own| own.is_visible(name))
     }
 
     /// The newest generation of a table of the session's own store.

@@ -14,6 +14,7 @@ mod file_calls;
 mod spooled;
 pub(in crate::sql) mod files;
 pub(in crate::sql) mod views;
+mod visible;
 
 /// Names under which the information schema shows a store's tables.
 pub(in crate::sql) const CATALOG: &str = "stylobate";

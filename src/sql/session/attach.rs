@@ -48,7 +48,7 @@ impl StatementPlanner<'_> {
             } => {
                 attach_options.iter().try_for_each(check_option)?;
                 let path = &database_path.value;
-                if self.tables.no_files {
+                if self.tables.refuses_files() {
                     return Err(files_refused(&format!("ATTACH '{path}'")));
                 }
                 let name = match database_alias {

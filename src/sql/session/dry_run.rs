@@ -115,7 +115,7 @@ impl Session {
                     "this session is read-only: COPY … TO writes no file".into(),
                 ));
             }
-            if self.tables.no_files {
+            if self.tables.refuses_files() {
                 return Err(files_refused(&copy.file));
             }
         }

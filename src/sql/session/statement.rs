@@ -277,7 +277,7 @@ impl StatementPlanner<'_> {
         state: &SessionState,
     ) -> Result<Planned, Failure> {
         let plan = check_supported(plan)?;
-        if self.tables.no_files {
+        if self.tables.refuses_files() {
             refuse_files(&plan)?;
         }
         if let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) = &plan {
