@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use super::errors::HttpError;
 use super::statement::{Kind, Token, tokens};
+use super::system;
 
 /// Engines whose tables hold the rows that were put in, as tables here do.
 const ENGINES: [&str; 7] = [
@@ -31,7 +32,7 @@ pub(super) fn rewrite(text: &str) -> Result<Cow<'_, str>, HttpError> {
     let may_have = |part: &&str| text.contains(part);
     if first.eq_ignore_ascii_case("insert")
         || !(creates
-            || ["[", "Int8", "Nullable(", "LowCardinality("].iter().any(may_have)
+            || ["[", "Int8", "Nullable(", "LowCardinality(", "revision("].iter().any(may_have)
             || may_have_aliases(text))
     {
         return Ok(Cow::Borrowed(text));
@@ -42,6 +43,7 @@ pub(super) fn rewrite(text: &str) -> Result<Cow<'_, str>, HttpError> {
     changes.extend(statement.bytes(creates));
     changes.extend(statement.wrappers());
     changes.extend(statement.aliases());
+    changes.extend(statement.revision());
     if creates {
         changes.extend(statement.engine()?);
     }
@@ -138,6 +140,16 @@ impl<'t> Statement<'t> {
             changes.push((self.range(end), new[1].into()));
         }
         changes
+    }
+
+    /// `revision()`, which clients read as a number of this type.
+    fn revision(&self) -> Vec<Change> {
+        let is_call = |at: &usize| {
+            self.word(*at) == "revision" && self.word(at + 1) == "(" && self.word(at + 2) == ")"
+        };
+        let number = || format!("CAST({} AS UINTEGER)", system::REVISION).into();
+        let calls = (0..self.marks.len()).filter(is_call);
+        calls.map(|at| (self.range(at).start..self.range(at + 2).end, number())).collect()
     }
 
     /// `Nullable(T)` → `T`.
