@@ -1,10 +1,10 @@
 //! What ClickHouse's statements have and SQL here has not, as far as it can be said in other words.
 //!
-//! Where this stands on the road of a statement: before `statement` reads it. ENGINE and what stands
-//! behind it in CREATE TABLE is checked and left out, because tables here are of one kind; a list
-//! behind IN is put in parentheses; `Nullable(…)` and `LowCardinality(…)` are what is inside them,
-//! because any value may be null; `Int8` is a byte, which it is not in other systems; and the names
-//! that AS gives to columns keep their letters.
+//! Where this stands on the road of a statement: before `statement` reads it. ENGINE and what
+//! stands behind it in CREATE TABLE is checked and left out, because tables here are of one kind;
+//! a list behind IN is put in parentheses; `Nullable(…)` and `LowCardinality(…)` are what is inside
+//! them, because any value may be null; `Int8` is a byte, which it is not in other systems; and the
+//! names that AS gives to columns keep their letters.
 
 use std::borrow::Cow;
 use std::ops::Range;
