@@ -209,7 +209,7 @@ fn parse_user(name: &str, value: &DeValue<'_>, read_only: bool) -> Result<Known,
                 })?);
             }
             ("token", DeValue::String(text)) => {
-                let hash = text.strip_prefix(TOKEN).and_then(|hex| from_hex(hex));
+                let hash = text.strip_prefix(TOKEN).and_then(from_hex);
                 token = Some(hash.ok_or_else(|| {
                     format!(
                         "the token of {name} is not kept as '{TOKEN}' and 64 hexadecimal digits; \

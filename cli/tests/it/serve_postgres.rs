@@ -364,6 +364,7 @@ fn statements_are_cancelled_and_end_with_their_time() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "a file of users is none of a store")]
 fn users_prove_who_they_are() {
     let dir = tempfile::tempdir().unwrap();
     let mut hash = crate::sty(&["serve", "--new-password"]);

@@ -75,11 +75,7 @@ pub(crate) fn read(
             continue;
         }
         if let Some(value) = of_server(text, &tokens, at) {
-            match word {
-                // Clients read it as a number of this type.
-                "revision" => read.sql.push_str(&format!("CAST({value} AS UINTEGER)")),
-                _ => push_text(value, &mut read.sql),
-            }
+            push_text(value, &mut read.sql);
             left_out = at + 3;
             continue;
         }

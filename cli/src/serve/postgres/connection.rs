@@ -197,7 +197,8 @@ async fn session<S: AsyncRead + AsyncWrite>(
     let current = Arc::<CurrentStatement>::default();
     let Some(key) = server.cancels.register(&current) else {
         let error = PgError::of("58000", "the system gives no random numbers");
-        return drop(wire.refuse(&error).await);
+        let _ = wire.refuse(&error).await;
+        return;
     };
     let mut settings = Settings::default();
     settings.keep("session_authorization", &user.name);
@@ -210,7 +211,8 @@ async fn session<S: AsyncRead + AsyncWrite>(
             && let Err(error) = settings.set(&name, Some(value), false)
             && name == "client_encoding"
         {
-            return drop(wire.refuse(&error).await);
+            let _ = wire.refuse(&error).await;
+            return;
         }
     }
     let mut bytes = Vec::new();
@@ -226,7 +228,8 @@ async fn session<S: AsyncRead + AsyncWrite>(
     let backend = match opening.await {
         Ok(Ok(backend)) => backend,
         Ok(Err(failure)) => {
-            return drop(wire.refuse(&PgError::of_statement(&failure, None)).await);
+            let _ = wire.refuse(&PgError::of_statement(&failure, None)).await;
+            return;
         }
         Err(_) => return,
     };

@@ -265,9 +265,8 @@ impl Backend {
                 // Outside of a block, SET LOCAL ends with itself.
                 let ends = *is_local && self.block.status == Status::Idle;
                 let told = self.settings.set(name, value.clone(), *is_local)?;
-                match told.filter(|_| !ends) {
-                    Some((name, value)) => replies::parameter(name, &value, &mut out.bytes),
-                    None => {}
+                if let Some((name, value)) = told.filter(|_| !ends) {
+                    replies::parameter(name, &value, &mut out.bytes);
                 }
                 if ends {
                     self.settings.end_block();
