@@ -1,8 +1,8 @@
 //! What ClickHouse's statements have and SQL here has not, as far as it can be said in other words.
 //!
 //! Where this stands on the road of a statement: before `statement` reads it. ENGINE and what
-//! stands behind it in CREATE TABLE is checked and left out, because tables here are of one kind; a
-//! list behind IN is put in parentheses; `Nullable(…)` and `LowCardinality(…)` are what is inside
+//! stands behind it in CREATE TABLE is checked and left out, because tables here are of one kind;
+//! a list behind IN is put in parentheses; `Nullable(…)` and `LowCardinality(…)` are what is inside
 //! them, because any value may be null; `Int8` is a byte, which it is not in other systems; and the
 //! names that AS gives to columns keep their letters.
 
@@ -11,6 +11,7 @@ use std::ops::Range;
 
 use super::errors::HttpError;
 use super::statement::{Kind, Token, tokens};
+use super::system;
 
 /// Engines whose tables hold the rows that were put in, as tables here do.
 const ENGINES: [&str; 7] = [
@@ -31,7 +32,7 @@ pub(super) fn rewrite(text: &str) -> Result<Cow<'_, str>, HttpError> {
     let may_have = |part: &&str| text.contains(part);
     if first.eq_ignore_ascii_case("insert")
         || !(creates
-            || ["[", "Int8", "Nullable(", "LowCardinality("].iter().any(may_have)
+            || ["[", "Int8", "Nullable(", "LowCardinality(", "revision("].iter().any(may_have)
             || may_have_aliases(text))
     {
         return Ok(Cow::Borrowed(text));
@@ -42,6 +43,7 @@ pub(super) fn rewrite(text: &str) -> Result<Cow<'_, str>, HttpError> {
     changes.extend(statement.bytes(creates));
     changes.extend(statement.wrappers());
     changes.extend(statement.aliases());
+    changes.extend(statement.revision());
     if creates {
         changes.extend(statement.engine()?);
     }
@@ -138,6 +140,16 @@ impl<'t> Statement<'t> {
             changes.push((self.range(end), new[1].into()));
         }
         changes
+    }
+
+    /// `revision()`, which clients read as a number of this type.
+    fn revision(&self) -> Vec<Change> {
+        let is_call = |at: &usize| {
+            self.word(*at) == "revision" && self.word(at + 1) == "(" && self.word(at + 2) == ")"
+        };
+        let number = || format!("CAST({} AS UINTEGER)", system::REVISION).into();
+        let calls = (0..self.marks.len()).filter(is_call);
+        calls.map(|at| (self.range(at).start..self.range(at + 2).end, number())).collect()
     }
 
     /// `Nullable(T)` → `T`.
