@@ -1,4 +1,4 @@
-//! Which statements may begin: so many run at a time, some wait for their turn, and the rest is
+//! Which statements may begin: some run at a time, some wait for their turn, and the rest is
 //! refused at once, so that a crowded server answers with words and not with silence.
 
 use std::sync::Arc;

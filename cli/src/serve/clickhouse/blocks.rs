@@ -17,7 +17,7 @@ use crate::errors::Failure;
 /// The bytes before the payload that `size` counts.
 const HEAD: usize = 9;
 const CHECKSUM: usize = 16;
-/// Blocks that are written hold so many bytes, except for the last.
+/// Blocks that are written hold this many bytes, except for the last.
 const BLOCK: usize = 1 << 20;
 /// Larger blocks are refused. ClickHouse's own are a megabyte by default.
 const MOST_BYTES: usize = 64 << 20;
@@ -187,8 +187,8 @@ impl<R: Read> BlockReader<R> {
         Ok(true)
     }
 
-    /// Appends so many bytes of the input to the block, or fewer at its end, without believing that
-    /// they are there.
+    /// Appends this many bytes of the input to the block, or fewer at its end, without believing
+    /// that they are there.
     fn read_packed(&mut self, length: usize) -> Result<usize, Failure> {
         let read = self.input.by_ref().take(length as u64).read_to_end(&mut self.packed);
         read.map_err(|error| invalid(format!("the body cannot be read: {error}")))

@@ -56,7 +56,7 @@ pub(super) fn write(column: &Column, row: usize, out: &mut Vec<u8>) {
                 out.extend_from_slice(&part.to_be_bytes());
             }
             if count > 0 {
-                // So many items, the first of which is number 1.
+                // This many items, the first of which is number 1.
                 out.extend_from_slice(&count.to_be_bytes());
                 out.extend_from_slice(&1_i32.to_be_bytes());
             }

@@ -25,7 +25,7 @@ const ROWS_AT_ONCE: usize = 256;
 enum Advanced {
     /// It has no rows, and this tag.
     Change(String),
-    /// So many rows have been sent; `is_end` says that there are no more.
+    /// This many rows have been sent; `is_end` says that there are no more.
     Rows { count: u64, is_end: bool },
 }
 

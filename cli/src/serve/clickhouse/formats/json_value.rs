@@ -21,7 +21,7 @@ pub(super) enum Invalid {
 pub(super) enum Layout {
     /// In one line.
     Line,
-    /// With a line for each of their parts, behind so many tabs.
+    /// With a line for each of their parts, behind this many tabs.
     Lines(usize),
 }
 

@@ -18,7 +18,7 @@ const MOST_ROWS: u64 = 1_000;
 const MOST_CHARACTERS: usize = 10_000;
 /// Rows with more bytes are shown as several tables.
 const MOST_GATHERED: usize = 16 << 20;
-/// From so many rows on, the names stand below them, too.
+/// From this many rows on, the names stand below them, too.
 const MANY_ROWS: usize = 50;
 
 /// The look of the box.

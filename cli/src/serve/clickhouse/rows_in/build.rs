@@ -24,7 +24,7 @@ pub(super) struct Build {
 
 pub(super) enum Store {
     Nothing,
-    /// Values of so many bytes, one after the other.
+    /// Values of this many bytes, one after the other.
     Fixed {
         width: usize,
         bytes: Vec<u8>,
@@ -164,7 +164,7 @@ impl Build {
         }
     }
 
-    /// Reads so many values as `Native` has them.
+    /// Reads this many values as `Native` has them.
     pub(super) fn column(&mut self, input: &mut Input<'_>, rows: u64) -> Result<(), Failure> {
         if let Some(nulls) = &mut self.nulls {
             let mut flags = Vec::new();

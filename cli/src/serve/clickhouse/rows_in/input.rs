@@ -94,7 +94,7 @@ impl<'a> Input<'a> {
         Err(self.wrong("a length has more than 64 bits"))
     }
 
-    /// Appends so many bytes, which are charged.
+    /// Appends this many bytes, which are charged.
     pub(super) fn append(&mut self, length: u64, out: &mut Vec<u8>) -> Result<(), Failure> {
         self.charge(length)?;
         match self.body.by_ref().take(length).read_to_end(out) {

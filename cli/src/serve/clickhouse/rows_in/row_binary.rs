@@ -10,7 +10,7 @@ use super::input::Input;
 use crate::errors::Failure;
 use crate::serve::clickhouse::types::Type;
 
-/// A batch ends at so many rows or bytes.
+/// A batch ends at this many rows or bytes.
 const BATCH_ROWS: usize = 1 << 16;
 const BATCH_BYTES: u64 = 8 << 20;
 

@@ -11,7 +11,7 @@ use super::text_column::TextColumn;
 use crate::errors::Failure;
 use crate::serve::clickhouse::refusals::invalid;
 
-/// A batch ends at so many rows or bytes.
+/// A batch ends at this many rows or bytes.
 const BATCH_ROWS: usize = 1 << 13;
 const BATCH_BYTES: u64 = 4 << 20;
 
@@ -20,7 +20,7 @@ const BATCH_BYTES: u64 = 4 << 20;
 pub(super) enum Dialect {
     /// Literals in parentheses.
     Values,
-    /// Fields with tabs between them, with escapes or as they are. So many lines are before the
+    /// Fields with tabs between them, with escapes or as they are. This many lines are before the
     /// rows: one of names, and one of types, in place of which those of the statement count.
     Tabs { escaped: bool, head: usize },
 }

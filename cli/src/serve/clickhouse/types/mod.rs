@@ -43,7 +43,7 @@ pub(crate) enum Type {
     },
     /// Bytes, which most often are text.
     String,
-    /// So many bytes, of which those behind the text are zero.
+    /// This many bytes, of which those behind the text are zero.
     FixedString(u32),
     /// Days from 1970 on in 16 bits.
     Date,
@@ -51,7 +51,7 @@ pub(crate) enum Type {
     Date32,
     /// Seconds in 32 bits, shown in a time zone.
     DateTime(Option<Arc<str>>),
-    /// Ticks of so many decimal places in 64 bits, shown in a time zone.
+    /// Ticks of this many decimal places in 64 bits, shown in a time zone.
     DateTime64(u8, Option<Arc<str>>),
     /// Names for numbers of 8 bits.
     Enum8(Arc<[(String, i16)]>),
@@ -255,7 +255,7 @@ fn digits(unit: TimeUnit) -> u8 {
     }
 }
 
-/// The coarsest unit that has so many decimal places.
+/// The coarsest unit that has this many decimal places.
 fn unit(digits: u8) -> TimeUnit {
     match digits {
         0 => TimeUnit::Second,
