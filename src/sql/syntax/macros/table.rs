@@ -138,7 +138,12 @@ pub(super) const CLICKHOUSE: &[Macro] = &[
     ("timestamp(x)", "to_timestamp(x)"),
     ("toDate(x)", "CAST(x AS DATE)"),
     ("toDateTime(x)", "to_timestamp(x)"),
-    ("toDateTime64(x, digits)", "to_timestamp(x)"),
+    (
+        "toDateTime64(x, digits)",
+        "CASE digits WHEN 0 THEN date_trunc('second', to_timestamp(x)) \
+         WHEN 3 THEN date_trunc('millisecond', to_timestamp(x)) \
+         WHEN 6 THEN date_trunc('microsecond', to_timestamp(x)) ELSE to_timestamp(x) END",
+    ),
     ("toDayOfMonth(t)", "date_part('day', t)"),
     ("toDayOfWeek(t)", "date_part('isodow', t)"),
     ("toDayOfYear(t)", "date_part('doy', t)"),
