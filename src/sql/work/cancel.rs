@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use tokio::sync::Notify;
 
 /// Stops what a session is doing, from any thread (a signal handler's, a timer's): the statement in
-/// progress, and every later one, ends with [`Error::Cancelled`] until [`Canceller::reset`].
+/// progress, and every later one, ends with [`crate::Error::Cancelled`] until [`Canceller::reset`].
 #[derive(Clone, Debug, Default)]
 pub struct Canceller {
     inner: Arc<Stop>,
