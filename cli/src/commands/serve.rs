@@ -31,7 +31,7 @@ const MOST_CARRIERS: usize = 8;
 const THREADS_BESIDE: usize = 64;
 /// KiB of bodies that wait for a thread, at most.
 const BODY_KIB: usize = 256 << 10;
-/// Passwords that are compared at a time, each of which takes some milliseconds.
+/// How many passwords are compared at a time. One takes some milliseconds.
 const PASSWORDS: usize = 2;
 /// Sessions with names, at most.
 const MOST_NAMED: usize = 10_000;

@@ -67,8 +67,8 @@ pub(super) fn timestamp(
     }
 }
 
-/// Appends `YYYY-MM-DD HH:MM:SS` in a zone, without its offset. `value` counts ticks, of which a
-/// second has ten to the power of `digits`; the fraction has so many digits.
+/// Appends `YYYY-MM-DD HH:MM:SS` in a zone, without its offset, and a fraction of `digits` digits.
+/// `value` is the number of units of 10^-`digits` seconds since 1970.
 #[cfg(feature = "serve")]
 pub(crate) fn date_time(value: i64, digits: u8, zone: Option<&Tz>, out: &mut Vec<u8>) {
     let per_second = 10_i64.pow(u32::from(digits.min(9)));

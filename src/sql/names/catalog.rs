@@ -1,6 +1,6 @@
 //! What the names in a statement mean: tables of the store, views of the session, files.
 //!
-//! A view is planned again when what it names has changed (`views`). Only tables that a statement
+//! A view is planned for each statement that names it (`views`). Only tables that a statement
 //! names are opened, once per statement, so that all its scans of one table see the same
 //! generation.
 

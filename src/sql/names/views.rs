@@ -1,9 +1,9 @@
 //! Views of a session: the statement that made each, which is planned again when what it names has
 //! changed.
 //!
-//! A plan keeps the generation of each table that it scans. A view's plan is kept as long as these
-//! are the newest and no other view was made or dropped. Otherwise its statement is planned again,
-//! so that a view shows what its query would show.
+//! A plan keeps the generation of each table that it scans, and keeps the table open. So a view has
+//! a plan only while a statement runs that names it; the next statement plans it again. Within a
+//! statement it is planned again where another view was made or dropped.
 
 use std::sync::Arc;
 

@@ -114,7 +114,7 @@ pub(super) fn columns(batch: &RecordBatch) -> Result<Vec<Column>, Failure> {
 }
 
 impl Column {
-    /// A column, of which rows are null besides its own.
+    /// A column; a row is also null where its struct is.
     fn new(array: &ArrayRef, outer: Option<&NullBuffer>) -> Result<Column, ArrowError> {
         let array = &plain(array)?;
         let nulls = NullBuffer::union(array.nulls(), outer);
@@ -291,7 +291,7 @@ impl Values {
     }
 }
 
-/// The items of each row, of which a null one has none.
+/// The range of items of each row; a null row has no items.
 fn rows(
     offsets: impl Iterator<Item = usize> + Clone,
     nulls: Option<&NullBuffer>,

@@ -360,7 +360,10 @@ impl Work {
         let name = read.format.as_deref().or(self.asked.format.as_deref());
         let name = name.unwrap_or("TabSeparated");
         let format = Format::named(name);
-        let format = format.map_err(|failure| HttpError::of(73, failure.message.to_string()))?;
+        let format = format.map_err(|failure| {
+            let code = 73;
+            HttpError { code, ..HttpError::of_statement(&failure, None) }
+        })?;
         Ok((name, format))
     }
 

@@ -17,7 +17,7 @@ use crate::serve::clickhouse::types::Type;
 pub(super) enum Rows {
     Objects,
     Arrays,
-    /// Objects, all values of which are strings.
+    /// Objects whose values are all strings.
     ObjectsOfStrings,
 }
 
