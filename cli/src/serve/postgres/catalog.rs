@@ -9,10 +9,10 @@ use arrow_array::{
     StringArray, new_null_array,
 };
 use arrow_schema::{DataType, Field};
-use pgwire::api::Type;
 use stylobate::Session;
 
 use super::errors::PgError;
+use super::oids::Type;
 use super::types::PgType;
 use super::words::{Kind, tokens};
 
@@ -179,17 +179,11 @@ pub(super) fn type_name_of(oid: &str) -> String {
     let mut cases: String =
         TYPES.iter().map(|(of, name, _)| format!(" WHEN {} THEN '{name}'", of.oid())).collect();
     for (of, name, _) in &TYPES {
-        if let Some(array) = array_of(of) {
+        if let Some(array) = of.array() {
             cases.push_str(&format!(" WHEN {} THEN '{name}[]'", array.oid()));
         }
     }
     format!("(CASE {oid}{cases} WHEN 1700 THEN 'numeric' ELSE '???' END)")
-}
-
-/// The type of arrays of a type.
-fn array_of(item: &Type) -> Option<Type> {
-    let name = format!("_{}", item.name());
-    (1..4000).filter_map(Type::from_oid).find(|known| known.name() == name)
 }
 
 /// Makes the catalogs that a statement names.
@@ -338,7 +332,7 @@ fn types() -> Vec<Row> {
     ];
     let mut rows = Vec::new();
     for (of, _, category) in TYPES.iter().chain(&numeric).chain(&more) {
-        let array = array_of(of).map_or(0, |array| i64::from(array.oid()));
+        let array = of.array().map_or(0, |array| i64::from(array.oid()));
         let row = |oid: i64, name: &str, category: &str, item: i64, array: i64| -> Row {
             let prefix = if item == 0 { name } else { "array_" };
             vec![
@@ -359,9 +353,9 @@ fn types() -> Vec<Row> {
             ]
         };
         let oid = i64::from(of.oid());
-        rows.push(row(oid, of.name(), category, 0, array));
+        rows.push(row(oid, &of.to_string(), category, 0, array));
         if array != 0 {
-            rows.push(row(array, &format!("_{}", of.name()), "A", oid, 0));
+            rows.push(row(array, &format!("_{of}"), "A", oid, 0));
         }
     }
     rows

@@ -2,9 +2,8 @@
 //! functions that ask about the server become their answers. What a statement means is not looked
 //! at.
 
-use pgwire::api::Type;
-
 use super::catalog;
+use super::oids::Type;
 use super::settings::{self, Settings};
 use super::words::{Kind, Token, text_of, tokens};
 

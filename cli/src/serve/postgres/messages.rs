@@ -1,7 +1,7 @@
 //! What a client of PostgreSQL sends, read from bytes.
 //!
 //! A message is read once all of it is there, and its length is believed only up to a bound. The
-//! readers of the crate `pgwire` are not used for this: they panic where a message ends too early.
+//! crate `pgwire` is not used: its readers panic where a message ends too early.
 
 use super::errors::PgError;
 

@@ -10,7 +10,7 @@
 //! | `errors` | failures and their codes |
 //! | `messages`, `replies` | what a client sends, and what a server sends |
 //! | `scram` | how a client proves that it knows its password |
-//! | `types`, `columns`, `text`, `binary` | values of answers |
+//! | `oids`, `types`, `columns`, `text`, `binary` | values of answers |
 //! | `parameters` | values of parameters |
 //! | `words`, `settings`, `own`, `tags` | statements as these clients write them |
 //! | `catalog`, `compat` | what they ask of PostgreSQL's catalogs, and our words for theirs |
@@ -19,6 +19,7 @@
 //! | `connection` | the task of a connection |
 
 mod errors;
+mod oids;
 mod types;
 mod messages;
 mod replies;

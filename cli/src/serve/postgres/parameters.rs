@@ -11,10 +11,10 @@ use arrow_array::{
 use arrow_buffer::OffsetBuffer;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, IntervalUnit, TimeUnit};
-use pgwire::api::Type;
 
 use super::binary::{EPOCH_DAYS, EPOCH_MICROS};
 use super::errors::PgError;
+use super::oids::Type;
 use super::types::{PgType, TEXT};
 
 /// The most decimal digits of a numeric.

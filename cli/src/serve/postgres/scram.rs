@@ -1,6 +1,5 @@
 //! SCRAM-SHA-256 (RFC 5802 and 7677): a client proves that it knows its password. The file of users
-//! keeps verifiers, by which a proof is checked without the password; the crate `pgwire` would need
-//! what a password becomes by its salt.
+//! keeps verifiers, by which a proof is checked without the password.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -14,7 +14,8 @@
 //! | structs, maps, and what else there is | text |
 
 use arrow_schema::DataType;
-use pgwire::api::Type;
+
+use super::oids::Type;
 
 /// A type of PostgreSQL as columns of an answer have it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,9 +36,9 @@ impl PgType {
         let known = scalar(data_type);
         let (of, size) = match data_type {
             DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
-                (array_of(&scalar(item.data_type())), -1)
+                (scalar(item.data_type()).array().unwrap_or(Type::TEXT_ARRAY), -1)
             }
-            _ => (known.clone(), size(&known)),
+            _ => (known, size(known)),
         };
         let modifier = match data_type {
             DataType::Decimal32(precision, scale)
@@ -83,27 +84,8 @@ fn scalar(data_type: &DataType) -> Type {
     }
 }
 
-fn array_of(item: &Type) -> Type {
-    match *item {
-        Type::BOOL => Type::BOOL_ARRAY,
-        Type::INT2 => Type::INT2_ARRAY,
-        Type::INT4 => Type::INT4_ARRAY,
-        Type::INT8 => Type::INT8_ARRAY,
-        Type::NUMERIC => Type::NUMERIC_ARRAY,
-        Type::FLOAT4 => Type::FLOAT4_ARRAY,
-        Type::FLOAT8 => Type::FLOAT8_ARRAY,
-        Type::BYTEA => Type::BYTEA_ARRAY,
-        Type::DATE => Type::DATE_ARRAY,
-        Type::TIME => Type::TIME_ARRAY,
-        Type::TIMESTAMP => Type::TIMESTAMP_ARRAY,
-        Type::TIMESTAMPTZ => Type::TIMESTAMPTZ_ARRAY,
-        Type::INTERVAL => Type::INTERVAL_ARRAY,
-        _ => Type::TEXT_ARRAY,
-    }
-}
-
-fn size(of: &Type) -> i16 {
-    match *of {
+fn size(of: Type) -> i16 {
+    match of {
         Type::BOOL => 1,
         Type::INT2 => 2,
         Type::INT4 | Type::FLOAT4 | Type::DATE => 4,
