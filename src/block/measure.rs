@@ -7,6 +7,7 @@ use arrow_buffer::BooleanBuffer;
 use super::stats::{Bound, Order, Stats, lower_bound, upper_bound};
 use super::values::{Gathered, Values, to_number};
 use crate::encoding::Word;
+use crate::encoding::kernels::dispatch::simd;
 use crate::model::{Physical, Scalar};
 
 /// Statistics of gathered values of this physical type.
@@ -76,53 +77,64 @@ fn numbers<T: Copy + Ord>(
 fn words<W: Word>(values: &[W], signed: bool, valid: Option<&BooleanBuffer>, stats: &mut Stats) {
     // Flipping the sign bit turns signed order into unsigned order.
     let flip = if signed { W::from_u64(1 << (W::BITS - 1)) } else { W::default() };
-    let key = |value: W| Word::add(value, flip);
-    let (mut min, mut max) = (W::from_u64(u64::MAX), W::default());
-    for &value in values {
-        min = min.min(key(value));
-        max = max.max(key(value));
-    }
-    let (mut rises, mut falls, mut repeats) = (false, false, false);
-    for (&before, &value) in values.iter().zip(&values[1..]) {
-        rises |= key(value) > key(before);
-        falls |= key(value) < key(before);
-        repeats |= value == before;
-    }
-    let number = |flipped: W| to_number(key(flipped), signed);
+    let (min, max, order) = simd(
+        #[inline(always)]
+        || bounds(values, |value| Word::add(*value, flip), W::from_u64(u64::MAX), W::default()),
+    );
+    let number = |flipped: W| to_number(Word::add(flipped, flip), signed);
     stats.min = exact(Scalar::Int(number(min)));
     stats.max = exact(Scalar::Int(number(max)));
     if stats.nulls == 0 {
-        stats.order = Order { ascending: !falls, descending: !rises, strict: !repeats };
+        stats.order = order;
     }
-    stats.sum = Some(match valid {
-        None => sum_words(values, signed),
-        Some(_) => only_valid(values, valid).fold(0, |sum, &v| sum + to_number(v, signed)),
-    });
+    stats.sum = Some(simd(
+        #[inline(always)]
+        || match valid {
+            None => sum_words(values, signed, std::iter::repeat(u64::MAX)),
+            Some(valid) => sum_words(values, signed, valid.bit_chunks().iter_padded()),
+        },
+    ));
     let range = number(max) - number(min);
     stats.distinct = Some(((range + 1).min(i128::from(stats.rows - stats.nulls))) as u64);
 }
 
-/// Sums the low and high 32 bits separately in 64 bits, so that the loop can be vectorised.
-fn sum_words<W: Word>(values: &[W], signed: bool) -> i128 {
+/// The least and the greatest key of values, and their order, in loops that can be vectorised.
+#[inline(always)]
+fn bounds<T, K: Copy + Ord>(
+    values: &[T],
+    key: impl Fn(&T) -> K,
+    greatest: K,
+    least: K,
+) -> (K, K, Order) {
+    let (mut min, mut max) = (greatest, least);
+    for value in values {
+        min = min.min(key(value));
+        max = max.max(key(value));
+    }
+    let (mut rises, mut falls, mut repeats) = (false, false, false);
+    for (before, value) in values.iter().zip(&values[1..]) {
+        let (before, value) = (key(before), key(value));
+        rises |= value > before;
+        falls |= value < before;
+        repeats |= value == before;
+    }
+    (min, max, Order { ascending: !falls, descending: !rises, strict: !repeats })
+}
+
+/// Sums the values whose bit is set in `masks`, 64 values to a mask: the low and the high 32 bits
+/// separately in 64 bits, so that the loop can be vectorised.
+#[inline(always)]
+fn sum_words<W: Word>(values: &[W], signed: bool, masks: impl Iterator<Item = u64>) -> i128 {
     let mut total = 0i128;
-    for part in values.chunks(1 << 20) {
-        if signed {
-            let (mut low, mut high) = (0u64, 0i64);
-            for &v in part {
-                let v = v.to_i64();
-                low += (v as u64) & 0xFFFF_FFFF;
-                high += v >> 32;
-            }
-            total += i128::from(low) + (i128::from(high) << 32);
-        } else {
-            let (mut low, mut high) = (0u64, 0u64);
-            for &v in part {
-                let v = v.to_u64();
-                low += v & 0xFFFF_FFFF;
-                high += v >> 32;
-            }
-            total += i128::from(low) + (i128::from(high) << 32);
+    for (piece, mask) in values.chunks(64).zip(masks) {
+        let (mut low, mut high) = (0u64, 0i64);
+        for (at, &value) in piece.iter().enumerate() {
+            let bits = if signed { value.to_i64() as u64 } else { value.to_u64() };
+            let kept = bits & 0u64.wrapping_sub(mask >> at & 1);
+            low += kept & 0xFFFF_FFFF;
+            high += if signed { kept as i64 >> 32 } else { (kept >> 32) as i64 };
         }
+        total += i128::from(low) + (i128::from(high) << 32);
     }
     total
 }
@@ -139,12 +151,24 @@ fn floats<T>(
         bits ^ (((bits >> 63) as u64) >> 1) as i64
     };
     let from_key = |key: i64| f64::from_bits((key ^ (((key >> 63) as u64) >> 1) as i64) as u64);
-    measure_order(values, |a, b| key(a).cmp(&key(b)), stats);
-    numbers(values.iter().map(key), |key| Scalar::Float(from_key(key)), stats);
-    stats.nans = match valid {
-        None => values.iter().filter(|v| widen(v).is_nan()).count(),
-        Some(_) => only_valid(values, valid).filter(|v| widen(v).is_nan()).count(),
-    } as u64;
+    let (min, max, order, nans) = simd(
+        #[inline(always)]
+        || {
+            let (min, max, order) = bounds(values, key, i64::MAX, i64::MIN);
+            let nans: u64 = values.iter().map(|v| u64::from(widen(v).is_nan())).sum();
+            (min, max, order, nans)
+        },
+    );
+    stats.min = exact(Scalar::Float(from_key(min)));
+    stats.max = exact(Scalar::Float(from_key(max)));
+    if stats.nulls == 0 {
+        stats.order = order;
+    }
+    stats.nans = match valid.filter(|_| nans > 0) {
+        None => nans,
+        // Null slots repeat a valid value.
+        Some(_) => only_valid(values, valid).filter(|v| widen(v).is_nan()).count() as u64,
+    };
 }
 
 fn measure_order<T>(values: &[T], compare: impl Fn(&T, &T) -> Ordering, stats: &mut Stats) {

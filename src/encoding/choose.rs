@@ -4,6 +4,7 @@
 //! not smaller. The smallest wins, except that a heavier encoding must save at least 2 %.
 
 use super::frame::{self, FramePlan};
+use super::kernels::dispatch::simd;
 use super::{
     Encoding, Options, Profile, Sink, Word, constant, delta, plain, planes, run_length, sequence,
 };
@@ -76,6 +77,14 @@ pub(super) struct Facts<W> {
 
 impl<W: Word> Facts<W> {
     pub(super) fn gather(values: &[W], signed: bool) -> Self {
+        simd(
+            #[inline(always)]
+            || Facts::gathered(values, signed),
+        )
+    }
+
+    #[inline(always)]
+    fn gathered(values: &[W], signed: bool) -> Self {
         let (mut min, mut max, mut changes) = (W::max_value(), W::default(), 0usize);
         let mut last = values.first().copied().unwrap_or_default();
         for chunk in values.chunks(SAMPLE) {

@@ -75,8 +75,8 @@ impl Grid {
         let is_decimal = nearest.to_word() == value.to_word();
         let below = near.wrapping_sub(i64::from(nearest >= value));
         let (low, high) = (decimal(below), decimal(below.wrapping_add(1)));
-        let is_multiple =
-            low < value && value < high && self.multiple_above(low).to_word() == value.to_word();
+        let multiple = self.multiple_above(low).to_word() == value.to_word();
+        let is_multiple = (low < value) & (value < high) & multiple;
         let word = if is_decimal { near << 1 } else { below << 1 | 1 };
         (F::Bits::from_u64(word as u64), in_range & (is_decimal | is_multiple))
     }

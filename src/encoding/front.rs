@@ -46,7 +46,17 @@ pub(super) fn split<'v>(values: &[&'v [u8]]) -> (Vec<u32>, Vec<&'v [u8]>) {
 }
 
 fn common_prefix(a: &[u8], b: &[u8]) -> usize {
-    a.iter().zip(b).take_while(|(a, b)| a == b).count()
+    let (a_words, b_words) = (a.as_chunks::<8>().0, b.as_chunks::<8>().0);
+    let mut common = 0;
+    for (a, b) in a_words.iter().zip(b_words) {
+        let differ = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+        if differ != 0 {
+            return common + differ.trailing_zeros() as usize / 8;
+        }
+        common += 8;
+    }
+    let rest = a[common..].iter().zip(&b[common..]);
+    common + rest.take_while(|(a, b)| a == b).count()
 }
 
 /// Whether shared prefixes are long enough to try front coding.

@@ -21,7 +21,7 @@ use std::ops::Range;
 use super::ragged::{self, Ragged, Vector};
 use super::strings::StringsOut;
 use super::symbols::{
-    Alphabet, BitWriter, ByteSet, Group, MAX_CHARS, MAX_CODES, load, look_up, pad, read_code,
+    Alphabet, BitWriter, Group, MAX_CHARS, MAX_CODES, load, look_up, pad, read_code,
 };
 use super::{Buffer, Compression, Cuts, Encoding, Options, Sink, Source};
 use crate::error::{Error, Result};
@@ -54,18 +54,17 @@ pub(super) fn find_alphabets(values: &[&[u8]]) -> Option<Alphabets> {
     for value in values {
         value.iter().for_each(|&byte| seen[usize::from(byte)] = true);
     }
-    let mut set = ByteSet::default();
-    (0..=255).filter(|&b| seen[usize::from(b)]).for_each(|b| set.insert(b));
-    let alphabet = set.alphabet();
+    let alphabet = Alphabet::of_seen(&seen);
     (2..=MAX_ALPHABET).contains(&alphabet.len()).then_some(Alphabets::Varying(alphabet))
 }
 
 fn find_fixed(values: &[&[u8]], length: usize) -> Option<Alphabets> {
-    let mut sets = vec![ByteSet::default(); length];
+    // A store to a byte does not wait for the one before, as setting a bit of a set would.
+    let mut seen = vec![[false; 256]; length];
     for value in values {
-        sets.iter_mut().zip(*value).for_each(|(set, &byte)| set.insert(byte));
+        seen.iter_mut().zip(*value).for_each(|(seen, &byte)| seen[usize::from(byte)] = true);
     }
-    let alphabets: Vec<Alphabet> = sets.into_iter().map(ByteSet::alphabet).collect();
+    let alphabets: Vec<Alphabet> = seen.iter().map(Alphabet::of_seen).collect();
     // There is nothing to gain where positions use most of the 256 bytes.
     let bits: u32 = Group::gather(alphabets.iter()).iter().map(|g| g.width).sum();
     (bits as usize <= 7 * length).then_some(Alphabets::Fixed(alphabets))

@@ -14,9 +14,6 @@ pub(super) const MAX_CHARS: usize = 8;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Alphabet(Vec<u8>);
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct ByteSet([u64; 4]);
-
 /// Neighbouring characters that share a code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Group {
@@ -28,20 +25,12 @@ pub(super) struct Group {
     pub(super) codes: usize,
 }
 
-impl ByteSet {
-    #[inline]
-    pub(super) fn insert(&mut self, byte: u8) {
-        self.0[usize::from(byte >> 6)] |= 1 << (byte & 63);
-    }
-
-    pub(super) fn alphabet(self) -> Alphabet {
-        Alphabet(
-            (0..=255).filter(|&b: &u8| self.0[usize::from(b >> 6)] >> (b & 63) & 1 == 1).collect(),
-        )
-    }
-}
-
 impl Alphabet {
+    /// The bytes that were seen.
+    pub(super) fn of_seen(seen: &[bool; 256]) -> Self {
+        Alphabet((0..=255).filter(|&byte: &u8| seen[usize::from(byte)]).collect())
+    }
+
     /// The alphabet of stored bytes; `None` unless there is at least one and they are strictly
     /// ascending.
     pub(super) fn new(bytes: &[u8]) -> Option<Self> {

@@ -230,6 +230,7 @@ fn server(
         create: false,
         read_only: args.read_only,
         no_files: !args.files,
+        keep_plans: true,
         ..SessionOptions::default()
     };
     let engine = Engine::open(&context.store(store), &options).map_err(|error| {

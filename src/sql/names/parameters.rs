@@ -12,7 +12,7 @@ use crate::ingest::text::number::decimal;
 use crate::sql::types::decimals::is_read_exactly;
 
 /// Named values. Positional placeholders `$1`, `$2` are the names `1`, `2`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Parameters {
     values: HashMap<String, ScalarValue>,
 }

@@ -104,6 +104,13 @@ impl FragmentExec {
         }
     }
 
+    /// The same for another run, which counts for itself; `None` if operators above tell it more as
+    /// they run.
+    pub(crate) fn copied(&self) -> Option<Self> {
+        let copy = || self.with_dynamic(DynamicFilters::default());
+        self.dynamic.is_empty().then(|| FragmentExec { recorder: Arc::default(), ..copy() })
+    }
+
     /// What it would read.
     pub(crate) fn forecast(&self) -> Result<TableForecast> {
         let snapshot = self.table.snapshot();

@@ -60,6 +60,7 @@ impl Session {
                 context: &self.context,
                 tables: &self.tables,
                 prepared: &self.prepared,
+                template: None,
             };
             let inferring = Box::pin(planner.parameter_types(parsed));
             let inferred = self.own.workers.run(&self.own.canceller, inferring)?;
@@ -80,7 +81,7 @@ impl Session {
             };
             values.set(&(at + 1).to_string(), null);
         }
-        let answer = match self.plan(statement, &values)? {
+        let answer = match self.plan(statement, &values, None)? {
             Planned::Answer(plan) => Some(plan.schema()),
             Planned::Write(_) | Planned::Modify(_) | Planned::Drop(_) => None,
         };

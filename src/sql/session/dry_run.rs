@@ -12,6 +12,7 @@ use crate::sql::names::parameters::Parameters;
 use crate::sql::run::report::forecast;
 use crate::sql::run::statistics::TableForecast;
 use crate::sql::session::Statement;
+use crate::sql::session::kept::Template;
 use crate::sql::session::planned::Planned;
 use crate::sql::session::statement::StatementPlanner;
 
@@ -46,7 +47,7 @@ impl Session {
     /// session's own, and are made. The rows that a DELETE or UPDATE would change are looked for;
     /// nothing else is read but statistics, and samples of tables that are joined.
     pub fn dry_run(&self, statement: &Statement, parameters: &Parameters) -> Result<DryRun> {
-        let planned = self.plan(statement, parameters)?;
+        let planned = self.plan(statement, parameters, None)?;
         let reads = |plan: &Arc<dyn ExecutionPlan>| forecast(plan);
         if let Some((name, store)) = planned.written().zip(self.tables.store()) {
             store.table(name)?.check_writable()?;
@@ -105,7 +106,13 @@ impl Session {
     }
 
     /// Plans a statement, unless it writes and the session does not.
-    pub(super) fn plan(&self, statement: &Statement, parameters: &Parameters) -> Result<Planned> {
+    /// It notes in `template` what can be kept.
+    pub(super) fn plan(
+        &self,
+        statement: &Statement,
+        parameters: &Parameters,
+        template: Option<&Template>,
+    ) -> Result<Planned> {
         if let Some(store) = self.tables.store().filter(|_| !statement.needs_no_store()) {
             super::check_store_exists(store)?;
         }
@@ -125,6 +132,7 @@ impl Session {
             context: &self.context,
             tables: &self.tables,
             prepared: &self.prepared,
+            template,
         };
         // It is large, and is handed on many times, each of which may copy it to the stack.
         let planning = Box::pin(planner.plan(&statement.parsed.statement, parameters));

@@ -14,6 +14,7 @@ use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+use super::kept::KeptPlans;
 use super::pool::{environment, within};
 use super::{Session, SessionOptions, check_store_exists, decoded, neighbours, rules};
 use crate::disk::{LockWait, memory};
@@ -58,6 +59,7 @@ struct Shared {
     memory: u64,
     /// The tables of the store that sessions have opened.
     open: OpenTables,
+    kept: Arc<KeptPlans>,
     crews: Arc<Crews>,
     /// Of which the states of sessions are made.
     state: SessionState,
@@ -109,13 +111,14 @@ impl Engine {
             .build();
         let (open, crews) = (OpenTables::default(), Arc::new(Crews::new(threads)));
         let (state, options) = (with_functions(state, memory)?, options.clone());
-        let shared = Shared { store, options, wait, threads, memory, open, crews, state };
+        let kept = Arc::default();
+        let shared = Shared { store, options, wait, threads, memory, open, kept, crews, state };
         Ok(Engine(Arc::new(shared)))
     }
 
     /// A new session, with nothing of any other.
     pub fn session(&self) -> Result<Session> {
-        let Shared { store, options, wait, threads, memory, open, crews, state } = &*self.0;
+        let Shared { store, options, wait, threads, memory, open, kept, crews, state } = &*self.0;
         let mut tables = match store {
             Some(store) => Tables::new(store, open),
             None => Tables::default(),
@@ -153,6 +156,8 @@ impl Engine {
             context,
             tables,
             prepared: Arc::default(),
+            kept: options.keep_plans.then(|| Arc::clone(kept)),
+            number: kept.session(),
             own,
             wait: LockWait { cancelled: canceller.flag(), ..wait.clone() },
             progress: StatementProgress::default(),
@@ -173,8 +178,10 @@ impl Engine {
     }
 
     /// Closes tables that no statement reads, and none has read for this long, so that other
-    /// processes may drop them, and remove the files of their older generations.
+    /// processes may drop them, and remove the files of their older generations. Plans that none
+    /// has used for this long are forgotten before.
     pub fn close_unused(&self, time: Duration) {
+        self.0.kept.forget_unused(time);
         self.0.open.close_unused(time);
     }
 }

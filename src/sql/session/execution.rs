@@ -71,7 +71,7 @@ impl Session {
             let (tables, _working) = (Arc::clone(&self.tables), self.own.workers.keep());
             let running = Arc::new(Running { tables, _working });
             let run = Run { statement, parameters, timed, started: Instant::now(), running };
-            let planned = self.plan(statement, parameters)?;
+            let planned = self.plan_or_find(statement, parameters)?;
             let written = planned.written().map(str::to_owned);
             let done = self.run_planned(planned, &run);
             match (done, written) {
@@ -96,7 +96,7 @@ impl Session {
             Planned::Modify(modify) => self.modify(*modify, run),
             Planned::Drop(table) => {
                 let store = self.tables.store().ok_or_else(no_store)?;
-                self.tables.release(&table);
+                self.release(&table);
                 drop_table(store, &table)?;
                 self.start(empty_answer(), &Canceller::default(), run)
             }
@@ -152,7 +152,7 @@ impl Session {
             frugal::wait_for_memory(&context, free);
             tables.pin(pins.clone());
             let (context, tables, prepared) = (&context, &*tables, &*prepared);
-            let planner = StatementPlanner { context, tables, prepared };
+            let planner = StatementPlanner { context, tables, prepared, template: None };
             let starting = frugal::start(planner, &statement, &values, timed);
             own.workers.run(&own.canceller, starting)?
         })
@@ -160,7 +160,7 @@ impl Session {
 
     fn write(&self, write: Write, run: &Run) -> Result<BatchStream> {
         let store = self.tables.store().ok_or_else(no_store)?;
-        self.tables.release(&write.table);
+        self.release(&write.table);
         let (options, reservation) = self.load_options()?;
         let answer = write.run(store, &options, |plan| self.answer(plan, run))?;
         drop(reservation);
@@ -189,7 +189,7 @@ impl Session {
 
     fn modify(&self, modify: Modify, run: &Run) -> Result<BatchStream> {
         let store = self.tables.store().ok_or_else(no_store)?;
-        self.tables.release(&modify.table);
+        self.release(&modify.table);
         let recorder = Arc::<Recorder>::default();
         self.progress.begin_walk(Arc::clone(&recorder));
         let (threads, cancelled) = (self.threads, self.own.canceller.flag());

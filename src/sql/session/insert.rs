@@ -24,7 +24,7 @@ impl Session {
         let (Some(store), Some(name)) = (store, known) else {
             return Err(self.tables.missing(name));
         };
-        self.tables.release(&name);
+        self.release(&name);
         store.clone().with_wait(self.wait.clone()).table(&name)
     }
 

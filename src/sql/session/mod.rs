@@ -10,6 +10,9 @@ mod execution;
 mod expansion;
 mod frugal;
 mod insert;
+mod kept;
+#[cfg(test)]
+mod kept_tests;
 pub(in crate::sql) mod known;
 mod memory_settings;
 mod neighbours;
@@ -30,6 +33,7 @@ use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
 pub use self::engine::Engine;
+use self::kept::KeptPlans;
 use self::prepared::Prepared;
 use crate::disk::{Io, LockWait};
 use crate::error::{Error, Result};
@@ -68,12 +72,15 @@ pub struct SessionOptions {
     /// Whether statements are kept from files outside the store: as tables, as external tables, as
     /// the standard input, and from choosing where to spill.
     pub no_files: bool,
+    /// Whether plans of queries are kept for the next time that these come. They keep their tables
+    /// open until [`Engine::close_unused`].
+    pub keep_plans: bool,
 }
 
 /// One statement, parsed but not yet planned: statements before it may change what its names mean.
 #[derive(Clone, Debug)]
 pub struct Statement {
-    parsed: Parsed,
+    parsed: Arc<Parsed>,
 }
 
 impl Statement {
@@ -116,6 +123,12 @@ impl Statement {
         )
     }
 
+    /// Whether the statement only answers.
+    fn is_query(&self) -> bool {
+        let parser::Statement::Statement(statement) = &self.parsed.statement else { return false };
+        self.parsed.copy.is_none() && matches!(statement.as_ref(), SqlStatement::Query(_))
+    }
+
     /// Where the rows of the statement go, if it is a COPY … TO. A session answers such a statement
     /// with the rows, and its caller writes them.
     pub fn copy_target(&self) -> Option<&CopyTarget> {
@@ -136,6 +149,9 @@ pub struct Session {
     context: SessionContext,
     tables: Arc<Tables>,
     prepared: Arc<Prepared>,
+    /// The plans of its engine, if these are kept, and its number among the sessions.
+    kept: Option<Arc<KeptPlans>>,
+    number: u64,
     /// What plans know of the session.
     own: Arc<OfSession>,
     /// How statements wait for the writer of another process, unless a setting says otherwise.
@@ -195,8 +211,14 @@ impl Session {
     /// runs.
     pub fn parse(&self, sql: &str) -> Result<Vec<Statement>> {
         let dialect = self.context.state_ref().read().config_options().sql_parser.dialect;
+        if let Some(known) = self.kept.as_ref().and_then(|kept| kept.parsed(sql, dialect)) {
+            return Ok(known);
+        }
         let parsed = parse::statements(sql, dialect, self.memory)?;
-        Ok(parsed.into_iter().map(|parsed| Statement { parsed }).collect())
+        let parsed = parsed.into_iter().map(|parsed| Statement { parsed: Arc::new(parsed) });
+        let parsed: Vec<Statement> = parsed.collect();
+        self.kept.iter().for_each(|kept| kept.keep_parsed(sql, dialect, &parsed));
+        Ok(parsed)
     }
 
     /// Plans a statement and starts it. A statement that writes has done so when this returns. All

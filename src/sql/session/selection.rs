@@ -108,7 +108,7 @@ impl Select for SqlSelect {
         let partition = Arc::new(InputPartition(Arc::clone(columns)));
         let table = StreamingTable::try_new(Arc::clone(columns), vec![partition])?;
         self.session.context.register_table(INPUT, Arc::new(table))?;
-        let planned = self.session.plan(&self.statement, &Parameters::default());
+        let planned = self.session.plan(&self.statement, &Parameters::default(), None);
         let plan = match planned.map_err(in_words_of_input)? {
             Planned::Answer(plan) => plan,
             _ => return Err(Error::InvalidInput("it is a query, and changes nothing".into())),

@@ -20,6 +20,7 @@ use crate::sql::names::catalog::{Tables, files_refused};
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::settings::Settings;
 use crate::sql::session::described::described;
+use crate::sql::session::kept::{self, Template};
 use crate::sql::session::memory_settings;
 use crate::sql::session::planned::Planned;
 use crate::sql::session::prepared::{Prepared, Step};
@@ -67,6 +68,8 @@ pub(in crate::sql) struct StatementPlanner<'a> {
     pub(in crate::sql) context: &'a SessionContext,
     pub(in crate::sql) tables: &'a Tables,
     pub(in crate::sql) prepared: &'a Prepared,
+    /// Where it notes what can be kept, if anything is.
+    pub(in crate::sql) template: Option<&'a Template>,
 }
 
 impl StatementPlanner<'_> {
@@ -116,6 +119,9 @@ impl StatementPlanner<'_> {
         }
         let mut parameters = parameters.clone();
         let expanded = self.expanded(statement, &mut parameters, state).await?;
+        if expanded.is_some() {
+            self.template.iter().for_each(|template| template.refuse());
+        }
         let parameters = &parameters;
         let mut grouped = None;
         if Settings::of(state.config_options()).implicit_groups {
@@ -283,9 +289,14 @@ impl StatementPlanner<'_> {
         if let LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) = &plan {
             self.own_name(&create.name)?;
         }
-        let plan = match has_placeholders(&plan)? {
-            true => plan.with_param_values(parameters.to_datafusion())?,
-            false => plan,
+        self.template.iter().for_each(|template| template.begin());
+        let template = self.template.filter(|_| kept::is_repeatable(&plan));
+        let (plan, unbound) = match has_placeholders(&plan)? {
+            true => {
+                let unbound = template.map(|_| Arc::new(plan.clone()));
+                (plan.with_param_values(parameters.to_datafusion())?, unbound)
+            }
+            false => (plan, None),
         };
         Ok(match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
@@ -324,7 +335,13 @@ impl StatementPlanner<'_> {
                 Some(modify) => Planned::Modify(Box::new(modify)),
                 None => self.run(LogicalPlan::Dml(statement), state).await?,
             },
-            other => self.run(other, state).await?,
+            other => {
+                let planned = self.run(other, state).await?;
+                if let (Some(template), Planned::Answer(answer)) = (template, &planned) {
+                    template.note(unbound, answer);
+                }
+                planned
+            }
         })
     }
 

@@ -112,6 +112,15 @@ impl ScanExec {
         ScanExec::with_order(Arc::new(scan), self.properties.partitioning.partition_count(), order)
     }
 
+    /// The same for another run, which counts for itself; `None` if operators above tell it more as
+    /// they run.
+    pub(crate) fn copied(&self) -> Option<Self> {
+        let partitions = self.properties.partitioning.partition_count();
+        let order = self.properties.output_ordering().cloned();
+        let copy = || ScanExec::with_order(Arc::clone(&self.scan), partitions, order);
+        self.scan.dynamic.is_empty().then(copy)
+    }
+
     /// The same in one partition: it then begins when it is polled, and hears of all filters that
     /// are known by then. DataFusion's operator that unites several begins at once.
     pub(crate) fn in_one_partition(&self) -> Self {

@@ -146,7 +146,7 @@ fn sort_of(node: &Plan, merged: Option<&Arc<PlanProperties>>) -> Option<External
 
 /// Sorts each partition, or all of them into one.
 #[derive(Debug)]
-struct ExternalSortExec {
+pub(in crate::sql) struct ExternalSortExec {
     input: Plan,
     order: LexOrdering,
     /// Whether the rows of all partitions come out as one.
