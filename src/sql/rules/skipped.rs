@@ -1,4 +1,4 @@
-//! Skips logical rules on plans in which they have nothing to do.
+//! Skips rules on plans in which they have nothing to do.
 //!
 //! DataFusion runs all of its logical rules several times over every plan. Most find nothing
 //! to do, but some take each node apart and rebuild it before they know. Planning a statement that
@@ -10,8 +10,12 @@ use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
 use datafusion::common::{HashSet, JoinType};
 use datafusion::logical_expr::{Expr, ExpressionPlacement, LogicalPlan};
 use datafusion::optimizer::OptimizerConfig;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_optimizer::output_requirements::OutputRequirementExec;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::ProjectionExec;
 
-use crate::sql::rules::wrapped::{self, LogicalRule};
+use crate::sql::rules::wrapped::{self, LogicalRule, PhysicalRule};
 use crate::sql::walks::{Rewritten, any_node, node_has_part, replace_nodes, visit_parts};
 
 /// Wraps a rule that is expensive and often has nothing to do; returns other rules as they are.
@@ -34,6 +38,31 @@ pub(in crate::sql) fn skip_idle(rule: LogicalRule) -> LogicalRule {
         };
         if concerned { rule.rewrite(plan, config) } else { Ok(Transformed::no(plan)) }
     })
+}
+
+/// Wraps the physical rule that sorts rows and spreads them over threads, which samples what scans
+/// would give: rows of the store that only leave out columns need neither.
+pub(in crate::sql) fn skip_mere_reads(rule: PhysicalRule) -> PhysicalRule {
+    wrapped::physical(rule, |rule, plan, config| match only_reads(plan.as_ref()) {
+        true => Ok(plan),
+        false => rule.optimize(plan, config),
+    })
+}
+
+/// Whether a plan is one of the store's own operators, but for columns that are chosen above it.
+fn only_reads(plan: &dyn ExecutionPlan) -> bool {
+    let children = plan.children();
+    let [child] = children.as_slice() else {
+        return matches!(plan.name(), "StoreScan" | "StoreFragment" | "PlaceholderRowExec");
+    };
+    let chooses = match plan.downcast_ref::<ProjectionExec>() {
+        Some(projection) => projection.expr().iter().all(|it| it.expr.is::<Column>()),
+        None => {
+            plan.is::<OutputRequirementExec>()
+                && plan.required_input_ordering().iter().all(Option::is_none)
+        }
+    };
+    chooses && only_reads(child.as_ref())
 }
 
 /// Whether an expression of a node is more than a column.

@@ -32,7 +32,7 @@ use crate::sql::rules::orders::SortUnsortedInputs;
 use crate::sql::rules::outer_joins::inner_where_padded_rows_go;
 use crate::sql::rules::patterns::{BoundPatterns, refuse_long};
 use crate::sql::rules::set_operations::CountEqualRows;
-use crate::sql::rules::skipped::skip_idle;
+use crate::sql::rules::skipped::{skip_idle, skip_mere_reads};
 use crate::sql::rules::top_keys::limit_exact_keys;
 use crate::sql::rules::totals::TotalsOfPassingGroups;
 use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, stoppable, whole_plan};
@@ -129,7 +129,7 @@ pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
                 *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Pre))
             }
             "join_selection" => *rule = Arc::new(JoinOrder(Arc::clone(rule))),
-            "EnsureRequirements" => *rule = keep_limits(Arc::clone(rule)),
+            "EnsureRequirements" => *rule = skip_mere_reads(keep_limits(Arc::clone(rule))),
             "LimitAggregation" => *rule = limit_exact_keys(Arc::clone(rule)),
             "FilterPushdown(Post)" => {
                 *rule = Arc::new(PositionalFilterPushdown(FilterPushdownPhase::Post))
