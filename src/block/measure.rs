@@ -87,11 +87,12 @@ fn words<W: Word>(values: &[W], signed: bool, valid: Option<&BooleanBuffer>, sta
     if stats.nulls == 0 {
         stats.order = order;
     }
+    let masks: Option<Vec<u64>> = valid.map(|valid| valid.bit_chunks().iter_padded().collect());
     stats.sum = Some(simd(
         #[inline(always)]
-        || match valid {
+        || match &masks {
             None => sum_words(values, signed, std::iter::repeat(u64::MAX)),
-            Some(valid) => sum_words(values, signed, valid.bit_chunks().iter_padded()),
+            Some(masks) => sum_words(values, signed, masks.iter().copied()),
         },
     ));
     let range = number(max) - number(min);

@@ -138,11 +138,15 @@ fn coded_bytes(coded: &DictionaryArray<UInt32Type>) -> usize {
         // Other layouts come from outside; of them, the mean will do.
         return coded.len().saturating_mul(value_bytes(values) / values.len().max(1));
     };
-    let long = |key: u32| Some(lengths.of(key as usize)).filter(|length| *length > 12);
+    // Short texts stand in their views.
+    let outside = |at| Some(lengths.of(at)).filter(|length| *length > 12).unwrap_or(0);
+    let outside: Vec<usize> = (0..values.len()).map(outside).collect();
+    let of = |key: u32| outside.get(key as usize).copied().unwrap_or(0);
     let keys = coded.keys();
     let text: usize = match keys.nulls() {
-        None => keys.values().iter().copied().filter_map(long).sum(),
-        Some(_) => keys.iter().flatten().filter_map(long).sum(),
+        _ if outside.iter().all(|length| *length == 0) => 0,
+        None => keys.values().iter().copied().map(of).sum(),
+        Some(_) => keys.iter().flatten().map(of).sum(),
     };
     let flat = coded.len() * size_of::<u128>();
     flat + text + text.saturating_sub(coded.len().saturating_mul(LONG_TEXT))

@@ -180,10 +180,12 @@ impl KeptPlans {
 
     /// Keeps a plan, in place of another one of the same statement.
     pub(super) fn keep(&self, session: u64, kept: Kept) {
+        // Files are unmapped while nobody waits for the lock.
+        let mut forgotten = Vec::new();
         let mut plans = lock(&self.plans);
         if plans.count >= MOST_PLANS {
             let oldest = median(plans.of.values().flatten().map(|kept| kept.used));
-            plans.retain(|_, kept| kept.used > oldest);
+            forgotten = plans.take(|kept| kept.used <= oldest);
         }
         let known = plans.of.entry(session).or_default();
         let before = known.len();
@@ -193,7 +195,10 @@ impl KeptPlans {
             oldest.map(|(at, _)| at).map(|at| known.swap_remove(at));
         }
         known.push(kept);
-        plans.count = plans.count + plans.of[&session].len() - before;
+        let after = known.len();
+        plans.count = plans.count + after - before;
+        drop(plans);
+        drop(forgotten);
     }
 
     /// Forgets the plans of a session: names may mean something else.
@@ -202,13 +207,14 @@ impl KeptPlans {
         let forgotten = plans.of.remove(&session).unwrap_or_default();
         plans.count -= forgotten.len();
         drop(plans);
-        // Files are unmapped while nobody waits for the lock.
         drop(forgotten);
     }
 
     /// Forgets the plans that read a table, which is about to change.
     pub(super) fn forget_table(&self, name: &str) {
-        lock(&self.plans).retain(|_, kept| kept.tables.iter().all(|(_, it)| it.name() != name));
+        let of_table = |kept: &Kept| kept.tables.iter().any(|(_, table)| table.name() == name);
+        let forgotten = lock(&self.plans).take(of_table);
+        drop(forgotten);
     }
 
     /// How many plans a session has kept.
@@ -219,17 +225,18 @@ impl KeptPlans {
 
     /// Forgets what no statement has used for a while.
     pub(super) fn forget_unused(&self, time: Duration) {
-        lock(&self.plans).retain(|_, kept| kept.used.elapsed() < time);
+        let forgotten = lock(&self.plans).take(|kept| kept.used.elapsed() >= time);
+        drop(forgotten);
     }
 }
 
 impl Plans {
-    fn retain(&mut self, keep: impl Fn(u64, &Kept) -> bool) {
-        self.of.retain(|session, known| {
-            known.retain(|kept| keep(*session, kept));
-            !known.is_empty()
-        });
-        self.count = self.of.values().map(Vec::len).sum();
+    fn take(&mut self, which: impl Fn(&Kept) -> bool) -> Vec<Kept> {
+        let of_session = |known: &mut Vec<Kept>| known.extract_if(.., |kept| which(kept)).collect();
+        let taken: Vec<Vec<Kept>> = self.of.values_mut().map(of_session).collect();
+        self.of.retain(|_, known| !known.is_empty());
+        self.count -= taken.iter().map(Vec::len).sum::<usize>();
+        taken.into_iter().flatten().collect()
     }
 }
 
@@ -325,7 +332,7 @@ pub(super) fn is_repeatable(plan: &LogicalPlan) -> bool {
                 call.func.signature().volatility == Volatility::Immutable
             }
             Expr::WindowFunction(call) => call.fun.signature().volatility == Volatility::Immutable,
-            Expr::ScalarVariable(..) | Expr::OuterReferenceColumn(..) => false,
+            Expr::ScalarVariable(..) => false,
             _ => true,
         };
         Ok(if repeatable { TreeNodeRecursion::Continue } else { TreeNodeRecursion::Stop })

@@ -19,7 +19,7 @@ struct World {
 impl World {
     fn new(tables: &str) -> World {
         let directory = TempDir::new().unwrap();
-        let store = Store::new(directory.path().join("store"));
+        let store = Store::open(directory.path().join("store"));
         let options = SessionOptions {
             threads: Some(2),
             create: true,
@@ -97,13 +97,12 @@ fn other_names_and_settings_are_other_plans() {
     assert_eq!(answer(&session, "SELECT count(*) FROM t2"), "4");
     answer(&session, "CREATE OR REPLACE VIEW t2 AS SELECT * FROM t WHERE id < 3");
     assert_eq!(answer(&session, "SELECT count(*) FROM t2"), "2");
-    // A view hides a table.
     let other = world.session();
-    let of_w = "SELECT count(*) FROM W";
-    answer(&other, "CREATE TABLE \"W\" AS SELECT * FROM t WHERE id <= 7");
+    let of_w = "SELECT count(*) FROM w";
+    answer(&other, "CREATE TABLE w AS SELECT * FROM t WHERE id <= 7");
     assert_eq!((answer(&session, of_w), answer(&session, of_w)), ("7".into(), "7".into()));
-    // A table of exactly this name comes first.
-    answer(&other, "CREATE TABLE w AS SELECT * FROM t WHERE id <= 8");
+    answer(&session, "CREATE VIEW v AS SELECT 1; DROP VIEW v");
+    answer(&other, "DROP TABLE w; CREATE TABLE \"W\" AS SELECT * FROM t WHERE id <= 8");
     assert_eq!(answer(&session, of_w), "8");
     let fresh = world.session();
     assert_eq!(
