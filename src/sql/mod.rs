@@ -73,3 +73,5 @@ mod store_tests;
 mod tests;
 #[cfg(test)]
 mod write_tests;
+#[cfg(test)]
+mod writers_tests;
