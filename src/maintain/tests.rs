@@ -333,14 +333,17 @@ fn rows_are_deleted_and_changed() {
     let options = ModifyOptions { threads: 2, ..ModifyOptions::default() };
     let held = table.snapshot().unwrap();
     let (commit, report) =
-        modify(&table, table.writer(None).unwrap(), &change(Some(divisible(3)), None), &options).unwrap();
+        modify(&table, table.writer(None).unwrap(), &change(Some(divisible(3)), None), &options)
+            .unwrap();
     assert!(commit.is_some() && report.rows == 3000 && report.removed == 0, "{report:?}");
     assert_eq!(in_order(read(&held)), all);
     all.retain(|row| row.2 % 3 != 0);
     assert_eq!(in_order(read(&table.snapshot().unwrap())), all);
     // Nothing changes, so there is no commit.
     assert_eq!(
-        modify(&table, table.writer(None).unwrap(), &change(Some(divisible(3)), None), &options).unwrap().0,
+        modify(&table, table.writer(None).unwrap(), &change(Some(divisible(3)), None), &options)
+            .unwrap()
+            .0,
         None
     );
     // Some rows move to another partition and change their number.

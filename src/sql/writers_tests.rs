@@ -1,13 +1,19 @@
 //! Several sessions that write a table at once.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
+use arrow_array::{ArrayRef, Int32Array, Int64Array, RecordBatch};
+
 use crate::disk::LockWait;
-use crate::error::Result;
+use crate::error::{Error, Result};
+use crate::ingest::arrange::Arrange;
+use crate::ingest::load::{LoadOptions, load_batches};
+use crate::model::{DataType, Schema};
 use crate::sql::tests::rows;
-use crate::sql::{Engine, SessionOptions};
-use crate::store::Store;
+use crate::sql::{Engine, Session, SessionOptions, SqlExpressions};
+use crate::store::{Store, TableOptions};
 
 /// An engine whose statements wait for each other.
 fn engine(dir: &Path, options: SessionOptions) -> Engine {
@@ -97,4 +103,129 @@ fn a_statement_that_begins_once_more_reads_the_same() {
     at_once(dir.path(), &options, 4, 4, next);
     let all = "SELECT count(*), count(DISTINCT id), max(id) FROM t";
     assert_eq!(ask(dir.path(), all), "16|16|16");
+}
+
+/// Inserts by as many sessions of one engine, while the table is locked until all of them wait.
+/// Returns their outcomes, and how many commits there were.
+fn held_up<T: Send>(
+    dir: &Path,
+    sessions: usize,
+    insert: impl Fn(usize, &Session) -> T + Sync,
+) -> (Vec<T>, u64) {
+    let engine = engine(dir, SessionOptions::default());
+    let table = Store::open(dir).table("t").unwrap();
+    let before = table.generation().unwrap().unwrap();
+    let lock = table.writer(None).unwrap();
+    let outcomes = std::thread::scope(|scope| {
+        let (engine, insert) = (&engine, &insert);
+        let run = move |at| insert(at, &engine.session().unwrap());
+        let threads: Vec<_> = (0..sessions).map(|at| scope.spawn(move || run(at))).collect();
+        // One that comes later than that is committed by itself, which is right, too.
+        std::thread::sleep(Duration::from_millis(500));
+        drop(lock);
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    (outcomes, table.generation().unwrap().unwrap() - before)
+}
+
+#[test]
+fn inserts_that_come_meanwhile_are_one_commit() {
+    let dir = tempfile::tempdir().unwrap();
+    ask(dir.path(), "CREATE TABLE t (id BIGINT NOT NULL, day DATE, name TEXT)");
+    let insert = |at: usize, session: &Session| match at % 3 {
+        0 => rows(session, &format!("INSERT INTO t VALUES ({at}, '2026-01-31', 'v')"), &[]),
+        1 => rows(session, &format!("INSERT INTO t (name, id) VALUES ('w', {at} + 0)"), &[]),
+        _ => {
+            let ids: ArrayRef = Arc::new(Int32Array::from(vec![at as i32]));
+            let batch = RecordBatch::try_from_iter([("x", ids)]).unwrap();
+            let columns = ["ID".to_owned()];
+            let stored = session.insert("t", &columns, std::iter::once(Ok(batch)));
+            stored.map(|rows| vec![rows.to_string()])
+        }
+    };
+    let (outcomes, commits) = held_up(dir.path(), 24, insert);
+    assert!(outcomes.into_iter().all(|outcome| outcome.unwrap() == ["1"]));
+    assert!(commits < 12, "{commits}");
+    let all = "SELECT count(*), count(DISTINCT id), sum(id), count(day), count(name) FROM t";
+    assert_eq!(ask(dir.path(), all), "24|24|276|8|16");
+}
+
+#[test]
+fn a_wrong_insert_fails_alone() {
+    let dir = tempfile::tempdir().unwrap();
+    // What is wrong with a row of this table is found when its partition is.
+    let create = (
+        Schema::from_names([("id", DataType::Int64), ("small", DataType::Int8)]).unwrap(),
+        TableOptions::default(),
+    );
+    let writer = Store::open(dir.path()).table("t").unwrap().writer(Some(create)).unwrap();
+    let arrange = Arrange {
+        partition_by: vec!["100 / id AS part".to_owned()],
+        compile: Some(Arc::new(SqlExpressions::default())),
+        ..Arrange::default()
+    };
+    let first: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    let first = RecordBatch::try_from_iter([("id", first)]).unwrap();
+    let options = LoadOptions { arrange, ..LoadOptions::default() };
+    load_batches(writer, std::iter::once(Ok(first)), &options).unwrap();
+    let values = ["(2, 2)", "(0, 3)", "(4, 1000)", "(5, NULL)", "(6, 'x')", "(7, 7)"];
+    let insert = |at: usize, session: &Session| {
+        rows(session, &format!("INSERT INTO t VALUES {}", values[at]), &[])
+    };
+    let (outcomes, _) = held_up(dir.path(), values.len(), insert);
+    let failed: Vec<&str> = outcomes
+        .iter()
+        .zip(values)
+        .filter(|(outcome, _)| outcome.is_err())
+        .map(|(_, values)| values)
+        .collect();
+    assert_eq!(failed, ["(0, 3)", "(4, 1000)", "(6, 'x')"]);
+    assert_eq!(ask(dir.path(), "SELECT id FROM t ORDER BY id"), "1 2 5 7");
+}
+
+#[test]
+fn one_that_is_cancelled_leaves_its_group() {
+    let dir = tempfile::tempdir().unwrap();
+    ask(dir.path(), "CREATE TABLE t (id BIGINT)");
+    let insert = |at: usize, session: &Session| {
+        let canceller = session.canceller();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                std::thread::sleep(Duration::from_millis(200));
+                if at % 2 == 0 {
+                    canceller.cancel();
+                }
+            });
+            rows(session, &format!("INSERT INTO t VALUES ({at})"), &[])
+        })
+    };
+    let (outcomes, _) = held_up(dir.path(), 6, insert);
+    for (at, outcome) in outcomes.iter().enumerate() {
+        let is_cancelled = matches!(outcome, Err(Error::Cancelled));
+        assert_eq!((is_cancelled, outcome.is_ok()), (at % 2 == 0, at % 2 == 1), "{outcome:?}");
+    }
+    assert_eq!(ask(dir.path(), "SELECT id FROM t ORDER BY id"), "1 3 5");
+}
+
+#[test]
+fn a_large_insert_takes_a_road_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    ask(dir.path(), "CREATE TABLE t (id BIGINT)");
+    let engine = engine(dir.path(), SessionOptions::default());
+    let session = engine.session().unwrap();
+    let batch = |number: i64| {
+        let ids = Int64Array::from_iter_values(number * 1000..(number + 1) * 1000);
+        RecordBatch::try_from_iter([("id", Arc::new(ids) as ArrayRef)])
+            .map_err(|_| Error::Cancelled)
+    };
+    assert_eq!(session.insert("t", &[], (0..200).map(batch)).unwrap(), 200_000);
+    // An error behind rows that were collected leaves none of them.
+    let broken = (0..200).map(|at| if at == 150 { Err(Error::Cancelled) } else { batch(at) });
+    assert!(matches!(session.insert("t", &[], broken), Err(Error::Cancelled)));
+    let all = "SELECT count(*), sum(id) FROM t";
+    assert_eq!(ask(dir.path(), all), "200000|19999900000");
+    let generation = || Store::open(dir.path()).table("t").unwrap().generation().unwrap();
+    let before = generation();
+    assert_eq!(session.insert("t", &[], std::iter::empty()).unwrap(), 0);
+    assert_eq!(generation(), before);
 }

@@ -40,6 +40,7 @@ use crate::sql::work::cancel::Canceller;
 use crate::sql::work::crews::Crews;
 use crate::sql::work::handle::{OfSession, SessionHandle, Widest};
 use crate::sql::work::workers::Workers;
+use crate::sql::write::group::Groups;
 use crate::store::Store;
 
 /// What sessions share: the memory, the threads, the tables of a store that are open, and what
@@ -59,6 +60,8 @@ struct Shared {
     /// The tables of the store that sessions have opened.
     open: OpenTables,
     crews: Arc<Crews>,
+    /// Small inserts that wait for a commit.
+    groups: Arc<Groups>,
     /// Of which the states of sessions are made.
     state: SessionState,
 }
@@ -109,13 +112,14 @@ impl Engine {
             .build();
         let (open, crews) = (OpenTables::default(), Arc::new(Crews::new(threads)));
         let (state, options) = (with_functions(state, memory)?, options.clone());
-        let shared = Shared { store, options, wait, threads, memory, open, crews, state };
+        let groups = Arc::default();
+        let shared = Shared { store, options, wait, threads, memory, open, crews, groups, state };
         Ok(Engine(Arc::new(shared)))
     }
 
     /// A new session, with nothing of any other.
     pub fn session(&self) -> Result<Session> {
-        let Shared { store, options, wait, threads, memory, open, crews, state } = &*self.0;
+        let Shared { store, options, wait, threads, memory, open, crews, groups, state } = &*self.0;
         let mut tables = match store {
             Some(store) => Tables::new(store, open),
             None => Tables::default(),
@@ -156,6 +160,7 @@ impl Engine {
             own,
             wait: LockWait { cancelled: canceller.flag(), ..wait.clone() },
             progress: StatementProgress::default(),
+            groups: Arc::clone(groups),
             threads: *threads,
             memory: *memory,
             shares_memory: options.statement_memory.is_some(),

@@ -35,7 +35,7 @@ use crate::sql::write::{Write, empty_answer};
 use crate::store::TableWriter;
 
 /// A statement that runs.
-struct Run<'a> {
+pub(super) struct Run<'a> {
     statement: &'a Statement,
     parameters: &'a Parameters,
     timed: bool,
@@ -72,7 +72,7 @@ impl Session {
         timed: bool,
     ) -> Result<BatchStream> {
         let mut wait = self.lock_wait();
-        let mut held = None;
+        let (mut held, mut gathers) = (None, true);
         loop {
             self.own.widest.take();
             let (tables, _working) = (Arc::clone(&self.tables), self.own.workers.keep());
@@ -81,6 +81,17 @@ impl Session {
             let planned = self.plan(statement, parameters)?;
             let written = planned.written().map(str::to_owned);
             let is_there = planned.base().is_some();
+            let planned = match planned {
+                Planned::Write(write) if gathers && held.is_none() && self.gathers(&write) => {
+                    match self.gather(*write, &run, &wait)? {
+                        Some(answer) => return Ok(answer),
+                        // It is planned anew; should the table change once more, under its lock.
+                        None => gathers = false,
+                    }
+                    continue;
+                }
+                planned => planned,
+            };
             let done = match self.writer_for(&planned, held.take()) {
                 Ok((writer, true)) => self.run_planned(planned, writer, &run),
                 Ok((writer, false)) => {
@@ -173,7 +184,7 @@ impl Session {
     }
 
     /// Starts a plan.
-    fn start(
+    pub(super) fn start(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         canceller: &Canceller,
@@ -194,7 +205,12 @@ impl Session {
 
     /// Starts the plan of a statement's rows, which is planned once more if it needs more memory
     /// than there is.
-    fn answer(&self, plan: Arc<dyn ExecutionPlan>, pins: Pins, run: &Run) -> Result<BatchStream> {
+    pub(super) fn answer(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        pins: Pins,
+        run: &Run,
+    ) -> Result<BatchStream> {
         let thrift = frugal::Thrift::new(&self.context, &plan);
         let answer = self.start(plan, &self.own.canceller, run)?;
         // The standard input cannot be read twice.
@@ -226,12 +242,7 @@ impl Session {
         })
     }
 
-    fn write(
-        &self,
-        write: Write,
-        writer: Option<TableWriter>,
-        run: &Run,
-    ) -> Result<BatchStream> {
+    fn write(&self, write: Write, writer: Option<TableWriter>, run: &Run) -> Result<BatchStream> {
         let store = self.tables.store().ok_or_else(no_store)?;
         // They go with the rows, before the commit.
         let pins = self.tables.pins();
@@ -284,7 +295,7 @@ impl Session {
 }
 
 #[cold]
-fn no_store() -> Error {
+pub(super) fn no_store() -> Error {
     Error::InvalidInput(
         "there is no store to write to; name one before the statements: sty query STORE 'CREATE \
          TABLE …'"

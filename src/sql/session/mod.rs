@@ -9,6 +9,7 @@ mod engine;
 mod execution;
 mod expansion;
 mod frugal;
+mod gather;
 mod insert;
 pub(in crate::sql) mod known;
 mod memory_settings;
@@ -40,6 +41,7 @@ use crate::sql::run::stream::BatchStream;
 use crate::sql::syntax::parse::{self, CopyTarget, Parsed};
 use crate::sql::work::cancel::Canceller;
 use crate::sql::work::handle::OfSession;
+use crate::sql::write::group::Groups;
 use crate::store::Store;
 
 /// What an engine and its sessions may use of the machine.
@@ -141,6 +143,8 @@ pub struct Session {
     /// How statements wait for the writer of another process, unless a setting says otherwise.
     wait: LockWait,
     progress: StatementProgress,
+    /// Small inserts that wait, of all sessions.
+    groups: Arc<Groups>,
     threads: usize,
     /// Bytes of memory that statements may use.
     memory: u64,

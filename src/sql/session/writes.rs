@@ -79,6 +79,7 @@ impl StatementPlanner<'_> {
             base,
             columns,
             rows,
+            has_values: false,
         })))
     }
 
@@ -134,6 +135,7 @@ impl StatementPlanner<'_> {
             base: Some(Base::of(snapshot, reads)),
             columns: snapshot.schema().clone(),
             rows: Some(self.rows(&rows?).await?),
+            has_values: assignments::has_values(&statement.input),
         })))
     }
 

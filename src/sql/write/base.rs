@@ -58,9 +58,7 @@ impl Base {
     pub(in crate::sql) fn holds(&self, writer: &TableWriter) -> bool {
         let is_read = match self.reads {
             Reads::Nothing => true,
-            Reads::Generation(read) => {
-                writer.base().is_some_and(|root| root.generation == read)
-            }
+            Reads::Generation(read) => writer.base().is_some_and(|root| root.generation == read),
             Reads::Some => false,
         };
         let is_same = |(schema, arrangement): &(Schema, Arrangement)| {

@@ -7,6 +7,7 @@
 
 pub(in crate::sql) mod assignments;
 pub(in crate::sql) mod base;
+pub(in crate::sql) mod group;
 pub(in crate::sql) mod modify;
 pub(in crate::sql) mod row_answers;
 pub(in crate::sql) mod subqueries;
@@ -47,6 +48,8 @@ pub(in crate::sql) struct Write {
     pub(in crate::sql) columns: Schema,
     /// The plan that gives the rows; `None` for a table without any.
     pub(in crate::sql) rows: Option<Arc<dyn ExecutionPlan>>,
+    /// Whether the rows are VALUES.
+    pub(in crate::sql) has_values: bool,
 }
 
 /// How a table is created.
