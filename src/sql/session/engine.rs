@@ -14,7 +14,7 @@ use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
-use super::pool::{environment, within};
+use super::pool::{StatementMemory, environment, within};
 use super::{Session, SessionOptions, check_store_exists, decoded, neighbours, rules};
 use crate::disk::{LockWait, memory};
 use crate::error::Result;
@@ -141,8 +141,9 @@ impl Engine {
         });
         let mut config = state.config().clone();
         config.options_mut().extensions.insert(SessionHandle(Arc::clone(&own)));
+        let memory_used = StatementMemory::default();
         let environment = match options.statement_memory {
-            Some(_) => within(state.runtime_env(), *memory),
+            Some(_) => within(state.runtime_env(), *memory, &memory_used),
             None => Arc::clone(state.runtime_env()),
         };
         let state = SessionStateBuilder::new_from_existing(state.clone())
@@ -160,6 +161,7 @@ impl Engine {
             own,
             wait: LockWait { cancelled: canceller.flag(), ..wait.clone() },
             progress: StatementProgress::default(),
+            memory_used,
             groups: Arc::clone(groups),
             threads: *threads,
             memory: *memory,

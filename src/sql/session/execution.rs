@@ -71,6 +71,7 @@ impl Session {
         parameters: &Parameters,
         timed: bool,
     ) -> Result<BatchStream> {
+        self.memory_used.begin();
         let mut wait = self.lock_wait();
         let (mut held, mut gathers) = (None, true);
         loop {

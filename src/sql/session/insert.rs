@@ -62,6 +62,7 @@ impl Session {
         columns: &[String],
         batches: impl Iterator<Item = Result<RecordBatch>>,
     ) -> Result<u64> {
+        self.memory_used.begin();
         let table = self.table_to_write(table)?;
         let schema = table.snapshot()?.schema().clone();
         let filled = filled(&schema, columns, table.name())?;

@@ -15,7 +15,7 @@ pub(in crate::sql) mod known;
 mod memory_settings;
 mod neighbours;
 mod planned;
-mod pool;
+pub(in crate::sql) mod pool;
 pub(in crate::sql) mod prepared;
 pub(in crate::sql) mod rules;
 pub(in crate::sql) mod selection;
@@ -31,6 +31,7 @@ use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
 pub use self::engine::Engine;
+use self::pool::StatementMemory;
 use self::prepared::Prepared;
 use crate::disk::{Io, LockWait};
 use crate::error::{Error, Result};
@@ -143,6 +144,7 @@ pub struct Session {
     /// How statements wait for the writer of another process, unless a setting says otherwise.
     wait: LockWait,
     progress: StatementProgress,
+    memory_used: StatementMemory,
     /// Small inserts that wait, of all sessions.
     groups: Arc<Groups>,
     threads: usize,
@@ -256,6 +258,12 @@ impl Session {
     #[doc(hidden)]
     pub fn progress(&self) -> StatementProgress {
         self.progress.clone()
+    }
+
+    /// Tells how much memory the last statement has taken, or the one that runs.
+    #[doc(hidden)]
+    pub fn memory_used(&self) -> StatementMemory {
+        self.memory_used.clone()
     }
 
     /// A handle that stops this session's work from another thread.

@@ -12,6 +12,7 @@ use stylobate::{Parameters, Session};
 use super::errors::HttpError;
 use crate::errors::Failure;
 use crate::serve::clickhouse::types::Type;
+use crate::serve::query_log;
 use crate::serve::running::Ended;
 use crate::serve::server::Server;
 use crate::serve::users::User;
@@ -125,7 +126,7 @@ fn split_name(word: &str) -> (Option<String>, String) {
 fn described(session: &Session, word: &str) -> Answer {
     let (schema, name) = split_name(word);
     let system = schema.as_deref() == Some("system");
-    let (names, types): (Vec<_>, Vec<_>) = match system {
+    let (names, types): (Vec<_>, Vec<_>) = match system && name != query_log::TABLE {
         true => return Err(HttpError::of(60, format!("there is no table {word}"))),
         false => columns_of(session, &name)?.into_iter().unzip(),
     };
