@@ -2,8 +2,8 @@
 //!
 //! Where this stands on the road of a query, and of a byte: DataFusion plans the query that gives
 //! the rows. They come out of that plan batch by batch, in its order, as any answer does, then take
-//! the road of an ingest (`ingest::load`), and one commit makes all of them visible. A statement
-//! that fails has stored nothing.
+//! the road of an ingest (`ingest::load`), and one commit makes all of them visible. Small inserts
+//! of several sessions share a commit (`group`). A statement that fails has stored nothing.
 
 pub(in crate::sql) mod assignments;
 pub(in crate::sql) mod base;

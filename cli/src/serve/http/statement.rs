@@ -71,13 +71,8 @@ pub(crate) fn read(
         }
         if let Some((known, length)) = system_table(text, &tokens, at) {
             left_out = at + length;
-            match known == query_log::TABLE {
-                true => read.sql.push_str("public.query_log"),
-                false => {
-                    read.sql.push_str(&format!("{}{known}", system::PREFIX));
-                    read.system.push(known.to_owned());
-                }
-            }
+            read.sql.push_str(&system::place_of(known));
+            read.system.extend((known != query_log::TABLE).then(|| known.to_owned()));
             continue;
         }
         if let Some(value) = of_server(text, &tokens, at) {

@@ -28,6 +28,14 @@ const DATABASE: &str = "default";
 /// How the names of tables begin that stand for those of `system`.
 pub(super) const PREFIX: &str = "sty__system_";
 
+/// What stands for a table of `system` in our words: the query log is a table of the store.
+pub(super) fn place_of(name: &str) -> String {
+    match name == query_log::TABLE {
+        true => format!("public.{name}"),
+        false => format!("{PREFIX}{name}"),
+    }
+}
+
 type Answer = Result<RecordBatch, HttpError>;
 
 /// The answer to a statement about the server; `None` for all others.
