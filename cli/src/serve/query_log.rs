@@ -243,8 +243,8 @@ fn rows(statements: &[Finished]) -> stylobate::Result<RecordBatch> {
         Arc::new(Float64Array::from_iter_values(
             all().map(|it| it.time.as_micros() as f64 / 1000.0),
         )),
-        texts(|it| Some(&it.id)),
-        texts(|it| Some(&it.user)),
+        texts(|it| Some(it.id.as_str())),
+        texts(|it| Some(it.user.as_str())),
         texts(|it| Some(it.protocol)),
         counts(|it| it.done.rows_read),
         counts(|it| Some(it.done.rows)),
@@ -254,7 +254,7 @@ fn rows(statements: &[Finished]) -> stylobate::Result<RecordBatch> {
         texts(|it| it.ended),
         Arc::new(Int32Array::from_iter_values(all().map(code))),
         texts(|it| it.done.failure.as_ref().map(|(_, message)| message.as_str())),
-        texts(|it| Some(&it.sql)),
+        texts(|it| Some(it.sql.as_str())),
     ];
     let named = columns().into_iter().zip(arrays).map(|((name, _), array)| (name, array, true));
     RecordBatch::try_from_iter_with_nullable(named)
