@@ -87,10 +87,10 @@ impl Session {
             if first.rows == 0 {
                 return Ok(Some(0));
             }
-            let insert = first.clone();
-            if self.store_with_others(table, insert)? {
+            if self.store_with_others(table, first.clone())? {
                 return Ok(Some(first.rows as u64));
             }
+            drop(memory);
             return self.store_alone(table, first, std::iter::empty(), holds);
         }
         drop(memory);
