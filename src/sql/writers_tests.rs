@@ -30,7 +30,10 @@ fn at_once(dir: &Path, options: &SessionOptions, sessions: usize, times: usize, 
         (0..times).try_for_each(|_| rows(&session, sql, &[]).map(drop))
     };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..sessions).map(|at| scope.spawn(move || run(at))).collect();
+        // Code that is not optimised takes more of the stack.
+        let thread = || std::thread::Builder::new().stack_size(16 << 20);
+        let begin = |at| thread().spawn_scoped(scope, move || run(at)).unwrap();
+        let threads: Vec<_> = (0..sessions).map(begin).collect();
         threads.into_iter().for_each(|thread| thread.join().unwrap().unwrap());
     });
 }

@@ -238,7 +238,8 @@ impl Session {
             tables.pin(pins.clone());
             let (context, tables, prepared) = (&context, &*tables, &*prepared);
             let planner = StatementPlanner { context, tables, prepared };
-            let starting = frugal::start(planner, &statement, &values, timed);
+            // It is large, and this may be deep in the stack of a writer.
+            let starting = Box::pin(frugal::start(planner, &statement, &values, timed));
             own.workers.run(&own.canceller, starting)?
         })
     }
