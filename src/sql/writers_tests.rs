@@ -48,8 +48,13 @@ fn a_statement_reads_what_the_writer_before_it_has_left() {
     let dir = tempfile::tempdir().unwrap();
     let options = SessionOptions::default();
     ask(dir.path(), "CREATE TABLE t (id BIGINT, n BIGINT)");
-    let next = "INSERT INTO t SELECT coalesce(max(id), 0) + 1, 0 FROM t";
-    at_once(dir.path(), &options, 6, 5, next);
+    // It takes its time to be planned, so that others commit meanwhile.
+    let others: Vec<String> = (1..300).map(|at| format!("-{at} + 0")).collect();
+    let others = others.join(", ");
+    let next = format!(
+        "INSERT INTO t SELECT coalesce(max(id), 0) + 1, 0 FROM t WHERE id NOT IN ({others})"
+    );
+    at_once(dir.path(), &options, 6, 5, &next);
     let all = "SELECT count(*), count(DISTINCT id), max(id) FROM t";
     assert_eq!(ask(dir.path(), all), "30|30|30");
     at_once(dir.path(), &options, 6, 3, "UPDATE t SET n = (SELECT max(n) + 1 FROM t)");
