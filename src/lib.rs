@@ -158,7 +158,7 @@ pub use sql::CopyTarget;
 #[cfg(feature = "sql")]
 pub use sql::{
     BatchStream, Canceller, Described, Engine, Parameters, ReadSoFar, Session, SessionOptions,
-    SqlExpressions, SqlSelect, Statement, StatementProgress,
+    SqlExpressions, SqlSelect, Statement, StatementMemory, StatementProgress,
 };
 
 // Rows out without SQL, and maintenance.

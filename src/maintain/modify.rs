@@ -28,7 +28,7 @@ use crate::query::open::{BlockRef, OpenBlock, OpenSegment};
 use crate::query::select::{SelectedRows, select};
 use crate::query::slice::Slice;
 use crate::query::{Condition, Context, GroupLimits, Recorder};
-use crate::store::{Changes, Commit, Edit, NewSegment, SegmentEntry, Snapshot, Table};
+use crate::store::{Changes, Commit, Edit, NewSegment, SegmentEntry, Snapshot, Table, TableWriter};
 
 /// What the message of an error says first.
 const NOT_CHANGED: &str = "rows could not be changed";
@@ -45,9 +45,6 @@ pub(crate) struct Modification {
     pub set: Option<Vec<(usize, Expression)>>,
     /// Makes functions of the expressions that the table is partitioned by.
     pub compile: Option<Arc<dyn Compile>>,
-    /// The only generation that the expressions are right for, where they hold what was found in
-    /// it.
-    pub generation: Option<u64>,
 }
 
 /// What to do it with.
@@ -135,22 +132,15 @@ fn select_rows(
     select(columns, conditions, snapshot, &context, found)
 }
 
-/// Modifies a table. Where the schema or the generation is no longer that which the expressions
-/// were made for, nothing is done.
+/// Modifies a table, whose writer the caller holds: it has seen that the expressions were made for
+/// the schema and the generation in force.
 pub(crate) fn modify(
     table: &Table,
-    schema: &Schema,
+    mut writer: TableWriter,
     modification: &Modification,
     options: &ModifyOptions,
 ) -> Result<(Option<Commit>, ModifyReport)> {
-    let mut writer = table.writer(None)?;
-    let is_other = |made_for: u64| writer.base().map(|root| root.generation) != Some(made_for);
-    if writer.schema() != schema || modification.generation.is_some_and(is_other) {
-        return Err(Error::InvalidInput(format!(
-            "table '{}' has changed meanwhile; try again",
-            table.name()
-        )));
-    }
+    let schema = &writer.schema().clone();
     // The writer's lock is held: this is the generation that the commit will follow.
     let snapshot = table.snapshot()?;
     let entries = snapshot.segments()?;

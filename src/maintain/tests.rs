@@ -333,14 +333,17 @@ fn rows_are_deleted_and_changed() {
     let options = ModifyOptions { threads: 2, ..ModifyOptions::default() };
     let held = table.snapshot().unwrap();
     let (commit, report) =
-        modify(&table, &schema, &change(Some(divisible(3)), None), &options).unwrap();
+        modify(&table, table.writer(None).unwrap(), &change(Some(divisible(3)), None), &options)
+            .unwrap();
     assert!(commit.is_some() && report.rows == 3000 && report.removed == 0, "{report:?}");
     assert_eq!(in_order(read(&held)), all);
     all.retain(|row| row.2 % 3 != 0);
     assert_eq!(in_order(read(&table.snapshot().unwrap())), all);
     // Nothing changes, so there is no commit.
     assert_eq!(
-        modify(&table, &schema, &change(Some(divisible(3)), None), &options).unwrap().0,
+        modify(&table, table.writer(None).unwrap(), &change(Some(divisible(3)), None), &options)
+            .unwrap()
+            .0,
         None
     );
     // Some rows move to another partition and change their number.
@@ -349,7 +352,7 @@ fn rows_are_deleted_and_changed() {
     let text: std::sync::Arc<dyn Function> = std::sync::Arc::new(Constant("moved"));
     let text = computed(vec![], text, arrow_schema::DataType::Utf8);
     let set = change(Some(divisible(4)), Some(vec![(2, plus), (1, text)]));
-    modify(&table, &schema, &set, &options).unwrap();
+    modify(&table, table.writer(None).unwrap(), &set, &options).unwrap();
     for row in all.iter_mut().filter(|row| row.2 % 4 == 0) {
         (row.1, row.2) = ("moved".to_owned(), row.2 + 100_000);
     }
@@ -358,7 +361,7 @@ fn rows_are_deleted_and_changed() {
     let moved =
         partitions(&snapshot).unwrap().into_iter().find(|p| &*p.path == "kind=moved").unwrap();
     assert_eq!(moved.rows as usize, all.iter().filter(|row| row.1 == "moved").count());
-    modify(&table, &schema, &change(None, None), &options).unwrap();
+    modify(&table, table.writer(None).unwrap(), &change(None, None), &options).unwrap();
     assert_eq!((table.snapshot().unwrap().rows(), read(&table.snapshot().unwrap()).len()), (0, 0));
 }
 

@@ -57,6 +57,7 @@ pub use run::stream::BatchStream;
 pub use session::describe::Described;
 pub use session::dry_run::{DryRun, PlannedChange};
 pub use session::known::{KnownColumn, KnownFunction};
+pub use session::pool::StatementMemory;
 pub use session::selection::SqlSelect;
 pub use session::{Engine, Session, SessionOptions, Statement};
 pub use syntax::lexemes::{Lexeme, LexemeKind, is_complete, lexemes};
@@ -73,3 +74,5 @@ mod store_tests;
 mod tests;
 #[cfg(test)]
 mod write_tests;
+#[cfg(test)]
+mod writers_tests;

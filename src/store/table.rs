@@ -182,6 +182,12 @@ impl Table {
         Ok(())
     }
 
+    /// How its writers wait for others.
+    #[cfg(feature = "sql")]
+    pub(crate) fn wait(&self) -> &LockWait {
+        &self.wait
+    }
+
     /// Waits until nobody writes the table. Another writer may come before the caller.
     #[cfg(feature = "sql")]
     pub(crate) fn wait_for_writer(&self) -> Result<()> {

@@ -38,6 +38,11 @@ pub(crate) struct WaitArg {
 }
 
 impl WaitArg {
+    /// How long to wait, where it is not said.
+    pub(crate) fn or(self, time: Duration) -> Duration {
+        self.wait.unwrap_or(time)
+    }
+
     /// The context of a command whose writers wait.
     pub(crate) fn of(self, context: &Context) -> Context {
         Context { wait: self.wait.unwrap_or_default(), ..*context }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use stylobate::internal::disk::default_limit;
-use stylobate::{Engine, SessionOptions};
+use stylobate::{Engine, LockWait, SessionOptions};
 use tokio::sync::{Semaphore, watch};
 
 use crate::args::resources::{IoArg, WaitArg};
@@ -18,6 +18,7 @@ use crate::serve::admission::{Admission, AdmissionLimits};
 use crate::serve::cancels::Cancels;
 use crate::serve::listen::{self, Protocol, Tls};
 use crate::serve::metrics::Metrics;
+use crate::serve::query_log::QueryLog;
 use crate::serve::server::{Limits, Server};
 use crate::serve::sessions::Sessions;
 use crate::serve::users::{self, Users, Verifier};
@@ -33,6 +34,8 @@ const THREADS_BESIDE: usize = 64;
 const BODY_KIB: usize = 256 << 10;
 /// How many passwords are compared at a time. One takes some milliseconds.
 const PASSWORDS: usize = 2;
+/// How long a statement waits for a table that another one writes, unless --wait says so.
+const WAIT: Duration = Duration::from_secs(30);
 /// Sessions with names, at most.
 const MOST_NAMED: usize = 10_000;
 
@@ -110,6 +113,12 @@ pub(crate) struct ServeArgs {
     /// Where sorts and groups spill [default: the system's directory for temporary files]
     #[arg(long, value_name = "DIR", env = "STY_TEMP_DIR", hide_env = true)]
     temp_dir: Option<PathBuf>,
+    /// Write each statement that has ended to the table query_log of the store, which keeps 30
+    /// days, or another time (--query-log=7d, --query-log=forever)
+    #[arg(long, value_name = "TIME", value_parser = parse_keep, conflicts_with = "read_only")]
+    #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "30d")]
+    #[arg(env = "STY_QUERY_LOG", hide_env = true)]
+    query_log: Option<Duration>,
     #[command(flatten)]
     io: IoArg,
     #[command(flatten)]
@@ -121,6 +130,10 @@ pub(crate) struct ServeArgs {
     /// Print a new token, and what the file of users keeps of it; and do nothing else
     #[arg(long, conflicts_with = "store")]
     new_token: bool,
+}
+
+fn parse_keep(text: &str) -> Result<Duration, String> {
+    if text == "forever" { Ok(Duration::MAX) } else { parse_duration(text) }
 }
 
 fn parse_address(text: &str) -> Result<SocketAddr, String> {
@@ -157,6 +170,11 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Failure> {
     let tls = args.tls_cert.as_deref().zip(args.tls_key.as_deref());
     let tls = tls.map(|(certificate, key)| Tls::read(certificate, key)).transpose()?;
     let server = Arc::new(server(args, store, users, context)?);
+    let log = args.query_log.map(|keep| {
+        let (store, context) = (context.store(store), *context);
+        QueryLog::begin(&server, store, keep, move |text| context.warn(text))
+    });
+    let log = log.transpose()?;
     raise_open_files();
     process_watch::leave_end_to_command();
     process_watch::remove_at_end(server.sessions.engine().spill_directories());
@@ -171,6 +189,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Failure> {
     let served = runtime.block_on(serve(args, server, tls.map(Arc::new), context));
     // What does not end in time is not waited for.
     runtime.shutdown_background();
+    log.into_iter().for_each(QueryLog::end);
     served
 }
 
@@ -219,7 +238,6 @@ fn server(
     users: Users,
     context: &Context,
 ) -> Result<Server, Failure> {
-    let context = args.wait.of(context);
     let all = context.memory_limit.unwrap_or_else(default_limit);
     let options = SessionOptions {
         threads: context.threads,
@@ -233,7 +251,9 @@ fn server(
         keep_plans: true,
         ..SessionOptions::default()
     };
-    let engine = Engine::open(&context.store(store), &options).map_err(|error| {
+    let wait = LockWait { most: args.wait.or(WAIT), ..LockWait::default() };
+    let store_of = context.store(store).with_wait(wait);
+    let engine = Engine::open(&store_of, &options).map_err(|error| {
         let empty =
             format!("an empty directory is a store without tables: mkdir {}", store.display());
         Failure::from(error).hint(empty)

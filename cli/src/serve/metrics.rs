@@ -56,6 +56,7 @@ pub(crate) fn show(metrics: &Metrics, now: &Now) -> String {
     let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
     let (begun, running) = now.running.counts();
     let limits = now.admission.limits();
+    let dropped = now.running.finished.dropped();
     let mut text = String::new();
     let mut one = |name: &str, kind: &str, help: &str, value: f64| {
         // Writing to a text does not fail.
@@ -70,6 +71,7 @@ pub(crate) fn show(metrics: &Metrics, now: &Now) -> String {
         ("statements_failed_total", "Statements that have failed.", read(&metrics.failed)),
         ("statements_refused_total", "Statements that might not begin.", read(&metrics.refused)),
         ("rows_sent_total", "Rows of answers.", read(&metrics.rows_out)),
+        ("query_log_dropped_total", "Statements that the query log lacks.", dropped),
         ("rows_received_total", "Rows that were inserted.", read(&metrics.rows_in)),
     ];
     for (name, help, value) in counts {

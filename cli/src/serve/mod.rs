@@ -8,6 +8,7 @@
 //! | --- | --- |
 //! | `users` | who may do what |
 //! | `admission` | which statements may begin |
+//! | `finished` | statements that have ended, for the query log |
 //! | `running` | the statements that run, and how to end one |
 //! | `sessions` | the sessions of clients |
 //! | `reply` | from the thread of a statement to its connection |
@@ -15,6 +16,7 @@
 //! | `metrics` | counters |
 //! | `cancels` | how a client of PostgreSQL ends what another connection runs |
 //! | `server` | what all connections share |
+//! | `query_log` | a table of the statements that have ended |
 //! | `clickhouse` | ClickHouse's formats: answers to bytes, bytes to rows |
 //! | `http` | ClickHouse's HTTP interface |
 //! | `postgres` | PostgreSQL's protocol |
@@ -22,6 +24,7 @@
 
 pub(crate) mod users;
 pub(crate) mod admission;
+mod finished;
 pub(crate) mod running;
 pub(crate) mod sessions;
 mod reply;
@@ -29,6 +32,7 @@ mod body;
 pub(crate) mod metrics;
 pub(crate) mod cancels;
 pub(crate) mod server;
+pub(crate) mod query_log;
 mod clickhouse;
 mod http;
 mod postgres;

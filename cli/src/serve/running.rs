@@ -4,15 +4,19 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
-use stylobate::{Canceller, Session, StatementProgress};
+use stylobate::{Canceller, Session, StatementMemory, StatementProgress};
+
+use super::finished::{Done, Finished, FinishedStatements};
 
 /// The statements of a server that run.
 #[derive(Debug, Default)]
 pub(crate) struct RunningStatements {
     all: Mutex<BTreeMap<u64, Arc<RunningStatement>>>,
     begun: AtomicU64,
+    /// Those that have ended, for the query log.
+    pub(crate) finished: FinishedStatements,
 }
 
 /// One of them.
@@ -27,11 +31,14 @@ pub(crate) struct RunningStatement {
     pub(crate) protocol: &'static str,
     pub(crate) sql: String,
     pub(crate) started: Instant,
+    begun: SystemTime,
     /// How long it may take.
     most: Option<Duration>,
     pub(crate) progress: StatementProgress,
+    memory: StatementMemory,
     canceller: Canceller,
     state: Mutex<State>,
+    done: Mutex<Done>,
 }
 
 /// What has become of a statement.
@@ -55,6 +62,17 @@ pub(crate) enum Ended {
     Gone,
     /// The server ends.
     Ending,
+}
+
+impl Ended {
+    fn name(self) -> &'static str {
+        match self {
+            Ended::Late => "timeout",
+            Ended::Killed => "killed",
+            Ended::Gone => "client gone",
+            Ended::Ending => "server ended",
+        }
+    }
 }
 
 /// What is known of a statement before it runs.
@@ -111,10 +129,13 @@ impl RunningStatements {
             protocol,
             sql,
             started: Instant::now(),
+            begun: SystemTime::now(),
             most,
             progress: session.progress(),
+            memory: session.memory_used(),
             canceller: session.canceller(),
             state: Mutex::new(State::Runs),
+            done: Mutex::default(),
         })
     }
 
@@ -146,6 +167,27 @@ impl RunningStatements {
 impl RunningStatement {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells what it has done, for the query log.
+    pub(crate) fn tell(&self, tell: impl FnOnce(&mut Done)) {
+        tell(&mut self.done.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    fn finished(&self, ended: Option<Ended>) -> Finished {
+        let mut done = Done::default();
+        self.tell(|told| done = std::mem::take(told));
+        done.memory = self.memory.most();
+        Finished {
+            begun: self.begun,
+            time: self.started.elapsed(),
+            id: self.id.clone(),
+            user: self.user.clone(),
+            protocol: self.protocol,
+            sql: self.sql.clone(),
+            ended: ended.map(Ended::name),
+            done,
+        }
     }
 
     /// Asks the statement to end, if it runs. The first reason counts.
@@ -184,8 +226,14 @@ impl Entry {
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.end();
+        let ended = self.end();
         self.all.lock().remove(&self.statement.number);
+        if self.all.finished.are_kept() {
+            let finished = self.statement.finished(ended);
+            if !finished.done.is_planned_only {
+                self.all.finished.add(finished);
+            }
+        }
     }
 }
 

@@ -34,6 +34,8 @@ mod serve_clients;
 mod serve_limits;
 #[cfg(feature = "serve")]
 mod serve_postgres;
+#[cfg(feature = "serve")]
+mod serve_writes;
 mod shell;
 mod stats;
 mod stops;

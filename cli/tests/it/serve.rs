@@ -62,6 +62,30 @@ impl Server {
         Server { process, address, dir }
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Asks the server to end, and waits for it.
+    pub(crate) fn end(&mut self) {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
+        self.process.wait().unwrap();
+    }
+
+    /// Kills the server, as another process would.
+    pub(crate) fn kill(&self) {
+        let id = self.process.id().to_string();
+        assert!(Command::new("kill").args(["-KILL", &id]).status().unwrap().success());
+    }
+
+    /// Kills the server, and starts another one over what it has left.
+    pub(crate) fn kill_and_start(mut self, options: &[&str]) -> Server {
+        let _ = self.process.kill();
+        self.process.wait().unwrap();
+        Server::start_in(std::mem::replace(&mut self.dir, tempfile::tempdir().unwrap()), options)
+    }
+
     pub(crate) fn connect(&self) -> TcpStream {
         let stream = TcpStream::connect(self.address).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
@@ -81,7 +105,7 @@ impl Server {
         self.request(&format!("POST {url} HTTP/1.1\r\nHost: x"), body.as_ref())
     }
 
-    fn get(&self, url: &str) -> Reply {
+    pub(crate) fn get(&self, url: &str) -> Reply {
         self.request(&format!("GET {url} HTTP/1.1\r\nHost: x"), b"")
     }
 

@@ -50,6 +50,17 @@ fn a_statement_that_depends_on_its_table_is_planned_anew() {
 }
 
 #[test]
+fn processes_that_number_rows_give_each_number_once() {
+    let shell = Shell::new();
+    shell.sh("mkdir db; sty query db 'CREATE TABLE t (id BIGINT)'");
+    let script = "for i in 1 2 3 4 5 6 7 8
+         do sty query db --wait 'INSERT INTO t SELECT coalesce(max(id), 0) + 1 FROM t' & done
+         wait; sty query db 'SELECT count(*), count(DISTINCT id), max(id) FROM t' | tail -1";
+    let (_, stdout, stderr) = shell.sh(script);
+    assert_eq!(stdout.lines().last(), Some("8,8,8"), "{stderr}");
+}
+
+#[test]
 fn a_wait_has_an_end() {
     let shell = with_table();
     let script = "for command in 'compact db/t' 'gc db' 'repair db' 'drop-partition db/t x=1' \\

@@ -217,7 +217,7 @@ fn change(table: &Table, divisor: i64, set: Option<Vec<(usize, Expression)>>) ->
         ..Modification::default()
     };
     let options = ModifyOptions { threads: 1, ..ModifyOptions::default() };
-    modify(table, &schema, &modification, &options).map(|_| ())
+    modify(table, table.writer(None)?, &modification, &options).map(|_| ())
 }
 
 fn computed(inputs: Vec<usize>, function: Arc<dyn Function>, data_type: ArrowType) -> Expression {

@@ -95,7 +95,8 @@ fn from_shared(error: &DataFusionError) -> Error {
     from_leaf(error.find_root())
 }
 
-fn copied(error: &Error) -> Error {
+/// The same error, for several callers.
+pub(crate) fn copied(error: &Error) -> Error {
     match error {
         Error::Io { path, source } => Error::Io {
             path: path.clone(),

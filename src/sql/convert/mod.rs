@@ -12,7 +12,7 @@ mod statistics;
 mod types;
 
 pub(crate) use arithmetic::{to_arithmetic, to_decimal_steps};
-pub(crate) use error::{engine_failed, from_arrow, listed, suggestion};
+pub(crate) use error::{copied, engine_failed, from_arrow, listed, suggestion};
 pub(crate) use function::PhysicalFunction;
 pub(in crate::sql) use parts::{LONG_CONSTANT, in_parts, is_text, text_bytes};
 pub(crate) use predicate::{KeyOperand, to_key_predicate, to_predicate};

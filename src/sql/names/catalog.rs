@@ -58,6 +58,7 @@ pub(crate) struct Tables {
     stdin: Mutex<Option<(String, OpenedOnce)>>,
     /// What the next statement reads as its standard input.
     fed: Mutex<Option<Input>>,
+    is_fed: AtomicBool,
     /// Notes for the user.
     notes: Mutex<Vec<String>>,
     /// How to verify tables before they are read, if damaged segments are left out.
@@ -252,8 +253,14 @@ impl Tables {
 
     /// The next statement reads this as its standard input, once.
     pub(crate) fn feed(&self, input: Option<Input>) {
+        self.is_fed.store(input.is_some(), Ordering::Relaxed);
         *lock(&self.stdin) = None;
         *lock(&self.fed) = input;
+    }
+
+    /// Whether the standard input is what a program feeds.
+    pub(crate) fn is_fed(&self) -> bool {
+        self.is_fed.load(Ordering::Relaxed)
     }
 
     /// Whether the standard input is a table of the session.

@@ -15,7 +15,7 @@ use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder}
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::kept::KeptPlans;
-use super::pool::{environment, within};
+use super::pool::{StatementMemory, environment, within};
 use super::{Session, SessionOptions, check_store_exists, decoded, neighbours, rules};
 use crate::disk::{LockWait, memory};
 use crate::error::Result;
@@ -41,6 +41,7 @@ use crate::sql::work::cancel::Canceller;
 use crate::sql::work::crews::Crews;
 use crate::sql::work::handle::{OfSession, SessionHandle, Widest};
 use crate::sql::work::workers::Workers;
+use crate::sql::write::group::Groups;
 use crate::store::Store;
 
 /// What sessions share: the memory, the threads, the tables of a store that are open, and what
@@ -61,6 +62,8 @@ struct Shared {
     open: OpenTables,
     kept: Arc<KeptPlans>,
     crews: Arc<Crews>,
+    /// Small inserts that wait for a commit.
+    groups: Arc<Groups>,
     /// Of which the states of sessions are made.
     state: SessionState,
 }
@@ -111,14 +114,16 @@ impl Engine {
             .build();
         let (open, crews) = (OpenTables::default(), Arc::new(Crews::new(threads)));
         let (state, options) = (with_functions(state, memory)?, options.clone());
-        let kept = Arc::default();
-        let shared = Shared { store, options, wait, threads, memory, open, kept, crews, state };
+        let (groups, kept) = (Arc::default(), Arc::default());
+        let shared =
+            Shared { store, options, wait, threads, memory, open, kept, crews, groups, state };
         Ok(Engine(Arc::new(shared)))
     }
 
     /// A new session, with nothing of any other.
     pub fn session(&self) -> Result<Session> {
-        let Shared { store, options, wait, threads, memory, open, kept, crews, state } = &*self.0;
+        let Shared { store, options, wait, threads, memory, open, kept, crews, groups, state } =
+            &*self.0;
         let mut tables = match store {
             Some(store) => Tables::new(store, open),
             None => Tables::default(),
@@ -140,8 +145,9 @@ impl Engine {
         });
         let mut config = state.config().clone();
         config.options_mut().extensions.insert(SessionHandle(Arc::clone(&own)));
+        let memory_used = StatementMemory::default();
         let environment = match options.statement_memory {
-            Some(_) => within(state.runtime_env(), *memory),
+            Some(_) => within(state.runtime_env(), *memory, &memory_used),
             None => Arc::clone(state.runtime_env()),
         };
         let state = SessionStateBuilder::new_from_existing(state.clone())
@@ -161,6 +167,8 @@ impl Engine {
             own,
             wait: LockWait { cancelled: canceller.flag(), ..wait.clone() },
             progress: StatementProgress::default(),
+            memory_used,
+            groups: Arc::clone(groups),
             threads: *threads,
             memory: *memory,
             shares_memory: options.statement_memory.is_some(),

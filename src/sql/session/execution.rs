@@ -1,5 +1,10 @@
-//! From a planned statement to its answer: starts plans, has rows stored, and waits for the writers
-//! of other processes.
+//! From a planned statement to its answer: starts plans, has rows stored, and waits for other
+//! writers.
+//!
+//! A statement that changes a table holds the writer's lock before it writes, and is right for the
+//! table that it finds then: if another writer has committed since it was planned, and it has read
+//! that table, it is planned once more under the lock. So no writer comes in between, and a steady
+//! stream of other writers does not keep it from coming to its end.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,7 +23,7 @@ use crate::ingest::load::LoadOptions;
 use crate::maintain::{ModifyOptions, drop_table};
 use crate::query::Recorder;
 use crate::sql::keys::expressions::SqlExpressions;
-use crate::sql::names::catalog::Tables;
+use crate::sql::names::catalog::{Pins, Tables};
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::settings::Settings;
 use crate::sql::run::statistics::task_context;
@@ -27,9 +32,10 @@ use crate::sql::work::cancel::Canceller;
 use crate::sql::work::workers::Working;
 use crate::sql::write::modify::Modify;
 use crate::sql::write::{Write, empty_answer};
+use crate::store::TableWriter;
 
 /// A statement that runs.
-struct Run<'a> {
+pub(super) struct Run<'a> {
     statement: &'a Statement,
     parameters: &'a Parameters,
     timed: bool,
@@ -56,16 +62,18 @@ const WRITE_BYTES: u64 = 1 << 30;
 const SHARED_WRITE_BYTES: u64 = 128 << 20;
 
 impl Session {
-    /// Runs a statement. Where it has waited for the writer of another process, it is planned once
-    /// more: what it reads and what its names mean is as that writer has left it.
+    /// Runs a statement. Where it has waited for another writer, or one has changed the table that
+    /// it reads and writes, it is planned once more: what it reads and what its names mean is as
+    /// that writer has left it.
     pub(super) fn run_statement(
         &self,
         statement: &Statement,
         parameters: &Parameters,
         timed: bool,
     ) -> Result<BatchStream> {
-        let most = Settings::of(self.context.state_ref().read().config_options()).wait;
-        let mut wait = LockWait { most, ..self.wait.clone() };
+        self.memory_used.begin();
+        let mut wait = self.lock_wait();
+        let (mut held, mut gathers) = (None, true);
         loop {
             self.own.widest.take();
             let (tables, _working) = (Arc::clone(&self.tables), self.own.workers.keep());
@@ -73,27 +81,100 @@ impl Session {
             let run = Run { statement, parameters, timed, started: Instant::now(), running };
             let planned = self.plan_or_find(statement, parameters)?;
             let written = planned.written().map(str::to_owned);
-            let done = self.run_planned(planned, &run);
+            let is_there = planned.base().is_some();
+            let planned = match planned {
+                Planned::Write(write) if gathers && held.is_none() && self.gathers(&write) => {
+                    match self.gather(*write, &run, &wait)? {
+                        Some(answer) => return Ok(answer),
+                        // It is planned anew; should the table change once more, under its lock.
+                        None => gathers = false,
+                    }
+                    continue;
+                }
+                planned => planned,
+            };
+            let done = match self.writer_for(&planned, held.take()) {
+                Ok((writer, true)) => self.run_planned(planned, writer, &run),
+                Ok((writer, false)) => {
+                    held = writer;
+                    self.own.workers.on_stack(|| drop(planned));
+                    continue;
+                }
+                Err(error) => {
+                    self.own.workers.on_stack(|| drop(planned));
+                    Err(error)
+                }
+            };
             match (done, written) {
                 (Err(Error::Busy(_)), Some(table)) if !wait.most.is_zero() => {
                     drop(run);
-                    let since = Instant::now();
-                    let store = self.tables.store().ok_or_else(no_store)?;
-                    store.clone().with_wait(wait.clone()).table(&table)?.wait_for_writer()?;
-                    let left = wait.most.saturating_sub(since.elapsed());
-                    // Another writer may have come first, and then the time is over.
-                    wait.most = left.max(Duration::from_nanos(1));
+                    held = self.wait_for_writer(&table, is_there, &mut wait)?;
                 }
                 (done, _) => return done,
             }
         }
     }
 
-    fn run_planned(&self, planned: Planned, run: &Run) -> Result<BatchStream> {
+    /// How to wait for other writers.
+    pub(super) fn lock_wait(&self) -> LockWait {
+        let most = Settings::of(self.context.state_ref().read().config_options()).wait;
+        LockWait { most, ..self.wait.clone() }
+    }
+
+    /// The writer of the table that a statement changes, and whether the statement is right for
+    /// what is there now. `held` is the one under whose lock it was planned.
+    fn writer_for(
+        &self,
+        planned: &Planned,
+        held: Option<TableWriter>,
+    ) -> Result<(Option<TableWriter>, bool)> {
+        let Some((table, base)) = planned.written().zip(planned.base()) else {
+            return Ok((None, true));
+        };
+        if let Some(writer) = held.filter(|writer| writer.table_name() == table) {
+            return Ok((Some(writer), true));
+        }
+        let writer = self.tables.store().ok_or_else(no_store)?.table(table)?.writer(None)?;
+        let is_right = base.holds(&writer);
+        Ok((Some(writer), is_right))
+    }
+
+    /// Waits for the writer of a table; returns the next one, if the table is there to be changed.
+    fn wait_for_writer(
+        &self,
+        table: &str,
+        is_there: bool,
+        wait: &mut LockWait,
+    ) -> Result<Option<TableWriter>> {
+        let since = Instant::now();
+        let store = self.tables.store().ok_or_else(no_store)?;
+        let table = store.clone().with_wait(wait.clone()).table(table)?;
+        let writer = match is_there.then(|| table.writer(None)) {
+            Some(Ok(writer)) => Some(writer),
+            // The other one has dropped it.
+            Some(Err(Error::NotFound(_))) => None,
+            Some(Err(error)) => return Err(error),
+            None => table.wait_for_writer().map(|()| None)?,
+        };
+        let left = wait.most.saturating_sub(since.elapsed());
+        // Another writer may have come first, and then the time is over.
+        wait.most = left.max(Duration::from_nanos(1));
+        Ok(writer)
+    }
+
+    fn run_planned(
+        &self,
+        planned: Planned,
+        writer: Option<TableWriter>,
+        run: &Run,
+    ) -> Result<BatchStream> {
         match planned {
-            Planned::Answer(plan) => self.answer(plan, run),
-            Planned::Write(write) => self.write(*write, run),
-            Planned::Modify(modify) => self.modify(*modify, run),
+            Planned::Answer(plan) => {
+                let pins = self.tables.pins();
+                self.answer(plan, pins, run)
+            }
+            Planned::Write(write) => self.write(*write, writer, run),
+            Planned::Modify(modify) => self.modify(*modify, writer, run),
             Planned::Drop(table) => {
                 let store = self.tables.store().ok_or_else(no_store)?;
                 self.release(&table);
@@ -104,7 +185,7 @@ impl Session {
     }
 
     /// Starts a plan.
-    fn start(
+    pub(super) fn start(
         &self,
         plan: Arc<dyn ExecutionPlan>,
         canceller: &Canceller,
@@ -125,23 +206,27 @@ impl Session {
 
     /// Starts the plan of a statement's rows, which is planned once more if it needs more memory
     /// than there is.
-    fn answer(&self, plan: Arc<dyn ExecutionPlan>, run: &Run) -> Result<BatchStream> {
+    pub(super) fn answer(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        pins: Pins,
+        run: &Run,
+    ) -> Result<BatchStream> {
         let thrift = frugal::Thrift::new(&self.context, &plan);
         let answer = self.start(plan, &self.own.canceller, run)?;
         // The standard input cannot be read twice.
         if self.tables.reads_stdin() {
             return Ok(answer);
         }
-        Ok(answer.or(self.frugally(run, thrift)))
+        Ok(answer.or(self.frugally(run, pins, thrift)))
     }
 
     /// How to answer a statement with less memory. It reads the same generations of tables.
-    fn frugally(&self, run: &Run, mut thrift: frugal::Thrift) -> Frugal {
+    fn frugally(&self, run: &Run, pins: Pins, mut thrift: frugal::Thrift) -> Frugal {
         let (context, memory, timed) = (self.context.clone(), self.memory, run.timed);
         let (tables, prepared) = (Arc::clone(&self.tables), Arc::clone(&self.prepared));
         let (own, values) = (Arc::clone(&self.own), run.parameters.clone());
-        let statement = own.workers.on_stack(|| run.statement.parsed.statement.clone());
-        let pins = tables.pins();
+        let parsed = Arc::clone(&run.statement.parsed);
         // A writer keeps its memory.
         let kept = context.runtime_env().memory_pool.reserved() as u64;
         let free = usize::try_from(kept + self.memory / 4).unwrap_or(usize::MAX);
@@ -153,16 +238,19 @@ impl Session {
             tables.pin(pins.clone());
             let (context, tables, prepared) = (&context, &*tables, &*prepared);
             let planner = StatementPlanner { context, tables, prepared, template: None };
-            let starting = frugal::start(planner, &statement, &values, timed);
+            // It is large, and this may be deep in the stack of a writer.
+            let starting = Box::pin(frugal::start(planner, &parsed.statement, &values, timed));
             own.workers.run(&own.canceller, starting)?
         })
     }
 
-    fn write(&self, write: Write, run: &Run) -> Result<BatchStream> {
+    fn write(&self, write: Write, writer: Option<TableWriter>, run: &Run) -> Result<BatchStream> {
         let store = self.tables.store().ok_or_else(no_store)?;
+        // They go with the rows, before the commit.
+        let pins = self.tables.pins();
         self.release(&write.table);
         let (options, reservation) = self.load_options()?;
-        let answer = write.run(store, &options, |plan| self.answer(plan, run))?;
+        let answer = write.run(store, writer, &options, |plan| self.answer(plan, pins, run))?;
         drop(reservation);
         // The answer about committed rows is delivered even if the session has been cancelled.
         let answer = self.start(answer, &Canceller::default(), run)?;
@@ -187,15 +275,21 @@ impl Session {
         Ok((options, memory))
     }
 
-    fn modify(&self, modify: Modify, run: &Run) -> Result<BatchStream> {
+    fn modify(
+        &self,
+        modify: Modify,
+        writer: Option<TableWriter>,
+        run: &Run,
+    ) -> Result<BatchStream> {
         let store = self.tables.store().ok_or_else(no_store)?;
+        let writer = writer.map_or_else(|| store.table(&modify.table)?.writer(None), Ok)?;
         self.release(&modify.table);
         let recorder = Arc::<Recorder>::default();
         self.progress.begin_walk(Arc::clone(&recorder));
         let (threads, cancelled) = (self.threads, self.own.canceller.flag());
         let memory_limit = Some(self.memory);
         let options = ModifyOptions { threads, memory_limit, cancelled, recorder };
-        let answer = modify.run(store, &options);
+        let answer = modify.run(store, writer, &options);
         self.progress.end();
         let answer = self.start(answer?, &Canceller::default(), run)?;
         Ok(answer.of_committed())
@@ -203,7 +297,7 @@ impl Session {
 }
 
 #[cold]
-fn no_store() -> Error {
+pub(super) fn no_store() -> Error {
     Error::InvalidInput(
         "there is no store to write to; name one before the statements: sty query STORE 'CREATE \
          TABLE …'"

@@ -1,14 +1,19 @@
 //! Rows that a program has in its hands, for a table of the store: INSERT without its SQL.
 
-use arrow_array::RecordBatch;
+use std::sync::Arc;
+
+use arrow_array::{Array as _, RecordBatch};
+use arrow_schema::{Field, Schema as ArrowSchema};
 
 use super::Session;
-use crate::error::{Error, Result};
-use crate::ingest::load::{LoadOptions, load_batches};
+use super::gather::changed;
+use crate::block::null_array;
+use crate::error::{ArrowResult as _, Error, Result};
 use crate::ingest::sources::Input;
 use crate::model::Schema;
 use crate::sql::write::with_table_names;
 use crate::store::Table;
+use crate::store::writer::missing_value;
 
 impl Session {
     /// The table of the store that a name means, for a program that writes to it, if the session
@@ -25,7 +30,7 @@ impl Session {
             return Err(self.tables.missing(name));
         };
         self.release(&name);
-        store.clone().with_wait(self.wait.clone()).table(&name)
+        store.clone().with_wait(self.lock_wait()).table(&name)
     }
 
     /// From now on, a name means these rows in the session, as that of an external table does.
@@ -46,7 +51,8 @@ impl Session {
         self.tables.feed(input);
     }
 
-    /// Adds rows to a table in one commit, which is on disk when this returns; returns how many.
+    /// Adds rows to a table in one commit, which is on disk when this returns; returns how many. Few
+    /// rows are stored together with those that other sessions of the engine add meanwhile.
     /// `columns` are those of the batches by position, or all of the table if there are none. Their
     /// values become those of the table's types as in an INSERT; a column that is not among them is
     /// null.
@@ -56,11 +62,10 @@ impl Session {
         columns: &[String],
         batches: impl Iterator<Item = Result<RecordBatch>>,
     ) -> Result<u64> {
+        self.memory_used.begin();
         let table = self.table_to_write(table)?;
-        let writer = table.writer(None)?;
-        let filled = filled(writer.schema(), columns, table.name())?;
-        let (options, _memory) = self.load_options()?;
-        let options = LoadOptions { cancelled: self.own.canceller.flag(), ..options };
+        let schema = table.snapshot()?.schema().clone();
+        let filled = filled(&schema, columns, table.name())?;
         let named = batches.map(|batch| {
             let batch = batch?;
             if batch.num_columns() != filled.columns().len() {
@@ -70,10 +75,28 @@ impl Session {
                     filled.columns().len()
                 )));
             }
-            with_table_names(&batch, &filled)
+            with_all_columns(with_table_names(&batch, &filled)?, &schema)
         });
-        Ok(load_batches(writer, named, &options)?.rows_stored)
+        let stored = self.store_rows(&table, &schema, named, |it| *it.schema() == schema)?;
+        stored.ok_or_else(|| changed(&table))
     }
+}
+
+/// The same rows, with nulls in columns of the table that they lack.
+fn with_all_columns(batch: RecordBatch, schema: &Schema) -> Result<RecordBatch> {
+    let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+    for column in schema.columns() {
+        let array = match batch.column_by_name(&column.name) {
+            Some(array) => Arc::clone(array),
+            None if column.nullable || batch.num_rows() == 0 => {
+                null_array(batch.num_rows(), &column.data_type)
+            }
+            None => return Err(missing_value(&column.name)),
+        };
+        fields.push(Field::new(&*column.name, array.data_type().clone(), true));
+        arrays.push(array);
+    }
+    RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays).or_invalid()
 }
 
 /// The columns of a table that rows fill, in the order of the rows.

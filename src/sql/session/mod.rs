@@ -9,6 +9,7 @@ mod engine;
 mod execution;
 mod expansion;
 mod frugal;
+mod gather;
 mod insert;
 mod kept;
 #[cfg(test)]
@@ -17,7 +18,7 @@ pub(in crate::sql) mod known;
 mod memory_settings;
 mod neighbours;
 mod planned;
-mod pool;
+pub(in crate::sql) mod pool;
 pub(in crate::sql) mod prepared;
 pub(in crate::sql) mod rules;
 pub(in crate::sql) mod selection;
@@ -34,6 +35,7 @@ use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
 pub use self::engine::Engine;
 use self::kept::KeptPlans;
+use self::pool::StatementMemory;
 use self::prepared::Prepared;
 use crate::disk::{Io, LockWait};
 use crate::error::{Error, Result};
@@ -44,6 +46,7 @@ use crate::sql::run::stream::BatchStream;
 use crate::sql::syntax::parse::{self, CopyTarget, Parsed};
 use crate::sql::work::cancel::Canceller;
 use crate::sql::work::handle::OfSession;
+use crate::sql::write::group::Groups;
 use crate::store::Store;
 
 /// What an engine and its sessions may use of the machine.
@@ -157,6 +160,9 @@ pub struct Session {
     /// How statements wait for the writer of another process, unless a setting says otherwise.
     wait: LockWait,
     progress: StatementProgress,
+    memory_used: StatementMemory,
+    /// Small inserts that wait, of all sessions.
+    groups: Arc<Groups>,
     threads: usize,
     /// Bytes of memory that statements may use.
     memory: u64,
@@ -274,6 +280,12 @@ impl Session {
     #[doc(hidden)]
     pub fn progress(&self) -> StatementProgress {
         self.progress.clone()
+    }
+
+    /// Tells how much memory the last statement has taken, or the one that runs.
+    #[doc(hidden)]
+    pub fn memory_used(&self) -> StatementMemory {
+        self.memory_used.clone()
     }
 
     /// A handle that stops this session's work from another thread.

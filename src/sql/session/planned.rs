@@ -8,6 +8,7 @@ use datafusion::physical_plan::ExecutionPlan;
 use crate::error::Result;
 use crate::sql::syntax::rewrite;
 use crate::sql::write::Write;
+use crate::sql::write::base::Base;
 use crate::sql::write::modify::Modify;
 
 /// What a statement does.
@@ -31,6 +32,15 @@ impl Planned {
             Planned::Write(write) => Some(&write.table),
             Planned::Modify(modify) => Some(&modify.table),
             Planned::Drop(table) => Some(table),
+        }
+    }
+
+    /// What it was planned on, of a table that it changes or replaces.
+    pub(super) fn base(&self) -> Option<&Base> {
+        match self {
+            Planned::Write(write) => write.base.as_ref(),
+            Planned::Modify(modify) => Some(&modify.base),
+            Planned::Answer(_) | Planned::Drop(_) => None,
         }
     }
 

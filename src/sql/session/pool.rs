@@ -7,6 +7,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use datafusion::common::{DataFusionError, Result, human_readable_size};
@@ -30,11 +31,30 @@ pub(super) fn environment(temp_dir: Option<&Path>, memory: u64) -> Result<Arc<Ru
     builder.build_arc()
 }
 
-/// The same, of which one statement may use at most `memory` bytes.
-pub(super) fn within(all: &RuntimeEnv, memory: u64) -> Arc<RuntimeEnv> {
+/// The same, of which one statement may use at most `memory` bytes. `used` is told how many it
+/// does.
+pub(super) fn within(all: &RuntimeEnv, memory: u64, used: &StatementMemory) -> Arc<RuntimeEnv> {
     let limit = usize::try_from(memory).unwrap_or(usize::MAX);
-    let pool = SharedPool { within: Some(Arc::clone(&all.memory_pool)), ..SharedPool::new(limit) };
+    let within = Some(Arc::clone(&all.memory_pool));
+    let pool = SharedPool { within, used: used.clone(), ..SharedPool::new(limit) };
     Arc::new(RuntimeEnv { memory_pool: Arc::new(pool), ..all.clone() })
+}
+
+/// Tells how much memory the operators of a session's statement have had, where statements run
+/// beside each other. What is decoded of stored data is not among it.
+#[derive(Clone, Debug, Default)]
+pub struct StatementMemory(Arc<AtomicUsize>);
+
+impl StatementMemory {
+    /// The most bytes at a time since the last statement began; `None` if nobody has counted.
+    pub fn most(&self) -> Option<u64> {
+        Some(self.0.load(Ordering::Relaxed) as u64).filter(|bytes| *bytes > 0)
+    }
+
+    /// A statement begins.
+    pub(super) fn begin(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
 }
 
 /// The name of the consumer for stored data that is decoded.
@@ -51,6 +71,7 @@ pub(super) struct SharedPool {
     taken: Mutex<Taken>,
     /// The pool of which this is a part, and which must have what is taken here.
     within: Option<Arc<dyn MemoryPool>>,
+    used: StatementMemory,
 }
 
 #[derive(Debug, Default)]
@@ -68,11 +89,17 @@ struct Taken {
 
 impl SharedPool {
     pub(super) fn new(limit: usize) -> Self {
-        SharedPool { limit, taken: Mutex::default(), within: None }
+        let (taken, used) = (Mutex::default(), StatementMemory::default());
+        SharedPool { limit, taken, within: None, used }
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, taken: &mut Taken, consumer: &MemoryConsumer, bytes: usize) {
+        taken.add(consumer, bytes);
+        self.used.0.fetch_max(taken.spillable + taken.unspillable, Ordering::Relaxed);
     }
 }
 
@@ -124,7 +151,7 @@ impl MemoryPool for SharedPool {
     }
 
     fn grow(&self, reservation: &MemoryReservation, additional: usize) {
-        self.taken().add(reservation.consumer(), additional);
+        self.add(&mut self.taken(), reservation.consumer(), additional);
         self.within.iter().for_each(|all| all.grow(reservation, additional));
     }
 
@@ -158,7 +185,7 @@ impl MemoryPool for SharedPool {
             )));
         }
         self.within.iter().try_for_each(|all| all.try_grow(reservation, additional))?;
-        taken.add(reservation.consumer(), additional);
+        self.add(&mut taken, reservation.consumer(), additional);
         Ok(())
     }
 

@@ -26,6 +26,7 @@ use crate::sql::names::{CATALOG, SCHEMA};
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::session::planned::Planned;
 use crate::sql::session::statement::{StatementPlanner, refuse};
+use crate::sql::write::base::{Base, Reads};
 use crate::sql::write::{
     Create, Write, already_exists, assignments, create_table, empty_answer, required_columns,
     table_columns,
@@ -56,7 +57,8 @@ impl StatementPlanner<'_> {
             ));
         }
         let how = Create { if_not_exists: create.if_not_exists, replaces };
-        let is_stored = self.tables.stored_name(name)?.is_some();
+        let stored = self.tables.stored_name(name)?;
+        let is_stored = stored.is_some();
         if self.tables.in_session(name) || (is_stored && !replaces) {
             return already_exists(name, how).map(|()| Planned::Answer(empty_answer()));
         }
@@ -67,11 +69,17 @@ impl StatementPlanner<'_> {
             (_, Some(rows)) => table_columns(&rows.schema(), &required)?,
             (_, None) => table_columns(create.input.schema().as_arrow(), &required)?,
         };
+        let base = match stored.as_deref() == Some(name) {
+            true => Some(Base::of_replaced(Reads::of(&create.input, name)?)),
+            false => None,
+        };
         Ok(Planned::Write(Box::new(Write {
             table: name.to_owned(),
             create: Some(how),
+            base,
             columns,
             rows,
+            has_values: false,
         })))
     }
 
@@ -120,11 +128,14 @@ impl StatementPlanner<'_> {
         }
         let rows = assignments::with_exact_values(&statement.input, snapshot.schema())
             .and_then(|rows| with_nulls(&rows));
+        let reads = Reads::of(&statement.input, snapshot.table_name())?;
         Ok(Planned::Write(Box::new(Write {
             table: snapshot.table_name().to_owned(),
             create: None,
+            base: Some(Base::of(snapshot, reads)),
             columns: snapshot.schema().clone(),
             rows: Some(self.rows(&rows?).await?),
+            has_values: assignments::has_values(&statement.input),
         })))
     }
 

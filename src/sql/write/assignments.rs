@@ -277,6 +277,12 @@ pub(in crate::sql) fn with_exact_values(
     .map(LogicalPlan::Projection)
 }
 
+/// Whether the rows of an INSERT are VALUES.
+pub(in crate::sql) fn has_values(rows: &LogicalPlan) -> bool {
+    let LogicalPlan::Projection(projection) = rows else { return false };
+    values_below(&projection.input).is_some()
+}
+
 /// The VALUES that a plan sorts or limits, if it does nothing else.
 fn values_below(plan: &LogicalPlan) -> Option<&Values> {
     match plan {

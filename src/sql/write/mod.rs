@@ -2,10 +2,12 @@
 //!
 //! Where this stands on the road of a query, and of a byte: DataFusion plans the query that gives
 //! the rows. They come out of that plan batch by batch, in its order, as any answer does, then take
-//! the road of an ingest (`ingest::load`), and one commit makes all of them visible. A statement
-//! that fails has stored nothing.
+//! the road of an ingest (`ingest::load`), and one commit makes all of them visible. Small inserts
+//! of several sessions share a commit (`group`). A statement that fails has stored nothing.
 
 pub(in crate::sql) mod assignments;
+pub(in crate::sql) mod base;
+pub(in crate::sql) mod group;
 pub(in crate::sql) mod modify;
 pub(in crate::sql) mod row_answers;
 pub(in crate::sql) mod subqueries;
@@ -29,6 +31,7 @@ use crate::ingest::load::{LoadOptions, load_batches};
 use crate::maintain::{abandon, replace_table, replacement, restore_replaced};
 use crate::model::{DataType, Schema};
 use crate::sql::convert::type_name;
+use crate::sql::write::base::Base;
 use crate::store::writer::missing_value;
 use crate::store::{Store, Table, TableOptions, TableWriter};
 
@@ -39,10 +42,14 @@ pub(in crate::sql) struct Write {
     pub(in crate::sql) table: String,
     /// How the table is created, if it is.
     pub(in crate::sql) create: Option<Create>,
+    /// What it was planned on, of a table that was there.
+    pub(in crate::sql) base: Option<Base>,
     /// The columns of the rows, in order, with their names in the table.
     pub(in crate::sql) columns: Schema,
     /// The plan that gives the rows; `None` for a table without any.
     pub(in crate::sql) rows: Option<Arc<dyn ExecutionPlan>>,
+    /// Whether the rows are VALUES.
+    pub(in crate::sql) has_values: bool,
 }
 
 /// How a table is created.
@@ -55,17 +62,18 @@ pub(in crate::sql) struct Create {
 }
 
 impl Write {
-    /// Runs the statement. `start` runs the plan of the rows. Returns the plan of the statement's
-    /// answer.
+    /// Runs the statement. `held` is the writer of the table that was there, `start` runs the plan
+    /// of the rows. Returns the plan of the statement's answer.
     pub(in crate::sql) fn run<I: Iterator<Item = Result<RecordBatch>>>(
         self,
         store: &Store,
+        held: Option<TableWriter>,
         options: &LoadOptions,
         start: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<I>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let new_store = !store.exists()?;
         let create = self.create;
-        let written = self.write(store, options, start);
+        let written = self.write(store, held, options, start);
         if written.is_err() && new_store {
             store.remove_empty();
         }
@@ -76,6 +84,7 @@ impl Write {
     fn write<I: Iterator<Item = Result<RecordBatch>>>(
         self,
         store: &Store,
+        held: Option<TableWriter>,
         options: &LoadOptions,
         start: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<I>,
     ) -> Result<u64> {
@@ -85,26 +94,27 @@ impl Write {
         let table = match self.create {
             Some(Create { replaces: true, .. }) if store.has_table(&self.table)? => {
                 let old = store.table(&self.table)?;
-                let writer = old.writer(None)?;
+                let writer = held.map_or_else(|| old.writer(None), Ok)?;
                 let new = replacement(store, &old);
                 let create = Some(Create { if_not_exists: false, replaces: false });
-                let stored = Write { create, ..self }.write_to(&new, options, start);
+                let stored = Write { create, ..self }.write_to(&new, None, options, start);
                 let replaced = stored.and_then(|_| replace_table(store, &old, writer, &new));
                 return replaced.map(|()| 0).inspect_err(|_| abandon(&new));
             }
             _ => store.table(&self.table)?,
         };
-        self.write_to(&table, options, start)
+        self.write_to(&table, held, options, start)
     }
 
     fn write_to<I: Iterator<Item = Result<RecordBatch>>>(
         self,
         table: &Table,
+        held: Option<TableWriter>,
         options: &LoadOptions,
         start: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<I>,
     ) -> Result<u64> {
         let created = self.create.map(|_| (self.columns.clone(), TableOptions::default()));
-        let mut writer = table.writer(created)?;
+        let mut writer = held.map_or_else(|| table.writer(created), Ok)?;
         match self.create {
             // Another process has created the table in the meantime.
             Some(create) if !writer.is_new() => {

@@ -25,15 +25,17 @@ use crate::sql::plan::lower::scan_conditions;
 use crate::sql::run::provider::{Conditions, StoreProvider};
 use crate::sql::run::table::StoreTable;
 use crate::sql::write::assignments::{as_exact_literal, without_cast};
+use crate::sql::write::base::{Base, Reads};
 use crate::sql::write::row_count_answer;
 use crate::sql::write::subqueries;
-use crate::store::Store;
+use crate::store::{Store, TableWriter};
 
 /// A statement that deletes or changes rows of a table.
 #[derive(Debug)]
 pub(in crate::sql) struct Modify {
     pub(in crate::sql) table: String,
-    schema: Schema,
+    /// What it was planned on.
+    pub(in crate::sql) base: Base,
     modification: Modification,
     /// The memory that the answers of subqueries take.
     memory: MemoryReservation,
@@ -72,11 +74,9 @@ impl Modify {
         check_scan(scan)?;
         condition.into_iter().chain(new.into_iter().flatten()).try_for_each(check_expression)?;
         let name = snapshot.table_name();
-        let mut generation = None;
+        let mut base = Base::of(snapshot, Reads::Nothing);
         for expr in condition.into_iter().chain(new.into_iter().flatten()) {
-            if subqueries::depends_on(expr, name)? {
-                generation = Some(snapshot.generation());
-            }
+            base = subqueries::reads(expr, name)?.into_iter().fold(base, Base::and);
         }
         let memory = MemoryConsumer::new("Subqueries").register(&state.runtime_env().memory_pool);
         let condition = match condition {
@@ -96,9 +96,8 @@ impl Modify {
         };
         let compile: Arc<dyn crate::ingest::partition::Compile> =
             Arc::new(SqlExpressions::default());
-        let modification =
-            Modification { columns, conditions, set, compile: Some(compile), generation };
-        Ok(Some(Modify { table: name.to_owned(), schema: schema.clone(), modification, memory }))
+        let modification = Modification { columns, conditions, set, compile: Some(compile) };
+        Ok(Some(Modify { table: name.to_owned(), base, modification, memory }))
     }
 
     /// What the statement would do, and whether it deletes.
@@ -112,17 +111,19 @@ impl Modify {
         Ok((report, self.modification.set.is_none()))
     }
 
-    /// Runs the statement. Returns the plan of its answer: the number of rows.
+    /// Runs the statement; `writer` is that of its table. Returns the plan of its answer: the
+    /// number of rows.
     pub(in crate::sql) fn run(
         self,
         store: &Store,
+        writer: TableWriter,
         options: &ModifyOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let table = store.table(&self.table)?;
         let limit =
             options.memory_limit.map(|limit| limit.saturating_sub(self.memory.size() as u64));
         let options = ModifyOptions { memory_limit: limit, ..options.clone() };
-        let (_, report) = modify(&table, &self.schema, &self.modification, &options)?;
+        let (_, report) = modify(&table, writer, &self.modification, &options)?;
         row_count_answer(report.rows)
     }
 }

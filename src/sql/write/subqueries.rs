@@ -7,15 +7,14 @@
 //! that reads the row to be changed has no single answer, and is refused.
 //!
 //! There is one road for changed rows: the condition with the answers in it. Where subqueries look
-//! at the table that is being changed, a commit by somebody else in between is an error, because
-//! the answers would be of another generation.
+//! at the table that is being changed, a commit by somebody else in between has the statement
+//! planned once more, because the answers would be of another generation (`base`).
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType;
-use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{DFSchema, ScalarValue, internal_err};
 use datafusion::execution::SessionState;
@@ -29,29 +28,15 @@ use datafusion::physical_plan::execute_stream;
 use futures::StreamExt;
 
 use crate::error::{Error, Result};
-use crate::sql::run::provider::StoreProvider;
 use crate::sql::walks::rewrite_up;
+use crate::sql::write::base::Reads;
 use crate::sql::write::row_answers::Compared;
 use crate::sql::write::value_set::{LISTED, ValueSet, is_among};
 
-/// Whether an answer in an expression depends on what is in a table of the store.
-pub(in crate::sql) fn depends_on(expression: &Expr, table: &str) -> Result<bool> {
-    let mut depends = false;
-    for subquery in subqueries(expression)? {
-        let visited = subquery.subquery.apply_with_subqueries(|node| {
-            if let LogicalPlan::TableScan(scan) = node {
-                // A view may read any table.
-                depends |= scan.source.get_logical_plan().is_some();
-                let provider = source_as_provider(&scan.source)?;
-                depends |= provider
-                    .downcast_ref::<StoreProvider>()
-                    .is_some_and(|found| found.table.snapshot().table_name() == table);
-            }
-            Ok(TreeNodeRecursion::Continue)
-        });
-        visited?;
-    }
-    Ok(depends)
+/// What the subqueries of an expression read of a table of the store.
+pub(in crate::sql) fn reads(expression: &Expr, table: &str) -> Result<Vec<Reads>> {
+    let found = subqueries(expression)?;
+    found.iter().map(|found| Reads::of(found.subquery, table)).collect()
 }
 
 /// Replaces the subqueries of an expression by their answers. `schema` is that of the rows that the

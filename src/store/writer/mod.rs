@@ -191,6 +191,12 @@ impl TableWriter {
         })
     }
 
+    /// The name of the table.
+    #[cfg(feature = "sql")]
+    pub(crate) fn table_name(&self) -> &str {
+        self.dir.name()
+    }
+
     /// The columns in force, or those with which the table will be created.
     pub fn schema(&self) -> &Schema {
         &self.schema

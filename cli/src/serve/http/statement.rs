@@ -14,6 +14,7 @@ use super::system;
 use crate::errors::Failure;
 use crate::serve::clickhouse::rows_in;
 use crate::serve::clickhouse::types::Type;
+use crate::serve::query_log;
 
 /// A statement of a client, in our words.
 #[derive(Debug, Default)]
@@ -69,9 +70,9 @@ pub(crate) fn read(
             continue;
         }
         if let Some((known, length)) = system_table(text, &tokens, at) {
-            read.sql.push_str(&format!("{}{known}", system::PREFIX));
-            read.system.push(known.to_owned());
             left_out = at + length;
+            read.sql.push_str(&system::place_of(known));
+            read.system.extend((known != query_log::TABLE).then(|| known.to_owned()));
             continue;
         }
         if let Some(value) = of_server(text, &tokens, at) {
@@ -432,11 +433,12 @@ mod tests {
 
     #[test]
     fn what_is_asked_of_the_server_is_found() {
-        let found =
-            read("SELECT version(), name FROM system.tables", &HashMap::new(), false).unwrap();
+        let text = "SELECT version(), name FROM system.tables";
+        let found = read(text, &HashMap::new(), false).unwrap();
         assert_eq!(found.sql, "SELECT '24.8.1.1', name FROM sty__system_tables");
         assert_eq!(found.system, ["tables"]);
         assert_eq!(sql("SELECT a.system.b, version (x)"), "SELECT a.system.b, version (x)");
+        assert_eq!(sql("SELECT 1 FROM system.query_log"), "SELECT 1 FROM public.query_log");
     }
 
     #[test]

@@ -12,6 +12,7 @@ use stylobate::{Parameters, Session};
 use super::errors::HttpError;
 use crate::errors::Failure;
 use crate::serve::clickhouse::types::Type;
+use crate::serve::query_log;
 use crate::serve::running::Ended;
 use crate::serve::server::Server;
 use crate::serve::users::User;
@@ -26,6 +27,14 @@ pub(crate) const REVISION: &str = "54460";
 const DATABASE: &str = "default";
 /// How the names of tables begin that stand for those of `system`.
 pub(super) const PREFIX: &str = "sty__system_";
+
+/// What stands for a table of `system` in our words: the query log is a table of the store.
+pub(super) fn place_of(name: &str) -> String {
+    match name == query_log::TABLE {
+        true => format!("public.{name}"),
+        false => format!("{PREFIX}{name}"),
+    }
+}
 
 type Answer = Result<RecordBatch, HttpError>;
 
@@ -125,7 +134,7 @@ fn split_name(word: &str) -> (Option<String>, String) {
 fn described(session: &Session, word: &str) -> Answer {
     let (schema, name) = split_name(word);
     let system = schema.as_deref() == Some("system");
-    let (names, types): (Vec<_>, Vec<_>) = match system {
+    let (names, types): (Vec<_>, Vec<_>) = match system && name != query_log::TABLE {
         true => return Err(HttpError::of(60, format!("there is no table {word}"))),
         false => columns_of(session, &name)?.into_iter().unzip(),
     };

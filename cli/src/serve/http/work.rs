@@ -73,7 +73,12 @@ pub(crate) fn is_about_server(text: &str) -> bool {
     let mut words = text.split_whitespace();
     let first = words.next().unwrap_or_default().to_ascii_lowercase();
     matches!(first.as_str(), "kill" | "show" | "describe" | "desc" | "exists")
-        || (first == "select" && text.len() < 1000 && text.contains("system."))
+        || (first == "select" && text.len() < 1000 && asks_about_server(text))
+}
+
+/// Whether a text names a table about the server, other than the log, which may be large.
+fn asks_about_server(text: &str) -> bool {
+    text.contains("system.") && !text.contains("system.query_log")
 }
 
 /// What a statement may do and take, by its URL and its SETTINGS.
@@ -152,15 +157,17 @@ impl Work {
                 None => self.query(session, &read, &bounds, writing),
             };
             let ended = entry.end();
-            drop(entry);
-            match done {
+            let done = match done {
                 Err(Failed::Gone) => Err(Stop::Gone),
                 Err(Failed::Here(error)) => Err(Stop::Error(error)),
                 Err(Failed::Statement(failure)) => {
                     Err(HttpError::of_statement(&failure, ended).into())
                 }
                 Ok(unchanged) => Ok(unchanged && ended.is_none()),
-            }
+            };
+            entry.statement.tell(|told| writing.tell(&done, told));
+            drop(entry);
+            done
         })
     }
 
@@ -222,7 +229,6 @@ impl Work {
         })?;
         let session = match named.try_lock() {
             Ok(session) => session,
-            // A statement before has ended in a panic, and its session is as it was.
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
                 return Err(HttpError::of(373, format!("session {name} runs a statement")).into());
@@ -401,7 +407,10 @@ struct RowWriter {
 
 impl RowWriter {
     fn batch(&mut self, batch: &RecordBatch, writing: &mut Writing) -> Result<(), Stop> {
+        let before = writing.plain.len();
         let written = self.writer.write(batch, &mut writing.plain);
+        writing.result_rows = self.rows;
+        writing.result_bytes += (writing.plain.len() - before) as u64;
         written.map_err(|failure| HttpError::of_statement(&failure, None))?;
         writing.pass_on()
     }

@@ -7,6 +7,7 @@ use super::encoding::{Encoder, Encoding};
 use super::errors::HttpError;
 use super::request::Asked;
 use super::system;
+use crate::serve::finished::Done;
 use crate::serve::reply::{Gone, PIECE_BYTES, Reply};
 
 /// The letters of the tag of an exception behind the head.
@@ -66,6 +67,8 @@ pub(super) struct Writing {
     started: Instant,
     pub(super) read_rows: u64,
     pub(super) result_rows: u64,
+    /// Bytes of rows, before they are compressed.
+    pub(super) result_bytes: u64,
     pub(super) written_rows: Option<u64>,
 }
 
@@ -82,6 +85,7 @@ impl Writing {
             started: Instant::now(),
             read_rows: 0,
             result_rows: 0,
+            result_bytes: 0,
             written_rows: None,
         }
     }
@@ -120,6 +124,16 @@ impl Writing {
             ("x-clickhouse-exception-tag", self.tag.clone()),
         ];
         Head { status: 200, headers, encoding: self.encoding }
+    }
+
+    /// Tells the query log what the statement has done.
+    pub(super) fn tell<T>(&self, outcome: &Result<T, Stop>, done: &mut Done) {
+        done.rows_read = Some(self.read_rows).filter(|rows| *rows > 0);
+        (done.rows, done.bytes) = (self.result_rows, self.result_bytes);
+        done.rows_written = self.written_rows.unwrap_or_default();
+        if let Err(Stop::Error(error)) = outcome {
+            done.fail(error.code, &error.message);
+        }
     }
 
     /// What the statement has done, as ClickHouse's clients read it.

@@ -22,6 +22,7 @@ use super::words;
 use crate::errors::Failure;
 use crate::serve::admission::{Place, Refused};
 use crate::serve::cancels::CurrentStatement;
+use crate::serve::finished::Done;
 use crate::serve::metrics::add;
 use crate::serve::reply::Gone;
 use crate::serve::running::{self, Entry};
@@ -401,6 +402,7 @@ impl Backend {
         }
         let mut running = self.begin(&prepared.sql);
         running.is_counted = false;
+        running.tell(|told| told.is_planned_only = true);
         let described = prepared.described(&self.session);
         described.map(drop).map_err(|error| running.or_ended(error))
     }
@@ -408,6 +410,9 @@ impl Backend {
 
 /// The bytes of a long statement that lists of statements show.
 const MOST_SHOWN: usize = 4096;
+
+/// ClickHouse's number of a failure that it does not know.
+const OTHER_FAILURE: u16 = 1002;
 
 /// A statement that runs, for those that may end it.
 pub(super) struct Running {
@@ -419,6 +424,19 @@ pub(super) struct Running {
 }
 
 impl Running {
+    /// Tells what it has done, for the query log.
+    pub(super) fn tell(&self, tell: impl FnOnce(&mut Done)) {
+        self.entry.statement.tell(tell);
+    }
+
+    /// Tells how it has failed, if it has.
+    pub(super) fn tell_failure<T>(&self, done: &Result<T, Stop>) {
+        if let Err(Stop::Error(error)) = done {
+            let message = format!("{}: {}", error.code, error.message);
+            self.tell(|told| told.fail(OTHER_FAILURE, &message));
+        }
+    }
+
     /// The error of a statement; if it was ended, that is the reason.
     fn or_ended(&self, error: PgError) -> PgError {
         match self.entry.statement.ended() {

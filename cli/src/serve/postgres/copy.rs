@@ -30,12 +30,25 @@ impl Backend {
         };
         self.check_may_write("insert")?;
         let running = self.begin(sql);
+        let done = self.store_copied(copy, name, columns, &running, out);
+        running.tell_failure(&done);
+        done
+    }
+
+    fn store_copied(
+        &mut self,
+        copy: &Copy,
+        name: &str,
+        columns: &[String],
+        running: &Running,
+        out: &mut Output,
+    ) -> Result<String, Stop> {
         let table = self.session.table_to_write(name)?;
         let schema = table.snapshot()?.schema().clone();
         drop(table);
         let columns: Vec<String> = match columns.is_empty() {
             true => schema.columns().iter().map(|column| column.name.to_string()).collect(),
-            false => columns.clone(),
+            false => columns.to_vec(),
         };
         if let Some(unknown) =
             columns.iter().find(|name| schema.columns().iter().all(|it| *it.name != ***name))
@@ -49,10 +62,10 @@ impl Backend {
         self.has_copied = true;
         let given_up = rows.failure();
         let stored = match copy.options.format {
-            Format::Csv => self.store_csv(name, &columns, &schema, &copy.options, rows, &running),
+            Format::Csv => self.store_csv(name, &columns, &schema, &copy.options, rows, running),
             Format::Text => {
                 let mut lines = TextRows::new(rows, &copy.options, columns.len());
-                self.store(name, &columns, || lines.next_batch(), &running)
+                self.store(name, &columns, || lines.next_batch(), running)
             }
             Format::Binary => {
                 let arrow = schema.to_arrow();
@@ -62,7 +75,7 @@ impl Backend {
                 let types: Result<Vec<_>, _> = columns.iter().map(of).collect();
                 let types = types.map_err(|error| PgError::of("42703", error.to_string()))?;
                 let mut read = BinaryRows::new(rows, &types);
-                self.store(name, &columns, || read.next_batch(), &running)
+                self.store(name, &columns, || read.next_batch(), running)
             }
         };
         let given_up = given_up.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -71,6 +84,7 @@ impl Backend {
             (stored, _) => stored?,
         };
         add(&self.server.metrics.rows_in, stored);
+        running.tell(|told| told.rows_written = stored);
         self.block.has_written = true;
         Ok(format!("COPY {stored}"))
     }
@@ -169,7 +183,19 @@ impl Backend {
         let statement = self.parse(&query)?;
         self.check_may_write(&query)?;
         let running = self.begin(sql);
-        let stream = self.session.execute(&statement, &Parameters::default());
+        let done = self.send_copied(copy, &statement, &running, out);
+        running.tell_failure(&done);
+        done
+    }
+
+    fn send_copied(
+        &self,
+        copy: &Copy,
+        statement: &stylobate::Statement,
+        running: &Running,
+        out: &mut Output,
+    ) -> Result<String, Stop> {
+        let stream = self.session.execute(statement, &Parameters::default());
         let stream = stream.map_err(|error| running.failure(error))?;
         let schema = stream.schema();
         let options = &copy.options;
@@ -208,6 +234,7 @@ impl Backend {
                 out.pass_on()?;
             }
             sent += batch.num_rows() as u64;
+            running.tell(|told| told.rows = sent);
             add(&self.server.metrics.rows_out, batch.num_rows() as u64);
         }
         if options.format == Format::Binary {

@@ -81,19 +81,31 @@ impl Backend {
         sends: bool,
         out: &mut Output,
     ) -> Result<Advanced, Stop> {
+        if matches!(portal.state, State::HasEnded(_)) {
+            return Ok(Advanced::Rows { count: 0, is_end: true });
+        }
+        let running = self.begin(&portal.prepared.sql);
+        let done = self.go_on(portal, most_rows, sends, &running, out);
+        running.tell_failure(&done);
+        done
+    }
+
+    fn go_on(
+        &mut self,
+        portal: &mut Portal,
+        most_rows: usize,
+        sends: bool,
+        running: &Running,
+        out: &mut Output,
+    ) -> Result<Advanced, Stop> {
         let prepared = Arc::clone(&portal.prepared);
         let Work::Ours(statement) = &prepared.work else {
             return Err(PgError::of("XX000", "the portal has no query").into());
         };
         let rows = match std::mem::replace(&mut portal.state, State::Waits) {
-            State::HasEnded(tag) => {
-                portal.state = State::HasEnded(tag);
-                return Ok(Advanced::Rows { count: 0, is_end: true });
-            }
             State::Runs(rows) => Some(*rows),
-            State::Waits => None,
+            State::Waits | State::HasEnded(_) => None,
         };
-        let running = self.begin(&prepared.sql);
         let rows = match rows {
             Some(rows) => rows,
             None => {
@@ -103,7 +115,7 @@ impl Backend {
                 let stream = stream.map_err(|error| running.failure(error))?;
                 let schema = stream.schema();
                 if stream.has_committed() || schema.fields().is_empty() {
-                    let tag = self.finish_change(&prepared.sql, stream, &running)?;
+                    let tag = self.finish_change(&prepared.sql, stream, running)?;
                     return Ok(Advanced::Change(tag));
                 }
                 portal.check_columns(&schema)?;
@@ -113,7 +125,7 @@ impl Backend {
                 Rows { stream, columns: Vec::new(), at: 0, count: 0 }
             }
         };
-        self.send_rows(portal, rows, most_rows, sends, &running, out)
+        self.send_rows(portal, rows, most_rows, sends, running, out)
     }
 
     /// Runs a statement that gives no rows to its end; returns its tag.
@@ -131,6 +143,7 @@ impl Backend {
         }
         self.block.has_written |= has_committed;
         let rows = rows.filter(|_| has_committed);
+        running.tell(|told| told.rows_written = rows.unwrap_or_default());
         if sql.trim_start().get(..6).is_some_and(|word| word.eq_ignore_ascii_case("insert")) {
             add(&self.server.metrics.rows_in, rows.unwrap_or_default());
         }
@@ -153,10 +166,17 @@ impl Backend {
             while rows.at < rows.count && left > 0 {
                 let until = rows.count.min(rows.at.saturating_add(left.min(ROWS_AT_ONCE)));
                 if sends {
+                    let before = out.bytes.len();
                     for row in rows.at..until {
                         write_row(&rows.columns, row, |at| portal.format(at), &mut out.bytes);
                     }
-                    add(&self.server.metrics.rows_out, (until - rows.at) as u64);
+                    let count = (until - rows.at) as u64;
+                    add(&self.server.metrics.rows_out, count);
+                    running.tell(|told| {
+                        told.rows += count;
+                        told.bytes += out.bytes.len().saturating_sub(before) as u64;
+                        told.rows_read = self.session.progress().now().map(|read| read.rows);
+                    });
                 }
                 left -= until - rows.at;
                 rows.at = until;
