@@ -18,6 +18,7 @@
 //! | `clickhouse` | ClickHouse's formats: answers to bytes, bytes to rows |
 //! | `http` | ClickHouse's HTTP interface |
 //! | `postgres` | PostgreSQL's protocol |
+//! | `flight` | Arrow Flight SQL |
 //! | `listen` | connections, TLS, and the end |
 
 pub(crate) mod users;
@@ -32,4 +33,5 @@ pub(crate) mod server;
 mod clickhouse;
 mod http;
 mod postgres;
+mod flight;
 pub(crate) mod listen;
