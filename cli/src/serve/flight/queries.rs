@@ -10,6 +10,7 @@ use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, Ticket as Fligh
 use arrow_schema::{DataType, SchemaRef};
 use stylobate::{BatchStream, Parameters};
 use tonic::Status;
+use tonic::codegen::Bytes;
 
 use super::call::Call;
 use super::errors::{Stop, invalid};
@@ -32,7 +33,12 @@ pub(super) async fn info(
 ) -> Result<FlightInfo, Status> {
     let columns = columns(call, &wanted).await?;
     let ticket = Ticket::new(wanted, &columns)?;
-    info_of(&columns, descriptor, ticket.encode())
+    let info = info_of(&columns, descriptor, ticket.encode())?;
+    // Drivers that know no columns wait for them, and so for the end of a statement that writes.
+    Ok(match columns.fields().is_empty() {
+        true => FlightInfo { schema: Bytes::new(), ..info },
+        false => info,
+    })
 }
 
 /// The columns of an answer. Those of a prepared statement are known, unless they depend on the
@@ -106,8 +112,7 @@ fn send(
     prepared: &Prepared,
     ticket: Option<&Ticket>,
 ) -> Result<(), Stop> {
-    let sql = numbered(&prepared.sql);
-    let statement = used.parse(&sql)?;
+    let statement = used.parse(&numbered(&prepared.sql).0)?;
     let mut reply = Reply { work, sending, ticket, encoder: None };
     for values in all_values(prepared)? {
         let values = values?;

@@ -158,8 +158,10 @@ async fn bind(
 ) -> Result<Vec<u8>, Status> {
     let handle = command.prepared_statement_handle;
     // Whether there is such a statement is said before values are read.
-    call.shared.prepared.get(&call.user, &handle)?;
+    let prepared = call.shared.prepared.get(&call.user, &handle)?;
     let values = received.whole(MOST_BOUND).await?;
+    let values = values.map(|values| prepared.told.in_order(values)).transpose();
+    let values = values.map_err(|error| invalid(error.to_string()))?;
     call.shared.prepared.bind(&call.user, &handle, values)?;
     let result = DoPutPreparedStatementResult { prepared_statement_handle: Some(handle) };
     Ok(result.encode_to_vec())

@@ -9,30 +9,49 @@ use super::told::Told;
 use super::types::sent_schema;
 use super::work::Used;
 
-/// The statement with `$1`, `$2` and so on in the places of `?`.
-pub(super) fn numbered(sql: &str) -> String {
-    if !sql.contains('?') {
-        return sql.to_owned();
-    }
-    let (mut text, mut number) = (String::with_capacity(sql.len()), 0);
-    for word in lexemes(sql) {
-        match sql.get(word.range) {
-            Some("?") if word.kind == LexemeKind::Parameter => {
-                number += 1;
-                text.push_str(&format!("${number}"));
+/// The statement with `$1`, `$2` and so on in the places of `?`, or of names, which follow in this
+/// order.
+pub(super) fn numbered(sql: &str) -> (String, Vec<String>) {
+    let words = match sql.contains(['?', '$']) {
+        true => lexemes(sql),
+        false => return (sql.to_owned(), Vec::new()),
+    };
+    let (mut text, mut marks, mut names) = (String::with_capacity(sql.len()), 0, Vec::new());
+    for word in words {
+        let kind = word.kind;
+        let word = sql.get(word.range).unwrap_or_default();
+        let name = word.strip_prefix('$').filter(|name| {
+            kind == LexemeKind::Parameter && !name.starts_with(|c: char| c.is_ascii_digit())
+        });
+        let place = match name {
+            Some(name) => {
+                let known = names.iter().position(|known| known == name);
+                known.unwrap_or_else(|| {
+                    names.push(name.to_owned());
+                    names.len() - 1
+                })
             }
-            other => text.push_str(other.unwrap_or_default()),
-        }
+            None if word == "?" && kind == LexemeKind::Parameter => {
+                marks += 1;
+                marks - 1
+            }
+            None => {
+                text.push_str(word);
+                continue;
+            }
+        };
+        text.push_str(&format!("${}", place + 1));
     }
-    text
+    (text, names)
 }
 
 /// Says what a statement takes and gives. `declared` are types of its parameters that are known.
 pub(super) fn told(used: &Used, sql: &str, declared: &[Option<DataType>]) -> Result<Told, Stop> {
-    let statement = used.parse(&numbered(sql))?;
+    let (sql, names) = numbered(sql);
+    let statement = used.parse(&sql)?;
     let described = used.session.describe(&statement, declared)?;
     let answer = described.answer.map(|columns| sent_schema(&columns));
-    Ok(Told { parameters: described.parameters, answer })
+    Ok(Told { parameters: described.parameters, names, answer })
 }
 
 /// What an INSERT of parameters fills: `INSERT INTO t (a, b) VALUES (?, ?)`, where each value is a
@@ -121,9 +140,13 @@ mod tests {
 
     #[test]
     fn question_marks_become_numbers() {
-        assert_eq!(numbered("SELECT ?, '?' -- ?\n, \"?\", ?"), "SELECT $1, '?' -- ?\n, \"?\", $2");
-        assert_eq!(numbered("SELECT $1"), "SELECT $1");
-        assert_eq!(numbered("SELECT 'open ?"), "SELECT 'open ?");
+        let of = |sql| numbered(sql).0;
+        assert_eq!(of("SELECT ?, '?' -- ?\n, \"?\", ?"), "SELECT $1, '?' -- ?\n, \"?\", $2");
+        assert_eq!(of("SELECT $1, $$a?$$"), "SELECT $1, $$a?$$");
+        assert_eq!(of("SELECT 'open ?"), "SELECT 'open ?");
+        let (sql, names) = numbered("SELECT $b, $a, '$c', $b");
+        assert_eq!(sql, "SELECT $1, $2, '$c', $1");
+        assert_eq!(names, ["b", "a"]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What a statement takes and gives, as clients are told before it runs.
 
 use arrow_array::RecordBatch;
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 
 use super::types::sent_type;
 
@@ -10,6 +10,8 @@ use super::types::sent_type;
 pub(super) struct Told {
     /// The parameters; `None` where the statement does not tell the type.
     pub(super) parameters: Vec<Option<DataType>>,
+    /// What they are called, if they have names.
+    pub(super) names: Vec<String>,
     /// The columns of the answer; `None` if there is none.
     pub(super) answer: Option<SchemaRef>,
 }
@@ -24,9 +26,23 @@ impl Told {
     pub(super) fn parameter_columns(&self) -> Schema {
         let field = |(place, known): (usize, &Option<DataType>)| {
             let data_type = known.as_ref().map_or(DataType::Utf8, sent_type);
-            Field::new(format!("${}", place + 1), data_type, true)
+            let name = self.names.get(place).cloned();
+            Field::new(name.unwrap_or_else(|| format!("${}", place + 1)), data_type, true)
         };
         Schema::new(self.parameters.iter().enumerate().map(field).collect::<Vec<_>>())
+    }
+
+    /// Values by position, also where a client has named them.
+    pub(super) fn in_order(&self, values: RecordBatch) -> Result<RecordBatch, ArrowError> {
+        let schema = values.schema();
+        let place_of = |name: &String| {
+            schema.fields().iter().position(|field| field.name().trim_start_matches('$') == name)
+        };
+        let places: Option<Vec<usize>> = self.names.iter().map(place_of).collect();
+        match places.filter(|places| !places.is_empty()) {
+            Some(places) => values.project(&places),
+            None => Ok(values),
+        }
     }
 
     /// The types of the parameters with these values, if some depend on the values: those that the
@@ -38,8 +54,7 @@ impl Told {
             known.or_else(|| Some(array.data_type().clone()))
         });
         let types: Vec<_> = types.collect();
-        // Those with names are none of the parameters here.
-        let is_known = !self.parameters.is_empty() && self.parameters.iter().all(Option::is_some);
+        let is_known = self.parameters.iter().all(Option::is_some);
         (!is_known).then_some(types)
     }
 }

@@ -61,7 +61,7 @@ pub(super) async fn update_with(
 /// Runs a prepared statement with the values that are bound to it, or without any.
 fn run_bound(work: &Work, used: &Used, prepared: &Prepared) -> Result<u64, Stop> {
     let Some(values) = &prepared.values else {
-        let statement = used.parse(&numbered(&work.sql))?;
+        let statement = used.parse(&numbered(&work.sql).0)?;
         return finish(work, used.session.execute(&statement, &Parameters::default())?);
     };
     match insert_of_parameters(&work.sql) {
@@ -107,12 +107,12 @@ fn run_each(
     prepared: &Prepared,
     values: &RecordBatch,
 ) -> Result<u64, Stop> {
-    let types = &prepared.told.parameters;
-    check_count(types.len(), values)?;
-    let statement = used.parse(&numbered(&work.sql))?;
+    let (types, values) = (&prepared.told.parameters, prepared.told.in_order(values.clone())?);
+    check_count(types.len(), &values)?;
+    let statement = used.parse(&numbered(&work.sql).0)?;
     let mut sum = 0;
     for at in 0..values.num_rows() {
-        let stream = used.session.execute(&statement, &row(values, at, types)?)?;
+        let stream = used.session.execute(&statement, &row(&values, at, types)?)?;
         sum += finish(work, stream)?;
     }
     Ok(sum)
