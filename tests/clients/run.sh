@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Lets real clients of ClickHouse work with `sty serve`: tests/clients/run.sh path/to/sty [program…]
+# Lets real clients work with `sty serve`: tests/clients/run.sh path/to/sty [program…]
 #
 # Starts a server over a small store in a temporary directory, installs each client there from its
 # registry, and runs one program per client, which checks what comes back. Says for each client
 # whether it is ok, failed, or could not be installed; the exit code is 1 if one has failed.
 set -u
 
-[ $# -ge 1 ] || { echo "usage: $0 path/to/sty [http.py|http.mjs|http.go|Http.java …]" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: $0 path/to/sty [http.py|http.mjs|http.go|Http.java|flight.py|Flight.java …]" >&2; exit 2; }
 sty=$(realpath "$1") || exit 2
 shift
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,18 +16,19 @@ trap '[ -n "$server" ] && kill "$server" 2> /dev/null; wait 2> /dev/null; rm -rf
 
 # The versions that the programs were written with; others can be named from outside.
 : "${CLICKHOUSE_CONNECT:=1.12.0}" "${CLICKHOUSE_JS:=1.23.0}" "${CLICKHOUSE_GO:=v2.51.0}" \
-    "${CLICKHOUSE_JDBC:=0.11.0}"
+    "${CLICKHOUSE_JDBC:=0.11.0}" "${ADBC_FLIGHTSQL:=1.13.0}" "${FLIGHT_SQL_JDBC:=18.3.0}"
 
 mkdir "$work/db"
-STY_CONFIG='' "$sty" serve "$work/db" --http 0 2> "$work/server.log" &
+STY_CONFIG='' "$sty" serve "$work/db" --http 0 --flight 0 2> "$work/server.log" &
 server=$!
 for _ in $(seq 100); do
     port=$(sed -n 's|.*http://127.0.0.1:\([0-9]*\)/.*|\1|p' "$work/server.log")
-    [ -n "$port" ] && break
+    flight=$(sed -n 's|.*grpc://127.0.0.1:\([0-9]*\)/.*|\1|p' "$work/server.log")
+    [ -n "$flight" ] && break
     sleep 0.1
 done
-[ -n "$port" ] || { echo "the server does not start:" >&2; cat "$work/server.log" >&2; exit 2; }
-export STY_HOST=127.0.0.1 STY_PORT=$port
+[ -n "$flight" ] || { echo "the server does not start:" >&2; cat "$work/server.log" >&2; exit 2; }
+export STY_HOST=127.0.0.1 STY_PORT=$port STY_FLIGHT_PORT=$flight
 for statement in \
     "CREATE TABLE trips (id BIGINT NOT NULL, city VARCHAR, fare DOUBLE, day DATE, at TIMESTAMP)" \
     "INSERT INTO trips VALUES (1, 'Oslo', 12.5, '2024-01-02', '2024-01-02 03:04:05.678'),
@@ -38,24 +39,24 @@ do
 done
 
 # Each of these installs what a program needs, and fails if it cannot.
-install_py() {
+install_http_py() {
     # A program of this name beside others would stand in the place of Python's own module http.
     python3 -m venv "$work/py" && mkdir "$work/py/program" \
         && cp "$here/http.py" "$work/py/program/check.py" \
         && "$work/py/bin/pip" -q install "clickhouse-connect==$CLICKHOUSE_CONNECT" pandas pyarrow \
             sqlalchemy
 }
-install_mjs() {
+install_http_mjs() {
     mkdir "$work/js" && cp "$here/http.mjs" "$work/js/" && cd "$work/js" \
         && npm install --silent --no-save "@clickhouse/client@$CLICKHOUSE_JS"
 }
-install_go() {
+install_http_go() {
     mkdir "$work/go" && cp "$here/http.go" "$work/go/" && cd "$work/go" \
         && printf 'module clients\n\ngo 1.24\n' > go.mod \
         && export GOFLAGS=-mod=mod \
         && go get "github.com/ClickHouse/clickhouse-go/v2@$CLICKHOUSE_GO" && go build -o http .
 }
-install_java() {
+install_Http_java() {
     # The driver asks for a variant of zstd-jni that Maven Central lacks; the usual one will do.
     mkdir "$work/java" && cd "$work/java" && cat > pom.xml << POM
 <project xmlns="http://maven.apache.org/POM/4.0.0">
@@ -81,15 +82,31 @@ POM
     mvn -q -B dependency:copy-dependencies -DoutputDirectory=lib
 }
 
-run_py() { "$work/py/bin/python" "$work/py/program/check.py"; }
-run_mjs() { node "$work/js/http.mjs"; }
-run_go() { "$work/go/http"; }
-run_java() { java -cp "$work/java/lib/*" "$here/Http.java"; }
+install_flight_py() {
+    python3 -m venv "$work/adbc" \
+        && "$work/adbc/bin/pip" -q install "adbc-driver-flightsql==$ADBC_FLIGHTSQL" \
+            adbc-driver-manager pyarrow pandas
+}
+install_Flight_java() {
+    mkdir "$work/flight" && cd "$work/flight" \
+        && mvn -q -B dependency:copy -DoutputDirectory=lib \
+            -Dartifact="org.apache.arrow:flight-sql-jdbc-driver:$FLIGHT_SQL_JDBC"
+}
+
+run_http_py() { "$work/py/bin/python" "$work/py/program/check.py"; }
+run_http_mjs() { node "$work/js/http.mjs"; }
+run_http_go() { "$work/go/http"; }
+run_Http_java() { java -cp "$work/java/lib/*" "$here/Http.java"; }
+run_flight_py() { "$work/adbc/bin/python" "$here/flight.py"; }
+# Arrow in Java reaches into the buffers of the runtime.
+run_Flight_java() {
+    java --add-opens=java.base/java.nio=ALL-UNNAMED -cp "$work/flight/lib/*" "$here/Flight.java"
+}
 
 failed=0
-for program in "${@:-http.py http.mjs http.go Http.java}"; do
+for program in "${@:-http.py http.mjs http.go Http.java flight.py Flight.java}"; do
     for name in $program; do
-        kind=${name##*.}
+        kind=${name/./_}
         log=$work/$name.log
         if ! (install_"$kind") > "$log" 2>&1; then
             echo "$name: not installed ($(grep -v '^$' "$log" | tail -1 | cut -c1-200))"

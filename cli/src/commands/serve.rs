@@ -39,13 +39,14 @@ const WAIT: Duration = Duration::from_secs(30);
 /// Sessions with names, at most.
 const MOST_NAMED: usize = 10_000;
 
-/// Answer many clients over HTTP, as ClickHouse does, and as PostgreSQL does
+/// Answer many clients: over HTTP as ClickHouse does, as PostgreSQL does, by Flight SQL
 ///
 /// Clients of ClickHouse, curl and browsers send statements to http://127.0.0.1:8123/ and get
-/// answers in the format that they ask for; with --pg, clients of PostgreSQL connect, too.
-/// Statements run side by side and share the memory limit; a client that is gone, or a statement
-/// whose time (--timeout) is over, ends it. SIGTERM and Ctrl-C let what runs come to its end
-/// (--grace), and a second one ends at once.
+/// answers in the format that they ask for; with --pg, clients of PostgreSQL connect, too, and
+/// with --flight, those of Arrow Flight SQL, such as the drivers of ADBC and JDBC. Statements run
+/// side by side and share the memory limit; a client that is gone, or a statement whose time
+/// (--timeout) is over, ends it. SIGTERM and Ctrl-C let what runs come to its end (--grace), and a
+/// second one ends at once.
 ///
 /// Without a file of users, anyone who reaches the address may read and write; so another address
 /// than this machine's own needs --users, or --anyone. Statements reach no files outside the store
@@ -56,7 +57,7 @@ const MOST_NAMED: usize = 10_000;
 ///   curl 'http://127.0.0.1:8123/?query=SELECT+count(*)+FROM+trips'
 ///   echo 'SELECT 1 FORMAT JSON' | curl http://127.0.0.1:8123/ --data-binary @-
 ///   curl 'localhost:8123/?query=INSERT+INTO+t+FORMAT+CSV' --data-binary @rows.csv
-///   sty serve db --pg 5432
+///   sty serve db --pg 5432 --flight 32010
 ///   sty serve --new-password < secret.txt >> users.toml
 ///   sty serve db --http 0.0.0.0:80 --users u.toml --tls-cert c.pem --tls-key k.pem
 #[derive(Debug, Args)]
@@ -74,6 +75,10 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     #[arg(env = "STY_PG", hide_env = true)]
     pg: Option<SocketAddr>,
+    /// Where Arrow Flight SQL is spoken, too: a port of this machine, or an address and a port
+    #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
+    #[arg(env = "STY_FLIGHT", hide_env = true)]
+    flight: Option<SocketAddr>,
     /// A TOML file of the users: [users.NAME] with password or token, read_only, tables
     #[arg(long, value_name = "FILE", env = "STY_USERS", hide_env = true)]
     users: Option<PathBuf>,
@@ -158,7 +163,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Failure> {
         Some(path) => Users::read(path, args.read_only)?,
         None => Users::anyone(args.read_only)?,
     };
-    let reachable = [Some(args.http), args.pg].into_iter().flatten();
+    let reachable = [Some(args.http), args.pg, args.flight].into_iter().flatten();
     if let Some(address) = reachable.into_iter().find(|address| !address.ip().is_loopback())
         && users.are_any()
         && !args.anyone
@@ -201,15 +206,21 @@ async fn serve(
 ) -> Result<(), Failure> {
     let store = args.store.as_deref().unwrap_or_else(|| std::path::Path::new("."));
     let (end, ends) = watch::channel(false);
-    let http = Some((args.http, Protocol::Http)).into_iter();
+    let spoken = [
+        Some((args.http, Protocol::Http)),
+        args.pg.map(|address| (address, Protocol::Postgres)),
+        args.flight.map(|address| (address, Protocol::Flight)),
+    ];
     let mut listeners = Vec::new();
-    for (address, protocol) in http.chain(args.pg.map(|address| (address, Protocol::Postgres))) {
+    for (address, protocol) in spoken.into_iter().flatten() {
         let listener = listen::open(address, protocol).await?;
         let address = listener.local_addr().map_err(|error| Failure::failed(error.to_string()))?;
         let scheme = match protocol {
             Protocol::Http if tls.is_some() => "https",
             Protocol::Http => "http",
             Protocol::Postgres => "postgresql",
+            Protocol::Flight if tls.is_some() => "grpc+tls",
+            Protocol::Flight => "grpc",
         };
         listeners.push((listener, protocol, format!("{scheme}://{address}/")));
     }

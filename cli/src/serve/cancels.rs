@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ring::rand::{SecureRandom as _, SystemRandom};
 
+use super::finished::Done;
 use super::running::{Ended, RunningStatement};
 
 /// The connections whose statements may be cancelled.
@@ -92,6 +93,13 @@ impl CurrentStatement {
     pub(crate) fn client_is_gone(&self) {
         self.is_gone.store(true, Ordering::Release);
         self.end(Ended::Gone);
+    }
+
+    /// Tells what the statement has done that runs, for the query log.
+    pub(crate) fn tell(&self, tell: impl FnOnce(&mut Done)) {
+        if let Some(statement) = lock(&self.statement).as_ref() {
+            statement.tell(tell);
+        }
     }
 
     /// Whether what runs was asked to end, or nobody waits for it.

@@ -11,6 +11,9 @@ const MOST_BYTES: usize = 16 << 20;
 /// The most bytes that are kept of a failure's text.
 const MOST_OF_MESSAGE: usize = 4096;
 
+/// ClickHouse's number of a failure that it does not know.
+pub(crate) const OTHER_FAILURE: u16 = 1002;
+
 /// What a statement has done, as far as it is told.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Done {

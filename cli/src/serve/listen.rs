@@ -19,9 +19,11 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
+use super::flight;
 use super::http;
 use super::metrics::add;
 use super::postgres;
+use super::running::PROTOCOLS;
 use super::server::Server;
 use crate::errors::{Failure, IoResult as _};
 
@@ -43,19 +45,27 @@ const TIDY: Duration = Duration::from_millis(50);
 pub(crate) struct Tls {
     certificate: std::path::PathBuf,
     key: std::path::PathBuf,
-    acceptor: RwLock<(TlsAcceptor, Option<SystemTime>)>,
+    acceptor: RwLock<(Acceptors, Option<SystemTime>)>,
+}
+
+/// What accepts connections over TLS.
+#[derive(Clone)]
+struct Acceptors {
+    plain: TlsAcceptor,
+    /// For clients that must be told that HTTP/2 is spoken.
+    http2: TlsAcceptor,
 }
 
 impl Tls {
     /// Reads certificate and key, which are PEM.
     pub(crate) fn read(certificate: &Path, key: &Path) -> Result<Tls, Failure> {
-        let acceptor = acceptor(certificate, key)?;
+        let acceptors = acceptors(certificate, key)?;
         let changed = changed(certificate, key);
         let (certificate, key) = (certificate.to_path_buf(), key.to_path_buf());
-        Ok(Tls { certificate, key, acceptor: RwLock::new((acceptor, changed)) })
+        Ok(Tls { certificate, key, acceptor: RwLock::new((acceptors, changed)) })
     }
 
-    fn acceptor(&self) -> TlsAcceptor {
+    fn acceptors(&self) -> Acceptors {
         self.acceptor.read().unwrap_or_else(PoisonError::into_inner).0.clone()
     }
 
@@ -66,7 +76,7 @@ impl Tls {
         if now == self.acceptor.read().unwrap_or_else(PoisonError::into_inner).1 {
             return Ok(false);
         }
-        let read = acceptor(&self.certificate, &self.key);
+        let read = acceptors(&self.certificate, &self.key);
         let mut known = self.acceptor.write().unwrap_or_else(PoisonError::into_inner);
         known.1 = now;
         known.0 = read?;
@@ -79,7 +89,7 @@ fn changed(certificate: &Path, key: &Path) -> Option<SystemTime> {
     of(certificate).max(of(key))
 }
 
-fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, Failure> {
+fn acceptors(certificate: &Path, key: &Path) -> Result<Acceptors, Failure> {
     let wrong = |path: &Path, what: String| Failure::usage(format!("{}: {what}", path.display()));
     let pem = std::fs::read(certificate).with_path(certificate)?;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(&pem).collect();
@@ -92,7 +102,10 @@ fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, Failure> {
         .map_err(|error| wrong(key, format!("has no private key in PEM: {error}")))?;
     let config = ServerConfig::builder().with_no_client_auth().with_single_cert(chain, private);
     let config = config.map_err(|error| wrong(certificate, error.to_string()))?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    let mut http2 = config.clone();
+    http2.alpn_protocols = vec![b"h2".to_vec()];
+    let acceptor = |config| TlsAcceptor::from(Arc::new(config));
+    Ok(Acceptors { plain: acceptor(config), http2: acceptor(http2) })
 }
 
 /// What is spoken at an address.
@@ -100,6 +113,19 @@ fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, Failure> {
 pub(crate) enum Protocol {
     Http,
     Postgres,
+    Flight,
+}
+
+impl Protocol {
+    /// Its place among all.
+    fn place(self) -> usize {
+        let name = match self {
+            Protocol::Http => "http",
+            Protocol::Postgres => "postgres",
+            Protocol::Flight => "flight",
+        };
+        PROTOCOLS.iter().position(|known| *known == name).unwrap_or_default()
+    }
 }
 
 /// Opens an address.
@@ -110,6 +136,7 @@ pub(crate) async fn open(address: SocketAddr, protocol: Protocol) -> Result<TcpL
         let option = match protocol {
             Protocol::Http => "--http",
             Protocol::Postgres => "--pg",
+            Protocol::Flight => "--flight",
         };
         let what = "another program has it, or it is none of this machine's";
         failure.hint(format!("{what}; {option} names others"))
@@ -124,6 +151,7 @@ pub(crate) async fn serve(
     tls: Option<Arc<Tls>>,
     mut end: watch::Receiver<bool>,
 ) {
+    let flight = flight::Shared::new(Arc::clone(&server));
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -132,7 +160,18 @@ pub(crate) async fn serve(
         match accepted {
             Ok((stream, _)) => {
                 let (server, tls, end) = (Arc::clone(&server), tls.clone(), end.clone());
-                tokio::spawn(connection(server, stream, protocol, tls, end));
+                let spoken = match protocol {
+                    Protocol::Http => Spoken::Http,
+                    Protocol::Postgres => Spoken::Postgres,
+                    Protocol::Flight => Spoken::Flight(Arc::clone(&flight)),
+                };
+                tokio::spawn(async move {
+                    // Best effort: one for which there is no room is told why.
+                    match Open::one_of(&server, protocol) {
+                        Some(open) => connection(open, stream, spoken, tls, end).await,
+                        None => refuse(stream, protocol).await,
+                    }
+                });
             }
             // There are too many files, say. Those that wait are accepted later.
             Err(_) => tokio::time::sleep(PAUSE).await,
@@ -140,59 +179,90 @@ pub(crate) async fn serve(
     }
 }
 
+/// What a connection speaks, with what those of its protocol share.
+enum Spoken {
+    Http,
+    Postgres,
+    Flight(Arc<flight::Shared>),
+}
+
 /// Counts a connection as long as it is open.
-struct Open(Arc<Server>);
+struct Open {
+    server: Arc<Server>,
+    protocol: Protocol,
+}
 
 impl Open {
     /// One more connection; `None` if there are too many.
-    fn one_of(server: &Arc<Server>) -> Option<Open> {
+    fn one_of(server: &Arc<Server>, protocol: Protocol) -> Option<Open> {
         add(&server.metrics.connections, 1);
-        let open = Open(Arc::clone(server));
+        let open = Open { server: Arc::clone(server), protocol };
+        open.of_protocol().for_each(|count| add(count, 1));
         let before = open.count().fetch_add(1, Ordering::Relaxed);
         (before < server.limits.connections as u64).then_some(open)
     }
 
     fn count(&self) -> &AtomicU64 {
-        &self.0.metrics.open_connections
+        &self.server.metrics.open_connections
+    }
+
+    fn of_protocol(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.server.metrics.open_by.get(self.protocol.place()).into_iter()
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
         self.count().fetch_sub(1, Ordering::Relaxed);
+        for count in self.of_protocol() {
+            count.fetch_sub(1, Ordering::Relaxed);
+        }
     }
 }
 
+/// Tells a client that there are too many connections, as far as its protocol has words for it.
+async fn refuse(mut stream: TcpStream, protocol: Protocol) {
+    let refusal = match protocol {
+        Protocol::Http => HTTP_REFUSAL.as_bytes().to_vec(),
+        Protocol::Postgres => postgres::too_many_connections(),
+        Protocol::Flight => Vec::new(),
+    };
+    let _ = stream.write_all(&refusal).await;
+}
+
 async fn connection(
-    server: Arc<Server>,
-    mut stream: TcpStream,
-    protocol: Protocol,
+    open: Open,
+    stream: TcpStream,
+    spoken: Spoken,
     tls: Option<Arc<Tls>>,
     end: watch::Receiver<bool>,
 ) {
-    let Some(_open) = Open::one_of(&server) else {
-        // Best effort: a client that reads is told why.
-        let refusal = match protocol {
-            Protocol::Http => HTTP_REFUSAL.as_bytes().to_vec(),
-            Protocol::Postgres => postgres::too_many_connections(),
-        };
-        let _ = stream.write_all(&refusal).await;
-        return;
-    };
+    let server = Arc::clone(&open.server);
     let _ = stream.set_nodelay(true);
-    match (protocol, tls) {
-        (Protocol::Postgres, tls) => {
-            let acceptor = tls.map(|tls| tls.acceptor());
+    let acceptors = tls.map(|tls| tls.acceptors());
+    match (spoken, acceptors) {
+        (Spoken::Postgres, acceptors) => {
+            let acceptor = acceptors.map(|acceptors| acceptors.plain);
             postgres::connection(server, stream, acceptor, HEAD_TIME, end).await;
         }
-        (Protocol::Http, None) => requests(server, stream, end).await,
-        (Protocol::Http, Some(tls)) => {
-            let begun = tokio::time::timeout(HEAD_TIME, tls.acceptor().accept(stream)).await;
+        (Spoken::Http, None) => requests(server, stream, end).await,
+        (Spoken::Http, Some(acceptors)) => {
+            let begun = tokio::time::timeout(HEAD_TIME, acceptors.plain.accept(stream)).await;
             if let Ok(Ok(stream)) = begun {
                 requests(server, stream, end).await;
             }
         }
+        (Spoken::Flight(shared), None) => {
+            flight::connection(shared, stream, HEAD_TIME, end).await;
+        }
+        (Spoken::Flight(shared), Some(acceptors)) => {
+            let begun = tokio::time::timeout(HEAD_TIME, acceptors.http2.accept(stream)).await;
+            if let Ok(Ok(stream)) = begun {
+                flight::connection(shared, stream, HEAD_TIME, end).await;
+            }
+        }
     }
+    drop(open);
 }
 
 /// Answers the requests of a connection.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::admission::Admission;
-use super::running::RunningStatements;
+use super::running::{PROTOCOLS, RunningStatements};
 
 /// Bounds of the buckets of times, in seconds.
 const BOUNDS: [f64; 12] =
@@ -16,6 +16,8 @@ const BOUNDS: [f64; 12] =
 pub(crate) struct Metrics {
     pub(crate) connections: AtomicU64,
     pub(crate) open_connections: AtomicU64,
+    /// Those that are open, by their protocol.
+    pub(crate) open_by: [AtomicU64; PROTOCOLS.len()],
     pub(crate) failed: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) rows_out: AtomicU64,
@@ -90,8 +92,28 @@ pub(crate) fn show(metrics: &Metrics, now: &Now) -> String {
     }
     let uptime = now.uptime.as_secs_f64();
     one("uptime_seconds", "gauge", "Seconds since the server began.", uptime);
+    let open = PROTOCOLS.into_iter().zip(metrics.open_by.iter().map(read));
+    by_protocol("connections", "gauge", "Connections that are open.", open, &mut text);
+    let begun = now.running.counts_by_protocol();
+    let help = "Statements that have begun.";
+    by_protocol("statements_total", "counter", help, begun, &mut text);
     times(metrics, &mut text);
     text
+}
+
+/// What is counted for each protocol.
+fn by_protocol(
+    name: &str,
+    kind: &str,
+    help: &str,
+    counts: impl Iterator<Item = (&'static str, u64)>,
+    text: &mut String,
+) {
+    let name = format!("sty_protocol_{name}");
+    let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    for (protocol, count) in counts {
+        let _ = writeln!(text, "{name}{{protocol=\"{protocol}\"}} {count}");
+    }
 }
 
 fn times(metrics: &Metrics, text: &mut String) {

@@ -20,6 +20,7 @@
 //! | `clickhouse` | ClickHouse's formats: answers to bytes, bytes to rows |
 //! | `http` | ClickHouse's HTTP interface |
 //! | `postgres` | PostgreSQL's protocol |
+//! | `flight` | Arrow Flight SQL |
 //! | `listen` | connections, TLS, and the end |
 
 pub(crate) mod users;
@@ -36,4 +37,5 @@ pub(crate) mod query_log;
 mod clickhouse;
 mod http;
 mod postgres;
+mod flight;
 pub(crate) mod listen;

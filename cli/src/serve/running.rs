@@ -10,6 +10,9 @@ use stylobate::{Canceller, Session, StatementMemory, StatementProgress};
 
 use super::finished::{Done, Finished, FinishedStatements};
 
+/// The protocols by which statements come.
+pub(crate) const PROTOCOLS: [&str; 3] = ["http", "postgres", "flight"];
+
 /// The statements of a server that run.
 #[derive(Debug, Default)]
 pub(crate) struct RunningStatements {
@@ -17,6 +20,8 @@ pub(crate) struct RunningStatements {
     begun: AtomicU64,
     /// Those that have ended, for the query log.
     pub(crate) finished: FinishedStatements,
+    /// Those that have begun, by their protocol.
+    begun_by: [AtomicU64; PROTOCOLS.len()],
 }
 
 /// One of them.
@@ -122,6 +127,10 @@ impl RunningStatements {
     fn made(&self, asked: Asked, session: &Session) -> Arc<RunningStatement> {
         let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
         let Asked { id, user, protocol, sql, most } = asked;
+        let place = PROTOCOLS.iter().position(|known| *known == protocol);
+        if let Some(count) = place.and_then(|place| self.begun_by.get(place)) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
         Arc::new(RunningStatement {
             number,
             id,
@@ -147,6 +156,12 @@ impl RunningStatements {
     /// How many have begun, and how many of them run.
     pub(crate) fn counts(&self) -> (u64, usize) {
         (self.begun.load(Ordering::Relaxed), self.lock().len())
+    }
+
+    /// How many have begun, by their protocol.
+    pub(crate) fn counts_by_protocol(&self) -> impl Iterator<Item = (&'static str, u64)> {
+        let counts = self.begun_by.iter().map(|count| count.load(Ordering::Relaxed));
+        PROTOCOLS.into_iter().zip(counts)
     }
 
     /// Ends those whose time is over.

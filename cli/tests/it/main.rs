@@ -31,6 +31,10 @@ mod serve;
 #[cfg(feature = "serve")]
 mod serve_clients;
 #[cfg(feature = "serve")]
+mod serve_flight;
+#[cfg(feature = "serve")]
+mod serve_flight_limits;
+#[cfg(feature = "serve")]
 mod serve_limits;
 #[cfg(feature = "serve")]
 mod serve_postgres;

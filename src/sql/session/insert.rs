@@ -1,5 +1,6 @@
 //! Rows that a program has in its hands, for a table of the store: INSERT without its SQL.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use arrow_array::{Array as _, RecordBatch};
@@ -11,9 +12,9 @@ use crate::block::null_array;
 use crate::error::{ArrowResult as _, Error, Result};
 use crate::ingest::sources::Input;
 use crate::model::Schema;
-use crate::sql::write::with_table_names;
-use crate::store::Table;
+use crate::sql::write::{Create, Write, empty_answer, table_columns, with_table_names};
 use crate::store::writer::missing_value;
+use crate::store::{Table, check_name};
 
 impl Session {
     /// The table of the store that a name means, for a program that writes to it, if the session
@@ -79,6 +80,55 @@ impl Session {
         });
         let stored = self.store_rows(&table, &schema, named, |it| *it.schema() == schema)?;
         stored.ok_or_else(|| changed(&table))
+    }
+
+    /// Makes a table with these columns and rows in one commit, which is on disk when this returns;
+    /// returns how many rows there are. If rows fail, there is no table, or the one of before. One
+    /// of this name is replaced if `replaces` says so, and is an error otherwise.
+    pub fn create_table(
+        &self,
+        name: &str,
+        columns: &ArrowSchema,
+        replaces: bool,
+        batches: impl Iterator<Item = Result<RecordBatch>>,
+    ) -> Result<u64> {
+        if self.refuses_writes() {
+            return Err(Error::InvalidInput(
+                "this session is read-only: nothing is written".into(),
+            ));
+        }
+        check_name(name)?;
+        if !self.tables.is_visible(name) {
+            let what = format!("this session may not make, change or drop {name}");
+            return Err(Error::NotFound(what));
+        }
+        let store = self.tables.store().ok_or_else(|| self.tables.missing(name))?;
+        let store = store.clone().with_wait(self.lock_wait());
+        let known = self.tables.stored_name(name)?;
+        if self.tables.in_session(name) || (known.is_some() && !replaces) {
+            let what = format!("there is a table or view {name} already");
+            return Err(Error::InvalidInput(what));
+        }
+        let table = known.unwrap_or_else(|| name.to_owned());
+        self.release(&table);
+        let (options, _memory) = self.load_options()?;
+        let options = LoadOptions { cancelled: self.own.canceller.flag(), ..options };
+        let rows = Cell::new(0);
+        let counted = batches.inspect(|batch| {
+            rows.set(rows.get() + batch.as_ref().map_or(0, RecordBatch::num_rows) as u64);
+        });
+        let create = Create { if_not_exists: false, replaces };
+        // The plan stands for the rows, and is not run.
+        let write = Write {
+            table,
+            create: Some(create),
+            base: None,
+            columns: table_columns(columns, &[])?,
+            rows: Some(empty_answer()),
+            has_values: false,
+        };
+        write.run(&store, None, &options, |_| Ok(counted))?;
+        Ok(rows.get())
     }
 }
 

@@ -22,7 +22,7 @@ use super::words;
 use crate::errors::Failure;
 use crate::serve::admission::{Place, Refused};
 use crate::serve::cancels::CurrentStatement;
-use crate::serve::finished::Done;
+use crate::serve::finished::{Done, OTHER_FAILURE};
 use crate::serve::metrics::add;
 use crate::serve::reply::Gone;
 use crate::serve::running::{self, Entry};
@@ -410,9 +410,6 @@ impl Backend {
 
 /// The bytes of a long statement that lists of statements show.
 const MOST_SHOWN: usize = 4096;
-
-/// ClickHouse's number of a failure that it does not know.
-const OTHER_FAILURE: u16 = 1002;
 
 /// A statement that runs, for those that may end it.
 pub(super) struct Running {

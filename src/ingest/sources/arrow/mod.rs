@@ -46,7 +46,7 @@ const MAX_METADATA: usize = 256 << 20;
 const SLICE_ROWS: usize = 1 << 20;
 
 /// The batches of one input, in order.
-pub(crate) struct ArrowBatches {
+pub struct ArrowBatches {
     name: PathBuf,
     source: Source,
     is_file: bool,
@@ -93,6 +93,11 @@ impl ArrowBatches {
     /// Reads the schema of a file, whose columns may have any types.
     pub(crate) fn open_file(name: &Path, file: File, memory: u64) -> Result<Self> {
         Self::start(name, Source::file(Box::new(file)), memory)
+    }
+
+    /// Reads the schema of bytes as they come, whose columns may have any types.
+    pub fn of_bytes(name: &Path, bytes: Bytes, memory: u64) -> Result<Self> {
+        Self::start(name, Source::pipe(bytes, None), memory)
     }
 
     /// Reads only these columns, and of a file only the batches that start within a part of it.
@@ -143,7 +148,7 @@ impl ArrowBatches {
     }
 
     /// The columns that are read.
-    pub(crate) fn columns(&self) -> Result<SchemaRef> {
+    pub fn columns(&self) -> Result<SchemaRef> {
         match &self.columns {
             Some(columns) => {
                 self.schema.project(columns).map(Arc::new).map_err(|e| self.invalid(e))

@@ -1,0 +1,50 @@
+//! Arrow Flight SQL, as the drivers of ADBC and JDBC speak it: batches of Arrow over HTTP/2.
+//!
+//! A connection (`connection`) is a task, and so is each call of it. `door` finds who calls, and
+//! `service` hands each call to what answers it. A statement waits for its turn and runs on a
+//! thread (`work`), from which messages go to the call. It is told what an answer is (`queries`)
+//! before it runs; rows that a client sends (`received`) are stored as they come.
+//!
+//! | module | what it has |
+//! | --- | --- |
+//! | `errors` | failures and their codes |
+//! | `tickets` | what a client brings for an answer |
+//! | `types`, `messages` | batches as they are sent |
+//! | `told` | what a statement takes and gives |
+//! | `tokens`, `prepared` | what is kept between calls |
+//! | `call`, `callers`, `work` | a call, who has made it, and the statement that it runs |
+//! | `statements`, `parameters` | placeholders, and what they stand for |
+//! | `received` | rows that a client sends |
+//! | `updates`, `queries` | statements without an answer, and with one |
+//! | `keys`, `info`, `type_info`, `metadata` | what clients ask about a server |
+//! | `ingest` | rows into a table |
+//! | `actions`, `service` | calls |
+//! | `door`, `connection` | which calls come in, and over which wire |
+
+mod errors;
+mod tickets;
+mod types;
+mod messages;
+mod tokens;
+mod told;
+mod prepared;
+mod call;
+mod callers;
+mod work;
+mod statements;
+mod parameters;
+mod received;
+mod updates;
+mod queries;
+mod keys;
+mod info;
+mod type_info;
+mod metadata;
+mod ingest;
+mod actions;
+mod service;
+mod door;
+mod connection;
+
+pub(super) use self::call::Shared;
+pub(super) use self::connection::connection;

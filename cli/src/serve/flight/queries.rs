@@ -1,0 +1,195 @@
+//! Answers of statements: what they are is told first, with a ticket, for which the rows come.
+//!
+//! The statement runs when the ticket is brought, and reads what is in force then: all of an answer
+//! is of one generation of each table. Where the columns are others by then than what was told, the
+//! answer is refused.
+
+use std::sync::Arc;
+
+use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, Ticket as FlightTicket};
+use arrow_schema::{DataType, SchemaRef};
+use stylobate::{BatchStream, Parameters};
+use tonic::Status;
+use tonic::codegen::Bytes;
+
+use super::call::Call;
+use super::errors::{Stop, invalid};
+use super::messages::{Encoder, schema_bytes, schema_message};
+use super::parameters::{check_count, row};
+use super::prepared::Prepared;
+use super::statements::{numbered, told};
+use super::tickets::{Ticket, Wanted};
+use super::told::Told;
+use super::types::sent_schema;
+use super::updates::count;
+use super::work::{Answer, Sending, Used, Work};
+
+/// What is told of an answer, for which a ticket is given.
+pub(super) async fn info(
+    call: Call,
+    descriptor: FlightDescriptor,
+    wanted: Wanted,
+) -> Result<FlightInfo, Status> {
+    let columns = columns(call, &wanted).await?;
+    let ticket = Ticket::new(wanted, &columns)?;
+    let info = info_of(&columns, descriptor, ticket.encode())?;
+    // Drivers that know no columns wait for them, and so for the end of a statement that writes.
+    Ok(match columns.fields().is_empty() {
+        true => FlightInfo { schema: Bytes::new(), ..info },
+        false => info,
+    })
+}
+
+/// The columns of an answer. Those of a prepared statement are known, unless they depend on the
+/// values that are bound.
+pub(super) async fn columns(call: Call, wanted: &Wanted) -> Result<SchemaRef, Status> {
+    let (sql, types) = match wanted {
+        Wanted::Statement(sql) => (sql.clone(), Vec::new()),
+        Wanted::Prepared(handle) => {
+            let prepared = call.shared.prepared.get(&call.user, handle)?;
+            match prepared.told.types_with(prepared.values.as_ref()) {
+                None => return Ok(prepared.told.columns()),
+                Some(types) => (prepared.sql.to_string(), types),
+            }
+        }
+    };
+    Ok(describe(call, sql, types).await?.columns())
+}
+
+/// What a statement takes and gives, of which some parameters' types are known.
+pub(super) async fn describe(
+    call: Call,
+    sql: String,
+    types: Vec<Option<DataType>>,
+) -> Result<Told, Status> {
+    let work = Work::new(call, None, sql)?;
+    work.on_thread(move |work, used| told(used, &work.sql, &types)).await
+}
+
+/// An info of one answer, which is at one place.
+pub(super) fn info_of(
+    columns: &SchemaRef,
+    descriptor: FlightDescriptor,
+    ticket: Vec<u8>,
+) -> Result<FlightInfo, Status> {
+    let schema = schema_bytes(columns);
+    let schema = schema.map_err(|error| Status::internal(error.to_string()))?;
+    let endpoint = FlightEndpoint::new().with_ticket(FlightTicket::new(ticket));
+    let info = FlightInfo { schema, ..FlightInfo::new() };
+    Ok(info.with_descriptor(descriptor).with_endpoint(endpoint).with_ordered(true))
+}
+
+fn prepared_of(call: &Call, wanted: &Wanted) -> Result<Prepared, Status> {
+    match wanted {
+        Wanted::Statement(sql) => {
+            Ok(Prepared { sql: sql.as_str().into(), told: Arc::default(), values: None })
+        }
+        Wanted::Prepared(handle) => call.shared.prepared.get(&call.user, handle),
+    }
+}
+
+/// The answer for a ticket.
+pub(super) async fn answer(call: Call, ticket: Ticket) -> Result<Answer, Status> {
+    let prepared = prepared_of(&call, &ticket.wanted)?;
+    let work = Work::new(call, Some(ticket.id()), prepared.sql.to_string())?;
+    work.streamed(move |work, used, sending| send(work, used, sending, &prepared, Some(&ticket)))
+        .await
+}
+
+/// The answer of a prepared statement, whose handle is brought as a ticket.
+pub(super) async fn answer_of_handle(call: Call, handle: &[u8]) -> Result<Answer, Status> {
+    let prepared = call.shared.prepared.get(&call.user, handle)?;
+    let work = Work::new(call, None, prepared.sql.to_string())?;
+    work.streamed(move |work, used, sending| send(work, used, sending, &prepared, None)).await
+}
+
+/// Runs a statement, once for each row of values, and sends what it answers.
+fn send(
+    work: &Work,
+    used: &Used,
+    sending: &Sending,
+    prepared: &Prepared,
+    ticket: Option<&Ticket>,
+) -> Result<(), Stop> {
+    let statement = used.parse(&numbered(&prepared.sql).0)?;
+    let mut reply = Reply { work, sending, ticket, encoder: None };
+    for values in all_values(prepared)? {
+        let values = values?;
+        let stream = used.session.execute(&statement, &values)?;
+        reply.send(stream)?;
+    }
+    reply.end()
+}
+
+/// The values of a statement for each time that it runs: once, if none are bound.
+fn all_values(
+    prepared: &Prepared,
+) -> Result<Box<dyn Iterator<Item = Result<Parameters, Stop>> + '_>, Stop> {
+    let Prepared { told, values, .. } = prepared;
+    let Some(batch) = values else {
+        return Ok(Box::new(std::iter::once(Ok(Parameters::default()))));
+    };
+    check_count(told.parameters.len(), batch)?;
+    Ok(Box::new((0..batch.num_rows()).map(|at| row(batch, at, &told.parameters))))
+}
+
+/// An answer that is being sent.
+struct Reply<'a> {
+    work: &'a Work,
+    sending: &'a Sending,
+    ticket: Option<&'a Ticket>,
+    /// Once the columns have been sent.
+    encoder: Option<(SchemaRef, Encoder)>,
+}
+
+impl Reply<'_> {
+    fn send(&mut self, mut stream: BatchStream) -> Result<(), Stop> {
+        if stream.has_committed() || stream.schema().fields().is_empty() {
+            // What is stored stays, whatever becomes of the reply.
+            let has_committed = stream.has_committed();
+            let rows = count(&mut stream)?;
+            if has_committed {
+                self.work.has_stored(rows);
+            }
+            return Ok(());
+        }
+        self.begin(&sent_schema(&stream.schema()))?;
+        let Some((_, encoder)) = &mut self.encoder else { return Ok(()) };
+        for batch in stream {
+            let batch = batch?;
+            for piece in encoder.pieces(&batch) {
+                self.sending.send(piece?)?;
+            }
+            self.work.has_sent(batch.num_rows() as u64);
+        }
+        Ok(())
+    }
+
+    /// Sends the columns, unless they have been sent.
+    fn begin(&mut self, columns: &SchemaRef) -> Result<(), Stop> {
+        if let Some((known, _)) = &self.encoder {
+            return match known == columns {
+                true => Ok(()),
+                false => {
+                    let what = "the values that are bound give answers of different columns";
+                    Err(invalid(what).into())
+                }
+            };
+        }
+        if self.ticket.is_some_and(|ticket| !ticket.has_columns(columns)) {
+            let what = "the columns of the answer are others than was told; ask or prepare anew";
+            return Err(Status::failed_precondition(what).into());
+        }
+        self.sending.send(schema_message(columns))?;
+        self.encoder = Some((SchemaRef::clone(columns), Encoder::new(SchemaRef::clone(columns))));
+        Ok(())
+    }
+
+    /// The answer of a statement that has none has no columns, either.
+    fn end(self) -> Result<(), Stop> {
+        if self.encoder.is_none() {
+            self.sending.send(schema_message(&arrow_schema::Schema::empty()))?;
+        }
+        Ok(())
+    }
+}
