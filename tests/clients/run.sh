@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Lets real clients of ClickHouse work with `sty serve`: tests/clients/run.sh path/to/sty [program…]
+# Lets real clients of ClickHouse, and a browser, work with `sty serve`:
+# tests/clients/run.sh path/to/sty [program…]
 #
 # Starts a server over a small store in a temporary directory, installs each client there from its
 # registry, and runs one program per client, which checks what comes back. Says for each client
 # whether it is ok, failed, or could not be installed; the exit code is 1 if one has failed.
 set -u
 
-[ $# -ge 1 ] || { echo "usage: $0 path/to/sty [http.py|http.mjs|http.go|Http.java …]" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: $0 path/to/sty [http.py|http.mjs|http.go|Http.java|page.py …]" >&2; exit 2; }
 sty=$(realpath "$1") || exit 2
 shift
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,18 +17,18 @@ trap '[ -n "$server" ] && kill "$server" 2> /dev/null; wait 2> /dev/null; rm -rf
 
 # The versions that the programs were written with; others can be named from outside.
 : "${CLICKHOUSE_CONNECT:=1.12.0}" "${CLICKHOUSE_JS:=1.23.0}" "${CLICKHOUSE_GO:=v2.51.0}" \
-    "${CLICKHOUSE_JDBC:=0.11.0}"
+    "${CLICKHOUSE_JDBC:=0.11.0}" "${PLAYWRIGHT:=1.65.2}"
 
 mkdir "$work/db"
 STY_CONFIG='' "$sty" serve "$work/db" --http 0 2> "$work/server.log" &
 server=$!
 for _ in $(seq 100); do
-    port=$(sed -n 's|.*http://127.0.0.1:\([0-9]*\)/.*|\1|p' "$work/server.log")
+    port=$(sed -n 's|.*http://127.0.0.1:\([0-9]*\)/$|\1|p' "$work/server.log")
     [ -n "$port" ] && break
     sleep 0.1
 done
 [ -n "$port" ] || { echo "the server does not start:" >&2; cat "$work/server.log" >&2; exit 2; }
-export STY_HOST=127.0.0.1 STY_PORT=$port
+export STY_HOST=127.0.0.1 STY_PORT=$port STY=$sty
 for statement in \
     "CREATE TABLE trips (id BIGINT NOT NULL, city VARCHAR, fare DOUBLE, day DATE, at TIMESTAMP)" \
     "INSERT INTO trips VALUES (1, 'Oslo', 12.5, '2024-01-02', '2024-01-02 03:04:05.678'),
@@ -44,6 +45,14 @@ install_py() {
         && cp "$here/http.py" "$work/py/program/check.py" \
         && "$work/py/bin/pip" -q install "clickhouse-connect==$CLICKHOUSE_CONNECT" pandas pyarrow \
             sqlalchemy
+}
+install_page() {
+    # A Chromium that is installed will do; Playwright brings one for what it knows.
+    python3 -m venv "$work/page" && mkdir "$work/page/program" \
+        && cp "$here/page.py" "$work/page/program/check.py" \
+        && "$work/page/bin/pip" -q install "playwright==$PLAYWRIGHT" \
+        && { [ -n "${CHROMIUM:-}" ] || command -v chromium \
+            || "$work/page/bin/playwright" install chromium; }
 }
 install_mjs() {
     mkdir "$work/js" && cp "$here/http.mjs" "$work/js/" && cd "$work/js" \
@@ -82,14 +91,16 @@ POM
 }
 
 run_py() { "$work/py/bin/python" "$work/py/program/check.py"; }
+run_page() { "$work/page/bin/python" "$work/page/program/check.py"; }
 run_mjs() { node "$work/js/http.mjs"; }
 run_go() { "$work/go/http"; }
 run_java() { java -cp "$work/java/lib/*" "$here/Http.java"; }
 
 failed=0
-for program in "${@:-http.py http.mjs http.go Http.java}"; do
+for program in "${@:-http.py http.mjs http.go Http.java page.py}"; do
     for name in $program; do
         kind=${name##*.}
+        [ "$name" = page.py ] && kind=page
         log=$work/$name.log
         if ! (install_"$kind") > "$log" 2>&1; then
             echo "$name: not installed ($(grep -v '^$' "$log" | tail -1 | cut -c1-200))"

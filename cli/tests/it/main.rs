@@ -33,6 +33,8 @@ mod serve_clients;
 #[cfg(feature = "serve")]
 mod serve_limits;
 #[cfg(feature = "serve")]
+mod serve_page;
+#[cfg(feature = "serve")]
 mod serve_postgres;
 mod shell;
 mod stats;
