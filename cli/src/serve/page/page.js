@@ -40,7 +40,7 @@ class Refused extends Error {}
 
 // Sends a statement, and gives the reply once its head is there.
 async function send(sql, parameters, signal) {
-  const url = "./?" + new URLSearchParams({ default_format: FORMAT, ...parameters });
+  const url = "./?" + new URLSearchParams({ default_format: FORMAT, cut_short: "0", ...parameters });
   const reply = await fetch(url, {
     method: "POST", body: sql, headers: signedIn, signal, cache: "no-store", credentials: "omit",
     redirect: "error",
@@ -105,8 +105,8 @@ function run() {
       const rows = running.answer ? `, after ${count(running.answer.rows.length, "row")}` : "";
       return `Cancelled after ${seconds(performance.now() - running.started)}${rows}.`;
     }
-    const lost = running.marked ?? (error instanceof Refused ? error.message
-      : `The connection broke before the answer was complete (${error.message}).`);
+    const lost = error instanceof Refused ? error.message
+      : `The connection broke before the answer was complete (${error.message}).`;
     if (current === running) show({ error: lost, running });
     return running.answer ? `The ${count(running.answer.rows.length, "row")} below came before that.` : "";
   }).then((status) => {
@@ -146,6 +146,10 @@ async function watch(running) {
   if (rows[0]) running.read = rows[0][0];
   running.isWatching = false;
 }
+
+// The failure that is told behind the rows of an answer, between marks.
+const markedIn = (text, tag) => text.split(`\r\n__exception__\r\n${tag}\r\n`)[1]
+  ?.replace(/\d+ \w+\r\n__exception__\r\n$/, "").trim();
 
 // Takes the reply to a statement; returns what is to be said at the end.
 async function receive(running) {
@@ -187,9 +191,8 @@ async function receive(running) {
       if (isCut) break;
       take(line);
     }
-    if (failing?.some((line) => line.endsWith(` ${tag}\r`))) {
-      running.marked = failing.slice(3).join("\n").replace(/\n?\d+ \w+\r[^]*$/, "").trim();
-      throw new Refused(running.marked);
+    if (failing?.length > 3 && failing.at(-1) === "__exception__\r") {
+      throw new Refused(markedIn(failing.join("\n") + "\n", tag));
     }
     isCut ||= letters > MOST_LETTERS;
     if (current === running && running.answer?.shown === 0) fill();
@@ -223,6 +226,8 @@ async function receiveRaw(reply, running) {
   }
   if (!bytes) return null;
   const blob = new Blob(parts, { type: "application/octet-stream" });
+  const marked = markedIn(await blob.slice(-20000).text(), reply.headers.get("x-clickhouse-exception-tag"));
+  if (marked) throw new Refused(marked);
   const isText = /^(text|application\/(x-nd)?json)/.test(kind);
   const text = isText ? await blob.slice(0, MOST_SHOWN).text() : null;
   if (current === running) show({ raw: { name, text, blob } });
