@@ -33,3 +33,5 @@ mod clickhouse;
 mod http;
 mod postgres;
 pub(crate) mod listen;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;

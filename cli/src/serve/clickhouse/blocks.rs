@@ -124,7 +124,7 @@ fn write_block(method: Method, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Fa
     Ok(())
 }
 
-fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
+pub(super) fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
     cityhash_rs::cityhash_102_128(bytes).rotate_left(64).to_le_bytes()
 }
 

@@ -27,5 +27,7 @@ mod writing;
 mod work;
 mod page;
 mod answer;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzzing;
 
 pub(super) use answer::answer;

@@ -40,7 +40,7 @@ pub(super) fn declared(sql: &str, types: Vec<u32>) -> Vec<u32> {
 /// Calls of format_type within each other that are put right: each is rewritten by itself.
 const MOST_DEPTH: u32 = 4;
 /// What takes the place of a call may be longer; bytes that statements grow by, at most.
-const MOST_GROWTH: usize = 4 << 20;
+pub(super) const MOST_GROWTH: usize = 4 << 20;
 
 /// A statement in our words.
 pub(super) fn rewritten(sql: &str, known: &Known) -> String {
