@@ -217,7 +217,7 @@ mod tests {
     fn mutants_of_what_clients_send_do_no_harm() {
         let set = |name: &str| std::env::var(name).ok();
         let number = |name: &str| set(name).and_then(|value| value.parse::<u64>().ok());
-        let mutants = number("STY_MUTANTS").unwrap_or(2_000);
+        let mutants = number("STY_MUTANTS").unwrap_or(20_000);
         for (place, parser) in PARSERS.iter().enumerate() {
             if set("STY_PARSER").is_some_and(|name| name != parser.name) {
                 continue;

@@ -69,7 +69,7 @@ fn rewritten_within(sql: &str, known: &Known, depth: u32) -> String {
             at += length;
             continue;
         }
-        if out.len() < sql.len() + MOST_GROWTH
+        if out.len() < token.range.start + MOST_GROWTH
             && let Some((value, length)) = call(&words, at, known, depth)
         {
             out.push_str(&value);
