@@ -9,7 +9,7 @@ for argument in "$@"; do
 done
 case $name in
 stylobate | stylobate_fuzz | segment | manifest | statistics | csv | json | encodings | parquet | \
-    arrow | sql | partition | store)
+    arrow | sql | partition | store | sty | serve)
     exec "$@" --cfg fuzzing -Cdebug-assertions=on -Coverflow-checks=on \
         -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
         -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Lets real clients work with `sty serve`: tests/clients/run.sh path/to/sty [program…]
+# Lets real clients, and a browser, work with `sty serve`: tests/clients/run.sh path/to/sty [program…]
 #
 # Starts a server over a small store in a temporary directory, installs each client there from its
 # registry, and runs one program per client, which checks what comes back. Says for each client
 # whether it is ok, failed, or could not be installed; the exit code is 1 if one has failed.
 set -u
 
-[ $# -ge 1 ] || { echo "usage: $0 path/to/sty [http.py|http.mjs|http.go|Http.java|flight.py|Flight.java …]" >&2; exit 2; }
+[ $# -ge 1 ] || { echo "usage: $0 path/to/sty [http.py|http.mjs|http.go|Http.java|flight.py|Flight.java|page.py …]" >&2; exit 2; }
 sty=$(realpath "$1") || exit 2
 shift
 here=$(cd "$(dirname "$0")" && pwd)
@@ -16,19 +16,20 @@ trap '[ -n "$server" ] && kill "$server" 2> /dev/null; wait 2> /dev/null; rm -rf
 
 # The versions that the programs were written with; others can be named from outside.
 : "${CLICKHOUSE_CONNECT:=1.12.0}" "${CLICKHOUSE_JS:=1.23.0}" "${CLICKHOUSE_GO:=v2.51.0}" \
-    "${CLICKHOUSE_JDBC:=0.11.0}" "${ADBC_FLIGHTSQL:=1.13.0}" "${FLIGHT_SQL_JDBC:=18.3.0}"
+    "${CLICKHOUSE_JDBC:=0.11.0}" "${ADBC_FLIGHTSQL:=1.13.0}" "${FLIGHT_SQL_JDBC:=18.3.0}" \
+    "${PLAYWRIGHT:=1.65.2}"
 
 mkdir "$work/db"
 STY_CONFIG='' "$sty" serve "$work/db" --http 0 --flight 0 2> "$work/server.log" &
 server=$!
 for _ in $(seq 100); do
-    port=$(sed -n 's|.*http://127.0.0.1:\([0-9]*\)/.*|\1|p' "$work/server.log")
+    port=$(sed -n 's|.*http://127.0.0.1:\([0-9]*\)/$|\1|p' "$work/server.log")
     flight=$(sed -n 's|.*grpc://127.0.0.1:\([0-9]*\)/.*|\1|p' "$work/server.log")
     [ -n "$flight" ] && break
     sleep 0.1
 done
 [ -n "$flight" ] || { echo "the server does not start:" >&2; cat "$work/server.log" >&2; exit 2; }
-export STY_HOST=127.0.0.1 STY_PORT=$port STY_FLIGHT_PORT=$flight
+export STY_HOST=127.0.0.1 STY_PORT=$port STY_FLIGHT_PORT=$flight STY=$sty
 for statement in \
     "CREATE TABLE trips (id BIGINT NOT NULL, city VARCHAR, fare DOUBLE, day DATE, at TIMESTAMP)" \
     "INSERT INTO trips VALUES (1, 'Oslo', 12.5, '2024-01-02', '2024-01-02 03:04:05.678'),
@@ -45,6 +46,14 @@ install_http_py() {
         && cp "$here/http.py" "$work/py/program/check.py" \
         && "$work/py/bin/pip" -q install "clickhouse-connect==$CLICKHOUSE_CONNECT" pandas pyarrow \
             sqlalchemy
+}
+install_page_py() {
+    # A Chromium that is installed will do; Playwright brings one for what it knows.
+    python3 -m venv "$work/page" && mkdir "$work/page/program" \
+        && cp "$here/page.py" "$work/page/program/check.py" \
+        && "$work/page/bin/pip" -q install "playwright==$PLAYWRIGHT" \
+        && { [ -n "${CHROMIUM:-}" ] || command -v chromium \
+            || "$work/page/bin/playwright" install chromium; }
 }
 install_http_mjs() {
     mkdir "$work/js" && cp "$here/http.mjs" "$work/js/" && cd "$work/js" \
@@ -94,6 +103,7 @@ install_Flight_java() {
 }
 
 run_http_py() { "$work/py/bin/python" "$work/py/program/check.py"; }
+run_page_py() { "$work/page/bin/python" "$work/page/program/check.py"; }
 run_http_mjs() { node "$work/js/http.mjs"; }
 run_http_go() { "$work/go/http"; }
 run_Http_java() { java -cp "$work/java/lib/*" "$here/Http.java"; }
@@ -104,7 +114,7 @@ run_Flight_java() {
 }
 
 failed=0
-for program in "${@:-http.py http.mjs http.go Http.java flight.py Flight.java}"; do
+for program in "${@:-http.py http.mjs http.go Http.java flight.py Flight.java page.py}"; do
     for name in $program; do
         kind=${name/./_}
         log=$work/$name.log

@@ -41,9 +41,10 @@ const MOST_NAMED: usize = 10_000;
 
 /// Answer many clients: over HTTP as ClickHouse does, as PostgreSQL does, by Flight SQL
 ///
-/// Clients of ClickHouse, curl and browsers send statements to http://127.0.0.1:8123/ and get
-/// answers in the format that they ask for; with --pg, clients of PostgreSQL connect, too, and
-/// with --flight, those of Arrow Flight SQL, such as the drivers of ADBC and JDBC. Statements run
+/// Clients of ClickHouse and curl send statements to http://127.0.0.1:8123/ and get answers in the
+/// format that they ask for; http://127.0.0.1:8123/play is a page for browsers, with tables and
+/// charts; with --pg, clients of PostgreSQL connect, too, and with --flight, those of Arrow Flight
+/// SQL, such as the drivers of ADBC and JDBC. Statements run
 /// side by side and share the memory limit; a client that is gone, or a statement whose time
 /// (--timeout) is over, ends it. SIGTERM and Ctrl-C let what runs come to its end (--grace), and a
 /// second one ends at once.
@@ -224,10 +225,14 @@ async fn serve(
         };
         listeners.push((listener, protocol, format!("{scheme}://{address}/")));
     }
+    let page = listeners.first().map(|(_, _, url)| format!("a page for browsers: {url}play"));
     for (listener, protocol, url) in listeners {
         context.note(&format!("serving {} at {url}", store.display()));
         let (server, tls) = (Arc::clone(&server), tls.clone());
         tokio::spawn(listen::serve(server, listener, protocol, tls, ends.clone()));
+    }
+    if let Some(page) = page {
+        context.note(&page);
     }
     let stopped = signals::cancellation();
     listen::look_after(

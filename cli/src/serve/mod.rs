@@ -39,3 +39,5 @@ mod http;
 mod postgres;
 mod flight;
 pub(crate) mod listen;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod fuzzing;

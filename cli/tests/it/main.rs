@@ -37,6 +37,8 @@ mod serve_flight_limits;
 #[cfg(feature = "serve")]
 mod serve_limits;
 #[cfg(feature = "serve")]
+mod serve_page;
+#[cfg(feature = "serve")]
 mod serve_postgres;
 #[cfg(feature = "serve")]
 mod serve_writes;

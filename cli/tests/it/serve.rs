@@ -274,6 +274,15 @@ fn failures_have_their_number() {
     let end = end.get(end.len() - 600..).unwrap();
     assert!(end.ends_with(&format!("{tag}\r\n__exception__\r\n")), "{end}");
     assert!(end.contains("DB::Exception"), "{end}");
+    // What has been cut short lacks its last chunk, unless the client looks for the marks.
+    for (url, is_cut) in [("/", true), ("/?cut_short=0", false)] {
+        let mut stream = server.connect();
+        let head = format!("POST {url} HTTP/1.1\r\nHost: x\r\nConnection: close");
+        send(&mut stream, &head, sql.as_bytes());
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        assert_eq!(bytes.ends_with(b"\r\n0\r\n\r\n"), !is_cut, "{url}");
+    }
 }
 
 /// Waits until something holds.

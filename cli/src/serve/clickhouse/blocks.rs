@@ -21,6 +21,8 @@ const CHECKSUM: usize = 16;
 const BLOCK: usize = 1 << 20;
 /// Larger blocks are refused. ClickHouse's own are a megabyte by default.
 const MOST_BYTES: usize = 64 << 20;
+/// A byte of LZ4 stands for this many, at most.
+const MOST_LZ4_RATIO: usize = 255;
 /// The level at which ClickHouse compresses with zstd.
 const ZSTD_LEVEL: i32 = 1;
 
@@ -122,7 +124,7 @@ fn write_block(method: Method, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Fa
     Ok(())
 }
 
-fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
+pub(super) fn checksum(bytes: &[u8]) -> [u8; CHECKSUM] {
     cityhash_rs::cityhash_102_128(bytes).rotate_left(64).to_le_bytes()
 }
 
@@ -207,6 +209,8 @@ impl<R: Read> BlockReader<R> {
                 self.bytes.extend_from_slice(payload);
                 Some(payload.len())
             }
+            // What is packed in few bytes may be long, but not of any length.
+            Method::Lz4 if unpacked / MOST_LZ4_RATIO > payload.len() => None,
             Method::Lz4 => {
                 self.bytes.resize(unpacked, 0);
                 lz4_flex::block::decompress_into(payload, &mut self.bytes).ok()

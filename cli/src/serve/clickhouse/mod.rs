@@ -19,3 +19,5 @@ mod revision;
 pub(crate) mod rows_in;
 mod text;
 pub(crate) mod types;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod fuzzing;

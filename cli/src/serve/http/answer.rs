@@ -1,7 +1,7 @@
 //! From a request to a reply.
 //!
 //! Where this stands on the road of a statement: a connection hands over its requests here. What
-//! costs nothing (`/ping`, metrics) is answered at once, whatever else runs. A statement waits for
+//! costs nothing (`/ping`, the page, metrics) is answered at once, whatever else runs. A statement waits for
 //! its turn, and then has a thread of its own, which reads the body, runs it, and writes the reply.
 
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use hyper::{Method, Request, Response, StatusCode};
 
 use super::encoding::Encoding;
 use super::errors::HttpError;
+use super::page;
 use super::request::{self, Asked, Credentials};
 use super::work::{self, Work};
 use super::writing::Head;
@@ -41,7 +42,14 @@ pub(crate) async fn answer(server: Arc<Server>, request: Request<Incoming>) -> R
     let method = &parts.method;
     match (method, parts.uri.path()) {
         (&Method::GET | &Method::HEAD, "/ping" | "/replicas_status") => text(200, "Ok.\n"),
-        (&Method::GET | &Method::HEAD, "/") if !has_query => text(200, "Ok.\n"),
+        (&Method::GET | &Method::HEAD, "/") if !has_query => match page::hint(&parts.headers) {
+            Some((head, page)) => with_head(head, ReplyBody::whole(page)),
+            None => text(200, "Ok.\n"),
+        },
+        (&Method::GET | &Method::HEAD, "/play") => {
+            let (head, page) = page::page(&parts.headers);
+            with_head(head, ReplyBody::whole(page))
+        }
         (&Method::GET, "/metrics") => {
             let mut reply = text(200, server.metrics_text());
             let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
@@ -63,8 +71,9 @@ pub(crate) async fn answer(server: Arc<Server>, request: Request<Incoming>) -> R
                 failed(&error)
             })
         }
+        (_, "/play") => text(405, "the page comes by GET\n"),
         (&Method::GET | &Method::HEAD | &Method::POST, path) => {
-            text(404, format!("there is no {path}; statements go to /, and /ping says Ok.\n"))
+            text(404, format!("there is no {path}; statements go to /, /play is a page\n"))
         }
         _ => text(405, "statements come by GET or POST\n"),
     }

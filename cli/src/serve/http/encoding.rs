@@ -9,6 +9,9 @@ use flate2::write::{GzEncoder, ZlibEncoder};
 use crate::errors::Failure;
 use crate::serve::clickhouse::blocks::{BlockReader, BlockWriter, Method};
 
+/// A body of Zstandard looks back at most 8 MiB (RFC 9659): what it claims is allocated.
+const MOST_WINDOW_LOG: u32 = 23;
+
 /// A kind of compression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Encoding {
@@ -75,7 +78,11 @@ impl Encoding {
             Encoding::None => Box::new(body),
             Encoding::Gzip => Box::new(MultiGzDecoder::new(body)),
             Encoding::Deflate => Box::new(ZlibDecoder::new(body)),
-            Encoding::Zstd => Box::new(zstd::stream::read::Decoder::new(body)?),
+            Encoding::Zstd => {
+                let mut decoder = zstd::stream::read::Decoder::new(body)?;
+                decoder.window_log_max(MOST_WINDOW_LOG)?;
+                Box::new(decoder)
+            }
             Encoding::Lz4 => Box::new(lz4_flex::frame::FrameDecoder::new(body)),
             Encoding::Blocks => Box::new(BlockReader::new(body)),
         })

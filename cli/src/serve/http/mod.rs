@@ -12,6 +12,7 @@
 //! | `insert` | rows of a body into a table |
 //! | `writing` | the reply while it is written |
 //! | `work` | a statement on a thread of its own |
+//! | `page` | the page at `/play` |
 //! | `answer` | from a request to a reply |
 
 mod errors;
@@ -24,6 +25,9 @@ mod json_rows;
 mod insert;
 mod writing;
 mod work;
+mod page;
 mod answer;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzzing;
 
 pub(super) use answer::answer;

@@ -47,6 +47,8 @@ pub(crate) struct Asked {
     pub(crate) revision: u32,
     /// Whether the reply is to be complete before it begins.
     pub(crate) wait_end: bool,
+    /// Whether a reply is cut short that fails behind its beginning.
+    pub(crate) cuts_short: bool,
     /// How long the statement may take, if the client says so.
     pub(crate) most_time: Option<Duration>,
     /// The most rows of the answer.
@@ -122,6 +124,7 @@ pub(crate) fn read(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<As
         format: format.or(header("x-clickhouse-format")).map(str::to_owned),
         revision: number("client_protocol_version").map_or(0, |number| number as u32),
         wait_end: is_on("wait_end_of_query"),
+        cuts_short: named.get("cut_short").is_none_or(|value| value != "0"),
         most_time: time("max_execution_time"),
         most_rows: number("max_result_rows").and_then(rows),
         body,

@@ -392,9 +392,13 @@ fn quoted(bytes: &[u8], quote: u8) -> Option<usize> {
     }
 }
 
-/// The length of `{name:Type}`.
+/// The length of `{name:Type}`, in which there is no other brace.
 fn parameter(bytes: &[u8]) -> Option<usize> {
-    let end = bytes.iter().take(MOST_PARAMETER).position(|byte| *byte == b'}')?;
+    let mut within = bytes.iter().take(MOST_PARAMETER).skip(1);
+    let end = within.position(|byte| matches!(byte, b'{' | b'}'))? + 1;
+    if bytes.get(end) != Some(&b'}') {
+        return None;
+    }
     let inner = std::str::from_utf8(bytes.get(1..end)?).ok()?;
     let (name, data_type) = inner.split_once(':')?;
     let name = name.trim();

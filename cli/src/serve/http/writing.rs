@@ -58,6 +58,7 @@ pub(super) struct Writing {
     reply: Reply<Head>,
     encoding: Encoding,
     encoder: Option<Encoder>,
+    cuts_short: bool,
     /// Bytes that are not compressed yet.
     pub(super) plain: Vec<u8>,
     pub(super) query_id: String,
@@ -78,6 +79,7 @@ impl Writing {
             reply,
             encoding: asked.reply,
             encoder: Encoder::new(asked.reply).ok(),
+            cuts_short: asked.cuts_short,
             plain: Vec::new(),
             query_id: String::new(),
             format: None,
@@ -167,7 +169,8 @@ impl Writing {
 
     /// Ends with an error: by the head, or behind what has been written. There the reply is also
     /// cut short, because not every client looks for the marks, and rows that are missing must
-    /// not look like the end.
+    /// not look like the end. Clients that look for them may say so: browsers lose the last bytes
+    /// of what is cut short.
     pub(super) fn end_with(mut self, error: &HttpError) -> Result<(), Stop> {
         if self.reply.may_change_head() {
             let mut head = Head::of_error(error);
@@ -189,7 +192,10 @@ impl Writing {
         self.plain.extend_from_slice(marked.as_bytes());
         self.end_encoding()?;
         let head = self.head();
-        Ok(self.reply.cut_short(head)?)
+        match self.cuts_short {
+            true => Ok(self.reply.cut_short(head)?),
+            false => Ok(self.reply.end(head)?),
+        }
     }
 }
 

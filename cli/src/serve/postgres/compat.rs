@@ -37,17 +37,26 @@ pub(super) fn declared(sql: &str, types: Vec<u32>) -> Vec<u32> {
     }
 }
 
+/// Calls of format_type within each other that are put right: each is rewritten by itself.
+const MOST_DEPTH: u32 = 4;
+/// What takes the place of a call may be longer; bytes that statements grow by, at most.
+pub(super) const MOST_GROWTH: usize = 4 << 20;
+
 /// A statement in our words.
 pub(super) fn rewritten(sql: &str, known: &Known) -> String {
+    rewritten_within(sql, known, 0)
+}
+
+fn rewritten_within(sql: &str, known: &Known, depth: u32) -> String {
     let sql = match sql.starts_with(ASYNCPG_TYPES.0) {
         true => ASYNCPG_TYPES.1,
         false => sql,
     };
     let all = tokens(sql);
-    let words = Marks { text: sql, tokens: &all };
+    let words = Marks::new(sql, &all);
     let mut out = String::with_capacity(sql.len());
     let (mut at, mut named) = (0, 0);
-    let is_about_catalogs = sql.contains("pg_catalog.");
+    let is_about_catalogs = words.is_about_catalogs;
     while let Some(token) = all.get(at) {
         let word = words.word(at);
         if let Some((value, length)) = answer(&words, at, known) {
@@ -60,7 +69,9 @@ pub(super) fn rewritten(sql: &str, known: &Known) -> String {
             at += length;
             continue;
         }
-        if let Some((value, length)) = call(&words, at, known) {
+        if out.len() < token.range.start + MOST_GROWTH
+            && let Some((value, length)) = call(&words, at, known, depth)
+        {
             out.push_str(&value);
             // In a list of columns without names, it has that of the function, once.
             if words.is_column(at, length) {
@@ -184,7 +195,7 @@ fn answer(words: &Marks, at: usize, known: &Known) -> Option<(String, usize)> {
 
 /// What a function about PostgreSQL's catalogs gives, and how many tokens it has with its
 /// arguments.
-fn call(words: &Marks, at: usize, known: &Known) -> Option<(String, usize)> {
+fn call(words: &Marks, at: usize, known: &Known, depth: u32) -> Option<(String, usize)> {
     if words.tokens.get(at)?.kind != Kind::Word || words.word(at + 1) != "(" {
         return None;
     }
@@ -216,20 +227,18 @@ fn call(words: &Marks, at: usize, known: &Known) -> Option<(String, usize)> {
         | "pg_get_serial_sequence"
         | "pg_get_partkeydef"
         | "pg_tablespace_location" => "CAST(NULL AS VARCHAR)".to_owned(),
-        "array_upper" | "array_lower" if words.text.contains("pg_catalog.") => "0".to_owned(),
+        "array_upper" | "array_lower" if words.is_about_catalogs => "0".to_owned(),
         "generate_subscripts" => "unnest(CAST(NULL AS BIGINT[]))".to_owned(),
-        "current_setting" if words.text.contains("pg_catalog.") => {
-            "CAST(NULL AS VARCHAR)".to_owned()
-        }
+        "current_setting" if words.is_about_catalogs => "CAST(NULL AS VARCHAR)".to_owned(),
         "to_regtype" => "CAST(NULL AS BIGINT)".to_owned(),
-        "format_type" => String::new(),
+        "format_type" if depth < MOST_DEPTH => String::new(),
         // Of the catalogs, those about which it asks are empty.
-        "array" if words.text.contains("pg_catalog.") => "CAST(NULL AS VARCHAR[])".to_owned(),
+        "array" if words.is_about_catalogs => "CAST(NULL AS VARCHAR[])".to_owned(),
         _ => return None,
     };
     let (first, length) = words.first_argument(at + 1)?;
     let value = match name.as_str() {
-        "format_type" => catalog::type_name_of(&rewritten(first, known)),
+        "format_type" => catalog::type_name_of(&rewritten_within(first, known, depth + 1)),
         _ => value,
     };
     Some((value, 1 + length))
@@ -250,9 +259,42 @@ fn type_of_catalogs(name: &str) -> Option<&'static str> {
 struct Marks<'t> {
     text: &'t str,
     tokens: &'t [Token],
+    /// For each token that opens parentheses, these.
+    parentheses: Vec<Option<Parentheses>>,
+    is_about_catalogs: bool,
+}
+
+/// Parentheses that have an end.
+#[derive(Clone, Copy)]
+struct Parentheses {
+    end: usize,
+    /// The comma behind their first argument, if there is a second.
+    comma: Option<usize>,
 }
 
 impl<'t> Marks<'t> {
+    fn new(text: &'t str, tokens: &'t [Token]) -> Marks<'t> {
+        let mut parentheses = vec![None; tokens.len()];
+        let mut open: Vec<(usize, Option<usize>)> = Vec::new();
+        for (at, token) in tokens.iter().enumerate() {
+            match &text[token.range.clone()] {
+                "(" => open.push((at, None)),
+                "," => {
+                    if let Some((_, comma)) = open.last_mut() {
+                        comma.get_or_insert(at);
+                    }
+                }
+                ")" => {
+                    if let Some((begin, comma)) = open.pop() {
+                        parentheses[begin] = Some(Parentheses { end: at, comma });
+                    }
+                }
+                _ => {}
+            }
+        }
+        Marks { text, tokens, parentheses, is_about_catalogs: text.contains("pg_catalog.") }
+    }
+
     fn word(&self, at: usize) -> &'t str {
         self.tokens.get(at).map_or("", |token| &self.text[token.range.clone()])
     }
@@ -302,21 +344,10 @@ impl<'t> Marks<'t> {
 
     /// The first argument in parentheses that begin here, and how many tokens these have.
     fn first_argument(&self, at: usize) -> Option<(&'t str, usize)> {
-        let (mut depth, mut end_of_first) = (0, None);
-        for (length, token) in self.tokens.iter().skip(at).enumerate() {
-            match &self.text[token.range.clone()] {
-                "(" => depth += 1,
-                ")" => depth -= 1,
-                "," if depth == 1 => end_of_first = end_of_first.or(Some(token.range.start)),
-                _ => {}
-            }
-            if depth == 0 {
-                let begin = self.tokens.get(at)?.range.end;
-                let end = end_of_first.unwrap_or(token.range.start);
-                return Some((self.text.get(begin..end)?, length + 1));
-            }
-        }
-        None
+        let Parentheses { end, comma } = (*self.parentheses.get(at)?)?;
+        let begin = self.tokens.get(at)?.range.end;
+        let end_of_first = self.tokens.get(comma.unwrap_or(end))?.range.start;
+        Some((self.text.get(begin..end_of_first)?, end - at + 1))
     }
 
     /// A cast that begins here to a type of PostgreSQL's catalogs, in our words, and how many
@@ -400,5 +431,23 @@ mod tests {
         assert_eq!(of("a = 'public.t'::pg_catalog.regclass::oid"), format!("a = {oid}::BIGINT"));
         assert!(of("format_type(a.b, c)").starts_with("(CASE a.b WHEN 16 THEN 'boolean'"));
         assert_eq!(of("a::\"char\" :: int"), "a::VARCHAR :: int");
+    }
+
+    #[test]
+    fn a_statement_of_any_depth_is_read_in_little_time() {
+        let settings = Settings::default();
+        let known = Known { user: "anna", database: "db", number: 7, settings: &settings };
+        let of = |sql: &str| rewritten(sql, &known);
+        let many = 100_000;
+        let nested = format!("SELECT {}1{}", "format_type(".repeat(many), ")".repeat(many));
+        assert!(of(&nested).len() < nested.len() + MOST_GROWTH);
+        let beside = format!("SELECT {}1", "format_type(a, b), ".repeat(many));
+        assert!(of(&beside).len() < beside.len() + MOST_GROWTH + 10_000);
+        for part in ["pg_table_is_visible(", "/**/ ", "array(", "(", "x(a, "] {
+            let sql = part.repeat(many);
+            assert_eq!(of(&sql), sql);
+        }
+        let tags: String = (0..many).map(|tag| format!("$a{tag}$ ")).collect();
+        assert_eq!(of(&tags), tags);
     }
 }

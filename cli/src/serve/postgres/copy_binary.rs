@@ -18,6 +18,8 @@ const NAME_BYTES: usize = 11;
 const BATCH_ROWS: usize = 8192;
 const BATCH_BYTES: usize = 8 << 20;
 const MOST_VALUE_BYTES: usize = 256 << 20;
+/// What a value takes beside its bytes until its batch is complete.
+const BESIDE_VALUE: usize = 64;
 
 /// Rows that come in binary, as batches of the types of a table's columns.
 pub(super) struct BinaryRows<R> {
@@ -105,7 +107,7 @@ impl<R: Read> BinaryRows<R> {
             for (at, column) in columns.iter_mut().enumerate() {
                 let (value, length) = self.value(at)?;
                 column.push(value);
-                bytes += length;
+                bytes += length + BESIDE_VALUE;
             }
             rows += 1;
             self.row += 1;

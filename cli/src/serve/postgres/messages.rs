@@ -8,6 +8,8 @@ use super::errors::PgError;
 /// The most bytes of a message; what is known of a client before it is let in needs less.
 const MOST_BYTES: usize = 64 << 20;
 const MOST_BYTES_BEFORE: usize = 10_000;
+/// Memory that a connection keeps for the next message.
+const KEPT_BYTES: usize = 64 << 10;
 /// Codes in the place of a version.
 const CANCEL: i32 = 80_877_102;
 const TLS: i32 = 80_877_103;
@@ -92,6 +94,10 @@ impl Inbox {
         if self.at == self.bytes.len() || self.at > self.bytes.len() / 2 {
             self.bytes.drain(..self.at);
             self.at = 0;
+            if self.bytes.len() < KEPT_BYTES {
+                // A connection that waits does not keep the memory of a long message.
+                self.bytes.shrink_to(KEPT_BYTES);
+            }
         }
         self.bytes.extend_from_slice(bytes);
     }

@@ -42,6 +42,8 @@ mod copy_rows;
 mod copy_binary;
 mod copy;
 mod connection;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) mod fuzzing;
 
 pub(crate) use self::connection::connection;
 

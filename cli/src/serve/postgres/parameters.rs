@@ -17,6 +17,8 @@ use super::errors::PgError;
 use super::oids::Type;
 use super::types::{PgType, TEXT};
 
+/// Items of an array that are joined at a time: each is an array of its own before.
+const ITEMS_AT_ONCE: usize = 1024;
 /// The most decimal digits of a numeric.
 const MOST_DIGITS: usize = 38;
 
@@ -356,14 +358,21 @@ fn array_of_binary(bytes: &[u8]) -> Result<ArrayRef, PgError> {
     };
     let item = int(8)?.cast_unsigned();
     let data_type = arrow_type(item)?.unwrap_or(DataType::Utf8View);
+    if let DataType::List(_) = data_type {
+        return Err(wrong());
+    }
     let count = match int(0)? {
         0 => return list(&new_null_array(&data_type, 0)),
         1 => usize::try_from(int(12)?).map_err(|_| wrong())?,
         _ => return Err(wrong()),
     };
     let mut at = 20;
-    let mut items: Vec<ArrayRef> = Vec::new();
+    let (mut items, mut joined): (Vec<ArrayRef>, Vec<ArrayRef>) = (Vec::new(), Vec::new());
     for _ in 0..count {
+        if items.len() == ITEMS_AT_ONCE {
+            joined.push(concat(&items)?);
+            items.clear();
+        }
         let length = int(at)?;
         at += 4;
         items.push(match usize::try_from(length) {
@@ -375,9 +384,13 @@ fn array_of_binary(bytes: &[u8]) -> Result<ArrayRef, PgError> {
             }
         });
     }
-    let parts: Vec<&dyn arrow_array::Array> = items.iter().map(AsRef::as_ref).collect();
-    let joined = arrow_select::concat::concat(&parts);
-    list(&joined.map_err(|error| self::wrong(&error))?)
+    joined.append(&mut items);
+    list(&concat(&joined)?)
+}
+
+fn concat(arrays: &[ArrayRef]) -> Result<ArrayRef, PgError> {
+    let parts: Vec<&dyn arrow_array::Array> = arrays.iter().map(AsRef::as_ref).collect();
+    arrow_select::concat::concat(&parts).map_err(|error| wrong(&error))
 }
 
 #[cfg(test)]
@@ -440,6 +453,15 @@ mod tests {
         assert_eq!(code(1700, "1e99"), "22003");
         assert!(read(23, Some(&DataType::Int32), 1, Some(&[0; 3])).is_err());
         assert!(arrow_type(600).is_err());
+        // Arrays of arrays have dimensions in PostgreSQL, not items that are arrays.
+        let int = |number: i32| number.to_be_bytes();
+        let (mut nested, head) = (Vec::new(), [int(1), int(0), int(1007), int(1), int(1)].concat());
+        for _ in 0..100_000 {
+            nested.extend([&head[..], &int(i32::MAX)].concat());
+        }
+        assert_eq!(binary(1007, &nested).unwrap_err().code, "22P03");
+        let many = [&[int(1), int(0), int(23), int(3000), int(1)].concat(), &[0xff; 12_000][..]];
+        assert_eq!(spelled(&binary(1007, &many.concat()).unwrap()).matches("NULL").count(), 3000);
         let uuid = read(2950, Some(&DataType::Utf8View), 1, Some(&[0xab; 16])).unwrap();
         assert_eq!(spelled(&uuid), "abababab-abab-abab-abab-abababababab");
     }

@@ -26,7 +26,8 @@ pub(super) enum Kind {
 /// The words of a text; together they are all of it.
 pub(super) fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
-    let (mut found, mut at) = (Vec::new(), 0);
+    let (mut found, mut at) = (Vec::<Token>::new(), 0);
+    let mut unclosed = 0;
     while let Some(first) = bytes.get(at) {
         let rest = &bytes[at..];
         let (kind, length) = match first {
@@ -35,7 +36,7 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
                 (Kind::Text, 1 + quoted(&rest[1..], true))
             }
             b'"' => (Kind::Name, quoted(rest, false)),
-            b'$' => match dollars(rest) {
+            b'$' => match dollars(rest, &mut unclosed) {
                 Some(length) => (Kind::Text, length),
                 None => (Kind::Word, 1 + run(&rest[1..], is_word)),
             },
@@ -45,7 +46,11 @@ pub(super) fn tokens(text: &str) -> Vec<Token> {
             byte if is_word(byte) => (Kind::Word, run(rest, is_word)),
             _ => (Kind::Sign, 1),
         };
-        found.push(Token { kind, range: at..at + length });
+        match found.last_mut() {
+            // Blanks and comments behind each other are one.
+            Some(last) if kind == Kind::Blank && last.kind == kind => last.range.end += length,
+            _ => found.push(Token { kind, range: at..at + length }),
+        }
         at += length;
     }
     found
@@ -221,13 +226,20 @@ fn quoted(bytes: &[u8], has_escapes: bool) -> usize {
     bytes.len()
 }
 
+/// Texts between dollars without an end are looked for in a statement this often: each time, in all
+/// of the rest.
+const MOST_UNCLOSED: u32 = 16;
+
 /// The length of a text between dollars, with a tag or without; `None` if it is none.
-fn dollars(bytes: &[u8]) -> Option<usize> {
+fn dollars(bytes: &[u8], unclosed: &mut u32) -> Option<usize> {
     let tag = 1 + run(&bytes[1..], is_word);
     let is_tag = bytes.get(tag) == Some(&b'$') && !bytes[1].is_ascii_digit();
-    let mark = bytes.get(..=tag).filter(|_| is_tag)?;
+    let mark = bytes.get(..=tag).filter(|_| is_tag && *unclosed < MOST_UNCLOSED)?;
     let inner = &bytes[mark.len()..];
-    let end = inner.windows(mark.len()).position(|window| window == mark)?;
+    let Some(end) = inner.windows(mark.len()).position(|window| window == mark) else {
+        *unclosed += 1;
+        return None;
+    };
     Some(mark.len() + end + mark.len())
 }
 
@@ -265,6 +277,7 @@ mod tests {
         assert_eq!(statements(all), expected);
         assert!(statements(" ; -- nothing\n").is_empty());
         assert_eq!(statements("SELECT $1, 'open"), ["SELECT $1, 'open"]);
+        assert_eq!(tokens("a /* */ /* */--\n b").len(), 3);
         for cut in all.char_indices().map(|(at, _)| at) {
             let cut = &all[..cut];
             assert_eq!(tokens(cut).last().map_or(0, |token| token.range.end), cut.len());

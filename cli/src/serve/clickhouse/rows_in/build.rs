@@ -274,7 +274,7 @@ fn dictionary(plain: &mut Build, input: &mut Input<'_>, rows: u64) -> Result<Arr
     };
     let mut keys = start;
     if rows == 0 {
-        return keys.finish();
+        return keys.finish(input);
     }
     let kind = input.u64()?;
     if kind & GLOBAL != 0 {
@@ -301,7 +301,7 @@ fn dictionary(plain: &mut Build, input: &mut Input<'_>, rows: u64) -> Result<Arr
         }
     });
     let codes: UInt32Array = codes.collect::<Result<_, Failure>>()?;
-    let keys = keys.finish()?;
+    let keys = keys.finish(input)?;
     input.charge(bytes_of_rows(&keys, &codes))?;
     arrow_select::take::take(&keys, &codes, None).map_err(Failure::from)
 }

@@ -15,24 +15,29 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer, i256};
 use arrow_schema::{DataType, Fields, TimeUnit};
 
 use super::build::{Build, Store};
+use super::input::Input;
 use super::offsets::offsets;
 use crate::errors::Failure;
 use crate::serve::clickhouse::refusals::invalid;
 use crate::serve::clickhouse::types::Type;
 
+/// Characters of a UUID as text.
+const UUID_LETTERS: usize = 36;
+
 impl Build {
     /// The array of the column, whose type is that of [`Type::arrow`], or bytes for a text.
-    pub(super) fn finish(self) -> Result<ArrayRef, Failure> {
+    /// What it takes beyond the bytes that were read is charged.
+    pub(super) fn finish(self, input: &mut Input<'_>) -> Result<ArrayRef, Failure> {
         let Build { found, nulls, rows, store, as_bytes } = self;
         let nulls = nulls.map(|nulls| NullBuffer::from_iter(nulls.into_iter().map(|null| !null)));
         let nulls = nulls.filter(|nulls| nulls.null_count() > 0);
         match store {
             Store::Nothing => Ok(Arc::new(NullArray::new(rows))),
-            Store::Fixed { width, bytes } => fixed(&found, width, bytes, nulls, as_bytes),
+            Store::Fixed { width, bytes } => fixed(&found, width, bytes, nulls, as_bytes, input),
             Store::Text { ends, bytes } => text(&ends, bytes, nulls, as_bytes),
-            Store::Items { ends, items } => list(&found, &ends, *items),
-            Store::Elements(elements) => tuple(&found, elements),
-            Store::Dictionary { plain, column } => column.map_or_else(|| plain.finish(), Ok),
+            Store::Items { ends, items } => list(&found, &ends, *items, input),
+            Store::Elements(elements) => tuple(&found, elements, input),
+            Store::Dictionary { plain, column } => column.map_or_else(|| plain.finish(input), Ok),
         }
     }
 }
@@ -43,6 +48,7 @@ fn fixed(
     bytes: Vec<u8>,
     nulls: Option<NullBuffer>,
     as_bytes: bool,
+    input: &mut Input<'_>,
 ) -> Result<ArrayRef, Failure> {
     Ok(match found {
         Type::Bool => {
@@ -67,8 +73,13 @@ fn fixed(
         Type::Decimal { precision, scale } => {
             decimals(width, &bytes, nulls, *precision, *scale as i8)?
         }
-        Type::Enum8(names) | Type::Enum16(names) => enumeration(names, width, &bytes, nulls)?,
-        Type::Uuid => uuids(&bytes, nulls),
+        Type::Enum8(names) | Type::Enum16(names) => {
+            enumeration(names, width, &bytes, nulls, input)?
+        }
+        Type::Uuid => {
+            input.charge((bytes.len() / width * UUID_LETTERS) as u64)?;
+            uuids(&bytes, nulls)
+        }
         _ => fixed_texts(width, bytes, nulls, as_bytes)?,
     })
 }
@@ -166,12 +177,13 @@ fn enumeration(
     width: usize,
     bytes: &[u8],
     nulls: Option<NullBuffer>,
+    input: &mut Input<'_>,
 ) -> Result<ArrayRef, Failure> {
     let is_null = |row| nulls.as_ref().is_some_and(|nulls| nulls.is_null(row));
     let mut known: Vec<(i16, &str)> =
         names.iter().map(|(name, value)| (*value, name.as_str())).collect();
     known.sort_unstable();
-    let values = bytes.chunks_exact(width).enumerate().map(|(row, bytes)| {
+    let name = |(row, bytes): (usize, &[u8])| {
         let value = match bytes {
             [low, high] => i16::from_le_bytes([*low, *high]),
             [byte, ..] => i16::from(*byte as i8),
@@ -182,7 +194,14 @@ fn enumeration(
             Ok(at) => Ok(known.get(at).map(|(_, name)| *name)),
             Err(_) => Err(invalid(format!("an enumeration has no name for {value}"))),
         }
-    });
+    };
+    // A name may be long, and its number is a byte or two.
+    let mut length = 0;
+    for row in bytes.chunks_exact(width).enumerate() {
+        length += name(row)?.map_or(0, |name: &str| name.len() as u64);
+    }
+    input.charge(length)?;
+    let values = bytes.chunks_exact(width).enumerate().map(name);
     let values: StringArray = values.collect::<Result<_, Failure>>()?;
     Ok(Arc::new(values))
 }
@@ -246,15 +265,20 @@ fn text(
     Ok(Arc::new(StringArray::try_new(offsets, Buffer::from_vec(bytes), nulls)?))
 }
 
-fn list(found: &Type, ends: &[usize], items: Build) -> Result<ArrayRef, Failure> {
+fn list(
+    found: &Type,
+    ends: &[usize],
+    items: Build,
+    input: &mut Input<'_>,
+) -> Result<ArrayRef, Failure> {
     let offsets = offsets(ends)?;
     match found {
         Type::Map(key, value) => {
             let Store::Elements(elements) = items.store else {
                 return Err(invalid("the entries of a map are no pairs"));
             };
-            let columns: Vec<ArrayRef> =
-                elements.into_iter().map(Build::finish).collect::<Result<_, _>>()?;
+            let columns = elements.into_iter().map(|element| element.finish(input));
+            let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
             let names = [("keys", key.as_ref(), false), ("values", value, value.is_nullable())];
             let fields: Fields = names
                 .into_iter()
@@ -272,16 +296,16 @@ fn list(found: &Type, ends: &[usize], items: Build) -> Result<ArrayRef, Failure>
                 Type::Array(item) => item.is_nullable(),
                 _ => true,
             };
-            let items = items.finish()?;
+            let items = items.finish(input)?;
             let field = arrow_schema::Field::new("item", items.data_type().clone(), nullable);
             Ok(Arc::new(ListArray::try_new(Arc::new(field), offsets, items, None)?))
         }
     }
 }
 
-fn tuple(found: &Type, elements: Vec<Build>) -> Result<ArrayRef, Failure> {
-    let columns: Vec<ArrayRef> =
-        elements.into_iter().map(Build::finish).collect::<Result<_, _>>()?;
+fn tuple(found: &Type, elements: Vec<Build>, input: &mut Input<'_>) -> Result<ArrayRef, Failure> {
+    let columns = elements.into_iter().map(|element| element.finish(input));
+    let columns: Vec<ArrayRef> = columns.collect::<Result<_, _>>()?;
     let DataType::Struct(fields) = found.arrow() else {
         return Err(invalid(format!("{found} is no tuple")));
     };

@@ -57,7 +57,7 @@ impl<'a> NativeReader<'a> {
                 let in_column = |failure| of_column(failure, &name);
                 build.prefix(&mut self.input).map_err(in_column)?;
                 build.column(&mut self.input, rows).map_err(in_column)?;
-                arrays.push(build.finish().map_err(in_column)?);
+                arrays.push(build.finish(&mut self.input).map_err(in_column)?);
             }
             names.push(name);
         }

@@ -95,7 +95,8 @@ impl<'a> RowBinaryReader<'a> {
         if rows == 0 {
             return Ok(None);
         }
-        let arrays = builds.into_iter().map(Build::finish).collect::<Result<Vec<_>, _>>()?;
+        let arrays = builds.into_iter().map(|build| build.finish(&mut self.input));
+        let arrays = arrays.collect::<Result<Vec<_>, _>>()?;
         arrange::batch(arrays, places, rows, &self.declared).map(Some)
     }
 }

@@ -378,6 +378,19 @@ fn a_block_has_a_bound() {
     assert_eq!(reader.next_batch().unwrap_err().code, "limit-exceeded");
     let mut reader = Reader::new(BodyFormat::Native, &codes, 0, 128 << 20, body.as_slice());
     assert_eq!(reader.next_batch().unwrap().unwrap().num_rows(), 1024);
+
+    // An enumeration of one long name: each row is a byte.
+    let texts = declared(&[("a", "String")]);
+    let name = format!("Enum8('{}' = 1)", "x".repeat(60_000));
+    let mut body = b"\x01\x80\x08\x01a".to_vec();
+    body.extend_from_slice(&[name.len() as u8 | 0x80, (name.len() >> 7) as u8 | 0x80]);
+    body.push((name.len() >> 14) as u8);
+    body.extend_from_slice(name.as_bytes());
+    body.extend_from_slice(&[1; 1024]);
+    let mut reader = Reader::new(BodyFormat::Native, &texts, 0, 32 << 20, body.as_slice());
+    assert_eq!(reader.next_batch().unwrap_err().code, "limit-exceeded");
+    let mut reader = Reader::new(BodyFormat::Native, &texts, 0, 128 << 20, body.as_slice());
+    assert_eq!(reader.next_batch().unwrap().unwrap().num_rows(), 1024);
 }
 
 /// Rows of any number come in batches of bounded size.

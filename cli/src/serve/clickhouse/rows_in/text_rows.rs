@@ -63,7 +63,11 @@ impl<'a> TextReader<'a> {
             let name = if escaped { unescaped(field) } else { field.to_vec() };
             String::from_utf8(name).map_err(|_| invalid("the name of a column is not UTF-8"))
         };
-        let names = line.split(|byte| *byte == b'\t').map(name).collect::<Result<Vec<_>, _>>()?;
+        let (found, most) = (line.split(|byte| *byte == b'\t'), self.declared.fields().len());
+        if found.clone().count() > most {
+            return Err(invalid(format!("the body names more columns than the {most} there are")));
+        }
+        let names = found.map(name).collect::<Result<Vec<_>, _>>()?;
         for _ in 1..head {
             line.clear();
             self.input.line(&mut line)?;

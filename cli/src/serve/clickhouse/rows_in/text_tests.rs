@@ -142,6 +142,11 @@ fn lines_of_fields() {
         "1\tx\n"
     );
     assert_eq!(read(BodyFormat::TabSeparatedWithNamesAndTypes, b""), "");
+    let names = [b'\t'; 1000];
+    let mut reader =
+        Reader::new(BodyFormat::TabSeparatedWithNames, &declared, 0, 1 << 20, &names[..]);
+    let failure = reader.next_batch().unwrap_err();
+    assert!(failure.message.contains("more columns"), "{}", failure.message);
 }
 
 #[test]
