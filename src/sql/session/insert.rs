@@ -10,6 +10,7 @@ use super::Session;
 use super::gather::changed;
 use crate::block::null_array;
 use crate::error::{ArrowResult as _, Error, Result};
+use crate::ingest::load::LoadOptions;
 use crate::ingest::sources::Input;
 use crate::model::Schema;
 use crate::sql::write::{Create, Write, empty_answer, table_columns, with_table_names};
