@@ -109,10 +109,10 @@ fn other_names_and_settings_are_other_plans() {
         answer(&fresh, "SELECT arrow_typeof(1.5)"),
         answer(&fresh, "SELECT arrow_typeof(1.5)")
     );
-    let before = answer(&fresh, "SELECT '2024-01-01T00:00:00Z'::timestamptz");
-    answer(&fresh, "SET TIME ZONE = '+05:00'");
-    let after = answer(&fresh, "SELECT '2024-01-01T00:00:00Z'::timestamptz");
-    assert_ne!(before, after);
+    assert_eq!(kept(&fresh), 1);
+    // A setting may change how statements are planned, and what they mean.
+    answer(&fresh, "SET sty.native = false");
+    assert_eq!(kept(&fresh), 0);
 }
 
 #[test]
