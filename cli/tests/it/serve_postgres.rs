@@ -436,3 +436,29 @@ fn what_is_no_message_ends_the_connection_and_nothing_else() {
     assert_eq!((kind, field(&error, b'C').as_str()), (b'E', "08P01"));
     assert_eq!(server.connect().ask("SELECT 1"), "1 SELECT 1 I");
 }
+
+#[test]
+fn the_query_log_has_statements_and_their_failures() {
+    let server = Server::start(&["--query-log"]);
+    let mut client = server.connect();
+    client.ask("CREATE TABLE t (a INT NOT NULL)");
+    client.ask("INSERT INTO t VALUES (1), (2); SELECT a FROM t ORDER BY a");
+    client.query("INSERT INTO t VALUES (NULL)");
+    client.query("SELECT 1 / (a - 1) FROM t");
+    let log = "SELECT interface, \"user\", written_rows, result_rows, exception_code, \
+               left(exception, 6), left(query, 8) FROM query_log WHERE query NOT LIKE '%query_log%' \
+               ORDER BY query_start_time";
+    let since = std::time::Instant::now();
+    let mut found = Vec::new();
+    while found.len() < 5 {
+        assert!(since.elapsed() < Duration::from_secs(30), "{found:?}");
+        std::thread::sleep(Duration::from_millis(100));
+        let rows = client.query(log);
+        let rows = rows.iter().filter(|(kind, _)| *kind == b'D');
+        found = rows.map(|(_, body)| values(body).join("|")).collect();
+    }
+    let ok = ["2|0|0|NULL|INSERT I", "0|2|0|NULL|SELECT a"].map(|it| format!("postgres|anna|{it}"));
+    assert_eq!(found[1..3], ok, "{found:?}");
+    let failed = ["0|0|1002|42703:|INSERT I", "0|0|1002|22012:|SELECT 1"];
+    assert_eq!(found[3..], failed.map(|it| format!("postgres|anna|{it}")), "{found:?}");
+}

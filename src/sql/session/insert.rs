@@ -53,8 +53,9 @@ impl Session {
         self.tables.feed(input);
     }
 
-    /// Adds rows to a table in one commit, which is on disk when this returns; returns how many. Few
-    /// rows are stored together with those that other sessions of the engine add meanwhile.
+    /// Adds rows to a table in one commit, which is on disk when this returns; returns how many.
+    /// Few rows are stored together with those that other sessions of the engine add meanwhile.
+    ///
     /// `columns` are those of the batches by position, or all of the table if there are none. Their
     /// values become those of the table's types as in an INSERT; a column that is not among them is
     /// null.

@@ -201,7 +201,7 @@ impl Backend {
         let options = &copy.options;
         let format = i16::from(options.format == Format::Binary);
         replies::copy_response(b'H', format, schema.fields().len(), &mut out.bytes);
-        let mut sent = 0;
+        let (mut sent, mut bytes) = (0, 0);
         // Clients expect the signature in the message of the first row.
         let mut signature = if options.format == Format::Binary { SIGNATURE } else { b"" };
         match options.format {
@@ -222,6 +222,7 @@ impl Backend {
             let batch = batch.map_err(|error| running.failure(error))?;
             let columns = columns(&batch)?;
             for at in 0..batch.num_rows() {
+                let before = out.bytes.len();
                 row(&mut out.bytes, |out| match options.format {
                     Format::Binary => {
                         out.extend_from_slice(std::mem::take(&mut signature));
@@ -231,10 +232,11 @@ impl Backend {
                     }
                     _ => write_fields(&columns, at, options, out),
                 });
+                bytes += out.bytes.len().saturating_sub(before) as u64;
                 out.pass_on()?;
             }
             sent += batch.num_rows() as u64;
-            running.tell(|told| told.rows = sent);
+            running.tell(|told| (told.rows, told.bytes) = (sent, bytes));
             add(&self.server.metrics.rows_out, batch.num_rows() as u64);
         }
         if options.format == Format::Binary {
