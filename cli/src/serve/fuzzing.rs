@@ -1,7 +1,7 @@
 //! What reads the bytes of clients, as functions of any bytes that panic where something is wrong.
 //!
-//! The first byte of an input says which of them reads the rest. `fuzz/` calls [`run`] by libFuzzer;
-//! the test below tries mutants of the seeds.
+//! The first byte of an input says which of them reads the rest. `fuzz/` calls [`run`] by
+//! libFuzzer; the test below tries mutants of the seeds.
 
 use super::{clickhouse, http, postgres};
 

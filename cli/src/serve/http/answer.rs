@@ -1,8 +1,9 @@
 //! From a request to a reply.
 //!
 //! Where this stands on the road of a statement: a connection hands over its requests here. What
-//! costs nothing (`/ping`, the page, metrics) is answered at once, whatever else runs. A statement waits for
-//! its turn, and then has a thread of its own, which reads the body, runs it, and writes the reply.
+//! costs nothing (`/ping`, the page, metrics) is answered at once, whatever else runs. A statement
+//! waits for its turn, and then has a thread of its own, which reads the body, runs it, and writes
+//! the reply.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -19,19 +19,30 @@ use ring::digest;
 use super::encoding::Encoding;
 use super::writing::Head;
 
-const STYLE: &str = include_str!("../page/page.css");
-const SCRIPT: &str = concat!(include_str!("../page/chart.js"), include_str!("../page/page.js"));
-const PAGE: &str = concat!(
-    include_str!("../page/head.html"),
-    "<style>",
-    include_str!("../page/page.css"),
-    "</style>\n</head>\n",
-    include_str!("../page/body.html"),
-    "<script>",
-    include_str!("../page/chart.js"),
-    include_str!("../page/page.js"),
-    "</script>\n</body>\n</html>\n"
-);
+/// The page, and the parts of it that its policy names.
+struct Page {
+    style: String,
+    script: String,
+    html: String,
+}
+
+static PAGE: LazyLock<Page> = LazyLock::new(|| {
+    let style = stripped(include_str!("../page/page.css"));
+    let script =
+        stripped(include_str!("../page/chart.js")) + &stripped(include_str!("../page/page.js"));
+    let head = stripped(include_str!("../page/head.html"));
+    let body = stripped(include_str!("../page/body.html"));
+    let html = format!(
+        "{head}<style>{style}</style>\n</head>\n{body}<script>{script}</script>\n</body>\n</html>\n"
+    );
+    Page { style, script, html }
+});
+
+/// Without indents and without lines of comment. No text of the page spans lines.
+fn stripped(text: &str) -> String {
+    let lines = text.lines().map(str::trim_start);
+    lines.filter(|line| !line.starts_with("//")).flat_map(|line| [line, "\n"]).collect()
+}
 
 /// What a browser shows that opens the address of the server itself.
 const HINT: &str = "<!DOCTYPE html>\n<html lang=\"en\"><title>Ok.</title>\n<p>Ok. \
@@ -40,19 +51,19 @@ const HINT_POLICY: &str = "default-src 'none'; frame-ancestors 'none'";
 
 /// The policy of the page, and the name of this version of it.
 static POLICY: LazyLock<String> = LazyLock::new(|| {
-    let (script, style) = (hash(SCRIPT), hash(STYLE));
+    let (script, style) = (hash(&PAGE.script), hash(&PAGE.style));
     format!(
         "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; \
          img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; \
          frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
     )
 });
-static TAG: LazyLock<String> = LazyLock::new(|| format!("W/\"{}\"", hash(PAGE)));
+static TAG: LazyLock<String> = LazyLock::new(|| format!("W/\"{}\"", hash(&PAGE.html)));
 
 /// The page compressed; empty if that has failed.
 static GZIPPED: LazyLock<Bytes> = LazyLock::new(|| {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    let written = encoder.write_all(PAGE.as_bytes());
+    let written = encoder.write_all(PAGE.html.as_bytes());
     written.and_then(|()| encoder.finish()).unwrap_or_default().into()
 });
 
@@ -67,7 +78,7 @@ pub(super) fn page(headers: &HeaderMap) -> (Head, Bytes) {
     let (status, encoding, body) = match (is_known, is_gzip && !GZIPPED.is_empty()) {
         (true, _) => (304, Encoding::None, Bytes::new()),
         (false, true) => (200, Encoding::Gzip, GZIPPED.clone()),
-        (false, false) => (200, Encoding::None, Bytes::from_static(PAGE.as_bytes())),
+        (false, false) => (200, Encoding::None, Bytes::from_static(PAGE.html.as_bytes())),
     };
     let mut head = of_html(status, POLICY.clone());
     head.encoding = encoding;
@@ -110,27 +121,32 @@ mod tests {
 
     #[test]
     fn the_page_is_one_file_and_makes_no_markup_of_texts() {
-        assert_eq!(PAGE.matches("<script>").count(), 1);
-        assert_eq!(PAGE.matches("</script>").count(), 1);
-        assert!(PAGE.len() < 50 << 10, "{}", PAGE.len());
+        let html = &PAGE.html;
+        assert_eq!(html.matches("<script>").count(), 1);
+        assert_eq!(html.matches("</script>").count(), 1);
+        assert!(html.len() < 46 << 10, "{}", html.len());
         let parts = ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("];
         for part in parts.into_iter().chain([" src=", "@import", "http://", "https://"]) {
-            let found = PAGE.replace("http://www.w3.org/2000/svg", "");
+            let found = html.replace("http://www.w3.org/2000/svg", "");
             assert!(!found.contains(part), "{part}");
         }
         // The policy names what is there.
         let between = |open: &str, close: &str| {
-            let rest = PAGE.split_once(open).unwrap().1;
+            let rest = html.split_once(open).unwrap().1;
             rest.split_once(close).unwrap().0
         };
-        assert_eq!(between("<script>", "</script>"), SCRIPT);
-        assert_eq!(between("<style>", "</style>"), STYLE);
+        assert_eq!(between("<script>", "</script>"), PAGE.script);
+        assert_eq!(between("<style>", "</style>"), PAGE.style);
+        // What is stripped of indents has no text that spans lines.
+        for line in PAGE.script.lines() {
+            assert!(line.matches('`').count() % 2 == 0, "{line}");
+        }
     }
 
     #[test]
     fn a_page_that_is_known_is_not_sent_again() {
         let mut headers = HeaderMap::new();
-        assert_eq!(page(&headers).1, PAGE);
+        assert_eq!(page(&headers).1, PAGE.html);
         headers.insert(IF_NONE_MATCH, HeaderValue::from_str(&format!("\"x\", {}", *TAG)).unwrap());
         let (head, body) = page(&headers);
         assert_eq!((head.status, body.len()), (304, 0));
@@ -141,6 +157,6 @@ mod tests {
         assert!(body.len() < 18 << 10, "{}", body.len());
         let mut text = String::new();
         flate2::read::GzDecoder::new(&*body).read_to_string(&mut text).unwrap();
-        assert_eq!(text, PAGE);
+        assert_eq!(text, PAGE.html);
     }
 }

@@ -184,7 +184,8 @@ async function receive(running) {
     if (done) break;
     const text = decoder.decode(value, { stream: true });
     letters += text.length;
-    const lines = (rest + text).split("\n");
+    // A long row is not looked through again with each part of it.
+    const lines = text.includes("\n") ? (rest + text).split("\n") : [rest + text];
     rest = lines.pop();
     for (const line of lines) {
       isCut = !failing && running.answer?.rows.length >= MOST_ROWS;
