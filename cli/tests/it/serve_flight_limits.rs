@@ -62,10 +62,12 @@ fn users_do_what_they_may() {
     assert!(anna.token().is_some());
     server.update(&mut anna, "CREATE TABLE log_1 AS SELECT 1 AS a");
     server.update(&mut anna, "CREATE TABLE secret AS SELECT 1 AS a");
-    let mut basic = server.connect();
-    // anna:one
-    basic.set_header("authorization", "Basic YW5uYTpvbmU=");
-    assert_eq!(numbers(&server.ask(&mut basic, "SELECT a FROM secret"), 0), [1]);
+    // anna:one; some clients leave the padding out.
+    for said in ["Basic YW5uYTpvbmU=", "basic YW5uYTpvbmU"] {
+        let mut basic = server.connect();
+        basic.set_header("authorization", said);
+        assert_eq!(numbers(&server.ask(&mut basic, "SELECT a FROM secret"), 0), [1]);
+    }
     let mut bob = server.connect();
     bob.set_token(token);
     assert_eq!(numbers(&server.ask(&mut bob, "SELECT a FROM log_1"), 0), [1]);
