@@ -18,8 +18,8 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::actions::{self, malformed};
+use super::authentication::{by_password, who_are_you};
 use super::call::{Call, Caller, Shared};
-use super::callers::{by_password, who_are_you};
 use super::errors::{invalid, of_refusal, status};
 use super::ingest::{self, no_transaction};
 use super::messages::schema_bytes;
@@ -110,7 +110,11 @@ impl Service {
             }
             command => {
                 let (forward, received) = messages.split(stall);
-                alongside(forward.run(), put(call, command, received)).await?
+                let forwarding = async move {
+                    forward.run().await;
+                    drop(sending);
+                };
+                alongside(forwarding, put(call, command, received)).await?
             }
         };
         Ok(PutResult { app_metadata: told.into() })
@@ -160,7 +164,7 @@ async fn bind(
     // Whether there is such a statement is said before values are read.
     let prepared = call.shared.prepared.get(&call.user, &handle)?;
     let values = received.whole(MOST_BOUND).await?;
-    let values = values.map(|values| prepared.told.in_order(values)).transpose();
+    let values = values.map(|values| prepared.description.in_order(values)).transpose();
     let values = values.map_err(|error| invalid(error.to_string()))?;
     call.shared.prepared.bind(&call.user, &handle, values)?;
     let result = DoPutPreparedStatementResult { prepared_statement_handle: Some(handle) };
