@@ -195,6 +195,13 @@ fn a_crowd_is_refused_and_a_server_ends_in_order() {
     assert_eq!(server.process.wait().unwrap().code(), Some(0));
 }
 
+#[test]
+fn another_address_needs_users() {
+    let (code, _, stderr) = crate::run(&["serve", "db", "--http", "0", "--flight", "0.0.0.0:0"]);
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("--users") && stderr.contains("--anyone"), "{stderr}");
+}
+
 /// Bytes that look like chance, and are the same each time.
 struct Bytes(u64);
 
