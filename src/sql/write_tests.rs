@@ -4,6 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arrow_array::{ArrayRef, Int64Array, RecordBatch};
+
 use crate::disk::simulated::{Fault, PowerLoss, SimulatedDisk};
 use crate::error::{Error, Result};
 use crate::sql::Parameters;
@@ -238,4 +240,41 @@ fn a_damaged_table_and_one_out_of_reach_are_not_missing() {
         let error = rows(&session_on(&disk), sql, &[]).unwrap_err();
         assert!(matches!(error, Error::Corrupt { .. }), "{sql}: {error}");
     }
+}
+
+/// Makes a table of two batches, the second of which perhaps fails.
+fn create_table(disk: &SimulatedDisk, replaces: bool, fails: bool) -> Result<u64> {
+    let session = session_on(disk);
+    let batch = |from: i64| {
+        let values: ArrayRef = Arc::new(Int64Array::from_iter_values(from..from + 10));
+        RecordBatch::try_from_iter([("a", values)]).unwrap()
+    };
+    let columns = batch(0).schema();
+    let second = match fails {
+        true => Err(Error::InvalidInput("no more".into())),
+        false => Ok(batch(10)),
+    };
+    session.create_table("t", &columns, replaces, [Ok(batch(0)), second].into_iter())
+}
+
+#[test]
+fn a_table_of_a_programs_rows_is_all_or_nothing() {
+    let disk = fresh();
+    // There is a store, without tables.
+    rows(&session_on(&disk), CREATE, &[]).unwrap();
+    rows(&session_on(&disk), "DROP TABLE t", &[]).unwrap();
+    assert!(create_table(&disk, false, true).is_err());
+    assert_eq!(contents(&disk), "none");
+    assert_eq!(create_table(&disk, false, false).unwrap(), 20);
+    assert_eq!(contents(&disk), "20|190");
+    let error = create_table(&disk, false, false).unwrap_err();
+    assert!(error.to_string().contains("there is a table or view t already"), "{error}");
+    rows(&session_on(&disk), "INSERT INTO t VALUES (5)", &[]).unwrap();
+    assert!(create_table(&disk, true, true).is_err());
+    assert_eq!(contents(&disk), "21|195");
+    assert_eq!(create_table(&disk, true, false).unwrap(), 20);
+    assert_eq!(contents(&disk), "20|190");
+    let session = session_on(&disk).read_only();
+    let none = std::iter::empty();
+    assert!(session.create_table("u", &arrow_schema::Schema::empty(), false, none).is_err());
 }

@@ -128,6 +128,16 @@ def plain_flight():
     assert info.schema.names == ["id", "city", "fare", "day", "at"], info.schema
     table = client.do_get(info.endpoints[0].ticket).read_all()
     assert table.num_rows == 3, table
+    rows = pyarrow.table({"a": [1, 2, 3]})
+    for count in (3, 6):
+        path = pyarrow.flight.FlightDescriptor.for_path("put")
+        writer, reader = client.do_put(path, rows.schema)
+        writer.write_table(rows)
+        writer.done_writing()
+        reader.read()
+        writer.close()
+        info_of = client.get_flight_info(path)
+        assert client.do_get(info_of.endpoints[0].ticket).read_all().num_rows == count
     actions = {action.type for action in client.list_actions()}
     assert {"CreatePreparedStatement", "CancelFlightInfo"} <= actions, actions
     nonsense = pyarrow.flight.Ticket(b"nonsense")

@@ -161,9 +161,9 @@ pub(crate) async fn serve(
             Ok((stream, _)) => {
                 let (server, tls, end) = (Arc::clone(&server), tls.clone(), end.clone());
                 let spoken = match protocol {
-                    Protocol::Http => Spoken::Http,
-                    Protocol::Postgres => Spoken::Postgres,
-                    Protocol::Flight => Spoken::Flight(Arc::clone(&flight)),
+                    Protocol::Http => Speaker::Http,
+                    Protocol::Postgres => Speaker::Postgres,
+                    Protocol::Flight => Speaker::Flight(Arc::clone(&flight)),
                 };
                 tokio::spawn(async move {
                     // Best effort: one for which there is no room is told why.
@@ -180,7 +180,7 @@ pub(crate) async fn serve(
 }
 
 /// What a connection speaks, with what those of its protocol share.
-enum Spoken {
+enum Speaker {
     Http,
     Postgres,
     Flight(Arc<flight::Shared>),
@@ -233,7 +233,7 @@ async fn refuse(mut stream: TcpStream, protocol: Protocol) {
 async fn connection(
     open: Open,
     stream: TcpStream,
-    spoken: Spoken,
+    spoken: Speaker,
     tls: Option<Arc<Tls>>,
     end: watch::Receiver<bool>,
 ) {
@@ -241,21 +241,21 @@ async fn connection(
     let _ = stream.set_nodelay(true);
     let acceptors = tls.map(|tls| tls.acceptors());
     match (spoken, acceptors) {
-        (Spoken::Postgres, acceptors) => {
+        (Speaker::Postgres, acceptors) => {
             let acceptor = acceptors.map(|acceptors| acceptors.plain);
             postgres::connection(server, stream, acceptor, HEAD_TIME, end).await;
         }
-        (Spoken::Http, None) => requests(server, stream, end).await,
-        (Spoken::Http, Some(acceptors)) => {
+        (Speaker::Http, None) => requests(server, stream, end).await,
+        (Speaker::Http, Some(acceptors)) => {
             let begun = tokio::time::timeout(HEAD_TIME, acceptors.plain.accept(stream)).await;
             if let Ok(Ok(stream)) = begun {
                 requests(server, stream, end).await;
             }
         }
-        (Spoken::Flight(shared), None) => {
+        (Speaker::Flight(shared), None) => {
             flight::connection(shared, stream, HEAD_TIME, end).await;
         }
-        (Spoken::Flight(shared), Some(acceptors)) => {
+        (Speaker::Flight(shared), Some(acceptors)) => {
             let begun = tokio::time::timeout(HEAD_TIME, acceptors.http2.accept(stream)).await;
             if let Ok(Ok(stream)) = begun {
                 flight::connection(shared, stream, HEAD_TIME, end).await;

@@ -104,17 +104,17 @@ async fn prepare(
         return Err(no_transaction());
     }
     let (shared, user) = (call.shared.clone(), call.user.clone());
-    let told = queries::describe(call, command.query.clone(), Vec::new()).await?;
+    let description = queries::describe(call, command.query.clone(), Vec::new()).await?;
     let failed = |error: arrow_schema::ArrowError| Status::internal(error.to_string());
-    let handle = shared.prepared.add(&user, &command.query, told.clone())?;
+    let handle = shared.prepared.add(&user, &command.query, description.clone())?;
     let result = ActionCreatePreparedStatementResult {
         prepared_statement_handle: handle.into(),
         // By the absence of columns, drivers know that there is no answer.
-        dataset_schema: match &told.answer {
+        dataset_schema: match &description.answer {
             Some(columns) => schema_bytes(columns).map_err(failed)?,
             None => Bytes::new(),
         },
-        parameter_schema: schema_bytes(&told.parameter_columns()).map_err(failed)?,
+        parameter_schema: schema_bytes(&description.parameter_columns()).map_err(failed)?,
     };
     Ok(result.as_any().encode_to_vec().into())
 }

@@ -38,7 +38,7 @@ impl Shared {
     }
 }
 
-/// Who has called, as the door has found.
+/// Who has called, as the interceptor has found.
 #[derive(Clone, Debug)]
 pub(super) struct Caller(pub(super) Arc<User>);
 

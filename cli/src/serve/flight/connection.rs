@@ -14,7 +14,7 @@ use tonic::transport::Server as Http2;
 use tonic::transport::server::Connected;
 
 use super::call::Shared;
-use super::door::Door;
+use super::interceptor::Interceptor;
 
 /// What a connection begins with, in bytes.
 const PREFACE: usize = 24;
@@ -59,7 +59,7 @@ pub(in crate::serve) async fn connection<S>(
         .http2_max_header_list_size(HEADER_BYTES)
         .http2_keepalive_interval(Some(ASK))
         .http2_keepalive_timeout(Some(ANSWER))
-        .serve_with_incoming_shutdown(Door::new(shared), incoming, over);
+        .serve_with_incoming_shutdown(Interceptor::new(shared), incoming, over);
     // A connection that breaks has nobody to be told. What was asked is still answered.
     let _ = served.await;
 }

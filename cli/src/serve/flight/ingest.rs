@@ -92,7 +92,8 @@ fn append(
     session.insert(table, &names, batches)
 }
 
-/// What a client asks for; what it leaves open is refused once it matters.
+/// What a client asks for: without options, rows are added to the table, which is made if need be.
+/// Half of an option that is left open is refused once it matters.
 fn mode(options: Option<&TableDefinitionOptions>) -> Result<Mode, Status> {
     let Some(options) = options else {
         return Ok(Mode { creates: true, if_there: IfThere::Append });

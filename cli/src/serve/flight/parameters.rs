@@ -9,7 +9,7 @@ use tonic::Status;
 
 use super::errors::{Stop, invalid};
 
-/// The values of a row, for parameters of these types. Columns are `$1`, `$2` and so on by position.
+/// The values of a row, for parameters of these types. Columns are `$1`, `$2` and so on, in order.
 pub(super) fn row(
     batch: &RecordBatch,
     row: usize,

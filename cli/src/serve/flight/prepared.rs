@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use arrow_array::RecordBatch;
 use tonic::Status;
 
+use super::description::Description;
 use super::tickets::random;
-use super::told::Told;
 use crate::serve::users::User;
 
 /// How long a statement lives that nobody uses.
@@ -39,7 +39,7 @@ struct Kept {
 pub(super) struct Prepared {
     pub(super) sql: Arc<str>,
     /// What it took and gave when it was prepared.
-    pub(super) told: Arc<Told>,
+    pub(super) description: Arc<Description>,
     /// The values that are bound: a row for each time that it is to run.
     pub(super) values: Option<RecordBatch>,
 }
@@ -57,9 +57,15 @@ impl PreparedStatements {
     }
 
     /// Keeps a statement; returns its handle.
-    pub(super) fn add(&self, user: &User, sql: &str, told: Told) -> Result<Vec<u8>, Status> {
+    pub(super) fn add(
+        &self,
+        user: &User,
+        sql: &str,
+        description: Description,
+    ) -> Result<Vec<u8>, Status> {
         let handle = random::<HANDLE_BYTES>()?.to_vec();
-        let statement = Prepared { sql: sql.into(), told: Arc::new(told), values: None };
+        let statement =
+            Prepared { sql: sql.into(), description: Arc::new(description), values: None };
         let mut all = self.lock();
         check_room(&mut all, user, 1, statement.bytes())?;
         let (user, used) = (user.name.clone(), Instant::now());
@@ -150,7 +156,7 @@ mod tests {
     #[test]
     fn statements_are_their_users_and_few() {
         let (all, anna, ben) = (PreparedStatements::default(), user("anna"), user("ben"));
-        let add = |user: &User, sql: &str| all.add(user, sql, Told::default());
+        let add = |user: &User, sql: &str| all.add(user, sql, Description::default());
         let handle = add(&anna, "SELECT 1").unwrap();
         assert_eq!(&*all.get(&anna, &handle).unwrap().sql, "SELECT 1");
         assert_eq!(all.get(&ben, &handle).unwrap_err().code(), Code::NotFound);

@@ -13,13 +13,13 @@ use tonic::Status;
 use tonic::codegen::Bytes;
 
 use super::call::Call;
+use super::description::Description;
 use super::errors::{Stop, invalid};
 use super::messages::{Encoder, schema_bytes, schema_message};
 use super::parameters::{check_count, row};
 use super::prepared::Prepared;
-use super::statements::{numbered, told};
+use super::statements::{self, numbered};
 use super::tickets::{Ticket, Wanted};
-use super::told::Told;
 use super::types::sent_schema;
 use super::updates::count;
 use super::work::{Answer, Sending, Used, Work};
@@ -47,8 +47,8 @@ pub(super) async fn columns(call: Call, wanted: &Wanted) -> Result<SchemaRef, St
         Wanted::Statement(sql) => (sql.clone(), Vec::new()),
         Wanted::Prepared(handle) => {
             let prepared = call.shared.prepared.get(&call.user, handle)?;
-            match prepared.told.types_with(prepared.values.as_ref()) {
-                None => return Ok(prepared.told.columns()),
+            match prepared.description.types_with(prepared.values.as_ref()) {
+                None => return Ok(prepared.description.columns()),
                 Some(types) => (prepared.sql.to_string(), types),
             }
         }
@@ -61,9 +61,9 @@ pub(super) async fn describe(
     call: Call,
     sql: String,
     types: Vec<Option<DataType>>,
-) -> Result<Told, Status> {
+) -> Result<Description, Status> {
     let work = Work::new(call, None, sql)?;
-    work.on_thread(move |work, used| told(used, &work.sql, &types)).await
+    work.on_thread(move |work, used| statements::describe(used, &work.sql, &types)).await
 }
 
 /// An info of one answer, which is at one place.
@@ -82,7 +82,7 @@ pub(super) fn info_of(
 fn prepared_of(call: &Call, wanted: &Wanted) -> Result<Prepared, Status> {
     match wanted {
         Wanted::Statement(sql) => {
-            Ok(Prepared { sql: sql.as_str().into(), told: Arc::default(), values: None })
+            Ok(Prepared { sql: sql.as_str().into(), description: Arc::default(), values: None })
         }
         Wanted::Prepared(handle) => call.shared.prepared.get(&call.user, handle),
     }
@@ -125,12 +125,12 @@ fn send(
 fn all_values(
     prepared: &Prepared,
 ) -> Result<Box<dyn Iterator<Item = Result<Parameters, Stop>> + '_>, Stop> {
-    let Prepared { told, values, .. } = prepared;
+    let Prepared { description, values, .. } = prepared;
     let Some(batch) = values else {
         return Ok(Box::new(std::iter::once(Ok(Parameters::default()))));
     };
-    check_count(told.parameters.len(), batch)?;
-    Ok(Box::new((0..batch.num_rows()).map(|at| row(batch, at, &told.parameters))))
+    check_count(description.parameters.len(), batch)?;
+    Ok(Box::new((0..batch.num_rows()).map(|at| row(batch, at, &description.parameters))))
 }
 
 /// An answer that is being sent.

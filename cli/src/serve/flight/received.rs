@@ -129,7 +129,7 @@ impl Received {
             body: Bytes::new(),
             is_over: false,
         };
-        bytes.hold(first)?;
+        bytes.begin_message(first)?;
         let opened =
             ArrowBatches::of_bytes(Path::new("the rows"), Box::new(bytes), MOST_MESSAGE as u64);
         let batches = opened.map_err(|error| or_wrong(&wrong, error))?;
@@ -227,7 +227,7 @@ impl IpcBytes {
     /// Takes the next message, once all of the last one has been read.
     fn advance(&mut self) -> Result<(), Status> {
         match self.received.next()? {
-            Some(message) => self.hold(message),
+            Some(message) => self.begin_message(message),
             None => {
                 self.head = io::Cursor::new(END.to_vec());
                 self.is_over = true;
@@ -236,7 +236,7 @@ impl IpcBytes {
         }
     }
 
-    fn hold(&mut self, message: FlightData) -> Result<(), Status> {
+    fn begin_message(&mut self, message: FlightData) -> Result<(), Status> {
         self.body = check(&message)?;
         let metadata = message.data_header;
         let padded = metadata.len().next_multiple_of(ALIGNMENT);

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use arrow_flight::flight_descriptor::DescriptorType;
 use arrow_flight::flight_service_server::FlightService;
 use arrow_flight::sql::{
-    Any, Command, CommandPreparedStatementQuery, DoPutPreparedStatementResult, DoPutUpdateResult,
+    Any, Command, CommandPreparedStatementQuery, CommandStatementIngest,
+    DoPutPreparedStatementResult, DoPutUpdateResult,
 };
 use arrow_flight::{
     Action, ActionType, BasicAuth, Criteria, Empty, FlightData, FlightDescriptor, FlightInfo,
@@ -18,8 +19,8 @@ use tonic::metadata::{Ascii, MetadataValue};
 use tonic::{Code, Request, Response, Status, Streaming};
 
 use super::actions::{self, malformed};
+use super::authentication::{by_password, who_are_you};
 use super::call::{Call, Caller, Shared};
-use super::callers::{by_password, who_are_you};
 use super::errors::{invalid, of_refusal, status};
 use super::ingest::{self, no_transaction};
 use super::messages::schema_bytes;
@@ -51,11 +52,7 @@ impl Service {
     /// What a descriptor asks for: a command, or the rows of a table by its name.
     fn asked(descriptor: &FlightDescriptor) -> Result<Asked, Status> {
         if descriptor.r#type() == DescriptorType::Path {
-            let table = match descriptor.path.as_slice() {
-                [table] => table,
-                [schema, table] if schema == metadata::SCHEMA => table,
-                _ => return Err(invalid("a path is the name of a table")),
-            };
+            let table = table_of(&descriptor.path)?;
             let sql = format!("SELECT * FROM {}", metadata::quoted(table));
             return Ok(Asked::Answer(Wanted::Statement(sql)));
         }
@@ -99,7 +96,15 @@ impl Service {
         let sending = sending.map_err(|_| of_refusal(Refused::Ending))?;
         let (stall, stream) = (server.limits.stall, request.into_inner());
         let (descriptor, messages) = Messages::begin(stream, stall).await?;
-        let told = match command_of(&descriptor.cmd)? {
+        let command = match descriptor.r#type() {
+            // Rows for a table by its name.
+            DescriptorType::Path => Command::CommandStatementIngest(CommandStatementIngest {
+                table: table_of(&descriptor.path)?.to_owned(),
+                ..CommandStatementIngest::default()
+            }),
+            _ => command_of(&descriptor.cmd)?,
+        };
+        let told = match command {
             Command::CommandStatementUpdate(command) => {
                 // It takes no rows, and may take long.
                 drop(sending);
@@ -110,7 +115,11 @@ impl Service {
             }
             command => {
                 let (forward, received) = messages.split(stall);
-                alongside(forward.run(), put(call, command, received)).await?
+                let forwarding = async move {
+                    forward.run().await;
+                    drop(sending);
+                };
+                alongside(forwarding, put(call, command, received)).await?
             }
         };
         Ok(PutResult { app_metadata: told.into() })
@@ -160,11 +169,20 @@ async fn bind(
     // Whether there is such a statement is said before values are read.
     let prepared = call.shared.prepared.get(&call.user, &handle)?;
     let values = received.whole(MOST_BOUND).await?;
-    let values = values.map(|values| prepared.told.in_order(values)).transpose();
+    let values = values.map(|values| prepared.description.in_order(values)).transpose();
     let values = values.map_err(|error| invalid(error.to_string()))?;
     call.shared.prepared.bind(&call.user, &handle, values)?;
     let result = DoPutPreparedStatementResult { prepared_statement_handle: Some(handle) };
     Ok(result.encode_to_vec())
+}
+
+/// The table that a path names.
+fn table_of(path: &[String]) -> Result<&str, Status> {
+    match path {
+        [table] => Ok(table),
+        [schema, table] if schema == metadata::SCHEMA => Ok(table),
+        _ => Err(invalid("a path is the name of a table")),
+    }
 }
 
 fn command_of(bytes: &[u8]) -> Result<Command, Status> {

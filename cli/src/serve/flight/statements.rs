@@ -4,8 +4,8 @@
 use arrow_schema::DataType;
 use stylobate::internal::sql::{LexemeKind, lexemes};
 
+use super::description::Description;
 use super::errors::Stop;
-use super::told::Told;
 use super::types::sent_schema;
 use super::work::Used;
 
@@ -46,12 +46,16 @@ pub(super) fn numbered(sql: &str) -> (String, Vec<String>) {
 }
 
 /// Says what a statement takes and gives. `declared` are types of its parameters that are known.
-pub(super) fn told(used: &Used, sql: &str, declared: &[Option<DataType>]) -> Result<Told, Stop> {
+pub(super) fn describe(
+    used: &Used,
+    sql: &str,
+    declared: &[Option<DataType>],
+) -> Result<Description, Stop> {
     let (sql, names) = numbered(sql);
     let statement = used.parse(&sql)?;
     let described = used.session.describe(&statement, declared)?;
     let answer = described.answer.map(|columns| sent_schema(&columns));
-    Ok(Told { parameters: described.parameters, names, answer })
+    Ok(Description { parameters: described.parameters, names, answer })
 }
 
 /// What an INSERT of parameters fills: `INSERT INTO t (a, b) VALUES (?, ?)`, where each value is a

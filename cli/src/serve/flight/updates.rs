@@ -106,7 +106,8 @@ fn run_each(
     prepared: &Prepared,
     values: &RecordBatch,
 ) -> Result<u64, Stop> {
-    let (types, values) = (&prepared.told.parameters, prepared.told.in_order(values.clone())?);
+    let (types, values) =
+        (&prepared.description.parameters, prepared.description.in_order(values.clone())?);
     check_count(types.len(), &values)?;
     let statement = used.parse(&numbered(&work.sql).0)?;
     let mut sum = 0;

@@ -1,4 +1,5 @@
-//! The door: finds who calls before anything of the call's message is read, and bounds messages.
+//! What each call passes first: who calls is found before anything of the message is read, and the
+//! size of messages is bounded.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -8,8 +9,8 @@ use tonic::body::Body;
 use tonic::codegen::http::{Request, Response};
 use tonic::codegen::{BoxFuture, Context, Poll, Service as HttpService};
 
+use super::authentication::{caller, who_are_you};
 use super::call::{Caller, Shared};
-use super::callers::{caller, who_are_you};
 use super::received::MOST_MESSAGE;
 use super::service::Service;
 
@@ -19,24 +20,24 @@ const MOST_SMALL: usize = 4 << 20;
 const PUT: &str = "/DoPut";
 const HANDSHAKE: &str = "/Handshake";
 
-/// Lets calls in.
+/// Lets calls in whose caller is known.
 #[derive(Clone)]
-pub(super) struct Door {
+pub(super) struct Interceptor {
     shared: Arc<Shared>,
     small: FlightServiceServer<Service>,
     with_rows: FlightServiceServer<Service>,
 }
 
-impl Door {
-    pub(super) fn new(shared: Arc<Shared>) -> Door {
+impl Interceptor {
+    pub(super) fn new(shared: Arc<Shared>) -> Interceptor {
         let server = FlightServiceServer::new(Service(Arc::clone(&shared)));
         let small = server.clone().max_decoding_message_size(MOST_SMALL);
         let with_rows = server.max_decoding_message_size(MOST_MESSAGE);
-        Door { shared, small, with_rows }
+        Interceptor { shared, small, with_rows }
     }
 }
 
-impl HttpService<Request<Body>> for Door {
+impl HttpService<Request<Body>> for Interceptor {
     type Response = Response<Body>;
     type Error = Infallible;
     type Future = BoxFuture<Response<Body>, Infallible>;

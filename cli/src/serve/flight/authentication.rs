@@ -22,10 +22,7 @@ pub(super) async fn caller(
     let said = match (header("authorization"), header(OLD_HEADER)) {
         (Some(said), _) => said,
         (None, Some(token)) => {
-            // The padding is left out by some.
-            let token = STANDARD.decode(token).or_else(|_| STANDARD_NO_PAD.decode(token));
-            let token = token.ok().and_then(|token| String::from_utf8(token).ok());
-            return by_token(shared, &token.unwrap_or_default()).map(Some);
+            return by_token(shared, &decoded(token).unwrap_or_default()).map(Some);
         }
         (None, None) if shared.server.users.are_any() => {
             return Ok(shared.server.users.at_once("", ""));
@@ -37,15 +34,19 @@ pub(super) async fn caller(
     let user = match kind.to_ascii_lowercase().as_str() {
         "bearer" => by_token(shared, secret.trim())?,
         "basic" => {
-            let decoded = STANDARD.decode(secret.trim()).ok();
-            let decoded = decoded.and_then(|bytes| String::from_utf8(bytes).ok());
-            let decoded = decoded.ok_or_else(wrong)?;
-            let (name, password) = decoded.split_once(':').ok_or_else(wrong)?;
+            let both = decoded(secret.trim().as_bytes()).ok_or_else(wrong)?;
+            let (name, password) = both.split_once(':').ok_or_else(wrong)?;
             by_password(shared, name.to_owned(), password.to_owned()).await?
         }
         _ => return Err(wrong()),
     };
     Ok(Some(user))
+}
+
+/// A text in base 64, whose padding some clients leave out.
+fn decoded(text: &[u8]) -> Option<String> {
+    let bytes = STANDARD.decode(text).or_else(|_| STANDARD_NO_PAD.decode(text));
+    String::from_utf8(bytes.ok()?).ok()
 }
 
 fn by_token(shared: &Shared, token: &str) -> Result<Arc<User>, Status> {

@@ -7,7 +7,7 @@ use super::types::sent_type;
 
 /// What a statement takes and gives.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Told {
+pub(super) struct Description {
     /// The parameters; `None` where the statement does not tell the type.
     pub(super) parameters: Vec<Option<DataType>>,
     /// What they are called, if they have names.
@@ -16,7 +16,7 @@ pub(super) struct Told {
     pub(super) answer: Option<SchemaRef>,
 }
 
-impl Told {
+impl Description {
     /// The columns of the answer: none, if there is no answer.
     pub(super) fn columns(&self) -> SchemaRef {
         self.answer.clone().unwrap_or_else(|| Schema::empty().into())
