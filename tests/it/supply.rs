@@ -26,7 +26,7 @@ fn list(name: &str) -> Vec<String> {
 fn is_allowed(expression: &str, allowed: &[String]) -> bool {
     expression.replace('/', " OR ").split(" AND ").all(|part| {
         let part = part.trim_matches(['(', ')']);
-        part.split(" OR ").any(|licence| allowed.iter().any(|known| known == licence))
+        part.split(" OR ").any(|licence| allowed.iter().any(|known| known == licence.trim()))
     })
 }
 

@@ -20,6 +20,7 @@ mod neighbours;
 mod planned;
 pub(in crate::sql) mod pool;
 pub(in crate::sql) mod prepared;
+mod refused;
 pub(in crate::sql) mod rules;
 pub(in crate::sql) mod selection;
 pub(in crate::sql) mod statement;

@@ -9,21 +9,21 @@ use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::TableReference;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlannedStatement};
+use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 
 use crate::error::{Error, Result};
 use crate::sql::convert::suggestion;
 use crate::sql::names::SCHEMA;
-use crate::sql::names::catalog::{Tables, files_refused};
+use crate::sql::names::catalog::Tables;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::settings::Settings;
 use crate::sql::session::described::described;
 use crate::sql::session::kept::{self, Template};
-use crate::sql::session::memory_settings;
 use crate::sql::session::planned::Planned;
 use crate::sql::session::prepared::{Prepared, Step};
+use crate::sql::session::refused::{check_supported, refuse, refuse_files};
 use crate::sql::syntax::any_case::{KnownColumns, Respelled};
 use crate::sql::syntax::file_functions::STDIN;
 use crate::sql::syntax::named_tables::named_tables;
@@ -31,7 +31,6 @@ use crate::sql::syntax::{
     any_case, file_functions, ignored, implicit_groups, lateral_aliases, macros, order_names,
     rewrite, scopes, sql_in,
 };
-use crate::sql::walks::any_node;
 use crate::sql::write::modify::Modify;
 use crate::sql::write::{assignments, empty_answer};
 
@@ -445,62 +444,6 @@ fn unknown_function(what: &str, state: &SessionState) -> Option<String> {
         None => "docs/sql.md lists what is there".to_owned(),
     };
     Some(format!("no function {name}; {hint}{place}"))
-}
-
-pub(super) fn refuse<T>(what: &str, instead: &str) -> Result<T> {
-    Err(Error::Unsupported(format!("{what}; {instead}")))
-}
-
-/// Refuses statements that cannot run. An INSERT is explained by the query that gives its rows.
-fn check_supported(plan: LogicalPlan) -> Result<LogicalPlan> {
-    // Also within EXPLAIN ANALYZE, which runs what it explains.
-    if any_node(&plan, |node| matches!(node, LogicalPlan::Copy(_))) {
-        return refuse(
-            "COPY … TO does not write files",
-            "use `sty query --format` and redirect its output",
-        );
-    }
-    match plan {
-        LogicalPlan::Explain(mut explain) => {
-            explain.plan = match explain.plan.as_ref() {
-                LogicalPlan::Dml(statement) => Arc::clone(&statement.input),
-                LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
-                    Arc::clone(&create.input)
-                }
-                _ => explain.plan,
-            };
-            Ok(LogicalPlan::Explain(explain))
-        }
-        LogicalPlan::Analyze(analyze)
-            if matches!(*analyze.input, LogicalPlan::Dml(_) | LogicalPlan::Ddl(_)) =>
-        {
-            refuse("EXPLAIN ANALYZE does not write", "use it on the query alone")
-        }
-        LogicalPlan::Statement(PlannedStatement::SetVariable(set)) => {
-            memory_settings::check_set(&set.variable, &set.value)?;
-            Ok(LogicalPlan::Statement(PlannedStatement::SetVariable(set)))
-        }
-        LogicalPlan::Statement(PlannedStatement::ResetVariable(reset)) => {
-            memory_settings::check_reset(&reset.variable)?;
-            Ok(LogicalPlan::Statement(PlannedStatement::ResetVariable(reset)))
-        }
-        other => Ok(other),
-    }
-}
-
-/// Refuses what reaches files outside the store by other ways than the name of a table.
-fn refuse_files(plan: &LogicalPlan) -> Result<()> {
-    match plan {
-        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => {
-            Err(files_refused(&format!("CREATE EXTERNAL TABLE {}", create.name)))
-        }
-        LogicalPlan::Statement(PlannedStatement::SetVariable(set))
-            if set.variable.to_ascii_lowercase().starts_with("datafusion.runtime.") =>
-        {
-            Err(files_refused(&format!("SET {}", set.variable)))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn has_placeholders(plan: &LogicalPlan) -> Result<bool, DataFusionError> {

@@ -25,7 +25,8 @@ use crate::sql::names::views;
 use crate::sql::names::{CATALOG, SCHEMA};
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::session::planned::Planned;
-use crate::sql::session::statement::{StatementPlanner, refuse};
+use crate::sql::session::refused::refuse;
+use crate::sql::session::statement::StatementPlanner;
 use crate::sql::write::base::{Base, Reads};
 use crate::sql::write::{
     Create, Write, already_exists, assignments, create_table, empty_answer, required_columns,

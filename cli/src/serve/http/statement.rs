@@ -472,10 +472,8 @@ mod tests {
     fn rows_follow_an_insert() {
         let text = "INSERT INTO t (a, b) FORMAT TSV\n1\t2\n";
         let found = read(text, &HashMap::new(), false).unwrap();
-        assert_eq!(
-            (found.sql.trim(), found.format.as_deref()),
-            ("INSERT INTO t (a, b)", Some("TSV"))
-        );
+        let expected = ("INSERT INTO t (a, b)", Some("TSV"));
+        assert_eq!((found.sql.trim(), found.format.as_deref()), expected);
         assert_eq!(&text[found.rows_from.unwrap()..], "1\t2\n");
         let found = read("INSERT INTO t VALUES (1, 'FORMAT x')", &HashMap::new(), false).unwrap();
         assert_eq!(

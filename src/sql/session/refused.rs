@@ -1,0 +1,70 @@
+//! Statements that are refused before they run, and what to write instead.
+//!
+//! Where this stands on the road of a query: between DataFusion's first plan and what is done with
+//! it.
+
+use std::sync::Arc;
+
+use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlannedStatement};
+
+use super::memory_settings;
+use crate::error::{Error, Result};
+use crate::sql::names::catalog::files_refused;
+use crate::sql::walks::any_node;
+
+/// The error of a statement of a kind that does not run, with what to write instead.
+pub(super) fn refuse<T>(what: &str, instead: &str) -> Result<T> {
+    Err(Error::Unsupported(format!("{what}; {instead}")))
+}
+
+/// Refuses statements that cannot run. An INSERT is explained by the query that gives its rows.
+pub(super) fn check_supported(plan: LogicalPlan) -> Result<LogicalPlan> {
+    // Also within EXPLAIN ANALYZE, which runs what it explains.
+    if any_node(&plan, |node| matches!(node, LogicalPlan::Copy(_))) {
+        return refuse(
+            "COPY … TO does not write files",
+            "use `sty query --format` and redirect its output",
+        );
+    }
+    match plan {
+        LogicalPlan::Explain(mut explain) => {
+            explain.plan = match explain.plan.as_ref() {
+                LogicalPlan::Dml(statement) => Arc::clone(&statement.input),
+                LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(create)) => {
+                    Arc::clone(&create.input)
+                }
+                _ => explain.plan,
+            };
+            Ok(LogicalPlan::Explain(explain))
+        }
+        LogicalPlan::Analyze(analyze)
+            if matches!(*analyze.input, LogicalPlan::Dml(_) | LogicalPlan::Ddl(_)) =>
+        {
+            refuse("EXPLAIN ANALYZE does not write", "use it on the query alone")
+        }
+        LogicalPlan::Statement(PlannedStatement::SetVariable(set)) => {
+            memory_settings::check_set(&set.variable, &set.value)?;
+            Ok(LogicalPlan::Statement(PlannedStatement::SetVariable(set)))
+        }
+        LogicalPlan::Statement(PlannedStatement::ResetVariable(reset)) => {
+            memory_settings::check_reset(&reset.variable)?;
+            Ok(LogicalPlan::Statement(PlannedStatement::ResetVariable(reset)))
+        }
+        other => Ok(other),
+    }
+}
+
+/// Refuses what reaches files outside the store by other ways than the name of a table.
+pub(super) fn refuse_files(plan: &LogicalPlan) -> Result<()> {
+    match plan {
+        LogicalPlan::Ddl(DdlStatement::CreateExternalTable(create)) => {
+            Err(files_refused(&format!("CREATE EXTERNAL TABLE {}", create.name)))
+        }
+        LogicalPlan::Statement(PlannedStatement::SetVariable(set))
+            if set.variable.to_ascii_lowercase().starts_with("datafusion.runtime.") =>
+        {
+            Err(files_refused(&format!("SET {}", set.variable)))
+        }
+        _ => Ok(()),
+    }
+}
