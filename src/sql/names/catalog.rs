@@ -46,13 +46,13 @@ pub(crate) struct Tables {
     /// Whether files outside the store are refused.
     pub(crate) no_files: bool,
     /// Views and external tables, which live as long as the session.
-    session: Mutex<BTreeMap<String, Arc<dyn TableProvider>>>,
+    pub(super) session: Mutex<BTreeMap<String, Arc<dyn TableProvider>>>,
     /// The definitions of the views among them.
     definitions: Mutex<HashMap<String, Definition>>,
     /// How often views and external tables were made or dropped.
     pub(super) changes: AtomicU64,
     /// All that the statement in progress has opened.
-    opened: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
+    pub(super) opened: Mutex<HashMap<String, Arc<dyn TableProvider>>>,
     /// The standard input, which can be opened once, and the name it was opened by; or why it could
     /// not be opened.
     stdin: Mutex<Option<(String, OpenedOnce)>>,
@@ -315,33 +315,6 @@ impl Tables {
         error
     }
 
-    /// How often what names of the session mean has changed.
-    pub(crate) fn changes(&self) -> u64 {
-        self.changes.load(Ordering::Relaxed)
-    }
-
-    /// The tables that the statement in progress has looked up, by name, if these are the newest of
-    /// the session's own store, and it has looked up nothing else.
-    pub(crate) fn looked_up(&self) -> Option<Arc<[(String, Arc<StoreTable>)]>> {
-        let only_own = lock(&self.attached).is_empty() && lock(&self.session).is_empty();
-        if !only_own || self.skips_damaged() {
-            return None;
-        }
-        let opened = lock(&self.opened);
-        let stored = opened.iter().map(|(name, table)| {
-            let table = &table.downcast_ref::<StoreProvider>()?.table;
-            self.still_means(name, table).then(|| (name.clone(), Arc::clone(table)))
-        });
-        stored.collect()
-    }
-
-    /// Whether a name means this table of the session's own store. It does then for the rest of the
-    /// statement.
-    pub(crate) fn still_means(&self, name: &str, table: &Arc<StoreTable>) -> bool {
-        let found = self.stored(name);
-        !name.contains('@') && matches!(found, Ok(Some(found)) if Arc::ptr_eq(&found, table))
-    }
-
     /// Remembers what a view was made from.
     pub(crate) fn define(
         &self,
@@ -401,7 +374,7 @@ impl Tables {
     }
 
     /// The newest generation of a table of the session's own store.
-    fn stored(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
+    pub(super) fn stored(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
         match &self.own {
             Some(own) => own.find(name, &|snapshot| self.seen(snapshot)),
             None => Ok(None),
