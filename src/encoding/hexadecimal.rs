@@ -119,11 +119,17 @@ fn encode_column(words: &[u64], options: &Options, sink: &mut Sink) {
 
 /// The little-endian number that up to sixteen digits represent.
 fn parse_word(digits: &[u8]) -> u64 {
-    let (eights, rest) = digits.as_chunks();
-    let mut last = [b'0'; 8];
-    last.iter_mut().zip(rest).for_each(|(place, digit)| *place = *digit);
-    let parts = eights.iter().chain(std::iter::once(&last));
-    parts.take(2).enumerate().fold(0, |word, (i, digits)| word | parse_four(digits) << (32 * i))
+    match digits.as_chunks() {
+        ([first, second], []) => parse_four(first) | parse_four(second) << 32,
+        (eights, rest) => {
+            let mut last = [b'0'; 8];
+            last.iter_mut().zip(rest).for_each(|(place, digit)| *place = *digit);
+            match eights {
+                [first, ..] => parse_four(first) | parse_four(&last) << 32,
+                [] => parse_four(&last),
+            }
+        }
+    }
 }
 
 /// The four bytes that eight digits represent, all at a time.
