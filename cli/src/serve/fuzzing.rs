@@ -240,7 +240,7 @@ mod tests {
                 let done = std::panic::catch_unwind(|| run(&[&[place as u8], &*bytes].concat()));
                 let (taken, shown) = (begun.elapsed(), shown.get(..2000).unwrap_or(&shown));
                 assert!(done.is_ok(), "{}: {shown}", parser.name);
-                assert!(taken < Duration::from_secs(10), "{}: {taken:?}: {shown}", parser.name);
+                assert!(taken < Duration::from_secs(60), "{}: {taken:?}: {shown}", parser.name);
                 slowest = slowest.max(taken);
             }
             println!("{}: {mutants} in {:?}, {slowest:?}", parser.name, since.elapsed());
