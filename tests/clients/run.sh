@@ -25,10 +25,10 @@ server=$!
 for _ in $(seq 100); do
     port=$(sed -n 's|.*http://127.0.0.1:\([0-9]*\)/$|\1|p' "$work/server.log")
     flight=$(sed -n 's|.*grpc://127.0.0.1:\([0-9]*\)/.*|\1|p' "$work/server.log")
-    [ -n "$flight" ] && break
+    [ -n "$port" ] && [ -n "$flight" ] && break
     sleep 0.1
 done
-[ -n "$flight" ] || { echo "the server does not start:" >&2; cat "$work/server.log" >&2; exit 2; }
+[ -n "$port" ] && [ -n "$flight" ] || { echo "the server does not start:" >&2; cat "$work/server.log" >&2; exit 2; }
 export STY_HOST=127.0.0.1 STY_PORT=$port STY_FLIGHT_PORT=$flight STY=$sty
 for statement in \
     "CREATE TABLE trips (id BIGINT NOT NULL, city VARCHAR, fare DOUBLE, day DATE, at TIMESTAMP)" \
