@@ -58,7 +58,8 @@ const OTHER: u8 = 4;
 fn class(byte: u8) -> u8 {
     let is = |first: u8, count: u8| byte.wrapping_sub(first) < count;
     let (digit, lower, upper) = (is(b'0', 10), is(b'a', 6), is(b'A', 6));
-    u8::from(lower) * LOWER | u8::from(upper) * UPPER | u8::from(!(digit | lower | upper)) * OTHER
+    let other = !(digit | lower | upper);
+    (u8::from(lower) * LOWER) | (u8::from(upper) * UPPER) | (u8::from(other) * OTHER)
 }
 
 /// The length and case that `values` share, if they do.
@@ -138,7 +139,7 @@ fn parse_four(digits: &[u8; 8]) -> u64 {
     const EACH: u64 = 0x0101_0101_0101_0101;
     let digits = u64::from_le_bytes(*digits);
     // A letter has bit 6, and its low half counts from 1.
-    let halves = (digits & 0x0f * EACH) + 9 * (digits >> 6 & EACH);
+    let halves = (digits & (0x0f * EACH)) + 9 * (digits >> 6 & EACH);
     // The first digit of two is the high half of their byte.
     let bytes = (halves << 4 | halves >> 8) & 0x00ff_00ff_00ff_00ff;
     let pairs = (bytes | bytes >> 8) & 0x0000_ffff_0000_ffff;

@@ -200,7 +200,7 @@ fn one_that_is_cancelled_leaves_its_group() {
         std::thread::scope(|scope| {
             scope.spawn(move || {
                 std::thread::sleep(Duration::from_millis(200));
-                if at % 2 == 0 {
+                if at.is_multiple_of(2) {
                     canceller.cancel();
                 }
             });

@@ -8,6 +8,9 @@ use crate::sql::names::lock;
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::table::StoreTable;
 
+/// Tables by the names that a statement has for them.
+pub(in crate::sql) type Meanings = Arc<[(String, Arc<StoreTable>)]>;
+
 impl Tables {
     /// How often what names of the session mean has changed.
     pub(crate) fn changes(&self) -> u64 {
@@ -16,7 +19,7 @@ impl Tables {
 
     /// The tables that the statement in progress has looked up, by name, if these are the newest of
     /// the session's own store, and it has looked up nothing else.
-    pub(crate) fn looked_up(&self) -> Option<Arc<[(String, Arc<StoreTable>)]>> {
+    pub(crate) fn looked_up(&self) -> Option<Meanings> {
         let only_own = lock(&self.attached).is_empty() && lock(&self.session).is_empty();
         if !only_own || self.skips_damaged() {
             return None;

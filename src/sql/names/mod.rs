@@ -7,7 +7,7 @@ pub(in crate::sql) mod parameters;
 pub(in crate::sql) mod stored;
 pub(in crate::sql) mod catalog;
 pub(in crate::sql) mod attached;
-mod meaning;
+pub(in crate::sql) mod meaning;
 mod missing;
 mod foreign;
 pub(in crate::sql) mod text;

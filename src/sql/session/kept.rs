@@ -38,11 +38,11 @@ use super::planned::Planned;
 use super::{Session, Statement};
 use crate::error::Result;
 use crate::sql::names::lock;
+use crate::sql::names::meaning::Meanings;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::scan::ScanExec;
 use crate::sql::run::sort::ExternalSortExec;
-use crate::sql::run::table::StoreTable;
 use crate::sql::syntax::parse::Parsed;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -132,7 +132,7 @@ pub(super) struct Kept {
     /// What comes of the statement before it has parameters, if it has some.
     pub(super) unbound: Option<Arc<LogicalPlan>>,
     /// What its names mean.
-    pub(super) tables: Arc<[(String, Arc<StoreTable>)]>,
+    pub(super) tables: Meanings,
     /// The number of changes to the names of the session.
     pub(super) changes: u64,
     pub(super) used: Instant,

@@ -97,7 +97,7 @@ enum Outcome {
 
 impl Outcome {
     /// Whether the rows are stored.
-    fn is_stored(self) -> Result<bool> {
+    fn stored(self) -> Result<bool> {
         match self {
             Outcome::Stored => Ok(true),
             Outcome::Alone => Ok(false),
@@ -125,7 +125,7 @@ impl Groups {
         let ticket = self.lock().entry(table.to_owned()).or_default().join(insert);
         loop {
             if let Some(outcome) = self.outcome(table, ticket, wait) {
-                return outcome.is_stored();
+                return outcome.stored();
             }
             let mut lead = Lead { groups: self, table, taken: Vec::new() };
             let writer = open().inspect_err(|_| lead.leave(ticket))?;
