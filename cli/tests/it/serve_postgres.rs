@@ -446,8 +446,8 @@ fn the_query_log_has_statements_and_their_failures() {
     client.query("INSERT INTO t VALUES (NULL)");
     client.query("SELECT 1 / (a - 1) FROM t");
     let log = "SELECT interface, \"user\", written_rows, result_rows, exception_code, \
-               left(exception, 6), left(query, 8) FROM query_log WHERE query NOT LIKE '%query_log%' \
-               ORDER BY query_start_time";
+               left(exception, 6), left(query, 8) FROM query_log \
+               WHERE query NOT LIKE '%query_log%' ORDER BY query_start_time";
     let since = std::time::Instant::now();
     let mut found = Vec::new();
     while found.len() < 5 {

@@ -1,5 +1,5 @@
-//! Plans that are kept answer like those that are made anew: what a statement means may have changed
-//! since.
+//! Plans that are kept answer like those that are made anew: what a statement means may have
+//! changed since.
 
 use std::time::Duration;
 
