@@ -12,7 +12,7 @@ use crate::ingest::text::number::decimal;
 use crate::sql::types::decimals::is_read_exactly;
 
 /// Named values. Positional placeholders `$1`, `$2` are the names `1`, `2`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default)]
 pub struct Parameters {
     values: HashMap<String, ScalarValue>,
 }
@@ -61,6 +61,21 @@ impl Parameters {
     /// Whether there are no parameters.
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
+    }
+
+    /// Whether these are the same values of the same types. DataFusion takes timestamps of different
+    /// zones for equal.
+    pub(in crate::sql) fn are_same(&self, others: &Parameters) -> bool {
+        let same = |(name, value): (&String, &ScalarValue)| {
+            let other = others.values.get(name);
+            other.is_some_and(|other| other == value && other.data_type() == value.data_type())
+        };
+        self.values.len() == others.values.len() && self.values.iter().all(same)
+    }
+
+    /// About how many bytes they take.
+    pub(in crate::sql) fn bytes(&self) -> usize {
+        self.values.iter().map(|(name, value)| name.len() + value.size()).sum()
     }
 
     pub(crate) fn to_datafusion(&self) -> ParamValues {

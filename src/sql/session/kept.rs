@@ -92,9 +92,10 @@ impl Template {
     }
 }
 
-/// The longest text that is kept, in bytes, the most texts, and the most plans of all sessions and
+/// The longest text that is kept, in bytes, and its most levels, the most texts, and the most plans of all sessions and
 /// of one.
 const LONGEST_TEXT: usize = 4096;
+const MOST_LEVELS: usize = 100;
 const MOST_TEXTS: usize = 512;
 const MOST_PLANS: usize = 2048;
 const MOST_OF_SESSION: usize = 32;
@@ -171,7 +172,7 @@ impl KeptPlans {
         let mut plans = lock(&self.plans);
         let known = plans.of.get_mut(&session)?;
         let same = |kept: &Kept| Arc::ptr_eq(&kept.parsed, parsed);
-        let exactly = known.iter().position(|kept| same(kept) && kept.parameters == *of);
+        let exactly = known.iter().position(|kept| same(kept) && kept.parameters.are_same(of));
         let at = exactly.or_else(|| known.iter().position(same))?;
         let kept = known.get_mut(at)?;
         kept.used = Instant::now();
@@ -248,7 +249,7 @@ impl Session {
         parameters: &Parameters,
     ) -> Result<Planned> {
         let Some(kept) = &self.kept else { return self.plan(statement, parameters, None) };
-        if !statement.is_query() {
+        if !statement.is_query() || !is_small(statement, parameters) {
             if statement.changes_session() {
                 kept.forget_session(self.number);
             }
@@ -287,7 +288,7 @@ impl Session {
             return None;
         }
         self.own.workers.expect_levels(statement.parsed.levels);
-        if known.parameters == *parameters {
+        if known.parameters.are_same(parameters) {
             return copied(&known.plan).ok().flatten();
         }
         // If it cannot be planned with these values, the error is that of the whole statement.
@@ -309,6 +310,13 @@ impl Drop for Session {
     fn drop(&mut self) {
         self.kept.iter().for_each(|kept| kept.forget_session(self.number));
     }
+}
+
+/// Whether it is worth keeping what becomes of a statement: plans are dropped on any thread, whose
+/// stack deep ones would overflow, and no memory is counted for them.
+fn is_small(statement: &Statement, parameters: &Parameters) -> bool {
+    let Parsed { text, levels, .. } = &*statement.parsed;
+    text.len() <= LONGEST_TEXT && *levels <= MOST_LEVELS && parameters.bytes() <= LONGEST_TEXT
 }
 
 /// The median of points in time; now, if there are none.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use datafusion::common::ScalarValue;
 use tempfile::TempDir;
 
 use super::{Engine, Session, SessionOptions};
@@ -152,6 +153,19 @@ fn other_parameters_are_bound_to_what_was_kept() {
         let sql = "SELECT arrow_typeof($x)";
         assert_eq!(answer_with(&session, sql, &[&format!("x={value}")]), expected);
     }
+    // Equal instants of different zones are different values.
+    let text = |zone: Option<&str>| {
+        let mut values = Parameters::default();
+        let zone = zone.map(Into::into);
+        values.set("x", ScalarValue::TimestampMicrosecond(Some(0), zone));
+        let mut found = String::new();
+        let statement = session.parse("SELECT arrow_typeof($x)").unwrap().remove(0);
+        for batch in session.execute(&statement, &values).unwrap() {
+            found = format!("{:?}", batch.unwrap().column(0));
+        }
+        found
+    };
+    assert_ne!(text(None), text(Some("+02:00")));
     let missing = session.run(sql, &Parameters::default(), |_| Ok(()));
     assert!(missing.unwrap_err().to_string().contains('x'));
 }
