@@ -63,8 +63,8 @@ impl Parameters {
         self.values.is_empty()
     }
 
-    /// Whether these are the same values of the same types. DataFusion takes timestamps of different
-    /// zones for equal.
+    /// Whether these are the same values of the same types. DataFusion takes timestamps of
+    /// different zones for equal.
     pub(in crate::sql) fn are_same(&self, others: &Parameters) -> bool {
         let same = |(name, value): (&String, &ScalarValue)| {
             let other = others.values.get(name);

@@ -92,8 +92,8 @@ impl Template {
     }
 }
 
-/// The longest text that is kept, in bytes, and its most levels, the most texts, and the most plans of all sessions and
-/// of one.
+/// The longest text that is kept, in bytes, and its most levels; the most texts, and the most plans
+/// of all sessions and of one.
 const LONGEST_TEXT: usize = 4096;
 const MOST_LEVELS: usize = 100;
 const MOST_TEXTS: usize = 512;
