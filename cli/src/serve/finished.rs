@@ -14,7 +14,7 @@ const MOST_OF_MESSAGE: usize = 4096;
 /// ClickHouse's number of a failure that it does not know.
 pub(crate) const OTHER_FAILURE: u16 = 1002;
 
-/// What a statement has done, as far as it is told.
+/// What is known of the work of a statement.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Done {
     /// Rows that were read.

@@ -6,7 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-use stylobate::{Canceller, Session, StatementMemory, StatementProgress};
+use arrow_array::RecordBatch;
+use arrow_array::cast::AsArray as _;
+use arrow_array::types::UInt64Type;
+use stylobate::{BatchStream, Canceller, Session, StatementMemory, StatementProgress};
 
 use super::finished::{Done, Finished, FinishedStatements};
 
@@ -250,6 +253,17 @@ impl Drop for Entry {
             }
         }
     }
+}
+
+/// The rows that a statement says, by a batch of its answer, it has stored, deleted or changed.
+pub(crate) fn rows_changed_in(batch: &RecordBatch) -> u64 {
+    let counts = batch.columns().first().and_then(|it| it.as_primitive_opt::<UInt64Type>());
+    counts.map_or(0, |counts| counts.iter().flatten().sum())
+}
+
+/// The same by the whole answer.
+pub(crate) fn rows_changed(answer: &mut BatchStream) -> stylobate::Result<u64> {
+    answer.try_fold(0, |rows, batch| Ok(rows + rows_changed_in(&batch?)))
 }
 
 impl Drop for EndWithClient {

@@ -67,7 +67,7 @@ pub(super) async fn run(call: Call, action: Action) -> Result<Option<Bytes>, Sta
         CANCEL_QUERY => {
             let command: ActionCancelQueryRequest = unpacked(&action)?;
             let info = FlightInfo::decode(command.info).map_err(malformed)?;
-            // The numbers of what has become of it are the same in both messages.
+            // Both messages number the outcomes alike.
             let result = ActionCancelQueryResult { result: cancel(&call, info).into() };
             Ok(Some(result.as_any().encode_to_vec().into()))
         }
@@ -91,7 +91,7 @@ fn unpacked<T: ProstMessageExt>(action: &Action) -> Result<T, Status> {
     unpacked.ok_or_else(|| invalid(format!("the action {} has another message", action.r#type)))
 }
 
-/// The failure of bytes that are no message.
+/// The error for bytes that cannot be decoded as a message.
 pub(super) fn malformed(error: prost::DecodeError) -> Status {
     invalid(format!("the message cannot be read: {error}"))
 }

@@ -1,4 +1,4 @@
-//! What a statement takes and gives, as clients are told before it runs.
+//! Describes a statement to a client before it runs: its parameters, and the columns of its answer.
 
 use arrow_array::RecordBatch;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};

@@ -150,7 +150,8 @@ const WORDS: [(Info, &str); 7] = [
     (Info::SqlSchemaTerm, "schema"),
 ];
 
-/// Maxima that there are not, or that are no use to know, are 0; names have those of a table.
+/// Limits of the server. 0 means that there is none, or that clients need not know it; names are as
+/// long as those of tables may be.
 const MAXIMA: [(Info, i64); 21] = [
     (Info::SqlMaxBinaryLiteralLength, 0),
     (Info::SqlMaxCharLiteralLength, 0),

@@ -21,8 +21,8 @@ use super::prepared::Prepared;
 use super::statements::{self, numbered};
 use super::tickets::{Ticket, Wanted};
 use super::types::sent_schema;
-use super::updates::count;
 use super::work::{Answer, Sending, Used, Work};
+use crate::serve::running::rows_changed;
 
 /// What is told of an answer, for which a ticket is given.
 pub(super) async fn info(
@@ -147,7 +147,7 @@ impl Reply<'_> {
         if stream.has_committed() || stream.schema().fields().is_empty() {
             // What is stored stays, whatever becomes of the reply.
             let has_committed = stream.has_committed();
-            let rows = count(&mut stream)?;
+            let rows = rows_changed(&mut stream)?;
             if has_committed {
                 self.work.has_stored(rows);
             }

@@ -3,8 +3,6 @@
 //! in one commit, as they come; other statements run once for each row of values.
 
 use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray as _;
-use arrow_array::types::UInt64Type;
 use stylobate::{BatchStream, Parameters};
 use tonic::Status;
 
@@ -15,6 +13,7 @@ use super::prepared::Prepared;
 use super::received::Received;
 use super::statements::{Filled, insert_of_parameters, numbered};
 use super::work::{Used, Work};
+use crate::serve::running::rows_changed;
 
 /// Runs a statement; returns how many rows it has stored, deleted or changed.
 pub(super) async fn update(call: Call, sql: String) -> Result<u64, Status> {
@@ -124,20 +123,9 @@ fn finish(work: &Work, mut stream: BatchStream) -> Result<u64, Stop> {
         return Err(invalid("the statement has an answer; it is a query and no update").into());
     }
     let has_committed = stream.has_committed();
-    let rows = count(&mut stream)?;
+    let rows = rows_changed(&mut stream)?;
     if has_committed {
         work.has_stored(rows);
-    }
-    Ok(rows)
-}
-
-/// The number of rows that a statement has stored, by its answer.
-pub(super) fn count(stream: &mut BatchStream) -> Result<u64, Stop> {
-    let mut rows = 0;
-    for batch in stream {
-        let batch = batch?;
-        let counts = batch.columns().first().and_then(|it| it.as_primitive_opt::<UInt64Type>());
-        rows += counts.map_or(0, |counts| counts.iter().flatten().sum::<u64>());
     }
     Ok(rows)
 }

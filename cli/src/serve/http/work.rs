@@ -6,8 +6,6 @@ use std::sync::{Arc, OnceLock, TryLockError};
 use std::time::{Duration, Instant};
 
 use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray as _;
-use arrow_array::types::UInt64Type;
 use arrow_schema::SchemaRef;
 use stylobate::{BatchStream, Session};
 
@@ -292,7 +290,7 @@ impl Work {
         let mut stream = session.execute(statement, &read.parameters)?;
         if stream.has_committed() || stream.schema().fields().is_empty() {
             // What is stored stays, whatever becomes of the reply, which says how many rows.
-            let rows = count(&mut stream)?;
+            let rows = running::rows_changed(&mut stream)?;
             if stream.has_committed() {
                 add(&self.server.metrics.rows_in, rows);
                 writing.written_rows = Some(rows);
@@ -385,17 +383,6 @@ impl Work {
         writing.format = Some((name.to_owned(), format.content_type()));
         Ok(RowWriter { writer, rows: 0, started: Instant::now() })
     }
-}
-
-/// The number of rows that a statement has stored, by its answer.
-fn count(stream: &mut BatchStream) -> Result<u64, Failed> {
-    let mut rows = 0;
-    for batch in stream {
-        let batch = batch?;
-        let counts = batch.columns().first().and_then(|it| it.as_primitive_opt::<UInt64Type>());
-        rows += counts.map_or(0, |counts| counts.iter().flatten().sum::<u64>());
-    }
-    Ok(rows)
 }
 
 /// Writes the rows of an answer.

@@ -13,9 +13,9 @@ use super::errors::PgError;
 use super::output::{CopyRows, Output};
 use super::own::{Copy, Format, Options, Source};
 use super::replies;
-use super::run::count_in;
 use super::{binary, text};
 use crate::serve::metrics::add;
+use crate::serve::running::rows_changed_in;
 
 impl Backend {
     /// Stores the rows that the client sends.
@@ -153,7 +153,7 @@ impl Backend {
         let mut stored = 0;
         let done = self.session.run(&sql, &Parameters::default(), |stream| {
             for batch in stream {
-                stored += count_in(&batch?);
+                stored += rows_changed_in(&batch?);
             }
             Ok(())
         });

@@ -2,9 +2,6 @@
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use arrow_array::cast::AsArray as _;
-use arrow_array::types::UInt64Type;
 use stylobate::BatchStream;
 
 use super::backend::{Backend, Running, Stop, check_count, no_portal};
@@ -17,6 +14,7 @@ use super::replies::{self, Status};
 use super::tags;
 use super::{binary, text};
 use crate::serve::metrics::add;
+use crate::serve::running::rows_changed_in;
 
 /// Rows between two looks whether there is enough to hand over.
 const ROWS_AT_ONCE: usize = 256;
@@ -139,7 +137,7 @@ impl Backend {
         let mut rows = None;
         for batch in stream {
             let batch = batch.map_err(|error| running.failure(error))?;
-            rows = Some(rows.unwrap_or(0) + count_in(&batch));
+            rows = Some(rows.unwrap_or(0) + rows_changed_in(&batch));
         }
         self.block.has_written |= has_committed;
         let rows = rows.filter(|_| has_committed);
@@ -401,12 +399,6 @@ impl Backend {
 
 fn warn(code: &'static str, what: &str, out: &mut Output) {
     replies::warning(&PgError::of(code, what), &mut out.bytes);
-}
-
-/// The rows that a statement says it has stored, deleted or changed.
-pub(super) fn count_in(batch: &RecordBatch) -> u64 {
-    let counts = batch.columns().first().and_then(|it| it.as_primitive_opt::<UInt64Type>());
-    counts.map_or(0, |counts| counts.iter().flatten().sum())
 }
 
 /// Appends a row.

@@ -43,7 +43,7 @@ pub(crate) enum Type {
     },
     /// Bytes, which most often are text.
     String,
-    /// This many bytes, of which those behind the text are zero.
+    /// A number of bytes; zeros fill what the text leaves free.
     FixedString(u32),
     /// Days from 1970 on in 16 bits.
     Date,
