@@ -66,7 +66,7 @@ impl Default for GroupLimits {
     fn default() -> Self {
         GroupLimits {
             direct: 1 << 23,
-            in_table: 1 << 16,
+            in_table: 1 << 14,
             unmerged: 1 << 22,
             serial: 1 << 14,
             free: 1 << 20,

@@ -27,10 +27,13 @@ use super::{Aggregate, AggregateFunction, Fragment};
 use crate::block::{Bound, Stats};
 use crate::error::{ArrowResult, Result};
 use crate::model::{Column, DataType, Scalar};
+use crate::segment;
 use crate::store::{ColumnStats, SegmentEntry, Snapshot};
 
 /// The most segments that are opened for the exact bounds of text.
 const MAX_OPENED: usize = 16;
+/// The most texts of dictionaries that are compared here, by one thread.
+const MAX_TEXTS: u64 = 1 << 15;
 
 /// The aggregates of all rows of a table, if the manifest knows every one of them.
 pub(crate) fn answer(
@@ -138,6 +141,12 @@ fn distinct(stats: &Stats, column: &Column, snapshot: &Snapshot) -> Result<Optio
             },
             None => return Ok(None),
         }
+    }
+    let values = |stored: &segment::Column| stored.record().dictionary.map_or(0, |it| it.values);
+    let all: u64 = coded.iter().map(|stored| u64::from(values(stored))).sum();
+    let is_text = matches!(column.data_type, DataType::Utf8 | DataType::Binary);
+    if is_text && coded.len() > 1 && all > MAX_TEXTS {
+        return Ok(None);
     }
     coded.iter().for_each(|stored| stored.prefetch_dictionary());
     let arrow = column.data_type.to_arrow();

@@ -31,8 +31,8 @@ pub(crate) trait Worker: Send {
     }
 
     /// Whether a block can be left out, by what the worker knows, and what says so.
-    fn skips(&mut self, _block: &OpenBlock<'_>) -> Option<Statistic> {
-        None
+    fn skips(&mut self, _block: &OpenBlock<'_>) -> Result<Option<Statistic>> {
+        Ok(None)
     }
 
     /// Takes all rows of a block by its zone maps, without a look at them; false, with nothing
@@ -134,7 +134,7 @@ pub(crate) fn each_slice<W: Worker>(
             }
             let block = OpenBlock::open(survivors, columns, at)?;
             rows = block.rows;
-            if let Some(statistic) = worker.skips(&block) {
+            if let Some(statistic) = worker.skips(&block)? {
                 block.count_pruned(statistic, None, &mut tally.counters);
                 continue;
             }

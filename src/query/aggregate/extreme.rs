@@ -67,7 +67,7 @@ impl SortWord for i64 {
                 keep_best(groups, values, valid, best, greatest, |v| v ^ flip);
             }
             Values::Floats(values) => keep_best(groups, values, valid, best, greatest, ordered),
-            Values::Wide(_) | Values::Decimals(_) | Values::Array(_) => {
+            Values::Wide(_) | Values::Decimals(_) | Values::Codes(_) | Values::Array(_) => {
                 return Err(wrong_kind_error());
             }
         }
@@ -111,7 +111,7 @@ impl SortWord for i128 {
             (Values::Wide(values), false) => {
                 fold(groups, values, valid, best, |slot, v| *slot = (*slot).min(v));
             }
-            (Values::Floats(_) | Values::Decimals(_) | Values::Array(_), _) => {
+            (Values::Floats(_) | Values::Decimals(_) | Values::Codes(_) | Values::Array(_), _) => {
                 return Err(wrong_kind_error());
             }
         }

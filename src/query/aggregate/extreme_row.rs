@@ -10,7 +10,7 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
 use super::columns::{GroupMap, GroupStorage};
-use super::input::Values;
+use super::input::{Coded, Values};
 use super::kernels::Groups;
 use super::kind::{Batch, StateKind, wrong_kind_error};
 use crate::bytes::{Cursor, Writer};
@@ -52,6 +52,40 @@ impl ExtremeRow {
         }
     }
 
+    /// Offers the valid ones of some codes. Codes sort like their values, so that a text is looked
+    /// at only where its code is beyond those that the group was offered of the same dictionary.
+    fn offer_codes(
+        &mut self,
+        groups: Groups<'_>,
+        coded: &Coded,
+        valid: Option<&NullBuffer>,
+    ) -> Result<()> {
+        let texts = coded.dictionary.as_string_view_opt();
+        let bytes = coded.dictionary.as_binary_view_opt();
+        if texts.is_none() && bytes.is_none() {
+            return Err(wrong_kind_error());
+        }
+        let value = |code: u32| match texts {
+            Some(texts) => texts.value(code as usize).as_bytes(),
+            None => bytes.map_or(&[][..], |bytes| bytes.value(code as usize)),
+        };
+        self.best.offered.resize(self.best.ranges.len(), (u32::MAX, 0));
+        for (at, code) in coded.codes.iter().enumerate() {
+            if valid.is_some_and(|valid| valid.is_null(at)) {
+                continue;
+            }
+            let group = groups.at(at);
+            let Some((segment, offered)) = self.best.offered.get_mut(group) else { continue };
+            let is_beyond = if self.greatest { *code > *offered } else { *code < *offered };
+            if *segment as usize == coded.segment && !is_beyond {
+                continue;
+            }
+            (*segment, *offered) = (coded.segment as u32, *code);
+            self.best.offer(group, value(*code), self.greatest);
+        }
+        Ok(())
+    }
+
     /// What a group has, as a value.
     fn known(&self, group: usize) -> Option<Scalar> {
         let row = self.best.get(group)?;
@@ -64,6 +98,10 @@ impl ExtremeRow {
 impl StateKind for ExtremeRow {
     fn only_adds(&self) -> bool {
         false
+    }
+
+    fn takes_codes(&self) -> bool {
+        self.converter.is_none()
     }
 
     fn is_unbounded(&self) -> bool {
@@ -84,6 +122,9 @@ impl StateKind for ExtremeRow {
         values: &Values,
         valid: Option<&NullBuffer>,
     ) -> Result<()> {
+        if let Values::Codes(coded) = values {
+            return self.offer_codes(groups, coded, valid);
+        }
         let Values::Array(array) = values else { return Err(wrong_kind_error()) };
         let Some(converter) = &self.converter else {
             if let Some(texts) = array.as_string_view_opt() {
@@ -176,6 +217,9 @@ struct BestRows {
     bytes: Vec<u8>,
     /// Bytes that no group has any more.
     unused: usize,
+    /// For each group, the segment whose dictionary's codes it was offered last, and the best of
+    /// them. Groups that have moved elsewhere have none.
+    offered: Vec<(u32, u32)>,
 }
 
 impl BestRows {
@@ -247,10 +291,13 @@ impl GroupStorage for BestRows {
         self.ranges.clear();
         self.bytes.clear();
         self.unused = 0;
+        self.offered.clear();
     }
 
     fn memory(&self) -> usize {
-        self.ranges.capacity() * size_of::<RowRange>() + self.bytes.capacity()
+        self.ranges.capacity() * size_of::<RowRange>()
+            + self.bytes.capacity()
+            + self.offered.capacity() * size_of::<(u32, u32)>()
     }
 
     fn write(&self, out: &mut Writer) {
@@ -277,6 +324,8 @@ impl GroupStorage for BestRows {
 
 #[cfg(test)]
 mod tests {
+    use arrow_array::StringViewArray;
+
     use super::*;
 
     #[test]
@@ -301,5 +350,36 @@ mod tests {
         let found: Vec<_> = (0..4).map(|group| read.get(group)).collect();
         assert_eq!(found, [None, Some(b"00499990049999".as_slice()), Some(b"9"), Some(b"9")]);
         assert!(read.read(5, &mut Cursor::new(&bytes)).is_err());
+    }
+
+    #[test]
+    fn codes_of_several_dictionaries_find_the_same_as_their_texts() {
+        let dictionaries = [vec!["", "b", "c", "x"], vec!["a", "b", "bb"], vec!["0", "z"]];
+        let offered: Vec<(usize, usize, usize)> =
+            (0..200).map(|at| (at % 3, at * 7 % 5, at * 11 % 4)).collect();
+        for greatest in [false, true] {
+            let mut found = ExtremeRow::new(greatest, ArrowType::Utf8View).unwrap();
+            found.storage_mut().grow(5);
+            let mut expected: [Option<&str>; 5] = [None; 5];
+            for (segment, group, code) in &offered {
+                let texts = &dictionaries[*segment];
+                let code = *code % (texts.len() + 1);
+                let with_null: StringViewArray =
+                    std::iter::once(None).chain(texts.iter().copied().map(Some)).collect();
+                let coded = Coded {
+                    codes: vec![code as u32],
+                    dictionary: Arc::new(with_null),
+                    segment: *segment,
+                };
+                let valid = NullBuffer::from(vec![code > 0]);
+                let groups = [*group as u32];
+                found.update(Groups::Words(&groups), &Values::Codes(coded), Some(&valid)).unwrap();
+                let Some(text) = code.checked_sub(1).map(|at| texts[at]) else { continue };
+                let best = expected[*group].get_or_insert(text);
+                *best = if greatest { text.max(*best) } else { text.min(*best) };
+            }
+            let found: Vec<Option<&[u8]>> = (0..5).map(|group| found.best.get(group)).collect();
+            assert_eq!(found, expected.map(|text| text.map(str::as_bytes)));
+        }
     }
 }

@@ -80,7 +80,9 @@ impl StateKind for FloatSum {
         match values {
             Values::Floats(values) => self.add_floats(groups, values, valid),
             Values::Decimals(values) => self.add_decimals(groups, values, valid),
-            Values::Words(_) | Values::Wide(_) | Values::Array(_) => return Err(wrong_kind_error()),
+            Values::Words(_) | Values::Wide(_) | Values::Codes(_) | Values::Array(_) => {
+                return Err(wrong_kind_error());
+            }
         }
         Ok(())
     }

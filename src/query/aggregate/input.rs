@@ -1,6 +1,8 @@
 //! What aggregates add up: the values of an expression for the rows of a slice, in the form that
 //! adds fastest.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type};
 use arrow_array::{Array, ArrayRef, UInt32Array, new_null_array};
@@ -16,7 +18,11 @@ use crate::expr::Expression;
 use crate::expr::arithmetic::Computed;
 use crate::query::slice::Slice;
 use crate::query::words::{blank, is_words, to_words};
+use crate::segment::Column;
 use crate::segment::scaled::Decimals;
+
+/// Codes are worth a look where one in so many rows is selected.
+const MANY: usize = 4;
 
 /// Values of the selected rows of a slice.
 #[derive(Debug)]
@@ -40,8 +46,20 @@ pub(crate) enum Values {
     Decimals(Decimals),
     /// 128-bit decimals.
     Wide(ScalarBuffer<i128>),
+    /// Texts or bytes as codes of the sorted dictionary of a segment, null's being 0.
+    Codes(Coded),
     /// Anything else.
     Array(ArrayRef),
+}
+
+/// Codes of the dictionary of a segment.
+#[derive(Debug)]
+pub(crate) struct Coded {
+    pub(crate) codes: Vec<u32>,
+    /// Every code's value.
+    pub(crate) dictionary: ArrayRef,
+    /// The number of the segment among those of the query.
+    pub(crate) segment: usize,
 }
 
 impl Fetched {
@@ -78,7 +96,9 @@ impl Fetched {
                     .retain(|(row, _)| mask.get(*row).is_some_and(|byte| *byte != 0));
             }
             Values::Floats(_) => {}
-            Values::Words(_) | Values::Wide(_) | Values::Array(_) => self.zeroed = false,
+            Values::Words(_) | Values::Wide(_) | Values::Codes(_) | Values::Array(_) => {
+                self.zeroed = false
+            }
         }
     }
 }
@@ -221,6 +241,27 @@ pub(super) fn values_of(array: ArrayRef, wanted: ValueUse) -> Fetched {
         _ => Values::Array(array),
     };
     Fetched { values, valid, zeroed: false }
+}
+
+/// The codes of a column of texts or bytes, where its segment has a dictionary and many rows are
+/// selected.
+pub(super) fn fetch_codes(at: usize, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> {
+    if slice.len() * MANY < slice.range.len() {
+        return Ok(None);
+    }
+    let Some((codes, values)) = slice.text_codes(at)? else { return Ok(None) };
+    let Some(dictionary) = slice.block.stored(at).map(Column::dictionary).transpose()?.flatten()
+    else {
+        return Ok(None);
+    };
+    if dictionary.len() < values {
+        return Err(Error::corrupt(0, "a dictionary of fewer values than it says"));
+    }
+    let valid = NullBuffer::from_iter(codes.iter().map(|code| *code > 0));
+    let valid = Some(valid).filter(|valid| valid.null_count() > 0);
+    let dictionary = Arc::clone(&dictionary);
+    let values = Values::Codes(Coded { codes, dictionary, segment: slice.block.at.segment });
+    Ok(Some(Fetched { values, valid, zeroed: false }))
 }
 
 /// The integers of a column of decimal doubles, where the block stores them or its dictionary has

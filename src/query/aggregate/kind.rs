@@ -19,6 +19,11 @@ pub(super) trait StateKind: fmt::Debug {
     /// Whether values are only added up and counted, so that null may come as 0.
     fn only_adds(&self) -> bool;
 
+    /// Whether values may come as codes of a dictionary.
+    fn takes_codes(&self) -> bool {
+        false
+    }
+
     /// Whether values add to the bytes of their group, beyond [`GroupStorage::bytes_a_group`]. Up
     /// to 65,536 slots of a direct index never spill: `group::strategy` decides whether it may have
     /// such states.

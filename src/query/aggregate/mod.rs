@@ -40,7 +40,7 @@ use arrow_buffer::NullBuffer;
 
 use self::columns::{GroupMap, RowCounts, gather, read_words, write_words};
 pub(crate) use self::float_sum::MAX_PENDING;
-use self::input::{Fetched, ValueUse, fetch, fetch_kept, mask_bits};
+use self::input::{Fetched, ValueUse, fetch, fetch_codes, fetch_kept, mask_bits};
 use self::kernels::{Groups, count, grow};
 use self::state::State;
 pub(crate) use self::totals::Totals;
@@ -121,6 +121,11 @@ impl<'a> Accumulators<'a> {
         }
     }
 
+    /// Whether there are no aggregates.
+    pub(crate) fn are_none(&self) -> bool {
+        self.aggregates.is_empty()
+    }
+
     /// Bytes of all states.
     pub(crate) fn memory(&self) -> usize {
         let states: usize = self.states.iter().map(|(state, _)| state.memory()).sum();
@@ -156,6 +161,21 @@ impl<'a> Accumulators<'a> {
         self.update_states(slice, Groups::Shorts(each))?;
         self.rows.clear();
         self.single = Some(each.len());
+        self.settle();
+        Ok(())
+    }
+
+    /// Makes each of `runs` runs of a slice's selected rows a group of its own, forgetting what
+    /// there was.
+    pub(crate) fn separate_runs(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        of_rows: Groups<'_>,
+        runs: usize,
+    ) -> Result<()> {
+        self.clear();
+        self.grow(runs);
+        self.update(slice, of_rows)?;
         self.settle();
         Ok(())
     }
@@ -324,6 +344,12 @@ impl<'a> Accumulators<'a> {
                 })
             {
                 return Ok(None);
+            }
+            if let Some(column) = input.as_column()
+                && takers.clone().all(|((state, _), _)| state.takes_codes())
+                && let Some(codes) = fetch_codes(column, slice)?
+            {
+                return Ok(Some(codes));
             }
             let sums = takers.clone().all(|((state, _), _)| state.only_adds());
             match fetch(input, slice, ValueUse { sums, decimals: self.decimals }) {

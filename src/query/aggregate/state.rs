@@ -168,6 +168,11 @@ impl State {
         self.kind.get().only_adds()
     }
 
+    /// Whether values may come as codes of a dictionary.
+    pub(crate) fn takes_codes(&self) -> bool {
+        self.kind.get().takes_codes()
+    }
+
     /// Whether values add to the bytes of their group.
     pub(crate) fn is_unbounded(&self) -> bool {
         self.kind.get().is_unbounded()

@@ -84,7 +84,7 @@ impl StateKind for WideSum {
             Values::Wide(values) => fold(groups, values, valid, &mut self.sums.slots, |sum, v| {
                 *sum = sum.wrapping_add(v)
             }),
-            Values::Floats(_) | Values::Decimals(_) | Values::Array(_) => {
+            Values::Floats(_) | Values::Decimals(_) | Values::Codes(_) | Values::Array(_) => {
                 return Err(wrong_kind_error());
             }
         }

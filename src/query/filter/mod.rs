@@ -40,7 +40,7 @@ use super::slice::Slice;
 use super::stats::{Counters, Form, Statistic, Tally};
 use super::words::truth;
 use crate::block::Stream;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::expr::{IntegerSet, Predicate, Sample, SamplePart};
 use crate::model::{Column, DataType};
 
@@ -49,6 +49,8 @@ use crate::model::{Column, DataType};
 const FEW_NUMBERS: usize = 4;
 /// The same for texts.
 const FEW_TEXTS: usize = 32;
+/// Values of a dictionary that is not looked at before rows ask for it.
+const LARGE: u64 = 1 << 12;
 
 /// Conditions over columns.
 #[derive(Clone, Copy, Debug)]
@@ -101,12 +103,42 @@ pub(crate) enum OnCodes {
 #[derive(Debug)]
 enum Test<'f> {
     Sampled(&'f Sample),
-    Codes { at: usize, low: u32, high: u32 },
-    Words { at: usize, range: WordRange },
-    Set { at: usize, all: WordRange, set: &'f IntegerSet },
-    Decimals { at: usize, range: DecimalRange },
-    CodeSet { at: usize, set: &'f [u8] },
-    Text { at: usize, test: TextTest<'f>, negated: bool },
+    Codes {
+        at: usize,
+        low: u32,
+        high: u32,
+    },
+    Words {
+        at: usize,
+        range: WordRange,
+    },
+    Set {
+        at: usize,
+        all: WordRange,
+        set: &'f IntegerSet,
+    },
+    Decimals {
+        at: usize,
+        range: DecimalRange,
+    },
+    CodeSet {
+        at: usize,
+        set: &'f [u8],
+    },
+    Text {
+        at: usize,
+        test: TextTest<'f>,
+        negated: bool,
+    },
+    /// A pattern on a dictionary that nobody has looked at yet: if hardly any rows are left when it
+    /// is asked, only their texts are.
+    Unjudged {
+        number: usize,
+        at: usize,
+        test: TextTest<'f>,
+        negated: bool,
+        filter: Filter<'f>,
+    },
     General(&'f Condition),
 }
 
@@ -185,6 +217,9 @@ impl<'f> Filter<'f> {
         let Some(at) = condition.expression.only_input() else {
             return Ok(Some(Test::General(condition)));
         };
+        if let Some(test) = self.unjudged(number, condition, at, block) {
+            return Ok(Some(test));
+        }
         match self.on_codes(number, condition, at, block)? {
             OnCodes::Range(low, high) if low > high => return Ok(None),
             OnCodes::Range(low, high) => {
@@ -200,12 +235,32 @@ impl<'f> Filter<'f> {
         Ok(Some(test.unwrap_or(Test::General(condition))))
     }
 
+    /// A lasting pattern beside other conditions, on a large dictionary that nobody has looked at.
+    fn unjudged(
+        &self,
+        number: usize,
+        condition: &'f Condition,
+        at: usize,
+        block: &OpenBlock<'_>,
+    ) -> Option<Test<'f>> {
+        let unknown = self.on_dictionaries.lasting.get(number)?.get().is_none();
+        let (stored, column) = (block.stored(at)?, self.columns.get(at)?);
+        let values = u64::from(stored.record().dictionary?.values) + 1;
+        let is_worth = values >= LARGE && values <= block.segment.segment.rows() / 2;
+        if self.conditions.len() < 2 || !unknown || !is_worth {
+            return None;
+        }
+        let (test, negated) = TextTest::new(&condition.predicate, column)?;
+        let is_pattern = matches!(test, TextTest::Like(_)) && *stored.data_type() == DataType::Utf8;
+        is_pattern.then_some(Test::Unjudged { number, at, test, negated, filter: *self })
+    }
+
     fn on_codes(
         &self,
         number: usize,
         condition: &Condition,
         at: usize,
-        block: &OpenBlock<'f>,
+        block: &OpenBlock<'_>,
     ) -> Result<&'f OnCodes> {
         static NO: OnCodes = OnCodes::No;
         let OnDictionaries { lasting, passing } = self.on_dictionaries;
@@ -224,6 +279,22 @@ impl<'f> Filter<'f> {
             })
         });
         failed.map(|()| known)
+    }
+
+    /// Leaves the rows whose codes pass a condition, after a look at the whole dictionary.
+    fn judge(
+        &self,
+        number: usize,
+        at: usize,
+        slice: &Slice<'_, '_>,
+        mask: &mut MaskBuilder,
+    ) -> Result<()> {
+        let Some(condition) = self.conditions.get(number) else { return Ok(()) };
+        match self.on_codes(number, condition, at, slice.block)? {
+            OnCodes::Range(low, high) => mask.codes(slice, at, *low, *high),
+            OnCodes::Set(set) => mask.code_set(slice, at, set),
+            OnCodes::No => Err(Error::InvalidInput("a pattern on what are no texts".into())),
+        }
     }
 
     /// What a condition is on a dictionary of at most `most` values.
@@ -305,6 +376,12 @@ impl<'f> Test<'f> {
                     _ => 4.0,
                 });
             }
+            Test::Unjudged { at, .. } => {
+                let values =
+                    block.stored(*at).and_then(|c| c.record().dictionary).map_or(0, |d| d.values);
+                let rows = block.segment.segment.rows().max(1);
+                return Ok(4.0 + 256.0 * f64::from(values) / rows as f64);
+            }
             Test::Text { test: TextTest::Same(_), .. } => return Ok(16.0),
             Test::Text { .. } => return Ok(256.0),
             Test::Codes { at, low, high } => {
@@ -335,7 +412,7 @@ impl<'f> Test<'f> {
             Test::Words { .. } | Test::Set { .. } => Form::Words,
             Test::Decimals { range, .. } if range.of_bits => Form::Words,
             Test::Decimals { .. } => Form::Decimals,
-            Test::CodeSet { .. } => Form::CodeSet,
+            Test::CodeSet { .. } | Test::Unjudged { .. } => Form::CodeSet,
             Test::Text { .. } => Form::Pattern,
             Test::Sampled(_) => Form::Place,
             Test::General(_) => Form::Decoded,
@@ -419,6 +496,11 @@ impl Tests<'_> {
                 Test::Decimals { at, range } => mask.decimals(slice, *at, range)?,
                 Test::CodeSet { at, set } => mask.code_set(slice, *at, set)?,
                 Test::Text { at, test, negated } => mask.texts(slice, *at, *test, *negated)?,
+                Test::Unjudged { number, at, test, negated, filter } => {
+                    if !mask.few_texts(slice, *at, *test, *negated)? {
+                        filter.judge(*number, *at, slice, mask)?;
+                    }
+                }
                 Test::General(_) => continue,
             }
             let left = mask.left(slice.range.len());

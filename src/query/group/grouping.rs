@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::interner::TextBudget;
 use super::key_encoder::KeyEncoder;
 use super::output::{GroupOutput, PartitionOutput, SlotOutput, gather};
 use super::pair::TableKeys;
@@ -10,7 +11,7 @@ use super::slots::Slots;
 use super::spill::Spill;
 use super::strategy::{SlotKeys, Strategy, choose};
 use super::table::Part;
-use super::texts::{TextBudget, TextShare};
+use super::texts::TextShare;
 use super::worker::Hashed;
 use crate::error::{Error, Result};
 use crate::expr::Expression;

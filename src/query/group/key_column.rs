@@ -16,6 +16,9 @@ use crate::query::aggregate::columns::{gather, read_words, write_words};
 const SEED: u64 = 0x7374_796c_6f62_6174;
 const STATE: FixedState = FixedState::with_seed(SEED);
 
+/// Runs of equal keys are told apart where the rows have at least so many eighths more.
+const WORTH_RUNS: usize = 1;
+
 /// The hash of a key of bytes.
 #[inline(always)]
 pub(crate) fn hash_bytes(bytes: &[u8]) -> u64 {
@@ -32,6 +35,12 @@ pub(crate) trait KeyColumn: fmt::Debug {
 
     /// The hash of each key, in place of what `out` had.
     fn hashes(&self, out: &mut Vec<u64>);
+
+    /// Leaves one key of each run of equal ones, and notes behind which row each run ends; nothing
+    /// of both where hardly any keys are equal.
+    fn merge_runs(&mut self, ends: &mut Vec<u32>) {
+        ends.clear();
+    }
 
     /// Appends some of the other's keys.
     fn gather(&mut self, from: &Self, at: &[u32])
@@ -132,6 +141,25 @@ impl<W: KeyWord> KeyColumn for Vec<W> {
         out.extend(self.iter().map(|key| key.hash()));
     }
 
+    fn merge_runs(&mut self, ends: &mut Vec<u32>) {
+        ends.clear();
+        let rows = self.len();
+        let same = self.iter().zip(self.iter().skip(1)).filter(|(key, next)| key == next).count();
+        if same * 8 < rows * WORTH_RUNS || same == 0 {
+            return;
+        }
+        ends.resize(rows, 0);
+        let mut runs = 0;
+        for at in 0..rows {
+            let key = self[at];
+            self[runs] = key;
+            ends[runs] = at as u32 + 1;
+            runs += usize::from(self.get(at + 1) != Some(&key));
+        }
+        self.truncate(runs);
+        ends.truncate(runs);
+    }
+
     fn gather(&mut self, from: &Self, at: &[u32]) {
         gather(self, from, at);
     }
@@ -144,14 +172,7 @@ impl<W: KeyWord> KeyColumn for Vec<W> {
         groups: &mut Vec<u32>,
     ) -> Result<()> {
         check_groups(self.len(), keys.len())?;
-        let mut last: Option<(W, u32)> = None;
         for (key, hash) in keys.iter().zip(hashes) {
-            if let Some((same, group)) = last
-                && same == *key
-            {
-                groups.push(group);
-                continue;
-            }
             let next = self.len();
             index.reserve(next + 1);
             let is_it = |group: u32| self.get(group as usize) == Some(key);
@@ -160,7 +181,6 @@ impl<W: KeyWord> KeyColumn for Vec<W> {
                 self.push(*key);
             }
             groups.push(group);
-            last = Some((*key, group));
         }
         Ok(())
     }

@@ -125,6 +125,10 @@ impl Keys {
         self.get().memory()
     }
 
+    pub(crate) fn merge_runs(&mut self, ends: &mut Vec<u32>) {
+        self.get_mut().merge_runs(ends);
+    }
+
     pub(crate) fn hashes(&self, out: &mut Vec<u64>) {
         self.get().hashes(out);
     }
@@ -208,6 +212,27 @@ mod tests {
                 let found = other.find(&mut Index::default(), one, &[1], &mut Vec::new());
                 assert_eq!(found.is_ok(), a == b);
             }
+        }
+    }
+
+    #[test]
+    fn runs_of_equal_keys_are_one_key_that_says_where_it_ends() {
+        let run = |key: u64, rows: usize| vec![key; rows];
+        let rows = [run(1, 3), run(2, 1), run(1, 2), run(u64::MAX, 1)].concat();
+        let mut keys = Keys::Narrow(rows.clone());
+        let mut ends = vec![9];
+        keys.merge_runs(&mut ends);
+        assert_eq!(ends, [3, 4, 6, 7]);
+        assert!(matches!(&keys, Keys::Narrow(keys) if *keys == [1, 2, 1, u64::MAX]));
+        // Where hardly any are equal, and where keys are bytes, all stay.
+        let different: Vec<u64> = (0..100).chain([99]).collect();
+        let mut keys = Keys::Narrow(different.clone());
+        keys.merge_runs(&mut ends);
+        assert!(ends.is_empty() && keys.len() == different.len());
+        for mut keys in [Keys::Narrow(Vec::new()), all().pop().unwrap()] {
+            let before = keys.len();
+            keys.merge_runs(&mut ends);
+            assert!(ends.is_empty() && keys.len() == before);
         }
     }
 }

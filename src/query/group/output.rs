@@ -14,7 +14,7 @@ use super::key_encoder::KeyEncoder;
 use super::partitions::{FAN, LEVELS, RadixPartition, RadixPartitions};
 use super::spill::Spill;
 use super::strategy::SlotKeys;
-use super::table::{Part, Table, columns};
+use super::table::{Part, Table, chosen, columns};
 use super::worker::Hashed;
 use crate::error::{Error, Result};
 use crate::query::aggregate::Accumulators;
@@ -24,6 +24,10 @@ use crate::query::memory::Reservation;
 
 /// Groups of a step, before those of the same key are merged.
 const STEP_GROUPS: usize = 1 << 20;
+/// The most first groups that are held until all groups were seen.
+const MOST_FIRST: usize = 1 << 16;
+/// Groups of several partitions among which the first are chosen.
+const LEAST_CHOICE: usize = 1 << 12;
 /// Slots of a direct index that become a batch.
 const STEP_SLOTS: usize = 1 << 15;
 
@@ -84,28 +88,26 @@ impl SlotOutput<'_> {
         let threads = self.context.pool.current_num_threads();
         self.done = slots.min(start + STEP_SLOTS * threads * 8);
         let starts: Vec<usize> = (start..self.done).step_by(STEP_SLOTS).collect();
-        let batch = |start: &usize| {
+        let chosen = |start: &usize| {
             let live = |(_, rows): &(u64, &u64)| self.alone || **rows > 0;
             let rows =
                 self.states.rows.get(*start..slots.min(start + STEP_SLOTS)).unwrap_or_default();
             let groups: Vec<u64> =
                 (*start as u64..).zip(rows).filter(live).map(|(at, _)| at).collect();
-            let groups = match self.first.filter(|first| first.limit < groups.len()) {
-                None => groups,
-                Some(first) => {
-                    let of_keys = || self.keys.columns(&groups);
-                    choose(first, &groups, self.keys.len(), of_keys, &self.states)?
-                }
-            };
-            let mut columns = self.keys.columns(&groups)?;
-            columns.extend(self.states.finish(&groups)?);
-            Ok(columns)
+            self.chosen(groups)
         };
-        let batches = match starts.as_slice() {
-            [only] => vec![batch(only)?],
-            _ => {
-                self.context.pool.install(|| starts.par_iter().map(batch).collect::<Result<_>>())?
-            }
+        let groups: Vec<Vec<u64>> = match starts.as_slice() {
+            [only] => vec![chosen(only)?],
+            _ => self
+                .context
+                .pool
+                .install(|| starts.par_iter().map(chosen).collect::<Result<_>>())?,
+        };
+        let batches = match self.first {
+            Some(_) => vec![self.columns(&self.chosen(groups.concat())?)?],
+            None => self.context.pool.install(|| {
+                groups.par_iter().map(|groups| self.columns(groups)).collect::<Result<_>>()
+            })?,
         };
         if self.done == slots {
             self.states.clear();
@@ -113,6 +115,21 @@ impl SlotOutput<'_> {
             self.done = usize::MAX;
         }
         Ok(Some(batches))
+    }
+
+    /// Those of some groups that may be among the first.
+    fn chosen(&self, groups: Vec<u64>) -> Result<Vec<u64>> {
+        let Some(first) = self.first.filter(|first| first.limit < groups.len()) else {
+            return Ok(groups);
+        };
+        let of_keys = || self.keys.columns(&groups);
+        choose(first, &groups, self.keys.len(), of_keys, &self.states)
+    }
+
+    fn columns(&self, groups: &[u64]) -> Result<Vec<ArrayRef>> {
+        let mut columns = self.keys.columns(groups)?;
+        columns.extend(self.states.finish(groups)?);
+        Ok(columns)
     }
 }
 
@@ -169,7 +186,10 @@ impl<'a> PartitionOutput<'a> {
         encoder: &KeyEncoder,
         first: Option<&FirstGroups>,
     ) -> Result<Option<Batches>> {
-        while let Some(made) = self.step(|part| columns(encoder, part, first))? {
+        if let Some(first) = first.filter(|first| first.limit <= MOST_FIRST) {
+            return self.first(encoder, first);
+        }
+        while let Some(made) = self.step(|part| columns(encoder, part))? {
             let batches: Batches = made.into_iter().flatten().collect();
             let bytes = batches.iter().flatten().map(|column| column.get_array_memory_size()).sum();
             let reserved = self.step.bytes();
@@ -179,6 +199,26 @@ impl<'a> PartitionOutput<'a> {
             }
         }
         Ok(None)
+    }
+
+    /// The first groups of all partitions, which come out together; `None` when they are out.
+    fn first(&mut self, encoder: &KeyEncoder, first: &FirstGroups) -> Result<Option<Batches>> {
+        if self.left.is_empty() {
+            return Ok(None);
+        }
+        let mut all = self.like.empty_like()?;
+        while let Some(made) = self.step(|part| chosen(encoder, part, first))? {
+            for part in &made {
+                let places: Vec<u32> = (0..part.len() as u32).collect();
+                all.append(part, &places)?;
+                if all.len() >= first.limit.saturating_mul(2).max(LEAST_CHOICE) {
+                    all = chosen(encoder, &all, first)?;
+                }
+            }
+        }
+        all.states.settle();
+        let all = chosen(encoder, &all, first)?;
+        Ok(Some(columns(encoder, &all)?))
     }
 
     /// What `make` makes of the next partitions, merged; `None` when there are no more.

@@ -10,8 +10,9 @@ use arrow_buffer::{BooleanBuffer, NullBuffer};
 use arrow_schema::DataType as ArrowType;
 
 use super::coding::CodedKey;
+use super::interner::{self, TextBudget};
 use super::key_column::KeyWord;
-use super::texts::{self, TextBudget, TextKey};
+use super::texts::{self, TextKey};
 use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::query::open::Survivors;
@@ -81,7 +82,7 @@ impl Packed {
         match &self.fields.first()?.kind {
             FieldKind::Coded(coded) => coded.null().map(u128::from),
             FieldKind::Word(_) => Some(0),
-            FieldKind::Text(_) => Some(u128::from(texts::NULL)),
+            FieldKind::Text(_) => Some(u128::from(interner::NULL)),
             FieldKind::Float(key) if key.data_type == ArrowType::Float32 => {
                 Some(u128::from(NULL_FLOAT))
             }

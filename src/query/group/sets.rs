@@ -17,6 +17,7 @@
 use std::sync::Arc;
 
 use super::bits::{Bits, FEW_BITS};
+use super::interner::TextBudget;
 use super::key_encoder::{KeyEncoder, KeyScratch};
 use super::keys::{Keys, wrong_form_error};
 use super::mixed_radix::MixedRadix;
@@ -25,7 +26,7 @@ use super::pair::{Pair, TableKeys};
 use super::spill::Spill;
 use super::strategy::{SlotKeys, Strategy, key_encoder};
 use super::table::{Part, Table};
-use super::texts::{TextBudget, TextKey, TextShare};
+use super::texts::{TextKey, TextShare};
 use super::worker::Hashed;
 use crate::error::Result;
 use crate::expr::Expression;
@@ -53,8 +54,9 @@ pub(crate) struct DistinctSet {
 enum SetKind {
     /// Whether all rows come.
     Bits(Arc<MixedRadix>, bool),
-    /// The texts of one group. A text gets its number at its first row.
-    Texts(Arc<KeyEncoder>),
+    /// The texts of one group, and whether all rows come. A text gets its number at its first row,
+    /// or with all of its dictionary.
+    Texts(Arc<KeyEncoder>, bool),
     Hashed(Arc<TableKeys>),
 }
 
@@ -140,8 +142,13 @@ fn kind(
         }
     };
     let value = key_encoder(fragment, std::slice::from_ref(input), survivors, budget.texts)?;
-    if group.is_none() && value.only_text().is_some() {
-        return Ok(SetKind::Texts(Arc::new(value)));
+    if group.is_none()
+        && let Some(text) = value.only_text()
+    {
+        if !fragment.conditions.is_empty() {
+            text.number_only_selected();
+        }
+        return Ok(SetKind::Texts(Arc::new(value), fragment.conditions.is_empty()));
     }
     Ok(SetKind::Hashed(Arc::new(TableKeys::Pair(Pair::new(group, value)))))
 }
@@ -156,8 +163,20 @@ pub(crate) enum SetWorker<'a> {
 /// Numbers texts, for nothing but how many there are.
 pub(crate) struct Numbering {
     encoder: Arc<KeyEncoder>,
+    /// Whether all rows come.
+    all: bool,
     keys: Keys,
     scratch: KeyScratch,
+}
+
+impl Numbering {
+    /// What says that no row of a block has a text without a number: all that a dictionary has get
+    /// theirs at once where all rows come.
+    fn knows(&mut self, block: &OpenBlock<'_>) -> Result<Option<Statistic>> {
+        let text = self.encoder.only_text().filter(|_| self.all);
+        let known = text.map(|text| text.number_dictionary(block)).transpose()?;
+        Ok(known.filter(|known| *known).map(|_| Statistic::Dictionary))
+    }
 }
 
 /// A thread's groups, and their distinct values.
@@ -180,8 +199,9 @@ impl DistinctSet {
             SetKind::Bits(radix, all) => {
                 SetWorker::Bits(Box::new(Bits::new(Arc::clone(radix), *all)))
             }
-            SetKind::Texts(encoder) => SetWorker::Texts(Box::new(Numbering {
+            SetKind::Texts(encoder, all) => SetWorker::Texts(Box::new(Numbering {
                 encoder: Arc::clone(encoder),
+                all: *all,
                 keys: encoder.empty_keys(),
                 scratch: KeyScratch::default(),
             })),
@@ -217,7 +237,7 @@ impl DistinctSet {
         }
         let keys = match &self.kind {
             SetKind::Bits(..) => return Ok(()),
-            SetKind::Texts(encoder) => {
+            SetKind::Texts(encoder, _) => {
                 let texts = encoder.only_text().map_or(0, TextKey::len);
                 return found(Keys::Narrow(vec![0]), vec![texts as u64]);
             }
@@ -257,12 +277,23 @@ impl<W: Worker> Worker for WithSets<'_, W> {
         self.sets.iter_mut().try_for_each(|set| set.take(slice))
     }
 
-    fn skips(&mut self, block: &OpenBlock<'_>) -> Option<Statistic> {
-        let all = self.sets.iter_mut().filter(|_| self.alone).map(|set| match set {
-            SetWorker::Bits(bits) => bits.knows(block),
-            SetWorker::Texts(_) | SetWorker::Hashed(_) => None,
-        });
-        all.reduce(Option::and)?
+    fn skips(&mut self, block: &OpenBlock<'_>) -> Result<Option<Statistic>> {
+        if !self.alone {
+            return Ok(None);
+        }
+        let mut all = None;
+        for set in &mut self.sets {
+            let knows = match set {
+                SetWorker::Bits(bits) => bits.knows(block),
+                SetWorker::Texts(texts) => texts.knows(block)?,
+                SetWorker::Hashed(_) => None,
+            };
+            if knows.is_none() {
+                return Ok(None);
+            }
+            all = knows;
+        }
+        Ok(all)
     }
 
     fn take_block(&mut self, block: &OpenBlock<'_>) -> Result<bool> {

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use arrow_array::ArrayRef;
 
 use super::coding::CodedKey;
+use super::interner::TextBudget;
 use super::key_encoder::KeyEncoder;
 use super::keys::Keys;
 use super::mixed_radix::MixedRadix;
 use super::packed::Packed;
-use super::texts::TextBudget;
 use crate::error::Result;
 use crate::expr::Expression;
 use crate::query::aggregate::{Accumulators, MAX_PENDING};

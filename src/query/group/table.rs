@@ -70,6 +70,8 @@ pub(crate) struct Table<'a> {
     pub(crate) part: Part<'a>,
     hashes: Vec<u64>,
     map: Vec<u32>,
+    /// The group of each row, where keys are those of runs.
+    of_rows: Vec<u32>,
 }
 
 impl<'a> Table<'a> {
@@ -80,6 +82,7 @@ impl<'a> Table<'a> {
             part: part.empty_like()?,
             hashes: Vec::new(),
             map: Vec::new(),
+            of_rows: Vec::new(),
         })
     }
 
@@ -111,15 +114,23 @@ impl<'a> Table<'a> {
         Ok(())
     }
 
-    /// Adds the selected rows of a slice to the groups of their keys.
+    /// Adds the selected rows of a slice to the groups of their keys, which are those of runs of
+    /// rows if these have ends.
     pub(crate) fn update(
         &mut self,
         slice: &Slice<'_, '_>,
-        keys: &Keys,
-        hashes: &[u64],
+        (keys, hashes): (&Keys, &[u64]),
+        ends: &[u32],
     ) -> Result<()> {
         self.find(keys, hashes)?;
-        self.part.states.update(slice, Groups::Words(&self.map))
+        if ends.is_empty() || self.part.states.are_none() {
+            return self.part.states.update(slice, Groups::Words(&self.map));
+        }
+        self.of_rows.clear();
+        for (group, end) in self.map.iter().zip(ends) {
+            self.of_rows.resize(*end as usize, *group);
+        }
+        self.part.states.update(slice, Groups::Words(&self.of_rows))
     }
 
     /// Adds the groups of a part, settled, to those of the same keys.
@@ -140,24 +151,26 @@ impl<'a> Table<'a> {
 /// Groups that become rows of the answer at a time.
 const BATCH_GROUPS: usize = 1 << 15;
 
-/// Keys and aggregates of all groups of a part, settled, in batches; or of those that `first` asks
-/// for.
-pub(crate) fn columns(
+/// Those groups of a part, settled, that may be among the first.
+pub(crate) fn chosen<'a>(
     encoder: &KeyEncoder,
-    part: &Part<'_>,
-    first: Option<&FirstGroups>,
-) -> Result<Vec<Vec<ArrayRef>>> {
-    if let Some(first) = first.filter(|first| first.limit < part.len()) {
+    part: &Part<'a>,
+    first: &FirstGroups,
+) -> Result<Part<'a>> {
+    let mut places: Vec<u32> = (0..part.len() as u32).collect();
+    if first.limit < part.len() {
         let all: Vec<u64> = (0..part.len() as u64).collect();
         let of_keys = || encoder.columns(&part.keys, 0..part.len());
         let chosen = choose(first, &all, encoder.len(), of_keys, &part.states)?;
-        let places: Vec<u32> = chosen.iter().map(|group| *group as u32).collect();
-        let mut keys = part.keys.empty_like();
-        keys.append(&part.keys, &places)?;
-        let mut columns = encoder.columns(&keys, 0..keys.len())?;
-        columns.extend(part.states.finish(&chosen)?);
-        return Ok(vec![columns]);
+        places = chosen.iter().map(|group| *group as u32).collect();
     }
+    let mut some = part.empty_like()?;
+    some.append(part, &places)?;
+    Ok(some)
+}
+
+/// Keys and aggregates of all groups of a part, settled, in batches.
+pub(crate) fn columns(encoder: &KeyEncoder, part: &Part<'_>) -> Result<Vec<Vec<ArrayRef>>> {
     let batch = |start: usize| {
         let range = start..part.len().min(start + BATCH_GROUPS);
         let groups: Vec<u64> = range.clone().map(|at| at as u64).collect();

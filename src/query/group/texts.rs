@@ -6,63 +6,31 @@
 //! stay in memory: where they take more than their share of it, grouping starts again with keys of
 //! bytes, which can be spilled (`grouping`).
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
-use arrow_array::cast::AsArray;
-use arrow_array::{Array, ArrayRef, BinaryViewArray};
+use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType as ArrowType;
 
-use super::index::Index;
-use super::key_column::{Bytes, KeyColumn, hash_bytes};
+use super::interner::{FIRST, TextBudget, Texts};
 use crate::block::{Reader, Stream};
 use crate::encoding::strings::{Strings, StringsOut};
 use crate::error::{ArrowResult, Error, Result};
 use crate::expr::Expression;
 use crate::query::context::Context;
 use crate::query::memory::Reservation;
-use crate::query::open::{OpenSegment, PerSegment, Survivors};
+use crate::query::open::{OpenBlock, OpenSegment, PerSegment, Survivors};
 use crate::query::slice::Slice;
 use crate::segment::{Column, with_null};
 
 /// Bits of a number.
 pub(super) const BITS: u32 = u32::BITS;
-/// The number of null. Nothing has 0.
-pub(super) const NULL: u32 = 1;
-/// The least number of a text.
-const FIRST: u32 = 2;
 /// Where fewer than one row in so many is selected, texts are fetched one by one.
 const MANY: usize = 4;
-/// Threads that number texts rarely meet in one of so many tables, and many texts of a slice are in
-/// each.
-const SHARDS: usize = 16;
+/// Codes of a dictionary whose texts get numbers together.
+const AHEAD: usize = 1 << 12;
 /// More numbers than texts, for few texts may be in few of the tables.
 const SLACK: u64 = 1 << 10;
-
-/// The bytes that the texts of a query may take in memory, and the numbers of dictionaries.
-#[derive(Debug)]
-pub(crate) struct TextBudget {
-    most: usize,
-    taken: AtomicUsize,
-}
-
-impl TextBudget {
-    pub(crate) fn new(most: usize) -> Self {
-        TextBudget { most, taken: AtomicUsize::new(0) }
-    }
-
-    /// Whether any texts take memory.
-    pub(crate) fn is_used(&self) -> bool {
-        self.taken.load(Ordering::Relaxed) > 0
-    }
-
-    fn take(&self, bytes: usize) -> Result<()> {
-        if self.taken.fetch_add(bytes, Ordering::Relaxed) + bytes <= self.most {
-            return Ok(());
-        }
-        Err(Error::LimitExceeded(format!("texts of keys take more than {} bytes", self.most)))
-    }
-}
 
 /// What one of several threads reserves for the texts of all.
 pub(crate) struct TextShare<'a> {
@@ -80,16 +48,28 @@ impl<'a> TextShare<'a> {
     /// Reserves what the texts take by now.
     pub(super) fn account(&mut self) -> Result<()> {
         let Some(budget) = &self.budget else { return Ok(()) };
-        self.reservation.resize(budget.taken.load(Ordering::Relaxed) / self.threads)
+        self.reservation.resize(budget.bytes() / self.threads)
     }
+}
+
+/// Numbers of the codes of a segment's dictionary.
+#[derive(Debug)]
+struct OfCodes {
+    /// The number of each code; 0 as long as nobody has asked for it.
+    numbers: Box<[AtomicU32]>,
+    /// The first code that no thread has begun with to give numbers to all. Null is left to rows.
+    next: AtomicUsize,
 }
 
 /// A key of texts, or of bytes, as numbers.
 #[derive(Debug)]
 pub(crate) struct TextKey {
     key: Expression,
-    /// The number of each code of a segment's dictionary; 0 if no row had it yet.
-    of_codes: PerSegment<Box<[AtomicU32]>>,
+    /// Rows of each segment in the blocks that survive.
+    rows: Vec<u64>,
+    /// Only texts of selected rows may have numbers.
+    only_selected: AtomicBool,
+    of_codes: PerSegment<OfCodes>,
     texts: Texts,
 }
 
@@ -101,17 +81,32 @@ impl TextKey {
         budget: &Arc<TextBudget>,
     ) -> Option<TextKey> {
         let is_text = matches!(key.data_type, ArrowType::Utf8View | ArrowType::BinaryView);
+        let mut rows = vec![0; survivors.segments.len()];
+        for at in survivors.blocks.iter().filter(|_| is_text) {
+            if let (Some(rows), Some(open)) =
+                (rows.get_mut(at.segment), survivors.segments.get(at.segment))
+            {
+                let range = open.segment.block_range(at.block);
+                *rows += range.end - range.start;
+            }
+        }
         is_text.then(|| TextKey {
             key: key.clone(),
+            rows,
+            only_selected: AtomicBool::new(false),
             of_codes: PerSegment::new(survivors),
             texts: Texts::new(Arc::clone(budget)),
         })
     }
 
+    /// Gives numbers to no texts but those of selected rows, so that these can be counted.
+    pub(super) fn number_only_selected(&self) {
+        self.only_selected.store(true, Ordering::Relaxed);
+    }
+
     /// How many texts have numbers.
     pub(super) fn len(&self) -> usize {
-        let shards = self.texts.shards.iter();
-        shards.map(|shard| read(shard).texts.len()).sum()
+        self.texts.len()
     }
 
     /// About how many numbers there are at most: each value of a dictionary may have one, and each
@@ -128,13 +123,69 @@ impl TextKey {
         u64::from(FIRST) + texts + texts / 8 + SLACK
     }
 
+    /// Gives numbers to all texts of the dictionary of a block's segment, or leaves that to other
+    /// threads that are at it; false if it has none.
+    pub(super) fn number_dictionary(&self, block: &OpenBlock<'_>) -> Result<bool> {
+        let column = self.key.as_column().and_then(|at| block.stored(at));
+        let Some(column) = column else { return Ok(false) };
+        let Some(dictionary) = column.record().dictionary else { return Ok(false) };
+        let Some(known) = self.of_codes(block.at.segment, dictionary.values as usize + 1)? else {
+            return Ok(false);
+        };
+        self.number_ahead(known, column)?;
+        Ok(true)
+    }
+
+    /// The numbers of the codes of a segment, of which there are `values`.
+    fn of_codes(&self, segment: usize, values: usize) -> Result<Option<&OfCodes>> {
+        let mut bytes = 0;
+        let make = || {
+            bytes = values * size_of::<AtomicU32>();
+            let numbers = (0..values).map(|_| AtomicU32::new(0)).collect();
+            OfCodes { numbers, next: AtomicUsize::new(1) }
+        };
+        let known = self.of_codes.get_or_init(segment, make);
+        self.texts.budget().take(bytes)?;
+        Ok(known)
+    }
+
+    /// Gives numbers to texts of a dictionary that no thread has begun with. In their order they
+    /// are read several times as fast as in that of rows. Where a function fails, perhaps for a
+    /// text that no selected row has, the texts of rows are left to these.
+    fn number_ahead(&self, known: &OfCodes, column: &Column) -> Result<()> {
+        let all = known.numbers.len();
+        if known.next.load(Ordering::Relaxed) >= all {
+            return Ok(());
+        }
+        let dictionary = column.dictionary()?.ok_or_else(without_dictionary_error)?;
+        loop {
+            let start = known.next.fetch_add(AHEAD, Ordering::Relaxed);
+            let Some(numbers) = known.numbers.get(start..) else { return Ok(()) };
+            let rows = AHEAD.min(dictionary.len().saturating_sub(start));
+            if rows == 0 {
+                return Ok(());
+            }
+            let mut texts = dictionary.slice(start, rows);
+            if self.key.function.is_some() {
+                let Ok(made) = self.key.evaluate(&[texts], rows) else {
+                    known.next.store(all, Ordering::Relaxed);
+                    return Ok(());
+                };
+                texts = made;
+            }
+            for (known, number) in numbers.iter().zip(self.texts.numbers_of(&texts)?) {
+                known.store(number, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Appends the number of each selected row of a slice to `out`, which is empty.
     pub(super) fn write(&self, slice: &Slice<'_, '_>, out: &mut Vec<u64>) -> Result<()> {
         if let Some(at) = self.key.only_input()
             && let Some((codes, values)) = slice.text_codes(at)?
             && let Some(column) = slice.block.stored(at)
         {
-            return self.write_codes(slice.block.at.segment, &codes, (column, values), out);
+            return self.write_codes(slice, &codes, (column, values), out);
         }
         if let Some(at) = self.key.as_column()
             && slice.selected().is_none_or(|rows| rows.len() * MANY >= slice.range.len())
@@ -179,29 +230,28 @@ impl TextKey {
     /// The same for rows that have these codes of a segment's dictionary, each of which it has.
     fn write_codes(
         &self,
-        segment: usize,
+        slice: &Slice<'_, '_>,
         codes: &[u32],
         (column, values): (&Column, usize),
         out: &mut Vec<u64>,
     ) -> Result<()> {
-        let mut bytes = 0;
-        let make = || {
-            bytes = values * size_of::<AtomicU32>();
-            (0..values).map(|_| AtomicU32::new(0)).collect()
-        };
-        let Some(known) = self.of_codes.get_or_init(segment, make) else { return Ok(()) };
-        self.texts.budget.take(bytes)?;
+        let at = slice.block.at.segment;
+        let Some(known) = self.of_codes(at, values)? else { return Ok(()) };
+        // Of as many rows as there are values, most have one of their own.
+        let rows = self.rows.get(at).copied().unwrap_or(0);
+        let are_needed = codes.len() as u64 * rows >= (values * slice.range.len()) as u64;
+        if are_needed && !self.only_selected.load(Ordering::Relaxed) {
+            self.number_ahead(known, column)?;
+        }
+        let known = &known.numbers;
         let number = |code: &u32| {
             u64::from(known.get(*code as usize).map_or(0, |number| number.load(Ordering::Relaxed)))
         };
         out.extend(codes.iter().map(number));
-        let mut new: Vec<u32> =
-            codes.iter().zip(&*out).filter(|(_, n)| **n == 0).map(|(code, _)| *code).collect();
+        let new = without_number(codes, out, values);
         if new.is_empty() {
             return Ok(());
         }
-        new.sort_unstable();
-        new.dedup();
         let has_null = new.first() == Some(&0);
         let values =
             column.dictionary_values(new.get(usize::from(has_null)..).unwrap_or_default())?;
@@ -218,8 +268,9 @@ impl TextKey {
                 known.store(number, Ordering::Relaxed);
             }
         }
-        out.clear();
-        out.extend(codes.iter().map(number));
+        for (code, number_of_row) in codes.iter().zip(out).filter(|(_, known)| **known == 0) {
+            *number_of_row = number(code);
+        }
         Ok(())
     }
 
@@ -233,132 +284,24 @@ impl TextKey {
     }
 }
 
-/// Distinct texts, numbered from [`FIRST`], in tables by the high bits of their hashes.
-#[derive(Debug)]
-struct Texts {
-    shards: Vec<RwLock<Shard>>,
-    budget: Arc<TextBudget>,
+/// The codes, rising, of rows whose number is 0; all are below `values`.
+fn without_number(codes: &[u32], numbers: &[u64], values: usize) -> Vec<u32> {
+    let mut are_new = vec![0u64; values.div_ceil(64)];
+    for (code, _) in codes.iter().zip(numbers).filter(|(_, number)| **number == 0) {
+        if let Some(word) = are_new.get_mut(*code as usize / 64) {
+            *word |= 1 << (code % 64);
+        }
+    }
+    let mut new = Vec::new();
+    for (start, mut word) in (0u32..).step_by(64).zip(are_new) {
+        while word != 0 {
+            new.push(start + word.trailing_zeros());
+            word &= word - 1;
+        }
+    }
+    new
 }
 
-#[derive(Debug, Default)]
-struct Shard {
-    index: Index,
-    texts: Bytes,
-}
-
-impl Texts {
-    fn new(budget: Arc<TextBudget>) -> Self {
-        Texts { shards: (0..SHARDS).map(|_| RwLock::default()).collect(), budget }
-    }
-
-    /// The number of each text of an array of views.
-    fn numbers_of(&self, values: &ArrayRef) -> Result<Vec<u32>> {
-        let texts: Vec<Option<&[u8]>> = match values.as_string_view_opt() {
-            Some(texts) => texts.iter().map(|text| text.map(str::as_bytes)).collect(),
-            None => {
-                let bytes = values.as_binary_view_opt().ok_or_else(|| {
-                    Error::InvalidInput(format!("a key of {} as texts", values.data_type()))
-                })?;
-                bytes.iter().collect()
-            }
-        };
-        self.numbers(&texts)
-    }
-
-    /// The number of each text, or of null. Those of a table are looked up together.
-    fn numbers(&self, texts: &[Option<&[u8]>]) -> Result<Vec<u32>> {
-        let mut numbers = vec![NULL; texts.len()];
-        let mut hashes = vec![0; texts.len()];
-        let mut ends = [0; SHARDS];
-        // What is the same as the text before it has its number.
-        let is_new = |at: usize| at == 0 || texts[at] != texts[at - 1];
-        for (at, text) in texts.iter().enumerate() {
-            if let Some(text) = text.filter(|_| is_new(at)) {
-                hashes[at] = hash_bytes(text);
-                ends[shard_of(hashes[at])] += 1;
-            }
-        }
-        let mut start = 0;
-        for end in &mut ends {
-            start += std::mem::replace(end, start);
-        }
-        let mut by_shard = vec![(0, &[][..]); start];
-        for (at, text) in texts.iter().enumerate() {
-            if let Some(text) = text.filter(|_| is_new(at)) {
-                let next = &mut ends[shard_of(hashes[at])];
-                by_shard[*next] = (at, text);
-                *next += 1;
-            }
-        }
-        let mut start = 0;
-        let (mut guesses, mut ranges) = (Vec::new(), Vec::new());
-        for (number, (shard, end)) in self.shards.iter().zip(ends).enumerate() {
-            let some = &by_shard[std::mem::replace(&mut start, end)..end];
-            if some.is_empty() {
-                continue;
-            }
-            let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
-            let before = shard.memory();
-            // Looked up one after the other, each would wait for memory three times; so all wait
-            // together.
-            guesses.clear();
-            guesses.extend(some.iter().map(|(at, _)| shard.index.guess(hashes[*at])));
-            ranges.clear();
-            ranges.extend(guesses.iter().map(|guess| shard.texts.range(*guess as usize)));
-            for (((at, text), guess), range) in some.iter().zip(&guesses).zip(&ranges) {
-                let is_it = (*guess as usize) < shard.texts.len()
-                    && shard.texts.bytes(range.clone()) == *text;
-                let place = if is_it { *guess } else { shard.find(hashes[*at], text)? };
-                numbers[*at] = FIRST + place * SHARDS as u32 + number as u32;
-            }
-            self.budget.take(shard.memory() - before)?;
-        }
-        for at in 1..texts.len() {
-            if texts[at].is_some() && !is_new(at) {
-                numbers[at] = numbers[at - 1];
-            }
-        }
-        Ok(numbers)
-    }
-
-    /// The texts of numbers; null of those that are none.
-    fn values(&self, numbers: impl Iterator<Item = u64>) -> BinaryViewArray {
-        let shards: Vec<_> = self.shards.iter().map(read).collect();
-        let text = |number: u64| {
-            let number = number.checked_sub(u64::from(FIRST))? as usize;
-            Some(shards.get(number % SHARDS)?.texts.get(number / SHARDS))
-        };
-        numbers.map(text).collect()
-    }
-}
-
-fn read(shard: &RwLock<Shard>) -> RwLockReadGuard<'_, Shard> {
-    shard.read().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn shard_of(hash: u64) -> usize {
-    (hash >> (u64::BITS - SHARDS.ilog2())) as usize
-}
-
-impl Shard {
-    /// The place of a text, which is new if it was not there.
-    #[inline(always)]
-    fn find(&mut self, hash: u64, text: &[u8]) -> Result<u32> {
-        let next = self.texts.len();
-        if next >= (u32::MAX - FIRST) as usize / SHARDS {
-            return Err(Error::LimitExceeded("more than 2³² different texts in a key".into()));
-        }
-        self.index.reserve(next + 1);
-        let place = self
-            .index
-            .find_or_insert(hash, next as u32, |known| self.texts.get(known as usize) == text);
-        if place as usize == next {
-            self.texts.push(text);
-        }
-        Ok(place)
-    }
-
-    fn memory(&self) -> usize {
-        self.index.memory() + self.texts.memory()
-    }
+fn without_dictionary_error() -> Error {
+    Error::corrupt(0, "codes of a column without a dictionary")
 }

@@ -5,7 +5,8 @@
 //! A thread's table is emptied into 256 radix partitions, by high bits of the hash, when it has
 //! outgrown the caches. Where it held hardly fewer groups than it saw rows, later rows go to the
 //! partitions one by one, as groups of their own, and a table is not tried again until merging
-//! shows that groups repeat. States move in columns, so that one `merge` serves threads, partitions
+//! shows that groups repeat. Rows of one key that follow each other count as one, as often in a
+//! table that was sorted by something that goes with the key. States move in columns, so that one `merge` serves threads, partitions
 //! and files alike. When the memory pool refuses, a thread merges its partitions and writes them to
 //! a nameless temporary file (`spill`). The buffers of merged and spilled parts are reused, because
 //! the allocator returns memory late and parts of 256 partitions share pages. At the end the
@@ -21,6 +22,7 @@ use super::partitions::RadixPartitions;
 use super::spill::Spill;
 use super::table::{Part, Table};
 use crate::error::Result;
+use crate::query::aggregate::kernels::Groups;
 use crate::query::context::{Context, GroupLimits};
 use crate::query::memory::Reservation;
 use crate::query::slice::Slice;
@@ -38,13 +40,19 @@ pub(crate) struct Hashed<'a> {
     pub(crate) partitions: Option<RadixPartitions<'a>>,
     /// Rows go to the partitions one by one.
     separate: bool,
-    /// Rows since the table was empty.
+    /// Rows, or runs of rows with the same key, since the table was empty.
     rows: usize,
     /// Groups in the partitions before they are merged.
     most: usize,
     reservation: Reservation<'a>,
     slice: Part<'a>,
     hashes: Vec<u64>,
+    /// Where runs of rows with the same key end.
+    ends: Vec<u32>,
+    /// Whether there were such runs.
+    runs: bool,
+    /// The run of each row.
+    of_rows: Vec<u16>,
     /// The numbers from 0.
     each: Vec<u16>,
     scratch: TableScratch,
@@ -70,6 +78,9 @@ impl<'a> Hashed<'a> {
             reservation: Reservation::new(context),
             slice: like.empty_like()?,
             hashes: Vec::new(),
+            ends: Vec::new(),
+            runs: false,
+            of_rows: Vec::new(),
             each: Vec::new(),
             scratch: TableScratch::default(),
         })
@@ -130,6 +141,30 @@ impl<'a> Hashed<'a> {
     }
 }
 
+impl Hashed<'_> {
+    /// Makes each row of a slice, or each of `runs` runs of rows, a group of its own.
+    fn separate_states(&mut self, slice: &Slice<'_, '_>, runs: usize) -> Result<()> {
+        let states = &mut self.slice.states;
+        self.runs |= !self.ends.is_empty() && !states.are_none();
+        if self.runs && !self.ends.is_empty() {
+            self.of_rows.clear();
+            for (run, end) in (0u16..).zip(&self.ends) {
+                self.of_rows.resize(*end as usize, run);
+            }
+            return states.separate_runs(slice, Groups::Shorts(&self.of_rows), runs);
+        }
+        while self.each.len() < runs {
+            self.each.push(self.each.len() as u16);
+        }
+        let each = self.each.get(..runs).unwrap_or_default();
+        match self.runs {
+            // Parts of partitions are of one kind.
+            true => states.separate_runs(slice, Groups::Shorts(each), runs),
+            false => states.separate(slice, each),
+        }
+    }
+}
+
 impl Worker for Hashed<'_> {
     fn account(&mut self) -> Result<()> {
         if self.reservation.resize(self.memory()).is_ok() {
@@ -147,20 +182,19 @@ impl Worker for Hashed<'_> {
 
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         self.keys.write(slice, &mut self.slice.keys, &mut self.scratch)?;
+        self.slice.keys.merge_runs(&mut self.ends);
         self.slice.keys.hashes(&mut self.hashes);
+        let rows = self.hashes.len();
         if !self.separate {
-            self.table.update(slice, &self.slice.keys, &self.hashes)?;
-            self.rows += slice.len();
+            self.table.update(slice, (&self.slice.keys, &self.hashes), &self.ends)?;
+            self.rows += rows;
             return if self.table.len() >= self.limits.in_table {
                 self.empty_table()
             } else {
                 Ok(())
             };
         }
-        while self.each.len() < slice.len() {
-            self.each.push(self.each.len() as u16);
-        }
-        self.slice.states.separate(slice, self.each.get(..slice.len()).unwrap_or_default())?;
+        self.separate_states(slice, rows)?;
         if let Some(partitions) = &mut self.partitions {
             partitions.add(&self.slice, &self.hashes)?;
             if partitions.groups >= self.most {

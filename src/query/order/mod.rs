@@ -279,14 +279,14 @@ impl<'a, 'h> Top<'a, 'h> {
 }
 
 impl Worker for Top<'_, '_> {
-    fn skips(&mut self, block: &OpenBlock<'_>) -> Option<Statistic> {
+    fn skips(&mut self, block: &OpenBlock<'_>) -> Result<Option<Statistic>> {
         let limit = self.threshold();
         let best = best_ranks(self.order, &block.segment.columns, block.at.block);
         let is_worse = best > limit.ranks
             || self
                 .worth(&limit, block)
                 .is_some_and(|(_, predicate)| block.judge(&predicate) == Verdict::Never);
-        is_worse.then_some(Statistic::Threshold)
+        Ok(is_worse.then_some(Statistic::Threshold))
     }
 
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {

@@ -90,7 +90,7 @@ impl Column {
 
     /// Whether it is cheaper to read `count` texts one by one than to decode the dictionary. Each
     /// of them may decode a vector: once they could have decoded half of it, it is not.
-    pub(in crate::segment) fn are_few_of_dictionary(&self, count: usize) -> bool {
+    pub(crate) fn are_few_of_dictionary(&self, count: usize) -> bool {
         let Some(described) = &self.record.dictionary else { return false };
         let vectors = described.values as usize / VECTOR;
         let fetched = self.fetched.load(Ordering::Relaxed);

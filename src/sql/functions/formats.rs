@@ -23,6 +23,7 @@ use datafusion::logical_expr::{
 };
 use regex::{Regex, RegexBuilder};
 
+use crate::sql::functions::anchored::{Anchored, Place};
 use crate::sql::functions::patterns::check_length;
 
 /// All of them.
@@ -288,30 +289,60 @@ fn extract(given: &ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
     let texts = cast(&texts.to_array(rows)?, &DataType::Utf8)?;
     let patterns = cast(&patterns.to_array(rows)?, &DataType::Utf8)?;
     // One regex at a time is kept.
-    let mut last: Option<(&str, Regex)> = None;
+    let mut last: Option<(&str, Compiled)> = None;
     let mut extracted = StringBuilder::new();
     for pair in texts.as_string::<i32>().iter().zip(patterns.as_string::<i32>().iter()) {
         let (Some(text), Some(pattern)) = pair else {
             extracted.append_null();
             continue;
         };
-        let regex = match &last {
+        let regex = match &mut last {
             Some((known, regex)) if *known == pattern => regex,
-            _ => &last.insert((pattern, compiled(pattern, flags)?)).1,
+            _ => &mut last.insert((pattern, Compiled::new(pattern, flags)?)).1,
         };
-        if group >= regex.captures_len() {
+        let groups = regex.regex.captures_len();
+        if group >= groups {
             return exec_err!(
                 "the pattern '{pattern}' has {} groups, and group {group} is asked for",
-                regex.captures_len() - 1
+                groups - 1
             );
         }
-        let matched = match group {
-            0 => regex.find(text),
-            group => regex.captures(text).and_then(|groups| groups.get(group)),
-        };
-        extracted.append_value(matched.map_or("", |matched| matched.as_str()));
+        extracted.append_value(regex.group(group, text).unwrap_or_default());
     }
     returned(Arc::new(extracted.finish()), &given.args)
+}
+
+/// A regular expression, and its simple form if it has one.
+struct Compiled {
+    regex: Regex,
+    simple: Option<(Anchored, Vec<Place>)>,
+}
+
+impl Compiled {
+    fn new(pattern: &str, flags: &str) -> DataFusionResult<Self> {
+        let simple = Some(pattern).filter(|_| flags.is_empty()).and_then(Anchored::new);
+        let simple = simple.map(|simple| {
+            let places = simple.places();
+            (simple, places)
+        });
+        Ok(Compiled { regex: compiled(pattern, flags)?, simple })
+    }
+
+    /// What a group of the first match has.
+    fn group<'t>(&mut self, group: usize, text: &'t str) -> Option<&'t str> {
+        if let Some((simple, places)) = self.simple.as_mut().filter(|(it, _)| it.takes(text)) {
+            let (start, end) = match simple.matches(text, places) {
+                true => places.get(group).copied().flatten()?,
+                false => return None,
+            };
+            return text.get(start..end);
+        }
+        let matched = match group {
+            0 => self.regex.find(text),
+            group => self.regex.captures(text).and_then(|groups| groups.get(group)),
+        };
+        Some(matched?.as_str())
+    }
 }
 
 /// A regex with DuckDB's options.

@@ -12,6 +12,7 @@ macro_rules! delegate {
 
 pub(in crate::sql) mod ages;
 pub(in crate::sql) mod aggregates;
+mod anchored;
 pub(in crate::sql) mod bars;
 pub(in crate::sql) mod bounds;
 pub(in crate::sql) mod by_type;

@@ -6,13 +6,16 @@
 //!
 //! - `regexp_replace`: in the replacement, `\1` is a group, `\&` and `\0` are the match, `\\` is a
 //!   backslash, and all else stands for itself, as in PostgreSQL. DataFusion gives `$1` and `${1}`
-//!   a meaning, too, and takes `\10` for the tenth group.
+//!   a meaning, too, and takes `\10` for the tenth group. Simple patterns are matched here
+//!   (`anchored.rs`).
 //! - `encode`: 'base64' is padded, as in PostgreSQL and DuckDB. `decode` takes it with or without
 //!   padding.
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, StringArray};
+use arrow_array::builder::StringViewBuilder;
+use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef, StringArray};
 use arrow_schema::{DataType, FieldRef};
 use datafusion::common::cast::as_string_array;
 use datafusion::error::Result as DataFusionResult;
@@ -23,6 +26,8 @@ use datafusion::logical_expr::{
     Signature,
 };
 use datafusion::scalar::ScalarValue;
+
+use crate::sql::functions::anchored::Anchored;
 
 /// A group that no regex has, so that nothing is put in its place.
 const NO_GROUP: &str = "${sty__none}";
@@ -64,37 +69,114 @@ impl Argument {
     }
 }
 
+/// A piece of what is put in the place of a match.
+#[derive(Debug, PartialEq)]
+enum Piece {
+    Text(String),
+    /// What a group matched.
+    Group(usize),
+}
+
+/// The pieces of a replacement.
+fn pieces(text: &str) -> Vec<Piece> {
+    let mut pieces = Vec::new();
+    let mut rest = text.chars();
+    while let Some(character) = rest.next() {
+        let group = match (character, rest.clone().next()) {
+            ('\\', Some(group)) if group.is_ascii_digit() => group.to_digit(10),
+            ('\\', Some('&')) => Some(0),
+            _ => None,
+        };
+        if let Some(group) = group {
+            rest.next();
+            pieces.push(Piece::Group(group as usize));
+            continue;
+        }
+        if character == '\\' && rest.as_str().starts_with('\\') {
+            rest.next();
+        }
+        match pieces.last_mut() {
+            Some(Piece::Text(text)) => text.push(character),
+            _ => pieces.push(Piece::Text(character.into())),
+        }
+    }
+    pieces
+}
+
 /// The replacement in the syntax of Rust's regexes. DataFusion turns a backslash before digits into
 /// a group, so the result must not have one by accident.
 fn replacement(text: &str) -> String {
     let mut replacement = String::with_capacity(text.len());
-    let mut rest = text.chars();
-    while let Some(character) = rest.next() {
-        let next = rest.clone().next();
-        match (character, next) {
-            ('$', _) => replacement.push_str("$$"),
-            ('\\', Some(group)) if group.is_ascii_digit() => {
-                rest.next();
-                replacement.push_str("${");
-                replacement.push(group);
-                replacement.push('}');
+    for piece in pieces(text) {
+        let text = match piece {
+            Piece::Text(text) => text,
+            Piece::Group(group) => {
+                replacement.push_str(&format!("${{{group}}}"));
+                continue;
             }
-            ('\\', Some('&')) => {
-                rest.next();
-                replacement.push_str("${0}");
-            }
-            ('\\', Some('\\')) => {
-                rest.next();
-                replacement.push('\\');
-            }
-            (digit, _) if digit.is_numeric() && replacement.ends_with('\\') => {
+        };
+        for character in text.chars() {
+            if character == '$' {
+                replacement.push('$');
+            } else if character.is_numeric() && replacement.ends_with('\\') {
                 replacement.push_str(NO_GROUP);
-                replacement.push(digit);
             }
-            (other, _) => replacement.push(other),
+            replacement.push(character);
         }
     }
     replacement
+}
+
+/// The texts with the match of a simple pattern replaced; `None` if that is for the library.
+fn replaced_simply(arguments: &ScalarFunctionArgs) -> DataFusionResult<Option<ColumnarValue>> {
+    let [ColumnarValue::Array(texts), pattern, replacement] = arguments.args.as_slice() else {
+        return Ok(None);
+    };
+    let (Some(pattern), Some(replacement)) = (constant(pattern), constant(replacement)) else {
+        return Ok(None);
+    };
+    let Some(pattern) = Anchored::new(pattern) else { return Ok(None) };
+    let Some(views) = texts.as_string_view_opt() else { return Ok(None) };
+    if !views.iter().flatten().all(|text| pattern.takes(text)) {
+        return Ok(None);
+    }
+    let pieces = pieces(replacement);
+    let mut places = pattern.places();
+    let mut replaced = StringViewBuilder::with_capacity(views.len());
+    let mut made = String::new();
+    for text in views {
+        let Some(text) = text.filter(|text| pattern.matches(text, &mut places)) else {
+            replaced.append_option(text);
+            continue;
+        };
+        let group = |group: usize| {
+            let (start, end) = places.get(group).copied().flatten()?;
+            text.get(start..end)
+        };
+        let end = places.first().copied().flatten().map_or(0, |(_, end)| end);
+        if let ([Piece::Group(only)], true) = (pieces.as_slice(), end == text.len()) {
+            replaced.append_value(group(*only).unwrap_or_default());
+            continue;
+        }
+        made.clear();
+        for piece in &pieces {
+            made.push_str(match piece {
+                Piece::Text(text) => text,
+                Piece::Group(at) => group(*at).unwrap_or_default(),
+            });
+        }
+        made.push_str(text.get(end..).unwrap_or_default());
+        replaced.append_value(&made);
+    }
+    Ok(Some(ColumnarValue::Array(Arc::new(replaced.finish()))))
+}
+
+/// The text that an argument is in all rows.
+fn constant(argument: &ColumnarValue) -> Option<&str> {
+    match argument {
+        ColumnarValue::Scalar(value) => value.try_as_str().flatten(),
+        ColumnarValue::Array(_) => None,
+    }
 }
 
 fn corrected(argument: Argument, value: &ColumnarValue) -> DataFusionResult<ColumnarValue> {
@@ -132,6 +214,11 @@ impl ScalarUDFImpl for Override {
         &self,
         mut arguments: ScalarFunctionArgs,
     ) -> DataFusionResult<ColumnarValue> {
+        if self.argument == Argument::Replacement
+            && let Some(replaced) = replaced_simply(&arguments)?
+        {
+            return Ok(replaced);
+        }
         if let Some(value) = arguments.args.get_mut(self.argument.position()) {
             *value = corrected(self.argument, value)?;
         }
