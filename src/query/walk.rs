@@ -134,7 +134,8 @@ pub(crate) fn each_slice<W: Worker>(
             }
             let block = OpenBlock::open(survivors, columns, at)?;
             rows = block.rows;
-            if let Some(statistic) = worker.skips(&block)? {
+            let skips = worker.skips(&block).map_err(|error| block.in_file(error))?;
+            if let Some(statistic) = skips {
                 block.count_pruned(statistic, None, &mut tally.counters);
                 continue;
             }

@@ -280,7 +280,7 @@ impl BestRows {
 
 impl GroupStorage for BestRows {
     fn bytes_a_group(&self) -> usize {
-        size_of::<RowRange>()
+        size_of::<RowRange>() + size_of::<(u32, u32)>()
     }
 
     fn grow(&mut self, groups: usize) {

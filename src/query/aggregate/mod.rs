@@ -67,6 +67,8 @@ pub(crate) struct Accumulators<'a> {
     single: Option<usize>,
     /// Whether doubles are added as the whole numbers that they are stored as.
     decimals: bool,
+    /// Scratch: the group of each row of a slice.
+    of_rows: Vec<u32>,
 }
 
 impl<'a> Accumulators<'a> {
@@ -90,6 +92,7 @@ impl<'a> Accumulators<'a> {
             rows: Vec::new(),
             single: None,
             decimals: false,
+            of_rows: Vec::new(),
         })
     }
 
@@ -165,19 +168,42 @@ impl<'a> Accumulators<'a> {
         Ok(())
     }
 
-    /// Makes each of `runs` runs of a slice's selected rows a group of its own, forgetting what
-    /// there was.
-    pub(crate) fn separate_runs(
-        &mut self,
-        slice: &Slice<'_, '_>,
-        of_rows: Groups<'_>,
-        runs: usize,
-    ) -> Result<()> {
+    /// Makes each run of a slice's selected rows a group of its own, forgetting what there was.
+    /// `ends` says behind which row each run ends.
+    pub(crate) fn separate_runs(&mut self, slice: &Slice<'_, '_>, ends: &[u32]) -> Result<()> {
         self.clear();
-        self.grow(runs);
-        self.update(slice, of_rows)?;
+        self.grow(ends.len());
+        let runs = 0..ends.len() as u32;
+        self.update_runs(slice, runs, ends)?;
         self.settle();
         Ok(())
+    }
+
+    /// Adds runs of a slice's selected rows to their groups, for which there is room. `ends` says
+    /// behind which row each run ends.
+    pub(crate) fn update_runs(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        groups: impl Iterator<Item = u32>,
+        ends: &[u32],
+    ) -> Result<()> {
+        if self.aggregates.iter().all(|it| it.input.is_none() && it.filter.is_none()) {
+            let mut start = 0;
+            for (group, end) in groups.zip(ends) {
+                let rows = self.rows.get_mut(group as usize);
+                rows.into_iter().for_each(|rows| *rows += u64::from(end - start));
+                start = *end;
+            }
+            return Ok(());
+        }
+        let mut of_rows = std::mem::take(&mut self.of_rows);
+        of_rows.clear();
+        for (group, end) in groups.zip(ends) {
+            of_rows.resize(*end as usize, group);
+        }
+        let updated = self.update(slice, Groups::Words(&of_rows));
+        self.of_rows = of_rows;
+        updated
     }
 
     /// Appends some groups of others, settled, as groups of their own. Single rows are appended to

@@ -24,7 +24,7 @@ use crate::query::slice::{Slice, list};
 
 /// If fewer than one row in this many is left, rows are fetched one by one.
 const FEW: usize = 32;
-/// Fetching a text of a dictionary may take decompressing as many vectors of it.
+/// To fetch one text of a dictionary, this many vectors of it may have to be decompressed.
 const CHUNK_VECTORS: usize = 8;
 /// Fetching the code of one row takes as long as comparing this many bytes of unpacked codes.
 const FETCH: usize = 128;
@@ -250,13 +250,29 @@ impl MaskBuilder {
         // As if all slices of the segment had as many rows left.
         let slices = slice.block.segment.segment.rows() / slice.range.len().max(1) as u64 + 1;
         let fetched = self.rows.len().saturating_mul(slices as usize * CHUNK_VECTORS);
-        if !column.are_few_of_dictionary(fetched) {
-            return Ok(false);
+        let are_few = column.are_few_of_dictionary(fetched);
+        if are_few {
+            self.coded_texts(slice, at, test, negated)?;
         }
-        let Some(codes) = codes_of(slice, at)? else {
-            self.all(slice, false)?;
-            return Ok(true);
+        Ok(are_few)
+    }
+
+    /// The same, however many rows are left.
+    pub(super) fn coded_texts(
+        &mut self,
+        slice: &Slice<'_, '_>,
+        at: usize,
+        test: TextTest<'_>,
+        negated: bool,
+    ) -> Result<()> {
+        let (Some(column), Some(codes)) = (slice.block.stored(at), codes_of(slice, at)?) else {
+            return self.all(slice, false);
         };
+        if self.state != State::Rows {
+            self.ensure_mask(slice);
+            list(&self.mask, &mut self.rows);
+            self.state = State::Rows;
+        }
         let start = slice.range.start as u32;
         let rows: Vec<u32> = self.rows.iter().map(|row| start + row).collect();
         let mut of_rows = Vec::with_capacity(rows.len());
@@ -277,7 +293,7 @@ impl MaskBuilder {
             let code = of_rows.next().and_then(|code| distinct.binary_search(&code).ok());
             code.and_then(|code| passes.get(code)).is_some_and(|passes| *passes)
         });
-        Ok(true)
+        Ok(())
     }
 
     /// Whether a row has passed so far.

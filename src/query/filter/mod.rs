@@ -8,7 +8,8 @@
 //! 1. a range of dictionary codes or of integers, those that stand for doubles among them, compared
 //!    in the narrowest word that holds them, or a set of integers, looked up by it;
 //! 2. a set of dictionary codes, after the condition was evaluated once for each value of the
-//!    dictionary;
+//!    dictionary; if it is a pattern, and other conditions have left hardly any rows, it looks at
+//!    the texts of these alone;
 //! 3. a pattern or a constant on the bytes of texts that have no dictionary; equality looks at
 //!    their lengths first;
 //! 4. the condition itself over decoded columns, for the rows that the others have left.
@@ -40,7 +41,7 @@ use super::slice::Slice;
 use super::stats::{Counters, Form, Statistic, Tally};
 use super::words::truth;
 use crate::block::Stream;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::expr::{IntegerSet, Predicate, Sample, SamplePart};
 use crate::model::{Column, DataType};
 
@@ -285,7 +286,7 @@ impl<'f> Filter<'f> {
     fn judge(
         &self,
         number: usize,
-        at: usize,
+        (at, test, negated): (usize, TextTest<'_>, bool),
         slice: &Slice<'_, '_>,
         mask: &mut MaskBuilder,
     ) -> Result<()> {
@@ -293,7 +294,8 @@ impl<'f> Filter<'f> {
         match self.on_codes(number, condition, at, slice.block)? {
             OnCodes::Range(low, high) => mask.codes(slice, at, *low, *high),
             OnCodes::Set(set) => mask.code_set(slice, at, set),
-            OnCodes::No => Err(Error::InvalidInput("a pattern on what are no texts".into())),
+            // Another thread has failed, and says why.
+            OnCodes::No => mask.coded_texts(slice, at, test, negated),
         }
     }
 
@@ -498,7 +500,7 @@ impl Tests<'_> {
                 Test::Text { at, test, negated } => mask.texts(slice, *at, *test, *negated)?,
                 Test::Unjudged { number, at, test, negated, filter } => {
                     if !mask.few_texts(slice, *at, *test, *negated)? {
-                        filter.judge(*number, *at, slice, mask)?;
+                        filter.judge(*number, (*at, *test, *negated), slice, mask)?;
                     }
                 }
                 Test::General(_) => continue,

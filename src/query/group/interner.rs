@@ -16,6 +16,8 @@ use crate::query::words::one_zero;
 
 /// The number of null. Nothing has 0.
 pub(super) const NULL: u32 = 1;
+/// In place of the number of a text that is the one before it. Nothing has it.
+const AS_BEFORE: u32 = 0;
 /// The least number of a text.
 pub(super) const FIRST: u32 = 2;
 /// Threads that number texts rarely meet in one of so many tables, and many texts of a slice are in
@@ -223,35 +225,42 @@ impl Texts {
     pub(super) fn numbers(&self, texts: &[Option<&[u8]>]) -> Result<Vec<u32>> {
         let mut numbers = vec![NULL; texts.len()];
         let mut hashes = vec![0; texts.len()];
-        let mut ends = [0; SHARDS];
-        // What is the same as the text before it has its number.
-        let is_new = |at: usize| at == 0 || texts[at] != texts[at - 1];
+        let mut counts = [0; SHARDS];
+        let mut last = None;
         for (at, text) in texts.iter().enumerate() {
-            if let Some(text) = text.filter(|_| is_new(at)) {
-                hashes[at] = hash_bytes(text);
-                ends[shard_of(hashes[at])] += 1;
+            let Some(text) = text else { continue };
+            // What is the same as the text before it has its number.
+            if last == Some(*text) {
+                numbers[at] = AS_BEFORE;
+                continue;
             }
+            last = Some(*text);
+            hashes[at] = hash_bytes(text);
+            counts[shard_of(hashes[at])] += 1;
         }
-        let mut start = 0;
-        for end in &mut ends {
-            start += std::mem::replace(end, start);
+        let mut ends = [0; SHARDS];
+        let mut all = 0;
+        for (end, count) in ends.iter_mut().zip(counts) {
+            *end = all;
+            all += count;
         }
-        let mut by_shard = vec![(0, &[][..]); start];
+        let mut by_shard = vec![(0, &[][..]); all];
         for (at, text) in texts.iter().enumerate() {
-            if let Some(text) = text.filter(|_| is_new(at)) {
+            if let Some(text) = text.filter(|_| numbers[at] != AS_BEFORE) {
                 let next = &mut ends[shard_of(hashes[at])];
                 by_shard[*next] = (at, text);
                 *next += 1;
             }
         }
-        let mut start = 0;
         let (mut guesses, mut places) = (Vec::new(), Vec::new());
-        for (number, (shard, end)) in self.shards.iter().zip(ends).enumerate() {
-            let some = &by_shard[std::mem::replace(&mut start, end)..end];
+        // Threads begin with different tables.
+        let first = by_shard.first().map_or(0, |(at, _)| hashes[*at] as usize);
+        for number in (first % SHARDS..first % SHARDS + SHARDS).map(|number| number % SHARDS) {
+            let some = &by_shard[ends[number] - counts[number]..ends[number]];
             if some.is_empty() {
                 continue;
             }
-            let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
+            let mut shard = self.shards[number].write().unwrap_or_else(PoisonError::into_inner);
             let before = shard.memory();
             // Looked up one after the other, each would wait for memory three times; so all wait
             // together.
@@ -267,10 +276,12 @@ impl Texts {
             }
             self.budget.take(shard.memory() - before)?;
         }
-        for at in 1..texts.len() {
-            if texts[at].is_some() && !is_new(at) {
-                numbers[at] = numbers[at - 1];
+        let mut last = NULL;
+        for number in numbers.iter_mut().filter(|number| **number != NULL) {
+            if *number == AS_BEFORE {
+                *number = last;
             }
+            last = *number;
         }
         Ok(numbers)
     }

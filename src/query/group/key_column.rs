@@ -16,8 +16,11 @@ use crate::query::aggregate::columns::{gather, read_words, write_words};
 const SEED: u64 = 0x7374_796c_6f62_6174;
 const STATE: FixedState = FixedState::with_seed(SEED);
 
-/// Runs of equal keys are told apart where the rows have at least so many eighths more.
+/// Runs of equal keys are told apart where at least so many eighths of the first keys are the same
+/// as the one before.
 const WORTH_RUNS: usize = 1;
+/// How many keys are the first.
+const SAMPLE: usize = 1024;
 
 /// The hash of a key of bytes.
 #[inline(always)]
@@ -144,8 +147,9 @@ impl<W: KeyWord> KeyColumn for Vec<W> {
     fn merge_runs(&mut self, ends: &mut Vec<u32>) {
         ends.clear();
         let rows = self.len();
-        let same = self.iter().zip(self.iter().skip(1)).filter(|(key, next)| key == next).count();
-        if same * 8 < rows * WORTH_RUNS || same == 0 {
+        let some = self.get(..SAMPLE).unwrap_or(self);
+        let same = some.iter().zip(some.iter().skip(1)).filter(|(key, next)| key == next).count();
+        if same * 8 < some.len() * WORTH_RUNS || same == 0 {
             return;
         }
         ends.resize(rows, 0);

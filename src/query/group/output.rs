@@ -1,6 +1,6 @@
 //! The groups that are still to come out: made into columns step by step, so that the answer is
-//! never whole in memory beside the groups. Partitions are merged as they are asked for, several at
-//! a time, in parallel; one that is too large for the memory there is, is split by more bits of the
+//! never whole in memory beside the groups. Partitions are merged as they are asked for, or all of
+//! them before the few first groups of an order come out, several at a time, in parallel; one that is too large for the memory there is, is split by more bits of the
 //! hash.
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +25,7 @@ use crate::query::memory::Reservation;
 /// Groups of a step, before those of the same key are merged.
 const STEP_GROUPS: usize = 1 << 20;
 /// The most first groups that are held until all groups were seen.
-const MOST_FIRST: usize = 1 << 16;
+const MOST_FIRST: usize = 1 << 14;
 /// Groups of several partitions among which the first are chosen.
 const LEAST_CHOICE: usize = 1 << 12;
 /// Slots of a direct index that become a batch.
@@ -103,7 +103,7 @@ impl SlotOutput<'_> {
                 .pool
                 .install(|| starts.par_iter().map(chosen).collect::<Result<_>>())?,
         };
-        let batches = match self.first {
+        let batches = match self.first.filter(|first| are_chosen(first)) {
             Some(_) => vec![self.columns(&self.chosen(groups.concat())?)?],
             None => self.context.pool.install(|| {
                 groups.par_iter().map(|groups| self.columns(groups)).collect::<Result<_>>()
@@ -146,6 +146,8 @@ pub(crate) struct PartitionOutput<'a> {
     step: Reservation<'a>,
     /// For texts that keys are the numbers of.
     texts: Reservation<'a>,
+    /// For the first groups of former steps.
+    chosen: Reservation<'a>,
     /// Empty tables with the room that former partitions took: fresh memory costs more than filling
     /// it.
     tables: Mutex<Vec<Table<'a>>>,
@@ -170,6 +172,7 @@ impl<'a> PartitionOutput<'a> {
             held,
             step: Reservation::new(context),
             texts: Reservation::new(context),
+            chosen: Reservation::new(context),
             tables: Mutex::default(),
         }
     }
@@ -186,7 +189,7 @@ impl<'a> PartitionOutput<'a> {
         encoder: &KeyEncoder,
         first: Option<&FirstGroups>,
     ) -> Result<Option<Batches>> {
-        if let Some(first) = first.filter(|first| first.limit <= MOST_FIRST) {
+        if let Some(first) = first.filter(|first| are_chosen(first)) {
             return self.first(encoder, first);
         }
         while let Some(made) = self.step(|part| columns(encoder, part))? {
@@ -201,13 +204,17 @@ impl<'a> PartitionOutput<'a> {
         Ok(None)
     }
 
-    /// The first groups of all partitions, which come out together; `None` when they are out.
+    /// The first groups of all partitions, which come out together; of some, where there is no
+    /// memory for more; `None` when they are out.
     fn first(&mut self, encoder: &KeyEncoder, first: &FirstGroups) -> Result<Option<Batches>> {
+        self.chosen.shrink(usize::MAX);
         if self.left.is_empty() {
             return Ok(None);
         }
         let mut all = self.like.empty_like()?;
-        while let Some(made) = self.step(|part| chosen(encoder, part, first))? {
+        while self.chosen.resize(all.memory()).is_ok()
+            && let Some(made) = self.step(|part| chosen(encoder, part, first))?
+        {
             for part in &made {
                 let places: Vec<u32> = (0..part.len() as u32).collect();
                 all.append(part, &places)?;
@@ -344,6 +351,12 @@ impl<'a> PartitionOutput<'a> {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner).push(table);
         Ok(made)
     }
+}
+
+/// Whether the first groups are chosen among all before they come out. Without an order, any will
+/// do, and whoever has enough of them asks for no more.
+fn are_chosen(first: &FirstGroups) -> bool {
+    !first.order.is_empty() && first.limit <= MOST_FIRST
 }
 
 /// Bytes that merging a partition takes at most, and its answer.

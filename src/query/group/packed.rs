@@ -18,6 +18,7 @@ use crate::expr::Expression;
 use crate::query::open::Survivors;
 use crate::query::slice::Slice;
 use crate::query::words::{from_words, is_words, one_zero, to_words};
+use crate::segment::Column;
 
 /// The bits of the negative zero, which keys do not have.
 const NULL_DOUBLE: u64 = 1 << 63;
@@ -41,12 +42,32 @@ struct Field {
 #[derive(Debug)]
 enum FieldKind {
     Coded(CodedKey),
-    /// One bit that says whether there is a value, and its bits.
-    Word(Expression),
+    /// The bits of a value, below one that says whether there is one; without that for a column
+    /// that has no nulls.
+    Word(Expression, Nulls),
     /// The bits of a float; those of the negative zero stand for null.
     Float(Expression),
     /// The number of a text.
     Text(TextKey),
+}
+
+/// Whether a key may be null.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nulls {
+    None,
+    Some,
+}
+
+impl Nulls {
+    /// Of a key, by the statistics of its column.
+    fn of(key: &Expression, survivors: &Survivors) -> Nulls {
+        let has_none =
+            |stored: Option<&Column>| stored.is_some_and(|stored| stored.stats().nulls == 0);
+        match key.as_column() {
+            Some(at) if survivors.stored(at).all(has_none) => Nulls::None,
+            _ => Nulls::Some,
+        }
+    }
 }
 
 impl Packed {
@@ -55,10 +76,11 @@ impl Packed {
     pub(crate) fn new(
         keys: &[Expression],
         coded: Vec<Option<CodedKey>>,
-        texts: Option<(&Survivors, &Arc<TextBudget>)>,
+        survivors: &Survivors,
+        texts: Option<&Arc<TextBudget>>,
     ) -> Option<Packed> {
-        let fields: Option<Vec<Field>> =
-            keys.iter().zip(coded).map(|(key, coded)| Field::new(key, coded, texts)).collect();
+        let field = |(key, coded)| Field::new(key, coded, survivors, texts);
+        let fields: Option<Vec<Field>> = keys.iter().zip(coded).map(field).collect();
         let fields = fields?;
         let bits = fields.iter().map(|field| field.bits).sum();
         (bits <= 128).then_some(Packed { fields, bits })
@@ -81,7 +103,8 @@ impl Packed {
     pub(crate) fn null(&self) -> Option<u128> {
         match &self.fields.first()?.kind {
             FieldKind::Coded(coded) => coded.null().map(u128::from),
-            FieldKind::Word(_) => Some(0),
+            FieldKind::Word(_, Nulls::None) => None,
+            FieldKind::Word(_, Nulls::Some) => Some(0),
             FieldKind::Text(_) => Some(u128::from(interner::NULL)),
             FieldKind::Float(key) if key.data_type == ArrowType::Float32 => {
                 Some(u128::from(NULL_FLOAT))
@@ -97,7 +120,6 @@ impl Packed {
         out: &mut Vec<W>,
         scratch: &mut Vec<u64>,
     ) -> Result<()> {
-        out.resize(slice.len(), W::default());
         for field in &self.fields {
             scratch.clear();
             match &field.kind {
@@ -105,14 +127,25 @@ impl Packed {
                     Some(code) => scratch.resize(slice.len(), code),
                     None => coded.write(slice, scratch)?,
                 },
-                FieldKind::Word(expression) => {
+                FieldKind::Word(expression, Nulls::None) => {
+                    let array = slice.evaluate(expression)?;
+                    let words =
+                        to_words(&array).ok_or_else(|| not_words_error(&expression.data_type))?;
+                    if array.null_count() > 0 {
+                        return Err(Error::corrupt(0, "nulls where statistics have none"));
+                    }
+                    let mask = u64::MAX >> (64 - field.bits);
+                    push(out, words.iter().map(|word| *word as u64 & mask), field.bits);
+                    continue;
+                }
+                FieldKind::Word(expression, Nulls::Some) => {
                     let array = slice.evaluate(expression)?;
                     let words =
                         to_words(&array).ok_or_else(|| not_words_error(&expression.data_type))?;
                     let mask = u64::MAX >> (65 - field.bits);
                     match array.nulls().filter(|nulls| nulls.null_count() > 0) {
                         None => {
-                            push(out, std::iter::repeat(1), 1);
+                            push(out, std::iter::repeat_n(1, words.len()), 1);
                             scratch.extend(words.iter().map(|word| *word as u64 & mask));
                         }
                         Some(valid) => {
@@ -150,7 +183,11 @@ impl Packed {
                         numbers.iter().map(|number| bits(number, below, field.bits)).collect();
                     coded.values(&codes, &field.data_type)?
                 }
-                FieldKind::Word(_) => {
+                FieldKind::Word(_, Nulls::None) => {
+                    let word = |number| bits(number, below, field.bits) as i64;
+                    from_words(numbers.iter().map(word).collect(), None, &field.data_type)?
+                }
+                FieldKind::Word(_, Nulls::Some) => {
                     let words = numbers
                         .iter()
                         .map(|number| bits(number, below, field.bits - 1) as i64)
@@ -178,7 +215,8 @@ impl Field {
     fn new(
         key: &Expression,
         coded: Option<CodedKey>,
-        texts: Option<(&Survivors, &Arc<TextBudget>)>,
+        survivors: &Survivors,
+        texts: Option<&Arc<TextBudget>>,
     ) -> Option<Field> {
         let data_type = key.data_type.clone();
         let (kind, bits) = match (coded, &data_type) {
@@ -188,14 +226,17 @@ impl Field {
             }
             (None, ArrowType::Float64) => (FieldKind::Float(key.clone()), 64),
             (None, ArrowType::Float32) => (FieldKind::Float(key.clone()), 32),
-            (None, ArrowType::Boolean) => (FieldKind::Word(key.clone()), 2),
+            (None, ArrowType::Boolean) => (FieldKind::Word(key.clone(), Nulls::Some), 2),
             (None, words) if is_words(words) || *words == ArrowType::UInt64 => {
-                (FieldKind::Word(key.clone()), words.primitive_width()? as u32 * 8 + 1)
+                let width = words.primitive_width()? as u32 * 8;
+                let nulls = match width <= u64::BITS {
+                    true => Nulls::of(key, survivors),
+                    false => Nulls::Some,
+                };
+                let bits = width + u32::from(nulls == Nulls::Some);
+                (FieldKind::Word(key.clone(), nulls), bits)
             }
-            _ => {
-                let (survivors, budget) = texts?;
-                (FieldKind::Text(TextKey::new(key, survivors, budget)?), texts::BITS)
-            }
+            _ => (FieldKind::Text(TextKey::new(key, survivors, texts?)?), texts::BITS),
         };
         Some(Field { kind, data_type, bits })
     }
@@ -205,9 +246,12 @@ fn not_words_error(data_type: &ArrowType) -> Error {
     Error::InvalidInput(format!("a key of {data_type} where a number was planned"))
 }
 
-/// Shifts numbers left by `bits` and puts other bits below.
+/// Shifts numbers left by `bits` and puts other bits below; those are all where there are none.
 #[inline(always)]
-fn push<W: KeyWord>(numbers: &mut [W], below: impl Iterator<Item = u64>, bits: u32) {
+fn push<W: KeyWord>(numbers: &mut Vec<W>, below: impl Iterator<Item = u64>, bits: u32) {
+    if numbers.is_empty() {
+        return numbers.extend(below.map(W::from));
+    }
     numbers
         .iter_mut()
         .zip(below)

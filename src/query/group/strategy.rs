@@ -119,7 +119,7 @@ pub(super) fn key_encoder(
         Ok(radix) => return Ok(KeyEncoder::Radix(Arc::new(radix))),
         Err(coded) => coded,
     };
-    Ok(match Packed::new(keys, coded, texts.map(|texts| (survivors, texts))) {
+    Ok(match Packed::new(keys, coded, survivors, texts) {
         Some(packed) => KeyEncoder::Packed(packed),
         None => KeyEncoder::from_bytes(keys)?,
     })

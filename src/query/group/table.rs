@@ -70,8 +70,6 @@ pub(crate) struct Table<'a> {
     pub(crate) part: Part<'a>,
     hashes: Vec<u64>,
     map: Vec<u32>,
-    /// The group of each row, where keys are those of runs.
-    of_rows: Vec<u32>,
 }
 
 impl<'a> Table<'a> {
@@ -82,7 +80,6 @@ impl<'a> Table<'a> {
             part: part.empty_like()?,
             hashes: Vec::new(),
             map: Vec::new(),
-            of_rows: Vec::new(),
         })
     }
 
@@ -123,14 +120,10 @@ impl<'a> Table<'a> {
         ends: &[u32],
     ) -> Result<()> {
         self.find(keys, hashes)?;
-        if ends.is_empty() || self.part.states.are_none() {
-            return self.part.states.update(slice, Groups::Words(&self.map));
+        match ends.is_empty() {
+            true => self.part.states.update(slice, Groups::Words(&self.map)),
+            false => self.part.states.update_runs(slice, self.map.iter().copied(), ends),
         }
-        self.of_rows.clear();
-        for (group, end) in self.map.iter().zip(ends) {
-            self.of_rows.resize(*end as usize, *group);
-        }
-        self.part.states.update(slice, Groups::Words(&self.of_rows))
     }
 
     /// Adds the groups of a part, settled, to those of the same keys.

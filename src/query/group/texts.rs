@@ -2,9 +2,11 @@
 //! then on, beside the other keys of its row.
 //!
 //! Where a segment has a dictionary, its texts are looked up once for the segment and not for each
-//! row, and only those that rows have; a function of a text is evaluated once for each. All texts
-//! stay in memory: where they take more than their share of it, grouping starts again with keys of
-//! bytes, which can be spilled (`grouping`).
+//! row, and a function of a text is evaluated once for each. Where most of them are needed, all get
+//! their numbers in the order of the dictionary, from the threads that come along; else only those
+//! that rows have. Where texts with numbers are counted (`sets`), only those of selected rows get
+//! one. All texts stay in memory: where they take more than their share of it, grouping starts
+//! again with keys of bytes, which can be spilled (`grouping`).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -28,7 +30,7 @@ pub(super) const BITS: u32 = u32::BITS;
 /// Where fewer than one row in so many is selected, texts are fetched one by one.
 const MANY: usize = 4;
 /// Codes of a dictionary whose texts get numbers together.
-const AHEAD: usize = 1 << 12;
+const AHEAD: usize = 1 << 14;
 /// More numbers than texts, for few texts may be in few of the tables.
 const SLACK: u64 = 1 << 10;
 
@@ -67,7 +69,7 @@ pub(crate) struct TextKey {
     key: Expression,
     /// Rows of each segment in the blocks that survive.
     rows: Vec<u64>,
-    /// Only texts of selected rows may have numbers.
+    /// Only texts of selected rows may have numbers: how many have, is the answer.
     only_selected: AtomicBool,
     of_codes: PerSegment<OfCodes>,
     texts: Texts,
@@ -248,10 +250,10 @@ impl TextKey {
             u64::from(known.get(*code as usize).map_or(0, |number| number.load(Ordering::Relaxed)))
         };
         out.extend(codes.iter().map(number));
-        let new = without_number(codes, out, values);
-        if new.is_empty() {
+        if !out.contains(&0) {
             return Ok(());
         }
+        let new = without_number(codes, out, values);
         let has_null = new.first() == Some(&0);
         let values =
             column.dictionary_values(new.get(usize::from(has_null)..).unwrap_or_default())?;

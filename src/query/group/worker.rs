@@ -6,9 +6,9 @@
 //! outgrown the caches. Where it held hardly fewer groups than it saw rows, later rows go to the
 //! partitions one by one, as groups of their own, and a table is not tried again until merging
 //! shows that groups repeat. Rows of one key that follow each other count as one, as often in a
-//! table that was sorted by something that goes with the key. States move in columns, so that one `merge` serves threads, partitions
-//! and files alike. When the memory pool refuses, a thread merges its partitions and writes them to
-//! a nameless temporary file (`spill`). The buffers of merged and spilled parts are reused, because
+//! table that was sorted by something that goes with the key. States move in columns, so that one
+//! `merge` serves threads, partitions and files alike. When the memory pool refuses, a thread merges
+//! its partitions and writes them to a nameless temporary file (`spill`). The buffers of merged and spilled parts are reused, because
 //! the allocator returns memory late and parts of 256 partitions share pages. At the end the
 //! partitions of all threads are merged one by one, in parallel, as the answer is asked for; one
 //! that is too large for the memory that is left is split by eight more bits. Only a direct index
@@ -22,7 +22,6 @@ use super::partitions::RadixPartitions;
 use super::spill::Spill;
 use super::table::{Part, Table};
 use crate::error::Result;
-use crate::query::aggregate::kernels::Groups;
 use crate::query::context::{Context, GroupLimits};
 use crate::query::memory::Reservation;
 use crate::query::slice::Slice;
@@ -38,7 +37,7 @@ pub(crate) struct Hashed<'a> {
     limits: GroupLimits,
     pub(crate) table: Table<'a>,
     pub(crate) partitions: Option<RadixPartitions<'a>>,
-    /// Rows go to the partitions one by one.
+    /// Rows, or runs of them, go to the partitions one by one.
     separate: bool,
     /// Rows, or runs of rows with the same key, since the table was empty.
     rows: usize,
@@ -51,8 +50,6 @@ pub(crate) struct Hashed<'a> {
     ends: Vec<u32>,
     /// Whether there were such runs.
     runs: bool,
-    /// The run of each row.
-    of_rows: Vec<u16>,
     /// The numbers from 0.
     each: Vec<u16>,
     scratch: TableScratch,
@@ -80,7 +77,6 @@ impl<'a> Hashed<'a> {
             hashes: Vec::new(),
             ends: Vec::new(),
             runs: false,
-            of_rows: Vec::new(),
             each: Vec::new(),
             scratch: TableScratch::default(),
         })
@@ -145,23 +141,21 @@ impl Hashed<'_> {
     /// Makes each row of a slice, or each of `runs` runs of rows, a group of its own.
     fn separate_states(&mut self, slice: &Slice<'_, '_>, runs: usize) -> Result<()> {
         let states = &mut self.slice.states;
-        self.runs |= !self.ends.is_empty() && !states.are_none();
-        if self.runs && !self.ends.is_empty() {
-            self.of_rows.clear();
-            for (run, end) in (0u16..).zip(&self.ends) {
-                self.of_rows.resize(*end as usize, run);
+        if states.are_none() {
+            self.ends.clear();
+        }
+        self.runs |= !self.ends.is_empty();
+        if self.runs {
+            // Single rows are runs, too, lest parts of both kinds take turns and stay small.
+            if self.ends.is_empty() {
+                self.ends.extend(1..=runs as u32);
             }
-            return states.separate_runs(slice, Groups::Shorts(&self.of_rows), runs);
+            return states.separate_runs(slice, &self.ends);
         }
         while self.each.len() < runs {
             self.each.push(self.each.len() as u16);
         }
-        let each = self.each.get(..runs).unwrap_or_default();
-        match self.runs {
-            // Parts of partitions are of one kind.
-            true => states.separate_runs(slice, Groups::Shorts(each), runs),
-            false => states.separate(slice, each),
-        }
+        states.separate(slice, self.each.get(..runs).unwrap_or_default())
     }
 }
 

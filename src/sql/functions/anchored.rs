@@ -78,7 +78,8 @@ impl Anchored {
             HirKind::Class(class) => self.run(class, 1, Some(1))?,
             HirKind::Look(Look::End) => self.steps.push(Step::EndOfText),
             HirKind::Capture(capture) => {
-                let group = capture.index as usize;
+                // Groups that are never there, as in `(a){0}`, are not counted, but keep their number.
+                let group = Some(capture.index as usize).filter(|group| *group < self.groups)?;
                 self.steps.push(Step::Open(group));
                 self.add(&capture.sub)?;
                 self.steps.push(Step::Close(group));
@@ -336,6 +337,7 @@ mod tests {
             "^[^x]+(x|y)",
             "(?m)^a$",
             "^a?b?c?d?e?f",
+            "^(a){0}(b)",
             "^(a*)?a",
             "^[a-c]{1,2}b",
         ];
@@ -359,7 +361,7 @@ mod tests {
             parts in proptest::collection::vec(
                 prop::sample::select(vec![
                     "a", "b", "/", "(a)", "(b)?", "a?", "a*", "(a+)", "[^/]+", "([^/]*)", "(/[^b]+)?",
-                    "b{2}", "[ab]{1,2}", "é", "é?", "[^é]+", "(a(b)?)?", "(?:/(a*))?", "$", ".*", "\\w+",
+                    "b{2}", "[ab]{1,2}", "é", "é?", "[^é]+", "(a(b)?)?", "(?:/(a*))?", "(a){0}", "$", ".*", "\\w+",
                 ]),
                 0..6,
             ),

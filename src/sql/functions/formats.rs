@@ -320,12 +320,13 @@ struct Compiled {
 
 impl Compiled {
     fn new(pattern: &str, flags: &str) -> DataFusionResult<Self> {
+        let regex = compiled(pattern, flags)?;
         let simple = Some(pattern).filter(|_| flags.is_empty()).and_then(Anchored::new);
         let simple = simple.map(|simple| {
             let places = simple.places();
             (simple, places)
         });
-        Ok(Compiled { regex: compiled(pattern, flags)?, simple })
+        Ok(Compiled { regex, simple })
     }
 
     /// What a group of the first match has.
