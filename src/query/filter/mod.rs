@@ -22,15 +22,13 @@
 //! condition fetches just these.
 
 mod decimals;
+mod dictionaries;
 mod mask;
 mod range;
 mod texts;
 
-use std::sync::{Arc, OnceLock};
-
-use arrow_array::Array;
-
 use self::decimals::DecimalRange;
+pub(crate) use self::dictionaries::{OnCodes, OnDictionaries};
 pub(crate) use self::mask::MaskBuilder;
 use self::range::WordRange;
 use self::texts::TextTest;
@@ -61,43 +59,6 @@ pub(crate) struct Filter<'a> {
     pub(crate) columns: &'a [Column],
     /// Of the segment whose blocks are filtered.
     pub(crate) on_dictionaries: &'a OnDictionaries,
-}
-
-/// What conditions are on the dictionaries of one segment, each found out when it is first asked
-/// for, by whichever thread comes first.
-#[derive(Clone, Debug)]
-pub(crate) struct OnDictionaries {
-    /// Of the first conditions, which hold as long as the segment is read.
-    lasting: Arc<[OnceLock<OnCodes>]>,
-    /// Of the conditions after those, which may soon be others.
-    passing: Arc<[OnceLock<OnCodes>]>,
-}
-
-impl OnDictionaries {
-    pub(crate) fn new(lasting: usize, passing: usize) -> Self {
-        OnDictionaries { lasting: slots(lasting), passing: slots(passing) }
-    }
-
-    /// For other passing conditions.
-    #[cfg(feature = "sql")]
-    pub(crate) fn with_passing(&self, passing: usize) -> Self {
-        OnDictionaries { lasting: Arc::clone(&self.lasting), passing: slots(passing) }
-    }
-}
-
-fn slots(conditions: usize) -> Arc<[OnceLock<OnCodes>]> {
-    (0..conditions).map(|_| OnceLock::new()).collect()
-}
-
-/// A condition on the codes of a segment's dictionary.
-#[derive(Clone, Debug)]
-pub(crate) enum OnCodes {
-    /// It is not on a column with a dictionary, or cannot be evaluated for all of its values.
-    No,
-    /// True for the codes from one to another.
-    Range(u32, u32),
-    /// True for the codes whose place holds 1.
-    Set(Box<[u8]>),
 }
 
 /// One condition in the form that a block allows.
@@ -141,22 +102,6 @@ enum Test<'f> {
         filter: Filter<'f>,
     },
     General(&'f Condition),
-}
-
-impl OnCodes {
-    /// Of the codes whose byte is 1.
-    fn new(passes: Box<[u8]>) -> Self {
-        let passing = |byte: &u8| *byte != 0;
-        let (Some(first), Some(last)) =
-            (passes.iter().position(passing), passes.iter().rposition(passing))
-        else {
-            return OnCodes::Range(1, 0);
-        };
-        if passes.get(first..=last).is_some_and(|passes| passes.iter().all(passing)) {
-            return OnCodes::Range(first as u32, last as u32);
-        }
-        OnCodes::Set(passes)
-    }
 }
 
 /// The tests that rows of a block have to pass; none if all do.
@@ -244,7 +189,7 @@ impl<'f> Filter<'f> {
         at: usize,
         block: &OpenBlock<'_>,
     ) -> Option<Test<'f>> {
-        let unknown = self.on_dictionaries.lasting.get(number)?.get().is_none();
+        let unknown = self.on_dictionaries.is_unknown(number);
         let (stored, column) = (block.stored(at)?, self.columns.get(at)?);
         let values = u64::from(stored.record().dictionary?.values) + 1;
         let is_worth = values >= LARGE && values <= block.segment.segment.rows() / 2;
@@ -254,83 +199,6 @@ impl<'f> Filter<'f> {
         let (test, negated) = TextTest::new(&condition.predicate, column)?;
         let is_pattern = matches!(test, TextTest::Like(_)) && *stored.data_type() == DataType::Utf8;
         is_pattern.then_some(Test::Unjudged { number, at, test, negated, filter: *self })
-    }
-
-    fn on_codes(
-        &self,
-        number: usize,
-        condition: &Condition,
-        at: usize,
-        block: &OpenBlock<'_>,
-    ) -> Result<&'f OnCodes> {
-        static NO: OnCodes = OnCodes::No;
-        let OnDictionaries { lasting, passing } = self.on_dictionaries;
-        // Of a condition that may soon be another, the dictionary must pay for the one block.
-        let (slot, most) = match number.checked_sub(lasting.len()) {
-            None => (lasting.get(number), block.segment.segment.rows() / 2),
-            Some(number) => (passing.get(number), block.rows as u64),
-        };
-        let Some(slot) = slot else { return Ok(&NO) };
-        // Who comes second waits instead of looking at the same values.
-        let mut failed = Ok(());
-        let known = slot.get_or_init(|| {
-            self.judge_codes(condition, at, block, most).unwrap_or_else(|error| {
-                failed = Err(error);
-                OnCodes::No
-            })
-        });
-        failed.map(|()| known)
-    }
-
-    /// Leaves the rows whose codes pass a condition, after a look at the whole dictionary.
-    fn judge(
-        &self,
-        number: usize,
-        (at, test, negated): (usize, TextTest<'_>, bool),
-        slice: &Slice<'_, '_>,
-        mask: &mut MaskBuilder,
-    ) -> Result<()> {
-        let Some(condition) = self.conditions.get(number) else { return Ok(()) };
-        match self.on_codes(number, condition, at, slice.block)? {
-            OnCodes::Range(low, high) => mask.codes(slice, at, *low, *high),
-            OnCodes::Set(set) => mask.code_set(slice, at, set),
-            // Another thread has failed, and says why.
-            OnCodes::No => mask.coded_texts(slice, at, test, negated),
-        }
-    }
-
-    /// What a condition is on a dictionary of at most `most` values.
-    fn judge_codes(
-        &self,
-        condition: &Condition,
-        at: usize,
-        block: &OpenBlock<'_>,
-        most: u64,
-    ) -> Result<OnCodes> {
-        let (Some(stored), Some(column)) = (block.stored(at), self.columns.get(at)) else {
-            return Ok(OnCodes::No);
-        };
-        let Some(described) = stored.record().dictionary else { return Ok(OnCodes::No) };
-        // As many values as rows: those of the rows that are left are fewer.
-        if u64::from(described.values) + 1 > most {
-            return Ok(OnCodes::No);
-        }
-        if *stored.data_type() == DataType::Utf8
-            && let Some((test, negated)) = TextTest::new(&condition.predicate, column)
-            && let Some(found) = test.on_dictionary(stored, negated)?
-        {
-            return Ok(found);
-        }
-        let Some(dictionary) = stored.dictionary()? else { return Ok(OnCodes::No) };
-        let Ok(values) = arrow_cast::cast(&dictionary, &column.data_type.to_arrow()) else {
-            return Ok(OnCodes::No);
-        };
-        // An error may be due to a value that no row has, or none of those that the other
-        // conditions leave.
-        let Ok(outcomes) = condition.expression.evaluate(&[values], dictionary.len()) else {
-            return Ok(OnCodes::No);
-        };
-        Ok(OnCodes::new(truth(&outcomes).iter().map(u8::from).collect()))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The groups that are still to come out: made into columns step by step, so that the answer is
 //! never whole in memory beside the groups. Partitions are merged as they are asked for, or all of
-//! them before the few first groups of an order come out, several at a time, in parallel; one that is too large for the memory there is, is split by more bits of the
-//! hash.
+//! them before the few first groups of an order come out, several at a time, in parallel; one that
+//! is too large for the memory there is, is split by more bits of the hash.
 
 use std::sync::{Arc, Mutex, PoisonError};
 

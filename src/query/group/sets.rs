@@ -10,9 +10,9 @@
 //! So other aggregates cost what they always do, inputs may be many, and no values of a group are
 //! carried through a table. As among keys, there is one zero, and NaN is a value. FILTER turns what
 //! it leaves out into null. Where nothing but distinct values of one group is asked for, some
-//! blocks are not read (`bits`, `texts`): without conditions, those of segments with a dictionary, which are
-//! counted from it alone, as it holds just the values that occur; and those whose zone map has only
-//! values that were seen before.
+//! blocks are not read (`bits`, `texts`): without conditions, those of segments with a dictionary,
+//! which are counted from it alone, as it holds just the values that occur; and those whose zone
+//! map has only values that were seen before.
 
 use std::sync::Arc;
 

@@ -7,13 +7,13 @@
 //! partitions one by one, as groups of their own, and a table is not tried again until merging
 //! shows that groups repeat. Rows of one key that follow each other count as one, as often in a
 //! table that was sorted by something that goes with the key. States move in columns, so that one
-//! `merge` serves threads, partitions and files alike. When the memory pool refuses, a thread merges
-//! its partitions and writes them to a nameless temporary file (`spill`). The buffers of merged and spilled parts are reused, because
-//! the allocator returns memory late and parts of 256 partitions share pages. At the end the
-//! partitions of all threads are merged one by one, in parallel, as the answer is asked for; one
-//! that is too large for the memory that is left is split by eight more bits. Only a direct index
-//! of at most 65,536 slots sums doubles as scaled integers: a sum must not depend on how many
-//! groups a thread met, or on memory.
+//! `merge` serves threads, partitions and files alike. When the memory pool refuses, a thread
+//! merges its partitions and writes them to a nameless temporary file (`spill`). The buffers of
+//! merged and spilled parts are reused, because the allocator returns memory late and parts of 256
+//! partitions share pages. At the end the partitions of all threads are merged one by one, in
+//! parallel, as the answer is asked for; one that is too large for the memory that is left is split
+//! by eight more bits. Only a direct index of at most 65,536 slots sums doubles as scaled integers:
+//! a sum must not depend on how many groups a thread met, or on memory.
 
 use std::sync::Arc;
 

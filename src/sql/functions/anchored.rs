@@ -78,7 +78,8 @@ impl Anchored {
             HirKind::Class(class) => self.run(class, 1, Some(1))?,
             HirKind::Look(Look::End) => self.steps.push(Step::EndOfText),
             HirKind::Capture(capture) => {
-                // Groups that are never there, as in `(a){0}`, are not counted, but keep their number.
+                // Groups that are never there, as in `(a){0}`, are not counted, and keep their
+                // numbers.
                 let group = Some(capture.index as usize).filter(|group| *group < self.groups)?;
                 self.steps.push(Step::Open(group));
                 self.add(&capture.sub)?;
@@ -360,8 +361,9 @@ mod tests {
         fn any_pattern_that_is_taken_has_the_groups_of_the_library(
             parts in proptest::collection::vec(
                 prop::sample::select(vec![
-                    "a", "b", "/", "(a)", "(b)?", "a?", "a*", "(a+)", "[^/]+", "([^/]*)", "(/[^b]+)?",
-                    "b{2}", "[ab]{1,2}", "é", "é?", "[^é]+", "(a(b)?)?", "(?:/(a*))?", "(a){0}", "$", ".*", "\\w+",
+                    "a", "b", "/", "(a)", "(b)?", "a?", "a*", "(a+)", "[^/]+", "([^/]*)",
+                    "(/[^b]+)?", "b{2}", "[ab]{1,2}", "é", "é?", "[^é]+", "(a(b)?)?",
+                    "(?:/(a*))?", "(a){0}", "$", ".*", "\\w+",
                 ]),
                 0..6,
             ),
