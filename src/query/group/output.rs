@@ -103,10 +103,13 @@ impl SlotOutput<'_> {
                 .pool
                 .install(|| starts.par_iter().map(chosen).collect::<Result<_>>())?,
         };
-        let batches = match self.first.filter(|first| are_chosen(first)) {
-            Some(_) => vec![self.columns(&self.chosen(groups.concat())?)?],
-            None => self.context.pool.install(|| {
-                groups.par_iter().map(|groups| self.columns(groups)).collect::<Result<_>>()
+        let batches = match groups.as_slice() {
+            [only] => vec![self.columns(only)?],
+            all if self.first.is_some_and(are_chosen) => {
+                vec![self.columns(&self.chosen(all.concat())?)?]
+            }
+            all => self.context.pool.install(|| {
+                all.par_iter().map(|groups| self.columns(groups)).collect::<Result<_>>()
             })?,
         };
         if self.done == slots {
