@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, mpsc};
 use std::time::Duration;
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use tokio::runtime::Runtime;
+use tokio::runtime::{Handle, Runtime};
 
 use crate::disk::memory;
 use crate::error::{Error, Result};
@@ -96,10 +96,15 @@ impl Crew {
 }
 
 impl Drop for Crew {
-    /// Gives the threads up without waiting for what they do.
+    /// Waits for threads that have nothing to do, and gives the others up. To let go of a thread
+    /// that ends just then may crash: glibc (2.36) looks at its stack after that may be gone
+    /// (`pthread_detach`).
     fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_background();
+        let idle = self.is_idle() && Handle::try_current().is_err();
+        match self.runtime.take() {
+            Some(runtime) if idle => runtime.shutdown_timeout(END_TIME),
+            Some(runtime) => runtime.shutdown_background(),
+            None => {}
         }
     }
 }
@@ -119,6 +124,8 @@ fn start(threads: usize) -> Result<Runtime> {
     receive.recv_timeout(START_TIME).map_err(late)?
 }
 
+/// How long idle workers may take to end before they are given up.
+const END_TIME: Duration = Duration::from_millis(100);
 /// How long workers may take to start before they are given up.
 const START_TIME: Duration = Duration::from_secs(10);
 
