@@ -62,7 +62,7 @@ fn from_boxed(inner: Box<dyn std::error::Error + Send + Sync>) -> Error {
             let message = inner.to_string();
             match inner.is::<tokio::task::JoinError>() {
                 true => engine_failed(&message),
-                false => Error::InvalidInput(message),
+                false => Error::InvalidInput(regex_message(&message).unwrap_or(message)),
             }
         }
     }

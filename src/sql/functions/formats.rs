@@ -303,7 +303,7 @@ fn extract(given: &ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         let groups = regex.regex.captures_len();
         if group >= groups {
             return exec_err!(
-                "the pattern '{pattern}' has {} groups, and group {group} is asked for",
+                "the pattern '{pattern}' has no group {group}; its last is group {}",
                 groups - 1
             );
         }
