@@ -28,7 +28,7 @@ use crate::expr::arithmetic::Arithmetic;
 use crate::model::{DataType, Physical};
 use crate::segment::Column;
 
-/// Dictionaries are worth a look where one in so many rows is selected.
+/// A dictionary is read where at least one row in this many is selected.
 const MANY: usize = 4;
 
 /// Rows of a slice: its decoded columns stay in the second-level cache.
@@ -76,6 +76,11 @@ impl<'b, 'a> Slice<'b, 'a> {
             Selection::Rows(rows) => rows.len(),
             Selection::Mask(_, count) => *count,
         }
+    }
+
+    /// Whether so many rows are selected that reading a whole dictionary for them pays.
+    pub(crate) fn selects_many(&self) -> bool {
+        self.len() * MANY >= self.range.len()
     }
 
     /// The selected rows, rising, counted from the start of the range; `None` for all.
@@ -182,14 +187,14 @@ impl<'b, 'a> Slice<'b, 'a> {
     /// each text of a segment's dictionary, where many rows have them.
     pub(crate) fn evaluate(&self, expression: &Expression) -> Result<ArrayRef> {
         if expression.traits.byte_length
-            && self.len() * MANY >= self.range.len()
+            && self.selects_many()
             && let Some(at) = expression.only_input()
             && let Some(lengths) = self.byte_lengths(at)?
         {
             return arrow_cast::cast(&lengths, &expression.data_type).or_corrupt();
         }
         if let (Some(at), Some(_)) = (expression.only_input(), &expression.function)
-            && self.len() * MANY >= self.range.len()
+            && self.selects_many()
             && let Some((codes, values)) = self.text_codes(at)?
             && values as u64 * 2 <= self.block.segment.segment.rows()
             && let Some(dictionary) = self.block.stored(at).map(Column::dictionary).transpose()?

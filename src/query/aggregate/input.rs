@@ -21,9 +21,6 @@ use crate::query::words::{blank, is_words, to_words};
 use crate::segment::Column;
 use crate::segment::scaled::Decimals;
 
-/// Codes are worth a look where one in so many rows is selected.
-const MANY: usize = 4;
-
 /// Values of the selected rows of a slice.
 #[derive(Debug)]
 pub(crate) struct Fetched {
@@ -246,7 +243,7 @@ pub(super) fn values_of(array: ArrayRef, wanted: ValueUse) -> Fetched {
 /// The codes of a column of texts or bytes, where its segment has a dictionary and many rows are
 /// selected.
 pub(super) fn fetch_codes(at: usize, slice: &Slice<'_, '_>) -> Result<Option<Fetched>> {
-    if slice.len() * MANY < slice.range.len() {
+    if !slice.selects_many() {
         return Ok(None);
     }
     let Some((codes, values)) = slice.text_codes(at)? else { return Ok(None) };

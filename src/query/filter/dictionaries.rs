@@ -14,6 +14,9 @@ use crate::query::open::OpenBlock;
 use crate::query::slice::Slice;
 use crate::query::words::truth;
 
+/// A pattern is not tested on a dictionary of at least this many values before rows need it.
+const LARGE: u64 = 1 << 12;
+
 /// What conditions are on the dictionaries of one segment, each found out when it is first asked
 /// for, by whichever thread comes first.
 #[derive(Clone, Debug)]
@@ -99,23 +102,6 @@ impl<'f> Filter<'f> {
         failed.map(|()| known)
     }
 
-    /// Leaves the rows whose codes pass a condition, after a look at the whole dictionary.
-    pub(super) fn judge(
-        &self,
-        number: usize,
-        (at, test, negated): (usize, TextTest<'_>, bool),
-        slice: &Slice<'_, '_>,
-        mask: &mut MaskBuilder,
-    ) -> Result<()> {
-        let Some(condition) = self.conditions.get(number) else { return Ok(()) };
-        match self.on_codes(number, condition, at, slice.block)? {
-            OnCodes::Range(low, high) => mask.codes(slice, at, *low, *high),
-            OnCodes::Set(set) => mask.code_set(slice, at, set),
-            // Another thread has failed, and says why.
-            OnCodes::No => mask.coded_texts(slice, at, test, negated),
-        }
-    }
-
     /// What a condition is on a dictionary of at most `most` values.
     fn judge_codes(
         &self,
@@ -148,5 +134,63 @@ impl<'f> Filter<'f> {
             return Ok(OnCodes::No);
         };
         Ok(OnCodes::new(truth(&outcomes).iter().map(u8::from).collect()))
+    }
+}
+
+/// A pattern on a large dictionary on which it was not tested yet. If other conditions leave hardly
+/// any rows, it is tested on their texts alone.
+#[derive(Debug)]
+pub(super) struct Unjudged<'f> {
+    filter: Filter<'f>,
+    /// Of the condition.
+    number: usize,
+    condition: &'f Condition,
+    /// The column.
+    at: usize,
+    test: TextTest<'f>,
+    negated: bool,
+}
+
+impl<'f> Unjudged<'f> {
+    /// `None` if the condition is not such a pattern, or the only condition.
+    pub(super) fn new(
+        filter: &Filter<'f>,
+        number: usize,
+        condition: &'f Condition,
+        at: usize,
+        block: &OpenBlock<'_>,
+    ) -> Option<Self> {
+        let (stored, column) = (block.stored(at)?, filter.columns.get(at)?);
+        let values = u64::from(stored.record().dictionary?.values) + 1;
+        let is_large = values >= LARGE && values <= block.segment.segment.rows() / 2;
+        let is_unknown = filter.on_dictionaries.is_unknown(number);
+        if filter.conditions.len() < 2 || !is_unknown || !is_large {
+            return None;
+        }
+        let (test, negated) = TextTest::new(&condition.predicate, column)?;
+        let is_pattern = matches!(test, TextTest::Like(_)) && *stored.data_type() == DataType::Utf8;
+        let filter = *filter;
+        is_pattern.then_some(Unjudged { filter, number, condition, at, test, negated })
+    }
+
+    /// What the test on the dictionary costs for all rows, about: 1 for a comparison of bytes.
+    pub(super) fn cost(&self, block: &OpenBlock<'_>) -> f64 {
+        let dictionary = block.stored(self.at).and_then(|stored| stored.record().dictionary);
+        let values = dictionary.map_or(0, |dictionary| dictionary.values);
+        4.0 + 256.0 * f64::from(values) / block.segment.segment.rows().max(1) as f64
+    }
+
+    /// Leaves the rows that pass.
+    pub(super) fn apply(&self, slice: &Slice<'_, '_>, mask: &mut MaskBuilder) -> Result<()> {
+        let Unjudged { filter, number, condition, at, test, negated } = self;
+        if mask.has_few_texts(slice, *at) {
+            return mask.coded_texts(slice, *at, *test, *negated);
+        }
+        match filter.on_codes(*number, condition, *at, slice.block)? {
+            OnCodes::Range(low, high) => mask.codes(slice, *at, *low, *high),
+            OnCodes::Set(set) => mask.code_set(slice, *at, set),
+            // Another thread has failed, and says why.
+            OnCodes::No => mask.coded_texts(slice, *at, *test, *negated),
+        }
     }
 }

@@ -28,6 +28,7 @@ mod range;
 mod texts;
 
 use self::decimals::DecimalRange;
+use self::dictionaries::Unjudged;
 pub(crate) use self::dictionaries::{OnCodes, OnDictionaries};
 pub(crate) use self::mask::MaskBuilder;
 use self::range::WordRange;
@@ -48,8 +49,6 @@ use crate::model::{Column, DataType};
 const FEW_NUMBERS: usize = 4;
 /// The same for texts.
 const FEW_TEXTS: usize = 32;
-/// Values of a dictionary that is not looked at before rows ask for it.
-const LARGE: u64 = 1 << 12;
 
 /// Conditions over columns.
 #[derive(Clone, Copy, Debug)]
@@ -65,42 +64,13 @@ pub(crate) struct Filter<'a> {
 #[derive(Debug)]
 enum Test<'f> {
     Sampled(&'f Sample),
-    Codes {
-        at: usize,
-        low: u32,
-        high: u32,
-    },
-    Words {
-        at: usize,
-        range: WordRange,
-    },
-    Set {
-        at: usize,
-        all: WordRange,
-        set: &'f IntegerSet,
-    },
-    Decimals {
-        at: usize,
-        range: DecimalRange,
-    },
-    CodeSet {
-        at: usize,
-        set: &'f [u8],
-    },
-    Text {
-        at: usize,
-        test: TextTest<'f>,
-        negated: bool,
-    },
-    /// A pattern on a dictionary that nobody has looked at yet: if hardly any rows are left when it
-    /// is asked, only their texts are.
-    Unjudged {
-        number: usize,
-        at: usize,
-        test: TextTest<'f>,
-        negated: bool,
-        filter: Filter<'f>,
-    },
+    Codes { at: usize, low: u32, high: u32 },
+    Words { at: usize, range: WordRange },
+    Set { at: usize, all: WordRange, set: &'f IntegerSet },
+    Decimals { at: usize, range: DecimalRange },
+    CodeSet { at: usize, set: &'f [u8] },
+    Text { at: usize, test: TextTest<'f>, negated: bool },
+    Unjudged(Unjudged<'f>),
     General(&'f Condition),
 }
 
@@ -163,8 +133,8 @@ impl<'f> Filter<'f> {
         let Some(at) = condition.expression.only_input() else {
             return Ok(Some(Test::General(condition)));
         };
-        if let Some(test) = self.unjudged(number, condition, at, block) {
-            return Ok(Some(test));
+        if let Some(pattern) = Unjudged::new(self, number, condition, at, block) {
+            return Ok(Some(Test::Unjudged(pattern)));
         }
         match self.on_codes(number, condition, at, block)? {
             OnCodes::Range(low, high) if low > high => return Ok(None),
@@ -179,26 +149,6 @@ impl<'f> Filter<'f> {
         let test = test.or_else(|| Test::set(&condition.predicate, column, at, block));
         let test = test.or_else(|| Test::text(&condition.predicate, column, at, block));
         Ok(Some(test.unwrap_or(Test::General(condition))))
-    }
-
-    /// A lasting pattern beside other conditions, on a large dictionary that nobody has looked at.
-    fn unjudged(
-        &self,
-        number: usize,
-        condition: &'f Condition,
-        at: usize,
-        block: &OpenBlock<'_>,
-    ) -> Option<Test<'f>> {
-        let unknown = self.on_dictionaries.is_unknown(number);
-        let (stored, column) = (block.stored(at)?, self.columns.get(at)?);
-        let values = u64::from(stored.record().dictionary?.values) + 1;
-        let is_worth = values >= LARGE && values <= block.segment.segment.rows() / 2;
-        if self.conditions.len() < 2 || !unknown || !is_worth {
-            return None;
-        }
-        let (test, negated) = TextTest::new(&condition.predicate, column)?;
-        let is_pattern = matches!(test, TextTest::Like(_)) && *stored.data_type() == DataType::Utf8;
-        is_pattern.then_some(Test::Unjudged { number, at, test, negated, filter: *self })
     }
 }
 
@@ -246,12 +196,7 @@ impl<'f> Test<'f> {
                     _ => 4.0,
                 });
             }
-            Test::Unjudged { at, .. } => {
-                let values =
-                    block.stored(*at).and_then(|c| c.record().dictionary).map_or(0, |d| d.values);
-                let rows = block.segment.segment.rows().max(1);
-                return Ok(4.0 + 256.0 * f64::from(values) / rows as f64);
-            }
+            Test::Unjudged(pattern) => return Ok(pattern.cost(block)),
             Test::Text { test: TextTest::Same(_), .. } => return Ok(16.0),
             Test::Text { .. } => return Ok(256.0),
             Test::Codes { at, low, high } => {
@@ -282,7 +227,7 @@ impl<'f> Test<'f> {
             Test::Words { .. } | Test::Set { .. } => Form::Words,
             Test::Decimals { range, .. } if range.of_bits => Form::Words,
             Test::Decimals { .. } => Form::Decimals,
-            Test::CodeSet { .. } | Test::Unjudged { .. } => Form::CodeSet,
+            Test::CodeSet { .. } | Test::Unjudged(_) => Form::CodeSet,
             Test::Text { .. } => Form::Pattern,
             Test::Sampled(_) => Form::Place,
             Test::General(_) => Form::Decoded,
@@ -366,11 +311,7 @@ impl Tests<'_> {
                 Test::Decimals { at, range } => mask.decimals(slice, *at, range)?,
                 Test::CodeSet { at, set } => mask.code_set(slice, *at, set)?,
                 Test::Text { at, test, negated } => mask.texts(slice, *at, *test, *negated)?,
-                Test::Unjudged { number, at, test, negated, filter } => {
-                    if !mask.few_texts(slice, *at, *test, *negated)? {
-                        filter.judge(*number, (*at, *test, *negated), slice, mask)?;
-                    }
-                }
+                Test::Unjudged(pattern) => pattern.apply(slice, mask)?,
                 Test::General(_) => continue,
             }
             let left = mask.left(slice.range.len());

@@ -20,8 +20,8 @@ pub(super) const NULL: u32 = 1;
 const AS_BEFORE: u32 = 0;
 /// The least number of a text.
 pub(super) const FIRST: u32 = 2;
-/// Threads that number texts rarely meet in one of so many tables, and many texts of a slice are in
-/// each.
+/// Tables of texts, each with a lock: so many that threads rarely wait for each other, and so few
+/// that a slice has many texts for each.
 const SHARDS: usize = 16;
 
 /// Numbers distinct values in the order of their first appearance.

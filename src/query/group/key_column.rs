@@ -16,10 +16,10 @@ use crate::query::aggregate::columns::{gather, read_words, write_words};
 const SEED: u64 = 0x7374_796c_6f62_6174;
 const STATE: FixedState = FixedState::with_seed(SEED);
 
-/// Runs of equal keys are told apart where at least so many eighths of the first keys are the same
-/// as the one before.
-const WORTH_RUNS: usize = 1;
-/// How many keys are the first.
+/// Runs of equal keys are merged where, of the first keys, at least one in this many equals the key
+/// before it.
+const WORTH_RUNS: usize = 8;
+/// How many keys are looked at for that.
 const SAMPLE: usize = 1024;
 
 /// The hash of a key of bytes.
@@ -39,8 +39,8 @@ pub(crate) trait KeyColumn: fmt::Debug {
     /// The hash of each key, in place of what `out` had.
     fn hashes(&self, out: &mut Vec<u64>);
 
-    /// Leaves one key of each run of equal ones, and notes behind which row each run ends; nothing
-    /// of both where hardly any keys are equal.
+    /// Keeps one key of each run of equal keys, and writes to `ends` the row after each run. Where
+    /// few keys are equal, all stay, and `ends` is empty.
     fn merge_runs(&mut self, ends: &mut Vec<u32>) {
         ends.clear();
     }
@@ -149,7 +149,7 @@ impl<W: KeyWord> KeyColumn for Vec<W> {
         let rows = self.len();
         let some = self.get(..SAMPLE).unwrap_or(self);
         let same = some.iter().zip(some.iter().skip(1)).filter(|(key, next)| key == next).count();
-        if same * 8 < some.len() * WORTH_RUNS || same == 0 {
+        if same == 0 || same * WORTH_RUNS < some.len() {
             return;
         }
         ends.resize(rows, 0);

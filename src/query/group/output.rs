@@ -356,8 +356,8 @@ impl<'a> PartitionOutput<'a> {
     }
 }
 
-/// Whether the first groups are chosen among all before they come out. Without an order, any will
-/// do, and whoever has enough of them asks for no more.
+/// Whether the first groups are chosen among all groups before any comes out. Without an order, any
+/// groups will do, and the reader stops when it has enough.
 fn are_chosen(first: &FirstGroups) -> bool {
     !first.order.is_empty() && first.limit <= MOST_FIRST
 }

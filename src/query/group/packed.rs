@@ -54,8 +54,8 @@ enum FieldKind {
 /// Whether a key may be null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Nulls {
-    None,
-    Some,
+    Never,
+    Possible,
 }
 
 impl Nulls {
@@ -64,8 +64,8 @@ impl Nulls {
         let has_none =
             |stored: Option<&Column>| stored.is_some_and(|stored| stored.stats().nulls == 0);
         match key.as_column() {
-            Some(at) if survivors.stored(at).all(has_none) => Nulls::None,
-            _ => Nulls::Some,
+            Some(at) if survivors.stored(at).all(has_none) => Nulls::Never,
+            _ => Nulls::Possible,
         }
     }
 }
@@ -103,8 +103,8 @@ impl Packed {
     pub(crate) fn null(&self) -> Option<u128> {
         match &self.fields.first()?.kind {
             FieldKind::Coded(coded) => coded.null().map(u128::from),
-            FieldKind::Word(_, Nulls::None) => None,
-            FieldKind::Word(_, Nulls::Some) => Some(0),
+            FieldKind::Word(_, Nulls::Never) => None,
+            FieldKind::Word(_, Nulls::Possible) => Some(0),
             FieldKind::Text(_) => Some(u128::from(interner::NULL)),
             FieldKind::Float(key) if key.data_type == ArrowType::Float32 => {
                 Some(u128::from(NULL_FLOAT))
@@ -127,7 +127,7 @@ impl Packed {
                     Some(code) => scratch.resize(slice.len(), code),
                     None => coded.write(slice, scratch)?,
                 },
-                FieldKind::Word(expression, Nulls::None) => {
+                FieldKind::Word(expression, Nulls::Never) => {
                     let array = slice.evaluate(expression)?;
                     let words =
                         to_words(&array).ok_or_else(|| not_words_error(&expression.data_type))?;
@@ -138,7 +138,7 @@ impl Packed {
                     push(out, words.iter().map(|word| *word as u64 & mask), field.bits);
                     continue;
                 }
-                FieldKind::Word(expression, Nulls::Some) => {
+                FieldKind::Word(expression, Nulls::Possible) => {
                     let array = slice.evaluate(expression)?;
                     let words =
                         to_words(&array).ok_or_else(|| not_words_error(&expression.data_type))?;
@@ -183,11 +183,11 @@ impl Packed {
                         numbers.iter().map(|number| bits(number, below, field.bits)).collect();
                     coded.values(&codes, &field.data_type)?
                 }
-                FieldKind::Word(_, Nulls::None) => {
+                FieldKind::Word(_, Nulls::Never) => {
                     let word = |number| bits(number, below, field.bits) as i64;
                     from_words(numbers.iter().map(word).collect(), None, &field.data_type)?
                 }
-                FieldKind::Word(_, Nulls::Some) => {
+                FieldKind::Word(_, Nulls::Possible) => {
                     let words = numbers
                         .iter()
                         .map(|number| bits(number, below, field.bits - 1) as i64)
@@ -226,14 +226,14 @@ impl Field {
             }
             (None, ArrowType::Float64) => (FieldKind::Float(key.clone()), 64),
             (None, ArrowType::Float32) => (FieldKind::Float(key.clone()), 32),
-            (None, ArrowType::Boolean) => (FieldKind::Word(key.clone(), Nulls::Some), 2),
+            (None, ArrowType::Boolean) => (FieldKind::Word(key.clone(), Nulls::Possible), 2),
             (None, words) if is_words(words) || *words == ArrowType::UInt64 => {
                 let width = words.primitive_width()? as u32 * 8;
                 let nulls = match width <= u64::BITS {
                     true => Nulls::of(key, survivors),
-                    false => Nulls::Some,
+                    false => Nulls::Possible,
                 };
-                let bits = width + u32::from(nulls == Nulls::Some);
+                let bits = width + u32::from(nulls == Nulls::Possible);
                 (FieldKind::Word(key.clone(), nulls), bits)
             }
             _ => (FieldKind::Text(TextKey::new(key, survivors, texts?)?), texts::BITS),

@@ -27,8 +27,6 @@ use crate::segment::{Column, with_null};
 
 /// Bits of a number.
 pub(super) const BITS: u32 = u32::BITS;
-/// Where fewer than one row in so many is selected, texts are fetched one by one.
-const MANY: usize = 4;
 /// Codes of a dictionary whose texts get numbers together.
 const AHEAD: usize = 1 << 14;
 /// More numbers than texts, for few texts may be in few of the tables.
@@ -138,7 +136,7 @@ impl TextKey {
         Ok(true)
     }
 
-    /// The numbers of the codes of a segment, of which there are `values`.
+    /// The numbers of a segment's codes. The first caller takes the memory for `values` of them.
     fn of_codes(&self, segment: usize, values: usize) -> Result<Option<&OfCodes>> {
         let mut bytes = 0;
         let make = || {
@@ -190,7 +188,7 @@ impl TextKey {
             return self.write_codes(slice, &codes, (column, values), out);
         }
         if let Some(at) = self.key.as_column()
-            && slice.selected().is_none_or(|rows| rows.len() * MANY >= slice.range.len())
+            && slice.selects_many()
             && let Some(block) = slice.block.column(at)?
             && let Stream::Bytes(stored) = block.reader().stream()
         {

@@ -118,7 +118,7 @@ impl Anchored {
         self.run(class, repeated.min, repeated.max)
     }
 
-    /// A run of a class of characters, each of which is one byte or as good as one.
+    /// Adds a run of characters of a class. Each is one byte, or the class has all longer ones.
     fn run(&mut self, class: &Class, min: u32, max: Option<u32>) -> Option<()> {
         let ranges: Vec<(u32, u32)> = match class {
             Class::Unicode(class) => {
@@ -132,7 +132,7 @@ impl Anchored {
         let all_beyond = ranges
             .last()
             .is_some_and(|(start, end)| *start <= 0x80 && *end == u32::from(char::MAX));
-        // Where the bytes of a character can be told from characters, it must be one byte.
+        // Bytes are counted, not characters: where the number matters, all must be one byte.
         let any_number = min <= 1 && max.is_none();
         let all_beyond = all_beyond && any_number;
         self.only_ascii |= beyond > 0 && !all_beyond;
@@ -155,7 +155,7 @@ impl Anchored {
     fn is_in_one_pass(&self) -> bool {
         let optional = self.steps.iter().filter(|step| matches!(step, Step::Optional { .. }));
         let apart = |(at, step): (usize, &Step)| match step {
-            // What is taken exactly so often has no shorter form.
+            // A run of a fixed length has no shorter form.
             Step::Run(run) if run.min == run.max => true,
             Step::Run(run) => {
                 let mut first = [false; 256];

@@ -69,7 +69,7 @@ impl Argument {
     }
 }
 
-/// A piece of what is put in the place of a match.
+/// A part of a replacement.
 #[derive(Debug, PartialEq)]
 enum Piece {
     Text(String),
@@ -77,7 +77,7 @@ enum Piece {
     Group(usize),
 }
 
-/// The pieces of a replacement.
+/// The parts of a replacement.
 fn pieces(text: &str) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut rest = text.chars();

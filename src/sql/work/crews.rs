@@ -96,9 +96,8 @@ impl Crew {
 }
 
 impl Drop for Crew {
-    /// Waits for threads that have nothing to do, and gives the others up. To let go of a thread
-    /// that ends just then may crash: glibc (2.36) looks at its stack after that may be gone
-    /// (`pthread_detach`).
+    /// Waits for idle threads, and gives the others up. Detaching a thread that ends at the same
+    /// moment may crash: glibc's `pthread_detach` (2.36) may read its memory when that is unmapped.
     fn drop(&mut self) {
         let idle = self.is_idle() && Handle::try_current().is_err();
         match self.runtime.take() {

@@ -10,6 +10,7 @@ use crate::query::slice::{Slice, list};
 
 /// To fetch one text of a dictionary, this many vectors of it may have to be decompressed.
 const CHUNK_VECTORS: usize = 8;
+
 impl MaskBuilder {
     /// Rows whose text passes a test, or does not.
     pub(in crate::query::filter) fn texts(
@@ -45,29 +46,19 @@ impl MaskBuilder {
         self.only_valid(slice, reader.validity())
     }
 
-    /// The same of texts that are in a dictionary, where hardly any rows are left; false, with
-    /// nothing done, where to look at all of the dictionary is less work.
-    pub(in crate::query::filter) fn few_texts(
-        &mut self,
-        slice: &Slice<'_, '_>,
-        at: usize,
-        test: TextTest<'_>,
-        negated: bool,
-    ) -> Result<bool> {
+    /// Whether so few rows are left that fetching their texts from a dictionary is less work than
+    /// testing all of it.
+    pub(in crate::query::filter) fn has_few_texts(&self, slice: &Slice<'_, '_>, at: usize) -> bool {
         let Some(column) = slice.block.stored(at).filter(|_| self.state == State::Rows) else {
-            return Ok(false);
+            return false;
         };
         // As if all slices of the segment had as many rows left.
         let slices = slice.block.segment.segment.rows() / slice.range.len().max(1) as u64 + 1;
         let fetched = self.rows.len().saturating_mul(slices as usize * CHUNK_VECTORS);
-        let are_few = column.are_few_of_dictionary(fetched);
-        if are_few {
-            self.coded_texts(slice, at, test, negated)?;
-        }
-        Ok(are_few)
+        column.are_few_of_dictionary(fetched)
     }
 
-    /// The same, however many rows are left.
+    /// Rows whose text in a dictionary passes a test, or does not. Only these texts are fetched.
     pub(in crate::query::filter) fn coded_texts(
         &mut self,
         slice: &Slice<'_, '_>,
