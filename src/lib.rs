@@ -121,7 +121,7 @@ mod encoding; // values <-> bytes
 mod block; // framed, checksummed, measured
 mod segment; // all columns of up to 2^20 rows in one run of bytes
 mod manifest; // generations: which segments there are
-mod store; // tables, snapshots, the writer
+mod store; // tables, snapshots, the writer, views
 mod expr; // predicates free of any engine's types
 mod ingest; // rows in: sources, column builders, the pipeline
 mod query; // the executor: pruning, filters, groups, orders

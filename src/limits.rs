@@ -24,6 +24,8 @@ pub(crate) const ROW_SHARE: u64 = 8;
 pub(crate) const MAX_COLUMNS: usize = 65_536;
 /// The longest column name, in bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 1024;
+/// The longest statement of a view, in bytes.
+pub(crate) const MAX_VIEW_BYTES: usize = 1 << 20;
 /// The longest table name, in bytes: it names a directory.
 pub(crate) const MAX_TABLE_NAME_BYTES: usize = 255;
 /// The most bytes of text or binary values that one call decodes. A vector always fits.

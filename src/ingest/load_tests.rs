@@ -1,6 +1,8 @@
 //! Whole loads of small texts into a table of small segments.
 
 use std::io::{Cursor, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
@@ -293,4 +295,38 @@ fn inputs_that_do_not_go_together_are_named() {
     load_into(&table, vec![Input::path(&a)]).unwrap();
     let error = refused("u", &[&b]);
     assert!(error.contains("is int64 in the table and utf8 in "), "{error}");
+}
+
+/// The time that is left comes of the bytes of the compressed file, which say how much there is.
+#[test]
+fn progress_of_a_compressed_file_counts_its_own_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("t.csv.gz");
+    let mut rows = String::from("id,text\n");
+    (0..100_000u64).for_each(|id| rows += &format!("{id},{:x}\n", id.wrapping_mul(0x9E37_79B9)));
+    let file = std::fs::File::create(&path).unwrap();
+    let mut encoder = flate2::write::GzEncoder::new(file, flate2::Compression::fast());
+    encoder.write_all(rows.as_bytes()).unwrap();
+    let length = encoder.finish().unwrap().metadata().unwrap().len();
+    assert!(length < rows.len() as u64);
+    let options = options();
+    let (progress, ended) = (Arc::clone(&options.progress), Arc::new(AtomicBool::new(false)));
+    let seen = Arc::clone(&ended);
+    let watching = std::thread::spawn(move || {
+        let mut samples = vec![0];
+        while !seen.load(Ordering::Relaxed) {
+            samples.push(progress.bytes());
+            assert!([None, Some(length)].contains(&progress.total_bytes()));
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        samples
+    });
+    let writer = table(&dir).writer(Some((Schema::default(), TableOptions::default()))).unwrap();
+    let report = load(writer, vec![Input::path(&path)], &options).unwrap();
+    ended.store(true, Ordering::Relaxed);
+    assert_eq!(report.rows_stored, 100_000);
+    let samples = watching.join().unwrap();
+    assert!(samples.is_sorted() && samples.iter().all(|bytes| *bytes <= length), "{samples:?}");
+    assert_eq!(options.progress.bytes(), length);
+    assert_eq!(options.progress.total_bytes(), Some(length));
 }

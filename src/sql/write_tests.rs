@@ -156,8 +156,13 @@ fn parameters_and_prepared_statements_write() {
     let error = rows(&session, "EXECUTE cut(2.5)", &[]).unwrap_err().to_string();
     assert!(error.contains("column 'a' is int64, which does not hold 2.5 as it is"), "{error}");
     assert_eq!(rows(&session, "SELECT count(*) FROM t WHERE b = 'x'", &[]).unwrap(), ["0"]);
-    rows(&session, "CREATE VIEW v AS SELECT count(*) AS n FROM t WHERE a > $least", &["least=100"])
-        .unwrap();
+    rows(&session, "CREATE VIEW v AS SELECT a + $least AS n FROM t", &["least=100"]).unwrap_err();
+    rows(
+        &session,
+        "CREATE TEMP VIEW v AS SELECT count(*) AS n FROM t WHERE a > $least",
+        &["least=100"],
+    )
+    .unwrap();
     assert_eq!(rows(&session, "SELECT n FROM v", &[]).unwrap(), ["2"]);
     rows(&session, "INSERT INTO t VALUES (101, 'more')", &[]).unwrap();
     assert_eq!(rows(&session, "SELECT n FROM v", &[]).unwrap(), ["3"]);

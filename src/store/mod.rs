@@ -12,6 +12,7 @@ pub(crate) mod store;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
+mod views;
 pub(crate) mod writer;
 
 pub(crate) use crate::manifest::LoadedSource;

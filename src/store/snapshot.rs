@@ -5,10 +5,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use super::distinct::distinct_values;
-use super::{Caches, ColumnStats, LoadedSource, SegmentEntry, TableOptions};
+use super::{Caches, ColumnStats, LoadedSource, SegmentEntry, TableOptions, views};
 use crate::block::Order;
 use crate::budget::{Budget, Charge};
-use crate::disk::{Disk, Lock, LockMode, Mapped, is_missing, missing_is_damage};
+use crate::disk::{Disk, Lock, LockMode, Mapped, durable, is_missing, missing_is_damage};
 use crate::error::{Error, Result};
 use crate::manifest::{
     Chunk, ChunkBuilder, ChunkRef, Root, TableDir, commit, layout, presence, recover,
@@ -408,18 +408,27 @@ pub(crate) fn open_segment(
 fn lock_current(disk: &dyn Disk, dir: &TableDir) -> Result<(Root, Lock)> {
     let mut generation = 0;
     for _ in 0..RETRIES {
-        generation = presence::current(disk, dir)?.ok_or_else(|| {
-            Error::NotFound(format!(
-                "there is no table '{}' ({})",
-                dir.name(),
-                dir.path().display()
-            ))
-        })?;
+        generation = match presence::current(disk, dir)? {
+            Some(generation) => generation,
+            None => return Err(missing(disk, dir)),
+        };
         if let Some(held) = lock_generation(disk, dir, generation)? {
             return Ok(held);
         }
     }
     Err(root_is_missing(dir, generation))
+}
+
+/// The error that there is no such table.
+fn missing(disk: &dyn Disk, dir: &TableDir) -> Error {
+    let (name, path) = (dir.name(), dir.path());
+    Error::NotFound(match views::is_view(disk, dir) {
+        Ok(true) => format!(
+            "'{name}' is a view, not a table: sty query {} 'FROM {name}'",
+            durable::parent(path).display()
+        ),
+        _ => format!("there is no table '{name}' ({})", path.display()),
+    })
 }
 
 /// The error that `CURRENT` names a generation that is not there.

@@ -17,8 +17,9 @@ use crate::exit::Exit;
 /// List the tables of a store: rows, columns, segments, bytes, state
 ///
 /// The state is sound, damaged (exit code 3) or unreadable (for example without permission, 1); the
-/// reason goes to stderr. Only the manifest and the lengths of the files that it names are looked
-/// at: `sty verify` reads every byte.
+/// reason goes to stderr. Views come last, with the state view if they are sound, and no numbers.
+/// Only the manifest and the lengths of the files that it names are looked at: `sty verify` reads
+/// every byte.
 ///
 /// Examples:
 ///   sty tables db
@@ -40,6 +41,12 @@ pub(crate) fn run(args: &TablesArgs, context: &Context) -> Result<(), Failure> {
     let mut counts: [Vec<Option<u64>>; 4] = Default::default();
     let (mut states, mut failures) = (Vec::new(), Failures::default());
     let mut listed = Vec::new();
+    let add = |error: Error, failures: &mut Failures| -> Result<&str, Failure> {
+        let failure = Failure::from(error);
+        let state = if failure.exit == Exit::Corrupt { "damaged" } else { "unreadable" };
+        failures.add(failure, context)?;
+        Ok(state)
+    };
     for name in names {
         let (row, checked) = match count(&store, &name) {
             Ok((row, checked)) => (row.map(Some), checked),
@@ -49,16 +56,22 @@ pub(crate) fn run(args: &TablesArgs, context: &Context) -> Result<(), Failure> {
         };
         let state = match checked {
             Ok(()) => "sound",
-            Err(error) => {
-                let failure = Failure::from(error);
-                let state = if failure.exit == Exit::Corrupt { "damaged" } else { "unreadable" };
-                failures.add(failure, context)?;
-                state
-            }
+            Err(error) => add(error, &mut failures)?,
         };
         for (column, value) in counts.iter_mut().zip(row) {
             column.push(value);
         }
+        states.push(state);
+        listed.push(name);
+    }
+    for name in store.views()? {
+        let state = match store.view(&name) {
+            // Another process has dropped it.
+            Ok(None) => continue,
+            Ok(Some(_)) => "view",
+            Err(error) => add(error, &mut failures)?,
+        };
+        counts.iter_mut().for_each(|column| column.push(None));
         states.push(state);
         listed.push(name);
     }

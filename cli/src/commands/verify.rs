@@ -20,9 +20,9 @@ use crate::units::{show_counted, show_size};
 ///
 /// Every checksum is computed again and every value decoded, and everything that is said of them is
 /// compared with the values: statistics of blocks, segments and manifest, dictionaries, sort order,
-/// NOT NULL, partitions, the ledger. Goes on after damage; exit code 3 if there is any. Each is
-/// named on stderr with its table, file and byte, segment, column and rows; --format prints them as
-/// a list on stdout instead.
+/// NOT NULL, partitions, the ledger; and the texts of views. Goes on after damage; exit code 3 if
+/// there is any. Each is named on stderr with its table, file and byte, segment, column and rows;
+/// --format prints them as a list on stdout instead.
 ///
 /// Examples:
 ///   sty verify db
@@ -84,10 +84,19 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
         ));
     }
     drop(progress);
+    let damaged_tables = found.len();
+    if scope.whole {
+        for name in store.views()? {
+            if let Err(error) = store.view(&name) {
+                found.push((name, Damage::from(error)));
+            }
+        }
+    }
     if args.format.is_some() {
         context.print_batch(&list(&found)?, args.format)?;
     }
-    let damage = || found.iter().map(|(_, damage)| damage).filter(|it| it.error.is_damage());
+    let of_tables = || found.iter().take(damaged_tables).map(|(_, damage)| damage);
+    let damage = || of_tables().filter(|it| it.error.is_damage());
     let hint = match damage().next() {
         Some(_) if damage().any(Damage::is_unreadable) => {
             Some("sty repair restores what can be restored")
@@ -99,11 +108,12 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
         None => None,
     };
     let mut failures = Failures::default();
-    for (table, damage) in found {
+    for (at, (table, damage)) in found.into_iter().enumerate() {
+        let what = if at < damaged_tables { "table" } else { "view" };
         let place = damage.place();
         let mut failure = Failure::from(damage.error);
         let place = if place.is_empty() { String::new() } else { format!(", {place}") };
-        failure.message = format!("{} (table '{table}'{place})", failure.message).into();
+        failure.message = format!("{} ({what} '{table}'{place})", failure.message).into();
         failure.hint = None;
         match args.format {
             None => failures.add(failure, context)?,

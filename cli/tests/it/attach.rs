@@ -34,7 +34,7 @@ fn attached_tables_are_read_like_own_ones() {
         ("SELECT v FROM t WHERE id IN (SELECT id FROM o.t WHERE v = 20)", "v\n3\n"),
         ("SELECT max(V) AS m FROM o.zones", "m\n60\n"),
         ("SELECT max(v) AS m FROM o.\\\"t@1\\\"", "m\n60\n"),
-        ("CREATE VIEW w AS SELECT sum(v) AS s FROM o.t; FROM w", "s\n120\n"),
+        ("CREATE TEMP VIEW w AS SELECT sum(v) AS s FROM o.t; FROM w", "s\n120\n"),
         (
             "ATTACH DATABASE 'other' AS p (READ_ONLY); SELECT p.t.v - o.t.v AS d FROM p.t JOIN o.t USING \
           (id) WHERE id = 3",
@@ -126,7 +126,7 @@ fn names_without_a_schema_are_those_of_the_store_in_use() {
         ("SELECT t.v, public.t.v FROM t JOIN public.t USING (id)", "v,v\n0,0\n20,3\n40,6\n"),
         ("SELECT max(v) AS m FROM \\\"t@1\\\"", "m\n60\n"),
         ("FROM pv LIMIT 1 OFFSET 1", "id,v\n1,3\n"),
-        ("CREATE VIEW w AS SELECT sum(v) AS s FROM t; USE public; FROM w", "s\n120\n"),
+        ("CREATE TEMP VIEW w AS SELECT sum(v) AS s FROM t; USE public; FROM w", "s\n120\n"),
         ("PREPARE p AS SELECT sum(v) AS s FROM t; USE PUBLIC; EXECUTE p", "s\n120\n"),
         ("WITH t AS (SELECT max(v) AS m FROM t) FROM t", "m\n60\n"),
         ("PIVOT t ON id USING sum(v)", "0,1,2,3\n0,20,40,60\n"),
@@ -143,7 +143,8 @@ fn names_without_a_schema_are_those_of_the_store_in_use() {
         ("SHOW DATABASES", "database_name,path,in_use\npublic,own,false\no,other,true\n"),
         ("USE stylobate.public; DETACH o; SELECT max(id) AS m FROM t", "m\n3\n"),
     ] {
-        let outcome = asked(&shell, &format!("CREATE VIEW pv AS FROM t; USE \\\"O\\\"; {sql}"));
+        let outcome =
+            asked(&shell, &format!("CREATE TEMP VIEW pv AS FROM t; USE \\\"O\\\"; {sql}"));
         assert_eq!(outcome, (0, answer.to_owned(), String::new()), "{sql}");
     }
     for (sql, exit, said) in [
@@ -215,7 +216,7 @@ fn what_cannot_be_attached_or_found_is_said() {
             6,
             "no store is attached as o",
         ),
-        ("CREATE VIEW w AS FROM o.t; DETACH o; FROM w", 6, "view w is made of o.t"),
+        ("CREATE TEMP VIEW w AS FROM o.t; DETACH o; FROM w", 6, "view w is made of o.t"),
     ] {
         let (code, stdout, stderr) = asked(&shell, sql);
         assert_eq!((code, &*stdout), (exit, ""), "{sql}: {stderr}");

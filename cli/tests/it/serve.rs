@@ -349,9 +349,9 @@ fn a_crowd_is_let_in_one_by_one() {
 fn sessions_keep_what_is_set_and_statements_alone_do_not() {
     let server = Server::start(&[]);
     server.ask("CREATE TABLE t AS SELECT 1 AS a");
-    server.ask("CREATE VIEW v AS SELECT a + 1 AS b FROM t");
+    server.ask("CREATE TEMP VIEW v AS SELECT a + 1 AS b FROM t");
     assert_eq!(server.post("/", "SELECT * FROM v").status, 404);
-    let view = "CREATE VIEW v AS SELECT a + 1 AS b FROM t";
+    let view = "CREATE TEMP VIEW v AS SELECT a + 1 AS b FROM t";
     assert_eq!(server.post("/?session_id=s", view).status, 200);
     assert_eq!(server.post("/?session_id=s", "SELECT * FROM v").text(), "2\n");
     assert_eq!(server.post("/?session_id=other&session_check=1", "SELECT 1").status, 404);

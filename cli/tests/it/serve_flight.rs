@@ -426,7 +426,7 @@ fn sessions_with_a_name_keep_what_is_set() {
     server.update(&mut client, "CREATE TABLE t AS SELECT 1.5 AS a");
     let mut named = server.connect();
     named.set_header("session_id", "s");
-    server.update(&mut named, "CREATE VIEW v AS SELECT a + 1 AS b FROM t");
+    server.update(&mut named, "CREATE TEMP VIEW v AS SELECT a + 1 AS b FROM t");
     let rows = server.ask(&mut named, "SELECT b::DOUBLE FROM v");
     assert_eq!(rows.column(0).as_primitive::<Float64Type>().value(0), 2.5);
     assert_eq!(code(server.try_ask(&mut client, "SELECT * FROM v").unwrap_err()), Code::NotFound);

@@ -110,7 +110,7 @@ fn sessions_that_only_read_and_sessions_without_files() {
     }
     let (code, _, stderr) = run("--read-only", "COPY t TO 'out.csv'");
     assert!(code == 1 && !shell.path("out.csv").exists(), "{stderr}");
-    let read = "CREATE VIEW v AS SELECT id FROM t; SELECT count(*) FROM v";
+    let read = "CREATE TEMP VIEW v AS SELECT id FROM t; SELECT count(*) FROM v";
     assert_eq!(run("--read-only", read).1, "count(*)\n2\n");
     assert_eq!(run("--read-only --no-files", read).1, "count(*)\n2\n");
     assert_eq!(shell.pipe("query nosuch --read-only", "CREATE TABLE u (a INT)").0, 6);

@@ -29,7 +29,8 @@ impl CatalogProvider for Schemas {
             return Some(Arc::clone(&self.0) as _);
         }
         let stored = self.0.attached_as(name)?;
-        Some(Arc::new(Attached { session: Arc::clone(&self.0), stored }))
+        let schema = name.to_owned();
+        Some(Arc::new(Attached { session: Arc::clone(&self.0), schema, stored }))
     }
 }
 
@@ -41,7 +42,7 @@ impl Tables {
         name: &str,
     ) -> Result<Option<Arc<dyn TableProvider>>> {
         if let Some(used) = self.used().filter(|_| schema.is_none() && !self.in_session(name))
-            && let Some(found) = self.find_attached(&used, name)?
+            && let Some(found) = self.find_in(Some(&used), name).await?
         {
             return Ok(Some(found));
         }
@@ -63,16 +64,9 @@ impl Tables {
         store.table(name).ok()?.snapshot().ok()
     }
 
-    /// What a name means in an attached store.
-    pub(crate) fn find_attached(
-        &self,
-        schema: &str,
-        name: &str,
-    ) -> Result<Option<Arc<dyn TableProvider>>> {
-        match self.attached_as(schema) {
-            Some(stored) => self.find_stored(&stored, name),
-            None => Ok(None),
-        }
+    /// Whether an attached store has a table or view of this name.
+    pub(crate) fn has_attached(&self, schema: &str, name: &str) -> Result<bool> {
+        self.attached_as(schema).map_or(Ok(false), |stored| stored.has(name))
     }
 
     /// Attaches a store under a name.
@@ -127,10 +121,17 @@ impl Tables {
     }
 }
 
-/// The tables of an attached store.
+/// The tables and views of an attached store.
 struct Attached {
     session: Arc<Tables>,
+    schema: String,
     stored: Arc<StoredTables>,
+}
+
+impl Attached {
+    fn is_view(&self, name: &str) -> bool {
+        matches!(self.stored.spelled(name), Ok(None)) && self.table_exist(name)
+    }
 }
 
 impl std::fmt::Debug for Attached {
@@ -146,14 +147,18 @@ impl SchemaProvider for Attached {
     }
 
     async fn table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
-        Ok(self.session.find_stored(&self.stored, name)?)
+        match self.session.find_in(Some(&self.schema), name).await {
+            // As for those of the session's own store.
+            Err(_) if self.is_view(name) => Ok(None),
+            found => Ok(found?),
+        }
     }
 
-    async fn table_type(&self, _: &str) -> DataFusionResult<Option<TableType>> {
-        Ok(Some(TableType::Base))
+    async fn table_type(&self, name: &str) -> DataFusionResult<Option<TableType>> {
+        Ok(Some(if self.is_view(name) { TableType::View } else { TableType::Base }))
     }
 
     fn table_exist(&self, name: &str) -> bool {
-        self.stored.spelled(name).is_ok_and(|found| found.is_some())
+        self.stored.has(name).unwrap_or(false)
     }
 }

@@ -4,17 +4,15 @@
 //! names are opened, once per statement, so that all its scans of one table see the same
 //! generation.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use async_trait::async_trait;
 use datafusion::catalog::{SchemaProvider, TableProvider};
-use datafusion::common::TableReference;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::TableType;
-use datafusion::sql::parser::Statement;
 
 use crate::disk::Io;
 use crate::error::{Error, Result};
@@ -22,9 +20,8 @@ use crate::ingest::sources::Input;
 use crate::maintain::{VerifyOptions, skip_damaged};
 use crate::sql::keys::expressions::SqlExpressions;
 use crate::sql::names::files;
-use crate::sql::names::parameters::Parameters;
 use crate::sql::names::stored::{OpenTables, Pinned, StoredTables};
-use crate::sql::names::views::{Definition, scans_newest, without_plan};
+use crate::sql::names::views::{Definition, PlanView, scans_newest, without_plan};
 use crate::sql::names::{SCHEMA, lock};
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::table::StoreTable;
@@ -48,7 +45,11 @@ pub(crate) struct Tables {
     /// Views and external tables, which live as long as the session.
     pub(super) session: Mutex<BTreeMap<String, Arc<dyn TableProvider>>>,
     /// The definitions of the views among them.
-    definitions: Mutex<HashMap<String, Definition>>,
+    pub(super) definitions: Mutex<HashMap<String, Definition>>,
+    /// How to plan the views of stores.
+    pub(super) view_planner: OnceLock<PlanView>,
+    /// The views of stores whose statements are being planned, each for the one before.
+    pub(super) planning: Mutex<Vec<String>>,
     /// How often views and external tables were made or dropped.
     pub(super) changes: AtomicU64,
     /// All that the statement in progress has opened.
@@ -199,7 +200,11 @@ impl Tables {
 
     /// What `name` means, opened at most once in a statement.
     pub(crate) async fn find(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        let registered = lock(&self.session).get(name).cloned();
+        // A view of the store is made of what is in the store.
+        let registered = match self.plans_view() {
+            true => None,
+            false => lock(&self.session).get(name).cloned(),
+        };
         if let Some(registered) = registered {
             return self.current(name, registered).await.map(Some);
         }
@@ -209,6 +214,7 @@ impl Tables {
         }
         let found: Option<Arc<dyn TableProvider>> = match self.stored(name)? {
             Some(table) => Some(Arc::new(StoreProvider::new(table))),
+            None if let Some(view) = self.stored_view(None, name).await? => Some(view),
             None if name == "/dev/stdin" => self.file(files::STDIN).await?,
             None => self.file(name).await?,
         };
@@ -304,7 +310,7 @@ impl Tables {
             let found = match name.schema().filter(|schema| *schema != SCHEMA) {
                 // Through the trait, whose future is boxed: a view may be made of views.
                 None => SchemaProvider::table(self, name.table()).await.ok(),
-                Some(schema) => self.find_attached(schema, name.table()).ok(),
+                Some(schema) => Box::pin(self.find_in(Some(schema), name.table())).await.ok(),
             };
             if let Some(None) = found {
                 return Error::NotFound(format!(
@@ -315,54 +321,7 @@ impl Tables {
         error
     }
 
-    /// Remembers what a view was made from.
-    pub(crate) fn define(
-        &self,
-        name: &str,
-        statement: Statement,
-        parameters: &Parameters,
-        names: Vec<TableReference>,
-    ) {
-        let changes = self.changes.load(Ordering::Relaxed);
-        let definition = Definition { statement, parameters: parameters.clone(), names, changes };
-        lock(&self.definitions).insert(name.to_owned(), definition);
-    }
-
-    /// Refuses a view that would name itself, be it through others.
-    pub(crate) fn check_acyclic(&self, view: &str, names: &[TableReference]) -> Result<()> {
-        let definitions = lock(&self.definitions);
-        let (mut ahead, mut seen) = (names.to_vec(), HashSet::new());
-        while let Some(name) = ahead.pop() {
-            if name.schema().is_some_and(|schema| schema != SCHEMA) {
-                continue;
-            }
-            let name = name.table();
-            if name == view {
-                return Err(Error::InvalidInput(format!("view {view} would be made of itself")));
-            }
-            if let Some(definition) = definitions.get(name).filter(|_| seen.insert(name.to_owned()))
-            {
-                ahead.extend_from_slice(&definition.names);
-            }
-        }
-        Ok(())
-    }
-
-    /// Drops a view, even one that can no longer be planned; `false` if there is none of this name.
-    pub(crate) fn drop_view(&self, name: &str) -> bool {
-        let is_view = self.is_view(name);
-        if is_view {
-            self.forget(name);
-        }
-        is_view
-    }
-
-    /// Whether `name` is a view.
-    pub(crate) fn is_view(&self, name: &str) -> bool {
-        lock(&self.definitions).contains_key(name)
-    }
-
-    fn forget(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+    pub(super) fn forget(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
         self.changes.fetch_add(1, Ordering::Relaxed);
         lock(&self.definitions).remove(name);
         lock(&self.session).remove(name)
@@ -414,15 +373,20 @@ impl Tables {
         schema: Option<&str>,
         name: &str,
     ) -> Result<Option<Arc<dyn TableProvider>>> {
-        match schema.filter(|schema| *schema != SCHEMA) {
-            None => self.find(name).await,
-            Some(schema) => self.find_attached(schema, name),
+        let Some(schema) = schema.filter(|schema| *schema != SCHEMA) else {
+            return self.find(name).await;
+        };
+        let Some(stored) = self.attached_as(schema) else { return Ok(None) };
+        match self.find_stored(&stored, name)? {
+            Some(table) => Ok(Some(table)),
+            None => self.stored_view(Some(schema), name).await,
         }
     }
 
-    /// The names of a store's tables; a note if they cannot be told.
+    /// The names of a store's tables and views; a note if they cannot be told.
     pub(super) fn names_of(&self, stored: &StoredTables) -> Vec<String> {
-        stored.names().unwrap_or_else(|error| {
+        let names = stored.names().and_then(|names| Ok([names, stored.view_names()?].concat()));
+        names.unwrap_or_else(|error| {
             self.note(error.to_string());
             Vec::new()
         })
@@ -460,12 +424,17 @@ impl SchemaProvider for Tables {
     }
 
     async fn table(&self, name: &str) -> DataFusionResult<Option<Arc<dyn TableProvider>>> {
-        Ok(self.find(name).await?)
+        match self.find(name).await {
+            // A list of all columns goes on without it; a statement that names it asks once more
+            // what is wrong.
+            Err(_) if self.means_view(name)? && !self.is_view(name) => Ok(None),
+            found => Ok(found?),
+        }
     }
 
     async fn table_type(&self, name: &str) -> DataFusionResult<Option<TableType>> {
         // Between statements, a view has no plan, and looks like a table.
-        Ok(Some(if self.is_view(name) { TableType::View } else { TableType::Base }))
+        Ok(Some(if self.means_view(name)? { TableType::View } else { TableType::Base }))
     }
 
     fn register_table(
@@ -489,5 +458,6 @@ impl SchemaProvider for Tables {
     fn table_exist(&self, name: &str) -> bool {
         lock(&self.session).contains_key(name)
             || self.stored_name(name).is_ok_and(|found| found.is_some())
+            || self.stored_view_name(name).is_ok_and(|found| found.is_some())
     }
 }

@@ -29,7 +29,7 @@ impl Tables {
 
     /// The name of an attached store that has such a table.
     fn attached_with(&self, table: &str) -> Option<String> {
-        let has = |stored: &StoredTables| stored.spelled(table).is_ok_and(|found| found.is_some());
+        let has = |stored: &StoredTables| stored.has(table).unwrap_or(false);
         self.attached().into_iter().find(|(_, stored)| has(stored)).map(|(name, _)| name)
     }
 

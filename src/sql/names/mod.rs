@@ -15,6 +15,7 @@ mod file_calls;
 mod spooled;
 pub(in crate::sql) mod files;
 pub(in crate::sql) mod views;
+mod view_names;
 mod visible;
 
 /// Names under which the information schema shows a store's tables.

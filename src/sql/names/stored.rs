@@ -115,17 +115,22 @@ impl StoredTables {
 
     /// An older generation that is still kept, named as in `"trips@12"`.
     fn find_older(&self, name: &str, see: See) -> Result<Option<Arc<StoreTable>>> {
-        let parts = name
-            .rsplit_once('@')
-            .and_then(|(table, number)| Some((table, number.parse::<u64>().ok()?)));
-        let Some((table, generation)) = parts else { return Ok(None) };
-        let Some(table) = self.spelled(table)? else { return Ok(None) };
+        let Some((table, generation)) = self.older(name)? else { return Ok(None) };
         if let Some(known) = lock(&self.pinned).get(name) {
             return Ok(Some(Arc::clone(known)));
         }
         let table = self.opened(see(self.store.table(&table)?.snapshot_at(generation)?)?);
         lock(&self.pinned).insert(name.to_owned(), Arc::clone(&table));
         Ok(Some(table))
+    }
+
+    /// The table and the number in the name of an older generation.
+    fn older(&self, name: &str) -> Result<Option<(String, u64)>> {
+        let parts = name
+            .rsplit_once('@')
+            .and_then(|(table, number)| Some((table, number.parse::<u64>().ok()?)));
+        let Some((table, generation)) = parts else { return Ok(None) };
+        Ok(self.spelled(table)?.map(|table| (table, generation)))
     }
 
     fn opened(&self, snapshot: Snapshot) -> Arc<StoreTable> {
@@ -153,6 +158,35 @@ impl StoredTables {
         }
         let mut alike = self.names()?.into_iter().filter(|table| table.to_lowercase() == name);
         Ok(alike.next().filter(|_| alike.next().is_none()))
+    }
+
+    /// Whether a name means a table, an older generation of one, or a view.
+    pub(super) fn has(&self, name: &str) -> Result<bool> {
+        Ok(self.spelled(name)?.is_some()
+            || self.spelled_view(name)?.is_some()
+            || self.older(name)?.is_some())
+    }
+
+    /// The view that a name means, likewise.
+    pub(super) fn spelled_view(&self, name: &str) -> Result<Option<String>> {
+        if check_name(name).is_err() {
+            return Ok(None);
+        }
+        if self.is_visible(name) && self.store.has_view(name)? {
+            return Ok(Some(name.to_owned()));
+        }
+        let mut alike = self.view_names()?.into_iter().filter(|view| view.to_lowercase() == name);
+        Ok(alike.next().filter(|_| alike.next().is_none()))
+    }
+
+    /// The names of all views; none if there is no store yet.
+    pub(super) fn view_names(&self) -> Result<Vec<String>> {
+        let mut names = match self.store.exists() {
+            Ok(false) => return Ok(Vec::new()),
+            _ => self.store.views()?,
+        };
+        names.retain(|name| self.is_visible(name));
+        Ok(names)
     }
 
     /// The names of all tables; none if there is no store yet.

@@ -1,5 +1,4 @@
-//! Views of a session: the statement that made each, which is planned again when what it names has
-//! changed.
+//! Views: the statement that made each, which is planned again when what it names has changed.
 //!
 //! A plan keeps the generation of each table that it scans, and keeps the table open. So a view has
 //! a plan only while a statement runs that names it; the next statement plans it again. Within a
@@ -19,6 +18,7 @@ use datafusion::logical_expr::{DdlStatement, LogicalPlan};
 use datafusion::optimizer::analyzer::type_coercion::TypeCoercion;
 use datafusion::optimizer::{Analyzer, AnalyzerRule};
 use datafusion::sql::parser::Statement;
+use futures::future::BoxFuture;
 
 use crate::error::{Error, Result};
 use crate::sql::names::parameters::Parameters;
@@ -29,6 +29,11 @@ use crate::sql::types::intervals::Intervals;
 use crate::sql::types::rounding::{MarkCasts, RoundCasts};
 use crate::sql::types::times::Times;
 use crate::sql::write::assignments;
+
+/// Plans the statement of a view of a store, whose other tables and views are in this schema: in
+/// the words of a session with nothing set.
+pub(in crate::sql) type PlanView =
+    Box<dyn Fn(String, Option<String>) -> BoxFuture<'static, Result<LogicalPlan>> + Send + Sync>;
 
 /// The definition of a view.
 #[derive(Clone, Debug)]
@@ -67,7 +72,7 @@ impl Definition {
 const MAX_PARTS: usize = 1 << 14;
 
 /// The most views each of which names the one before.
-const MAX_LEVELS: usize = 256;
+pub(super) const MAX_LEVELS: usize = 256;
 
 /// How many nodes a plan has with those of the views in it: beyond [`MAX_PARTS`] if there are more,
 /// or more than [`MAX_LEVELS`] on top of each other.

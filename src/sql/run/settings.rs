@@ -1,4 +1,5 @@
-//! The session's own settings: `SET sty.native = off`, `SET sty.group_memory = 100000000`.
+//! The session's own settings: `SET sty.native = off`, `SET sty.group_memory = 100000000`. Each may
+//! be set to `default`, which is what RESET does.
 
 use std::any::Any;
 use std::time::Duration;
@@ -21,6 +22,8 @@ pub(crate) struct Settings {
     pub(crate) implicit_groups: bool,
     /// How long statements that write wait for the writer of another process.
     pub(crate) wait: Duration,
+    /// The same for sessions that have not set it.
+    pub(crate) usual_wait: Duration,
 }
 
 impl Default for Settings {
@@ -30,6 +33,7 @@ impl Default for Settings {
             group_memory: usize::MAX,
             implicit_groups: false,
             wait: Duration::ZERO,
+            usual_wait: Duration::ZERO,
         }
     }
 }
@@ -60,6 +64,9 @@ impl ExtensionOptions for Settings {
 
     fn set(&mut self, key: &str, value: &str) -> DataFusionResult<()> {
         match (key, value.to_ascii_lowercase().as_str()) {
+            ("native", "default") => self.native = true,
+            ("group_memory", "default") => self.group_memory = usize::MAX,
+            ("wait", "default") => self.wait = self.usual_wait,
             ("native", "on" | "true" | "1") => self.native = true,
             ("native", "off" | "false" | "0") => self.native = false,
             ("native", _) => return config_err!("sty.native is on or off, not '{value}'"),

@@ -108,15 +108,20 @@ impl StatementPlanner<'_> {
             if self.tables.in_session(name) {
                 return Ok(false);
             }
-            match self.tables.find_attached(&used, name)? {
-                Some(_) => Ok(true),
-                // Of the session's own store only by its schema.
-                None if self.tables.stored_name(name)?.is_some() => Err(self.tables.missing(name)),
-                None => Ok(false),
-            }
+            self.is_in(&used, name)
         };
         used_schema::qualify(sql, &used, &is_there)?;
         Ok(Some(statement))
+    }
+
+    /// Whether a name without a schema means a table or view of an attached store. An error if it
+    /// would mean one of the session's own, which has to be named by its schema.
+    pub(super) fn is_in(&self, schema: &str, name: &str) -> Result<bool> {
+        let is_there = self.tables.has_attached(schema, name)?;
+        let is_own = !is_there
+            && (self.tables.stored_name(name)?.is_some()
+                || self.tables.stored_view_name(name)?.is_some());
+        if is_own { Err(self.tables.missing(name)) } else { Ok(is_there) }
     }
 
     /// The query that a SHOW TABLES stands for.

@@ -61,6 +61,8 @@ impl Session {
                 tables: &self.tables,
                 prepared: &self.prepared,
                 template: None,
+                view: None,
+                of_view: None,
             };
             let inferring = Box::pin(planner.parameter_types(parsed));
             let inferred = self.own.workers.run(&self.own.canceller, inferring)?;
@@ -83,7 +85,7 @@ impl Session {
         }
         let answer = match self.plan(statement, &values, None)? {
             Planned::Answer(plan) => Some(plan.schema()),
-            Planned::Write(_) | Planned::Modify(_) | Planned::Drop(_) => None,
+            _ => None,
         };
         let answer = answer.filter(|schema| !schema.fields().is_empty());
         Ok(Described { parameters, answer })

@@ -43,9 +43,9 @@ pub struct PlannedChange {
 }
 
 impl Session {
-    /// Plans a statement, and says what it would read and change. Views and settings are the
-    /// session's own, and are made. The rows that a DELETE or UPDATE would change are looked for;
-    /// nothing else is read but statistics, and samples of tables that are joined.
+    /// Plans a statement, and says what it would read and change. Settings and temporary views are
+    /// the session's own, and are made. The rows that a DELETE or UPDATE would change are looked
+    /// for; nothing else is read but statistics, and samples of tables that are joined.
     pub fn dry_run(&self, statement: &Statement, parameters: &Parameters) -> Result<DryRun> {
         let planned = self.plan(statement, parameters, None)?;
         let reads = |plan: &Arc<dyn ExecutionPlan>| forecast(plan);
@@ -102,6 +102,7 @@ impl Session {
                 };
                 Ok(DryRun { reads: Vec::new(), change: Some(change) })
             }
+            Planned::KeepView { .. } | Planned::DropView(_) => Ok(DryRun::default()),
         }
     }
 
@@ -133,11 +134,20 @@ impl Session {
             tables: &self.tables,
             prepared: &self.prepared,
             template,
+            view: statement.parsed.view.as_ref(),
+            of_view: None,
         };
         // It is large, and is handed on many times, each of which may copy it to the stack.
         let planning = Box::pin(planner.plan(&statement.parsed.statement, parameters));
         match self.own.workers.run(&self.own.canceller, planning)?? {
-            Planned::Write(_) | Planned::Modify(_) | Planned::Drop(_) if self.refuses_writes() => {
+            Planned::KeepView { .. } if self.refuses_writes() => Err(Error::InvalidInput(
+                "this session is read-only, and makes no view of the store; CREATE TEMP VIEW makes \
+                 one that ends with the session"
+                    .into(),
+            )),
+            Planned::Write(_) | Planned::Modify(_) | Planned::Drop(_) | Planned::DropView(_)
+                if self.refuses_writes() =>
+            {
                 Err(Error::InvalidInput("this session is read-only: no statement writes".into()))
             }
             Planned::Modify(_) if self.tables.skips_damaged() => Err(Error::InvalidInput(

@@ -16,7 +16,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 use super::kept::KeptPlans;
 use super::pool::{StatementMemory, environment, within};
-use super::{Session, SessionOptions, check_store_exists, decoded, neighbours, rules};
+use super::{Session, SessionOptions, check_store_exists, decoded, neighbours, rules, views};
 use crate::disk::{LockWait, memory};
 use crate::error::Result;
 use crate::maintain::restore_replaced;
@@ -157,7 +157,9 @@ impl Engine {
             .build();
         let context = SessionContext::new_with_state(state);
         let weak = context.state_weak_ref();
-        tables.set_state(move || Some(weak.upgrade()?.read().clone()));
+        let find_state = move || Some(weak.upgrade()?.read().clone());
+        tables.set_view_planner(views::planner(find_state.clone(), &tables, *memory));
+        tables.set_state(find_state);
         Ok(Session {
             context,
             tables,
@@ -230,7 +232,7 @@ fn configuration(threads: usize, memory: u64, wait: Duration) -> Result<SessionC
         .with_information_schema(true)
         .with_create_default_catalog_and_schema(false)
         .with_default_catalog_and_schema(CATALOG, SCHEMA)
-        .with_option_extension(Settings { wait, ..Settings::default() });
+        .with_option_extension(Settings { wait, usual_wait: wait, ..Settings::default() });
     let options = config.options_mut();
     options.sql_parser.collect_spans = true;
     options.explain.logical_plan_only = false;

@@ -15,7 +15,7 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 
 use super::planned::Planned;
 use super::statement::StatementPlanner;
-use super::{Session, Statement, frugal};
+use super::{Session, Statement, frugal, views};
 use crate::disk::LockWait;
 use crate::error::{Error, Result};
 use crate::ingest::arrange::Arrange;
@@ -181,6 +181,19 @@ impl Session {
                 drop_table(store, &table)?;
                 self.start(empty_answer(), &Canceller::default(), run)
             }
+            Planned::KeepView { name, statement, replaces } => {
+                let store = self.tables.store().ok_or_else(no_store)?;
+                // Another process may have made it since it was planned.
+                if !replaces && store.has_view(&name)? {
+                    return Err(views::exists(&name));
+                }
+                store.keep_view(&name, &statement)?;
+                self.start(empty_answer(), &Canceller::default(), run)
+            }
+            Planned::DropView(name) => {
+                self.tables.store().ok_or_else(no_store)?.drop_view(&name)?;
+                self.start(empty_answer(), &Canceller::default(), run)
+            }
         }
     }
 
@@ -237,7 +250,14 @@ impl Session {
             frugal::wait_for_memory(&context, free);
             tables.pin(pins.clone());
             let (context, tables, prepared) = (&context, &*tables, &*prepared);
-            let planner = StatementPlanner { context, tables, prepared, template: None };
+            let planner = StatementPlanner {
+                context,
+                tables,
+                prepared,
+                template: None,
+                view: None,
+                of_view: None,
+            };
             // It is large, and this may be deep in the stack of a writer.
             let starting = Box::pin(frugal::start(planner, &parsed.statement, &values, timed));
             own.workers.run(&own.canceller, starting)?

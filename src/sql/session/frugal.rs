@@ -115,7 +115,7 @@ pub(super) async fn start(
     let plan = match planner.plan(statement, parameters).await? {
         Planned::Answer(plan) => Some(plan),
         Planned::Write(write) => write.rows,
-        Planned::Modify(_) | Planned::Drop(_) => None,
+        _ => None,
     };
     let plan = plan.ok_or_else(|| Error::Unsupported("a statement without rows".into()))?;
     if joins_with_filter(&plan) {

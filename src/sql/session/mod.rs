@@ -24,6 +24,7 @@ mod refused;
 pub(in crate::sql) mod rules;
 pub(in crate::sql) mod selection;
 pub(in crate::sql) mod statement;
+mod views;
 pub(in crate::sql) mod writes;
 
 use std::path::PathBuf;
@@ -70,8 +71,8 @@ pub struct SessionOptions {
     /// Whether statements read around damage: each table is verified when a statement first names a
     /// generation of it, and segments in which anything is damaged are left out, which a note says.
     pub skip_damaged: bool,
-    /// Whether statements that would write to the store are refused. Views and settings still
-    /// work: they are the session's own.
+    /// Whether statements that would write to the store are refused. Temporary views and settings
+    /// still work: they are the session's own.
     pub read_only: bool,
     /// Whether statements are kept from files outside the store: as tables, as external tables, as
     /// the standard input, and from choosing where to spill.
@@ -146,9 +147,9 @@ impl std::fmt::Display for Statement {
     }
 }
 
-/// SQL over one store, for one caller, who runs one statement at a time. Views, settings and
-/// prepared statements live as long as the session; memory, threads and open tables are those of
-/// its [`Engine`].
+/// SQL over one store, for one caller, who runs one statement at a time. Temporary views, settings
+/// and prepared statements live as long as the session; memory, threads and open tables are those
+/// of its [`Engine`].
 pub struct Session {
     context: SessionContext,
     tables: Arc<Tables>,

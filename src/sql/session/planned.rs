@@ -22,13 +22,17 @@ pub(in crate::sql) enum Planned {
     Modify(Box<Modify>),
     /// Drops a table of the store.
     Drop(String),
+    /// Keeps a view in the store, in place of one of this name if it replaces that.
+    KeepView { name: String, statement: String, replaces: bool },
+    /// Drops a view of the store.
+    DropView(String),
 }
 
 impl Planned {
     /// The table of the store that is written.
     pub(super) fn written(&self) -> Option<&str> {
         match self {
-            Planned::Answer(_) => None,
+            Planned::Answer(_) | Planned::KeepView { .. } | Planned::DropView(_) => None,
             Planned::Write(write) => Some(&write.table),
             Planned::Modify(modify) => Some(&modify.table),
             Planned::Drop(table) => Some(table),
@@ -40,7 +44,10 @@ impl Planned {
         match self {
             Planned::Write(write) => write.base.as_ref(),
             Planned::Modify(modify) => Some(&modify.base),
-            Planned::Answer(_) | Planned::Drop(_) => None,
+            Planned::Answer(_)
+            | Planned::Drop(_)
+            | Planned::KeepView { .. }
+            | Planned::DropView(_) => None,
         }
     }
 

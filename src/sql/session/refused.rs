@@ -5,7 +5,9 @@
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::{DdlStatement, LogicalPlan, Statement as PlannedStatement};
+use datafusion::logical_expr::{
+    DdlStatement, LogicalPlan, SetVariable, Statement as PlannedStatement,
+};
 
 use super::memory_settings;
 use crate::error::{Error, Result};
@@ -16,6 +18,9 @@ use crate::sql::walks::any_node;
 pub(super) fn refuse<T>(what: &str, instead: &str) -> Result<T> {
     Err(Error::Unsupported(format!("{what}; {instead}")))
 }
+
+/// What the names of our own settings begin with.
+const OURS: &str = "sty.";
 
 /// Refuses statements that cannot run. An INSERT is explained by the query that gives its rows.
 pub(super) fn check_supported(plan: LogicalPlan) -> Result<LogicalPlan> {
@@ -48,7 +53,15 @@ pub(super) fn check_supported(plan: LogicalPlan) -> Result<LogicalPlan> {
         }
         LogicalPlan::Statement(PlannedStatement::ResetVariable(reset)) => {
             memory_settings::check_reset(&reset.variable)?;
-            Ok(LogicalPlan::Statement(PlannedStatement::ResetVariable(reset)))
+            let variable = reset.variable.to_ascii_lowercase();
+            // DataFusion (55.2) does not reset what an extension sets.
+            Ok(LogicalPlan::Statement(match variable.starts_with(OURS) {
+                true => PlannedStatement::SetVariable(SetVariable {
+                    variable,
+                    value: "default".to_owned(),
+                }),
+                false => PlannedStatement::ResetVariable(reset),
+            }))
         }
         other => Ok(other),
     }

@@ -3,7 +3,7 @@
 //! DataFusion plans every statement. What it would do to tables by itself (create them in memory,
 //! write through a provider) is done here instead: tables are those of the store.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::TableReference;
@@ -27,6 +27,7 @@ use crate::sql::session::refused::{check_supported, refuse, refuse_files};
 use crate::sql::syntax::any_case::{KnownColumns, Respelled};
 use crate::sql::syntax::file_functions::STDIN;
 use crate::sql::syntax::named_tables::named_tables;
+use crate::sql::syntax::parse::CreatedView;
 use crate::sql::syntax::{
     any_case, file_functions, ignored, implicit_groups, lateral_aliases, macros, order_names,
     rewrite, scopes, sql_in,
@@ -69,6 +70,10 @@ pub(in crate::sql) struct StatementPlanner<'a> {
     pub(in crate::sql) prepared: &'a Prepared,
     /// Where it notes what can be kept, if anything is.
     pub(in crate::sql) template: Option<&'a Template>,
+    /// What a CREATE VIEW says, unless the view is the session's own.
+    pub(in crate::sql) view: Option<&'a CreatedView>,
+    /// Where the plan of a stored view goes, whose statement is planned for one that names it.
+    pub(in crate::sql) of_view: Option<&'a Mutex<Option<LogicalPlan>>>,
 }
 
 impl StatementPlanner<'_> {
@@ -102,7 +107,7 @@ impl StatementPlanner<'_> {
     }
 
     /// Plans a statement that is not about prepared ones.
-    async fn plan_unprepared(
+    pub(super) async fn plan_unprepared(
         &self,
         statement: &Statement,
         parameters: &Parameters,
@@ -308,7 +313,7 @@ impl StatementPlanner<'_> {
                 self.drop_view(self.own_name(&drop.name)?, drop.if_exists)?
             }
             LogicalPlan::Ddl(DdlStatement::DropTable(drop))
-                if self.tables.is_view(self.own_name(&drop.name)?) =>
+                if self.tables.means_view(self.own_name(&drop.name)?)? =>
             {
                 let name = drop.name.table();
                 refuse(&format!("{name} is a view, not a table"), &format!("DROP VIEW {name}"))?

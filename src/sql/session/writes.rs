@@ -1,4 +1,4 @@
-//! Statements that create tables and views, add rows, or drop: from DataFusion's plan to what is
+//! Statements that create tables, add rows, or drop: from DataFusion's plan to what is
 //! written.
 
 use std::collections::HashMap;
@@ -8,11 +8,9 @@ use arrow_schema::{Field, Schema as ArrowSchema};
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::{DFSchema, TableReference};
 use datafusion::error::DataFusionError;
-use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
-    CreateMemoryTable, CreateView, DdlStatement, DmlStatement, Expr, LogicalPlan, Projection,
-    Values, WriteOp,
+    CreateMemoryTable, DdlStatement, DmlStatement, Expr, LogicalPlan, Projection, Values, WriteOp,
 };
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::parser::Statement;
@@ -20,8 +18,6 @@ use datafusion::sql::sqlparser::ast::{CreateTable, Statement as SqlStatement};
 
 use crate::error::{Error, Result};
 use crate::sql::convert::listed;
-use crate::sql::names::parameters::Parameters;
-use crate::sql::names::views;
 use crate::sql::names::{CATALOG, SCHEMA};
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::session::planned::Planned;
@@ -60,7 +56,10 @@ impl StatementPlanner<'_> {
         let how = Create { if_not_exists: create.if_not_exists, replaces };
         let stored = self.tables.stored_name(name)?;
         let is_stored = stored.is_some();
-        if self.tables.in_session(name) || (is_stored && !replaces) {
+        if self.tables.in_session(name)
+            || (is_stored && !replaces)
+            || (!is_stored && self.tables.stored_view_name(name)?.is_some())
+        {
             return already_exists(name, how).map(|()| Planned::Answer(empty_answer()));
         }
         let has_rows = parsed.is_none_or(|parsed| parsed.query.is_some());
@@ -138,38 +137,6 @@ impl StatementPlanner<'_> {
             rows: Some(self.rows(&rows?).await?),
             has_values: assignments::has_values(&statement.input),
         })))
-    }
-
-    /// Lets DataFusion make the view, and keeps the statement to make it again.
-    pub(super) async fn view(
-        &self,
-        view: CreateView,
-        statement: &Statement,
-        parameters: &Parameters,
-        state: &SessionState,
-    ) -> Result<Planned> {
-        let name = self.own_name(&view.name)?.to_owned();
-        check_name(&name)?;
-        let names = state.resolve_table_references(statement)?;
-        self.tables.check_acyclic(&name, &names)?;
-        let input = views::coerced(Arc::unwrap_or_clone(view.input))?;
-        let view = CreateView { input: Arc::new(input), ..view };
-        let planned = self.run(LogicalPlan::Ddl(DdlStatement::CreateView(view)), state).await?;
-        self.tables.define(&name, statement.clone(), parameters, names);
-        Ok(planned)
-    }
-
-    pub(super) fn drop_view(&self, name: &str, if_exists: bool) -> Result<Planned> {
-        if self.tables.drop_view(name) {
-            return Ok(Planned::Answer(empty_answer()));
-        }
-        match self.tables.in_session(name) || self.tables.stored_name(name)?.is_some() {
-            true => {
-                refuse(&format!("{name} is a table, not a view"), &format!("DROP TABLE {name}"))
-            }
-            false if if_exists => Ok(Planned::Answer(empty_answer())),
-            false => Err(Error::NotFound(format!("no view {name}"))),
-        }
     }
 
     pub(super) fn drop_stored(&self, name: &str, if_exists: bool) -> Result<Planned> {

@@ -8,8 +8,9 @@ use datafusion::error::DataFusionError;
 use datafusion::sql::parser::{CopyToSource, DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::ast::{Statement as SqlStatement, Value};
 use datafusion::sql::sqlparser::dialect::Dialect as Syntax;
+use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
-use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
+use datafusion::sql::sqlparser::tokenizer::{Location, Token, TokenWithSpan, Tokenizer};
 
 use crate::error::{Error, Result};
 use crate::sql::stack::with_syntax_levels;
@@ -37,6 +38,27 @@ pub(in crate::sql) struct Parsed {
     pub(in crate::sql) levels: usize,
     /// Where the rows go, if the statement is a COPY … TO.
     pub(in crate::sql) copy: Option<CopyTarget>,
+    /// What else a CREATE VIEW says.
+    pub(in crate::sql) view: Option<CreatedView>,
+}
+
+/// What a CREATE VIEW says that is not for DataFusion to plan.
+#[derive(Clone, Debug)]
+pub(in crate::sql) struct CreatedView {
+    /// The whole statement, word for word.
+    pub(in crate::sql) text: String,
+    /// Whether the view ends with its session.
+    pub(in crate::sql) temporary: bool,
+    pub(in crate::sql) if_not_exists: bool,
+}
+
+impl CreatedView {
+    fn of(statement: &Statement, text: &str) -> Option<CreatedView> {
+        let Statement::Statement(statement) = statement else { return None };
+        let SqlStatement::CreateView(view) = statement.as_ref() else { return None };
+        let (temporary, if_not_exists) = (view.temporary, view.if_not_exists);
+        Some(CreatedView { text: text.to_owned(), temporary, if_not_exists })
+    }
 }
 
 /// The file of a COPY … TO, and its options, with names in lower case.
@@ -90,8 +112,8 @@ pub(in crate::sql) fn statements(sql: &str, dialect: Dialect, memory: u64) -> Re
         DataFusionError::SQL(Box::new(ParserError::TokenizerError(error.to_string())), None)
     })?;
     size::check_words(&tokens, memory)?;
-    let written = match short_forms::may_hide_text(&tokens) {
-        true => texts(&tokens),
+    let written = match short_forms::may_hide_text(&tokens) || tokens.iter().any(is_view) {
+        true => texts(&tokens, sql),
         false => Vec::new(),
     };
     let tokens = short_forms::write_out(tokens)?;
@@ -116,11 +138,48 @@ fn with_hint(error: Error, sql: &str, dialect: &dyn Syntax) -> Error {
     }
 }
 
-/// The statements as they are written.
-fn texts(tokens: &[TokenWithSpan]) -> Vec<String> {
+fn is_view(token: &TokenWithSpan) -> bool {
+    matches!(&token.token, Token::Word(word) if word.keyword == Keyword::VIEW)
+}
+
+/// The statements as they are written, from the first word to the last.
+fn texts(tokens: &[TokenWithSpan], sql: &str) -> Vec<String> {
+    let is_blank = |one: &&TokenWithSpan| matches!(one.token, Token::Whitespace(_) | Token::EOF);
+    let mut places = Places::new(sql);
     let statements = tokens.split(|token| token.token == Token::SemiColon);
-    let texts = statements.map(|tokens| tokens.iter().map(|one| one.token.to_string()).collect());
-    texts.filter(|text: &String| !text.trim().is_empty()).collect()
+    let texts = statements.filter_map(|tokens| {
+        let mut words = tokens.iter().filter(|one| !is_blank(one));
+        let first = words.next()?;
+        let last = words.next_back().unwrap_or(first);
+        let start = places.find(first.span.start);
+        sql.get(start..places.find(last.span.end)).map(str::to_owned)
+    });
+    texts.collect()
+}
+
+/// From lines and columns to offsets in a text, in rising order.
+struct Places<'s> {
+    characters: std::str::CharIndices<'s>,
+    length: usize,
+    line: u64,
+    column: u64,
+}
+
+impl<'s> Places<'s> {
+    fn new(sql: &'s str) -> Self {
+        Places { characters: sql.char_indices(), length: sql.len(), line: 1, column: 1 }
+    }
+
+    fn find(&mut self, place: Location) -> usize {
+        while (self.line, self.column) < (place.line, place.column) {
+            match self.characters.next() {
+                Some((_, '\n')) => (self.line, self.column) = (self.line + 1, 1),
+                Some(_) => self.column += 1,
+                None => return self.length,
+            }
+        }
+        self.characters.offset()
+    }
 }
 
 fn corrected(
@@ -139,9 +198,11 @@ fn corrected(
         let (mut levels, mut text) = (0, statement.to_string());
         let copy;
         (statement, copy) = copied(statement, dialect)?;
+        let written = written.next();
+        let view = CreatedView::of(&statement, written.as_ref().unwrap_or(&text));
         // Words of ours are none of the statement as it is written.
-        if let Some(written) = written.next().filter(|_| text.contains("sty__")) {
-            text = written.trim().to_owned();
+        if let Some(written) = written.filter(|_| text.contains("sty__")) {
+            text = written;
         }
         if let Some(sql) = sql_of(&mut statement) {
             levels = chains::limit(sql)?;
@@ -176,7 +237,7 @@ fn corrected(
             allow_names(sql);
             underscores::check(sql)?;
         }
-        parsed.push(Parsed { statement, text, levels, copy });
+        parsed.push(Parsed { statement, text, levels, copy, view });
     }
     Ok(parsed)
 }

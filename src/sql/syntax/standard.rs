@@ -1,7 +1,7 @@
 //! Rewords standard SQL that DataFusion (55.2) refuses: `GROUP BY ()`, rows in GROUP BY, ROLLUP and
 //! CUBE, ROLLUP and CUBE within GROUPING SETS, WITH TOTALS, HAVING without GROUP BY, FETCH FIRST,
-//! ORDER BY ALL of computed columns, LIKE with an ESCAPE, TRUNCATE, and temporary views: all views
-//! end with their session.
+//! ORDER BY ALL of computed columns, LIKE with an ESCAPE, TRUNCATE, and words of CREATE VIEW that
+//! are not DataFusion's to follow (`parse::CreatedView`).
 //!
 //! Where this stands on the road of a query: after parsing.
 
@@ -25,7 +25,7 @@ const MAX_CUBE_PARTS: usize = 12;
 
 pub(in crate::sql) fn reword(statement: &mut Statement) -> Result<()> {
     match statement {
-        Statement::CreateView(view) => view.temporary = false,
+        Statement::CreateView(view) => (view.temporary, view.if_not_exists) = (false, false),
         Statement::Truncate(Truncate {
             table_names,
             partitions: None,

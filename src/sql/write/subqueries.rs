@@ -60,12 +60,12 @@ pub(in crate::sql) async fn with_answers(
                 ))
             }
         };
-        answers.insert(Arc::as_ptr(subquery.subquery), answer);
+        answers.insert(Arc::as_ptr(subquery.subquery).addr(), answer);
     }
     if answers.is_empty() {
         return Ok(expression.clone());
     }
-    let answer_of = |subquery: &Subquery| answers.get(&Arc::as_ptr(&subquery.subquery));
+    let answer_of = |subquery: &Subquery| answers.get(&Arc::as_ptr(&subquery.subquery).addr());
     let replace = |expr: Expr| match &expr {
         Expr::ScalarSubquery(subquery) => match answer_of(subquery) {
             Some(Answer::Value(value)) => Ok(Transformed::yes(lit(value.clone()))),

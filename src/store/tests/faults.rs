@@ -152,3 +152,57 @@ fn power_may_go_after_every_call() {
         }
     }
 }
+
+/// Makes a view, replaces it, and drops it.
+fn views(disk: &SimulatedDisk, reported: &mut usize) -> Result<()> {
+    let store = Store::open_with(Arc::new(disk.clone()), ROOT);
+    store.keep_view("v", VIEWS[1].unwrap())?;
+    *reported = 1;
+    store.keep_view("v", VIEWS[2].unwrap())?;
+    *reported = 2;
+    store.drop_view("v")?;
+    *reported = 3;
+    Ok(())
+}
+
+/// What is there after each step.
+const VIEWS: [Option<&str>; 4] =
+    [None, Some("CREATE VIEW v AS SELECT 1"), Some("CREATE VIEW v AS SELECT 1, 2"), None];
+
+#[test]
+fn a_view_is_what_it_was_or_what_it_becomes() {
+    let fresh = || {
+        let disk = SimulatedDisk::new(Path::new("/"));
+        disk.create_dir_all(Path::new(ROOT)).unwrap();
+        disk.sync_dir(Path::new("/")).unwrap();
+        disk
+    };
+    let disk = fresh();
+    let before = disk.calls();
+    views(&disk, &mut 0).unwrap();
+    let calls = disk.calls() - before;
+    assert!(calls >= 12, "{calls}");
+    let check = |disk: &SimulatedDisk, reported: usize, what: &str| {
+        let found = Store::open_with(Arc::new(disk.clone()), ROOT).view("v").unwrap();
+        let possible = VIEWS.iter().skip(reported).take(2);
+        assert!(possible.into_iter().any(|view| *view == found.as_deref()), "{what}: {found:?}");
+    };
+    for at in 1..=calls + 1 {
+        for (forever, after_effect) in [(true, true), (true, false), (false, true), (false, false)]
+        {
+            let (disk, mut reported) = (fresh(), 0);
+            let at = disk.calls() + at;
+            disk.set_fault(Some(Fault { at, forever, after_effect }));
+            let _ = views(&disk, &mut reported);
+            disk.set_fault(None);
+            check(&disk, reported, &format!("call {at} fails"));
+            for outcome in [PowerLoss::Nothing, PowerLoss::Everything, PowerLoss::Some(at)] {
+                let (disk, mut reported) = (fresh(), 0);
+                disk.set_fault(Some(Fault { at, forever, after_effect }));
+                let _ = views(&disk, &mut reported);
+                disk.lose_power(outcome);
+                check(&disk, reported, &format!("power lost after call {at} ({outcome:?})"));
+            }
+        }
+    }
+}

@@ -24,7 +24,7 @@ pub(crate) use self::commit::missing_value;
 pub use self::commit::{commits_ended, forbid_commits};
 pub use self::data_files::{DataFile, DataFiles};
 use super::snapshot::open_segment;
-use super::{ColumnStats, SegmentEntry, TableOptions};
+use super::{ColumnStats, SegmentEntry, TableOptions, views};
 use crate::block::Stats;
 use crate::budget::Budget;
 use crate::disk::{Disk, Io, LockWait, WriterLock, durable, is_missing, missing_is_damage};
@@ -129,7 +129,10 @@ impl TableWriter {
         }
         let is_new = create.is_some();
         let prepare = || match is_new {
-            true => durable::create_dir(&**disk, dir.path()),
+            true => {
+                views::refuse_table(&**disk, dir)?;
+                durable::create_dir(&**disk, dir.path())
+            }
             false if presence::current(&**disk, dir)?.is_none() => {
                 let path = dir.path().display();
                 Err(Error::NotFound(format!("there is no {what} ({path})")))
