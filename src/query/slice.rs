@@ -291,6 +291,10 @@ pub(crate) fn list(mask: &[u8], rows: &mut Vec<u32>) {
     rows.clear();
     let (chunks, rest) = mask.as_chunks::<64>();
     for (start, chunk) in (0u32..).step_by(64).zip(chunks) {
+        // Of few rows, most chunks have none.
+        if *chunk == [0; 64] {
+            continue;
+        }
         let mut set = 0u64;
         for (at, eight) in chunk.as_chunks::<8>().0.iter().enumerate() {
             // The lowest bit of each byte, brought together in the top byte by the multiplication.

@@ -21,6 +21,7 @@ pub use crate::manifest::{ColumnStats, SegmentEntry, TableOptions};
 pub use snapshot::Snapshot;
 pub use store::{Store, check_name};
 pub use table::{Freed, Table};
+pub(crate) use views::no_table;
 pub use writer::{
     Changes, Commit, DataFile, DataFiles, NewSegment, TableWriter, commits_ended, forbid_commits,
     remove_uncommitted,

@@ -8,7 +8,7 @@ use super::distinct::distinct_values;
 use super::{Caches, ColumnStats, LoadedSource, SegmentEntry, TableOptions, views};
 use crate::block::Order;
 use crate::budget::{Budget, Charge};
-use crate::disk::{Disk, Lock, LockMode, Mapped, durable, is_missing, missing_is_damage};
+use crate::disk::{Disk, Lock, LockMode, Mapped, is_missing, missing_is_damage};
 use crate::error::{Error, Result};
 use crate::manifest::{
     Chunk, ChunkBuilder, ChunkRef, Root, TableDir, commit, layout, presence, recover,
@@ -410,25 +410,13 @@ fn lock_current(disk: &dyn Disk, dir: &TableDir) -> Result<(Root, Lock)> {
     for _ in 0..RETRIES {
         generation = match presence::current(disk, dir)? {
             Some(generation) => generation,
-            None => return Err(missing(disk, dir)),
+            None => return Err(views::no_table(disk, dir)),
         };
         if let Some(held) = lock_generation(disk, dir, generation)? {
             return Ok(held);
         }
     }
     Err(root_is_missing(dir, generation))
-}
-
-/// The error that there is no such table.
-fn missing(disk: &dyn Disk, dir: &TableDir) -> Error {
-    let (name, path) = (dir.name(), dir.path());
-    Error::NotFound(match views::is_view(disk, dir) {
-        Ok(true) => format!(
-            "'{name}' is a view, not a table: sty query {} 'FROM {name}'",
-            durable::parent(path).display()
-        ),
-        _ => format!("there is no table '{name}' ({})", path.display()),
-    })
 }
 
 /// The error that `CURRENT` names a generation that is not there.

@@ -54,7 +54,6 @@ impl Store {
     }
 
     /// How writers wait for those of other processes.
-    #[cfg(feature = "sql")]
     pub(crate) fn wait(&self) -> &LockWait {
         &self.wait
     }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::writer::{abandon, unix_millis};
-use super::{Caches, DataFiles, Snapshot, TableOptions, TableWriter};
+use super::{Caches, DataFiles, Snapshot, TableOptions, TableWriter, views};
 #[cfg(feature = "sql")]
 use crate::disk::is_missing;
 use crate::disk::{Disk, KeptDisk, LockWait, WriterLock};
@@ -204,7 +204,7 @@ impl Table {
         WriterLock::acquire(&*self.disk, &self.dir.lock(), &what, &self.wait, || {
             match self.disk.exists(self.path())? {
                 true => Ok(()),
-                false => Err(Error::NotFound(format!("there is no {what}"))),
+                false => Err(views::no_table(&*self.disk, &self.dir)),
             }
         })
     }

@@ -5,9 +5,10 @@
 //! plan.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::{Store, check_name};
-use crate::disk::{Disk, durable, is_missing};
+use crate::disk::{Disk, LockWait, WriterLock, durable, is_missing};
 use crate::error::{Error, Result};
 use crate::limits::MAX_VIEW_BYTES;
 use crate::manifest::TableDir;
@@ -28,12 +29,14 @@ impl Store {
         let entries = self.disk().list(self.path())?;
         let named = entries.iter().filter(|entry| !entry.is_dir);
         let names = named.filter_map(|entry| entry.name.strip_suffix(EXTENSION));
-        Ok(names.filter(|name| check_name(name).is_ok()).map(str::to_owned).collect())
+        Ok(names.filter(|name| can_be_view(name)).map(str::to_owned).collect())
     }
 
     /// The statement that made a view; `None` if there is no view of this name.
     pub fn view(&self, name: &str) -> Result<Option<String>> {
-        let Some(path) = self.view_path(name) else { return Ok(None) };
+        let Some(path) = self.view_path(name).filter(|path| is_file(self.disk(), path)) else {
+            return Ok(None);
+        };
         match self.disk().read(&path, (MAX_VIEW_BYTES + MAX_LINE_BYTES) as u64) {
             Ok(bytes) => parse(&path, &bytes).map(|statement| Some(statement.to_owned())),
             Err(error) if is_missing(&error) => Ok(None),
@@ -42,17 +45,19 @@ impl Store {
     }
 
     /// Whether there is a view of this name, be it damaged.
-    pub fn has_view(&self, name: &str) -> Result<bool> {
-        self.view_path(name).map_or(Ok(false), |path| self.disk().exists(&path))
+    pub fn has_view(&self, name: &str) -> bool {
+        self.view_path(name).is_some_and(|path| is_file(self.disk(), &path))
     }
 
-    /// Keeps the statement that makes a view, in place of the one that has made it so far. After a
-    /// crash, the view is what it was before, or what it is now.
-    pub fn keep_view(&self, name: &str, statement: &str) -> Result<()> {
+    /// Keeps the statement that makes a view. One of this name that is there is `replaced` or left
+    /// as it is; without a word of that, it is an error. After a crash, the view is what it was
+    /// before, or what it is now.
+    pub fn keep_view(&self, name: &str, statement: &str, replaced: Option<bool>) -> Result<()> {
         check_name(name)?;
         let Some(path) = self.view_path(name) else {
             return Err(Error::InvalidInput(format!(
-                "'{name}' is too long for the name of a view"
+                "'{name}' is not the name of a view: at most {MAX_NAME_BYTES} bytes, and no @ with \
+                 a number at the end, which means a generation of a table"
             )));
         };
         if statement.len() > MAX_VIEW_BYTES {
@@ -61,6 +66,26 @@ impl Store {
                 statement.len()
             )));
         }
+        let _lock = self.lock_views()?;
+        match (self.has_view(name), replaced) {
+            (true, Some(false)) => return Ok(()),
+            (true, None) => {
+                let what = format!("there is a table or view {name} already");
+                return Err(Error::InvalidInput(what));
+            }
+            (false, _) if self.disk().exists(&path)? => {
+                return Err(Error::InvalidInput(format!(
+                    "'{}' is in the way of view {name}; give the view another name",
+                    path.display()
+                )));
+            }
+            _ => {}
+        }
+        if self.has_table(name)? {
+            let what = format!("there is a table {name} already; give the view another name");
+            return Err(Error::InvalidInput(what));
+        }
+        self.sweep_views();
         let crc = crc32fast::hash(statement.as_bytes());
         let bytes = format!("{MAGIC}{VERSION} crc {crc:08x}\n{statement}");
         durable::swap(self.disk(), &path, bytes.as_bytes())?;
@@ -69,7 +94,11 @@ impl Store {
 
     /// Drops a view; `false` if there is none of this name.
     pub fn drop_view(&self, name: &str) -> Result<bool> {
-        let Some(path) = self.view_path(name) else { return Ok(false) };
+        let Some(path) = self.view_path(name).filter(|path| is_file(self.disk(), path)) else {
+            return Ok(false);
+        };
+        let _lock = self.lock_views()?;
+        self.sweep_views();
         match self.disk().remove(&path) {
             Ok(()) => self.disk().sync_dir(self.path()).map(|()| true),
             Err(error) if is_missing(&error) => Ok(false),
@@ -77,31 +106,88 @@ impl Store {
         }
     }
 
-    /// The file of a view; `None` if the name is too long for a file of it.
-    fn view_path(&self, name: &str) -> Option<PathBuf> {
-        // Beside it there is a temporary file, whose name is 37 bytes longer.
-        let fits = check_name(name).is_ok() && name.len() <= 200;
-        fits.then(|| self.path().join(format!("{name}{EXTENSION}")))
+    /// One writer of views at a time; others wait for it, since each is done at once.
+    fn lock_views(&self) -> Result<WriterLock> {
+        let wait = LockWait { most: self.wait().most.max(WAIT), ..self.wait().clone() };
+        let path = self.path().join(LOCK);
+        WriterLock::acquire(self.disk(), &path, "the views of the store", &wait, || Ok(()))
     }
+
+    /// Removes what a writer of views has left that was killed, best effort.
+    fn sweep_views(&self) {
+        let left = self.disk().list(self.path()).unwrap_or_default();
+        let is_left = |name: &str| {
+            let name = name.strip_suffix(durable::TEMPORARY);
+            let of_view = name.and_then(|name| name.rsplit_once('.'));
+            of_view.is_some_and(|(view, id)| view.ends_with(EXTENSION) && id.len() == 32)
+        };
+        for entry in left.iter().filter(|entry| !entry.is_dir && is_left(&entry.name)) {
+            let _ = self.disk().remove(&self.path().join(&entry.name));
+        }
+    }
+
+    /// The file of a view, if the name can be one.
+    fn view_path(&self, name: &str) -> Option<PathBuf> {
+        can_be_view(name).then(|| self.path().join(format!("{name}{EXTENSION}")))
+    }
+}
+
+/// The longest name of a view. Beside its file there is a temporary one with a longer name.
+const MAX_NAME_BYTES: usize = 200;
+
+/// Held while views are written. No table and no view has such a name.
+const LOCK: &str = ".views.lock";
+
+/// How long a writer of views waits for another at least.
+const WAIT: Duration = Duration::from_secs(10);
+
+fn can_be_view(name: &str) -> bool {
+    let is_generation = |name: &str| {
+        let number = name.rsplit_once('@').map(|(_, number)| number);
+        number.is_some_and(|number| number.parse::<u64>().is_ok())
+    };
+    check_name(name).is_ok() && name.len() <= MAX_NAME_BYTES && !is_generation(name)
+}
+
+/// Whether there is a regular file; a directory is a table's.
+fn is_file(disk: &dyn Disk, path: &Path) -> bool {
+    disk.len(path).is_ok()
+}
+
+/// The error that there is no such table.
+pub(crate) fn no_table(disk: &dyn Disk, dir: &TableDir) -> Error {
+    let (name, path) = (dir.name(), dir.path());
+    Error::NotFound(match is_view(disk, dir) {
+        true => format!(
+            "'{name}' is a view, not a table: sty query {} 'FROM {name}'",
+            durable::parent(path).display()
+        ),
+        false => format!("there is no table '{name}' ({})", path.display()),
+    })
 }
 
 /// Whether a directory that may be a table's has the name of a view.
-pub(super) fn is_view(disk: &dyn Disk, dir: &TableDir) -> Result<bool> {
+fn is_view(disk: &dyn Disk, dir: &TableDir) -> bool {
     let mut path = dir.path().as_os_str().to_owned();
     path.push(EXTENSION);
-    disk.exists(Path::new(&path))
+    can_be_view(dir.name()) && is_file(disk, Path::new(&path))
 }
 
-/// Refuses to make a table that has the name of a view.
+/// Refuses to make a table that has the name of a view, or of the file of one.
 pub(super) fn refuse_table(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
-    match is_view(disk, dir)? {
-        true => Err(Error::InvalidInput(format!(
-            "{name} is a view of the store: give the table another name, or drop the view with DROP \
-             VIEW {name}",
-            name = dir.name()
-        ))),
-        false => Ok(()),
+    let name = dir.name();
+    if is_view(disk, dir) {
+        return Err(Error::InvalidInput(format!(
+            "{name} is a view of the store: give the table another name, or drop the view with \
+             DROP VIEW {name}"
+        )));
     }
+    if name.ends_with(EXTENSION) && !disk.exists(dir.path())? {
+        return Err(Error::InvalidInput(format!(
+            "'{name}' is not the name of a table: the files of views end in {EXTENSION}"
+        )));
+    }
+    Ok(())
 }
 
 /// The statement in a file.
@@ -154,30 +240,66 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path());
         assert_eq!(store.view("v").unwrap(), None);
-        store.keep_view("v", STATEMENT).unwrap();
-        store.keep_view("V 2", "CREATE VIEW \"V 2\" AS SELECT 1").unwrap();
+        store.keep_view("v", STATEMENT, None).unwrap();
+        store.keep_view("V 2", "CREATE VIEW \"V 2\" AS SELECT 1", None).unwrap();
         assert_eq!(store.views().unwrap(), ["V 2", "v"]);
         assert_eq!(store.tables().unwrap(), [""; 0]);
         assert_eq!(store.view("v").unwrap().as_deref(), Some(STATEMENT));
-        store.keep_view("v", "CREATE VIEW v AS SELECT 2").unwrap();
+        assert!(store.keep_view("v", "CREATE VIEW v AS SELECT 2", None).is_err());
+        store.keep_view("v", "CREATE VIEW v AS SELECT 2", Some(false)).unwrap();
+        assert_eq!(store.view("v").unwrap().as_deref(), Some(STATEMENT));
+        // What a writer that was killed has left goes with the next one.
+        let left = dir.path().join(format!("v.view.{}.tmp", "0a".repeat(16)));
+        fs::write(&left, b"x").unwrap();
+        store.keep_view("v", "CREATE VIEW v AS SELECT 2", Some(true)).unwrap();
+        assert!(!left.exists());
         assert_eq!(store.view("v").unwrap().as_deref(), Some("CREATE VIEW v AS SELECT 2"));
         assert!(store.drop_view("v").unwrap());
         assert!(!store.drop_view("v").unwrap());
         assert_eq!(store.views().unwrap(), ["V 2"]);
-        for name in ["", "a/b", ".v", "\0"] {
-            assert!(store.keep_view(name, STATEMENT).is_err(), "{name:?}");
+        let long = "x".repeat(MAX_NAME_BYTES + 1);
+        for name in ["", "a/b", ".v", "\0", "t@1", &long] {
+            assert!(store.keep_view(name, STATEMENT, None).is_err(), "{name:?}");
             assert_eq!(store.view(name).unwrap(), None);
         }
         let long = "x".repeat(MAX_VIEW_BYTES + 1);
-        assert!(matches!(store.keep_view("v", &long), Err(Error::LimitExceeded(_))));
-        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert!(matches!(store.keep_view("v", &long, None), Err(Error::LimitExceeded(_))));
+        let mut files: Vec<_> =
+            fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        files.sort();
+        assert_eq!(files, [LOCK, "V 2.view"]);
+    }
+
+    #[test]
+    fn tables_and_views_have_one_set_of_names() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = Store::open(dir.path());
+        let schema = crate::model::Schema::from_names([("a", crate::model::DataType::Int64)]);
+        let schema = schema.unwrap();
+        let create = || Some((schema.clone(), crate::store::TableOptions::default()));
+        let make = |name: &str| {
+            store.table(name)?.writer(create())?.commit(schema.clone(), vec![]).map(drop)
+        };
+        make("t").unwrap();
+        assert!(store.keep_view("t", STATEMENT, None).is_err());
+        assert!(store.keep_view("t", STATEMENT, Some(true)).is_err());
+        store.keep_view("v", STATEMENT, None).unwrap();
+        for name in ["v", "w.view"] {
+            assert!(matches!(make(name), Err(Error::InvalidInput(_))), "{name}");
+            assert!(!dir.path().join(name).exists());
+        }
+        // A directory is no view.
+        fs::create_dir(dir.path().join("x.view")).unwrap();
+        assert!(!store.has_view("x") && store.view("x").unwrap().is_none());
+        assert!(store.keep_view("x", STATEMENT, None).is_err());
+        assert_eq!(store.views().unwrap(), ["v"]);
     }
 
     #[test]
     fn every_flipped_bit_and_every_cut_is_found() {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::open(dir.path());
-        store.keep_view("v", STATEMENT).unwrap();
+        store.keep_view("v", STATEMENT, None).unwrap();
         let path = dir.path().join("v.view");
         let bytes = fs::read(&path).unwrap();
         let damaged = |bytes: &[u8]| {

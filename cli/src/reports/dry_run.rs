@@ -66,6 +66,7 @@ pub(crate) fn of_statement(dry_run: &DryRun, context: &Context) -> Vec<Action> {
         let segments = change.segments_rewritten + change.segments_removed;
         let is_known = change.rows.is_some();
         let note = match change.action {
+            "create view" | "drop view" => None,
             "insert" | "create" => {
                 (!is_known).then(|| "how many rows is known once the query has run".to_owned())
             }

@@ -23,7 +23,6 @@ fn a_view_of_the_store_is_there_for_every_command() {
         "ATTACH 'db' AS o; SELECT max(n) AS m FROM o.big; USE o; SELECT min(n) AS m FROM big";
     let (code, stdout, stderr) = shell.pipe("query", attached);
     assert_eq!((code, stdout.as_str()), (0, "m\n30\nm\n20\n"), "{stderr}");
-    // A file of the name is no view, and a view is none of the files of a FROM.
     shell.stdout("verify -q db");
     shell.stdout_of("query db", "DROP VIEW big");
     assert_eq!(shell.pipe("query db", "FROM big").0, 6);
@@ -32,7 +31,15 @@ fn a_view_of_the_store_is_there_for_every_command() {
 #[test]
 fn commands_about_tables_say_that_it_is_a_view() {
     let shell = with_view();
-    for command in ["schema db/big", "inspect db/big", "export db/big -o x.csv", "compact db/big"] {
+    for command in [
+        "schema db/big",
+        "inspect db/big",
+        "export db/big -o x.csv",
+        "compact db/big",
+        "repair db/big",
+        "gc db/big",
+        "alter db/big drop n",
+    ] {
         let (code, stdout, stderr) = shell.run(command);
         assert_eq!((code, stdout.as_str()), (6, ""), "{command}");
         assert!(
@@ -52,8 +59,71 @@ fn commands_about_tables_say_that_it_is_a_view() {
         assert!(code == 1 && stderr.contains("read-only"), "{sql}: {stderr}");
     }
     let dry = shell.pipe("query db --dry-run", "CREATE VIEW more AS SELECT 1");
-    assert_eq!(dry.0, 0, "{dry:?}");
+    assert!(dry.0 == 0 && dry.1.contains("create view,more"), "{dry:?}");
     assert!(!shell.path("db/more.view").exists() && shell.path("db/big.view").exists());
+}
+
+/// The names of a view in another store are those of its own store.
+#[test]
+fn views_of_attached_stores_stay_there() {
+    let shell = Shell::new();
+    let made = "CREATE TABLE t AS SELECT 'a' AS who; CREATE VIEW v AS SELECT who FROM public.t;
+                CREATE VIEW w AS SELECT v.who, t.who AS same FROM v JOIN t ON true";
+    shell.stdout_of("query a", made);
+    shell.stdout_of("query b", "CREATE TABLE t AS SELECT 'b' AS who; CREATE VIEW u AS FROM t");
+    let asked = |sql: &str| shell.pipe("query b", format!("ATTACH 'a' AS o; {sql}"));
+    for sql in ["FROM o.v", "USE o; FROM v", "SELECT who FROM o.w", "SELECT same AS who FROM o.w"] {
+        assert_eq!(asked(sql).1, "who\na\n", "{sql}");
+    }
+    assert_eq!(asked("USE o; FROM public.u").1, "who\nb\n");
+    for sql in ["DROP VIEW v", "CREATE OR REPLACE VIEW u AS SELECT 1", "CREATE VIEW x AS SELECT 1"]
+    {
+        let (code, _, stderr) = asked(&format!("USE o; {sql}"));
+        assert!(code == 1 && stderr.contains("o is attached to be read"), "{sql}: {stderr}");
+    }
+    assert_eq!(shell.stdout_of("query b", "FROM u"), "who\nb\n");
+    let temporary = "USE o; CREATE TEMP VIEW x AS SELECT upper(who) AS who FROM v; FROM x";
+    assert_eq!(asked(temporary).1, "who\nA\n");
+    let (_, _, stderr) = asked("USE o; FROM u");
+    assert!(stderr.contains("did you mean public.u?"), "{stderr}");
+}
+
+/// Of two that make a view at once, one is told that it is there.
+#[test]
+fn views_are_made_by_one_at_a_time() {
+    let shell = Shell::new();
+    shell.stdout_of("query db", "CREATE TABLE t (a INT)");
+    let script = "for i in 1 2 3 4 5; do
+                      sty query db \"CREATE VIEW v$i AS SELECT 1 AS a\" 2>/dev/null & one=$!
+                      sty query db \"CREATE VIEW v$i AS SELECT 2 AS a\" 2>/dev/null & two=$!
+                      wait $one; a=$?; wait $two; echo $((a + $?))
+                  done";
+    assert_eq!(shell.sh(script).1, "1\n1\n1\n1\n1\n");
+    let both = "sty query db \"CREATE VIEW IF NOT EXISTS w AS SELECT 1 AS a\" & one=$!
+                sty query db \"CREATE VIEW IF NOT EXISTS w AS SELECT 2 AS a\" & two=$!
+                wait $one; a=$?; wait $two; echo $((a + $?))";
+    assert_eq!(shell.sh(both).1, "0\n");
+}
+
+/// A file that is a whole view and says something else does nothing.
+#[test]
+fn what_is_not_a_view_is_not_run() {
+    let shell = with_view();
+    let forged = |statement: &str| {
+        let crc = crc32fast::hash(statement.as_bytes());
+        shell.rewrite("db/big.view", format!("stylobate view 1 crc {crc:08x}\n{statement}"));
+        shell.pipe("query db", "CREATE TEMP VIEW kept AS SELECT 5 AS n; FROM big")
+    };
+    for statement in ["DROP VIEW kept", "SELECT 1", "CREATE VIEW a AS SELECT 1; DROP TABLE t", ""] {
+        let (code, _, stderr) = forged(statement);
+        assert!(
+            code == 1 && stderr.contains("its text is no CREATE VIEW"),
+            "{statement}: {stderr}"
+        );
+    }
+    let (code, _, stderr) = forged("CREATE VIEW big AS SELECT * FROM big");
+    assert!(code == 1 && stderr.contains("made of itself"), "{stderr}");
+    assert_eq!(shell.stdout_of("query db", "SELECT count(*) AS c FROM t"), "c\n3\n");
 }
 
 #[test]

@@ -45,13 +45,13 @@ use crate::error::{Error, Result};
 use crate::manifest::commit::{self, Change, Edit, SegmentWithStats};
 use crate::manifest::{History, Id, Root, TableDir, WriteVolume, listing};
 use crate::segment::Segment;
-use crate::store::{SegmentEntry, Table};
+use crate::store::{SegmentEntry, Table, no_table};
 
 /// Repairs a table. A table that is sound is left as it is.
 pub fn repair(table: &Table, options: &RepairOptions) -> Result<RepairReport> {
     let (disk, dir) = (table.disk(), table.dir());
     if !disk.exists(dir.path())? {
-        return Err(Error::NotFound(format!("there is no table '{}'", table.name())));
+        return Err(no_table(disk, dir));
     }
     let _lock = if options.dry_run { None } else { Some(table.lock()?) };
     let mut plan = Plan::new(Survey::new(disk, dir)?, dir)?;

@@ -21,7 +21,9 @@ use crate::maintain::{VerifyOptions, skip_damaged};
 use crate::sql::keys::expressions::SqlExpressions;
 use crate::sql::names::files;
 use crate::sql::names::stored::{OpenTables, Pinned, StoredTables};
-use crate::sql::names::views::{Definition, PlanView, scans_newest, without_plan};
+use crate::sql::names::views::{
+    Definition, Outcome, PlanView, ViewKey, scans_newest, without_plan,
+};
 use crate::sql::names::{SCHEMA, lock};
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::table::StoreTable;
@@ -48,8 +50,10 @@ pub(crate) struct Tables {
     pub(super) definitions: Mutex<HashMap<String, Definition>>,
     /// How to plan the views of stores.
     pub(super) view_planner: OnceLock<PlanView>,
-    /// The views of stores whose statements are being planned, each for the one before.
-    pub(super) planning: Mutex<Vec<String>>,
+    /// The views of stores that the statement in progress has planned.
+    pub(super) stored_views: Mutex<HashMap<ViewKey, Outcome>>,
+    /// Those that are being planned, each for the one before.
+    pub(super) planning: Mutex<Vec<ViewKey>>,
     /// How often views and external tables were made or dropped.
     pub(super) changes: AtomicU64,
     /// All that the statement in progress has opened.
@@ -160,6 +164,7 @@ impl Tables {
     /// Names mean what they have meant in a statement. Without any pins, a new one begins.
     pub(crate) fn pin(&self, mut pins: Pins) {
         *lock(&self.opened) = pins.opened;
+        lock(&self.stored_views).clear();
         self.own.iter().for_each(|own| own.pin(std::mem::take(&mut pins.own)));
         for (name, stored) in lock(&self.attached).iter() {
             stored.pin(pins.attached.remove(name).unwrap_or_default());

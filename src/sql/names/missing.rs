@@ -11,7 +11,7 @@ impl Tables {
     pub(crate) fn missing(&self, name: &str) -> Error {
         let names = self.short_names();
         let near = suggestion(name, names.iter().map(String::as_str));
-        let is_own = || self.stored_name(name).is_ok_and(|found| found.is_some());
+        let is_own = || self.own.as_ref().is_some_and(|own| own.has(name).unwrap_or(false));
         let hint = match near {
             Some(near) => did_you_mean("", near),
             None if self.used().is_some() && is_own() => did_you_mean(SCHEMA, name),

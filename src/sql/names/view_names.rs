@@ -2,24 +2,30 @@
 //!
 //! A view of the session is planned from the statement as it was understood when it was made
 //! (`views`). One of a store is planned from its text, once in each statement that names it, and
-//! means the same in every session: settings, temporary views and the store that is in use are left
-//! aside.
+//! means the same in every session: how a text is read, temporary views and the store that is in use
+//! are those of a session in which nothing was set.
 
 use std::collections::HashSet;
+use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use datafusion::catalog::TableProvider;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::TableReference;
+use datafusion::common::config::Dialect;
 use datafusion::logical_expr::TableType;
 use datafusion::sql::parser::Statement;
+use datafusion::sql::resolve::resolve_table_references;
 
 use crate::error::{Error, Result};
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::parameters::Parameters;
-use crate::sql::names::views::{Definition, MAX_LEVELS, PlanView};
+use crate::sql::names::stored::StoredTables;
+use crate::sql::names::views::{Definition, MAX_LEVELS, Outcome, PlanView, ViewKey};
 use crate::sql::names::{SCHEMA, lock};
+use crate::sql::syntax::parse::{self, Parsed};
+use crate::sql::syntax::placeholders;
 
 impl Tables {
     /// Remembers what a view was made from.
@@ -94,66 +100,211 @@ impl Tables {
     }
 
     /// The view that a name means in the session's own store, or in the one that is attached as
-    /// `schema`.
+    /// `schema`. It is planned once in a statement, after the views that it is made of.
     pub(super) async fn stored_view(
         &self,
         schema: Option<&str>,
         name: &str,
     ) -> Result<Option<Arc<dyn TableProvider>>> {
-        let attached = schema.map(|schema| self.attached_as(schema));
-        let stored = match &attached {
-            Some(attached) => attached.as_deref(),
-            None => self.own.as_ref(),
-        };
-        let Some(stored) = stored else { return Ok(None) };
-        let Some(name) = stored.spelled_view(name)? else { return Ok(None) };
-        let Some(text) = stored.store().view(&name)? else { return Ok(None) };
-        let in_view = |what| format!("view {name}: {what}");
-        match self.planned_view(schema, &name, text).await {
-            Ok(view) => Ok(Some(view)),
-            Err(Error::NotFound(what)) => Err(Error::NotFound(in_view(what))),
-            Err(Error::InvalidInput(what)) => Err(Error::InvalidInput(in_view(what))),
-            Err(Error::Unsupported(what)) => Err(Error::Unsupported(in_view(what))),
-            Err(error) => Err(error),
+        let Some(view) = self.known_view(schema, name)? else { return Ok(None) };
+        if self.outcome(&view).is_none() {
+            let text = self.text_of(&view);
+            self.plan_views(view.clone(), text).await?;
+        }
+        match self.outcome(&view) {
+            Some(Ok(planned)) => Ok(Some(planned)),
+            Some(Err(error)) => Err(in_view(&view.1, again(&error))),
+            None => Ok(None),
         }
     }
 
-    /// Views that the statement in progress has found are planned anew.
-    pub(crate) fn forget_found_views(&self) {
+    /// Plans the text of a view that is not in the store yet, or in place of what is there.
+    pub(crate) async fn planned_view(&self, name: &str, text: &str) -> Result<()> {
+        // What the statement has found may be made of the view that is replaced.
+        lock(&self.stored_views).clear();
         lock(&self.opened).retain(|_, found| found.table_type() != TableType::View);
+        let view = (None, name.to_owned());
+        self.plan_views(view.clone(), Ok(Some(text.to_owned()))).await?;
+        match self.outcome(&view) {
+            Some(Err(error)) => Err(again(&error)),
+            _ => Ok(()),
+        }
     }
 
-    /// Plans the text of a view of a store.
-    pub(crate) async fn planned_view(
-        &self,
-        schema: Option<&str>,
-        name: &str,
-        text: String,
-    ) -> Result<Arc<dyn TableProvider>> {
+    /// Plans a view, and before it those that it is made of: one after the other, however many
+    /// stand on top of each other.
+    async fn plan_views(&self, view: ViewKey, text: Result<Option<String>>) -> Result<()> {
+        let mut open = vec![(view.clone(), self.read(&view, text))];
+        while let Some((view, read)) = open.last() {
+            let below = match read {
+                Ok(read) => read.made_of.iter().find(|below| self.outcome(below).is_none()),
+                Err(_) => None,
+            };
+            let levels = open.len();
+            match below.cloned() {
+                Some(below) if open.iter().any(|(above, _)| *above == below) => {
+                    let what = format!("view {} would be made of itself", below.1);
+                    self.set_outcome(view.clone(), Err(Error::InvalidInput(what)));
+                    open.pop();
+                }
+                Some(_) if levels >= MAX_LEVELS => {
+                    return Err(Error::LimitExceeded(format!(
+                        "more than {MAX_LEVELS} views on top of each other; CREATE TABLE … AS \
+                         keeps what one returns"
+                    )));
+                }
+                Some(below) => {
+                    let text = self.text_of(&below);
+                    open.push((below.clone(), self.read(&below, text)));
+                }
+                None => {
+                    let Some((view, read)) = open.pop() else { break };
+                    let planned = match read {
+                        Ok(read) => self.plan_view(&view, read).await,
+                        Err(error) => Err(error),
+                    };
+                    self.set_outcome(view, planned);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn plan_view(&self, view: &ViewKey, read: ReadView) -> Result<Arc<dyn TableProvider>> {
         let Some(plan) = self.view_planner.get() else {
             return Err(Error::Unsupported("this session plans no views of stores".into()));
         };
-        let _planning = self.begin_view(schema, name)?;
-        let planned = plan(text.clone(), schema.map(str::to_owned)).await?;
+        let _planning = self.begin_view(view)?;
+        let text = read.parsed.text.clone();
+        let planned = plan(read.parsed, view.0.clone()).await?;
         Ok(Arc::new(ViewTable::new(planned, Some(text))))
     }
 
-    /// Says that a view of a store is being planned, for as long as the result lives. An error if
-    /// it is already.
-    fn begin_view(&self, schema: Option<&str>, name: &str) -> Result<Planning<'_>> {
-        let key = format!("{}.{name}", schema.unwrap_or(SCHEMA));
+    /// Says that a view of a store is being planned, for as long as the result lives.
+    fn begin_view(&self, view: &ViewKey) -> Result<Planning<'_>> {
         let mut planning = lock(&self.planning);
-        if planning.contains(&key) {
-            return Err(Error::InvalidInput(format!("view {name} would be made of itself")));
+        // Those that a view is made of are planned before it.
+        if planning.len() >= MAX_NESTED || planning.contains(view) {
+            let what = format!("view {} is made of others in a way that is not seen", view.1);
+            return Err(Error::Unsupported(what));
         }
-        if planning.len() >= MAX_LEVELS {
-            return Err(Error::LimitExceeded(format!(
-                "more than {MAX_LEVELS} views on top of each other; CREATE TABLE … AS keeps what one \
-                 returns"
-            )));
-        }
-        planning.push(key);
+        planning.push(view.clone());
         Ok(Planning(self))
+    }
+
+    /// What a text says, if it makes a view.
+    fn read(&self, view: &ViewKey, text: Result<Option<String>>) -> Result<ReadView> {
+        let no_view = |what: &str| Error::InvalidInput(format!("view {}: {what}", view.1));
+        let text = text?.ok_or_else(|| Error::NotFound(format!("no view {}", view.1)))?;
+        let mut parsed = parse::statements(&text, Dialect::DuckDB, MOST_MEMORY)?;
+        let parsed = match (parsed.pop(), parsed.is_empty()) {
+            (Some(parsed), true) if parsed.view.is_some() => parsed,
+            _ => return Err(no_view("its text is no CREATE VIEW")),
+        };
+        if placeholders::are_in(&parsed.statement) {
+            return Err(Error::Unsupported(
+                "a view of the store has no parameters; CREATE TEMP VIEW makes a view that ends \
+                 with the session"
+                    .into(),
+            ));
+        }
+        let (named, _) = resolve_table_references(&parsed.statement, true)?;
+        let made_of = named.iter().filter_map(|name| {
+            let schema = name.schema().filter(|schema| *schema != SCHEMA).or(view.0.as_deref());
+            self.known_view(schema, name.table()).ok().flatten()
+        });
+        Ok(ReadView { made_of: made_of.collect(), parsed })
+    }
+
+    fn stored_in_schema(&self, schema: Option<&str>) -> Option<StoredOf<'_>> {
+        match schema {
+            Some(schema) => self.attached_as(schema).map(StoredOf::Attached),
+            None => self.own.as_ref().map(StoredOf::Own),
+        }
+    }
+
+    /// The view that a name means, unless it means a table.
+    fn known_view(&self, schema: Option<&str>, name: &str) -> Result<Option<ViewKey>> {
+        let Some(stored) = self.stored_in_schema(schema) else { return Ok(None) };
+        match stored.spelled(name)? {
+            Some(_) => Ok(None),
+            None => {
+                let view = stored.spelled_view(name)?;
+                Ok(view.map(|view| (schema.map(str::to_lowercase), view)))
+            }
+        }
+    }
+
+    fn text_of(&self, (schema, name): &ViewKey) -> Result<Option<String>> {
+        let stored = self.stored_in_schema(schema.as_deref());
+        stored.map_or(Ok(None), |stored| stored.store().view(name))
+    }
+
+    fn outcome(&self, view: &ViewKey) -> Option<Outcome> {
+        lock(&self.stored_views).get(view).cloned()
+    }
+
+    fn set_outcome(&self, view: ViewKey, outcome: Result<Arc<dyn TableProvider>>) {
+        lock(&self.stored_views).insert(view, outcome.map_err(Arc::new));
+    }
+}
+
+/// The text of a view, parsed, and the views that it names.
+struct ReadView {
+    parsed: Parsed,
+    made_of: Vec<ViewKey>,
+}
+
+/// The tables of a store of the session.
+enum StoredOf<'t> {
+    Own(&'t StoredTables),
+    Attached(Arc<StoredTables>),
+}
+
+impl Deref for StoredOf<'_> {
+    type Target = StoredTables;
+
+    fn deref(&self) -> &StoredTables {
+        match self {
+            StoredOf::Own(stored) => stored,
+            StoredOf::Attached(stored) => stored,
+        }
+    }
+}
+
+/// What a text may take to be parsed, which the planner of the statement looks at more closely.
+const MOST_MEMORY: u64 = 1 << 30;
+
+/// How deeply planning one view may lead to planning another. It does not, where the names of the
+/// one tell that it is made of the other.
+const MAX_NESTED: usize = 4;
+
+/// An error once more, for another who asks.
+fn again(error: &Error) -> Error {
+    match error {
+        Error::NotFound(what) => Error::NotFound(what.clone()),
+        Error::Unsupported(what) => Error::Unsupported(what.clone()),
+        Error::LimitExceeded(what) => Error::LimitExceeded(what.clone()),
+        Error::Cancelled => Error::Cancelled,
+        Error::Corrupt { file, offset, what } => {
+            Error::Corrupt { file: file.clone(), offset: *offset, what: what.clone() }
+        }
+        other => Error::InvalidInput(other.to_string()),
+    }
+}
+
+/// An error about a view, with its name: of views of views, that of the one where it is. A place is
+/// one in the view's text.
+fn in_view(view: &str, error: Error) -> Error {
+    let said = |what: String| match what.starts_with("view ") {
+        true => what,
+        false => format!("view {view}: {}", what.replace(" (line ", " (in its text, line ")),
+    };
+    match error {
+        Error::NotFound(what) => Error::NotFound(said(what)),
+        Error::InvalidInput(what) => Error::InvalidInput(said(what)),
+        Error::Unsupported(what) => Error::Unsupported(said(what)),
+        other => other,
     }
 }
 

@@ -24,16 +24,23 @@ use crate::error::{Error, Result};
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::provider::store_provider;
 use crate::sql::run::table::StoreTable;
+use crate::sql::syntax::parse::Parsed;
 use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, UserCasts};
 use crate::sql::types::intervals::Intervals;
 use crate::sql::types::rounding::{MarkCasts, RoundCasts};
 use crate::sql::types::times::Times;
 use crate::sql::write::assignments;
 
-/// Plans the statement of a view of a store, whose other tables and views are in this schema: in
-/// the words of a session with nothing set.
+/// Plans the statement of a view of a store, whose tables are in this schema if the store is
+/// attached: in the words of a session with nothing set.
 pub(in crate::sql) type PlanView =
-    Box<dyn Fn(String, Option<String>) -> BoxFuture<'static, Result<LogicalPlan>> + Send + Sync>;
+    Box<dyn Fn(Parsed, Option<String>) -> BoxFuture<'static, Result<LogicalPlan>> + Send + Sync>;
+
+/// A view of a store: the name under which the store is attached, if it is, and the view's own.
+pub(super) type ViewKey = (Option<String>, String);
+
+/// A view of a store in the statement in progress: planned, or why it cannot be.
+pub(super) type Outcome = Result<Arc<dyn TableProvider>, Arc<Error>>;
 
 /// The definition of a view.
 #[derive(Clone, Debug)]

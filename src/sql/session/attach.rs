@@ -101,7 +101,10 @@ impl StatementPlanner<'_> {
         let Some(used) = self.tables.used() else { return Ok(None) };
         let mut statement = statement.clone();
         let Some(sql) = sql_of(&mut statement) else { return Ok(None) };
-        if let Some(target) = used_schema::target(sql).filter(|it| !self.tables.in_session(it)) {
+        let target = used_schema::target(sql).filter(|it| !self.tables.in_session(it));
+        let of_session =
+            self.view.is_some_and(|view| view.temporary || self.tables.store().is_none());
+        if let Some(target) = target.filter(|_| !of_session) {
             self.own_name(&TableReference::partial(used.as_str(), target))?;
         }
         let is_there = |name: &str| {
@@ -110,7 +113,7 @@ impl StatementPlanner<'_> {
             }
             self.is_in(&used, name)
         };
-        used_schema::qualify(sql, &used, &is_there)?;
+        used_schema::qualify(sql, &used, None, &is_there)?;
         Ok(Some(statement))
     }
 

@@ -28,9 +28,9 @@ pub struct DryRun {
 /// What a statement would change.
 #[derive(Clone, Debug)]
 pub struct PlannedChange {
-    /// The table.
+    /// The table or view.
     pub table: String,
-    /// `insert`, `create`, `delete`, `update` or `drop`.
+    /// `insert`, `create`, `delete`, `update`, `drop`, `create view` or `drop view`.
     pub action: &'static str,
     /// Rows that would be added, deleted or changed, where that is known before.
     pub rows: Option<u64>,
@@ -40,6 +40,20 @@ pub struct PlannedChange {
     pub segments_removed: u64,
     /// Bytes of the segments that would be written anew, as they are.
     pub bytes_rewritten: u64,
+}
+
+impl DryRun {
+    fn of_view(table: String, action: &'static str) -> DryRun {
+        let change = PlannedChange {
+            table,
+            action,
+            rows: None,
+            segments_rewritten: 0,
+            segments_removed: 0,
+            bytes_rewritten: 0,
+        };
+        DryRun { reads: Vec::new(), change: Some(change) }
+    }
 }
 
 impl Session {
@@ -102,7 +116,8 @@ impl Session {
                 };
                 Ok(DryRun { reads: Vec::new(), change: Some(change) })
             }
-            Planned::KeepView { .. } | Planned::DropView(_) => Ok(DryRun::default()),
+            Planned::KeepView { name, .. } => Ok(DryRun::of_view(name, "create view")),
+            Planned::DropView(name) => Ok(DryRun::of_view(name, "drop view")),
         }
     }
 

@@ -158,7 +158,7 @@ impl Engine {
         let context = SessionContext::new_with_state(state);
         let weak = context.state_weak_ref();
         let find_state = move || Some(weak.upgrade()?.read().clone());
-        tables.set_view_planner(views::planner(find_state.clone(), &tables, *memory));
+        tables.set_view_planner(views::planner(find_state.clone(), &tables));
         tables.set_state(find_state);
         Ok(Session {
             context,

@@ -15,7 +15,7 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 
 use super::planned::Planned;
 use super::statement::StatementPlanner;
-use super::{Session, Statement, frugal, views};
+use super::{Session, Statement, frugal};
 use crate::disk::LockWait;
 use crate::error::{Error, Result};
 use crate::ingest::arrange::Arrange;
@@ -181,13 +181,9 @@ impl Session {
                 drop_table(store, &table)?;
                 self.start(empty_answer(), &Canceller::default(), run)
             }
-            Planned::KeepView { name, statement, replaces } => {
+            Planned::KeepView { name, statement, replaced } => {
                 let store = self.tables.store().ok_or_else(no_store)?;
-                // Another process may have made it since it was planned.
-                if !replaces && store.has_view(&name)? {
-                    return Err(views::exists(&name));
-                }
-                store.keep_view(&name, &statement)?;
+                store.keep_view(&name, &statement, replaced)?;
                 self.start(empty_answer(), &Canceller::default(), run)
             }
             Planned::DropView(name) => {

@@ -22,8 +22,9 @@ pub(in crate::sql) enum Planned {
     Modify(Box<Modify>),
     /// Drops a table of the store.
     Drop(String),
-    /// Keeps a view in the store, in place of one of this name if it replaces that.
-    KeepView { name: String, statement: String, replaces: bool },
+    /// Keeps a view in the store. Where there is one of this name, it is `replaced` or left as it
+    /// is; without a word of that, it is an error.
+    KeepView { name: String, statement: String, replaced: Option<bool> },
     /// Drops a view of the store.
     DropView(String),
 }

@@ -6,32 +6,28 @@
 //! with its session.
 
 use std::collections::HashSet;
-use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
 
-use datafusion::common::config::Dialect;
 use datafusion::common::{SchemaError, TableReference};
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::{CreateView, DdlStatement, LogicalPlan};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::sqlparser::ast::{Expr, Value};
 use futures::FutureExt;
 
 use crate::error::{Error, Result};
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::names::views::{self, PlanView};
-use crate::sql::names::{SCHEMA, files, lock};
+use crate::sql::names::{CATALOG, SCHEMA, files, lock};
 use crate::sql::run::settings::Settings;
 use crate::sql::session::planned::Planned;
 use crate::sql::session::prepared::Prepared;
 use crate::sql::session::refused::refuse;
 use crate::sql::session::statement::StatementPlanner;
-use crate::sql::syntax::parse::{self, CreatedView};
-use crate::sql::syntax::{dialect, sql_in, sql_of, used_schema};
-use crate::sql::walks::visit_expressions;
+use crate::sql::syntax::parse::CreatedView;
+use crate::sql::syntax::{dialect, sql_of, used_schema};
 use crate::sql::write::empty_answer;
 use crate::store::check_name;
 
@@ -60,6 +56,9 @@ impl StatementPlanner<'_> {
         check_name(&name)?;
         let names = state.resolve_table_references(statement)?;
         let created = self.view.filter(|_| self.tables.store().is_some());
+        if self.view.is_none() && self.tables.store().is_some() {
+            return refuse("EXECUTE makes no view of the store", "write the CREATE VIEW itself");
+        }
         if let Some(created) = self.view.filter(|created| created.if_not_exists) {
             if view.or_replace {
                 return Err(Error::InvalidInput(
@@ -75,8 +74,14 @@ impl StatementPlanner<'_> {
                 return Ok(Planned::Answer(empty_answer()));
             }
         }
+        if created.is_some_and(|created| created.temporary)
+            && !self.tables.in_session(&name)
+            && (self.tables.stored_name(&name)?.is_some() || self.tables.means_view(&name)?)
+        {
+            return Err(exists(&name));
+        }
         if let Some(created) = created.filter(|created| !created.temporary) {
-            return self.stored_view(&name, created, view.or_replace, statement, &names).await;
+            return self.stored_view(&name, created, view.or_replace, &names).await;
         }
         self.tables.check_acyclic(&name, &names)?;
         let input = views::coerced(Arc::unwrap_or_clone(view.input))?;
@@ -92,12 +97,22 @@ impl StatementPlanner<'_> {
         name: &str,
         created: &CreatedView,
         replaces: bool,
-        statement: &Statement,
         names: &[TableReference],
     ) -> Result<Planned> {
-        let is_table = self.tables.in_session(name) || self.tables.stored_name(name)?.is_some();
+        if self.tables.in_session(name) {
+            return refuse(
+                &format!("{name} is a temporary view of this session, which hides others"),
+                &format!("DROP VIEW {name} comes first"),
+            );
+        }
+        if self.tables.stored_name(name)?.is_some() {
+            return refuse(
+                &format!("there is a table {name} already"),
+                "give the view another name",
+            );
+        }
         let known = self.tables.stored_view_name(name)?;
-        if is_table || (known.is_some() && !replaces) {
+        if known.is_some() && !replaces {
             return Err(exists(name));
         }
         let refused = |what: String| {
@@ -123,15 +138,15 @@ impl StatementPlanner<'_> {
                 _ => {}
             }
         }
-        if has_placeholders(statement) {
-            return refused("a view of the store has no parameters".into());
-        }
         let spelled = known.as_deref().unwrap_or(name);
-        // What the statement has found may be made of the view that is replaced.
-        self.tables.forget_found_views();
-        self.tables.planned_view(None, spelled, created.text.clone()).await?;
+        self.tables.planned_view(spelled, &created.text).await?;
         let (name, statement) = (spelled.to_owned(), created.text.clone());
-        Ok(Planned::KeepView { name, statement, replaces })
+        let replaced = match (replaces, created.if_not_exists) {
+            (true, _) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => None,
+        };
+        Ok(Planned::KeepView { name, statement, replaced })
     }
 
     pub(super) fn drop_view(&self, name: &str, if_exists: bool) -> Result<Planned> {
@@ -156,43 +171,32 @@ pub(super) fn exists(name: &str) -> Error {
     Error::InvalidInput(format!("there is a table or view {name} already"))
 }
 
-/// Whether a statement has a parameter.
-fn has_placeholders(statement: &Statement) -> bool {
-    let Some(sql) = sql_in(statement) else { return false };
-    let found = visit_expressions(sql, |expr| match expr {
-        Expr::Value(value) if matches!(value.value, Value::Placeholder(_)) => {
-            ControlFlow::Break(())
-        }
-        _ => ControlFlow::Continue(()),
-    });
-    found.is_break()
-}
-
 /// Plans views of stores for a session, whose state and tables these are.
 pub(super) fn planner(
     state: impl Fn() -> Option<SessionState> + Send + Sync + 'static,
     tables: &Arc<Tables>,
-    memory: u64,
 ) -> PlanView {
     let tables = Arc::downgrade(tables);
-    Box::new(move |text, schema| {
+    Box::new(move |parsed, schema| {
         let (state, tables) = (state(), tables.upgrade());
         async move {
             let (Some(state), Some(tables)) = (state, tables) else {
                 return Err(Error::Cancelled);
             };
             let context = without_settings(state);
-            plan(&text, schema.as_deref(), &context, &tables, memory).await
+            plan(parsed.statement, schema.as_deref(), &context, &tables).await
         }
         .boxed()
     })
 }
 
-/// The same state with nothing set that changes what a text means.
+/// The same state with nothing set that changes how a text is read.
 fn without_settings(mut state: SessionState) -> SessionContext {
     let options = state.config_mut().options_mut();
     options.sql_parser = dialect::session_config().options().sql_parser.clone();
     options.sql_parser.collect_spans = true;
+    CATALOG.clone_into(&mut options.catalog.default_catalog);
+    SCHEMA.clone_into(&mut options.catalog.default_schema);
     if let Some(settings) = options.extensions.get_mut::<Settings>() {
         settings.implicit_groups = false;
     }
@@ -200,16 +204,11 @@ fn without_settings(mut state: SessionState) -> SessionContext {
 }
 
 async fn plan(
-    text: &str,
+    mut statement: Statement,
     schema: Option<&str>,
     context: &SessionContext,
     tables: &Tables,
-    memory: u64,
 ) -> Result<LogicalPlan> {
-    let parsed = parse::statements(text, Dialect::DuckDB, memory)?;
-    let [parsed] = parsed.as_slice() else {
-        return Err(Error::InvalidInput("its text is not one statement".into()));
-    };
     let (planned, prepared) = (Mutex::new(None), Prepared::default());
     let planner = StatementPlanner {
         context,
@@ -219,9 +218,8 @@ async fn plan(
         view: None,
         of_view: Some(&planned),
     };
-    let mut statement = parsed.statement.clone();
     if let (Some(schema), Some(sql)) = (schema, sql_of(&mut statement)) {
-        used_schema::qualify(sql, schema, &|name| planner.is_in(schema, name))?;
+        used_schema::qualify(sql, schema, Some(SCHEMA), &|name| planner.is_in(schema, name))?;
     }
     let parameters = Parameters::default();
     planner.plan_unprepared(&statement, &parameters, &context.state()).await?;

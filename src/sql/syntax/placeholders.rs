@@ -1,12 +1,23 @@
-//! Named placeholders in the VALUES of an INSERT.
+//! Placeholders: those with names in the VALUES of an INSERT, and whether there are any.
 
 use std::ops::ControlFlow;
 
+use datafusion::sql::parser::Statement as AnyStatement;
 use datafusion::sql::sqlparser::ast::{Expr, SetExpr, Statement, Value, ValueWithSpan};
 
+use crate::sql::syntax::sql_in;
 use crate::sql::walks::visit_expressions;
 
-/// Wraps such VALUES in a query. DataFusion expects numbered placeholders in the VALUES of an
+/// Whether a statement has a parameter.
+pub(in crate::sql) fn are_in(statement: &AnyStatement) -> bool {
+    let is_one = |expr: &Expr| match expr {
+        Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    };
+    sql_in(statement).is_some_and(|sql| visit_expressions(sql, is_one).is_break())
+}
+
+/// Wraps VALUES that have names in a query. DataFusion expects numbered placeholders in the VALUES of an
 /// INSERT and refuses names, but accepts them in a query.
 pub(in crate::sql) fn allow_names(statement: &mut Statement) {
     let Statement::Insert(insert) = statement else { return };

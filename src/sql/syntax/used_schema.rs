@@ -16,13 +16,15 @@ use crate::error::{Error, Result};
 use crate::sql::syntax::{folded, qualified};
 use crate::sql::walks::visit_mut;
 
-/// Gives the tables that a statement reads the name of a schema, if `is_there` finds them in it.
+/// Gives the tables that a statement reads the name of a schema, if `is_there` finds them in it;
+/// also those of the schema `alias`, if the statement has that name for it.
 pub(in crate::sql) fn qualify(
     statement: &mut Statement,
     schema: &str,
+    alias: Option<&str>,
     is_there: &dyn Fn(&str) -> Result<bool>,
 ) -> Result<()> {
-    let mut names = Names { schema, is_there, around: Vec::new() };
+    let mut names = Names { schema, alias, is_there, around: Vec::new() };
     if let ControlFlow::Break(error) = visit_mut(statement, &mut names) {
         return Err(error);
     }
@@ -35,7 +37,7 @@ pub(in crate::sql) fn qualify(
     qualified::alias(statement)
 }
 
-/// The name of the table that a statement writes or drops, if it has no schema.
+/// The name of the table or view that a statement makes, writes or drops, if it has no schema.
 pub(in crate::sql) fn target(statement: &Statement) -> Option<String> {
     let of_table = |table: &TableWithJoins| match &table.relation {
         TableFactor::Table { name, .. } => alone(name),
@@ -53,7 +55,8 @@ pub(in crate::sql) fn target(statement: &Statement) -> Option<String> {
             }
         },
         Statement::CreateTable(create) => alone(&create.name),
-        Statement::Drop { object_type: ObjectType::Table, names, .. } => {
+        Statement::CreateView(create) => alone(&create.name),
+        Statement::Drop { object_type: ObjectType::Table | ObjectType::View, names, .. } => {
             names.iter().find_map(alone)
         }
         Statement::Query(query) => match query.body.as_ref() {
@@ -74,6 +77,7 @@ fn alone(name: &ObjectName) -> Option<String> {
 
 struct Names<'a> {
     schema: &'a str,
+    alias: Option<&'a str>,
     is_there: &'a dyn Fn(&str) -> Result<bool>,
     /// The queries around a place, the outermost first.
     around: Vec<Around>,
@@ -135,6 +139,11 @@ impl VisitorMut for Names<'_> {
         let TableFactor::Table { name, args: None, .. } = table else {
             return ControlFlow::Continue(());
         };
+        if let [.., schema, ObjectNamePart::Identifier(_)] = name.0.as_mut_slice()
+            && schema.as_ident().is_some_and(|it| Some(folded(it).as_str()) == self.alias)
+        {
+            *schema = ObjectNamePart::Identifier(Ident::with_quote('"', self.schema));
+        }
         let Some(read) = alone(name).filter(|read| !self.is_query(read)) else {
             return ControlFlow::Continue(());
         };
@@ -190,9 +199,14 @@ mod tests {
             ),
         ] {
             let mut statement = parsed(sql);
-            qualify(&mut statement, "o", &|name| Ok(name == "t")).unwrap();
+            qualify(&mut statement, "o", None, &|name| Ok(name == "t")).unwrap();
             assert_eq!(statement.to_string(), expected, "{sql}");
         }
+        let mut statement = parsed("SELECT 1 FROM public.u, stylobate.public.v, s.w, t");
+        qualify(&mut statement, "o", Some("public"), &|name| Ok(name == "t")).unwrap();
+        let from = statement.to_string();
+        assert!(from.contains(r#"FROM "o".u"#) && from.contains(r#"stylobate."o".v"#), "{from}");
+        assert!(from.contains("s.w") && from.contains(r#""o".t"#), "{from}");
     }
 
     #[test]
@@ -205,7 +219,8 @@ mod tests {
             ("CREATE TABLE t AS SELECT 1", Some("t")),
             ("DROP TABLE IF EXISTS t", Some("t")),
             ("SELECT 1 AS a INTO t", Some("t")),
-            ("CREATE VIEW t AS SELECT 1", None),
+            ("CREATE VIEW t AS SELECT 1", Some("t")),
+            ("DROP VIEW t", Some("t")),
             ("SELECT 1 FROM t", None),
         ] {
             assert_eq!(target(&parsed(sql)).as_deref(), expected, "{sql}");

@@ -156,9 +156,9 @@ fn power_may_go_after_every_call() {
 /// Makes a view, replaces it, and drops it.
 fn views(disk: &SimulatedDisk, reported: &mut usize) -> Result<()> {
     let store = Store::open_with(Arc::new(disk.clone()), ROOT);
-    store.keep_view("v", VIEWS[1].unwrap())?;
+    store.keep_view("v", VIEWS[1].unwrap_or_default(), None)?;
     *reported = 1;
-    store.keep_view("v", VIEWS[2].unwrap())?;
+    store.keep_view("v", VIEWS[2].unwrap_or_default(), Some(true))?;
     *reported = 2;
     store.drop_view("v")?;
     *reported = 3;
@@ -184,8 +184,8 @@ fn a_view_is_what_it_was_or_what_it_becomes() {
     assert!(calls >= 12, "{calls}");
     let check = |disk: &SimulatedDisk, reported: usize, what: &str| {
         let found = Store::open_with(Arc::new(disk.clone()), ROOT).view("v").unwrap();
-        let possible = VIEWS.iter().skip(reported).take(2);
-        assert!(possible.into_iter().any(|view| *view == found.as_deref()), "{what}: {found:?}");
+        let mut possible = VIEWS.iter().skip(reported).take(2);
+        assert!(possible.any(|view| *view == found.as_deref()), "{what}: {found:?}");
     };
     for at in 1..=calls + 1 {
         for (forever, after_effect) in [(true, true), (true, false), (false, true), (false, false)]

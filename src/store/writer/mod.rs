@@ -134,8 +134,7 @@ impl TableWriter {
                 durable::create_dir(&**disk, dir.path())
             }
             false if presence::current(&**disk, dir)?.is_none() => {
-                let path = dir.path().display();
-                Err(Error::NotFound(format!("there is no {what} ({path})")))
+                Err(views::no_table(&**disk, dir))
             }
             false => Ok(()),
         };
