@@ -82,7 +82,7 @@ pub(crate) fn canonical(arrow: &ArrowType, data_type: &DataType) -> Option<Arrow
         return canonical(values, data_type);
     }
     let readable = match data_type {
-        DataType::Utf8 => {
+        DataType::Utf8 | DataType::Uuid => {
             matches!(arrow, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View)
         }
         DataType::Binary => {

@@ -40,7 +40,7 @@ impl Scalar {
     pub fn show(&self, data_type: &DataType) -> String {
         let arrow = data_type.to_arrow();
         match self {
-            Scalar::Bytes(bytes) if *data_type == DataType::Utf8 => {
+            Scalar::Bytes(bytes) if data_type.is_text() => {
                 String::from_utf8_lossy(bytes).into_owned()
             }
             Scalar::Bytes(bytes) => bytes.iter().map(|b| format!("{b:02x}")).collect(),

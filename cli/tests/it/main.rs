@@ -47,6 +47,7 @@ mod stats;
 mod stops;
 mod terminals;
 mod trust;
+mod types;
 mod waits;
 mod write;
 

@@ -88,7 +88,7 @@ pub(super) fn views(
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
     let data: ArrowBuffer = data.into();
-    if *data_type == DataType::Utf8 {
+    if data_type.is_text() {
         return match text_views(ends, data, nulls) {
             Some(texts) => Ok(Arc::new(texts)),
             None => Err(Error::corrupt(0, "text that is not UTF-8, or that ends outside its data")),

@@ -52,7 +52,7 @@ impl KeptCodes {
 pub(crate) fn to_stored_layouts(batch: RecordBatch, codes: KeptCodes) -> Result<RecordBatch> {
     let (mut fields, mut columns, mut changed) = (Vec::new(), Vec::new(), false);
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        let stored = stored_type(field.name(), array)?;
+        let stored = stored_type(field)?;
         let to = match coded(array) {
             Some(coded) if !codes.keep(coded) => Some(stored.to_arrow()),
             _ => canonical(array.data_type(), &stored),
@@ -63,7 +63,7 @@ pub(crate) fn to_stored_layouts(batch: RecordBatch, codes: KeptCodes) -> Result<
         if let Some(other) = compact_views(&array).or_else(|| canonical_nans(&array)) {
             (array, changed) = (other, true);
         }
-        fields.push(Field::new(field.name(), array.data_type().clone(), true));
+        fields.push(stored.marked(Field::new(field.name(), array.data_type().clone(), true)));
         columns.push(array);
     }
     if !changed {

@@ -9,13 +9,15 @@
 mod builder;
 mod layouts;
 mod matching;
+mod uuids;
 
 pub(in crate::ingest) use builder::VECTOR_BYTES;
 pub use builder::{SegmentBuilder, SegmentLimits};
 pub(crate) use layouts::{KeptCodes, to_stored_layouts};
 pub(super) use layouts::{value_bytes, widened, without_dictionary_nulls};
 pub use matching::match_columns;
-pub(crate) use matching::{join, stored_type};
+pub(crate) use matching::{join, stored_type, typed};
+pub(crate) use uuids::{texts_of, uuid_texts};
 
 #[cfg(test)]
 mod tests;

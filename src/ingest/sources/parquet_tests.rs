@@ -6,10 +6,15 @@ use arrow_array::{
     ArrayRef, BinaryArray, DictionaryArray, Int64Array, LargeStringArray, StringArray,
 };
 use parquet::arrow::ArrowWriter;
+use parquet::data_type::{FixedLenByteArray, FixedLenByteArrayType};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
 
 use super::super::Input;
 use super::*;
+use crate::ingest::load::{LoadOptions, load};
+use crate::model::DataType;
+use crate::store::Store;
 
 fn write(columns: Vec<(&str, ArrayRef)>, properties: WriterProperties) -> tempfile::NamedTempFile {
     let batch = RecordBatch::try_from_iter(columns).unwrap();
@@ -127,4 +132,44 @@ fn batches_of_wide_rows_have_few_of_them() {
     let many =
         rows(vec![("t", wide)], delta().set_statistics_enabled(EnabledStatistics::None).build());
     assert!((UNKNOWN_ROWS..900).contains(&many), "{many} rows of unknown width");
+}
+
+/// A file with a column of 16 bytes that Parquet calls UUIDs, and one that is merely as long.
+#[test]
+fn uuids_are_marked() {
+    let schema = "message m { OPTIONAL FIXED_LEN_BYTE_ARRAY (16) id (UUID); \
+                  REQUIRED FIXED_LEN_BYTE_ARRAY (16) bytes; }";
+    let schema = Arc::new(parquet::schema::parser::parse_message_type(schema).unwrap());
+    let file = tempfile::NamedTempFile::with_suffix(".parquet").unwrap();
+    let properties = Arc::new(WriterProperties::default());
+    let mut writer = SerializedFileWriter::new(file.reopen().unwrap(), schema, properties).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let value = |byte: u8| FixedLenByteArray::from(vec![byte; 16]);
+    for levels in [Some(&[1_i16, 0][..]), None] {
+        let mut column = group.next_column().unwrap().unwrap();
+        let values: Vec<FixedLenByteArray> = match levels {
+            Some(_) => vec![value(0xab)],
+            None => vec![value(1), value(2)],
+        };
+        column.typed::<FixedLenByteArrayType>().write_batch(&values, levels, None).unwrap();
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+    let schema = open(&file).schema().unwrap();
+    let types = schema.fields().iter().map(|field| DataType::from_field(field).unwrap());
+    assert_eq!(types.collect::<Vec<_>>(), [DataType::Uuid, DataType::Binary]);
+    let dir = tempfile::tempdir().unwrap();
+    let table = Store::open(dir.path()).table("t").unwrap();
+    let options = LoadOptions { threads: 1, ..LoadOptions::default() };
+    let writer = table.writer(Some((crate::model::Schema::default(), Default::default()))).unwrap();
+    load(writer, vec![Input::path(file.path())], &options).unwrap();
+    let snapshot = table.snapshot().unwrap();
+    let columns = snapshot.schema().columns().to_vec();
+    assert_eq!(columns[0].data_type, DataType::Uuid);
+    let entry = snapshot.segments().unwrap().iter().next().unwrap().clone();
+    let segment = snapshot.open_segment(&entry).unwrap();
+    let batch = crate::ingest::rewrite::decode(&segment, 0, 0..2, &columns).unwrap();
+    let texts = batch.column(0).as_string_view().iter().collect::<Vec<_>>();
+    assert_eq!(texts, [Some("abababab-abab-abab-abab-abababababab"), None]);
 }
