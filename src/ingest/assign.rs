@@ -18,7 +18,7 @@ use arrow_cast::display::array_value_to_string;
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
 use arrow_schema::{ArrowError, DataType as ArrowType, TimeUnit};
 
-use super::columns::{uuid_texts, without_dictionary_nulls};
+use super::columns::{intervals, uuid_texts, without_dictionary_nulls};
 use super::sources::texts::{names_zone, parse_texts};
 use super::text::number;
 use super::timestamp_text;
@@ -46,6 +46,11 @@ pub(crate) fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
         _ => values,
     };
     let from = plain.data_type();
+    if column.data_type == DataType::Interval
+        && let Some(intervals) = intervals(&column.name, &plain)?
+    {
+        return Ok(intervals);
+    }
     if column.data_type == DataType::Uuid && is_bytes(from) {
         return uuid_texts(&column.name, &plain);
     }

@@ -18,7 +18,7 @@ pub(super) struct BatchChecks {
     pub(super) file: Arc<Path>,
     /// Whether path columns are added.
     pub(super) has_path_columns: bool,
-    /// Columns of the input whose types the user named, and those of UUIDs.
+    /// Columns of the input whose types the user named, and those of UUIDs and intervals.
     pub(super) types: Arc<[Column]>,
     /// Columns of the input, or those that it lacks, that are NOT NULL in the table.
     pub(super) required: Arc<[String]>,
@@ -54,7 +54,9 @@ impl BatchChecks {
             };
             let array = assign(column, array).map_err(|error| match error {
                 // Nobody need have named that type.
-                Error::InvalidInput(what) if column.data_type == DataType::Uuid => {
+                Error::InvalidInput(what)
+                    if matches!(column.data_type, DataType::Uuid | DataType::Interval) =>
+                {
                     Error::InvalidInput(format!("{}: {what}", self.file.display()))
                 }
                 Error::InvalidInput(what) => {

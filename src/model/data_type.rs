@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use arrow_schema::{DataType as ArrowType, TimeUnit as ArrowUnit};
+use arrow_schema::{DataType as ArrowType, IntervalUnit, TimeUnit as ArrowUnit};
 
 /// The unit in which a time or timestamp counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -73,6 +73,8 @@ pub enum DataType {
     Binary,
     /// A universally unique identifier, as its text of 36 characters in lower case.
     Uuid,
+    /// Months, days and nanoseconds, ordered by these fields.
+    Interval,
 }
 
 /// The width of a machine word.
@@ -133,7 +135,7 @@ impl DataType {
             DataType::Time { .. } => word(W64, true),
             DataType::Float32 => Physical::Float32,
             DataType::Float64 => Physical::Float64,
-            DataType::Decimal { .. } => Physical::Wide,
+            DataType::Decimal { .. } | DataType::Interval => Physical::Wide,
             DataType::Utf8 | DataType::Binary | DataType::Uuid => Physical::Bytes,
         }
     }
@@ -280,11 +282,12 @@ impl DataType {
             DataType::Time { unit } => ArrowType::Time64(unit.to_arrow()),
             DataType::Utf8 | DataType::Uuid => ArrowType::Utf8View,
             DataType::Binary => ArrowType::BinaryView,
+            DataType::Interval => ArrowType::Interval(IntervalUnit::MonthDayNano),
         }
     }
 
-    /// The stored type of an Arrow column, or `None` if it cannot be stored (nested types,
-    /// intervals, …).
+    /// The stored type of an Arrow column, or `None` if it cannot be stored (nested types, …),
+    /// or if only its field tells how ([`DataType::from_field`]).
     pub fn from_arrow(arrow: &ArrowType) -> Option<DataType> {
         Some(match arrow {
             ArrowType::Null => DataType::Null,
@@ -310,6 +313,7 @@ impl DataType {
             ArrowType::Time32(unit) | ArrowType::Time64(unit) => {
                 DataType::Time { unit: TimeUnit::from_arrow(*unit) }
             }
+            ArrowType::Interval(IntervalUnit::MonthDayNano) => DataType::Interval,
             ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View => DataType::Utf8,
             ArrowType::Binary
             | ArrowType::LargeBinary

@@ -1,5 +1,6 @@
 //! Arrow fields of columns whose type the Arrow type alone does not tell: a UUID is text, marked by
-//! Arrow's name of an extension type. Whatever does not know the mark sees text.
+//! Arrow's name of an extension type, and so is an interval in a format that has none. Whatever
+//! does not know the mark sees text.
 
 use arrow_schema::extension::EXTENSION_TYPE_NAME_KEY;
 use arrow_schema::{DataType as ArrowType, Field};
@@ -8,6 +9,10 @@ use super::DataType;
 
 /// The name of the extension type of UUIDs as texts, which are in the stored form.
 const UUID_TEXT: &str = "stylobate.uuid";
+/// The name of the extension type of intervals that are written as texts.
+const INTERVAL_TEXT: &str = "stylobate.interval";
+/// The name of intervals as Parquet has them: 12 bytes.
+const INTERVAL_BYTES: &str = "stylobate.parquet_interval";
 /// Arrow's own, of 16 bytes.
 const UUID_BYTES: &str = "arrow.uuid";
 
@@ -15,13 +20,23 @@ impl DataType {
     /// The type of the values of an Arrow field, or `None` if they cannot be stored. What comes
     /// from outside may claim to be UUIDs, and is not: see `ingest::assign`.
     pub fn from_field(field: &Field) -> Option<DataType> {
+        // Differences of timestamps are intervals, too.
+        if matches!(field.data_type(), ArrowType::Interval(_) | ArrowType::Duration(_)) {
+            return Some(DataType::Interval);
+        }
         let found = DataType::from_arrow(field.data_type())?;
         Some(match (&found, field.extension_type_name()) {
             (DataType::Utf8, Some(UUID_TEXT)) => DataType::Uuid,
+            (DataType::Utf8, Some(INTERVAL_TEXT)) => DataType::Interval,
             (DataType::Binary, Some(UUID_BYTES))
                 if *field.data_type() == ArrowType::FixedSizeBinary(16) =>
             {
                 DataType::Uuid
+            }
+            (DataType::Binary, Some(INTERVAL_BYTES))
+                if *field.data_type() == ArrowType::FixedSizeBinary(12) =>
+            {
+                DataType::Interval
             }
             _ => found,
         })
@@ -40,7 +55,9 @@ impl DataType {
             DataType::Uuid => Some(UUID_TEXT),
             _ => None,
         };
-        if known == mark || (mark.is_none() && !matches!(known, Some(UUID_TEXT | UUID_BYTES))) {
+        let is_ours =
+            matches!(known, Some(UUID_TEXT | UUID_BYTES | INTERVAL_TEXT | INTERVAL_BYTES));
+        if known == mark || (mark.is_none() && !is_ours) {
             return field;
         }
         let mut metadata = field.metadata().clone();
@@ -52,10 +69,24 @@ impl DataType {
     }
 }
 
+/// A field of texts that are intervals, for a format that has none. They are as SQL prints them.
+pub fn interval_texts(field: Field) -> Field {
+    with_mark(field, INTERVAL_TEXT)
+}
+
 /// A field of 16 bytes that are a UUID, as other programs mark it.
 pub(crate) fn uuid_bytes(field: Field) -> Field {
+    with_mark(field, UUID_BYTES)
+}
+
+/// A field of 12 bytes that are an interval of Parquet.
+pub(crate) fn interval_bytes(field: Field) -> Field {
+    with_mark(field, INTERVAL_BYTES)
+}
+
+fn with_mark(field: Field, mark: &str) -> Field {
     let mut metadata = field.metadata().clone();
-    metadata.insert(EXTENSION_TYPE_NAME_KEY.to_owned(), UUID_BYTES.to_owned());
+    metadata.insert(EXTENSION_TYPE_NAME_KEY.to_owned(), mark.to_owned());
     field.with_metadata(metadata)
 }
 
@@ -65,7 +96,7 @@ mod tests {
 
     #[test]
     fn marks_tell_types_apart() {
-        for name in ["uuid", "utf8", "binary", "int64"] {
+        for name in ["uuid", "utf8", "binary", "int64", "interval"] {
             let data_type: DataType = name.parse().unwrap();
             assert_eq!(DataType::from_field(&data_type.to_field("a", true)), Some(data_type));
         }

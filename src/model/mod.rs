@@ -6,6 +6,7 @@
 pub(crate) mod arrangement;
 pub(crate) mod data_type;
 pub(crate) mod fields;
+pub(crate) mod interval;
 pub(crate) mod scalar;
 pub(crate) mod schema;
 pub(crate) mod stored;

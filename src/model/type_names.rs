@@ -26,6 +26,7 @@ impl fmt::Display for DataType {
             DataType::Utf8 => f.write_str("utf8"),
             DataType::Binary => f.write_str("binary"),
             DataType::Uuid => f.write_str("uuid"),
+            DataType::Interval => f.write_str("interval"),
             integer => match integer.integer_bits() {
                 Some((bits, true)) => write!(f, "int{bits}"),
                 Some((bits, false)) => write!(f, "uint{bits}"),
@@ -48,7 +49,7 @@ impl FromStr for DataType {
             Error::InvalidInput(format!(
                 "unknown type '{text}'; known: bool, int8 … int64, uint8 … uint64, float32, \
                  float64, decimal(p,s), date, timestamp(s|ms|us|ns[,zone]), time(s|ms|us|ns), \
-                 utf8, binary, uuid"
+                 utf8, binary, uuid, interval"
             ))
         })
     }
@@ -83,6 +84,7 @@ fn parse(name: &str, arguments: &[&str]) -> Option<DataType> {
         "utf8" | "text" | "string" | "varchar" => DataType::Utf8,
         "binary" | "blob" | "bytea" => DataType::Binary,
         "uuid" => DataType::Uuid,
+        "interval" => DataType::Interval,
         "timestamp" => {
             let zone = arguments.get(1).map(|zone| Arc::from(*zone));
             return (arguments.len() <= 2)
@@ -120,6 +122,7 @@ mod tests {
             "time(s)",
             "utf8",
             "uuid",
+            "interval",
         ] {
             assert_eq!(text.parse::<DataType>().unwrap().to_string(), text);
         }

@@ -187,6 +187,8 @@ fn extreme(stats: &Stats, bound: &Option<Bound>, column: &Column) -> Option<Arra
         (Scalar::Int(v), DataType::Decimal { .. }) => {
             Arc::new(Decimal128Array::from(vec![*v]).with_data_type(arrow))
         }
+        // SQL compares them by their length.
+        (Scalar::Int(_), DataType::Interval) => return None,
         (Scalar::Int(v), _) => from_words(vec![*v as i64], None, &arrow).ok()?,
         (Scalar::Bytes(v), of) if of.is_text() => {
             Arc::new(StringViewArray::from(vec![std::str::from_utf8(v).ok()?]))

@@ -54,12 +54,12 @@ fn profiles() -> impl Iterator<Item = Golden> {
     )
 }
 
-/// The types that came later, in all shapes, under each profile.
+/// The types that came later, in some shapes, under each profile.
 fn later_types() -> impl Iterator<Item = Golden> {
     [Profile::Fast, Profile::Balanced, Profile::Small].into_iter().map(|profile| {
         let each = |name: &&str| {
             let data_type: DataType = name.parse().unwrap();
-            (0..SHAPES).map(move |shape| (data_type.clone(), shape))
+            [0, 1, 5, 7].map(move |shape| (data_type.clone(), shape))
         };
         let columns: Vec<_> = LATER_TYPES.iter().flat_map(each).collect();
         Golden {

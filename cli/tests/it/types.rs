@@ -1,4 +1,4 @@
-//! Columns of UUIDs, from files into tables and out again.
+//! Columns of UUIDs and of intervals, from files into tables and out again.
 
 use super::shell::Shell;
 
@@ -160,4 +160,76 @@ fn columns_become_uuids_and_texts() {
     assert!(code == 1 && stderr.contains("'no uuid' is no UUID; nothing was changed"), "{stderr}");
     shell.stdout("compact db/t");
     assert_eq!(rows(&shell, "t"), expected() + "no uuid,6\n");
+}
+
+const SPANS: &str = "d,n\n1 mons,1\n30 days,2\n,3\n\
+                     1 mons -2 days 3 hours -4 mins 5.000000006 secs,4\n\
+                     2 days 10:30:00.5,5\n-0.000000001 secs,6\n";
+
+/// [`SPANS`] as they are printed.
+fn spans() -> String {
+    "d,n\n1 mons,1\n30 days,2\n,3\n1 mons -2 days 2 hours 56 mins 5.000000006 secs,4\n\
+     2 days 10 hours 30 mins 0.500000000 secs,5\n-0.000000001 secs,6\n"
+        .to_owned()
+}
+
+#[test]
+fn intervals_come_from_texts_and_go_out_and_in_again() {
+    let shell = Shell::new();
+    shell.file("a.csv", SPANS);
+    shell.stdout("ingest db/t a.csv --schema d:interval");
+    assert_eq!((first_type(&shell, "t"), rows(&shell, "t")), ("interval".into(), spans()));
+    shell.stdout("ingest db/plain a.csv");
+    assert_eq!(first_type(&shell, "plain"), "utf8");
+    for format in ["parquet", "arrow"] {
+        shell.stdout(&format!("export -q db/t -o t.{format}"));
+        shell.stdout(&format!("ingest db/{format} t.{format}"));
+        assert_eq!(rows(&shell, format), spans(), "{format}");
+        assert_eq!(first_type(&shell, format), "interval", "{format}");
+        let answer = shell.sh(&format!("sty query db \"SELECT * FROM 't.{format}' ORDER BY n\"")).1;
+        assert_eq!(answer, spans());
+    }
+    for format in ["csv", "jsonl", "tsv"] {
+        shell.stdout(&format!("export -q db/t -o t.{format}"));
+        shell.stdout(&format!("ingest db/{format} t.{format} --schema d:interval"));
+        assert_eq!(rows(&shell, format), spans(), "{format}");
+    }
+    for format in ["csv", "jsonl", "tsv"] {
+        shell.stdout(&format!("ingest db/t --if-loaded again t.{format}"));
+    }
+    assert_eq!(first_type(&shell, "t"), "interval");
+    assert_eq!(rows(&shell, "t").lines().count(), 25);
+    shell.stdout("alter db/plain cast d:interval");
+    assert_eq!((first_type(&shell, "plain"), rows(&shell, "plain")), ("interval".into(), spans()));
+    shell.stdout("compact db/t");
+    assert_eq!(shell.run("verify db").0, 0);
+    assert_eq!(shell.sh("sty query db 'SELECT count(DISTINCT d) AS n FROM t'").1, "n\n5\n");
+    assert!(shell.stdout("inspect db/t").contains("mons"));
+}
+
+#[test]
+fn what_is_no_interval_is_told_with_its_line_or_rejected() {
+    let shell = Shell::new();
+    shell.file("bad.csv", "d,n\n1 day,1\nsoon,2\n5,3\n");
+    let (code, _, stderr) = shell.run("ingest db/t bad.csv --schema d:interval");
+    assert!(code == 1 && stderr.contains("line 3") && stderr.contains("soon"), "{stderr}");
+    let (code, _, stderr) = shell.run("ingest db/t bad.csv --schema d:interval --on-error skip");
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(rows(&shell, "t"), "d,n\n1 days,1\n");
+    let (code, _, stderr) = shell.run("ingest db/p bad.csv --schema n:int64 --partition-by d");
+    assert_eq!(code, 0, "{stderr}");
+    shell.file("good.csv", SPANS);
+    let (code, _, stderr) = shell.run("ingest db/q good.csv --schema d:interval --partition-by d");
+    assert!(code != 0 && stderr.contains("cannot be a partition key"), "{stderr}");
+    let (code, _, stderr) = shell.run("ingest db/s good.csv --schema d:interval --sort-by d");
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(rows(&shell, "s"), spans());
+    let found =
+        shell.sh("sty query db \"SELECT n FROM s WHERE d = INTERVAL '720 hours' ORDER BY n\"").1;
+    assert_eq!(found, "n\n1\n2\n");
+    assert_eq!(shell.run("verify db").0, 0);
+    let selected = "sty ingest db/sel good.csv --schema d:interval --select 'd, d * 2 AS twice, n'";
+    let (code, _, stderr) = shell.sh(selected);
+    assert_eq!(code, 0, "{stderr}");
+    assert_eq!(first_type(&shell, "sel"), "interval");
 }

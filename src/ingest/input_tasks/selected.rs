@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arrow_array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow_schema::{Field, Schema as ArrowSchema, SchemaRef};
+use arrow_schema::{DataType as ArrowType, Field, Schema as ArrowSchema, SchemaRef};
 use rayon::ThreadPool;
 
 use super::{CurrentInput, InputTasks, LoadWarnings};
@@ -288,6 +288,12 @@ impl Selected {
         let found = match (&wanted, DataType::from_arrow(array.data_type())) {
             // Their texts are checked.
             (Some(DataType::Uuid), Some(DataType::Utf8)) => wanted.clone(),
+            // They come in several layouts.
+            (Some(DataType::Interval), None)
+                if matches!(array.data_type(), ArrowType::Interval(_) | ArrowType::Duration(_)) =>
+            {
+                wanted.clone()
+            }
             (_, found) => found,
         };
         let types = (wanted, found);

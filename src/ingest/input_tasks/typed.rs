@@ -149,7 +149,7 @@ impl InputTasks<'_> {
     /// The checks for batches of the current input, which has these columns.
     fn checks(&mut self, name: &Path, columns: &ArrowSchema) -> Result<BatchChecks> {
         let mut types = Vec::new();
-        // UUIDs come as bytes or as texts, which are checked.
+        // UUIDs come as bytes or as texts, which are checked, and intervals in several layouts.
         let known = |name: &str| self.prior.iter().find(|(known, _)| known == name);
         for field in columns.fields() {
             let (name, found) = (field.name(), DataType::from_field(field));
@@ -161,9 +161,13 @@ impl InputTasks<'_> {
                 }),
                 _ => found == Some(DataType::Uuid),
             };
+            let is_interval = found == Some(DataType::Interval)
+                && known(name).is_none_or(|(_, known)| *known != DataType::Binary);
             let is_named = self.options.csv.schema.iter().any(|(named, _)| named == name);
             if is_uuid && !is_named {
                 types.push((name.as_str(), DataType::Uuid));
+            } else if is_interval && !is_named {
+                types.push((name.as_str(), DataType::Interval));
             }
         }
         for (column, data_type) in &self.options.csv.schema {

@@ -34,7 +34,7 @@ use rayon::iter::{IntoParallelIterator, IntoParallelRefMutIterator, ParallelIter
 use super::foreign::{guarded_read, said};
 use super::input::Opened;
 use super::parquet_checks::{check_file, check_row_group};
-use super::parquet_types::{marked, with_codes, with_views};
+use super::parquet_types::{marked, with_codes, with_interval_bytes, with_views};
 use super::stream::read_error;
 use super::supported::{Wanted, supported_columns};
 use crate::error::{Error, IoResult, Result};
@@ -148,6 +148,8 @@ pub(crate) struct ParquetSource {
     memory: u64,
     /// Whether columns may be read as codes.
     codes: bool,
+    /// Positions of columns of intervals, which are read as bytes.
+    intervals: Arc<Vec<usize>>,
 }
 
 impl ParquetSource {
@@ -161,14 +163,16 @@ impl ParquetSource {
     ) -> Result<(Self, Vec<String>)> {
         let (opened, path) = (SharedFile(Arc::new(spooled.open()?)), spooled.name.as_path());
         check_file(path, &opened.0, memory, false)?;
-        let metadata = guarded_read(path, FORMAT, || {
+        let (metadata, intervals) = guarded_read(path, FORMAT, || {
             ArrowReaderMetadata::load(&opened, ArrowReaderOptions::new())
-                .map(with_views)
+                .and_then(with_interval_bytes)
+                .map(|(metadata, intervals)| (with_views(metadata), intervals))
                 .map_err(|e| invalid(path, &e.to_string()))
         })?;
         let (columns, skipped) = supported_columns(path, metadata.schema(), wanted)?;
-        let (file, columns) = (Arc::new(spooled), Arc::new(columns));
-        Ok((ParquetSource { file, opened, metadata, columns, memory, codes }, skipped))
+        let (file, columns, intervals) =
+            (Arc::new(spooled), Arc::new(columns), Arc::new(intervals));
+        Ok((ParquetSource { file, opened, metadata, columns, memory, codes, intervals }, skipped))
     }
 
     /// Size of the file, if it is read in place; a copy was counted while it was made.
@@ -196,10 +200,10 @@ impl ParquetSource {
         self.rows_before(self.groups())
     }
 
-    /// The columns to read; those of UUIDs have Arrow's mark of such.
+    /// The columns to read; those of UUIDs and intervals have a mark of such.
     pub(crate) fn schema(&self) -> Result<SchemaRef> {
         let schema = self.columns_of(&self.metadata)?;
-        Ok(marked(&schema, &self.columns, &self.metadata))
+        Ok(marked(&schema, &self.columns, &self.metadata, &self.intervals))
     }
 
     fn columns_of(&self, metadata: &ArrowReaderMetadata) -> Result<SchemaRef> {

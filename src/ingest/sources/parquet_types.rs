@@ -5,28 +5,81 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType as ArrowType, Field, Schema, SchemaRef};
 use parquet::arrow::arrow_reader::{ArrowReaderMetadata, ArrowReaderOptions};
-use parquet::basic::{Encoding, LogicalType};
-use parquet::file::metadata::ColumnChunkMetaData;
+use parquet::basic::{ConvertedType, Encoding, LogicalType, Type as PhysicalType};
+use parquet::errors::Result as ParquetResult;
+use parquet::file::metadata::{ColumnChunkMetaData, FileMetaData, ParquetMetaData};
+use parquet::schema::types::{SchemaDescriptor, Type, TypePtr};
 
-use crate::model::fields::uuid_bytes;
+use crate::model::fields::{interval_bytes, uuid_bytes};
 
-/// The columns at these positions of a file; those of UUIDs have Arrow's mark of such.
+/// Bytes of an interval.
+const INTERVAL_BYTES: i32 = 12;
+
+/// The columns at these positions of a file; those of UUIDs have Arrow's mark of such, and those
+/// of `intervals` one of ours.
 pub(super) fn marked(
     schema: &SchemaRef,
     places: &[usize],
     metadata: &ArrowReaderMetadata,
+    intervals: &[usize],
 ) -> SchemaRef {
     let types = metadata.parquet_schema().root_schema().get_fields();
     let is_uuid = |at: &usize| {
         let found = types.get(*at).map(|one| one.get_basic_info().logical_type_ref());
         matches!(found, Some(Some(LogicalType::Uuid)))
     };
-    let marked = schema.fields().iter().zip(places).map(|(field, at)| match is_uuid(at) {
-        true => Arc::new(uuid_bytes(Field::clone(field))),
-        false => Arc::clone(field),
+    let marked = schema.fields().iter().zip(places).map(|(field, at)| match at {
+        at if is_uuid(at) => Arc::new(uuid_bytes(Field::clone(field))),
+        at if intervals.contains(at) => Arc::new(interval_bytes(Field::clone(field))),
+        _ => Arc::clone(field),
     });
     let fields: Vec<Arc<Field>> = marked.collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// Reads columns of intervals as their 12 bytes, and returns their positions: the reader (59) would
+/// leave out their months.
+pub(super) fn with_interval_bytes(
+    metadata: ArrowReaderMetadata,
+) -> ParquetResult<(ArrowReaderMetadata, Vec<usize>)> {
+    let of_file = metadata.metadata().file_metadata();
+    let root = of_file.schema_descr().root_schema();
+    let is_interval = |one: &TypePtr| {
+        one.is_primitive() && one.get_basic_info().converted_type() == ConvertedType::INTERVAL
+    };
+    let fields = root.get_fields().iter().enumerate();
+    let places: Vec<usize> = fields.filter(|(_, one)| is_interval(one)).map(|(at, _)| at).collect();
+    if places.is_empty() {
+        return Ok((metadata, places));
+    }
+    let plain = |one: &TypePtr| -> ParquetResult<TypePtr> {
+        if !is_interval(one) {
+            return Ok(Arc::clone(one));
+        }
+        let basic = one.get_basic_info();
+        let id = basic.has_id().then(|| basic.id());
+        let physical = PhysicalType::FIXED_LEN_BYTE_ARRAY;
+        let bytes = Type::primitive_type_builder(one.name(), physical)
+            .with_repetition(basic.repetition())
+            .with_length(INTERVAL_BYTES)
+            .with_id(id);
+        Ok(Arc::new(bytes.build()?))
+    };
+    let fields = root.get_fields().iter().map(plain).collect::<ParquetResult<_>>()?;
+    let root = Type::group_type_builder(root.name()).with_fields(fields).build()?;
+    let of_file = FileMetaData::new(
+        of_file.version(),
+        of_file.num_rows(),
+        of_file.created_by().map(str::to_owned),
+        of_file.key_value_metadata().cloned(),
+        Arc::new(SchemaDescriptor::new(Arc::new(root))),
+        of_file.column_orders().cloned(),
+    );
+    let groups = metadata.metadata().row_groups().to_vec();
+    let plain = Arc::new(ParquetMetaData::new(of_file, groups));
+    // What the writer says of Arrow's types would give the column its old one.
+    let options = ArrowReaderOptions::new();
+    Ok((ArrowReaderMetadata::try_new(plain, options)?, places))
 }
 
 /// Reads text and binary columns as views, whatever types the writer recorded.

@@ -103,7 +103,8 @@ pub(super) fn accepted(data_type: &DataType, fixed: bool) -> &'static [Kind] {
         | DataType::Timestamp { .. }
         | DataType::Time { .. }
         | DataType::Binary
-        | DataType::Uuid => &[Null, String],
+        | DataType::Uuid
+        | DataType::Interval => &[Null, String],
         _ => &[Null, Number],
     }
 }
