@@ -87,6 +87,7 @@ pub mod manifest {
 
 /// What a table or column has beside its schema.
 pub mod model {
+    pub use crate::model::fields::interval_texts;
     pub use crate::model::{Arrangement, PartitionKey, Physical, Scalar, SortKey};
 }
 

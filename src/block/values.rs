@@ -4,14 +4,14 @@
 //! The filled slot also lies between minimum and maximum, so that measuring needs no branch.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::UInt32Type;
+use arrow_array::types::{IntervalMonthDayNanoType, UInt32Type};
 use arrow_array::{Array, ArrayRef, DictionaryArray};
 use arrow_buffer::{BooleanBuffer, BooleanBufferBuilder};
 use arrow_schema::DataType as ArrowType;
 
 use crate::encoding::Word;
 use crate::error::{Error, Result};
-use crate::model::{DataType, Physical, WordWidth};
+use crate::model::{DataType, Physical, WordWidth, interval};
 
 /// Contiguous values of one physical type; null slots hold a neighbour.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub(crate) enum Values<'a> {
     F32(Vec<f32>),
     /// binary64.
     F64(Vec<f64>),
-    /// Decimals.
+    /// Decimals, and intervals as numbers.
     Wide(Vec<i128>),
     /// Text and bytes.
     Bytes(Vec<&'a [u8]>),
@@ -82,7 +82,7 @@ pub(crate) fn canonical(arrow: &ArrowType, data_type: &DataType) -> Option<Arrow
         return canonical(values, data_type);
     }
     let readable = match data_type {
-        DataType::Utf8 => {
+        DataType::Utf8 | DataType::Uuid => {
             matches!(arrow, ArrowType::Utf8 | ArrowType::LargeUtf8 | ArrowType::Utf8View)
         }
         DataType::Binary => {
@@ -120,6 +120,9 @@ pub(crate) fn gather<'a>(data_type: &DataType, pieces: &[Piece<'a>]) -> Result<G
         }
         Physical::Float32 => Values::F32(gather_fixed(pieces, rows, valid)?),
         Physical::Float64 => Values::F64(gather_fixed(pieces, rows, valid)?),
+        Physical::Wide if *data_type == DataType::Interval => {
+            Values::Wide(gather_intervals(pieces, rows, valid)?)
+        }
         Physical::Wide => Values::Wide(gather_fixed(pieces, rows, valid)?),
         Physical::Bytes => Values::Bytes(gather_bytes(pieces, rows, valid)?),
     };
@@ -180,6 +183,29 @@ fn gather_fixed<T: arrow_buffer::ArrowNativeType + bytemuck::Pod>(
                 out.extend_from_slice(values);
             }
         }
+    }
+    if let Some(validity) = validity {
+        fill_nulls(&mut out, validity);
+    }
+    Ok(out)
+}
+
+/// Intervals as the numbers that are stored.
+fn gather_intervals(
+    pieces: &[Piece<'_>],
+    rows: usize,
+    validity: Option<&BooleanBuffer>,
+) -> Result<Vec<i128>> {
+    let mut out = Vec::with_capacity(rows);
+    for piece in pieces {
+        let array = piece.array.as_primitive_opt::<IntervalMonthDayNanoType>();
+        let values = array
+            .and_then(|array| array.values().get(piece.start..piece.start.checked_add(piece.len)?));
+        let values = values.ok_or_else(|| {
+            let found = piece.array.data_type();
+            Error::InvalidInput(format!("array of type {found} in a column of intervals"))
+        })?;
+        out.extend(values.iter().map(|value| interval::to_number(*value)));
     }
     if let Some(validity) = validity {
         fill_nulls(&mut out, validity);

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use crate::expr::{IntegerSet, Outcome, Pattern, Sample};
-use crate::model::{ColumnId, DataType, Scalar};
+use crate::model::{Column, ColumnId, DataType, Scalar};
 
 /// How a value is compared with a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +47,22 @@ pub struct Operand {
     pub column: ColumnId,
     /// The type of the comparison; constants are scalars of this type.
     pub data_type: DataType,
+}
+
+impl Operand {
+    /// A column as it is: UUIDs are compared as the texts that they are.
+    pub fn of(column: &Column) -> Self {
+        let data_type = match &column.data_type {
+            of if of.is_text() => DataType::Utf8,
+            of => of.clone(),
+        };
+        Operand { column: column.id, data_type }
+    }
+
+    /// Whether it is this column, not cast.
+    pub(crate) fn is(&self, column: &Column) -> bool {
+        *self == Operand::of(column)
+    }
 }
 
 /// A condition on one row, in SQL's three-valued logic.

@@ -18,13 +18,13 @@ use arrow_cast::display::array_value_to_string;
 use arrow_cast::{CastOptions, can_cast_types, cast_with_options};
 use arrow_schema::{ArrowError, DataType as ArrowType, TimeUnit};
 
-use super::columns::without_dictionary_nulls;
+use super::columns::{intervals, uuid_texts, without_dictionary_nulls};
 use super::sources::texts::{names_zone, parse_texts};
 use super::text::number;
 use super::timestamp_text;
 use crate::block::null_array;
 use crate::error::{Error, Result};
-use crate::model::{Column, DataType};
+use crate::model::{Column, DataType, Physical};
 
 /// Values that do not convert become null.
 const SAFE: CastOptions<'static> = CastOptions { safe: true, format_options: FORMAT };
@@ -38,13 +38,22 @@ pub(crate) fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let values = without_dictionary_nulls(values).map_err(|error| cast_error(column, &error))?;
     let plain = match values.data_type() {
         ArrowType::Dictionary(_, values_type)
-            if DataType::from_arrow(values_type).as_ref() != Some(&column.data_type) =>
+            if DataType::from_arrow(values_type).as_ref() != Some(&column.data_type)
+                && column.data_type != DataType::Uuid =>
         {
             convert(column, &values, values_type)?
         }
         _ => values,
     };
     let from = plain.data_type();
+    if column.data_type == DataType::Interval
+        && let Some(intervals) = intervals(&column.name, &plain)?
+    {
+        return Ok(intervals);
+    }
+    if column.data_type == DataType::Uuid && is_bytes(from) {
+        return uuid_texts(&column.name, &plain);
+    }
     if DataType::from_arrow(from).as_ref() == Some(&column.data_type) {
         return Ok(plain);
     }
@@ -81,6 +90,11 @@ pub(crate) fn assign(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
         }
         _ => round_trip(column, &plain, &to),
     }
+}
+
+/// Whether values are texts or bytes, or codes of them.
+fn is_bytes(arrow: &ArrowType) -> bool {
+    DataType::from_arrow(arrow).is_some_and(|known| known.physical() == Physical::Bytes)
 }
 
 /// From here on, a double may stand for several integers.

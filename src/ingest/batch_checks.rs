@@ -18,7 +18,7 @@ pub(super) struct BatchChecks {
     pub(super) file: Arc<Path>,
     /// Whether path columns are added.
     pub(super) has_path_columns: bool,
-    /// Columns of the input whose types the user named.
+    /// Columns of the input whose types the user named, and those of UUIDs and intervals.
     pub(super) types: Arc<[Column]>,
     /// Columns of the input, or those that it lacks, that are NOT NULL in the table.
     pub(super) required: Arc<[String]>,
@@ -53,12 +53,19 @@ impl BatchChecks {
                 continue;
             };
             let array = assign(column, array).map_err(|error| match error {
+                // Nobody need have named that type.
+                Error::InvalidInput(what)
+                    if matches!(column.data_type, DataType::Uuid | DataType::Interval) =>
+                {
+                    Error::InvalidInput(format!("{}: {what}", self.file.display()))
+                }
                 Error::InvalidInput(what) => {
                     Error::InvalidInput(format!("{}: {what} (--schema)", self.file.display()))
                 }
                 other => other,
             })?;
-            fields.push(Arc::new(Field::new(field.name(), array.data_type().clone(), true)));
+            let field = Field::new(field.name(), array.data_type().clone(), true);
+            fields.push(Arc::new(column.data_type.marked(field)));
             arrays.push(array);
         }
         let schema = Arc::new(ArrowSchema::new(fields));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::arrange::Arrange;
-use super::columns::match_columns;
+use super::columns::{match_columns, typed};
 use super::input_tasks::selected::select_for;
 use super::input_tasks::{InputTasks, LoadWarnings};
 use super::load::live;
@@ -69,6 +69,7 @@ pub fn would_load(
     )?;
     while let Some(task) = tasks.next().transpose()? {
         for batch in (task.work)()?.batches {
+            let batch = typed(&schema, batch, false)?;
             match_columns(&mut schema, &batch)?;
             if let Some(arrange) = arrange.take() {
                 arrange.resolve(&schema)?;

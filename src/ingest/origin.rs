@@ -75,9 +75,9 @@ pub(super) fn explain<'a>(
     of_column: impl Fn(&Column) -> Option<&'a Origin>,
 ) -> Error {
     let fields = batch.schema();
-    for (field, array) in fields.fields().iter().zip(batch.columns()) {
+    for field in fields.fields() {
         let known = schema.columns().iter().find(|column| *column.name == **field.name());
-        let (Some(column), Ok(found)) = (known, stored_type(field.name(), array)) else { continue };
+        let (Some(column), Ok(found)) = (known, stored_type(field)) else { continue };
         if column.data_type.join(&found).is_none() {
             let (name, have) = (&column.name, &column.data_type);
             let before = match of_column(column) {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::{Field, FieldRef};
 use arrow_select::interleave::interleave;
 use rayon::prelude::*;
 
@@ -56,7 +57,7 @@ pub(crate) struct PartitionedRows {
 
 #[derive(Debug)]
 struct WaitingBatch {
-    columns: Vec<(ColumnId, Arc<str>, ArrayRef)>,
+    columns: Vec<(ColumnId, FieldRef, ArrayRef)>,
     partitions: Vec<u32>,
 }
 
@@ -87,8 +88,8 @@ impl PartitionedRows {
             batch.columns().iter().map(value_bytes).sum::<usize>() + partitions.len() * ROW_BYTES;
         let fields = batch.schema_ref().fields().iter();
         let columns = fields.zip(ids).zip(batch.columns());
-        let columns = columns
-            .map(|((field, id), array)| (*id, Arc::from(field.name().as_str()), Arc::clone(array)));
+        let columns =
+            columns.map(|((field, id), array)| (*id, Arc::clone(field), Arc::clone(array)));
         self.waiting.push(WaitingBatch { columns: columns.collect(), partitions });
         self.bytes >= self.max_bytes
     }
@@ -174,11 +175,11 @@ impl PartitionedRows {
 
     /// Every buffered column under one type, an array for each batch.
     fn unified_columns(&self) -> Result<UnifiedColumns> {
-        let mut types: BTreeMap<ColumnId, (Arc<str>, DataType)> = BTreeMap::new();
-        for (id, name, array) in self.waiting.iter().flat_map(|waiting| &waiting.columns) {
-            let new = stored_type(name, array)?;
-            let (_, known) = types.entry(*id).or_insert_with(|| (Arc::clone(name), DataType::Null));
-            *known = join(name, known, &new)?;
+        let mut types: BTreeMap<ColumnId, (&str, DataType)> = BTreeMap::new();
+        for (id, field, _) in self.waiting.iter().flat_map(|waiting| &waiting.columns) {
+            let new = stored_type(field)?;
+            let (_, known) = types.entry(*id).or_insert((field.name(), DataType::Null));
+            *known = join(field.name(), known, &new)?;
         }
         let mut columns = Vec::with_capacity(types.len());
         for (id, (name, data_type)) in types {
@@ -186,7 +187,7 @@ impl PartitionedRows {
             for waiting in &self.waiting {
                 let found = waiting.columns.iter().find(|(known, ..)| *known == id);
                 arrays.push(match found {
-                    Some((.., array)) => widened(&name, array, &data_type)?,
+                    Some((.., array)) => widened(name, array, &data_type)?,
                     None => null_array(waiting.partitions.len(), &data_type),
                 });
             }
@@ -218,9 +219,9 @@ impl PartitionedRows {
                 *rows += 1;
             }
         }
-        let mut names: BTreeMap<ColumnId, Arc<str>> = BTreeMap::new();
-        for (id, name, _) in self.waiting.iter().flat_map(|waiting| &waiting.columns) {
-            names.entry(*id).or_insert_with(|| Arc::clone(name));
+        let mut names: BTreeMap<ColumnId, String> = BTreeMap::new();
+        for (id, field, _) in self.waiting.iter().flat_map(|waiting| &waiting.columns) {
+            names.entry(*id).or_insert_with(|| field.name().clone());
         }
         let gathered = columns
             .iter()
@@ -233,9 +234,12 @@ impl PartitionedRows {
         self.bytes = gathered.iter().map(|(.., array)| value_bytes(array)).sum::<usize>()
             + remaining.len() * ROW_BYTES;
         if !remaining.is_empty() {
-            let name = |id| names.get(&id).cloned().unwrap_or_else(|| Arc::from(""));
-            let columns =
-                gathered.into_iter().map(|(id, _, array)| (id, name(id), array)).collect();
+            let column = |(id, data_type, array): (ColumnId, DataType, ArrayRef)| {
+                let name = names.get(&id).map_or("", String::as_str);
+                let field = Field::new(name, array.data_type().clone(), true);
+                (id, Arc::new(data_type.marked(field)), array)
+            };
+            let columns = gathered.into_iter().map(column).collect();
             self.waiting.push(WaitingBatch { columns, partitions });
         }
         Ok(())

@@ -31,7 +31,7 @@ use rayon::iter::{IntoParallelIterator, ParallelIterator};
 
 use super::accounting::RowAccounting;
 use super::arrange::Arrange;
-use super::columns::{KeptCodes, SegmentBuilder, match_columns, to_stored_layouts};
+use super::columns::{KeptCodes, SegmentBuilder, match_columns, to_stored_layouts, typed};
 pub(crate) use super::feed::Feed;
 use super::feed::{InFlight, send_result};
 pub(crate) use super::options::PipelineOptions;
@@ -146,7 +146,10 @@ impl Coordinator<'_, '_> {
     /// Takes the result of a task. Returns how many rows were read, including rejected ones.
     fn take(&mut self, oldest: InFlight, schema: &mut Schema) -> Result<u64> {
         let mut parsed = oldest.result.recv().map_err(no_answer)??;
-        let fits = |batch: &RecordBatch| match_columns(&mut schema.clone(), batch).is_ok();
+        let fits = |batch: &RecordBatch| {
+            let batch = typed(schema, batch.clone(), parsed.stored);
+            batch.is_ok_and(|batch| match_columns(&mut schema.clone(), &batch).is_ok())
+        };
         if let Some(reparse) = parsed.reparse.take_if(|_| !parsed.batches.iter().all(fits)) {
             parsed = reparse(schema)?;
         }
@@ -156,6 +159,7 @@ impl Coordinator<'_, '_> {
         self.accounting.reject(oldest.input, parsed.rejects)?;
         let stored = parsed.stored;
         for batch in parsed.batches {
+            let batch = typed(schema, batch, stored)?;
             let ids = self.match_columns(schema, &batch, oldest.origin.as_ref())?;
             if self.arrangement.is_none() {
                 self.start(self.arrange.resolve(schema)?);

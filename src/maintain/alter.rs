@@ -95,7 +95,7 @@ fn altered(
             Alteration::Widen { name, data_type } => {
                 let position = schema.expect(name)?;
                 let have = schema.columns().get(position).map(|column| column.data_type.clone());
-                if have.and_then(|have| have.join(data_type)).as_ref() != Some(data_type) {
+                if !have.is_some_and(|have| have.widens_to(data_type)) {
                     return Err(Error::InvalidInput(format!(
                         "column '{name}' cannot become {data_type} without loss; UPDATE or a new \
                          table can convert it"

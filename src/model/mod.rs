@@ -5,9 +5,13 @@
 
 pub(crate) mod arrangement;
 pub(crate) mod data_type;
+pub(crate) mod fields;
+pub(crate) mod interval;
 pub(crate) mod scalar;
 pub(crate) mod schema;
 pub(crate) mod stored;
+pub(crate) mod type_names;
+pub(crate) mod uuid;
 
 pub use arrangement::{Arrangement, PartitionKey, SortKey};
 pub(crate) use data_type::WordWidth;

@@ -2,13 +2,13 @@
 
 use std::cmp::Ordering;
 
-use arrow_array::make_array;
+use arrow_array::{IntervalMonthDayNanoArray, make_array};
 use arrow_buffer::Buffer;
 use arrow_cast::display::array_value_to_string;
 use arrow_data::ArrayData;
 use arrow_data::decimal::format_decimal_str;
 
-use super::DataType;
+use super::{DataType, interval};
 
 /// One value; the column's [`DataType`](super::DataType) says how to read it.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,12 +40,16 @@ impl Scalar {
     pub fn show(&self, data_type: &DataType) -> String {
         let arrow = data_type.to_arrow();
         match self {
-            Scalar::Bytes(bytes) if *data_type == DataType::Utf8 => {
+            Scalar::Bytes(bytes) if data_type.is_text() => {
                 String::from_utf8_lossy(bytes).into_owned()
             }
             Scalar::Bytes(bytes) => bytes.iter().map(|b| format!("{b:02x}")).collect(),
             Scalar::Float(v) => v.to_string(),
             Scalar::Int(v) if *data_type == DataType::Bool => (*v != 0).to_string(),
+            Scalar::Int(v) if *data_type == DataType::Interval => {
+                let value = IntervalMonthDayNanoArray::from(vec![interval::from_number(*v)]);
+                array_value_to_string(&value, 0).unwrap_or_else(|_| v.to_string())
+            }
             Scalar::Int(v) => {
                 if let DataType::Decimal { scale, .. } = data_type {
                     // All digits, also more than the type has: statistics may lie.
@@ -81,6 +85,7 @@ mod tests {
         let tiny = DataType::Decimal { precision: 10, scale: 38 };
         let digits = Scalar::Int(-i128::MAX).show(&tiny);
         assert_eq!(digits, "-1.70141183460469231731687303715884105727");
+        assert_eq!(show(0x1_8000_0002_8000_0000_0000_0000, "interval"), "1 mons 2 days");
         assert_eq!(show(1_500_000, "timestamp(us)"), "1970-01-01T00:00:01.500");
     }
 }

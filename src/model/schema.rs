@@ -172,8 +172,7 @@ impl Schema {
 
     /// The Arrow schema that queries see.
     pub fn to_arrow(&self) -> arrow_schema::SchemaRef {
-        let field =
-            |c: &Column| arrow_schema::Field::new(&*c.name, c.data_type.to_arrow(), c.nullable);
+        let field = |c: &Column| c.data_type.to_field(&c.name, c.nullable);
         Arc::new(arrow_schema::Schema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
     }
 }

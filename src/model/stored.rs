@@ -29,6 +29,8 @@ pub(crate) fn write_type(data_type: &DataType, out: &mut Writer) {
         DataType::Time { .. } => 15,
         DataType::Utf8 => 16,
         DataType::Binary => 17,
+        DataType::Uuid => 18,
+        DataType::Interval => 19,
     };
     out.u8(tag);
     match data_type {
@@ -75,6 +77,8 @@ pub(crate) fn read_type(cursor: &mut Cursor<'_>) -> Result<DataType> {
         15 => DataType::Time { unit: read_unit(cursor)? },
         16 => DataType::Utf8,
         17 => DataType::Binary,
+        18 => DataType::Uuid,
+        19 => DataType::Interval,
         tag => {
             return Err(Error::Unsupported(format!(
                 "data type number {tag}, from a newer version?"

@@ -26,7 +26,7 @@ use super::words::from_words;
 use super::{Aggregate, AggregateFunction, Fragment};
 use crate::block::{Bound, Stats};
 use crate::error::{ArrowResult, Result};
-use crate::model::{Column, DataType, Scalar};
+use crate::model::{Column, DataType, Physical, Scalar};
 use crate::segment;
 use crate::store::{ColumnStats, SegmentEntry, Snapshot};
 
@@ -144,7 +144,7 @@ fn distinct(stats: &Stats, column: &Column, snapshot: &Snapshot) -> Result<Optio
     }
     let values = |stored: &segment::Column| stored.record().dictionary.map_or(0, |it| it.values);
     let all: u64 = coded.iter().map(|stored| u64::from(values(stored))).sum();
-    let is_text = matches!(column.data_type, DataType::Utf8 | DataType::Binary);
+    let is_text = column.data_type.physical() == Physical::Bytes;
     if is_text && coded.len() > 1 && all > MAX_TEXTS {
         return Ok(None);
     }
@@ -187,8 +187,10 @@ fn extreme(stats: &Stats, bound: &Option<Bound>, column: &Column) -> Option<Arra
         (Scalar::Int(v), DataType::Decimal { .. }) => {
             Arc::new(Decimal128Array::from(vec![*v]).with_data_type(arrow))
         }
+        // SQL compares them by their length.
+        (Scalar::Int(_), DataType::Interval) => return None,
         (Scalar::Int(v), _) => from_words(vec![*v as i64], None, &arrow).ok()?,
-        (Scalar::Bytes(v), DataType::Utf8) => {
+        (Scalar::Bytes(v), of) if of.is_text() => {
             Arc::new(StringViewArray::from(vec![std::str::from_utf8(v).ok()?]))
         }
         (Scalar::Bytes(v), DataType::Binary) => Arc::new(BinaryViewArray::from(vec![&**v])),

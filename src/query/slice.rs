@@ -211,8 +211,8 @@ impl<'b, 'a> Slice<'b, 'a> {
     fn byte_lengths(&self, at: usize) -> Result<Option<ArrayRef>> {
         let Some(block) = self.block.column(at)? else { return Ok(None) };
         let strings = match (block.reader().stream(), block.column().data_type()) {
-            (Stream::Bytes(strings), DataType::Utf8) => strings,
-            (Stream::Codes(_), DataType::Utf8) => return self.lengths_of_codes(at),
+            (Stream::Bytes(strings), of) if of.is_text() => strings,
+            (Stream::Codes(_), of) if of.is_text() => return self.lengths_of_codes(at),
             _ => return Ok(None),
         };
         let valid = match block.reader().validity() {

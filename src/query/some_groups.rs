@@ -117,7 +117,7 @@ fn among(key: &Expression, values: &ArrayRef, columns: &[Column]) -> Option<Cond
     let column = key.as_column().and_then(|at| columns.get(at));
     let with_null = values.null_count() > 0;
     let predicate = column.map_or(Predicate::Unknown, |column| {
-        let operand = Operand { column: column.id, data_type: column.data_type.clone() };
+        let operand = Operand::of(column);
         let is_among = Predicate::In { operand, values: set.scalars() };
         match with_null {
             true => Predicate::Or(vec![is_among, Predicate::IsNull(column.id)]),

@@ -17,7 +17,7 @@ use super::slice::{SLICE_BYTES, SLICE_ROWS, SLICE_VALUES, Slice};
 use super::stats::{Clock, Statistic, Tally};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
-use crate::model::DataType;
+use crate::model::Physical;
 use crate::segment;
 
 /// What each thread does with the slices that pass the filter.
@@ -94,8 +94,7 @@ impl<'a> FilteredBlock<'a> {
 /// Rows of a slice of this block: fewer where texts are long, because what is computed from a
 /// slice of them is as long again.
 pub(crate) fn slice_rows(block: &OpenBlock<'_>) -> usize {
-    let is_text =
-        |column: &&segment::Column| matches!(column.data_type(), DataType::Utf8 | DataType::Binary);
+    let is_text = |column: &&segment::Column| column.data_type().physical() == Physical::Bytes;
     let texts = (0..block.columns()).filter_map(|at| block.stored(at)).filter(is_text);
     let bytes: u64 = texts.map(|column| column.block_bytes(block.at.block)).sum();
     let row = usize::try_from(bytes).unwrap_or(usize::MAX) / block.rows.max(1);

@@ -13,7 +13,7 @@ use super::{EncodedSegment, Segment};
 use crate::block::canonical;
 use crate::disk::Mapped;
 use crate::encoding::{Encoding, Options, Profile};
-use crate::model::{ColumnId, DataType};
+use crate::model::{ColumnId, DataType, uuid};
 
 const TYPES: &[&str] = &[
     "null",
@@ -36,6 +36,8 @@ const TYPES: &[&str] = &[
     "time(ns)",
     "utf8",
     "binary",
+    "uuid",
+    "interval",
 ];
 
 /// Generates arrays that look like real columns: few values, runs, ramps, noise, extremes, nulls.
@@ -112,6 +114,11 @@ fn values(
         DataType::Binary => {
             let bytes = words.iter().enumerate().map(|(i, &w)| valid(i).then(|| text(w)));
             return Arc::new(arrow_array::BinaryViewArray::from_iter(bytes));
+        }
+        DataType::Uuid => {
+            let id = |w: u64| uuid::text_of(&(u128::from(w) << 32 | 7).to_be_bytes());
+            let ids = words.iter().enumerate().map(|(i, &w)| valid(i).then(|| id(w)));
+            return Arc::new(arrow_array::StringViewArray::from_iter(ids));
         }
         _ => {}
     }

@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use arrow_array::types::IntervalMonthDayNano;
 use arrow_array::{
-    ArrayRef, BinaryViewArray, BooleanArray, NullArray, StringViewArray, make_array,
+    ArrayRef, BinaryViewArray, BooleanArray, IntervalMonthDayNanoArray, NullArray, StringViewArray,
+    make_array,
 };
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_data::ArrayData;
@@ -35,6 +37,9 @@ pub(crate) const TYPES: [&str; 20] = [
     "utf8",
     "binary",
 ];
+
+/// The types that were added to version 1 after its first golden files.
+pub(crate) const LATER_TYPES: [&str; 2] = ["uuid", "interval"];
 
 /// The number of shapes besides [`LONG`].
 pub(crate) const SHAPES: usize = 8;
@@ -81,6 +86,29 @@ fn text(shape: usize, word: u64) -> String {
     }
 }
 
+/// Hours alone in some shapes, all fields in others, and the extremes of each in one.
+fn interval(shape: usize, word: u64) -> IntervalMonthDayNano {
+    let fields = |months, days, nanos| IntervalMonthDayNano::new(months, days, nanos);
+    match shape {
+        5 => match word % 4 {
+            0 => fields(i32::MIN, i32::MAX, i64::MIN),
+            1 => fields(i32::MAX, i32::MIN, i64::MAX),
+            2 => fields(0, 0, 0),
+            _ => fields(-1, -1, -1),
+        },
+        0 | 3 | 6 => fields(0, 0, word as i64 * 3_600_000_000_000),
+        _ => fields(word as i32 % 25, (word >> 8) as i32 % 32, word as i64),
+    }
+}
+
+/// The text of a UUID that has this word at its end, and once more, scattered, at its start.
+fn uuid(word: &Option<u64>) -> Option<String> {
+    let word = (*word)?;
+    let first = word.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let (a, b, c) = (first >> 32, first >> 16 & 0xFFFF, first & 0xFFFF);
+    Some(format!("{a:08x}-{b:04x}-{c:04x}-{:04x}-{:012x}", word >> 48, word & 0xFFFF_FFFF_FFFF))
+}
+
 fn float(shape: usize, word: u64) -> f64 {
     match shape {
         // NaN with a payload, both zeros, infinity, the least subnormal.
@@ -115,6 +143,11 @@ pub(crate) fn array(data_type: &DataType, shape: usize, rows: usize) -> ArrayRef
         }
         DataType::Utf8 => return Arc::new(StringViewArray::from_iter(texts)),
         DataType::Binary => return Arc::new(BinaryViewArray::from_iter(texts)),
+        DataType::Interval => {
+            let values = words().map(|word| interval(shape, word)).collect::<Vec<_>>();
+            return Arc::new(IntervalMonthDayNanoArray::new(values.into(), nulls()));
+        }
+        DataType::Uuid => return Arc::new(StringViewArray::from_iter(cells.iter().map(uuid))),
         DataType::Float32 => {
             Buffer::from_vec(words().map(|w| float(shape, w) as f32).collect::<Vec<_>>())
         }

@@ -10,7 +10,9 @@ use stylobate::internal::encoding::{Encoding, Options};
 use stylobate::internal::segment::{SegmentInput, encode};
 use stylobate::{DataType, Profile};
 
-use crate::columns::{LONG, SHAPES, TYPES, assert_same, bytes_of, expected, input, open, read_all};
+use crate::columns::{
+    LATER_TYPES, LONG, SHAPES, TYPES, assert_same, bytes_of, expected, input, open, read_all,
+};
 use crate::project;
 use crate::values::{self, NamedColumn};
 
@@ -50,6 +52,22 @@ fn profiles() -> impl Iterator<Item = Golden> {
             }
         },
     )
+}
+
+/// The types that came later, in some shapes, under each profile.
+fn later_types() -> impl Iterator<Item = Golden> {
+    [Profile::Fast, Profile::Balanced, Profile::Small].into_iter().map(|profile| {
+        let each = |name: &&str| {
+            let data_type: DataType = name.parse().unwrap();
+            [0, 1, 5, 7].map(move |shape| (data_type.clone(), shape))
+        };
+        let columns: Vec<_> = LATER_TYPES.iter().flat_map(each).collect();
+        Golden {
+            name: format!("later-types-{profile}"),
+            input: input(&columns, 300),
+            options: Options::new(profile),
+        }
+    })
 }
 
 /// Every encoding, forced on values that it can hold: a full vector and a short one.
@@ -96,7 +114,7 @@ fn chunks() -> impl Iterator<Item = Golden> {
 
 /// All golden segments of version 1.
 pub(crate) fn all() -> Vec<Golden> {
-    profiles().chain(encodings()).chain(chunks()).collect()
+    profiles().chain(later_types()).chain(encodings()).chain(chunks()).collect()
 }
 
 #[test]

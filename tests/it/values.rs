@@ -2,15 +2,16 @@
 //!
 //! A value is null or a text: `true` or `false`, the stored integer in decimal digits (of a decimal
 //! without its point), the bits of a float as 8 or 16 hexadecimal digits, a text as it is, bytes as
-//! hexadecimal digits. A column is a list of runs of equal values, each `[rows, value]`.
+//! hexadecimal digits, months, days and nanoseconds of an interval with commas between. A column is
+//! a list of runs of equal values, each `[rows, value]`.
 
 use std::fmt::Write as _;
 use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, UInt8Type,
-    UInt16Type, UInt32Type, UInt64Type,
+    Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    IntervalMonthDayNanoType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef};
 use arrow_schema::DataType as ArrowType;
@@ -83,6 +84,10 @@ fn values(array: &ArrayRef) -> Vec<Option<String>> {
             let bits = |row| array.as_primitive::<Float64Type>().value(row).to_bits();
             all(&|row| format!("{:016x}", bits(row)))
         }
+        ArrowType::Interval(_) => all(&|row| {
+            let value = array.as_primitive::<IntervalMonthDayNanoType>().value(row);
+            format!("{},{},{}", value.months, value.days, value.nanoseconds)
+        }),
         ArrowType::Decimal128(..) => {
             all(&|row| array.as_primitive::<Decimal128Type>().value(row).to_string())
         }

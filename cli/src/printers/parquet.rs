@@ -5,7 +5,8 @@
 //!
 //! A type that Parquet lacks, and that the writer would write as bare integers or not at all, is
 //! cast to the nearest one: seconds to milliseconds, decimals of a negative scale to whole ones. A
-//! value that does not fit there is an error.
+//! value that does not fit there is an error. Intervals become texts, marked as such: Parquet's
+//! have no microseconds and no sign.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -22,6 +23,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use rayon::prelude::*;
 use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use stylobate::internal::model::interval_texts;
 
 use super::plain_types::{plain_array, plain_schema};
 use crate::errors::Failure;
@@ -196,6 +199,10 @@ fn parquet_schema(schema: &SchemaRef) -> SchemaRef {
 
 fn parquet_field(field: &Arc<Field>) -> Arc<Field> {
     let data_type = match field.data_type() {
+        DataType::Interval(_) => {
+            let texts = Field::clone(field).with_data_type(DataType::Utf8);
+            return Arc::new(interval_texts(texts));
+        }
         DataType::Timestamp(TimeUnit::Second, zone) => {
             DataType::Timestamp(TimeUnit::Millisecond, zone.clone())
         }

@@ -47,6 +47,7 @@ mod stats;
 mod stops;
 mod terminals;
 mod trust;
+mod types;
 mod views;
 mod waits;
 mod write;

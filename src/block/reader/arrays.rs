@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, BinaryViewArray, NullArray, UInt32Array, make_array};
+use arrow_array::{
+    Array, ArrayRef, BinaryViewArray, IntervalMonthDayNanoArray, NullArray, UInt32Array, make_array,
+};
 use arrow_buffer::{Buffer as ArrowBuffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
 use bytes::Bytes;
@@ -13,7 +15,7 @@ use crate::encoding::bools::from_mask;
 use crate::encoding::kernels::dispatch::simd;
 use crate::encoding::kernels::views::{text_views, view};
 use crate::error::{ArrowResult, Error, Result};
-use crate::model::DataType;
+use crate::model::{DataType, interval};
 
 /// An array of `rows` nulls.
 pub(crate) fn null_array(rows: usize, data_type: &DataType) -> ArrayRef {
@@ -23,7 +25,7 @@ pub(crate) fn null_array(rows: usize, data_type: &DataType) -> ArrayRef {
     }
 }
 
-/// A fixed-width array over a buffer of values.
+/// A fixed-width array over a buffer of values; intervals come as the numbers that are stored.
 pub(super) fn fixed(
     values: ArrowBuffer,
     data_type: &DataType,
@@ -34,6 +36,11 @@ pub(super) fn fixed(
     let rows = values.len() / width;
     if let DataType::Decimal { precision, scale } = data_type {
         check_digits(&values, *precision, *scale)?;
+    }
+    if *data_type == DataType::Interval {
+        let numbers = values.typed_data::<i128>().iter();
+        let intervals: Vec<_> = numbers.map(|number| interval::from_number(*number)).collect();
+        return Ok(Arc::new(IntervalMonthDayNanoArray::new(intervals.into(), nulls)));
     }
     let data = ArrayData::builder(arrow).len(rows).add_buffer(values).nulls(nulls).build();
     Ok(make_array(data.or_corrupt()?))
@@ -88,7 +95,7 @@ pub(super) fn views(
     nulls: Option<NullBuffer>,
 ) -> Result<ArrayRef> {
     let data: ArrowBuffer = data.into();
-    if *data_type == DataType::Utf8 {
+    if data_type.is_text() {
         return match text_views(ends, data, nulls) {
             Some(texts) => Ok(Arc::new(texts)),
             None => Err(Error::corrupt(0, "text that is not UTF-8, or that ends outside its data")),

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_schema::Field;
 
 use super::layouts::{value_bytes, widened};
 use super::matching::{join, stored_type};
@@ -69,8 +70,7 @@ impl SegmentBuilder {
         let (rows, bytes, vector_bytes) = self.rows_that_fit(batch);
         let fitting = batch.slice(0, rows);
         for (i, id) in ids.iter().enumerate() {
-            let name = batch.schema_ref().field(i).name().clone();
-            self.add(i, *id, &name, fitting.column(i))?;
+            self.add(i, *id, batch.schema_ref().field(i), fitting.column(i))?;
         }
         self.rows += rows;
         self.bytes += bytes;
@@ -133,8 +133,8 @@ impl SegmentBuilder {
 
     /// Adds rows of a column, which is at position `hint` if this batch has the same columns as the
     /// one before.
-    fn add(&mut self, hint: usize, id: ColumnId, name: &str, array: &ArrayRef) -> Result<()> {
-        let data_type = stored_type(name, array)?;
+    fn add(&mut self, hint: usize, id: ColumnId, field: &Field, array: &ArrayRef) -> Result<()> {
+        let (name, data_type) = (field.name().as_str(), stored_type(field)?);
         let has_id = |column: &ColumnParts| column.id == id;
         let hint = Some(hint).filter(|hint| self.columns.get(*hint).is_some_and(has_id));
         let at = match hint.or_else(|| self.columns.iter().position(has_id)) {

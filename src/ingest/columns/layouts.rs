@@ -9,6 +9,7 @@ use arrow_buffer::Buffer;
 use arrow_schema::{ArrowError, Field, Schema as ArrowSchema};
 use arrow_select::take::take;
 
+use super::intervals::intervals;
 use super::matching::stored_type;
 use crate::block::{canonical, coded, null_array};
 use crate::error::{ArrowResult, Error, Result};
@@ -52,18 +53,24 @@ impl KeptCodes {
 pub(crate) fn to_stored_layouts(batch: RecordBatch, codes: KeptCodes) -> Result<RecordBatch> {
     let (mut fields, mut columns, mut changed) = (Vec::new(), Vec::new(), false);
     for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
-        let stored = stored_type(field.name(), array)?;
+        let stored = stored_type(field)?;
         let to = match coded(array) {
             Some(coded) if !codes.keep(coded) => Some(stored.to_arrow()),
             _ => canonical(array.data_type(), &stored),
         };
         changed |= to.is_some();
-        let mut array =
-            to.map_or_else(|| Ok(array.clone()), |to| cast(field.name(), array, &to))?;
+        let mut array = match to {
+            None => array.clone(),
+            Some(to) if stored == DataType::Interval => match intervals(field.name(), array)? {
+                Some(array) => array,
+                None => cast(field.name(), array, &to)?,
+            },
+            Some(to) => cast(field.name(), array, &to)?,
+        };
         if let Some(other) = compact_views(&array).or_else(|| canonical_nans(&array)) {
             (array, changed) = (other, true);
         }
-        fields.push(Field::new(field.name(), array.data_type().clone(), true));
+        fields.push(stored.marked(Field::new(field.name(), array.data_type().clone(), true)));
         columns.push(array);
     }
     if !changed {

@@ -3,22 +3,61 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, RecordBatch, RecordBatchOptions};
+use arrow_schema::{Field, Schema as ArrowSchema};
 
-use crate::error::{Error, Result};
+use super::uuids::uuid_texts;
+use crate::error::{ArrowResult, Error, Result};
 use crate::model::{ColumnId, DataType, Schema};
 
 /// How many column names of each side a message shows.
 const SHOWN_NAMES: usize = 8;
 
 /// The stored type of an Arrow column, or an error that says why there is none.
-pub(crate) fn stored_type(name: &str, array: &ArrayRef) -> Result<DataType> {
-    DataType::from_arrow(array.data_type()).ok_or_else(|| {
+pub(crate) fn stored_type(field: &Field) -> Result<DataType> {
+    DataType::from_field(field).ok_or_else(|| {
         Error::Unsupported(format!(
-            "column '{name}' has type {}, which a table cannot hold yet",
-            array.data_type()
+            "column '{}' has type {}, which a table cannot hold yet",
+            field.name(),
+            field.data_type()
         ))
     })
+}
+
+/// The batch with its columns in the types of the table where Arrow's types do not tell them: in a
+/// column of UUIDs, texts are UUIDs, and in one of texts, UUIDs are texts. Values that come from
+/// `trusted` rows, which were stored before, are not checked.
+pub(crate) fn typed(schema: &Schema, batch: RecordBatch, trusted: bool) -> Result<RecordBatch> {
+    let known = |field: &Field| {
+        let column = schema.columns().iter().find(|column| *column.name == **field.name())?;
+        let found = DataType::from_field(field)?;
+        let other = found != column.data_type && found.is_text() && column.data_type.is_text();
+        other.then_some(column)
+    };
+    let old = batch.schema();
+    // Most batches have the types of their arrays.
+    let has_uuids = schema.columns().iter().any(|column| column.data_type == DataType::Uuid);
+    if !has_uuids && old.fields().iter().all(|field| field.metadata().is_empty()) {
+        return Ok(batch);
+    }
+    let (mut fields, mut arrays) = (Vec::new(), Vec::new());
+    for (field, array) in old.fields().iter().zip(batch.columns()) {
+        let Some(column) = known(field) else {
+            fields.push(Arc::clone(field));
+            arrays.push(Arc::clone(array));
+            continue;
+        };
+        let array = match column.data_type == DataType::Uuid && !trusted {
+            true => uuid_texts(&column.name, array)?,
+            false => Arc::clone(array),
+        };
+        let field = Field::new(field.name(), array.data_type().clone(), true);
+        fields.push(Arc::new(column.data_type.marked(field)));
+        arrays.push(array);
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    RecordBatch::try_new_with_options(Arc::new(ArrowSchema::new(fields)), arrays, &options)
+        .or_invalid()
 }
 
 /// The join of two types of one column, or an error that says why there is none.
@@ -42,9 +81,9 @@ pub fn match_columns(schema: &mut Schema, batch: &RecordBatch) -> Result<Vec<Col
         .collect();
     let mut ids = Vec::with_capacity(batch.num_columns());
     let (mut widened, mut new) = (Vec::new(), Vec::new());
-    for (field, array) in batch.schema_ref().fields().iter().zip(batch.columns()) {
+    for field in batch.schema_ref().fields() {
         let name = field.name().as_str();
-        let data_type = stored_type(name, array)?;
+        let data_type = stored_type(field)?;
         // `None` marks a name that an earlier field of the batch has taken.
         match places.insert(Arc::from(name), None) {
             Some(None) => {

@@ -7,15 +7,19 @@
 //! join of both types, and the table keeps the join of all segments.
 
 mod builder;
+mod intervals;
 mod layouts;
 mod matching;
+mod uuids;
 
 pub(in crate::ingest) use builder::VECTOR_BYTES;
 pub use builder::{SegmentBuilder, SegmentLimits};
+pub(crate) use intervals::intervals;
 pub(crate) use layouts::{KeptCodes, to_stored_layouts};
 pub(super) use layouts::{value_bytes, widened, without_dictionary_nulls};
 pub use matching::match_columns;
-pub(crate) use matching::{join, stored_type};
+pub(crate) use matching::{join, stored_type, typed};
+pub(crate) use uuids::{texts_of, uuid_texts};
 
 #[cfg(test)]
 mod tests;

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use arrow_schema::DataType as ArrowType;
+use arrow_schema::Field;
 use rayon::ThreadPool;
 
 use self::selected::{Selected, selected};
@@ -53,7 +53,7 @@ pub(super) struct InputTasks<'a> {
     within_piece: Option<bool>,
     current_columns: Arc<PathColumns>,
     /// The columns of the current input as far as its first rows tell, with those of its path.
-    columns: Vec<(String, ArrowType)>,
+    columns: Vec<Field>,
     origin: Option<Arc<Origin>>,
     /// The selection over the rows of all inputs, once all of their columns are known.
     selected: Option<Arc<Selected>>,
@@ -370,7 +370,7 @@ impl<'a> InputTasks<'a> {
             return Err(lacks_column(&opened.name, name));
         }
         let columns = schema.columns.iter();
-        self.set_columns(columns.clone().map(|one| (&*one.name, one.data_type.to_arrow())));
+        self.set_columns(columns.clone().map(|one| one.data_type.to_field(&one.name, true)));
         let columns = columns.map(|column| (&*column.name, &column.data_type, column.is_guess()));
         self.note_types(columns, |_, _| None);
         let first = skip_chunks(self.pieces_to_skip(), first, &mut chunks)?;
@@ -424,7 +424,7 @@ impl<'a> InputTasks<'a> {
         let schema = json::infer(&opened.name, &options, first.as_ref())?;
         let schema = Arc::new(schema.requiring(&required));
         let columns = schema.columns.iter();
-        self.set_columns(columns.clone().map(|one| (&*one.name, one.data_type.to_arrow())));
+        self.set_columns(columns.clone().map(|one| one.data_type.to_field(&one.name, true)));
         let columns = columns.map(|column| (&*column.name, &column.data_type, false));
         self.note_types(columns, needed_type);
         let first = skip_chunks(self.pieces_to_skip(), first, &mut chunks)?;

@@ -29,24 +29,25 @@ use crate::model::{DataType, Schema};
 #[derive(Debug, Default)]
 pub(super) struct InputColumns {
     /// In the order in which they were found.
-    columns: Vec<(String, ArrowType)>,
+    columns: Vec<Field>,
     /// What is wrong with columns that have several types.
     clashes: HashMap<String, String>,
 }
 
 impl InputColumns {
     /// Adds the columns of an input.
-    fn add(&mut self, file: &Path, columns: &[(String, ArrowType)]) {
+    fn add(&mut self, file: &Path, columns: &[Field]) {
         let places: HashMap<String, usize> =
-            self.columns.iter().enumerate().map(|(at, (name, _))| (name.clone(), at)).collect();
-        for (name, found) in columns {
-            let Some((_, have)) = places.get(name).and_then(|at| self.columns.get_mut(*at)) else {
-                self.columns.push((name.clone(), found.clone()));
+            self.columns.iter().enumerate().map(|(at, one)| (one.name().clone(), at)).collect();
+        for found in columns {
+            let name = found.name();
+            let Some(have) = places.get(name).and_then(|at| self.columns.get_mut(*at)) else {
+                self.columns.push(found.clone());
                 continue;
             };
-            let joined = match (DataType::from_arrow(have), DataType::from_arrow(found)) {
-                (Some(have), Some(found)) => have.join(&found).map(|joined| joined.to_arrow()),
-                _ => (have == found).then(|| found.clone()),
+            let joined = match (DataType::from_field(have), DataType::from_field(found)) {
+                (Some(have), Some(found)) => have.join(&found).map(|it| it.to_field(name, true)),
+                _ => (have.data_type() == found.data_type()).then(|| found.clone()),
             };
             match joined {
                 Some(joined) => *have = joined,
@@ -68,22 +69,22 @@ impl InputColumns {
     fn correct(&mut self, known: &[(String, DataType)]) {
         for (name, data_type) in known {
             self.clashes.remove(name);
-            match self.columns.iter_mut().find(|(known, _)| known == name) {
-                Some((_, have)) => *have = data_type.to_arrow(),
-                None => self.columns.push((name.clone(), data_type.to_arrow())),
+            let field = data_type.to_field(name, true);
+            match self.columns.iter_mut().find(|known| known.name() == name) {
+                Some(have) => *have = field,
+                None => self.columns.push(field),
             }
         }
     }
 
     fn schema(&self) -> SchemaRef {
-        let field = |(name, arrow): &(String, ArrowType)| Field::new(name, arrow.clone(), true);
-        Arc::new(ArrowSchema::new(self.columns.iter().map(field).collect::<Vec<_>>()))
+        Arc::new(ArrowSchema::new(self.columns.clone()))
     }
 
     /// Those that a table can hold.
     fn types(&self) -> impl Iterator<Item = (String, DataType)> {
         let columns = self.columns.iter();
-        columns.filter_map(|(name, arrow)| Some((name.clone(), DataType::from_arrow(arrow)?)))
+        columns.filter_map(|field| Some((field.name().clone(), DataType::from_field(field)?)))
     }
 }
 
@@ -195,12 +196,11 @@ impl InputTasks<'_> {
     }
 
     /// Sets the columns of the current input.
-    pub(super) fn set_columns<'c>(&mut self, columns: impl Iterator<Item = (&'c str, ArrowType)>) {
-        self.columns = columns.map(|(name, arrow)| (name.to_owned(), arrow)).collect();
-        let own: HashSet<&str> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
-        let of_path = self.current_columns.types().filter(|(name, _)| !own.contains(name));
-        let of_path: Vec<_> =
-            of_path.map(|(name, arrow)| (name.to_owned(), arrow.clone())).collect();
+    pub(super) fn set_columns(&mut self, columns: impl Iterator<Item = Field>) {
+        self.columns = columns.map(|field| field.with_nullable(true)).collect();
+        let own: HashSet<&str> = self.columns.iter().map(|one| one.name().as_str()).collect();
+        let of_path = self.current_columns.fields().filter(|one| !own.contains(&**one.name()));
+        let of_path: Vec<_> = of_path.cloned().collect();
         self.columns.extend(of_path);
     }
 
@@ -228,7 +228,7 @@ impl Selected {
         }
         Ok(Selected {
             select: Arc::clone(select),
-            known: columns.columns.iter().map(|(name, _)| name.clone()).collect(),
+            known: columns.columns.iter().map(|field| field.name().clone()).collect(),
             columns,
             rows,
             guess_check: GuessCheck::new(&options.misguesses, &Schema::default()),
@@ -253,7 +253,7 @@ impl Selected {
             .reads()
             .fields()
             .iter()
-            .map(|field| (field.name().as_str(), shown(field.data_type())))
+            .map(|field| (field.name().as_str(), shown(field)))
             .collect();
         columns.sort_unstable();
         let is_named = |(name, _): &(&str, String)| {
@@ -281,10 +281,22 @@ impl Selected {
     /// The values of a column in its type.
     fn typed(&self, field: &Field, array: &ArrayRef, file: &Path) -> Result<ArrayRef> {
         let (name, arrow) = (field.name(), field.data_type());
-        if array.data_type() == arrow {
+        let wanted = DataType::from_field(field);
+        if array.data_type() == arrow && wanted != Some(DataType::Uuid) {
             return Ok(Arc::clone(array));
         }
-        let types = (DataType::from_arrow(arrow), DataType::from_arrow(array.data_type()));
+        let found = match (&wanted, DataType::from_arrow(array.data_type())) {
+            // Their texts are checked.
+            (Some(DataType::Uuid), Some(DataType::Utf8)) => wanted.clone(),
+            // They come in several layouts.
+            (Some(DataType::Interval), None)
+                if matches!(array.data_type(), ArrowType::Interval(_) | ArrowType::Duration(_)) =>
+            {
+                wanted.clone()
+            }
+            (_, found) => found,
+        };
+        let types = (wanted, found);
         let (Some(have), Some(found)) = types else {
             return Err(Error::InvalidInput(format!(
                 "{}: column '{name}' is {}, and {arrow} in other inputs",
@@ -334,7 +346,7 @@ impl Selected {
         let alone = |field: &&Arc<Field>| self.changes_plan(std::slice::from_ref(*field));
         let mut first = None;
         for field in new.iter().filter(alone) {
-            let found = DataType::from_arrow(field.data_type()).unwrap_or(DataType::Utf8);
+            let found = DataType::from_field(field).unwrap_or(DataType::Utf8);
             self.guess_check.note(field.name(), found.clone());
             first.get_or_insert((field.name().as_str(), found));
         }
@@ -372,6 +384,7 @@ fn of_select(error: Error, file: Option<&Path>) -> Error {
 }
 
 /// A type as it is written.
-fn shown(arrow: &ArrowType) -> String {
-    DataType::from_arrow(arrow).map_or_else(|| arrow.to_string(), |known| known.to_string())
+fn shown(field: &Field) -> String {
+    let known = DataType::from_field(field);
+    known.map_or_else(|| field.data_type().to_string(), |known| known.to_string())
 }

@@ -20,7 +20,7 @@ use crate::ingest::sources::arrow::ArrowBatches;
 use crate::ingest::sources::parquet::{ParquetSource, Spooled};
 use crate::ingest::sources::supported::{Wanted, no_such_column};
 use crate::ingest::task::{Parsed, Task};
-use crate::model::{DataType, Schema};
+use crate::model::{DataType, Physical, Schema};
 
 /// A single empty batch, for the columns of an input without rows.
 fn no_rows(schema: SchemaRef, checks: BatchChecks) -> CurrentInput {
@@ -149,6 +149,27 @@ impl InputTasks<'_> {
     /// The checks for batches of the current input, which has these columns.
     fn checks(&mut self, name: &Path, columns: &ArrowSchema) -> Result<BatchChecks> {
         let mut types = Vec::new();
+        // UUIDs come as bytes or as texts, which are checked, and intervals in several layouts.
+        let known = |name: &str| self.prior.iter().find(|(known, _)| known == name);
+        for field in columns.fields() {
+            let (name, found) = (field.name(), DataType::from_field(field));
+            let is_uuid = match known(name).map(|(_, known)| known) {
+                // What stored the bytes of UUIDs goes on doing so.
+                Some(DataType::Binary) => false,
+                Some(DataType::Uuid) => found.as_ref().is_some_and(|found| {
+                    found.physical() == Physical::Bytes || *found == DataType::Uuid
+                }),
+                _ => found == Some(DataType::Uuid),
+            };
+            let is_interval = found == Some(DataType::Interval)
+                && known(name).is_none_or(|(_, known)| *known != DataType::Binary);
+            let is_named = self.options.csv.schema.iter().any(|(named, _)| named == name);
+            if is_uuid && !is_named {
+                types.push((name.as_str(), DataType::Uuid));
+            } else if is_interval && !is_named {
+                types.push((name.as_str(), DataType::Interval));
+            }
+        }
         for (column, data_type) in &self.options.csv.schema {
             if columns.field_with_name(column).is_ok() {
                 types.push((column.as_str(), data_type.clone()));
@@ -159,14 +180,16 @@ impl InputTasks<'_> {
                 return Err(no_such_column(name, column, names));
             }
         }
-        let named: HashMap<_, _> = types.iter().map(|(name, t)| (*name, t.to_arrow())).collect();
-        let type_of = |field: &Field| {
-            let stored = || DataType::from_arrow(field.data_type()).map(|known| known.to_arrow());
-            let known = named.get(field.name().as_str()).cloned().or_else(stored);
-            known.unwrap_or_else(|| field.data_type().clone())
+        let named: HashMap<_, _> = types.iter().map(|(name, t)| (*name, t.clone())).collect();
+        let typed = |field: &Field| {
+            let known = named.get(field.name().as_str()).cloned();
+            match known.or_else(|| DataType::from_field(field)) {
+                Some(known) => known.to_field(field.name(), true),
+                None => field.clone(),
+            }
         };
-        let columns = columns.fields().iter();
-        self.set_columns(columns.map(|field| (field.name().as_str(), type_of(field))));
+        let fields: Vec<Field> = columns.fields().iter().map(|field| typed(field)).collect();
+        self.set_columns(fields.into_iter());
         Ok(BatchChecks {
             file: Arc::from(name),
             has_path_columns: self.current_columns.names().next().is_some(),

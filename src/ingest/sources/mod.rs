@@ -32,6 +32,8 @@ mod parquet_kinds;
 pub(crate) mod parquet_checks;
 pub(crate) mod arrow;
 #[cfg(feature = "parquet")]
+mod parquet_types;
+#[cfg(feature = "parquet")]
 pub(crate) mod parquet;
 pub(in crate::ingest) mod texts;
 

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::{RecordBatch, RecordBatchOptions};
-use arrow_schema::{ArrowError, DataType as ArrowType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType as ArrowType, SchemaRef};
 use bytes::Bytes;
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{
@@ -28,13 +28,13 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::basic::Encoding;
 use parquet::errors::ParquetError;
-use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{ChunkReader, Length};
 use rayon::iter::{IntoParallelIterator, IntoParallelRefMutIterator, ParallelIterator};
 
 use super::foreign::{guarded_read, said};
 use super::input::Opened;
 use super::parquet_checks::{check_file, check_row_group};
+use super::parquet_types::{marked, with_codes, with_interval_bytes, with_views};
 use super::stream::read_error;
 use super::supported::{Wanted, supported_columns};
 use crate::error::{Error, IoResult, Result};
@@ -148,6 +148,8 @@ pub(crate) struct ParquetSource {
     memory: u64,
     /// Whether columns may be read as codes.
     codes: bool,
+    /// Positions of columns of intervals, which are read as bytes.
+    intervals: Arc<Vec<usize>>,
 }
 
 impl ParquetSource {
@@ -161,14 +163,16 @@ impl ParquetSource {
     ) -> Result<(Self, Vec<String>)> {
         let (opened, path) = (SharedFile(Arc::new(spooled.open()?)), spooled.name.as_path());
         check_file(path, &opened.0, memory, false)?;
-        let metadata = guarded_read(path, FORMAT, || {
+        let (metadata, intervals) = guarded_read(path, FORMAT, || {
             ArrowReaderMetadata::load(&opened, ArrowReaderOptions::new())
-                .map(with_views)
+                .and_then(with_interval_bytes)
+                .map(|(metadata, intervals)| (with_views(metadata), intervals))
                 .map_err(|e| invalid(path, &e.to_string()))
         })?;
         let (columns, skipped) = supported_columns(path, metadata.schema(), wanted)?;
-        let (file, columns) = (Arc::new(spooled), Arc::new(columns));
-        Ok((ParquetSource { file, opened, metadata, columns, memory, codes }, skipped))
+        let (file, columns, intervals) =
+            (Arc::new(spooled), Arc::new(columns), Arc::new(intervals));
+        Ok((ParquetSource { file, opened, metadata, columns, memory, codes, intervals }, skipped))
     }
 
     /// Size of the file, if it is read in place; a copy was counted while it was made.
@@ -196,9 +200,10 @@ impl ParquetSource {
         self.rows_before(self.groups())
     }
 
-    /// The columns to read.
+    /// The columns to read; those of UUIDs and intervals have a mark of such.
     pub(crate) fn schema(&self) -> Result<SchemaRef> {
-        self.columns_of(&self.metadata)
+        let schema = self.columns_of(&self.metadata)?;
+        Ok(marked(&schema, &self.columns, &self.metadata, &self.intervals))
     }
 
     fn columns_of(&self, metadata: &ArrowReaderMetadata) -> Result<SchemaRef> {
@@ -412,66 +417,6 @@ impl ParquetSource {
     #[cold]
     fn invalid(&self, group: usize, what: impl Display) -> Error {
         invalid(&self.file.name, &format!("row group {group}: {what}"))
-    }
-}
-
-/// Reads text and binary columns as views, whatever types the writer recorded.
-fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
-    with_types(&metadata, |_, field| viewed(field.data_type()))
-}
-
-/// Reads text and binary columns as codes, if this row group has them so.
-fn with_codes(metadata: &ArrowReaderMetadata, group: usize) -> ArrowReaderMetadata {
-    let columns = metadata.metadata().row_group(group).columns();
-    let schema = metadata.parquet_schema();
-    let mut are_coded = vec![false; metadata.schema().fields().len()];
-    for (leaf, column) in columns.iter().enumerate() {
-        if let Some(coded) = are_coded.get_mut(schema.get_column_root_idx(leaf)) {
-            *coded = is_coded(column);
-        }
-    }
-    with_types(metadata, |at, field| {
-        let values = match field.data_type() {
-            ArrowType::Utf8View => ArrowType::Utf8,
-            ArrowType::BinaryView => ArrowType::Binary,
-            _ => return None,
-        };
-        let codes = || ArrowType::Dictionary(Box::new(ArrowType::UInt32), Box::new(values));
-        are_coded.get(at).is_some_and(|coded| *coded).then(codes)
-    })
-}
-
-/// Whether all pages of a column have codes of a dictionary.
-fn is_coded(column: &ColumnChunkMetaData) -> bool {
-    let codes = [Encoding::PLAIN_DICTIONARY, Encoding::RLE_DICTIONARY];
-    let pages = column.page_encoding_stats_mask();
-    column.dictionary_page_offset().is_some()
-        && pages.is_some_and(|pages| codes.iter().any(|codes| pages.is_only(*codes)))
-}
-
-/// Reads columns as other types; if the reader refuses that, as it would have read them.
-fn with_types(
-    metadata: &ArrowReaderMetadata,
-    other: impl Fn(usize, &Field) -> Option<ArrowType>,
-) -> ArrowReaderMetadata {
-    let schema = metadata.schema();
-    let field = |(at, field): (usize, &Arc<Field>)| match other(at, field) {
-        Some(other) => Arc::new(field.as_ref().clone().with_data_type(other)),
-        None => field.clone(),
-    };
-    let fields: Vec<Arc<Field>> = schema.fields().iter().enumerate().map(field).collect();
-    let schema = Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()));
-    let options = ArrowReaderOptions::new().with_schema(schema);
-    let read = ArrowReaderMetadata::try_new(metadata.metadata().clone(), options);
-    read.unwrap_or_else(|_| metadata.clone())
-}
-
-fn viewed(arrow: &ArrowType) -> Option<ArrowType> {
-    match arrow {
-        ArrowType::Utf8 | ArrowType::LargeUtf8 => Some(ArrowType::Utf8View),
-        ArrowType::Binary | ArrowType::LargeBinary => Some(ArrowType::BinaryView),
-        ArrowType::Dictionary(_, value) => viewed(value),
-        _ => None,
     }
 }
 

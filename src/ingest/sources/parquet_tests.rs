@@ -6,10 +6,15 @@ use arrow_array::{
     ArrayRef, BinaryArray, DictionaryArray, Int64Array, LargeStringArray, StringArray,
 };
 use parquet::arrow::ArrowWriter;
+use parquet::data_type::{FixedLenByteArray, FixedLenByteArrayType};
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::SerializedFileWriter;
 
 use super::super::Input;
 use super::*;
+use crate::ingest::load::{LoadOptions, load};
+use crate::model::DataType;
+use crate::store::Store;
 
 fn write(columns: Vec<(&str, ArrayRef)>, properties: WriterProperties) -> tempfile::NamedTempFile {
     let batch = RecordBatch::try_from_iter(columns).unwrap();
@@ -127,4 +132,68 @@ fn batches_of_wide_rows_have_few_of_them() {
     let many =
         rows(vec![("t", wide)], delta().set_statistics_enabled(EnabledStatistics::None).build());
     assert!((UNKNOWN_ROWS..900).contains(&many), "{many} rows of unknown width");
+}
+
+/// A file of columns of fixed bytes, each with its values and, where it is optional, which rows
+/// have one.
+fn write_fixed(
+    schema: &str,
+    columns: &[(Vec<Vec<u8>>, Option<&[i16]>)],
+) -> tempfile::NamedTempFile {
+    let schema = Arc::new(parquet::schema::parser::parse_message_type(schema).unwrap());
+    let file = tempfile::NamedTempFile::with_suffix(".parquet").unwrap();
+    let properties = Arc::new(WriterProperties::default());
+    let mut writer = SerializedFileWriter::new(file.reopen().unwrap(), schema, properties).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    for (values, levels) in columns {
+        let mut column = group.next_column().unwrap().unwrap();
+        let values: Vec<_> = values.iter().cloned().map(FixedLenByteArray::from).collect();
+        column.typed::<FixedLenByteArrayType>().write_batch(&values, *levels, None).unwrap();
+        column.close().unwrap();
+    }
+    group.close().unwrap();
+    writer.close().unwrap();
+    file
+}
+
+/// The types of a table that a file of two rows was loaded into, and its rows.
+fn loaded(file: &tempfile::NamedTempFile) -> (Vec<DataType>, RecordBatch) {
+    let dir = tempfile::tempdir().unwrap();
+    let table = Store::open(dir.path()).table("t").unwrap();
+    let options = LoadOptions { threads: 1, ..LoadOptions::default() };
+    let writer = table.writer(Some((crate::model::Schema::default(), Default::default()))).unwrap();
+    load(writer, vec![Input::path(file.path())], &options).unwrap();
+    let snapshot = table.snapshot().unwrap();
+    let columns = snapshot.schema().columns().to_vec();
+    let entry = snapshot.segments().unwrap().iter().next().unwrap().clone();
+    let segment = snapshot.open_segment(&entry).unwrap();
+    let batch = crate::ingest::rewrite::decode(&segment, 0, 0..2, &columns).unwrap();
+    (columns.into_iter().map(|column| column.data_type).collect(), batch)
+}
+
+/// Beside a column that Parquet calls UUIDs there is one that is merely as long.
+#[test]
+fn uuids_are_marked() {
+    let schema = "message m { OPTIONAL FIXED_LEN_BYTE_ARRAY (16) id (UUID); \
+                  REQUIRED FIXED_LEN_BYTE_ARRAY (16) bytes; }";
+    let ids = (vec![vec![0xab; 16]], Some(&[1_i16, 0][..]));
+    let file = write_fixed(schema, &[ids, (vec![vec![1; 16], vec![2; 16]], None)]);
+    let (types, batch) = loaded(&file);
+    assert_eq!(types, [DataType::Uuid, DataType::Binary]);
+    let texts = batch.column(0).as_string_view().iter().collect::<Vec<_>>();
+    assert_eq!(texts, [Some("abababab-abab-abab-abab-abababababab"), None]);
+}
+
+/// The months of an interval are not lost.
+#[test]
+fn intervals_have_all_their_parts() {
+    let schema = "message m { OPTIONAL FIXED_LEN_BYTE_ARRAY (12) d (INTERVAL); \
+                  REQUIRED FIXED_LEN_BYTE_ARRAY (12) bytes; }";
+    let interval = vec![14, 0, 0, 0, 3, 0, 0, 0, 0xDC, 5, 0, 0];
+    let spans = (vec![interval.clone()], Some(&[0_i16, 1][..]));
+    let file = write_fixed(schema, &[spans, (vec![interval; 2], None)]);
+    let (types, batch) = loaded(&file);
+    assert_eq!(types, [DataType::Interval, DataType::Binary]);
+    let shown = |row| arrow_cast::display::array_value_to_string(batch.column(0), row).unwrap();
+    assert_eq!([shown(0), shown(1)], ["", "14 mons 3 days 1.500000000 secs"]);
 }

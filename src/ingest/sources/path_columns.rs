@@ -28,8 +28,8 @@ const NULL_VALUE: &str = "__HIVE_DEFAULT_PARTITION__";
 /// Columns that are constant over an input.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PathColumns {
-    /// Names and one-row arrays.
-    columns: Vec<(String, ArrayRef)>,
+    /// Fields and one-row arrays.
+    columns: Vec<(ArrowField, ArrayRef)>,
 }
 
 impl PathColumns {
@@ -38,7 +38,7 @@ impl PathColumns {
         let missing: Vec<_> = self
             .columns
             .iter()
-            .filter(|(name, _)| batch.schema_ref().index_of(name).is_err())
+            .filter(|(field, _)| batch.schema_ref().index_of(field.name()).is_err())
             .collect();
         if missing.is_empty() {
             return Ok(batch);
@@ -46,8 +46,8 @@ impl PathColumns {
         let first = UInt32Array::from_value(0, batch.num_rows());
         let mut fields: Vec<_> = batch.schema_ref().fields().iter().cloned().collect();
         let mut columns = batch.columns().to_vec();
-        for (name, value) in missing {
-            fields.push(Arc::new(ArrowField::new(name, value.data_type().clone(), true)));
+        for (field, value) in missing {
+            fields.push(Arc::new(field.clone()));
             columns.push(arrow_select::take::take(value, &first, None).or_invalid()?);
         }
         let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
@@ -56,12 +56,12 @@ impl PathColumns {
     }
 
     /// Names and types.
-    pub(crate) fn types(&self) -> impl Iterator<Item = (&str, &arrow_schema::DataType)> {
-        self.columns.iter().map(|(name, value)| (name.as_str(), value.data_type()))
+    pub(crate) fn fields(&self) -> impl Iterator<Item = &ArrowField> {
+        self.columns.iter().map(|(field, _)| field)
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.columns.iter().map(|(name, _)| name.as_str())
+        self.columns.iter().map(|(field, _)| field.name().as_str())
     }
 }
 
@@ -93,14 +93,21 @@ pub(crate) fn path_columns(
         for (columns, array) in
             all.iter_mut().zip(typed_values(name, &values, inputs, fixed, prior)?)
         {
-            columns.columns.push((name.to_owned(), array));
+            let field = ArrowField::new(name, array.data_type().clone(), true);
+            let named = fixed.iter().find(|(known, _)| known == name);
+            let field = match named {
+                Some((_, data_type)) => data_type.marked(field),
+                None => field,
+            };
+            columns.columns.push((field, array));
         }
     }
     if let Some(filename) = filename {
         for (columns, input) in all.iter_mut().zip(inputs) {
             let path = StringArray::from(vec![input.name().to_string_lossy().into_owned()]);
-            columns.columns.retain(|(name, _)| name != filename);
-            columns.columns.push((filename.to_owned(), Arc::new(path)));
+            columns.columns.retain(|(field, _)| field.name() != filename);
+            let field = ArrowField::new(filename, arrow_schema::DataType::Utf8, true);
+            columns.columns.push((field, Arc::new(path)));
         }
     }
     Ok(all)

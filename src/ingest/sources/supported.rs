@@ -40,7 +40,7 @@ pub(super) fn supported_columns(
     };
     let (mut columns, mut skipped) = (Vec::new(), Vec::new());
     for (at, field) in schema.fields().iter().enumerate() {
-        match DataType::from_arrow(field.data_type()) {
+        match DataType::from_field(field) {
             Some(_) => columns.push(at),
             None if skip_unsupported => skipped.push(field.name().clone()),
             None => {

@@ -5,6 +5,7 @@
 //! accept only text that converts without loss and has no other likely meaning (`007` and `+1` are
 //! no numbers); lenient ones serve columns whose type the user has named.
 
+pub(crate) mod interval;
 pub(crate) mod layout; // other ways to write dates and booleans
 pub(crate) mod number;
 pub(crate) mod number_format; // plus signs, decimal commas, thousands

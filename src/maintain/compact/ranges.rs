@@ -30,7 +30,7 @@ use super::runs::{
     INCOMPARABLE, Key, KeyOrder, LEAST_SLICE_ROWS, SortedRun, decoded_bytes, row_bytes,
 };
 use crate::error::{ArrowResult, Result};
-use crate::ingest::columns::{SegmentBuilder, SegmentLimits, match_columns};
+use crate::ingest::columns::{SegmentBuilder, SegmentLimits, match_columns, typed};
 use crate::ingest::rewrite;
 use crate::ingest::sort::sorted;
 use crate::ingest::task::Task;
@@ -159,6 +159,7 @@ fn read_range(slices: &[SegmentRows], order: &KeyOrder) -> Result<RecordBatch> {
             let aligned = rows.start / VECTOR * VECTOR;
             let batch = rewrite::decode(segment, block, aligned..rows.end, &present)?;
             let batch = copy_rows(&batch, rows.start - aligned, rows.len())?;
+            let batch = typed(&known, batch, true)?;
             let ids = match_columns(&mut known, &batch)?;
             let _ = builder.push(&batch, &ids)?;
         }

@@ -214,8 +214,7 @@ fn against_schema(
         let what = "the column is NOT NULL, but the segment does not have it";
         return absent.then(|| (DamageKind::Required, what.into()));
     };
-    let widens =
-        |stored: &DataType| stored.join(&column.data_type) == Some(column.data_type.clone());
+    let widens = |stored: &DataType| stored.widens_to(&column.data_type);
     if !widens(stored) {
         let what = format!("{stored} is stored, which is not a type within {}", column.data_type);
         return Some((DamageKind::Other, what));

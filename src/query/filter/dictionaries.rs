@@ -8,7 +8,6 @@ use super::Filter;
 use super::mask::MaskBuilder;
 use super::texts::TextTest;
 use crate::error::Result;
-use crate::model::DataType;
 use crate::query::Condition;
 use crate::query::open::OpenBlock;
 use crate::query::slice::Slice;
@@ -118,7 +117,7 @@ impl<'f> Filter<'f> {
         if u64::from(described.values) + 1 > most {
             return Ok(OnCodes::No);
         }
-        if *stored.data_type() == DataType::Utf8
+        if stored.data_type().is_text()
             && let Some((test, negated)) = TextTest::new(&condition.predicate, column)
             && let Some(found) = test.on_dictionary(stored, negated)?
         {
@@ -168,7 +167,7 @@ impl<'f> Unjudged<'f> {
             return None;
         }
         let (test, negated) = TextTest::new(&condition.predicate, column)?;
-        let is_pattern = matches!(test, TextTest::Like(_)) && *stored.data_type() == DataType::Utf8;
+        let is_pattern = matches!(test, TextTest::Like(_)) && stored.data_type().is_text();
         let filter = *filter;
         is_pattern.then_some(Unjudged { filter, number, condition, at, test, negated })
     }

@@ -42,7 +42,7 @@ use super::words::truth;
 use crate::block::Stream;
 use crate::error::Result;
 use crate::expr::{IntegerSet, Predicate, Sample, SamplePart};
-use crate::model::{Column, DataType};
+use crate::model::Column;
 
 /// If fewer than one row in this many is selected, a top-n fetches the numbers of these rows and
 /// does not compare those of all rows.
@@ -176,7 +176,7 @@ impl<'f> Test<'f> {
         block: &OpenBlock<'_>,
     ) -> Option<Self> {
         let (test, negated) = TextTest::new(predicate, column)?;
-        if *block.stored(at)?.data_type() != DataType::Utf8 {
+        if !block.stored(at)?.data_type().is_text() {
             return None;
         }
         let Stream::Bytes(_) = block.column(at).ok()??.reader().stream() else { return None };
@@ -242,7 +242,7 @@ impl<'f> Test<'f> {
         block: &OpenBlock<'_>,
     ) -> Option<Self> {
         let Predicate::InSet { operand, set } = predicate else { return None };
-        let same = operand.column == column.id && operand.data_type == column.data_type;
+        let same = operand.is(column);
         let all = WordRange::all(column, at, block).filter(|_| same)?;
         Some(Test::Set { at, all, set })
     }

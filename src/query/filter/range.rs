@@ -140,7 +140,7 @@ pub(super) fn codes(
         }
         _ => return None,
     };
-    if operand.column != column.id || operand.data_type != column.data_type {
+    if !operand.is(column) {
         return None;
     }
     let dictionary = stored.dictionary().ok()??;
@@ -162,7 +162,7 @@ pub(super) fn codes(
             let value = i64::try_from(*value).ok()?;
             (words.partition_point(|v| *v < value), words.partition_point(|v| *v <= value))
         }
-        Scalar::Bytes(value) if column.data_type == DataType::Utf8 => {
+        Scalar::Bytes(value) if column.data_type.is_text() => {
             let texts = dictionary.as_string_view_opt()?;
             let before = |is_before: &dyn Fn(&[u8]) -> bool| {
                 let (mut low, mut high) = (0, texts.len() - 1);
@@ -208,7 +208,7 @@ pub(super) fn ordered_range(comparison: Comparison, value: f64) -> Option<(i64, 
 /// The range of one whole number, if a column is compared with one as it is stored.
 fn exactly(operand: &Operand, value: &Scalar, column: &Column) -> Option<(i128, i128)> {
     let Scalar::Int(value) = value else { return None };
-    let same = operand.column == column.id && operand.data_type == column.data_type;
+    let same = operand.is(column);
     same.then_some((*value, *value))
 }
 

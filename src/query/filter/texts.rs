@@ -12,7 +12,7 @@ use crate::encoding::strings::{Strings, StringsOut};
 use crate::error::Result;
 use crate::expr::{Comparison, Pattern, Predicate};
 use crate::limits::VECTOR;
-use crate::model::{Column, DataType, Scalar};
+use crate::model::{Column, Scalar};
 use crate::segment::reader;
 
 /// What texts are tested for.
@@ -62,8 +62,7 @@ impl<'f> TextTest<'f> {
             }
             _ => return None,
         };
-        let same = operand.column == column.id && operand.data_type == column.data_type;
-        (same && column.data_type == DataType::Utf8).then_some((test, negated))
+        (operand.is(column) && column.data_type.is_text()).then_some((test, negated))
     }
 
     /// Whether a text passes.

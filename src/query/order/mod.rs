@@ -202,7 +202,7 @@ impl<'a, 'h> Top<'a, 'h> {
         };
         let comparison =
             if by.descending { Comparison::GreaterOrEqual } else { Comparison::LessOrEqual };
-        let operand = Operand { column: column.id, data_type: column.data_type.clone() };
+        let operand = Operand::of(column);
         Some((at, Predicate::Compare { operand, comparison, value }))
     }
 

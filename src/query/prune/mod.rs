@@ -279,7 +279,7 @@ fn normal(value: Scalar) -> Scalar {
 /// A value of `from` as one of `to`, by a map that never exchanges the order of two values; `None`
 /// where there is no such map or the result does not exist.
 pub(crate) fn widened(value: &Scalar, from: &DataType, to: &DataType) -> Option<Scalar> {
-    use DataType::{Date, Decimal, Float32, Float64, Time, Timestamp};
+    use DataType::{Date, Decimal, Float32, Float64, Time, Timestamp, Utf8, Uuid};
     if from == to {
         return Some(value.clone());
     }
@@ -291,6 +291,7 @@ pub(crate) fn widened(value: &Scalar, from: &DataType, to: &DataType) -> Option<
             Some(Scalar::Float(f64::from(*v as f32)))
         }
         (Float32, Float64, Scalar::Float(_)) => Some(value.clone()),
+        (Uuid, Utf8, Scalar::Bytes(_)) => Some(value.clone()),
         (_, Decimal { scale, .. }, Scalar::Int(v)) if from.is_integer() => {
             times(*v, power_of_ten(0, *scale)?)
         }
@@ -316,10 +317,10 @@ pub(crate) fn widened(value: &Scalar, from: &DataType, to: &DataType) -> Option<
 pub(crate) fn widens(from: &DataType, to: &DataType) -> bool {
     let zero = match from {
         DataType::Float32 | DataType::Float64 => Scalar::Float(0.0),
-        DataType::Utf8 | DataType::Binary => Scalar::Bytes(Box::default()),
+        DataType::Utf8 | DataType::Uuid | DataType::Binary => Scalar::Bytes(Box::default()),
         _ => Scalar::Int(0),
     };
-    from.join(to).as_ref() == Some(to) && widened(&zero, from, to).is_some()
+    from.widens_to(to) && widened(&zero, from, to).is_some()
 }
 
 fn power_of_ten(from: i8, to: i8) -> Option<i128> {

@@ -18,4 +18,4 @@ pub(in crate::sql) use parts::{LONG_CONSTANT, in_parts, is_text, text_bytes};
 pub(crate) use predicate::{KeyOperand, to_key_predicate, to_predicate};
 pub(crate) use scalar::to_scalar;
 pub(crate) use statistics::to_statistics;
-pub(in crate::sql) use types::type_name;
+pub(in crate::sql) use types::{field_type_name, type_name};

@@ -49,7 +49,7 @@ impl Columns<'_> {
         match (self, expr) {
             (Columns::Stored(schema), Expr::Column(name)) => {
                 let column = schema.columns().get(schema.position(&name.name)?)?;
-                Some(Operand { column: column.id, data_type: column.data_type.clone() })
+                Some(Operand::of(column))
             }
             (Columns::Stored(_), _) | (Columns::Keys(_), Expr::Literal(..)) => None,
             (Columns::Keys(keys), expr) => {

@@ -48,7 +48,7 @@ pub(crate) fn from_scalar(value: &Scalar, data_type: &DataType) -> Option<Scalar
     Some(match (data_type, value) {
         (DataType::Float32, Scalar::Float(v)) => V::Float32(Some(*v as f32)),
         (DataType::Float64, Scalar::Float(v)) => V::Float64(Some(*v)),
-        (DataType::Utf8, Scalar::Bytes(v)) => {
+        (DataType::Utf8 | DataType::Uuid, Scalar::Bytes(v)) => {
             V::Utf8View(Some(std::str::from_utf8(v).ok()?.to_owned()))
         }
         (DataType::Binary, Scalar::Bytes(v)) => V::BinaryView(Some(v.to_vec())),

@@ -1,8 +1,16 @@
 //! Names of types for people: those of a table's schema, `int64[]` for lists.
 
-use arrow_schema::DataType as ArrowType;
+use arrow_schema::{DataType as ArrowType, Field};
 
 use crate::model::DataType;
+
+/// The name of the type of a field, which may say more than its Arrow type.
+pub(in crate::sql) fn field_type_name(field: &Field) -> String {
+    match DataType::from_field(field) {
+        Some(known) => known.to_string(),
+        None => type_name(field.data_type()),
+    }
+}
 
 /// The name of a type.
 pub(in crate::sql) fn type_name(of: &ArrowType) -> String {

@@ -25,12 +25,12 @@ use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, cast,
-    ident, lit,
+    ColumnarValue, Expr, ExprSchemable, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+    Volatility, cast, ident, lit,
 };
 use datafusion::physical_expr::create_physical_expr;
 
-use crate::sql::convert::type_name;
+use crate::sql::convert::{field_type_name, type_name};
 
 /// All of them.
 pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
@@ -230,6 +230,10 @@ impl ScalarUDFImpl for ByType {
     ) -> DataFusionResult<ExprSimplifyResult> {
         let types = arguments.iter().map(|argument| context.get_data_type(argument));
         let types = types.collect::<DataFusionResult<Vec<_>>>()?;
+        if let (Function::TypeOf, [argument]) = (self.function, arguments.as_slice()) {
+            let (_, field) = argument.to_field(context.schema().as_ref())?;
+            return Ok(ExprSimplifyResult::Simplified(lit(field_type_name(&field))));
+        }
         let repeats = matches!(self.function, Function::IntDiv | Function::Xbar);
         if repeats && arguments.iter().any(Expr::is_volatile) {
             return Ok(ExprSimplifyResult::Original(arguments));
@@ -240,8 +244,12 @@ impl ScalarUDFImpl for ByType {
         })
     }
 
-    /// Only where an argument varies, so that its value must not be asked for twice.
+    /// Only where all arguments are constants, or where one varies, so that its value must not be
+    /// asked for twice.
     fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        if let (Function::TypeOf, [field]) = (self.function, given.arg_fields.as_slice()) {
+            return Ok(ColumnarValue::Scalar(ScalarValue::from(field_type_name(field))));
+        }
         let types: Vec<DataType> = given.args.iter().map(ColumnarValue::data_type).collect();
         let fields =
             (0..).zip(&types).map(|(at, of)| Field::new(format!("a{at}"), of.clone(), true));

@@ -23,7 +23,7 @@ use datafusion::logical_expr::planner::{
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::sql::sqlparser::ast::TableFactor;
 
-use crate::sql::convert::type_name;
+use crate::sql::convert::field_type_name;
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::summary::{Cell, Cells, SummaryNode};
 use crate::sql::syntax::short_forms::SUMMARIZE;
@@ -78,10 +78,12 @@ fn summary(plan: &LogicalPlan) -> DataFusionResult<LogicalPlan> {
             }
         }
     }
-    let described =
-        plan.schema().fields().iter().zip(&columns).map(|(field, (_, of))| {
-            (field.name().clone(), type_name(field.data_type()), of.clone())
-        });
+    let described = plan
+        .schema()
+        .fields()
+        .iter()
+        .zip(&columns)
+        .map(|(field, (_, of))| (field.name().clone(), field_type_name(field), of.clone()));
     let node = Arc::new(SummaryNode::new(described.collect(), inputs)?);
     Ok(LogicalPlan::Extension(Extension { node }))
 }

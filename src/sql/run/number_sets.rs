@@ -66,7 +66,7 @@ pub(super) fn as_set(
         return Ok(None);
     }
     let Ok(set) = tried(&all, least, greatest, field.data_type()) else { return Ok(None) };
-    let operand = Operand { column: column.id, data_type: column.data_type.clone() };
+    let operand = Operand::of(column);
     let texts: Vec<&str> = parts.iter().map(|part| &*part.expression.text).collect();
     let expression = Expression {
         inputs: vec![at],
@@ -119,7 +119,7 @@ fn bounds(
         else {
             continue;
         };
-        if operand.column != column.id || operand.data_type != column.data_type {
+        if !operand.is(column) {
             continue;
         }
         match comparison {

@@ -9,13 +9,13 @@ use datafusion::catalog::memory::MemorySourceConfig;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::error::{ArrowResult, Result};
-use crate::sql::convert::type_name;
+use crate::sql::convert::field_type_name;
 
 /// A row for each column.
 pub(super) fn described(schema: &ArrowSchema) -> Result<Arc<dyn ExecutionPlan>> {
     let fields = schema.fields();
     let names = fields.iter().map(|field| field.name().clone());
-    let types = fields.iter().map(|field| type_name(field.data_type()));
+    let types = fields.iter().map(|field| field_type_name(field));
     let nullable = fields.iter().map(|field| if field.is_nullable() { "YES" } else { "NO" });
     let columns: [(&str, ArrayRef); 3] = [
         ("column_name", Arc::new(StringArray::from_iter_values(names))),

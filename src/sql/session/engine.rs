@@ -36,6 +36,7 @@ use crate::sql::types::decimals::DecimalArithmetic;
 use crate::sql::types::intervals::IntervalArithmetic;
 use crate::sql::types::names::SqlTypes;
 use crate::sql::types::times::{self, TimeOfDayComparison};
+use crate::sql::types::uuids;
 use crate::sql::types::zones;
 use crate::sql::work::cancel::Canceller;
 use crate::sql::work::crews::Crews;
@@ -209,6 +210,8 @@ fn with_functions(state: SessionState, memory: u64) -> Result<SessionState> {
     context.register_udf(marks::function());
     context.register_udf(zones::function());
     context.register_udf(similar::function());
+    let uuid = context.udf("uuid")?;
+    context.register_udf(uuids::function(uuid));
     text::functions().for_each(|function| context.register_udf(function));
     let growing = growing::functions(|name| context.udf(name).ok(), &most);
     growing.into_iter().for_each(|function| context.register_udf(function));

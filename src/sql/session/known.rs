@@ -79,7 +79,7 @@ impl Session {
                 let schema = table.schema();
                 let column = |field: &arrow_schema::FieldRef| KnownColumn {
                     name: field.name().clone(),
-                    data_type: match DataType::from_arrow(field.data_type()) {
+                    data_type: match DataType::from_field(field) {
                         Some(known) => known.to_string(),
                         None => field.data_type().to_string(),
                     },

@@ -46,6 +46,7 @@ use crate::sql::types::intervals::Intervals;
 use crate::sql::types::outer_columns::OuterColumns;
 use crate::sql::types::rounding::{MarkCasts, RoundCasts};
 use crate::sql::types::times::{Times, TimestampTexts};
+use crate::sql::types::uuids::Uuids;
 use crate::sql::types::zeros::{OneZero, both_zeros};
 use crate::sql::types::zones::LocalTimes;
 use datafusion::optimizer::{Analyzer, AnalyzerRule, Optimizer};
@@ -54,11 +55,12 @@ use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 
 /// DataFusion's analyzer rules, with ours before and after them. Statements may use `memory` bytes.
 pub(in crate::sql) fn analyzer_rules(most: MostBytes) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 9] = [
+    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 10] = [
         Arc::new(Samples),
         Arc::new(OwnKeys),
         Arc::new(TotalsOfPassingGroups),
         Arc::new(FramesOfPeers),
+        Arc::new(Uuids),
         Arc::new(Intervals),
         Arc::new(MarkCasts),
         Arc::new(NumbersBesideDecimals),

@@ -1,4 +1,5 @@
-//! The meaning of types in statements: decimals and numbers, times and zones, intervals, zeros.
+//! The meaning of types in statements: decimals and numbers, times and zones, intervals, UUIDs,
+//! zeros.
 
 pub(in crate::sql) mod decimals;
 pub(in crate::sql) mod integer_means;
@@ -7,5 +8,6 @@ pub(in crate::sql) mod names;
 pub(in crate::sql) mod outer_columns;
 pub(in crate::sql) mod rounding;
 pub(in crate::sql) mod times;
+pub(in crate::sql) mod uuids;
 pub(in crate::sql) mod zeros;
 pub(in crate::sql) mod zones;

@@ -17,6 +17,7 @@ use datafusion::sql::sqlparser::ast::{
     DataType as SqlType, ObjectName, ObjectNamePart, TimezoneInfo,
 };
 
+use crate::model;
 use crate::sql::types::zones::UTC;
 
 /// Plans the types of a statement.
@@ -25,6 +26,9 @@ pub(in crate::sql) struct SqlTypes;
 
 impl TypePlanner for SqlTypes {
     fn plan_type_field(&self, sql_type: &SqlType) -> DataFusionResult<Option<FieldRef>> {
+        if *sql_type == SqlType::Uuid {
+            return Ok(Some(Arc::new(model::DataType::Uuid.to_field("", true))));
+        }
         Ok(arrow_type(sql_type).map(|data_type| Arc::new(Field::new("", data_type, true))))
     }
 }

@@ -162,7 +162,8 @@ pub(in crate::sql) fn with_table_names(
         if !column.nullable && array.logical_null_count() > 0 {
             return Err(missing_value(&column.name));
         }
-        fields.push(Field::new(&*column.name, array.data_type().clone(), true));
+        let field = Field::new(&*column.name, array.data_type().clone(), true);
+        fields.push(column.data_type.marked(field));
         arrays.push(array);
     }
     RecordBatch::try_new(Arc::new(ArrowSchema::new(fields)), arrays).or_invalid()
@@ -174,7 +175,7 @@ pub(in crate::sql) fn table_columns(arrow: &ArrowSchema, required: &[bool]) -> R
     let mut columns = Vec::with_capacity(arrow.fields().len());
     for field in arrow.fields() {
         let name = field.name().as_str();
-        match DataType::from_arrow(field.data_type()) {
+        match DataType::from_field(field) {
             Some(DataType::Null) => {
                 return Err(Error::InvalidInput(format!(
                     "column '{name}' has no type, because all its values are NULL; give it one, \

@@ -173,7 +173,7 @@ fn literal(data_type: &DataType, values: &ArrayRef, row: usize, r: &mut Random) 
             }
             other => format!("arrow_cast('{shown}', '{other:?}')"),
         },
-        DataType::Utf8 => format!("'{}'", shown.replace('\'', "''")),
+        DataType::Utf8 | DataType::Uuid => format!("'{}'", shown.replace('\'', "''")),
         DataType::Binary => format!("X'{shown}'"),
         _ => shown,
     }

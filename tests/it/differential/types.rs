@@ -25,13 +25,14 @@ const UNITS: [TimeUnit; 4] =
 
 /// Any type, common ones more often.
 pub(crate) fn any(r: &mut Random) -> DataType {
-    match r.below(24) {
+    match r.below(25) {
         0..=12 => r.choose(&SIMPLE),
         13 => DataType::Int64,
         14 | 15 => DataType::Float64,
         16 | 17 => DataType::Utf8,
         18..=20 => decimal(r),
         21 | 22 => timestamp(r),
+        23 => DataType::Uuid,
         _ => DataType::Time { unit: r.choose(&UNITS) },
     }
 }
@@ -93,6 +94,7 @@ pub(crate) fn narrower(r: &mut Random, wide: &DataType) -> DataType {
                     && narrow.join(wide).as_ref() == Some(wide)
             };
             fitting.extend(SIMPLE.iter().filter(widens).cloned());
+            fitting.extend((*wide == DataType::Utf8).then_some(DataType::Uuid));
         }
     }
     r.choose(&fitting)

@@ -194,6 +194,7 @@ impl Values {
             DataType::Binary => {
                 Arc::new(texts(&cells, |n| self.text(n)).collect::<BinaryViewArray>())
             }
+            DataType::Uuid => unbounded(data_type, &cells),
             DataType::Float32 => words(data_type, &cells, |n| self.float(n) as f32),
             DataType::Float64 => words(data_type, &cells, |n| self.float(n)),
             DataType::Date | DataType::Timestamp { .. } => {
@@ -301,6 +302,14 @@ pub(crate) fn array(data_type: &DataType, cells: &[Option<i128>]) -> ArrayRef {
     unbounded(data_type, cells)
 }
 
+/// The text of a UUID with the digits of a number.
+fn uuid(n: i128) -> String {
+    let digits = format!("{n:032x}");
+    let part = |range: std::ops::Range<usize>| &digits[range];
+    let [a, b, c, d, e] = [part(0..8), part(8..12), part(12..16), part(16..20), part(20..32)];
+    format!("{a}-{b}-{c}-{d}-{e}")
+}
+
 fn unbounded(data_type: &DataType, cells: &[Option<i128>]) -> ArrayRef {
     match data_type {
         DataType::Null => Arc::new(NullArray::new(cells.len())),
@@ -312,6 +321,7 @@ fn unbounded(data_type: &DataType, cells: &[Option<i128>]) -> ArrayRef {
         DataType::Float64 => words(data_type, cells, |n| n as f64),
         DataType::Utf8 => Arc::new(texts(cells, |n| n.to_string()).collect::<StringViewArray>()),
         DataType::Binary => Arc::new(texts(cells, |n| n.to_string()).collect::<BinaryViewArray>()),
+        DataType::Uuid => Arc::new(texts(cells, uuid).collect::<StringViewArray>()),
         _ => match data_type.to_arrow().primitive_width() {
             Some(1) => words(data_type, cells, |n| n as i8),
             Some(2) => words(data_type, cells, |n| n as i16),

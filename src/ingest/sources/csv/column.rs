@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow_array::types::{Date32Type, Decimal128Type, Float32Type, Float64Type};
+use arrow_array::types::{
+    Date32Type, Decimal128Type, Float32Type, Float64Type, IntervalMonthDayNano,
+    IntervalMonthDayNanoType,
+};
 use arrow_array::{ArrayRef, BooleanArray, NullArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 
@@ -13,9 +16,11 @@ use super::values::{
     AsIs, Spelling, Zone, epoch, laid_out_date, laid_out_timestamp, loose_float, loose_int,
     loose_uint, timestamp,
 };
+use crate::ingest::columns::texts_of;
+use crate::ingest::text::interval::interval;
 use crate::ingest::text::layout::{Layout, compact_date};
 use crate::ingest::text::{Text, number, time};
-use crate::model::DataType;
+use crate::model::{DataType, uuid};
 
 enum Values {
     Null(usize),
@@ -31,6 +36,8 @@ enum Values {
         offsets: Vec<i32>,
         bytes: Vec<u8>,
     },
+    Uuid(Vec<[u8; 16]>),
+    Interval(Vec<IntervalMonthDayNano>),
 }
 
 /// A column under construction.
@@ -59,6 +66,8 @@ impl ColumnBuilder {
             DataType::Utf8 | DataType::Binary => {
                 Values::Bytes { offsets: vec![0], bytes: Vec::new() }
             }
+            DataType::Uuid => Values::Uuid(Vec::new()),
+            DataType::Interval => Values::Interval(Vec::new()),
             _ => Values::Int(Vec::new()),
         };
         ColumnBuilder {
@@ -92,6 +101,8 @@ impl ColumnBuilder {
             Values::Date(v) => v.reserve(rows),
             Values::Decimal(v) => v.reserve(rows),
             Values::Bytes { offsets, .. } => offsets.reserve(rows),
+            Values::Uuid(v) => v.reserve(rows),
+            Values::Interval(v) => v.reserve(rows),
         }
         self.valid.words.reserve(rows / 64 + 1);
     }
@@ -194,6 +205,10 @@ impl ColumnBuilder {
                 appender.values(out, |text| spelling.read(text, decimal), strict_only())
             }
             (Values::Decimal(_), _) => Err(0),
+            (Values::Interval(out), _) => appender.values(out, interval, strict_only()),
+            (Values::Uuid(out), _) => {
+                appender.values(out, |text| uuid::parse(text.bytes()), strict_only())
+            }
         }
     }
 
@@ -246,6 +261,13 @@ impl ColumnBuilder {
                 let array =
                     PrimitiveArray::<Decimal128Type>::new(ScalarBuffer::from(values), nulls);
                 Arc::new(array.with_data_type(self.data_type.to_arrow()))
+            }
+            Values::Interval(values) => array::<IntervalMonthDayNanoType>(values, nulls),
+            Values::Uuid(values) => {
+                let is_valid = |row| nulls.as_ref().is_none_or(|nulls| nulls.is_valid(row));
+                let values = values.iter().enumerate();
+                let values = values.map(|(row, bytes)| is_valid(row).then_some(*bytes));
+                Arc::new(texts_of(values))
             }
             Values::Bytes { offsets, bytes } => {
                 return bytes_array(&self.data_type, offsets, bytes, nulls);

@@ -104,7 +104,10 @@ impl FirstRows<'_> {
             let layout = self.layout(schema, at, sample, decision, prior)?;
             let words = null_words(sample.words(), prior);
             let fits = self.fit(schema, at, prior, layout, words)?;
-            let kept = fits || schema.skip_bad_rows && prior.join(&decision.data_type).is_none();
+            // What is no UUID is a mistake, wherever it stands: it is told with its line.
+            let kept = fits
+                || *prior == DataType::Uuid
+                || schema.skip_bad_rows && prior.join(&decision.data_type).is_none();
             if kept {
                 decision.data_type = prior.clone();
                 (decision.layout, decision.words) = (layout, words);

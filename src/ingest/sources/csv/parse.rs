@@ -80,8 +80,10 @@ pub(super) fn parse_and_count(
     let mut fields = Vec::with_capacity(parts.len());
     let mut arrays = Vec::with_capacity(parts.len());
     for part in parts {
+        let data_type = part.column.data_type().clone();
         let (name, array) = part.finish(schema, chunk, from)?;
-        fields.push(ArrowField::new(name, array.data_type().clone(), true));
+        let field = ArrowField::new(name, array.data_type().clone(), true);
+        fields.push(data_type.marked(field));
         arrays.push(array);
     }
     let options = RecordBatchOptions::new().with_row_count(Some(rows));

@@ -345,7 +345,7 @@ pub(super) fn words(set: WordSet) -> impl Iterator<Item = &'static str> {
 pub(super) fn null_words(set: WordSet, data_type: &DataType) -> WordSet {
     match data_type {
         DataType::Float32 | DataType::Float64 => set & !NAN,
-        DataType::Utf8 | DataType::Binary | DataType::Null => 0,
+        DataType::Utf8 | DataType::Binary | DataType::Uuid | DataType::Null => 0,
         _ => set,
     }
 }

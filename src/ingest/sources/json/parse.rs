@@ -111,9 +111,10 @@ fn build(
             float_before: schema.is_float(name),
             infer: |entries: &[Entry]| schema.type_of(name, &text, entries),
         };
-        let array = column
-            .array(known.map_or(DataType::Null, |column| column.data_type.clone()), &mut misfits);
-        fields.push(ArrowField::new(&**name, array.data_type().clone(), true));
+        let data_type = known.map_or(DataType::Null, |column| column.data_type.clone());
+        let (array, data_type) = column.array(data_type, &mut misfits);
+        let field = ArrowField::new(&**name, array.data_type().clone(), true);
+        fields.push(data_type.marked(field));
         arrays.push(array);
     }
     for name in schema.required.iter().filter(|_| positions.is_none()) {
@@ -187,7 +188,7 @@ struct ChunkColumn<'a, F> {
 impl<F: Fn(&[Entry]) -> DataType> ChunkColumn<'_, F> {
     /// Builds the array in the first type along the lattice that holds all values; values that no
     /// type holds are null in it.
-    fn array(&self, data_type: DataType, misfits: &mut Vec<Misfit>) -> ArrayRef {
+    fn array(&self, data_type: DataType, misfits: &mut Vec<Misfit>) -> (ArrayRef, DataType) {
         let mut data_type = data_type;
         let before = misfits.len();
         loop {
@@ -196,7 +197,7 @@ impl<F: Fn(&[Entry]) -> DataType> ChunkColumn<'_, F> {
             }
             misfits.truncate(before);
             match self.fill(&data_type, misfits) {
-                Ok(array) => return array,
+                Ok(array) => return (array, data_type),
                 Err(wider) => data_type = wider,
             }
         }

@@ -18,7 +18,10 @@ impl JsonSchema {
         let found = candidates.data_type();
         let prior = self.prior.get(name).filter(|prior| **prior != DataType::Null);
         let keeps = |prior: &DataType| {
-            fits(prior, text, entries) || self.skip_bad_rows && prior.join(&found).is_none()
+            // What is no UUID is a mistake, wherever it stands: it is told with its line.
+            fits(prior, text, entries)
+                || *prior == DataType::Uuid
+                || self.skip_bad_rows && prior.join(&found).is_none()
         };
         match prior.filter(|prior| **prior != found && keeps(prior)) {
             Some(prior) => prior.clone(),
@@ -96,9 +99,12 @@ pub(super) fn accepted(data_type: &DataType, fixed: bool) -> &'static [Kind] {
         DataType::Null => &[Null],
         _ if fixed => &[Null, Bool, Number, String],
         DataType::Bool => &[Null, Bool],
-        DataType::Date | DataType::Timestamp { .. } | DataType::Time { .. } | DataType::Binary => {
-            &[Null, String]
-        }
+        DataType::Date
+        | DataType::Timestamp { .. }
+        | DataType::Time { .. }
+        | DataType::Binary
+        | DataType::Uuid
+        | DataType::Interval => &[Null, String],
         _ => &[Null, Number],
     }
 }

@@ -37,7 +37,7 @@ fn is_byte_length(expr: &Expr, schema: &Schema) -> bool {
         Expr::ScalarFunction(ScalarFunction { func, args }) if func.name() == "octet_length" => {
             let [Expr::Column(name)] = args.as_slice() else { return false };
             let column = schema.position(&name.name).and_then(|at| schema.columns().get(at));
-            column.is_some_and(|column| column.data_type == crate::model::DataType::Utf8)
+            column.is_some_and(|column| column.data_type.is_text())
         }
         _ => false,
     }

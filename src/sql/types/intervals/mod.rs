@@ -35,6 +35,7 @@ use datafusion::optimizer::AnalyzerRule;
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use self::functions::{Function, Kind, is_duration, is_interval, is_length};
+use crate::ingest::text::interval::interval;
 use crate::sql::walks::{
     any_expression, any_node, is_comparison, rewrite_plan, rewrite_up, rewrite_where,
 };
@@ -240,9 +241,19 @@ fn rewrite_expr(mut expr: Expr, schema: &DFSchema) -> DataFusionResult<Transform
 
 /// Replaces compared expressions with their lengths, if an interval is among them. Returns whether
 /// it did.
-fn compare_lengths(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
-    let types: Option<Vec<DataType>> =
-        sides.iter().map(|side| side.get_type(schema).ok()).collect();
+fn compare_lengths(mut sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
+    let types_of = |sides: &[&mut Expr]| -> Option<Vec<DataType>> {
+        sides.iter().map(|side| side.get_type(schema).ok()).collect()
+    };
+    let mut types = types_of(&sides);
+    if types.as_ref().is_some_and(|types| types.iter().any(is_interval)) {
+        for side in &mut sides {
+            if let Some(value) = spelled_out(side) {
+                **side = value;
+            }
+        }
+        types = types_of(&sides);
+    }
     let Some(types) = types.filter(|types| are_lengths(types)) else { return false };
     for (side, data_type) in sides.into_iter().zip(types) {
         // A null takes its type from the others.
@@ -251,6 +262,15 @@ fn compare_lengths(sides: Vec<&mut Expr>, schema: &DFSchema) -> bool {
         }
     }
     true
+}
+
+/// The interval that a literal text spells. DataFusion would make one of it, too, but compare the
+/// fields.
+fn spelled_out(expr: &Expr) -> Option<Expr> {
+    let Expr::Literal(value, metadata) = expr else { return None };
+    let value = interval(value.try_as_str()??.into())?;
+    let value = ScalarValue::IntervalMonthDayNano(Some(value));
+    Some(Expr::Literal(value, metadata.clone()))
 }
 
 /// Whether these are compared as intervals. DataFusion compares differences of timestamps

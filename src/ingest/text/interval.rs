@@ -1,0 +1,102 @@
+//! Intervals as texts: `1 mons 2 days 3 hours -4 mins 5.000000000 secs`, as they are printed, and
+//! what SQL accepts beside it.
+
+use arrow_array::types::IntervalMonthDayNano;
+use arrow_cast::parse::parse_interval_month_day_nano;
+
+use super::{Text, time};
+use crate::model::TimeUnit;
+
+/// The interval that a text spells. A number needs a unit. The last word may be a time of day of
+/// any number of hours, with a sign: `1 day -02:30:00`.
+pub(crate) fn interval(text: Text<'_>) -> Option<IntervalMonthDayNano> {
+    let text = std::str::from_utf8(text.bytes()).ok()?.trim_ascii();
+    let (head, clock) = match text.rsplit_once(|c: char| c.is_ascii_whitespace()) {
+        _ if !text.contains(':') => (text, None),
+        Some((head, clock)) => (head.trim_ascii(), Some(clock)),
+        None => ("", Some(text)),
+    };
+    let value = match head {
+        "" if clock.is_some() => IntervalMonthDayNano::new(0, 0, 0),
+        head if head.bytes().any(|byte| byte.is_ascii_alphabetic()) => {
+            parse_interval_month_day_nano(head).ok()?
+        }
+        _ => return None,
+    };
+    let Some(clock) = clock else { return Some(value) };
+    let nanoseconds = value.nanoseconds.checked_add(nanoseconds(clock)?)?;
+    Some(IntervalMonthDayNano::new(value.months, value.days, nanoseconds))
+}
+
+/// `[-]hours:minutes[:seconds[.fraction]]`.
+fn nanoseconds(clock: &str) -> Option<i64> {
+    let (sign, clock) = match clock.as_bytes().first()? {
+        b'-' => (-1, clock.get(1..)?),
+        b'+' => (1, clock.get(1..)?),
+        _ => (1, clock),
+    };
+    let (hours, rest) = clock.split_once(':')?;
+    if hours.is_empty() || !hours.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // The rest is read as a time of day: that of hour 0.
+    let seconds = if rest.contains(':') { "" } else { ":00" };
+    let within = time::time_of_day(Text::from(format!("00:{rest}{seconds}").as_str()))?;
+    let within = within.ticks(TimeUnit::Nanosecond)?;
+    let hours = hours.parse::<i64>().ok()?.checked_mul(3_600_000_000_000)?;
+    hours.checked_add(within)?.checked_mul(sign)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use arrow_array::{ArrayRef, IntervalMonthDayNanoArray};
+    use arrow_cast::display::array_value_to_string;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parsed(text: &str) -> Option<(i32, i32, i64)> {
+        interval(text.into()).map(|value| (value.months, value.days, value.nanoseconds))
+    }
+
+    #[test]
+    fn spellings() {
+        const SECOND: i64 = 1_000_000_000;
+        for (text, value) in [
+            ("1 day", (0, 1, 0)),
+            (" 2 years 1 mon ", (25, 0, 0)),
+            ("1 mons -2 days 3 hours", (1, -2, 10_800 * SECOND)),
+            ("0 secs", (0, 0, 0)),
+            ("-0.500000000 secs", (0, 0, -SECOND / 2)),
+            ("02:30", (0, 0, 9_000 * SECOND)),
+            ("-100:00:00.25", (0, 0, -360_000 * SECOND - SECOND / 4)),
+            ("1 day -02:30:00", (0, 1, -9_000 * SECOND)),
+            ("1 day 1 sec 00:00:01", (0, 1, 2 * SECOND)),
+        ] {
+            assert_eq!(parsed(text), Some(value), "{text}");
+        }
+        for text in
+            ["", "5", "-1.5", "day", "1 eon", "1:2:3:4", "1 day 25:61", "1 02:00", "P1D", "12:00 1"]
+        {
+            assert_eq!(parsed(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_printed_is_read(
+            months in any::<i32>(), days in any::<i32>(), nanos in any::<i64>(), zero in 0..8,
+        ) {
+            let keep = |bit: i32| zero & bit == 0;
+            let (months, days) = (if keep(1) { months } else { 0 }, if keep(2) { days } else { 0 });
+            let value = (months, days, if keep(4) { nanos } else { 0 });
+            let array: ArrayRef = Arc::new(IntervalMonthDayNanoArray::from(vec![
+                IntervalMonthDayNano::new(value.0, value.1, value.2),
+            ]));
+            let text = array_value_to_string(&array, 0).unwrap();
+            prop_assert_eq!(parsed(&text), Some(value), "{}", text);
+        }
+    }
+}
