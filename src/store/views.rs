@@ -34,9 +34,7 @@ impl Store {
 
     /// The statement that made a view; `None` if there is no view of this name.
     pub fn view(&self, name: &str) -> Result<Option<String>> {
-        let Some(path) = self.view_path(name).filter(|path| is_file(self.disk(), path)) else {
-            return Ok(None);
-        };
+        let Some(path) = self.found_view(name)? else { return Ok(None) };
         match self.disk().read(&path, (MAX_VIEW_BYTES + MAX_LINE_BYTES) as u64) {
             Ok(bytes) => parse(&path, &bytes).map(|statement| Some(statement.to_owned())),
             Err(error) if is_missing(&error) => Ok(None),
@@ -45,8 +43,8 @@ impl Store {
     }
 
     /// Whether there is a view of this name, be it damaged.
-    pub fn has_view(&self, name: &str) -> bool {
-        self.view_path(name).is_some_and(|path| is_file(self.disk(), &path))
+    pub fn has_view(&self, name: &str) -> Result<bool> {
+        self.found_view(name).map(|path| path.is_some())
     }
 
     /// Keeps the statement that makes a view. One of this name that is there is `replaced` or left
@@ -67,7 +65,7 @@ impl Store {
             )));
         }
         let _lock = self.lock_views()?;
-        match (self.has_view(name), replaced) {
+        match (self.has_view(name)?, replaced) {
             (true, Some(false)) => return Ok(()),
             (true, None) => {
                 let what = format!("there is a table or view {name} already");
@@ -94,9 +92,7 @@ impl Store {
 
     /// Drops a view; `false` if there is none of this name.
     pub fn drop_view(&self, name: &str) -> Result<bool> {
-        let Some(path) = self.view_path(name).filter(|path| is_file(self.disk(), path)) else {
-            return Ok(false);
-        };
+        let Some(path) = self.found_view(name)? else { return Ok(false) };
         let _lock = self.lock_views()?;
         self.sweep_views();
         match self.disk().remove(&path) {
@@ -130,6 +126,12 @@ impl Store {
     fn view_path(&self, name: &str) -> Option<PathBuf> {
         can_be_view(name).then(|| self.path().join(format!("{name}{EXTENSION}")))
     }
+
+    /// The file of a view, if there is one.
+    fn found_view(&self, name: &str) -> Result<Option<PathBuf>> {
+        let Some(path) = self.view_path(name) else { return Ok(None) };
+        Ok(is_file(self.disk(), &path)?.then_some(path))
+    }
 }
 
 /// The longest name of a view. Beside its file there is a temporary one with a longer name.
@@ -150,33 +152,38 @@ fn can_be_view(name: &str) -> bool {
 }
 
 /// Whether there is a regular file; a directory is a table's.
-fn is_file(disk: &dyn Disk, path: &Path) -> bool {
-    disk.len(path).is_ok()
+fn is_file(disk: &dyn Disk, path: &Path) -> Result<bool> {
+    match disk.len(path) {
+        Ok(_) => Ok(true),
+        Err(Error::Corrupt { .. }) => Ok(false),
+        Err(error) if is_missing(&error) => Ok(false),
+        Err(error) => Err(error),
+    }
 }
 
 /// The error that there is no such table.
 pub(crate) fn no_table(disk: &dyn Disk, dir: &TableDir) -> Error {
     let (name, path) = (dir.name(), dir.path());
     Error::NotFound(match is_view(disk, dir) {
-        true => format!(
+        Ok(true) => format!(
             "'{name}' is a view, not a table: sty query {} 'FROM {name}'",
             durable::parent(path).display()
         ),
-        false => format!("there is no table '{name}' ({})", path.display()),
+        _ => format!("there is no table '{name}' ({})", path.display()),
     })
 }
 
 /// Whether a directory that may be a table's has the name of a view.
-fn is_view(disk: &dyn Disk, dir: &TableDir) -> bool {
+fn is_view(disk: &dyn Disk, dir: &TableDir) -> Result<bool> {
     let mut path = dir.path().as_os_str().to_owned();
     path.push(EXTENSION);
-    can_be_view(dir.name()) && is_file(disk, Path::new(&path))
+    if can_be_view(dir.name()) { is_file(disk, Path::new(&path)) } else { Ok(false) }
 }
 
 /// Refuses to make a table that has the name of a view, or of the file of one.
 pub(super) fn refuse_table(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
     let name = dir.name();
-    if is_view(disk, dir) {
+    if is_view(disk, dir)? {
         return Err(Error::InvalidInput(format!(
             "{name} is a view of the store: give the table another name, or drop the view with \
              DROP VIEW {name}"
@@ -290,7 +297,7 @@ mod tests {
         }
         // A directory is no view.
         fs::create_dir(dir.path().join("x.view")).unwrap();
-        assert!(!store.has_view("x") && store.view("x").unwrap().is_none());
+        assert!(!store.has_view("x").unwrap() && store.view("x").unwrap().is_none());
         assert!(store.keep_view("x", STATEMENT, None).is_err());
         assert_eq!(store.views().unwrap(), ["v"]);
     }

@@ -13,8 +13,8 @@ impl Tables {
         let near = suggestion(name, names.iter().map(String::as_str));
         let is_own = || self.own.as_ref().is_some_and(|own| own.has(name).unwrap_or(false));
         let hint = match near {
+            _ if self.used().is_some() && is_own() => did_you_mean(SCHEMA, name),
             Some(near) => did_you_mean("", near),
-            None if self.used().is_some() && is_own() => did_you_mean(SCHEMA, name),
             None if let Some(attached) = self.attached_with(name) => did_you_mean(&attached, name),
             None if names.is_empty() && self.store().is_none() => {
                 "no store is open, only files are: FROM 'x.csv', FROM stdin".to_owned()

@@ -172,7 +172,7 @@ impl StoredTables {
         if check_name(name).is_err() {
             return Ok(None);
         }
-        if self.is_visible(name) && self.store.has_view(name) {
+        if self.is_visible(name) && self.store.has_view(name)? {
             return Ok(Some(name.to_owned()));
         }
         let mut alike = self.view_names()?.into_iter().filter(|view| view.to_lowercase() == name);

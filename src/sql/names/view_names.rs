@@ -2,8 +2,8 @@
 //!
 //! A view of the session is planned from the statement as it was understood when it was made
 //! (`views`). One of a store is planned from its text, once in each statement that names it, and
-//! means the same in every session: how a text is read, temporary views and the store that is in use
-//! are those of a session in which nothing was set.
+//! means the same in every session: how a text is read, temporary views and the store that is in
+//! use are those of a session in which nothing was set.
 
 use std::collections::HashSet;
 use std::ops::Deref;

@@ -17,8 +17,8 @@ pub(in crate::sql) fn are_in(statement: &AnyStatement) -> bool {
     sql_in(statement).is_some_and(|sql| visit_expressions(sql, is_one).is_break())
 }
 
-/// Wraps VALUES that have names in a query. DataFusion expects numbered placeholders in the VALUES of an
-/// INSERT and refuses names, but accepts them in a query.
+/// Wraps VALUES that have names in a query. DataFusion expects numbered placeholders in the VALUES
+/// of an INSERT and refuses names, but accepts them in a query.
 pub(in crate::sql) fn allow_names(statement: &mut Statement) {
     let Statement::Insert(insert) = statement else { return };
     let Some(source) =
