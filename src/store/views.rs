@@ -240,6 +240,11 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::disallowed_methods, reason = "damages a file, and need not be durable")]
+    fn put(path: &Path, bytes: &[u8]) {
+        fs::write(path, bytes).unwrap();
+    }
+
     const STATEMENT: &str = "CREATE VIEW v AS\nSELECT 'ä' -- and so on";
 
     #[test]
@@ -257,7 +262,7 @@ mod tests {
         assert_eq!(store.view("v").unwrap().as_deref(), Some(STATEMENT));
         // What a writer that was killed has left goes with the next one.
         let left = dir.path().join(format!("v.view.{}.tmp", "0a".repeat(16)));
-        fs::write(&left, b"x").unwrap();
+        put(&left, b"x");
         store.keep_view("v", "CREATE VIEW v AS SELECT 2", Some(true)).unwrap();
         assert!(!left.exists());
         assert_eq!(store.view("v").unwrap().as_deref(), Some("CREATE VIEW v AS SELECT 2"));
@@ -310,7 +315,7 @@ mod tests {
         let path = dir.path().join("v.view");
         let bytes = fs::read(&path).unwrap();
         let damaged = |bytes: &[u8]| {
-            fs::write(&path, bytes).unwrap();
+            put(&path, bytes);
             match store.view("v") {
                 // The version: what it covers is whole.
                 Err(Error::Unsupported(_)) => bytes.starts_with(MAGIC.as_bytes()),

@@ -134,12 +134,11 @@ fn batches_of_wide_rows_have_few_of_them() {
     assert!((UNKNOWN_ROWS..900).contains(&many), "{many} rows of unknown width");
 }
 
-/// A file of columns of fixed bytes, each with its values and, where it is optional, which rows
-/// have one.
-fn write_fixed(
-    schema: &str,
-    columns: &[(Vec<Vec<u8>>, Option<&[i16]>)],
-) -> tempfile::NamedTempFile {
+/// The values of a column of fixed bytes and, where it is optional, which rows have one.
+type Fixed<'v> = (Vec<Vec<u8>>, Option<&'v [i16]>);
+
+/// A file of such columns.
+fn write_fixed(schema: &str, columns: &[Fixed<'_>]) -> tempfile::NamedTempFile {
     let schema = Arc::new(parquet::schema::parser::parse_message_type(schema).unwrap());
     let file = tempfile::NamedTempFile::with_suffix(".parquet").unwrap();
     let properties = Arc::new(WriterProperties::default());
