@@ -122,6 +122,10 @@ impl Pager {
                 // Colours as they are, lines not folded, and what was on the screen stays there.
                 shell.env("LESS", "RSX");
             }
+            if env::var_os("LESSCHARSET").is_none() {
+                // Also where no locale says so: `less` would show the bytes of frames and texts.
+                shell.env("LESSCHARSET", "utf-8");
+            }
             shell.spawn().ok()
         });
         self.state = match spawned {

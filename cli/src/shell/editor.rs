@@ -57,6 +57,17 @@ impl Editor {
         // Ctrl-_, which terminals send as this.
         let undo = ReedlineEvent::Edit(vec![EditCommand::Undo]);
         keys.add_binding(KeyModifiers::CONTROL, KeyCode::Char('7'), undo);
+        // What ends a name ends its completion: the menu would stay, and Enter would take a word of
+        // it in place of running the statement.
+        for end in [' ', ',', ';', '(', ')'] {
+            let insert = ReedlineEvent::Edit(vec![EditCommand::InsertChar(end)]);
+            let close = ReedlineEvent::Multiple(vec![ReedlineEvent::Esc, insert.clone()]);
+            // The second where the history is searched, which knows no menus.
+            let keyed = ReedlineEvent::UntilFound(vec![close, insert]);
+            for modifiers in [KeyModifiers::NONE, KeyModifiers::SHIFT] {
+                keys.add_binding(modifiers, KeyCode::Char(end), keyed.clone());
+            }
+        }
         let hint = Color::DarkGray.normal();
         let (history, wrong) = Statements::open(path(|name| std::env::var(name).ok()));
         let lines = Reedline::create()

@@ -26,7 +26,13 @@ pub(super) fn options(words: &[String]) -> Result<ChartOptions, Failure> {
         let text = error.to_string();
         let message = text.lines().next().unwrap_or_default();
         let failure = Failure::usage(message.strip_prefix("error: ").unwrap_or(message));
-        failure.hint(format!("what .plot takes: {}", WORDS.join(" ")))
+        let is_query = words.first().is_some_and(|word| {
+            ["select", "from", "with"].contains(&word.to_ascii_lowercase().as_str())
+        });
+        failure.hint(match is_query {
+            true => ".plot draws the last answer: run the statement, then type .plot".to_owned(),
+            false => format!("what .plot takes: {}", WORDS.join(" ")),
+        })
     })
 }
 
@@ -43,6 +49,8 @@ mod tests {
         assert_eq!(options.x.as_deref(), Some("city"));
         assert!(options.kind.is_some() && options.log);
         assert!(ask("").unwrap().kind.is_none());
+        let query = ask("SELECT a, b FROM t").unwrap_err();
+        assert!(query.hint.is_some_and(|hint| hint.contains("draws the last answer")));
         assert!(ask("pie").is_err() && ask("--what").is_err());
         let definition = Plot::command();
         for word in WORDS.iter().filter_map(|word| word.strip_prefix("--")) {

@@ -209,12 +209,18 @@ fn names_are_completed_and_statements_remembered() {
     terminal.keys("\t");
     std::thread::sleep(Duration::from_millis(600));
     terminal.answer("", "│ Basel │");
+    // A menu that is left alone is gone behind the name.
+    terminal.keys("SELECT c\t");
+    terminal.wait_for("city");
+    std::thread::sleep(Duration::from_millis(600));
+    terminal.answer("ity, 1 + 1 AS two FROM t LIMIT 1;", "│   2 │");
+    std::thread::sleep(Duration::from_millis(600));
     // Ctrl-R finds it again; Ctrl-C clears a line.
-    for keys in ["SELECT nothing", "\x03", "\x12", "all_f"] {
+    for keys in ["SELECT nothing", "\x03", "\x12", "AS all_f"] {
         terminal.keys(keys);
         std::thread::sleep(Duration::from_millis(600));
     }
-    terminal.wait_for("'all_f'");
+    terminal.wait_for("'AS all_f'");
     // Enter takes what was found, and another one runs it.
     terminal.answer("", "all_fares FROM t;");
     terminal.answer("", "28.75");
@@ -224,7 +230,8 @@ fn names_are_completed_and_statements_remembered() {
     let history = shell.path("state/sty/history");
     let typed = std::fs::read_to_string(&history).unwrap();
     let sum = "SELECT sum(\"fare amount\") AS all_fares FROM t;\n";
-    assert_eq!(typed, format!("{sum}SELECT x.city FROM t x;\n{sum}"));
+    let two = "SELECT city, 1 + 1 AS two FROM t LIMIT 1;\n";
+    assert_eq!(typed, format!("{sum}SELECT x.city FROM t x;\n{two}{sum}"));
     assert_eq!(history.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 }
 
