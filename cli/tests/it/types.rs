@@ -1,5 +1,7 @@
 //! Columns of UUIDs and of intervals, from files into tables and out again.
 
+use std::sync::Arc;
+
 use super::shell::Shell;
 
 const A: &str = "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11";
@@ -232,4 +234,30 @@ fn what_is_no_interval_is_told_with_its_line_or_rejected() {
     let (code, _, stderr) = shell.sh(selected);
     assert_eq!(code, 0, "{stderr}");
     assert_eq!(first_type(&shell, "sel"), "interval");
+}
+
+/// The reader of queries leaves the months of such columns out.
+#[test]
+fn a_query_over_intervals_of_parquet_is_refused_and_a_load_is_not() {
+    use parquet::data_type::{ByteArray, FixedLenByteArray, FixedLenByteArrayType};
+    use parquet::file::writer::SerializedFileWriter;
+
+    let shell = Shell::new();
+    let message = "message m { required fixed_len_byte_array(12) d (INTERVAL); }";
+    let schema = Arc::new(parquet::schema::parser::parse_message_type(message).unwrap());
+    let mut bytes = Vec::new();
+    let mut writer = SerializedFileWriter::new(&mut bytes, schema, Arc::default()).unwrap();
+    let mut group = writer.next_row_group().unwrap();
+    let mut column = group.next_column().unwrap().unwrap();
+    let value = [1u32, 2, 0].map(u32::to_le_bytes).concat();
+    let value = FixedLenByteArray::from(ByteArray::from(value));
+    column.typed::<FixedLenByteArrayType>().write_batch(&[value], None, None).unwrap();
+    column.close().unwrap();
+    group.close().unwrap();
+    writer.close().unwrap();
+    shell.file("i.parquet", bytes);
+    let (code, _, stderr) = shell.pipe("query", "FROM 'i.parquet'");
+    assert!(code == 1 && stderr.contains("`sty ingest` stores it whole"), "{code} {stderr}");
+    shell.stdout("ingest -q db/t i.parquet");
+    assert_eq!(shell.stdout_of("query db", "FROM t"), "d\n1 mons 2 days\n");
 }

@@ -19,7 +19,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::Poll;
 
-use arrow_schema::{ArrowError, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::Session;
 use datafusion::common::Statistics;
@@ -165,6 +165,22 @@ impl ForeignFormat {
     }
 }
 
+/// Refuses a Parquet file with an INTERVAL: the reader (parquet 59) leaves its months out.
+fn refuse_intervals(place: &Place, schema: &Schema) -> DataFusionResult<()> {
+    let is_interval =
+        |field: &&arrow_schema::FieldRef| matches!(field.data_type(), DataType::Interval(_));
+    match schema.fields().iter().find(is_interval) {
+        Some(field) => Err(Error::Unsupported(format!(
+            "{}: a query would read column '{}', an INTERVAL of Parquet, without its months; `sty \
+             ingest` stores it whole",
+            place.name,
+            field.name()
+        ))
+        .into()),
+        None => Ok(()),
+    }
+}
+
 /// The local file at a location; `None` if the store is of another kind.
 async fn local_file(
     store: &dyn ObjectStore,
@@ -226,7 +242,9 @@ impl FileFormat for ForeignFormat {
                     let object = std::slice::from_ref(object);
                     let inferred = self.inner.infer_schema(state, store, object);
                     let place = self.place(&object[0]);
-                    place.guard_future(inferred).await?.as_ref().clone()
+                    let schema = place.guard_future(inferred).await?.as_ref().clone();
+                    refuse_intervals(&place, &schema)?;
+                    schema
                 }
             };
             schemas.push(schema);
