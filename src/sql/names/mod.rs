@@ -1,5 +1,5 @@
-//! What the names in a statement mean: tables of the store and of attached ones, views and
-//! parameters of the session, files.
+//! What the names in a statement mean: tables and views of the store and of attached ones, views
+//! and parameters of the session, files.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
