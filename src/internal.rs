@@ -61,6 +61,7 @@ pub mod ingest {
     pub use crate::ingest::load::rejected_before;
     pub use crate::ingest::partition::{Compile, Partitions, partition_keys};
     pub use crate::ingest::sources::arrow::ArrowBatches;
+    pub use crate::ingest::text::interval::spelled as interval;
     pub use crate::ingest::unpublished::remove_unpublished;
     pub use crate::ingest::whole::{read_whole, same_rows};
 

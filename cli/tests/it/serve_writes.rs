@@ -177,3 +177,35 @@ fn the_query_log_has_what_has_ended() {
     std::thread::sleep(Duration::from_millis(3500));
     assert_eq!(server.ask("SELECT count(*) FROM query_log WHERE query_id = 'silent'"), "0\n");
 }
+
+#[test]
+fn uuids_and_intervals_come_in_every_text_format() {
+    let server = Server::start(&[]);
+    server.ask("CREATE TABLE u (id UUID, d INTERVAL, n INT)");
+    let id = "B0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11";
+    let insert = |format: &str, body: String| {
+        server.post(&format!("/?query=INSERT+INTO+u+FORMAT+{format}"), &body)
+    };
+    for (format, body) in [
+        ("CSV", format!("{id},1 day,1\n")),
+        ("CSVWithNames", format!("id,d,n\n{id},-2:30:00,2\n")),
+        ("JSONEachRow", format!("{{\"id\":\"{id}\",\"d\":\"2 hours\",\"n\":3}}\n")),
+        ("TSV", format!("{id}\t1 day -02:30:00\t4\n")),
+    ] {
+        let reply = insert(format, body);
+        assert_eq!(reply.status, 200, "{format}: {}", reply.text());
+    }
+    for (format, body) in [
+        ("CSV", "nope,1 day,5\n".to_owned()),
+        ("CSV", format!("{id},5,5\n")),
+        ("TSV", format!("{id}\t5\t5\n")),
+        ("TSV", format!("{id}\t1 hour 30\t5\n")),
+    ] {
+        let reply = insert(format, body.clone());
+        assert!(reply.status >= 400, "{format} {body}: {}", reply.text());
+    }
+    let id = id.to_lowercase();
+    let stored = ["1 days", "-2 hours -30 mins", "2 hours", "1 days -2 hours -30 mins"];
+    let rows = stored.iter().zip(1..).map(|(d, n)| format!("{id}\t{d}\t{n}\n"));
+    assert_eq!(server.ask("SELECT * FROM u ORDER BY n"), rows.collect::<String>());
+}

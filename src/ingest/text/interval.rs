@@ -18,7 +18,8 @@ pub(crate) fn interval(text: Text<'_>) -> Option<IntervalMonthDayNano> {
     };
     let value = match head {
         "" if clock.is_some() => IntervalMonthDayNano::new(0, 0, 0),
-        head if head.bytes().any(|byte| byte.is_ascii_alphabetic()) => {
+        // Arrow takes a number at the end for months.
+        head if head.ends_with(|last: char| last.is_ascii_alphabetic()) => {
             parse_interval_month_day_nano(head).ok()?
         }
         _ => return None,
@@ -26,6 +27,11 @@ pub(crate) fn interval(text: Text<'_>) -> Option<IntervalMonthDayNano> {
     let Some(clock) = clock else { return Some(value) };
     let nanoseconds = value.nanoseconds.checked_add(nanoseconds(clock)?)?;
     Some(IntervalMonthDayNano::new(value.months, value.days, nanoseconds))
+}
+
+/// The interval that a text spells, for programs that read texts by themselves.
+pub fn spelled(text: &str) -> Option<IntervalMonthDayNano> {
+    interval(text.into())
 }
 
 /// `[-]hours:minutes[:seconds[.fraction]]`.
@@ -77,9 +83,20 @@ mod tests {
         ] {
             assert_eq!(parsed(text), Some(value), "{text}");
         }
-        for text in
-            ["", "5", "-1.5", "day", "1 eon", "1:2:3:4", "1 day 25:61", "1 02:00", "P1D", "12:00 1"]
-        {
+        for text in [
+            "",
+            "5",
+            "-1.5",
+            "day",
+            "1 eon",
+            "1:2:3:4",
+            "1 day 25:61",
+            "1 02:00",
+            "P1D",
+            "12:00 1",
+            "1 hour 30",
+            "1 day 5",
+        ] {
             assert_eq!(parsed(text), None, "{text}");
         }
     }

@@ -381,8 +381,10 @@ struct FoundTypes {
 impl FoundTypes {
     fn add(&mut self, batch: &RecordBatch, chunk: u64) -> Result<()> {
         for (at, field) in batch.schema_ref().fields().iter().enumerate() {
-            let parsed = DataType::from_arrow(field.data_type()).unwrap_or(DataType::Null);
+            let parsed = DataType::from_field(field).unwrap_or(DataType::Null);
             match self.types.get_mut(at) {
+                // Arrow's type of UUIDs is that of texts.
+                Some(DataType::Uuid) if parsed.is_text() => {}
                 Some(known) => *known = join(known, &parsed, field.name())?,
                 None => self.add_late(Arc::from(field.name().as_str()), (chunk, at), parsed)?,
             }

@@ -2,13 +2,16 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray as _;
 use arrow_array::{
-    Array, ArrayRef, BinaryArray, ListArray, MapArray, StringArray, StructArray, new_null_array,
+    Array, ArrayRef, BinaryArray, IntervalMonthDayNanoArray, ListArray, MapArray, StringArray,
+    StructArray, new_null_array,
 };
 use arrow_buffer::{Buffer, NullBuffer};
 use arrow_cast::CastOptions;
-use arrow_schema::{DataType, Field, Fields};
+use arrow_schema::{DataType, Field, Fields, IntervalUnit};
 use chrono::{DateTime, SecondsFormat};
+use stylobate::internal::ingest::interval;
 
 use super::literals::{Scanner, Word, unescaped};
 use super::offsets::offsets;
@@ -200,9 +203,23 @@ impl TextColumn {
         if *array.data_type() == target {
             return Ok(array);
         }
+        if target == DataType::Interval(IntervalUnit::MonthDayNano)
+            && let Some(texts) = array.as_string_opt::<i32>()
+        {
+            return intervals(texts);
+        }
         let strict = CastOptions { safe: false, ..CastOptions::default() };
         Ok(arrow_cast::cast_with_options(&array, &target, &strict)?)
     }
+}
+
+/// Intervals as everywhere else: Arrow's cast takes a number without a unit for months.
+fn intervals(texts: &StringArray) -> Result<ArrayRef, Failure> {
+    let read = |text: &str| {
+        interval(text).ok_or_else(|| invalid(&format!("'{text}' is no interval, such as 1 day")))
+    };
+    let values = texts.iter().map(|text| text.map(read).transpose());
+    Ok(Arc::new(values.collect::<Result<IntervalMonthDayNanoArray, _>>()?))
 }
 
 /// A number of seconds since 1970, as ClickHouse's clients send times, too.
