@@ -58,13 +58,6 @@ impl ScalarUDFImpl for CastToUuid {
         Ok(Arc::new(model::DataType::Uuid.to_field(self.name(), nullable)))
     }
 
-    /// Columns are named after what is cast.
-    fn schema_name(&self, arguments: &[Expr]) -> DataFusionResult<String> {
-        let names: Vec<String> =
-            arguments.iter().map(|one| one.schema_name().to_string()).collect();
-        Ok(names.join(","))
-    }
-
     fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         let is_constant = matches!(given.args.as_slice(), [ColumnarValue::Scalar(_)]);
         let arrays = ColumnarValue::values_to_arrays(&given.args)?;

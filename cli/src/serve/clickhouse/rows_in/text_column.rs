@@ -216,7 +216,7 @@ impl TextColumn {
 /// Intervals as everywhere else: Arrow's cast takes a number without a unit for months.
 fn intervals(texts: &StringArray) -> Result<ArrayRef, Failure> {
     let read = |text: &str| {
-        interval(text).ok_or_else(|| invalid(&format!("'{text}' is no interval, such as 1 day")))
+        interval(text).ok_or_else(|| invalid(format!("'{text}' is no interval, such as 1 day")))
     };
     let values = texts.iter().map(|text| text.map(read).transpose());
     Ok(Arc::new(values.collect::<Result<IntervalMonthDayNanoArray, _>>()?))
