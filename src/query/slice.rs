@@ -78,7 +78,7 @@ impl<'b, 'a> Slice<'b, 'a> {
         }
     }
 
-    /// Whether so many rows are selected that reading a whole dictionary for them pays.
+    /// Whether enough rows are selected to make reading a whole dictionary worthwhile.
     pub(crate) fn selects_many(&self) -> bool {
         self.len() * MANY >= self.range.len()
     }

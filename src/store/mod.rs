@@ -21,6 +21,8 @@ pub use crate::manifest::{ColumnStats, SegmentEntry, TableOptions};
 pub use snapshot::Snapshot;
 pub use store::{Store, check_name};
 pub use table::{Freed, Table};
+#[cfg(feature = "sql")]
+pub(crate) use views::exists;
 pub(crate) use views::no_table;
 pub use writer::{
     Changes, Commit, DataFile, DataFiles, NewSegment, TableWriter, commits_ended, forbid_commits,

@@ -67,10 +67,7 @@ impl Store {
         let _lock = self.lock_views()?;
         match (self.has_view(name)?, replaced) {
             (true, Some(false)) => return Ok(()),
-            (true, None) => {
-                let what = format!("there is a table or view {name} already");
-                return Err(Error::InvalidInput(what));
-            }
+            (true, None) => return Err(exists(name)),
             (false, _) if self.disk().exists(&path)? => {
                 return Err(Error::InvalidInput(format!(
                     "'{}' is in the way of view {name}; give the view another name",
@@ -159,6 +156,11 @@ fn is_file(disk: &dyn Disk, path: &Path) -> Result<bool> {
         Err(error) if is_missing(&error) => Ok(false),
         Err(error) => Err(error),
     }
+}
+
+/// The error that a table or view to be created exists.
+pub(crate) fn exists(name: &str) -> Error {
+    Error::InvalidInput(format!("there is a table or view {name} already"))
 }
 
 /// The error that there is no such table.

@@ -88,7 +88,7 @@ fn views_of_attached_stores_stay_there() {
     assert!(stderr.contains("did you mean public.u?"), "{stderr}");
 }
 
-/// Of two that make a view at once, one is told that it is there.
+/// If two processes create the same view at once, one of them gets an error.
 #[test]
 fn views_are_made_by_one_at_a_time() {
     let shell = Shell::new();

@@ -20,8 +20,8 @@ pub(super) const NULL: u32 = 1;
 const AS_BEFORE: u32 = 0;
 /// The least number of a text.
 pub(super) const FIRST: u32 = 2;
-/// Tables of texts, each with a lock: so many that threads rarely wait for each other, and so few
-/// that a slice has many texts for each.
+/// The number of hash tables of texts, each with its own lock. More would leave each too few texts
+/// of a slice; with fewer, threads would wait for each other.
 const SHARDS: usize = 16;
 
 /// Numbers distinct values in the order of their first appearance.

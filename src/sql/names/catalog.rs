@@ -44,7 +44,7 @@ pub(crate) struct Tables {
     pub(crate) io: Option<Io>,
     /// Whether files outside the store are refused.
     pub(crate) no_files: bool,
-    /// Views and external tables, which live as long as the session.
+    /// Temporary views and external tables, which live as long as the session.
     pub(super) session: Mutex<BTreeMap<String, Arc<dyn TableProvider>>>,
     /// The definitions of the views among them.
     pub(super) definitions: Mutex<HashMap<String, Definition>>,
@@ -205,7 +205,7 @@ impl Tables {
 
     /// What `name` means, opened at most once in a statement.
     pub(crate) async fn find(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
-        // A view of the store is made of what is in the store.
+        // Names in a stored view never mean the temporary views of a session.
         let registered = match self.plans_view() {
             true => None,
             false => lock(&self.session).get(name).cloned(),

@@ -15,7 +15,7 @@ use crate::ingest::sources::Input;
 use crate::model::Schema;
 use crate::sql::write::{Create, Write, empty_answer, table_columns, with_table_names};
 use crate::store::writer::missing_value;
-use crate::store::{Table, check_name};
+use crate::store::{Table, check_name, exists};
 
 impl Session {
     /// The table of the store that a name means, for a program that writes to it, if the session
@@ -108,8 +108,7 @@ impl Session {
         let store = store.clone().with_wait(self.lock_wait());
         let known = self.tables.stored_name(name)?;
         if self.tables.in_session(name) || (known.is_some() && !replaces) {
-            let what = format!("there is a table or view {name} already");
-            return Err(Error::InvalidInput(what));
+            return Err(exists(name));
         }
         let table = known.unwrap_or_else(|| name.to_owned());
         self.release(&table);

@@ -70,7 +70,7 @@ pub(in crate::sql) struct StatementPlanner<'a> {
     pub(in crate::sql) prepared: &'a Prepared,
     /// Where it notes what can be kept, if anything is.
     pub(in crate::sql) template: Option<&'a Template>,
-    /// What a CREATE VIEW says, unless the view is the session's own.
+    /// The parts of a CREATE VIEW that DataFusion does not plan, if the statement is one.
     pub(in crate::sql) view: Option<&'a CreatedView>,
     /// Where the plan of a stored view goes, whose statement is planned for one that names it.
     pub(in crate::sql) of_view: Option<&'a Mutex<Option<LogicalPlan>>>,

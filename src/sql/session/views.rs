@@ -29,7 +29,7 @@ use crate::sql::session::statement::StatementPlanner;
 use crate::sql::syntax::parse::CreatedView;
 use crate::sql::syntax::{dialect, sql_of, used_schema};
 use crate::sql::write::empty_answer;
-use crate::store::check_name;
+use crate::store::{check_name, exists};
 
 impl StatementPlanner<'_> {
     /// Makes a view of the session, or says that one of the store is to be kept.
@@ -164,11 +164,6 @@ impl StatementPlanner<'_> {
             false => Err(Error::NotFound(format!("no view {name}"))),
         }
     }
-}
-
-/// The error that a view to be made is there.
-pub(super) fn exists(name: &str) -> Error {
-    Error::InvalidInput(format!("there is a table or view {name} already"))
 }
 
 /// Plans views of stores for a session, whose state and tables these are.

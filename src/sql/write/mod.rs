@@ -33,7 +33,7 @@ use crate::model::{DataType, Schema};
 use crate::sql::convert::type_name;
 use crate::sql::write::base::Base;
 use crate::store::writer::missing_value;
-use crate::store::{Store, Table, TableOptions, TableWriter};
+use crate::store::{Store, Table, TableOptions, TableWriter, exists};
 
 /// A statement that stores rows in a table.
 #[derive(Debug)]
@@ -134,7 +134,7 @@ pub(in crate::sql) fn already_exists(name: &str, create: Create) -> Result<()> {
     if create.if_not_exists {
         return Ok(());
     }
-    Err(Error::InvalidInput(format!("there is a table or view {name} already")))
+    Err(exists(name))
 }
 
 /// Adds the rows of `batches`, whose columns are `columns` by position.

@@ -104,7 +104,7 @@ impl FirstRows<'_> {
             let layout = self.layout(schema, at, sample, decision, prior)?;
             let words = null_words(sample.words(), prior);
             let fits = self.fit(schema, at, prior, layout, words)?;
-            // What is no UUID is a mistake, wherever it stands: it is told with its line.
+            // A value that is not a UUID is an error, which names its line.
             let kept = fits
                 || *prior == DataType::Uuid
                 || schema.skip_bad_rows && prior.join(&decision.data_type).is_none();

@@ -18,7 +18,7 @@ impl JsonSchema {
         let found = candidates.data_type();
         let prior = self.prior.get(name).filter(|prior| **prior != DataType::Null);
         let keeps = |prior: &DataType| {
-            // What is no UUID is a mistake, wherever it stands: it is told with its line.
+            // A value that is not a UUID is an error, which names its line.
             fits(prior, text, entries)
                 || *prior == DataType::Uuid
                 || self.skip_bad_rows && prior.join(&found).is_none()
