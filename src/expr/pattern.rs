@@ -3,9 +3,8 @@
 use memchr::memmem::Finder;
 
 /// A pattern without escapes.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Pattern {
-    text: Box<[u8]>,
     /// The parts between `%`: the first part must start the text, and the last one end it.
     parts: Vec<Part>,
     /// Finds what every match contains, where matches may start with any text.
@@ -13,7 +12,7 @@ pub struct Pattern {
 }
 
 /// Text without `%`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Part {
     /// Literal texts, each with the number of `_` after it.
     pieces: Vec<(Box<[u8]>, usize)>,
@@ -25,22 +24,33 @@ struct Part {
 
 impl PartialEq for Pattern {
     fn eq(&self, other: &Self) -> bool {
-        self.parts.len() == other.parts.len() && self.text == other.text
+        self.parts.iter().map(|part| &part.pieces).eq(other.parts.iter().map(|part| &part.pieces))
+    }
+}
+
+/// Two patterns match the same texts if this shows them alike.
+impl std::fmt::Debug for Pattern {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let literals = |part: &Part| {
+            let pieces = part.pieces.iter();
+            pieces.map(|(text, any)| (text.escape_ascii().to_string(), *any)).collect::<Vec<_>>()
+        };
+        f.debug_list().entries(self.parts.iter().map(literals)).finish()
     }
 }
 
 impl Pattern {
     /// The pattern of `LIKE`.
     pub fn like(text: &[u8]) -> Self {
-        Pattern::new(text, text.split(|byte| *byte == b'%').map(Part::new).collect())
+        Pattern::new(text.split(|byte| *byte == b'%').map(Part::new).collect())
     }
 
     /// The pattern of texts that start with these bytes.
     pub fn starts_with(prefix: &[u8]) -> Self {
-        Pattern::new(prefix, vec![Part::literal(prefix), Part::literal(b"")])
+        Pattern::new(vec![Part::literal(prefix), Part::literal(b"")])
     }
 
-    fn new(text: &[u8], parts: Vec<Part>) -> Self {
+    fn new(parts: Vec<Part>) -> Self {
         let literals = match parts.as_slice() {
             [first, middle @ .., _] if first.is_empty() => middle,
             _ => &[],
@@ -48,7 +58,7 @@ impl Pattern {
         let literals = literals.iter().flat_map(|part| &part.pieces).map(|(literal, _)| literal);
         let longest = literals.max_by_key(|literal| literal.len()).filter(|l| !l.is_empty());
         let contained = longest.map(|literal| Box::new(Finder::new(literal).into_owned()));
-        Pattern { text: text.into(), parts, contained }
+        Pattern { parts, contained }
     }
 
     /// The prefix of every match, and whether every text with this prefix matches.

@@ -8,6 +8,9 @@ use std::sync::Arc;
 use crate::expr::{IntegerSet, Outcome, Pattern, Sample};
 use crate::model::{Column, ColumnId, DataType, Scalar};
 
+/// The most constants, or parts, of a predicate that is written out.
+const MANY: usize = 64;
+
 /// How a value is compared with a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
@@ -131,6 +134,26 @@ impl Predicate {
             Predicate::Is(inner, _) | Predicate::Not(inner) => inner.for_each_column(f),
             Predicate::And(all) | Predicate::Or(all) => {
                 all.iter().for_each(|p| p.for_each_column(f))
+            }
+        }
+    }
+
+    /// A text that says everything about it; `None` if it does not say all itself, or long lists.
+    pub(crate) fn complete_text(&self) -> Option<String> {
+        self.is_complete().then(|| format!("{self:?}"))
+    }
+
+    fn is_complete(&self) -> bool {
+        match self {
+            Predicate::Unknown | Predicate::Sampled(_) | Predicate::InSet { .. } => false,
+            Predicate::In { values, .. } => values.len() <= MANY,
+            Predicate::Constant(_)
+            | Predicate::Compare { .. }
+            | Predicate::Like { .. }
+            | Predicate::IsNull(_) => true,
+            Predicate::Is(inner, _) | Predicate::Not(inner) => inner.is_complete(),
+            Predicate::And(all) | Predicate::Or(all) => {
+                all.len() <= MANY && all.iter().all(Predicate::is_complete)
             }
         }
     }

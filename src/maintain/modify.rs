@@ -127,6 +127,7 @@ fn select_rows(
         timed: false,
         temp_dir: &std::env::temp_dir(),
         limits: GroupLimits::default(),
+        known_rows: false,
     };
     let Modification { columns, conditions, .. } = modification;
     select(columns, conditions, snapshot, &context, found)

@@ -28,8 +28,8 @@ pub(crate) mod recover;
 pub(crate) mod root;
 pub(crate) mod tiers;
 
-pub(crate) use chunk::ChunkBuilder;
 pub use chunk::{Chunk, SegmentEntry};
+pub(crate) use chunk::{ChunkBuilder, SegmentKey};
 pub use columns::ColumnStats;
 pub(crate) use layout::TableDir;
 pub(crate) use ledger::Ledger;

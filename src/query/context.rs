@@ -24,6 +24,9 @@ pub struct Context<'a> {
     pub temp_dir: &'a Path,
     /// How large the parts of groupings become.
     pub limits: GroupLimits,
+    /// Whether it goes by the rows that earlier runs have found to meet the same conditions, and
+    /// keeps those that it finds.
+    pub known_rows: bool,
 }
 
 /// How large the parts of groupings and answers become: for speed, not for what comes out.
@@ -43,6 +46,8 @@ pub struct GroupLimits {
     pub texts: usize,
     /// About how many bytes of the first rows of an order come out at once.
     pub answer: usize,
+    /// Groups of a block that make aggregates wait for the first groups of an order.
+    pub late: usize,
 }
 
 impl GroupLimits {
@@ -58,6 +63,7 @@ impl GroupLimits {
             free: usual.free.min(bytes / 16),
             texts: bytes / 4,
             answer: usual.answer.min(bytes / 16),
+            late: usual.late.min(bytes / 4096).max(2),
         }
     }
 }
@@ -72,6 +78,7 @@ impl Default for GroupLimits {
             free: 1 << 20,
             texts: 1 << 32,
             answer: 1 << 28,
+            late: 1 << 11,
         }
     }
 }

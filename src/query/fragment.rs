@@ -178,6 +178,20 @@ pub struct Aggregate {
     pub text: Box<str>,
 }
 
+impl Aggregate {
+    /// `count(*)`.
+    pub(crate) fn rows() -> Self {
+        Aggregate {
+            function: AggregateFunction::Count,
+            input: None,
+            filter: None,
+            distinct: false,
+            data_type: ArrowType::Int64,
+            text: "count(*)".into(),
+        }
+    }
+}
+
 /// The aggregate functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AggregateFunction {

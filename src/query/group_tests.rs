@@ -103,6 +103,7 @@ fn batch_within(
         release: &release,
         temp_dir: dir,
         limits: case.limits,
+        known_rows: true,
         recorder: &recorder,
         timed: false,
     };
@@ -146,6 +147,13 @@ pub(super) fn cases() -> Vec<Case> {
             spills: false,
         },
         Case { threads: 3, limits: small, memory: usize::MAX, spills: false },
+        // Aggregates wait for the first groups of an order.
+        Case {
+            threads: 2,
+            limits: GroupLimits { late: 2, ..small },
+            memory: usize::MAX,
+            spills: false,
+        },
         Case { threads: 2, limits: never_merged, memory: usize::MAX, spills: false },
         Case { threads: 2, limits: never_merged, memory: 200_000, spills: true },
         Case { threads: 3, limits: small, memory: 80_000, spills: true },
@@ -265,6 +273,7 @@ fn cancelled_while_groups_come_out() {
         release: &|_| {},
         temp_dir: dir.path(),
         limits,
+        known_rows: true,
         recorder: &Recorder::default(),
         timed: false,
     };

@@ -44,6 +44,7 @@ fn first(
         release: &|bytes| _ = held.fetch_sub(bytes, Ordering::SeqCst),
         temp_dir: &directory,
         limits: GroupLimits { free: 0, answer: 1 << 16, ..GroupLimits::default() },
+        known_rows: true,
         recorder: &recorder,
         timed: false,
     };

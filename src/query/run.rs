@@ -10,9 +10,10 @@ use super::context::Context;
 use super::group::{self, GroupOutput};
 use super::open::opener::Opener;
 use super::stats::{Clock, Counters, Recorder};
-use super::{Fragment, Output};
+use super::{Condition, Fragment, Output};
 use super::{metadata, order, some_groups};
 use crate::error::{ArrowResult, Result};
+use crate::model::Column;
 use crate::store::Snapshot;
 
 /// What is left of an answer.
@@ -137,6 +138,17 @@ pub fn from_metadata(
     batch(&fragment.schema, columns).map(Some)
 }
 
+/// Opens the segments of a run.
+fn opener_of<'a>(
+    columns: &'a [Column],
+    conditions: &'a [Condition],
+    snapshot: &'a Snapshot,
+    context: &Context<'_>,
+) -> Result<Opener<'a>> {
+    let opener = Opener::new(columns, conditions, snapshot, context.timed)?;
+    Ok(if context.known_rows { opener.with_known_rows() } else { opener })
+}
+
 /// The answer of a fragment by a look at rows.
 pub fn of_rows<'a>(
     fragment: &'a Fragment,
@@ -144,18 +156,19 @@ pub fn of_rows<'a>(
     context: &'a Context<'a>,
 ) -> Result<Answer<'a>> {
     let mut clock = Clock::start(context.timed);
-    let opener = Opener::new(&fragment.columns, &fragment.conditions, snapshot, context.timed)?;
+    let opener = opener_of(&fragment.columns, &fragment.conditions, snapshot, context)?;
     match &fragment.output {
         Output::Aggregate { keys, aggregates, .. } => {
             let mut counters = Counters::new(fragment.conditions.len());
             let mut survivors = opener.survivors(&mut counters)?;
-            let some = some_groups::conditions(fragment, keys, &mut survivors, context)?;
+            let some =
+                some_groups::conditions(fragment, keys, aggregates, &mut survivors, context)?;
             let mut narrowed = None;
             if !some.is_empty() {
                 let with_some = narrowed.insert(fragment.clone());
                 with_some.conditions.extend(some);
                 let Fragment { columns, conditions, .. } = with_some;
-                let opener = Opener::new(columns, conditions, snapshot, context.timed)?;
+                let opener = opener_of(columns, conditions, snapshot, context)?;
                 counters = Counters::new(conditions.len());
                 survivors = opener.survivors(&mut counters)?;
             }

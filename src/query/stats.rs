@@ -30,6 +30,8 @@ pub enum Statistic {
     /// No value of the segment's dictionary meets the condition, or there are no others to be
     /// counted.
     Dictionary,
+    /// An earlier statement found no row that meets the same conditions.
+    KnownRows,
     /// The zone map says that all rows come after those already found of the first rows of an
     /// order.
     Threshold,
@@ -40,7 +42,7 @@ pub enum Statistic {
 
 impl Statistic {
     /// All of them, in the order in which they are asked.
-    pub const ALL: [Statistic; 9] = [
+    pub const ALL: [Statistic; 10] = [
         Statistic::Partition,
         Statistic::Sample,
         Statistic::ManifestBounds,
@@ -48,6 +50,7 @@ impl Statistic {
         Statistic::ZoneBounds,
         Statistic::ZoneNulls,
         Statistic::Dictionary,
+        Statistic::KnownRows,
         Statistic::Threshold,
         Statistic::ZoneTotals,
     ];
@@ -62,6 +65,7 @@ impl Statistic {
             Statistic::ZoneBounds => "zone_map_min_max",
             Statistic::ZoneNulls => "zone_map_null_count",
             Statistic::Dictionary => "dictionary",
+            Statistic::KnownRows => "known_rows",
             Statistic::Threshold => "top_n_threshold",
             Statistic::ZoneTotals => "zone_map_totals",
         }
@@ -133,19 +137,22 @@ pub enum Form {
     Pattern,
     /// The place of rows, without a look at them.
     Place,
+    /// The rows that an earlier statement found to pass.
+    Known,
     /// The expression itself, on decoded columns.
     Decoded,
 }
 
 impl Form {
     /// All of them.
-    pub const ALL: [Form; 7] = [
+    pub const ALL: [Form; 8] = [
         Form::Codes,
         Form::Words,
         Form::Decimals,
         Form::CodeSet,
         Form::Pattern,
         Form::Place,
+        Form::Known,
         Form::Decoded,
     ];
 
@@ -158,6 +165,7 @@ impl Form {
             Form::CodeSet => "code_set",
             Form::Pattern => "pattern",
             Form::Place => "place",
+            Form::Known => "known_rows",
             Form::Decoded => "decoded",
         }
     }
@@ -428,6 +436,7 @@ impl Recorder {
             Statistic::ManifestNulls,
             Statistic::ZoneBounds,
             Statistic::ZoneNulls,
+            Statistic::KnownRows,
         ];
         let pruned = before.map(|statistic| counters.pruned_by(statistic).rows).iter().sum();
         let left = counters.scan.rows_in.saturating_sub(pruned);
@@ -473,7 +482,7 @@ mod tests {
             sum.conditions[0].step,
             Step { rows_in: 20, rows_out: 6, time: Duration::from_nanos(3) }
         );
-        assert_eq!(sum.conditions[0].blocks, [0, 0, 0, 2, 0, 0, 0]);
+        assert_eq!(sum.conditions[0].blocks, [0, 0, 0, 2, 0, 0, 0, 0]);
         assert_eq!((sum.conditions[1].rows_proven, sum.conditions[1].blocks_pruned), (10, 3));
         assert_eq!(sum.memory, 2);
     }

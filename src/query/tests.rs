@@ -146,6 +146,7 @@ pub(super) fn answer(
         release: &|_| {},
         temp_dir: &directory,
         limits: GroupLimits::default(),
+        known_rows: true,
         recorder: &Recorder::default(),
         timed: false,
     };

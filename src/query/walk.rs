@@ -4,7 +4,7 @@
 //! Fragments, DELETE and UPDATE walk by [`each_slice`]. A scan for DataFusion takes its blocks as
 //! its streams are polled, and filters each as a [`FilteredBlock`], too.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -14,11 +14,12 @@ use super::fragment::RowSource;
 use super::open::prefetch::{BlockQueue, Prefetch};
 use super::open::{BlockRef, OpenBlock, PerSegment, Survivors};
 use super::slice::{SLICE_BYTES, SLICE_ROWS, SLICE_VALUES, Slice};
-use super::stats::{Clock, Statistic, Tally};
+use super::stats::{Clock, Form, Statistic, Tally};
 use crate::error::{Error, Result};
 use crate::limits::VECTOR;
 use crate::model::Physical;
 use crate::segment;
+use crate::store::known_rows::FoundRows;
 
 /// What each thread does with the slices that pass the filter.
 pub(crate) trait Worker: Send {
@@ -49,6 +50,11 @@ pub(crate) struct FilteredBlock<'a> {
     prefetch: &'a Prefetch,
     /// Whether a row has passed so far.
     passed: Cell<bool>,
+    /// The rows that meet the lasting conditions, and how many these are, if an earlier run has
+    /// found out; the tests are those of the others.
+    known: Option<(&'a [u16], usize)>,
+    /// The rows that have passed so far, where later runs may know them.
+    found: RefCell<Option<FoundRows>>,
 }
 
 impl<'a> FilteredBlock<'a> {
@@ -59,8 +65,29 @@ impl<'a> FilteredBlock<'a> {
         prefetch: &'a Prefetch,
         tally: &mut Tally,
     ) -> Result<Option<Self>> {
-        let Some(tests) = filter.tests(&block, tally)? else { return Ok(None) };
-        Ok(Some(FilteredBlock { block, tests, prefetch, passed: Cell::new(false) }))
+        let (at, lasting) = (block.at.block, filter.on_dictionaries.lasting());
+        let kept = block.segment.known.as_deref();
+        let known = kept.and_then(|kept| kept.rows(at)).map(|rows| (rows, lasting));
+        let from = known.map_or(0, |(_, lasting)| lasting);
+        (0..from).for_each(|number| tally.counters.form(number, Form::Known));
+        let tests = filter.tests(from, &block, tally)?;
+        let found = kept
+            .filter(|_| known.is_none() && filter.conditions.len() == lasting)
+            .and_then(|kept| kept.begin(at, block.rows));
+        let Some(tests) = tests else {
+            if let (Some(kept), Some(mut found)) = (kept, found) {
+                found.none_pass();
+                kept.end(at, found);
+            }
+            return Ok(None);
+        };
+        let (passed, found) = (Cell::new(false), RefCell::new(found));
+        Ok(Some(FilteredBlock { block, tests, prefetch, passed, known, found }))
+    }
+
+    /// Whether every row passes.
+    fn passes_all(&self) -> bool {
+        self.tests.is_empty() && self.known.is_none()
     }
 
     /// Those of some rows that pass; `None` if none do. With the first that pass, the columns of
@@ -72,9 +99,20 @@ impl<'a> FilteredBlock<'a> {
         tally: &mut Tally,
     ) -> Result<Option<Slice<'b, 'a>>> {
         let mut slice = Slice::new(&self.block, rows);
-        if !self.tests.is_empty() {
+        if let Some((known, conditions)) = self.known {
+            select_known(&mut slice, known);
+            let (mut rows_in, left) = (slice.range.len(), slice.len());
+            for number in 0..conditions {
+                tally.counters.tested(number, rows_in, left, tally.clock.lap());
+                rows_in = left;
+            }
+        }
+        if !self.tests.is_empty() && slice.len() > 0 {
             let tested = self.tests.apply(&mut slice, mask, tally);
             tested.map_err(|error| self.block.in_file(error))?;
+        }
+        if let Some(found) = self.found.borrow_mut().as_mut() {
+            found.note(slice.range.clone(), slice.len(), || slice.selected());
         }
         if slice.len() == 0 {
             return Ok(None);
@@ -85,10 +123,24 @@ impl<'a> FilteredBlock<'a> {
         Ok(Some(slice))
     }
 
-    /// Notes for the next blocks whether rows of this one have passed.
+    /// Notes for the next blocks whether rows of this one have passed, and for later runs which.
     pub(crate) fn note_passed(&self) {
         self.prefetch.note(self.passed.get());
+        if let (Some(kept), Some(found)) =
+            (&self.block.segment.known, self.found.borrow_mut().take())
+        {
+            kept.end(self.block.at.block, found);
+        }
     }
+}
+
+/// Leaves those rows of a slice selected that are among some of its block.
+fn select_known(slice: &mut Slice<'_, '_>, known: &[u16]) {
+    let start = slice.range.start;
+    let first = known.partition_point(|row| usize::from(*row) < start);
+    let last = known.partition_point(|row| usize::from(*row) < slice.range.end);
+    let rows = known.get(first..last).unwrap_or_default();
+    slice.select(rows.iter().map(|row| u32::from(*row) - start as u32).collect());
 }
 
 /// Rows of a slice of this block: fewer where texts are long, because what is computed from a
@@ -146,7 +198,7 @@ pub(crate) fn each_slice<W: Worker>(
             let Some(filtered) = filtered else { continue };
             tally.counters.scan.time += tally.clock.lap();
             let taken = || worker.take_block(&filtered.block);
-            let taken = filtered.tests.is_empty().then(taken).transpose();
+            let taken = filtered.passes_all().then(taken).transpose();
             if taken.map_err(|error| filtered.block.in_file(error))? == Some(true) {
                 filtered.block.count_pruned(Statistic::ZoneTotals, None, &mut tally.counters);
                 tally.counters.output.rows_in += rows as u64;

@@ -5,6 +5,7 @@
 //! reads `CURRENT` and one root; chunks and data files are touched only on demand.
 
 mod distinct;
+pub(crate) mod known_rows;
 pub(crate) mod outside;
 pub(crate) mod snapshot;
 #[expect(clippy::module_inception, reason = "the folder's own noun")]
@@ -18,6 +19,7 @@ pub(crate) mod writer;
 pub(crate) use crate::manifest::LoadedSource;
 pub use crate::manifest::commit::Edit;
 pub use crate::manifest::{ColumnStats, SegmentEntry, TableOptions};
+use known_rows::KnownRows;
 pub use snapshot::Snapshot;
 pub use store::{Store, check_name};
 pub use table::{Freed, Table};
@@ -31,7 +33,7 @@ pub use writer::{
 
 use crate::budget::Budget;
 use crate::disk::{Lru, MappingCache, memory};
-use crate::manifest::Id;
+use crate::manifest::SegmentKey;
 use crate::segment::Segment;
 
 /// The caches that the tables of an open store share. An open segment keeps its file mapped, so
@@ -39,8 +41,8 @@ use crate::segment::Segment;
 #[derive(Debug)]
 struct Caches {
     mappings: MappingCache,
-    /// Open segments by file, offset and identity.
-    segments: Lru<(Id, u64, Id), Segment>,
+    segments: Lru<SegmentKey, Segment>,
+    known_rows: KnownRows,
     /// What is decoded of segments, and their entries in manifests, is charged to it.
     budget: Budget,
 }
@@ -55,6 +57,7 @@ impl Default for Caches {
         Caches {
             mappings: MappingCache::default(),
             segments: Lru::new(MappingCache::DEFAULT_LIMIT),
+            known_rows: KnownRows::default(),
             budget: Budget::new(default_memory()),
         }
     }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use super::distinct::distinct_values;
+use super::known_rows::OfConditions;
 use super::{Caches, ColumnStats, LoadedSource, SegmentEntry, TableOptions, views};
 use crate::block::Order;
 use crate::budget::{Budget, Charge};
@@ -336,16 +337,21 @@ impl Snapshot {
     /// it stays there.
     #[doc(hidden)]
     pub fn open_segment(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
-        let key = (entry.file, entry.offset, entry.uuid);
-        let Caches { budget, segments, mappings, .. } = &*self.inner.caches;
+        let Caches { budget, segments, known_rows, mappings } = &*self.inner.caches;
         if budget.is_tight() {
             // Dictionaries that only the cache holds are decoded again when they are needed, and
             // parts of files that only it holds are read again.
             segments.clear();
+            known_rows.clear();
             mappings.release_memory();
         }
         let open = || open_segment(entry, self.map(entry)?, self.path(entry), budget.clone());
-        segments.get_or_open(&key, open)
+        segments.get_or_open(&entry.key(), open)
+    }
+
+    /// The rows that are known to meet conditions; their text has to say everything about them.
+    pub(crate) fn known_rows(&self, conditions: &str) -> Arc<OfConditions> {
+        self.inner.caches.known_rows.of(conditions)
     }
 
     /// Opens segments one after the other, and prefetches the ends of the next ones.
@@ -370,7 +376,7 @@ impl Snapshot {
     /// Prefetches the parts of a segment that opening it reads, unless it is in the cache; does not
     /// wait. A missing file is reported only when the segment is opened.
     pub(crate) fn prefetch(&self, entry: &SegmentEntry) {
-        if !self.inner.caches.segments.has(&(entry.file, entry.offset, entry.uuid))
+        if !self.inner.caches.segments.has(&entry.key())
             && let Ok(mapped) = self.map(entry)
         {
             Segment::prefetch(&mapped, entry.offset, entry.length);

@@ -36,7 +36,9 @@ impl Store {
     /// replaces it by its own limit.
     #[must_use]
     pub fn with_memory_limit(self, bytes: u64) -> Store {
-        self.caches.budget.connect(usize::try_from(bytes).unwrap_or(usize::MAX), None);
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        self.caches.budget.connect(bytes, None);
+        self.caches.known_rows.within(bytes);
         self
     }
 
@@ -56,6 +58,12 @@ impl Store {
     /// How writers wait for those of other processes.
     pub(crate) fn wait(&self) -> &LockWait {
         &self.wait
+    }
+
+    /// Keeps rows that are known to meet conditions in a part of this memory.
+    #[cfg(feature = "sql")]
+    pub(crate) fn keep_known_rows_within(&self, memory: usize) {
+        self.caches.known_rows.within(memory);
     }
 
     /// Reads data files in another way from now on.

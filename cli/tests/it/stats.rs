@@ -182,6 +182,35 @@ fn nulls_dictionaries_and_thresholds_prune() {
     assert_eq!(store["values"]["fetched"].as_u64().unwrap() % 4, 0);
 }
 
+#[test]
+fn a_statement_knows_the_rows_that_an_earlier_one_has_found() {
+    let shell = store();
+    let reports = |sql: &str| -> Vec<Value> {
+        let (code, _, stderr) = shell.pipe("query db --stats=json --threads 1", sql);
+        assert_eq!(code, 0, "{stderr}");
+        let reports = serde_json::Deserializer::from_str(&stderr).into_iter();
+        let reports = reports.map(Result::unwrap).filter(|report| report["rows"] != 0);
+        reports.map(|report| only_store_operator(&report).clone()).collect()
+    };
+    // One block has rows that pass, and one has none.
+    let filter =
+        format!("WHERE k = 5 AND n = 0 AND w = 'c' AND (id < {} OR id = 400003)", ROWS + 9_000);
+    for what in ["count(*)", "id, w"] {
+        let sql = format!("SELECT {what} FROM t {filter}");
+        let all = reports(&format!(
+            "SELECT max(id) FROM t {filter}; {sql}; SET sty.known_rows = off; {sql}"
+        ));
+        let [first, second, off] = all.as_slice() else { panic!("{all:#?}") };
+        assert_eq!(pruned(first, "known_rows"), [0, 0, 0]);
+        let read = |store: &Value| store["blocks"]["read"].as_u64().unwrap();
+        assert_eq!((read(first), read(second), read(off)), (2, 1, 2), "{second:#}");
+        assert_eq!(pruned(second, "known_rows")[..2], [0, 1], "{second:#}");
+        let forms = &step(second, "filter", "k")["blocks_tested"];
+        assert_eq!(forms["known_rows"], 1, "{second:#}");
+        assert_eq!(pruned(off, "known_rows"), [0, 0, 0]);
+    }
+}
+
 /// A segment without the column has nulls there, which say nothing about texts in other segments:
 /// no segment may be left out.
 #[test]

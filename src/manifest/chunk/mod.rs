@@ -59,6 +59,17 @@ pub struct SegmentEntry {
     pub rows: u64,
 }
 
+/// What tells a segment from all others: its file, its offset there, and the identity of its
+/// contents.
+pub(crate) type SegmentKey = (Id, u64, Id);
+
+impl SegmentEntry {
+    /// What tells it from all others.
+    pub(crate) fn key(&self) -> SegmentKey {
+        (self.file, self.offset, self.uuid)
+    }
+}
+
 fn section_crc(payload: &[u8], id: &Id, kind: u32, column: ColumnId) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(payload);

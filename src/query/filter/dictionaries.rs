@@ -31,6 +31,11 @@ impl OnDictionaries {
         OnDictionaries { lasting: slots(lasting), passing: slots(passing) }
     }
 
+    /// How many conditions hold as long as the segment is read.
+    pub(crate) fn lasting(&self) -> usize {
+        self.lasting.len()
+    }
+
     /// Whether nobody has asked for a lasting condition yet.
     pub(super) fn is_unknown(&self, condition: usize) -> bool {
         self.lasting.get(condition).is_some_and(|known| known.get().is_none())

@@ -82,10 +82,11 @@ pub(crate) struct Tests<'f> {
 }
 
 impl<'f> Filter<'f> {
-    /// What rows of a block have to pass, in the order that has been quickest so far; `None` if
-    /// none can.
+    /// What rows of a block have to pass of the conditions from a number on, in the order that has
+    /// been quickest so far; `None` if none can.
     pub(crate) fn tests(
         &self,
+        from: usize,
         block: &OpenBlock<'f>,
         tally: &mut Tally,
     ) -> Result<Option<Tests<'f>>> {
@@ -94,7 +95,7 @@ impl<'f> Filter<'f> {
             block.count_pruned(statistic, Some(number), &mut tally.counters);
             Ok(None)
         };
-        for (number, condition) in self.conditions.iter().enumerate() {
+        for (number, condition) in self.conditions.iter().enumerate().skip(from) {
             if let Predicate::Sampled(sample) = &condition.predicate {
                 match block.part_of(sample) {
                     SamplePart::None => return out(Statistic::Sample, number),

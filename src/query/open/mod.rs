@@ -19,6 +19,7 @@ use crate::error::{Error, Result};
 use crate::expr::Expression;
 use crate::model::Column;
 use crate::segment::{self, Segment};
+use crate::store::known_rows::OfSegment;
 
 /// A segment with the columns that a fragment reads.
 #[derive(Debug)]
@@ -28,6 +29,8 @@ pub(crate) struct OpenSegment {
     pub(crate) number: usize,
     /// `None` where the segment lacks the column: all its rows are null.
     pub(crate) columns: Vec<Option<Arc<segment::Column>>>,
+    /// The rows that meet the conditions that it is read under, as far as they are known.
+    pub(crate) known: Option<Arc<OfSegment>>,
     /// Functions of one column of texts, evaluated for its dictionary; `None` where they failed.
     evaluated: Mutex<Vec<(Expression, Arc<Evaluated>)>>,
     /// What was counted as read: the segment, then each column's dictionary, then each block of
@@ -79,8 +82,14 @@ impl OpenSegment {
             segment,
             number,
             columns,
+            known: None,
             evaluated: Mutex::default(),
         })
+    }
+
+    /// The same for rows that meet conditions, of which some are known.
+    pub(crate) fn with_known(self, known: Option<Arc<OfSegment>>) -> Self {
+        OpenSegment { known, ..self }
     }
 
     /// Asks the disk for blocks of a column.

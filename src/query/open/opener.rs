@@ -10,7 +10,12 @@ use crate::query::Condition;
 use crate::query::prune::blocks::matching_blocks;
 use crate::query::prune::segments::matching_segments;
 use crate::query::stats::{Counters, Pruned, Statistic};
+use crate::segment::Segment;
+use crate::store::known_rows::{OfConditions, OfSegment};
 use crate::store::{ColumnStats, SegmentEntry, Snapshot};
+
+/// The longest conditions of which rows are remembered.
+const MOST_TEXT: usize = 4096;
 
 /// The segments of a table, to be opened for some columns of the rows that meet conditions.
 pub(crate) struct Opener<'a> {
@@ -20,6 +25,8 @@ pub(crate) struct Opener<'a> {
     pub(crate) entries: Arc<Vec<SegmentEntry>>,
     /// As for [`matching_blocks`].
     sized: bool,
+    /// The rows that are known to meet the conditions.
+    known: Option<Arc<OfConditions>>,
 }
 
 impl<'a> Opener<'a> {
@@ -29,7 +36,13 @@ impl<'a> Opener<'a> {
         snapshot: &'a Snapshot,
         sized: bool,
     ) -> Result<Self> {
-        Ok(Opener { columns, conditions, snapshot, entries: snapshot.segments()?, sized })
+        let entries = snapshot.segments()?;
+        Ok(Opener { columns, conditions, snapshot, entries, sized, known: None })
+    }
+
+    /// The same, which leaves out blocks in which no row is known to meet the conditions.
+    pub(crate) fn with_known_rows(self) -> Self {
+        Opener { known: known_rows(self.conditions, self.snapshot), ..self }
     }
 
     /// Numbers of the segments that may hold rows that meet the conditions, in order.
@@ -53,15 +66,20 @@ impl<'a> Opener<'a> {
         let predicate = predicate(self.conditions);
         let entries: Vec<&SegmentEntry> =
             numbers.iter().filter_map(|number| self.entries.get(*number)).collect();
-        for (number, segment) in numbers.iter().zip(self.snapshot.open_segments(&entries)) {
+        let opened = self.snapshot.open_segments(&entries);
+        for ((number, entry), segment) in numbers.iter().zip(&entries).zip(opened) {
             let segment = segment?;
             let (columns, sized) = (self.columns, self.sized);
-            let blocks = matching_blocks(&predicate, &segment, *number, columns, sized, counters)?;
+            let mut blocks =
+                matching_blocks(&predicate, &segment, *number, columns, sized, counters)?;
+            let known = of_segment(self.known.as_deref(), entry, &segment);
+            leave_out(&mut blocks, known.as_deref(), &segment, columns, counters)?;
             if !blocks.is_empty() {
                 let at = survivors.segments.len();
                 let refs = blocks.into_iter().map(|block| BlockRef { segment: at, block });
                 survivors.blocks.extend(refs);
-                survivors.segments.push(OpenSegment::open(segment, *number, self.columns)?);
+                let open = OpenSegment::open(segment, *number, self.columns)?;
+                survivors.segments.push(open.with_known(known));
             }
         }
         Ok(())
@@ -88,6 +106,59 @@ impl<'a> Opener<'a> {
         self.open(&self.matching(counters)?, &mut survivors, counters)?;
         Ok(survivors)
     }
+}
+
+/// The rows that are known to meet conditions; `None` if these cannot be told from all others.
+pub(crate) fn known_rows(
+    conditions: &[Condition],
+    snapshot: &Snapshot,
+) -> Option<Arc<OfConditions>> {
+    let texts = conditions.iter().map(|condition| condition.predicate.complete_text());
+    let mut texts = texts.collect::<Option<Vec<_>>>().filter(|texts| !texts.is_empty())?;
+    // The order in which they were written changes nothing.
+    texts.sort_unstable();
+    let text = texts.join("\n");
+    (text.len() <= MOST_TEXT).then(|| snapshot.known_rows(&text))
+}
+
+/// The same of one segment.
+pub(crate) fn of_segment(
+    known: Option<&OfConditions>,
+    entry: &SegmentEntry,
+    segment: &Segment,
+) -> Option<Arc<OfSegment>> {
+    known?.of_segment(entry.key(), segment.blocks())
+}
+
+/// Leaves out the blocks in which no row is known to pass, and counts them as pruned.
+pub(crate) fn leave_out(
+    blocks: &mut Vec<usize>,
+    known: Option<&OfSegment>,
+    segment: &Segment,
+    columns: &[Column],
+    counters: &mut Counters,
+) -> Result<()> {
+    let Some(known) = known else { return Ok(()) };
+    let mut empty = Vec::new();
+    blocks.retain(|block| {
+        let is_empty = known.rows(*block).is_some_and(<[u16]>::is_empty);
+        if is_empty {
+            empty.push(*block);
+        }
+        !is_empty
+    });
+    if empty.is_empty() {
+        return Ok(());
+    }
+    let columns = columns.iter().map(|column| segment.column(column.id));
+    let columns = columns.collect::<Result<Vec<_>>>()?;
+    for block in empty {
+        let range = segment.block_range(block);
+        let bytes = columns.iter().flatten().map(|column| column.block_bytes(block)).sum();
+        let pruned = Pruned { segments: 0, blocks: 1, rows: range.end - range.start, bytes };
+        counters.prune(Statistic::KnownRows, None, pruned);
+    }
+    Ok(())
 }
 
 /// The predicate of all conditions together.

@@ -301,13 +301,15 @@ impl ExecutionPlan for FragmentExec {
             query::Output::Aggregate { keys, .. } => !keys.is_empty(),
             query::Output::Top { .. } => true,
         };
-        let most = Settings::of(context.session_config().options()).group_memory;
+        let settings = Settings::of(context.session_config().options());
+        let most = settings.group_memory;
         let pool = match context.memory_pool().memory_limit() {
             MemoryLimit::Finite(bytes) => bytes,
             _ => usize::MAX,
         };
         let execution = Execution {
             most,
+            known_rows: settings.known_rows,
             limits: query::GroupLimits::within(most.min(pool)),
             fragment: Arc::clone(&self.fragment),
             dynamic: self.dynamic.clone(),
@@ -358,6 +360,7 @@ struct Execution {
     pool: Arc<dyn MemoryPool>,
     most: usize,
     limits: query::GroupLimits,
+    known_rows: bool,
 }
 
 impl Execution {
@@ -381,6 +384,7 @@ impl Execution {
             release: &|bytes| self.memory.shrink(bytes),
             temp_dir: &self.session.temp_dir,
             limits: self.limits,
+            known_rows: self.known_rows,
             recorder: &self.recorder,
             timed: self.timed,
         };

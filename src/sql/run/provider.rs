@@ -16,6 +16,7 @@ use crate::query::Condition;
 use crate::sql::convert::to_predicate;
 use crate::sql::run::dynamic::DynamicFilters;
 use crate::sql::run::scan::{Scan, ScanExec, ScanOrder};
+use crate::sql::run::settings::Settings;
 use crate::sql::run::table::StoreTable;
 
 /// The table as DataFusion sees it: all scans of a statement share one.
@@ -143,6 +144,7 @@ impl TableProvider for StoreProvider {
             dynamic: DynamicFilters::default(),
             order: ScanOrder::Stored,
             limit: limit.map(|limit| limit as u64),
+            known_rows: Settings::of(state.config_options()).known_rows,
             refusal: self.refusal.clone(),
         };
         Ok(Arc::new(ScanExec::new(Arc::new(scan), state.config().target_partitions())))

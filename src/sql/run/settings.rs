@@ -17,6 +17,8 @@ pub(crate) struct Settings {
     /// Bytes that the groups of one fragment may take before they spill, if that is less than the
     /// memory limit leaves.
     pub(crate) group_memory: usize,
+    /// Whether statements go by the rows that earlier ones have found to meet the same conditions.
+    pub(crate) known_rows: bool,
     /// Whether a SELECT with an aggregate and without GROUP BY groups by all that is none, as in
     /// LocustDB.
     pub(crate) implicit_groups: bool,
@@ -31,6 +33,7 @@ impl Default for Settings {
         Settings {
             native: true,
             group_memory: usize::MAX,
+            known_rows: true,
             implicit_groups: false,
             wait: Duration::ZERO,
             usual_wait: Duration::ZERO,
@@ -65,6 +68,11 @@ impl ExtensionOptions for Settings {
     fn set(&mut self, key: &str, value: &str) -> DataFusionResult<()> {
         match (key, value.to_ascii_lowercase().as_str()) {
             ("native", "default") => self.native = true,
+            ("known_rows", "default" | "on" | "true" | "1") => self.known_rows = true,
+            ("known_rows", "off" | "false" | "0") => self.known_rows = false,
+            ("known_rows", _) => {
+                return config_err!("sty.known_rows is on or off, not '{value}'");
+            }
             ("group_memory", "default") => self.group_memory = usize::MAX,
             ("wait", "default") => self.wait = self.usual_wait,
             ("native", "on" | "true" | "1") => self.native = true,
@@ -94,7 +102,7 @@ impl ExtensionOptions for Settings {
             _ => {
                 return config_err!(
                     "there is no setting sty.{key}; there are sty.native, sty.group_memory, \
-                     sty.dialect and sty.wait"
+                     sty.known_rows, sty.dialect and sty.wait"
                 );
             }
         }
@@ -107,6 +115,11 @@ impl ExtensionOptions for Settings {
                 key: "sty.native".into(),
                 value: Some(if self.native { "on" } else { "off" }.into()),
                 description: "Whether parts of plans run in the store's own executor",
+            },
+            ConfigEntry {
+                key: "sty.known_rows".into(),
+                value: Some(if self.known_rows { "on" } else { "off" }.into()),
+                description: "Whether rows that earlier statements found to meet the same conditions are known",
             },
             ConfigEntry {
                 key: "sty.dialect".into(),

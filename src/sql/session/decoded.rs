@@ -29,4 +29,5 @@ pub(super) fn count(store: &Store, limit: u64, pool: &Arc<dyn MemoryPool>) {
     let reservation = MemoryConsumer::new(STORED_DATA).register(pool);
     let limit = usize::try_from(limit).unwrap_or(usize::MAX);
     store.budget().connect(limit, Some(Arc::new(DecodedData(reservation))));
+    store.keep_known_rows_within(limit);
 }

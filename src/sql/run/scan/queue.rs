@@ -11,12 +11,13 @@ use crate::limits::BLOCK_ROWS;
 use crate::query::Condition;
 use crate::query::filter::OnDictionaries;
 use crate::query::open::OpenSegment;
-use crate::query::open::opener::partitions;
+use crate::query::open::opener::{known_rows, leave_out, of_segment, partitions};
 use crate::query::open::prefetch::{BATCH, LOW_WATER, Prefetch};
 use crate::query::order::ranks::{best_of_block, best_of_segment};
 use crate::query::prune::blocks::matching_blocks;
 use crate::query::prune::segments::{ManifestBounds, matching_segments};
 use crate::query::stats::{Clock, Counters, Recorder};
+use crate::store::known_rows::OfConditions;
 use crate::store::{SegmentEntry, Snapshot};
 
 /// One block to decode.
@@ -85,6 +86,8 @@ pub(crate) struct Queue {
     /// In each lane, the segment at hand.
     open: HashMap<usize, Open>,
     prefetch: Arc<Prefetch>,
+    /// The rows that are known to meet the conditions of the scan.
+    known: Option<Arc<OfConditions>>,
 }
 
 #[derive(Debug)]
@@ -175,6 +178,8 @@ impl Queue {
             Some(segments) => segments,
             None => {
                 self.prefetch = Arc::new(Prefetch::new(&scan.conditions, 0..scan.columns.len()));
+                self.known =
+                    scan.known_rows.then(|| known_rows(&scan.conditions, snapshot)).flatten();
                 let mut kept = matching_segments(
                     &current.predicate,
                     &partitions(&current.conditions),
@@ -221,7 +226,9 @@ impl Queue {
         let segment = snapshot.open_segment(entry)?;
         let (predicate, columns) = (&current.predicate, &scan.columns);
         let mut blocks = matching_blocks(predicate, &segment, number, columns, timed, counters)?;
-        let segment = OpenSegment::open(segment, number, &scan.columns)?;
+        let known = of_segment(self.known.as_deref(), entry, &segment);
+        leave_out(&mut blocks, known.as_deref(), &segment, columns, counters)?;
+        let segment = OpenSegment::open(segment, number, &scan.columns)?.with_known(known);
         match &scan.order {
             order if order.is_backwards() => blocks.reverse(),
             ScanOrder::Stored | ScanOrder::Backwards | ScanOrder::Merged(_) => {}

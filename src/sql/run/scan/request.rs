@@ -36,6 +36,8 @@ pub(crate) struct Scan {
     pub(crate) order: ScanOrder,
     /// The most rows that are needed.
     pub(crate) limit: Option<u64>,
+    /// Whether rows that earlier scans have found to meet the conditions are known.
+    pub(crate) known_rows: bool,
     /// Why the operators above do not run natively.
     pub(crate) refusal: Option<Arc<str>>,
 }
