@@ -10,6 +10,8 @@ use crate::model::{Column, ColumnId, DataType, Scalar};
 
 /// The most constants, or parts, of a predicate that is written out.
 const MANY: usize = 64;
+/// The longest text that is.
+const LONG: usize = 1024;
 
 /// How a value is compared with a constant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -138,19 +140,24 @@ impl Predicate {
         }
     }
 
-    /// A text that says everything about it; `None` if it does not say all itself, or long lists.
+    /// A text that no predicate has which holds for other rows; `None` if it does not say all
+    /// itself, or much. It is what `Debug` shows, so that all parts of a predicate have to show all
+    /// that they are, and nothing else: NaN, whose sign counts, does not.
     pub(crate) fn complete_text(&self) -> Option<String> {
         self.is_complete().then(|| format!("{self:?}"))
     }
 
     fn is_complete(&self) -> bool {
+        let is_told = |value: &Scalar| match value {
+            Scalar::Float(value) => !value.is_nan(),
+            Scalar::Bytes(bytes) => bytes.len() <= LONG,
+            Scalar::Int(_) => true,
+        };
         match self {
             Predicate::Unknown | Predicate::Sampled(_) | Predicate::InSet { .. } => false,
-            Predicate::In { values, .. } => values.len() <= MANY,
-            Predicate::Constant(_)
-            | Predicate::Compare { .. }
-            | Predicate::Like { .. }
-            | Predicate::IsNull(_) => true,
+            Predicate::In { values, .. } => values.len() <= MANY && values.iter().all(is_told),
+            Predicate::Compare { value, .. } => is_told(value),
+            Predicate::Constant(_) | Predicate::Like { .. } | Predicate::IsNull(_) => true,
             Predicate::Is(inner, _) | Predicate::Not(inner) => inner.is_complete(),
             Predicate::And(all) | Predicate::Or(all) => {
                 all.len() <= MANY && all.iter().all(Predicate::is_complete)

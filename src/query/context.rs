@@ -46,8 +46,9 @@ pub struct GroupLimits {
     pub texts: usize,
     /// About how many bytes of the first rows of an order come out at once.
     pub answer: usize,
-    /// Groups of a block that make aggregates wait for the first groups of an order.
-    pub late: usize,
+    /// Groups of a block that make aggregates wait for the first groups of an order, in a table of
+    /// that many times 512 rows.
+    pub late_groups: usize,
 }
 
 impl GroupLimits {
@@ -63,7 +64,7 @@ impl GroupLimits {
             free: usual.free.min(bytes / 16),
             texts: bytes / 4,
             answer: usual.answer.min(bytes / 16),
-            late: usual.late.min(bytes / 4096).max(2),
+            late_groups: usual.late_groups.min(bytes / 4096).max(2),
         }
     }
 }
@@ -78,7 +79,7 @@ impl Default for GroupLimits {
             free: 1 << 20,
             texts: 1 << 32,
             answer: 1 << 28,
-            late: 1 << 11,
+            late_groups: 1 << 11,
         }
     }
 }

@@ -150,7 +150,7 @@ pub(super) fn cases() -> Vec<Case> {
         // Aggregates wait for the first groups of an order.
         Case {
             threads: 2,
-            limits: GroupLimits { late: 2, ..small },
+            limits: GroupLimits { late_groups: 2, ..small },
             memory: usize::MAX,
             spills: false,
         },

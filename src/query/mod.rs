@@ -59,6 +59,8 @@ mod some_groups;
 mod spill;
 pub(crate) mod stats;
 #[cfg(test)]
+mod stats_tests;
+#[cfg(test)]
 mod tests;
 pub(crate) mod walk;
 pub(crate) mod words;

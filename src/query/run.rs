@@ -146,7 +146,7 @@ fn opener_of<'a>(
     context: &Context<'_>,
 ) -> Result<Opener<'a>> {
     let opener = Opener::new(columns, conditions, snapshot, context.timed)?;
-    Ok(if context.known_rows { opener.with_known_rows() } else { opener })
+    if context.known_rows { opener.with_known_rows() } else { Ok(opener) }
 }
 
 /// The answer of a fragment by a look at rows.
@@ -159,22 +159,30 @@ pub fn of_rows<'a>(
     let opener = opener_of(&fragment.columns, &fragment.conditions, snapshot, context)?;
     match &fragment.output {
         Output::Aggregate { keys, aggregates, .. } => {
+            let earlier = context.recorder.mark();
             let mut counters = Counters::new(fragment.conditions.len());
             let mut survivors = opener.survivors(&mut counters)?;
+            counters.prune = clock.lap();
+            context.recorder.update(|sum| sum.add(&counters));
+            let before = context.recorder.counters().work;
             let some =
                 some_groups::conditions(fragment, keys, aggregates, &mut survivors, context)?;
             let mut narrowed = None;
             if !some.is_empty() {
                 let with_some = narrowed.insert(fragment.clone());
                 with_some.conditions.extend(some);
+                // Rows of some groups are worth nothing to other statements.
                 let Fragment { columns, conditions, .. } = with_some;
-                let opener = opener_of(columns, conditions, snapshot, context)?;
-                counters = Counters::new(conditions.len());
-                survivors = opener.survivors(&mut counters)?;
+                let opener = Opener::new(columns, conditions, snapshot, context.timed)?;
+                let mut narrower = Counters::new(conditions.len());
+                survivors = opener.survivors(&mut narrower)?;
+                narrower.prune = counters.prune;
+                context.recorder.forget_rows(earlier);
+                context.recorder.update(|sum| {
+                    sum.segments_read = 0;
+                    sum.add(&narrower);
+                });
             }
-            counters.prune = clock.lap();
-            context.recorder.update(|sum| sum.add(&counters));
-            let before = context.recorder.counters().work;
             let rows = narrowed.as_ref().unwrap_or(fragment);
             let first = fragment.first_groups();
             let rest = group::groups(rows, first, keys, aggregates, &survivors, context)?;

@@ -3,8 +3,9 @@
 //!
 //! * Without an order, any n groups will do: those of the first rows.
 //! * In an order by some of the aggregates, a first run computes these alone, and the others wait
-//!   for the groups that come out: a million states of one count take less memory, and time, than
-//!   those of a count, two sums and a set of distinct values. It is late materialisation, of states.
+//!   for the groups that come out: a million states of one count take less memory, and time,
+//!   than those of a count, two sums and a set of distinct values. It is late materialisation, of
+//!   states.
 //!
 //! Where this stands on the road of a query: `run` adds the conditions to those of the fragment,
 //! after `prune` and before `group`.
@@ -37,13 +38,13 @@ const SAMPLE: usize = 16;
 /// Aggregates wait if their states take as many bytes a group,
 const LATE_BYTES: usize = 16;
 /// if a block has many groups, no fewer than one for this many of its rows,
-const ROWS_A_GROUP: u64 = 8;
+const MOST_ROWS_A_GROUP: u64 = 8;
 /// and the table at least this many rows for each of them.
-const ROWS: usize = 512;
+const ROWS_OF_TABLE: usize = 512;
 /// Sets of distinct values wait if a block has this many times the groups that are wanted.
 const MANY_MORE: usize = 8;
 /// Nothing waits for groups that have more than one in this many of the rows that pass.
-const SHARE: u64 = 8;
+const LARGE_SHARE: u64 = 8;
 
 /// Conditions that keep all rows of at least n groups, the first ones if there is an order, and
 /// drop those of most others; none where that does not pay.
@@ -70,9 +71,7 @@ pub(super) fn conditions(
         }
         false => first_keys(fragment, keys, aggregates, first, survivors, context),
     };
-    let work = context.recorder.counters().work.saturating_sub(before.0.work);
-    context.recorder.go_back(before);
-    context.recorder.update(|sum| sum.work += work);
+    context.recorder.forget_rows(before);
     let Found::Keys(found) = found? else { return Ok(Vec::new()) };
     let conditions = keys.iter().zip(&found);
     Ok(conditions.filter_map(|(key, values)| among(key, values, &fragment.columns)).collect())
@@ -100,10 +99,10 @@ fn first_keys(
     survivors: &mut Survivors,
     context: &Context<'_>,
 ) -> Result<Found> {
-    let many = context.limits.late;
-    let is_large = survivors.rows() >= many.saturating_mul(ROWS) as u64;
+    let many = context.limits.late_groups;
+    let is_large = survivors.rows() >= many.saturating_mul(ROWS_OF_TABLE) as u64;
     if !is_large || !keys.iter().any(|key| has_members(&key.data_type)) {
-        return Ok(Found::Cheap);
+        return Ok(Found::Nothing);
     }
     let (mut early, mut order) = (Vec::new(), Vec::new());
     for by in &first.order {
@@ -115,21 +114,25 @@ fn first_keys(
         order.push(ByColumn { column, ..*by });
     }
     let named = |at: usize| first.order.iter().any(|by| by.column == keys.len() + at);
-    let mut late = aggregates.iter().enumerate().filter(|(at, _)| !named(*at));
-    let is_set = late.any(|(_, aggregate)| aggregate.distinct);
+    let others = aggregates.iter().enumerate().filter(|(at, _)| !named(*at));
+    let (late, may_fail): (Vec<_>, Vec<_>) =
+        others.map(|(_, aggregate)| aggregate).partition(|aggregate| cannot_fail(aggregate));
+    // Whether the statement fails must not depend on which groups come out.
+    early.extend(may_fail.into_iter().cloned());
+    let is_set = late.iter().any(|aggregate| aggregate.distinct);
     let bytes = |of: &[Aggregate]| Accumulators::new(of).map(|states| states.bytes_a_group());
     if !is_set && bytes(aggregates)? < bytes(&early)? + LATE_BYTES {
-        return Ok(Found::Cheap);
+        return Ok(Found::Nothing);
     }
     let block = on_first(1, survivors, |one| sample(fragment, keys, one, context))?;
     let found = block.groups.len();
-    let are_many = found >= many && found as u64 * ROWS_A_GROUP >= block.rows;
+    let are_many = found >= many && found as u64 * MOST_ROWS_A_GROUP >= block.rows;
     if !are_many && !(is_set && found >= first.limit.saturating_mul(MANY_MORE)) {
-        return Ok(Found::Cheap);
+        return Ok(Found::Nothing);
     }
     let largest: u64 = block.groups.iter().rev().take(first.limit).sum();
-    if largest * SHARE > block.groups.iter().sum() {
-        return Ok(Found::Cheap);
+    if largest * LARGE_SHARE > block.groups.iter().sum() {
+        return Ok(Found::Nothing);
     }
     let first = FirstGroups { order, limit: first.limit };
     let output = Output::Aggregate { keys: keys.to_vec(), aggregates: early.clone(), first: None };
@@ -137,6 +140,11 @@ fn first_keys(
     let mut output = groups(&fragment, Some(&first), keys, &early, survivors, context)?;
     let mut found: Vec<Vec<ArrayRef>> = Vec::new();
     let mut rows = 0;
+    let (bytes, files) = output.spilled();
+    context.recorder.update(|sum| {
+        sum.spilled_bytes += bytes;
+        sum.spill_files += files;
+    });
     while let Some(batches) = output.next()? {
         for mut columns in batches {
             columns.truncate(keys.len());
@@ -145,7 +153,7 @@ fn first_keys(
         }
         // Where there was no memory to choose among all groups at once, more came out.
         if rows > MOST {
-            return Ok(Found::Cheap);
+            return Ok(Found::Nothing);
         }
     }
     let column = |at: usize| {
@@ -157,6 +165,12 @@ fn first_keys(
         true => Found::TooFew,
         false => Found::Keys((0..keys.len()).map(column).collect::<Result<_>>()?),
     })
+}
+
+/// Whether an aggregate takes any value of its columns.
+fn cannot_fail(aggregate: &Aggregate) -> bool {
+    let inputs = [&aggregate.input, &aggregate.filter].into_iter().flatten();
+    inputs.into_iter().all(|input| input.as_column().is_some() || input.traits.widening)
 }
 
 /// What some blocks have.
@@ -196,8 +210,8 @@ enum Found {
     Keys(Vec<ArrayRef>),
     /// The sample has fewer groups than are wanted.
     TooFew,
-    /// The whole table can have few groups only, which cost little.
-    Cheap,
+    /// It does not pay to look for them.
+    Nothing,
 }
 
 /// Keys from the first block, or else from the whole sample.
@@ -226,7 +240,7 @@ fn keys_of(
 ) -> Result<Found> {
     let mut output = groups(fragment, fragment.first_groups(), keys, &[], survivors, context)?;
     if matches!(output, GroupOutput::Slots(_)) {
-        return Ok(Found::Cheap);
+        return Ok(Found::Nothing);
     }
     while let Some(batches) = output.next()? {
         let enough = batches

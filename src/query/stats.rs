@@ -27,8 +27,7 @@ pub enum Statistic {
     ZoneBounds,
     /// How many nulls a block has, in the zone map of its segment.
     ZoneNulls,
-    /// No value of the segment's dictionary meets the condition, or there are no others to be
-    /// counted.
+    /// No value of the segment's dictionary meets the condition, or none is left to be counted.
     Dictionary,
     /// An earlier statement found no row that meets the same conditions.
     KnownRows,
@@ -421,6 +420,18 @@ impl Recorder {
         self.passed.store(passed, Ordering::Relaxed);
     }
 
+    /// Forgets which rows were counted since a mark, and not what was read and taken for them.
+    pub(crate) fn forget_rows(&self, (before, passed): (Counters, u64)) {
+        let Counters { segments, blocks, blocks_read, pruned, prune, .. } = before;
+        let Counters { scan, conditions, output, grouping, .. } = before;
+        self.update(|sum| {
+            let now = std::mem::take(sum);
+            let rows = Counters { segments, blocks, blocks_read, pruned, prune, ..now };
+            *sum = Counters { scan, conditions, output, grouping, ..rows };
+        });
+        self.passed.store(passed, Ordering::Relaxed);
+    }
+
     /// How many rows the run is done with, and of how many: those that statistics have left of the
     /// table so far. `None` before it has begun.
     pub(crate) fn progress(&self) -> Option<(u64, u64)> {
@@ -428,81 +439,12 @@ impl Recorder {
         if counters.from_metadata {
             return Some((0, 0));
         }
-        // The others are asked block by block, and such blocks are passed.
-        let before = [
-            Statistic::Partition,
-            Statistic::Sample,
-            Statistic::ManifestBounds,
-            Statistic::ManifestNulls,
-            Statistic::ZoneBounds,
-            Statistic::ZoneNulls,
-            Statistic::KnownRows,
-        ];
-        let pruned = before.map(|statistic| counters.pruned_by(statistic).rows).iter().sum();
+        // These are asked block by block, and such blocks are passed.
+        let later = [Statistic::Dictionary, Statistic::Threshold, Statistic::ZoneTotals];
+        let before = Statistic::ALL.iter().filter(|statistic| !later.contains(statistic));
+        let pruned = before.map(|statistic| counters.pruned_by(*statistic).rows).sum();
         let left = counters.scan.rows_in.saturating_sub(pruned);
         let passed = self.passed.load(Ordering::Relaxed).min(left);
         (counters.segments > 0).then_some((passed, left))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn statistics_and_forms_have_the_places_of_their_numbers() {
-        assert!(Statistic::ALL.iter().enumerate().all(|(at, statistic)| *statistic as usize == at));
-        assert!(Form::ALL.iter().enumerate().all(|(at, form)| *form as usize == at));
-    }
-
-    #[test]
-    fn sums_of_threads_are_those_of_all_their_counters() {
-        let one = |n: u64| {
-            let mut counters = Counters::new(2);
-            counters.prune(
-                Statistic::ZoneBounds,
-                Some(1),
-                Pruned { segments: 0, blocks: n, rows: 9, bytes: 7 },
-            );
-            counters.tested(0, 10, 3, Duration::from_nanos(n));
-            counters.proven(1, 5);
-            counters.form(0, Form::CodeSet);
-            counters.memory = n;
-            counters
-        };
-        let mut sum = Counters::default();
-        sum.add(&one(1));
-        sum.add(&one(2));
-        assert_eq!(
-            sum.pruned_by(Statistic::ZoneBounds),
-            Pruned { segments: 0, blocks: 3, rows: 18, bytes: 14 }
-        );
-        assert_eq!(sum.pruned(), sum.pruned_by(Statistic::ZoneBounds));
-        assert_eq!(
-            sum.conditions[0].step,
-            Step { rows_in: 20, rows_out: 6, time: Duration::from_nanos(3) }
-        );
-        assert_eq!(sum.conditions[0].blocks, [0, 0, 0, 2, 0, 0, 0, 0]);
-        assert_eq!((sum.conditions[1].rows_proven, sum.conditions[1].blocks_pruned), (10, 3));
-        assert_eq!(sum.memory, 2);
-    }
-
-    #[test]
-    fn conditions_that_came_later_are_one() {
-        let mut counters = Counters::new(4);
-        counters.tested(0, 100, 50, Duration::ZERO);
-        counters.tested(2, 50, 20, Duration::from_nanos(1));
-        counters.tested(3, 20, 5, Duration::from_nanos(2));
-        counters.proven(1, 50);
-        counters.fold_conditions(1);
-        let step = Step { rows_in: 50, rows_out: 5, time: Duration::from_nanos(3) };
-        assert_eq!(
-            counters.conditions.iter().map(|tested| tested.step.rows_in).collect::<Vec<_>>(),
-            [100, 50]
-        );
-        assert_eq!((counters.conditions[1].step, counters.conditions[1].rows_proven), (step, 50));
-        let before = counters.clone();
-        counters.fold_conditions(2);
-        assert_eq!(counters, before);
     }
 }

@@ -50,11 +50,17 @@ pub(crate) struct FilteredBlock<'a> {
     prefetch: &'a Prefetch,
     /// Whether a row has passed so far.
     passed: Cell<bool>,
-    /// The rows that meet the lasting conditions, and how many these are, if an earlier run has
-    /// found out; the tests are those of the others.
-    known: Option<(&'a [u16], usize)>,
+    /// What an earlier run has found out of the lasting conditions; the tests are those of the
+    /// others.
+    known: Option<Known<'a>>,
     /// The rows that have passed so far, where later runs may know them.
     found: RefCell<Option<FoundRows>>,
+}
+
+/// The rows of a block that meet some conditions, and how many conditions these are.
+struct Known<'a> {
+    rows: &'a [u16],
+    conditions: usize,
 }
 
 impl<'a> FilteredBlock<'a> {
@@ -67,8 +73,9 @@ impl<'a> FilteredBlock<'a> {
     ) -> Result<Option<Self>> {
         let (at, lasting) = (block.at.block, filter.on_dictionaries.lasting());
         let kept = block.segment.known.as_deref();
-        let known = kept.and_then(|kept| kept.rows(at)).map(|rows| (rows, lasting));
-        let from = known.map_or(0, |(_, lasting)| lasting);
+        let known = kept.and_then(|kept| kept.rows(at));
+        let known = known.map(|rows| Known { rows, conditions: lasting });
+        let from = known.as_ref().map_or(0, |known| known.conditions);
         (0..from).for_each(|number| tally.counters.form(number, Form::Known));
         let tests = filter.tests(from, &block, tally)?;
         let found = kept
@@ -76,6 +83,8 @@ impl<'a> FilteredBlock<'a> {
             .and_then(|kept| kept.begin(at, block.rows));
         let Some(tests) = tests else {
             if let (Some(kept), Some(mut found)) = (kept, found) {
+                // A dictionary is worth nothing if the file was cut.
+                block.segment.segment.check()?;
                 found.none_pass();
                 kept.end(at, found);
             }
@@ -99,10 +108,10 @@ impl<'a> FilteredBlock<'a> {
         tally: &mut Tally,
     ) -> Result<Option<Slice<'b, 'a>>> {
         let mut slice = Slice::new(&self.block, rows);
-        if let Some((known, conditions)) = self.known {
-            select_known(&mut slice, known);
+        if let Some(known) = &self.known {
+            select_known(&mut slice, known.rows);
             let (mut rows_in, left) = (slice.range.len(), slice.len());
-            for number in 0..conditions {
+            for number in 0..known.conditions {
                 tally.counters.tested(number, rows_in, left, tally.clock.lap());
                 rows_in = left;
             }

@@ -9,14 +9,14 @@
 //! Rows are kept where few of a block pass: of conditions that most rows meet, a test costs less
 //! than what comes after it.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use crate::disk::memory;
 use crate::limits::BLOCK_ROWS;
-use crate::manifest::SegmentKey;
+use crate::manifest::{SegmentEntry, SegmentKey};
 
 /// Rows of a block are kept if they are at most one in this many.
 const FEW: usize = 16;
@@ -25,6 +25,8 @@ const CONDITIONS: usize = 256;
 /// The part of the memory that the rows may take, and the most bytes.
 const SHARE: usize = 64;
 const BYTES: usize = 64 << 20;
+/// About what an allocation takes beside its bytes.
+const ALLOCATION: usize = 16;
 
 /// The known rows of all tables of a store, by the text of the conditions. The sets of conditions
 /// that were asked for longest ago are forgotten first.
@@ -41,6 +43,8 @@ pub(crate) struct KnownRows {
 pub(crate) struct OfConditions {
     segments: Mutex<HashMap<SegmentKey, Arc<OfSegment>>>,
     room: Arc<Room>,
+    /// The last generation whose predecessors' segments were forgotten.
+    generation: AtomicU64,
 }
 
 /// About the bytes that the rows of some conditions take, and the most.
@@ -54,8 +58,25 @@ struct Room {
 #[derive(Debug)]
 pub(crate) struct OfSegment {
     room: Arc<Room>,
-    /// The rows of each block, rising, once they are known; `None` if there are too many.
-    blocks: Vec<OnceLock<Option<Box<[u16]>>>>,
+    /// What it has taken of the room, and gives back.
+    bytes: AtomicUsize,
+    /// The rows of each block, once they are known.
+    blocks: Vec<OnceLock<BlockRows>>,
+}
+
+/// What is known of a block.
+#[derive(Debug)]
+enum BlockRows {
+    /// These rows pass, rising.
+    Few(Box<[u16]>),
+    /// Too many pass.
+    Many,
+}
+
+impl Drop for OfSegment {
+    fn drop(&mut self) {
+        self.room.taken.fetch_sub(*self.bytes.get_mut(), Ordering::Relaxed);
+    }
 }
 
 impl Default for KnownRows {
@@ -83,16 +104,15 @@ impl KnownRows {
         };
         let found = Arc::clone(&asked.1);
         all.push(asked);
-        let mut bytes: usize = all.iter().map(|(text, of)| text.len() + of.bytes()).sum();
-        let mut left = all.len();
-        all.retain(|(text, of)| {
-            let keeps = left == 1 || (bytes <= most && left <= CONDITIONS);
-            if !keeps {
-                left -= 1;
-                bytes -= text.len() + of.bytes();
-            }
-            keeps
-        });
+        // From the last one back, as many as there is room for.
+        let mut bytes = 0;
+        let fits = |(text, of): &&(Box<str>, Arc<OfConditions>)| {
+            bytes += text.len() + of.bytes();
+            bytes <= most
+        };
+        let kept = all.iter().rev().take_while(fits).count().clamp(1, CONDITIONS);
+        let forgotten = all.len().saturating_sub(kept);
+        all.drain(..forgotten);
         found
     }
 
@@ -105,7 +125,21 @@ impl KnownRows {
 impl OfConditions {
     fn new(most: usize) -> Self {
         let room = Arc::new(Room { taken: AtomicUsize::new(0), most });
-        OfConditions { segments: Mutex::default(), room }
+        OfConditions { segments: Mutex::default(), room, generation: AtomicU64::new(0) }
+    }
+
+    /// Forgets segments that a generation does not have any more, once they take half of the room.
+    pub(crate) fn forget_replaced<'e>(
+        &self,
+        generation: u64,
+        entries: impl Iterator<Item = &'e SegmentEntry>,
+    ) {
+        let is_full = self.bytes() >= self.room.most / 2;
+        if is_full && self.generation.fetch_max(generation, Ordering::Relaxed) < generation {
+            let living: HashSet<SegmentKey> = entries.map(SegmentEntry::key).collect();
+            let mut segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
+            segments.retain(|key, _| living.contains(key));
+        }
     }
 
     fn bytes(&self) -> usize {
@@ -118,12 +152,14 @@ impl OfConditions {
         if let Some(known) = segments.get(&key) {
             return Some(Arc::clone(known));
         }
-        let slots = blocks * size_of::<OnceLock<Option<Box<[u16]>>>>();
-        if !self.room.take(size_of::<(SegmentKey, OfSegment)>() + slots) {
+        let slots = blocks * size_of::<OnceLock<BlockRows>>();
+        let bytes = size_of::<(SegmentKey, OfSegment)>() + slots;
+        if !self.room.take(bytes) {
             return None;
         }
+        let (bytes, room) = (AtomicUsize::new(bytes), Arc::clone(&self.room));
         let blocks = (0..blocks).map(|_| OnceLock::new()).collect();
-        let new = Arc::new(OfSegment { room: Arc::clone(&self.room), blocks });
+        let new = Arc::new(OfSegment { room, bytes, blocks });
         segments.insert(key, Arc::clone(&new));
         Some(new)
     }
@@ -140,7 +176,10 @@ impl Room {
 impl OfSegment {
     /// The rows of a block that pass, rising, where they are known and few.
     pub(crate) fn rows(&self, block: usize) -> Option<&[u16]> {
-        self.blocks.get(block)?.get()?.as_deref()
+        match self.blocks.get(block)?.get()? {
+            BlockRows::Few(rows) => Some(rows),
+            BlockRows::Many => None,
+        }
     }
 
     /// Begins to note the rows of a block; `None` if somebody has done it.
@@ -148,17 +187,28 @@ impl OfSegment {
         let is_new = self.blocks.get(block).is_some_and(|known| known.get().is_none());
         (is_new && rows <= BLOCK_ROWS).then(|| FoundRows {
             all: rows,
-            next: 0,
+            next: Some(0),
             rows: Some(Vec::new()),
         })
     }
 
     /// Keeps what was found of a block, if it was looked at from its first to its last row.
     pub(crate) fn end(&self, block: usize, found: FoundRows) {
-        let Some(slot) = self.blocks.get(block).filter(|_| found.next == found.all) else { return };
-        let rows = found.rows.map(Vec::into_boxed_slice);
-        let bytes = rows.as_ref().map_or(0, |rows| size_of_val(&**rows));
+        let Some(slot) = self.blocks.get(block).filter(|_| found.next == Some(found.all)) else {
+            return;
+        };
+        let rows = match found.rows {
+            Some(rows) => BlockRows::Few(rows.into_boxed_slice()),
+            None => BlockRows::Many,
+        };
+        let bytes = match &rows {
+            BlockRows::Few(rows) if !rows.is_empty() => ALLOCATION + size_of_val(&**rows),
+            _ => 0,
+        };
         if self.room.take(bytes) {
+            self.bytes.fetch_add(bytes, Ordering::Relaxed);
+            // Another statement may have been first, with the same rows; then these bytes count
+            // twice until the segment is forgotten.
             let _ = slot.set(rows);
         }
     }
@@ -169,8 +219,8 @@ impl OfSegment {
 pub(crate) struct FoundRows {
     /// Rows of the block.
     all: usize,
-    /// The first that was not looked at.
-    next: usize,
+    /// The first that was not looked at; `None` where some were left out.
+    next: Option<usize>,
     /// `None` if there are too many.
     rows: Option<Vec<u16>>,
 }
@@ -185,11 +235,11 @@ impl FoundRows {
         count: usize,
         selected: impl FnOnce() -> Option<&'s [u32]>,
     ) {
-        if self.next != range.start {
-            self.next = usize::MAX;
+        if self.next != Some(range.start) {
+            self.next = None;
             return;
         }
-        self.next = range.end;
+        self.next = Some(range.end);
         let Some(rows) = self.rows.as_mut().filter(|rows| (rows.len() + count) * FEW <= self.all)
         else {
             self.rows = None;
@@ -205,7 +255,7 @@ impl FoundRows {
 
     /// Notes that no row passes.
     pub(crate) fn none_pass(&mut self) {
-        (self.next, self.rows) = (self.all, Some(Vec::new()));
+        (self.next, self.rows) = (Some(self.all), Some(Vec::new()));
     }
 }
 
@@ -286,5 +336,30 @@ mod tests {
         drop(left);
         known.clear();
         assert!(known.conditions.lock().unwrap().is_empty());
+    }
+
+    #[test]
+    fn what_is_forgotten_is_given_back() {
+        let known = of(2_000);
+        let of = known.of("a = 1");
+        let entry = |file| SegmentEntry {
+            file: [file; 16],
+            partition: "".into(),
+            offset: 0,
+            length: 1,
+            uuid: [0; 16],
+            footer_crc: 0,
+            rows: 1,
+        };
+        let held = of.of_segment(entry(1).key(), 1).unwrap();
+        let one = of.bytes();
+        assert!(of.of_segment(entry(2).key(), 1).is_some());
+        of.forget_replaced(1, [entry(3)].iter());
+        assert_eq!(of.bytes(), 2 * one, "there is room");
+        assert!((9..).any(|at| of.of_segment(entry(at).key(), 1).is_none()));
+        of.forget_replaced(2, [entry(3)].iter());
+        assert_eq!(of.bytes(), one, "a statement still has it");
+        drop(held);
+        assert_eq!(of.bytes(), 0);
     }
 }

@@ -349,9 +349,12 @@ impl Snapshot {
         segments.get_or_open(&entry.key(), open)
     }
 
-    /// The rows that are known to meet conditions; their text has to say everything about them.
-    pub(crate) fn known_rows(&self, conditions: &str) -> Arc<OfConditions> {
-        self.inner.caches.known_rows.of(conditions)
+    /// The rows of the table that are known to meet conditions; no others have their text.
+    pub(crate) fn known_rows(&self, conditions: &str) -> Result<Arc<OfConditions>> {
+        let text = format!("{}\n{conditions}", self.inner.dir.path().display());
+        let known = self.inner.caches.known_rows.of(&text);
+        known.forget_replaced(self.generation(), self.segments()?.iter());
+        Ok(known)
     }
 
     /// Opens segments one after the other, and prefetches the ends of the next ones.

@@ -89,6 +89,30 @@ fn rows_come_in_as_arrays() {
     assert_eq!(server.ask("SELECT count(*) FROM t"), "4\n");
 }
 
+#[test]
+fn answers_come_in_as_they_went_out() {
+    let server = Server::start(&[]);
+    server.ask("CREATE TABLE t (id BIGINT, s VARCHAR, d DOUBLE, day DATE)");
+    server.ask(
+        "INSERT INTO t VALUES (1, 'a]}\"\\,{', 1.5, DATE '2024-02-29'), (NULL, NULL, NULL, NULL), \
+         (9007199254740993, 'é\n', -0.25, DATE '1969-12-31')",
+    );
+    let all = server.ask("SELECT * FROM t ORDER BY id FORMAT TSV");
+    for format in ["JSON", "JSONCompact"] {
+        let answer = server.ask(&format!("SELECT * FROM t ORDER BY id FORMAT {format}"));
+        server.ask(&format!("CREATE TABLE of_{format} (day DATE, d DOUBLE, s VARCHAR, id BIGINT)"));
+        let sql = format!("INSERT INTO of_{format} FORMAT {format}");
+        assert_eq!(insert(&server, &sql, answer.as_bytes()), (200, String::new()), "{answer}");
+        let again =
+            server.ask(&format!("SELECT id, s, d, day FROM of_{format} ORDER BY id FORMAT TSV"));
+        assert_eq!(again, all, "{answer}");
+        let cut = &answer.as_bytes()[..answer.rfind(']').unwrap()];
+        let (status, text) = insert(&server, &sql, cut);
+        assert!(status == 400 && text.contains("the body ends within the answer"), "{text}");
+        assert_eq!(server.ask(&format!("SELECT count(*) FROM of_{format}")), "3\n");
+    }
+}
+
 /// Bodies of some megabytes are read as they come.
 #[test]
 fn large_bodies_come_in() {

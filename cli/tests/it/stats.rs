@@ -189,7 +189,7 @@ fn a_statement_knows_the_rows_that_an_earlier_one_has_found() {
         let (code, _, stderr) = shell.pipe("query db --stats=json --threads 1", sql);
         assert_eq!(code, 0, "{stderr}");
         let reports = serde_json::Deserializer::from_str(&stderr).into_iter();
-        let reports = reports.map(Result::unwrap).filter(|report| report["rows"] != 0);
+        let reports = reports.map(Result::unwrap).filter(|report: &Value| report["rows"] != 0);
         reports.map(|report| only_store_operator(&report).clone()).collect()
     };
     // One block has rows that pass, and one has none.

@@ -41,8 +41,8 @@ impl<'a> Opener<'a> {
     }
 
     /// The same, which leaves out blocks in which no row is known to meet the conditions.
-    pub(crate) fn with_known_rows(self) -> Self {
-        Opener { known: known_rows(self.conditions, self.snapshot), ..self }
+    pub(crate) fn with_known_rows(self) -> Result<Self> {
+        Ok(Opener { known: known_rows(self.conditions, self.snapshot)?, ..self })
     }
 
     /// Numbers of the segments that may hold rows that meet the conditions, in order.
@@ -72,8 +72,11 @@ impl<'a> Opener<'a> {
             let (columns, sized) = (self.columns, self.sized);
             let mut blocks =
                 matching_blocks(&predicate, &segment, *number, columns, sized, counters)?;
+            if blocks.is_empty() {
+                continue;
+            }
             let known = of_segment(self.known.as_deref(), entry, &segment);
-            leave_out(&mut blocks, known.as_deref(), &segment, columns, counters)?;
+            leave_out(&mut blocks, known.as_deref(), &segment, (columns, sized), counters)?;
             if !blocks.is_empty() {
                 let at = survivors.segments.len();
                 let refs = blocks.into_iter().map(|block| BlockRef { segment: at, block });
@@ -112,13 +115,14 @@ impl<'a> Opener<'a> {
 pub(crate) fn known_rows(
     conditions: &[Condition],
     snapshot: &Snapshot,
-) -> Option<Arc<OfConditions>> {
+) -> Result<Option<Arc<OfConditions>>> {
     let texts = conditions.iter().map(|condition| condition.predicate.complete_text());
-    let mut texts = texts.collect::<Option<Vec<_>>>().filter(|texts| !texts.is_empty())?;
+    let texts = texts.collect::<Option<Vec<_>>>().filter(|texts| !texts.is_empty());
+    let Some(mut texts) = texts else { return Ok(None) };
     // The order in which they were written changes nothing.
     texts.sort_unstable();
-    let text = texts.join("\n");
-    (text.len() <= MOST_TEXT).then(|| snapshot.known_rows(&text))
+    let text = Some(texts.join("\n")).filter(|text| text.len() <= MOST_TEXT);
+    text.map(|text| snapshot.known_rows(&text)).transpose()
 }
 
 /// The same of one segment.
@@ -130,12 +134,13 @@ pub(crate) fn of_segment(
     known?.of_segment(entry.key(), segment.blocks())
 }
 
-/// Leaves out the blocks in which no row is known to pass, and counts them as pruned.
+/// Leaves out the blocks in which no row is known to pass, and counts them as pruned, with the
+/// bytes of their columns if these are `sized`.
 pub(crate) fn leave_out(
     blocks: &mut Vec<usize>,
     known: Option<&OfSegment>,
     segment: &Segment,
-    columns: &[Column],
+    (columns, sized): (&[Column], bool),
     counters: &mut Counters,
 ) -> Result<()> {
     let Some(known) = known else { return Ok(()) };
@@ -150,7 +155,7 @@ pub(crate) fn leave_out(
     if empty.is_empty() {
         return Ok(());
     }
-    let columns = columns.iter().map(|column| segment.column(column.id));
+    let columns = columns.iter().filter(|_| sized).map(|column| segment.column(column.id));
     let columns = columns.collect::<Result<Vec<_>>>()?;
     for block in empty {
         let range = segment.block_range(block);

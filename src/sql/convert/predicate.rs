@@ -2,6 +2,7 @@
 //! [`Predicate::Unknown`] for what has no counterpart: `query::prune` judges it by statistics, and
 //! where it is exact, `query::filter` runs it on encoded data in place of the expression.
 
+use arrow_schema::DataType as ArrowType;
 use datafusion::common::Column;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::expr::{InList, Like, ScalarFunction};
@@ -134,6 +135,10 @@ impl Lowering<'_> {
             Expr::Alias(alias) => self.operand(&alias.expr),
             Expr::Cast(cast) => {
                 let operand = self.operand(&cast.expr)?;
+                // Stored as floats of 32 bits, they lose digits all the same.
+                if *cast.field.data_type() == ArrowType::Float16 {
+                    return None;
+                }
                 let data_type = DataType::from_arrow(cast.field.data_type())?;
                 widens(&operand.data_type, &data_type).then_some(Operand { data_type, ..operand })
             }

@@ -7,6 +7,7 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Uri};
 
 use super::encoding::Encoding;
+use super::json_envelope::RowsOf;
 use super::json_rows::{Heading, ObjectsOf, Wrong};
 use super::{dialect, request, statement};
 
@@ -62,7 +63,8 @@ pub(crate) fn encoded(bytes: &[u8]) {
     }
 }
 
-/// Rows of JSON that are arrays, behind a byte that says what their heading is.
+/// Rows of JSON that are arrays, alone and in an answer, behind a byte that says what their heading
+/// is.
 pub(crate) fn json_rows(bytes: &[u8]) {
     let [heading, body @ ..] = bytes else { return };
     let heading = match heading % 3 {
@@ -73,5 +75,8 @@ pub(crate) fn json_rows(bytes: &[u8]) {
     let names = ["id".to_owned(), "na\"me".to_owned()];
     let mut objects = ObjectsOf::new(body, &names, heading, Wrong::default());
     let mut out = Vec::new();
+    let _ = objects.read_to_end(&mut out);
+    let rows = RowsOf::new(body, heading == Heading::None, Wrong::default());
+    let mut objects = ObjectsOf::new(rows, &names, heading, Wrong::default());
     let _ = objects.read_to_end(&mut out);
 }

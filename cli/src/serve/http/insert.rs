@@ -8,6 +8,7 @@ use std::io::Read;
 use stylobate::{Input, Parameters, Schema, Session};
 
 use super::errors::HttpError;
+use super::json_envelope::RowsOf;
 use super::json_rows::{Heading, ObjectsOf, Wrong};
 use crate::errors::Failure;
 use crate::serve::clickhouse::rows_in::{BodyFormat, Reader};
@@ -186,14 +187,24 @@ fn text(
             Input::reader("body.csv", Box::new(rows)),
             by_name(format!("read_csv('-', header => true, {preferred}{csv})")),
         ),
-        "jsoneachrow" | "jsonlines" | "ndjson" | "json" => (
-            Input::reader("body.jsonl", Box::new(rows)),
+        "jsoneachrow" | "jsonlines" | "ndjson" | "json" => {
+            let rows: Box<dyn Read + Send> = match lower.as_str() {
+                "json" => Box::new(RowsOf::new(rows, false, Wrong::clone(wrong))),
+                _ => Box::new(rows),
+            };
             // Keys that a row lacks are null, and others are left out.
-            format!(
+            let sql = format!(
                 "INSERT INTO {table} ({names}) SELECT {names} FROM read_json('-', columns => \
                  {types})"
-            ),
-        ),
+            );
+            (Input::reader("body.jsonl", rows), sql)
+        }
+        "jsoncompact" => {
+            let rows = RowsOf::new(rows, true, Wrong::clone(wrong));
+            let rows = ObjectsOf::new(rows, columns, Heading::Names, Wrong::clone(wrong));
+            let input = Input::reader("body.jsonl", Box::new(rows));
+            (input, by_name(format!("read_json('-', {preferred})")))
+        }
         "jsoncompacteachrow"
         | "jsoncompacteachrowwithnames"
         | "jsoncompacteachrowwithnamesandtypes" => {

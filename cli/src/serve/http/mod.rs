@@ -9,6 +9,7 @@
 //! | `statement` | their statements in our words |
 //! | `dialect` | what ClickHouse's statements have and ours have not |
 //! | `json_rows` | rows of a body that are arrays of JSON |
+//! | `json_envelope` | the rows of an answer that comes back as a body |
 //! | `insert` | rows of a body into a table |
 //! | `writing` | the reply while it is written |
 //! | `work` | a statement on a thread of its own |
@@ -22,6 +23,7 @@ mod system;
 mod statement;
 mod dialect;
 mod json_rows;
+mod json_envelope;
 mod insert;
 mod writing;
 mod work;

@@ -111,10 +111,11 @@ impl TreeNodeRewriter for Lowering<'_> {
         self.refusals.pop();
         match plan {
             LogicalPlan::Sort(sort) => {
-                if let Some(plan) = top::first_of_sorted(&sort) {
-                    return Ok(Transformed::yes(plan));
-                }
-                Ok(zeros::one_zero_in_sort(sort)?.update_data(LogicalPlan::Sort))
+                let first = top::first_of_sorted(&sort);
+                let is_first = first.is_some();
+                let sorted = zeros::one_zero_in_sort(first.unwrap_or(sort))?;
+                let changed = is_first || sorted.transformed;
+                Ok(Transformed::new_transformed(LogicalPlan::Sort(sorted.data), changed))
             }
             LogicalPlan::Limit(limit) => Ok(match top::first_of_any(&limit) {
                 Some(plan) => Transformed::yes(plan),

@@ -66,7 +66,7 @@ pub(super) fn lower(
 
 /// A sort that returns only its first rows, over a fragment that gives the groups which they are,
 /// and perhaps more; `None` of another.
-pub(super) fn first_of_sorted(sort: &Sort) -> Option<LogicalPlan> {
+pub(super) fn first_of_sorted(sort: &Sort) -> Option<Sort> {
     let schema = sort.input.schema();
     let by = |key: &SortExpr| {
         let Expr::Column(column) = &key.expr else { return None };
@@ -75,7 +75,7 @@ pub(super) fn first_of_sorted(sort: &Sort) -> Option<LogicalPlan> {
     };
     let order = sort.expr.iter().map(by).collect::<Option<_>>()?;
     let input = Arc::new(first_groups(&sort.input, order, sort.fetch?)?);
-    Some(LogicalPlan::Sort(Sort { input, ..sort.clone() }))
+    Some(Sort { input, ..sort.clone() })
 }
 
 /// The same of a limit without an order.

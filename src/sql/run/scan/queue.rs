@@ -178,8 +178,8 @@ impl Queue {
             Some(segments) => segments,
             None => {
                 self.prefetch = Arc::new(Prefetch::new(&scan.conditions, 0..scan.columns.len()));
-                self.known =
-                    scan.known_rows.then(|| known_rows(&scan.conditions, snapshot)).flatten();
+                let known = scan.known_rows.then(|| known_rows(&scan.conditions, snapshot));
+                self.known = known.transpose()?.flatten();
                 let mut kept = matching_segments(
                     &current.predicate,
                     &partitions(&current.conditions),
@@ -227,7 +227,7 @@ impl Queue {
         let (predicate, columns) = (&current.predicate, &scan.columns);
         let mut blocks = matching_blocks(predicate, &segment, number, columns, timed, counters)?;
         let known = of_segment(self.known.as_deref(), entry, &segment);
-        leave_out(&mut blocks, known.as_deref(), &segment, columns, counters)?;
+        leave_out(&mut blocks, known.as_deref(), &segment, (columns, timed), counters)?;
         let segment = OpenSegment::open(segment, number, &scan.columns)?.with_known(known);
         match &scan.order {
             order if order.is_backwards() => blocks.reverse(),
