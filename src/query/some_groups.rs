@@ -104,30 +104,15 @@ fn first_keys(
     if !is_large || !keys.iter().any(|key| has_members(&key.data_type)) {
         return Ok(Found::Nothing);
     }
-    let (mut early, mut order) = (Vec::new(), Vec::new());
-    for by in &first.order {
-        let aggregate = by.column.checked_sub(keys.len()).and_then(|at| aggregates.get(at));
-        let column = aggregate.map_or(by.column, |aggregate| {
-            early.push(aggregate.clone());
-            keys.len() + early.len() - 1
-        });
-        order.push(ByColumn { column, ..*by });
-    }
-    let named = |at: usize| first.order.iter().any(|by| by.column == keys.len() + at);
-    let others = aggregates.iter().enumerate().filter(|(at, _)| !named(*at));
-    let (late, may_fail): (Vec<_>, Vec<_>) =
-        others.map(|(_, aggregate)| aggregate).partition(|aggregate| cannot_fail(aggregate));
-    // Whether the statement fails must not depend on which groups come out.
-    early.extend(may_fail.into_iter().cloned());
-    let is_set = late.iter().any(|aggregate| aggregate.distinct);
+    let Timing { early, order, late_sets } = timing(keys.len(), aggregates, first);
     let bytes = |of: &[Aggregate]| Accumulators::new(of).map(|states| states.bytes_a_group());
-    if !is_set && bytes(aggregates)? < bytes(&early)? + LATE_BYTES {
+    if !late_sets && bytes(aggregates)? < bytes(&early)? + LATE_BYTES {
         return Ok(Found::Nothing);
     }
     let block = on_first(1, survivors, |one| sample(fragment, keys, one, context))?;
     let found = block.groups.len();
     let are_many = found >= many && found as u64 * MOST_ROWS_A_GROUP >= block.rows;
-    if !are_many && !(is_set && found >= first.limit.saturating_mul(MANY_MORE)) {
+    if !are_many && !(late_sets && found >= first.limit.saturating_mul(MANY_MORE)) {
         return Ok(Found::Nothing);
     }
     let largest: u64 = block.groups.iter().rev().take(first.limit).sum();
@@ -140,11 +125,6 @@ fn first_keys(
     let mut output = groups(&fragment, Some(&first), keys, &early, survivors, context)?;
     let mut found: Vec<Vec<ArrayRef>> = Vec::new();
     let mut rows = 0;
-    let (bytes, files) = output.spilled();
-    context.recorder.update(|sum| {
-        sum.spilled_bytes += bytes;
-        sum.spill_files += files;
-    });
     while let Some(batches) = output.next()? {
         for mut columns in batches {
             columns.truncate(keys.len());
@@ -156,6 +136,11 @@ fn first_keys(
             return Ok(Found::Nothing);
         }
     }
+    let (bytes, files) = output.spilled();
+    context.recorder.update(|sum| {
+        sum.spilled_bytes += bytes;
+        sum.spill_files += files;
+    });
     let column = |at: usize| {
         let parts: Vec<&dyn Array> =
             found.iter().filter_map(|columns| Some(&**columns.get(at)? as &dyn Array)).collect();
@@ -165,6 +150,35 @@ fn first_keys(
         true => Found::TooFew,
         false => Found::Keys((0..keys.len()).map(column).collect::<Result<_>>()?),
     })
+}
+
+/// Which aggregates wait.
+struct Timing {
+    /// Those that do not: what the order names, first, in its order.
+    early: Vec<Aggregate>,
+    /// The order by these.
+    order: Vec<ByColumn>,
+    /// Whether distinct values are counted among the others.
+    late_sets: bool,
+}
+
+fn timing(keys: usize, aggregates: &[Aggregate], first: &FirstGroups) -> Timing {
+    let (mut early, mut order) = (Vec::new(), Vec::new());
+    for by in &first.order {
+        let aggregate = by.column.checked_sub(keys).and_then(|at| aggregates.get(at));
+        let column = aggregate.map_or(by.column, |aggregate| {
+            early.push(aggregate.clone());
+            keys + early.len() - 1
+        });
+        order.push(ByColumn { column, ..*by });
+    }
+    let is_named = |at: usize| first.order.iter().any(|by| by.column == keys + at);
+    let others = aggregates.iter().enumerate().filter(|(at, _)| !is_named(*at));
+    let (late, may_fail): (Vec<_>, Vec<_>) =
+        others.map(|(_, aggregate)| aggregate).partition(|aggregate| cannot_fail(aggregate));
+    // Whether the statement fails must not depend on which groups come out.
+    early.extend(may_fail.into_iter().cloned());
+    Timing { early, order, late_sets: late.iter().any(|aggregate| aggregate.distinct) }
 }
 
 /// Whether an aggregate takes any value of its columns.
