@@ -112,7 +112,8 @@ fn first_keys(
     let block = on_first(1, survivors, |one| sample(fragment, keys, one, context))?;
     let found = block.groups.len();
     let are_many = found >= many && found as u64 * MOST_ROWS_A_GROUP >= block.rows;
-    if !are_many && !(late_sets && found >= first.limit.saturating_mul(MANY_MORE)) {
+    let are_worth_sets = late_sets && found >= first.limit.saturating_mul(MANY_MORE);
+    if !are_many && !are_worth_sets {
         return Ok(Found::Nothing);
     }
     let largest: u64 = block.groups.iter().rev().take(first.limit).sum();
