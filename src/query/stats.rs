@@ -27,7 +27,7 @@ pub enum Statistic {
     ZoneBounds,
     /// How many nulls a block has, in the zone map of its segment.
     ZoneNulls,
-    /// No value of the segment's dictionary meets the condition, or none is left to be counted.
+    /// No value of the segment's dictionary meets the condition, or all of them were counted.
     Dictionary,
     /// An earlier statement found no row that meets the same conditions.
     KnownRows,

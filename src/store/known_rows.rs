@@ -20,7 +20,7 @@ use crate::manifest::{SegmentEntry, SegmentKey};
 
 /// Rows of a block are kept if they are at most one in this many.
 const FEW: usize = 16;
-/// The most sets of conditions of which rows are kept.
+/// Rows are kept for at most this many sets of conditions.
 const CONDITIONS: usize = 256;
 /// The part of the memory that the rows may take, and the most bytes.
 const SHARE: usize = 64;
@@ -28,8 +28,8 @@ const BYTES: usize = 64 << 20;
 /// About what an allocation takes beside its bytes.
 const ALLOCATION: usize = 16;
 
-/// The known rows of all tables of a store, by the text of the conditions. The sets of conditions
-/// that were asked for longest ago are forgotten first.
+/// The known rows of all tables of a store, by the table and the text of the conditions. Those that
+/// were used longest ago are forgotten first.
 #[derive(Debug)]
 pub(crate) struct KnownRows {
     /// About the most bytes: a run may take half as many before it is noticed.
@@ -93,7 +93,7 @@ impl KnownRows {
         self.most.store((memory / SHARE).min(BYTES), Ordering::Relaxed);
     }
 
-    /// The rows that meet these conditions, whose text has to say everything about them.
+    /// The rows that meet these conditions; their text names the table, and no others have it.
     pub(crate) fn of(&self, conditions: &str) -> Arc<OfConditions> {
         let most = self.most.load(Ordering::Relaxed);
         let mut all = self.conditions.lock().unwrap_or_else(PoisonError::into_inner);

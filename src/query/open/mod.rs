@@ -87,7 +87,7 @@ impl OpenSegment {
         })
     }
 
-    /// The same for rows that meet conditions, of which some are known.
+    /// Adds the rows that are known to meet the conditions.
     pub(crate) fn with_known(self, known: Option<Arc<OfSegment>>) -> Self {
         OpenSegment { known, ..self }
     }

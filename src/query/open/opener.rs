@@ -14,7 +14,7 @@ use crate::segment::Segment;
 use crate::store::known_rows::{OfConditions, OfSegment};
 use crate::store::{ColumnStats, SegmentEntry, Snapshot};
 
-/// The longest conditions of which rows are remembered.
+/// Rows are remembered for conditions whose text has at most this many bytes.
 const MOST_TEXT: usize = 4096;
 
 /// The segments of a table, to be opened for some columns of the rows that meet conditions.

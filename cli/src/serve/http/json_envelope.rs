@@ -18,7 +18,7 @@ pub(super) struct RowsOf<R> {
     /// Whether rows are arrays, which a row of names goes before.
     compact: bool,
     part: Part,
-    /// The bytes so far of what `part` reads.
+    /// The bytes of the current part that were read so far.
     held: Vec<u8>,
     /// Of brackets and braces within the value that is read.
     depth: usize,
@@ -175,7 +175,7 @@ impl<R: Read> RowsOf<R> {
         Ok(())
     }
 
-    /// A byte of the list of rows: of a row, or of what is between rows.
+    /// Takes a byte of the list of rows: it copies rows, and drops what separates them.
     fn data(&mut self, byte: u8, is_text: bool, before: usize) -> io::Result<()> {
         let is_of_row = before.max(self.depth) > 1;
         match byte {
