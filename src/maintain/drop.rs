@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::disk::{Disk, Lock, LockMode};
+use crate::disk::{Disk, Lock, LockMode, Waiting};
 use crate::error::{Error, Result};
 #[cfg(feature = "sql")]
 use crate::store::TableWriter;
@@ -28,9 +28,15 @@ const MOST_OF_NAME: usize = 200;
 
 /// Drops a table with all its generations. An error if another process reads or writes it.
 pub fn drop_table(store: &Store, name: &str) -> Result<()> {
+    drop_unread(store, name, &|| {})
+}
+
+/// The same; `close` is called before each attempt to get hold of the table, and closes what the
+/// caller has open of it.
+pub(crate) fn drop_unread(store: &Store, name: &str, close: &dyn Fn()) -> Result<()> {
     let table = store.table(name)?;
     let mut writer = table.writer(None)?;
-    let locks = lock_generations(&table)?;
+    let locks = lock_generations(&table, close)?;
     let hidden = hidden(store, DROPPED, "");
     table.disk().rename(table.path(), &hidden)?;
     writer.has_moved();
@@ -57,7 +63,7 @@ pub(crate) fn replace_table(
     mut writer: TableWriter,
     new: &Table,
 ) -> Result<()> {
-    let locks = lock_generations(table)?;
+    let locks = lock_generations(table, &|| {})?;
     let disk = table.disk();
     let mut old = new.path().to_path_buf();
     writer.has_moved();
@@ -116,21 +122,28 @@ pub(crate) fn abandon(new: &Table) {
     let _ = remove_all(new.disk(), new.path());
 }
 
-/// Keeps everyone from reading a table.
-fn lock_generations(table: &Table) -> Result<Vec<Lock>> {
-    let mut locks = Vec::new();
-    for generation in table.generations()? {
-        match table.disk().try_lock(&table.dir().root(generation), LockMode::Exclusive)? {
-            Some(lock) => locks.push(lock),
-            None => {
-                return Err(Error::InvalidInput(format!(
-                    "table '{}' is being read; it can be dropped when those queries have ended",
-                    table.name()
-                )));
-            }
+/// Keeps everyone from reading a table, once those that read it have ended, for whom it waits as
+/// for another writer.
+fn lock_generations(table: &Table, close: &dyn Fn()) -> Result<Vec<Lock>> {
+    let mut waiting = Waiting::new(table.wait());
+    loop {
+        close();
+        if let Some(locks) = try_lock_generations(table)? {
+            return Ok(locks);
+        }
+        let read = format!("table '{}' is being read", table.name());
+        if !waiting.pause(&read)? {
+            return Err(Error::InvalidInput(format!(
+                "{read}; it can be dropped when those queries have ended"
+            )));
         }
     }
-    Ok(locks)
+}
+
+fn try_lock_generations(table: &Table) -> Result<Option<Vec<Lock>>> {
+    let generations = table.generations()?.into_iter();
+    let lock = |at| table.disk().try_lock(&table.dir().root(at), LockMode::Exclusive);
+    generations.map(lock).collect()
 }
 
 fn hidden(store: &Store, prefix: &str, table: &str) -> PathBuf {

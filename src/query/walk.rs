@@ -229,21 +229,21 @@ pub(crate) fn each_slice<W: Worker>(
         }
     };
     let threads = context.pool.current_num_threads().min(blocks.len().max(1));
-    context.pool.scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|_| {
-                let mut tally = Tally::new(conditions.len(), context.timed);
-                let result =
-                    make().and_then(|mut worker| work(&mut worker, &mut tally).map(|()| worker));
-                context.recorder.update(|sum| sum.add(&tally.counters));
-                if result.is_err() {
-                    // The others stop at their next block.
-                    queue.stop();
-                }
-                done.lock().unwrap_or_else(PoisonError::into_inner).push(result);
-            });
+    let run = || {
+        let mut tally = Tally::new(conditions.len(), context.timed);
+        let result = make().and_then(|mut worker| work(&mut worker, &mut tally).map(|()| worker));
+        context.recorder.update(|sum| sum.add(&tally.counters));
+        if result.is_err() {
+            // The others stop at their next block.
+            queue.stop();
         }
-    });
+        done.lock().unwrap_or_else(PoisonError::into_inner).push(result);
+    };
+    match threads {
+        // Handing one block over takes longer than it does.
+        1 => run(),
+        _ => context.pool.scope(|scope| (0..threads).for_each(|_| scope.spawn(|_| run()))),
+    }
     for open in &survivors.segments {
         open.segment.check_length()?;
     }

@@ -139,7 +139,8 @@ pub(crate) struct ServeArgs {
 }
 
 fn parse_keep(text: &str) -> Result<Duration, String> {
-    if text == "forever" { Ok(Duration::MAX) } else { parse_duration(text) }
+    let wrong = |_| format!("'{text}' is no time; write for example 30d, 12h or forever");
+    if text == "forever" { Ok(Duration::MAX) } else { parse_duration(text).map_err(wrong) }
 }
 
 fn parse_address(text: &str) -> Result<SocketAddr, String> {

@@ -313,10 +313,10 @@ fn statements_end_by_time_by_kill_and_with_their_client() {
     drop(client);
     wait_for("it ends with its client", || running() == mine);
     std::thread::scope(|scope| {
-        let client = scope.spawn(|| server.post("/?query_id=long", LONG));
+        let client = scope.spawn(|| server.post("/?query_id=l%27ong", LONG));
         wait_for("it runs", || running() == "2\n");
-        let killed = server.ask("KILL QUERY WHERE query_id = 'long'");
-        assert!(killed.starts_with("waiting\tlong\t"), "{killed}");
+        let killed = server.ask("KILL QUERY WHERE query_id = 'l''ong'");
+        assert!(killed.starts_with("waiting\tl\\'ong\t"), "{killed}");
         let reply = client.join().unwrap();
         assert!(reply.text().contains("(QUERY_WAS_CANCELLED)"), "{}", reply.text());
     });

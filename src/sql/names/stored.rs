@@ -93,16 +93,16 @@ impl StoredTables {
     /// The newest generation of a table. It stays the same for the whole statement, and is shared
     /// with earlier statements while it is the newest.
     pub(super) fn find(&self, name: &str, see: See) -> Result<Option<Arc<StoreTable>>> {
-        let Some(name) = self.spelled(name)? else { return self.find_older(name, see) };
+        let Some((name, generation)) = self.newest(name)? else {
+            return self.find_older(name, see);
+        };
         if let Some(table) = lock(&self.pinned).get(&name) {
             return Ok(Some(Arc::clone(table)));
         }
-        let table = self.store.table(&name)?;
-        let Some(generation) = table.generation()? else { return Ok(None) };
         let table = match self.open.get(&name, generation) {
             Some(table) => table,
             None => {
-                let snapshot = see(table.snapshot()?)?;
+                let snapshot = see(self.store.table(&name)?.snapshot()?)?;
                 let generation = snapshot.generation();
                 let table = self.opened(snapshot);
                 self.open.insert(&name, generation, &table);
@@ -145,19 +145,27 @@ impl StoredTables {
     /// The table that a name means: the one of exactly this name, or else the only one that differs
     /// just in case, since SQL folds unquoted names.
     pub(super) fn spelled(&self, name: &str) -> Result<Option<String>> {
+        Ok(self.newest(name)?.map(|(name, _)| name))
+    }
+
+    /// The same, with the number of its newest generation.
+    fn newest(&self, name: &str) -> Result<Option<(String, u64)>> {
         // What is no possible name of a table may be that of a file.
         if check_name(name).is_err() {
             return Ok(None);
         }
         // A damaged table is an error, and not a name that means nothing.
-        if self.is_visible(name) && self.store.has_table(name)? {
-            return Ok(Some(name.to_owned()));
+        if self.is_visible(name)
+            && let Some(generation) = self.store.table(name)?.generation()?
+        {
+            return Ok(Some((name.to_owned(), generation)));
         }
         if !self.store.exists()? {
             return Ok(None);
         }
         let mut alike = self.names()?.into_iter().filter(|table| table.to_lowercase() == name);
-        Ok(alike.next().filter(|_| alike.next().is_none()))
+        let Some(only) = alike.next().filter(|_| alike.next().is_none()) else { return Ok(None) };
+        Ok(self.store.table(&only)?.generation()?.map(|generation| (only, generation)))
     }
 
     /// Whether a name means a table, an older generation of one, or a view.

@@ -13,6 +13,7 @@ use crate::error::{ArrowResult as _, Error, Result};
 use crate::ingest::load::LoadOptions;
 use crate::ingest::sources::Input;
 use crate::model::Schema;
+use crate::sql::names::SCHEMA;
 use crate::sql::write::{Create, Write, empty_answer, table_columns, with_table_names};
 use crate::store::writer::missing_value;
 use crate::store::{Table, check_name, exists};
@@ -25,6 +26,11 @@ impl Session {
             return Err(Error::InvalidInput(
                 "this session is read-only: nothing is written".into(),
             ));
+        }
+        if let Some(used) = self.tables.used() {
+            return Err(Error::InvalidInput(format!(
+                "{used}.{name}: {used} is attached to be read; USE {SCHEMA} before rows are inserted"
+            )));
         }
         let store = self.tables.store();
         let known = self.tables.stored_name(name)?.filter(|_| !self.tables.in_session(name));

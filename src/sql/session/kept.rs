@@ -10,10 +10,14 @@
 //! - the logical plan before it is given its parameters, from which the rest of planning begins for
 //!   other values.
 //!
+//! What comes once is not kept: texts with the numbers of their day in them would fill the memory
+//! with what nobody asks again, and each would be made in memory that no cache holds.
+//!
 //! A plan keeps its tables open: [`KeptPlans::forget_unused`] closes those that nothing has used
 //! for a while, and who writes to a table forgets the plans that read it.
 
 use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -99,6 +103,8 @@ const MOST_LEVELS: usize = 100;
 const MOST_TEXTS: usize = 512;
 const MOST_PLANS: usize = 2048;
 const MOST_OF_SESSION: usize = 32;
+/// How many texts and statements are remembered to have come.
+const MOST_SEEN: usize = 4096;
 
 /// What the sessions of an engine keep.
 #[derive(Debug, Default)]
@@ -106,6 +112,37 @@ pub(super) struct KeptPlans {
     texts: Mutex<HashMap<String, Text>>,
     plans: Mutex<Plans>,
     sessions: AtomicU64,
+    seen: Seen,
+}
+
+/// What has come of late, by its hash: a doorkeeper, as TinyLFU (Einziger, Friedman, Manes) has it.
+#[derive(Debug)]
+struct Seen {
+    hasher: RandomState,
+    hashes: Box<[AtomicU64]>,
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        let hashes = (0..MOST_SEEN).map(|_| AtomicU64::new(0)).collect();
+        Seen { hasher: RandomState::new(), hashes }
+    }
+}
+
+/// What is to be kept.
+#[derive(Hash)]
+enum Kind {
+    Text,
+    Plan,
+}
+
+impl Seen {
+    /// Whether it has come before, unless others have taken its place; it has from now on.
+    fn again(&self, kind: Kind, text: &str) -> bool {
+        let hash = self.hasher.hash_one((kind, text));
+        let slot = self.hashes.get(hash as usize % MOST_SEEN);
+        slot.is_some_and(|slot| slot.swap(hash, Ordering::Relaxed) == hash)
+    }
 }
 
 #[derive(Debug)]
@@ -153,9 +190,12 @@ impl KeptPlans {
         Some(text.statements.clone())
     }
 
-    /// Keeps the statements of a text, if they are queries.
+    /// Keeps the statements of a text, if they are queries and it comes again.
     pub(super) fn keep_parsed(&self, sql: &str, dialect: Dialect, statements: &[Statement]) {
-        if sql.len() > LONGEST_TEXT || !statements.iter().all(Statement::is_query) {
+        if sql.len() > LONGEST_TEXT
+            || !statements.iter().all(Statement::is_query)
+            || !self.seen.again(Kind::Text, sql)
+        {
             return;
         }
         let mut texts = lock(&self.texts);
@@ -257,6 +297,9 @@ impl Session {
         }
         if let Some(plan) = self.found(kept, statement, parameters) {
             return Ok(Planned::Answer(plan));
+        }
+        if !kept.seen.again(Kind::Plan, &statement.parsed.text) {
+            return self.plan(statement, parameters, None);
         }
         let template = Template::default();
         let planned = self.plan(statement, parameters, Some(&template))?;

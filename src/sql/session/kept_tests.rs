@@ -69,9 +69,10 @@ fn a_kept_plan_answers_for_the_rows_that_there_are() {
     let check = || {
         for sql in queries {
             let fresh = answer(&world.session(), sql);
-            // Twice: the second time from what was kept.
-            assert_eq!(answer(&here, sql), fresh, "{sql}");
-            assert_eq!(answer(&here, sql), fresh, "{sql}");
+            // What comes again is kept, and answers the time after that.
+            for _ in 0..3 {
+                assert_eq!(answer(&here, sql), fresh, "{sql}");
+            }
         }
     };
     check();
@@ -130,7 +131,9 @@ fn what_depends_on_time_chance_or_the_session_is_planned_each_time() {
         "SELECT * FROM t AS a JOIN t AS b ON a.id = b.id WHERE a.id = 3",
         "SELECT * FROM (SELECT k, id FROM t) PIVOT (sum(id) FOR k IN (1, 2))",
     ] {
-        answer(&session, sql);
+        for _ in 0..3 {
+            answer(&session, sql);
+        }
         assert_eq!(kept(&session), 0, "{sql}");
     }
     let times = (answer(&session, "SELECT now()"), answer(&session, "SELECT now()"));
@@ -193,6 +196,9 @@ fn each_run_counts_for_itself() {
 fn plans_do_not_keep_tables_open_for_ever() {
     let world = World::new(ROWS);
     let session = world.session();
+    answer(&session, "SELECT sum(v) FROM t");
+    // What comes once is not kept.
+    assert_eq!(kept(&session), 0);
     answer(&session, "SELECT sum(v) FROM t");
     assert_eq!(kept(&session), 1);
     world.engine.close_unused(Duration::from_secs(3600));

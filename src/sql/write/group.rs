@@ -127,8 +127,8 @@ impl Groups {
             if let Some(outcome) = self.outcome(table, ticket, wait) {
                 return outcome.stored();
             }
-            let mut lead = Lead { groups: self, table, taken: Vec::new() };
-            let writer = open().inspect_err(|_| lead.leave(ticket))?;
+            let mut lead = Lead { groups: self, table, own: ticket, leaves: true, taken: vec![] };
+            let writer = open()?;
             let rows = lead.take(writer.schema());
             let done = match rows.is_empty() {
                 true => Ok(()),
@@ -155,7 +155,7 @@ impl Groups {
                         Some(Outcome::Failed(Error::Cancelled))
                     }
                     // Another process, or a long statement, writes for longer than this one waits.
-                    Stage::Locks if since.elapsed() >= wait.most => Some(Outcome::Alone),
+                    Stage::Locks if since.elapsed() >= wait.most => Some(late(table, wait)),
                     _ => None,
                 };
             }
@@ -192,10 +192,26 @@ impl Queue {
     }
 }
 
+/// What becomes of an insert that has waited for as long as it may.
+fn late(table: &str, wait: &LockWait) -> Outcome {
+    match wait.most.is_zero() {
+        // Who waits for nobody tries at once.
+        true => Outcome::Alone,
+        false => Outcome::Failed(Error::LimitExceeded(format!(
+            "table '{table}' is being written by another one, still after {:.1} s of waiting for it",
+            wait.most.as_secs_f64()
+        ))),
+    }
+}
+
 /// One insert that commits those that wait. When it is dropped, another one may.
 struct Lead<'a> {
     groups: &'a Groups,
     table: &'a str,
+    /// Its ticket.
+    own: u64,
+    /// Whether it waits no more, because it has not got the lock.
+    leaves: bool,
     /// Those whose rows are being committed.
     taken: Vec<u64>,
 }
@@ -203,11 +219,6 @@ struct Lead<'a> {
 impl Lead<'_> {
     fn with_queue<T>(&self, work: impl FnOnce(&mut Queue) -> T) -> T {
         work(self.groups.lock().entry(self.table.to_owned()).or_default())
-    }
-
-    /// Takes an insert out.
-    fn leave(&self, ticket: u64) {
-        self.with_queue(|queue| queue.leave(ticket));
     }
 
     /// The rows that are committed next, in the order in which they came. Those that were made for
@@ -233,7 +244,7 @@ impl Lead<'_> {
             }
             (taken, batches)
         });
-        self.taken = taken;
+        (self.taken, self.leaves) = (taken, false);
         batches
     }
 
@@ -241,7 +252,7 @@ impl Lead<'_> {
     fn tell(&mut self, done: Result<()>) {
         let taken = std::mem::take(&mut self.taken);
         self.with_queue(|queue| match (taken.as_slice(), done) {
-            ([ticket], Err(error)) => {
+            ([ticket], Err(error)) if *ticket == self.own => {
                 queue.outcomes.insert(*ticket, Outcome::Failed(error));
             }
             (taken, done) => {
@@ -268,6 +279,9 @@ impl Drop for Lead<'_> {
         let mut queues = self.groups.lock();
         let queue = queues.entry(self.table.to_owned()).or_default();
         queue.stage = Stage::Nothing;
+        if self.leaves {
+            queue.leave(self.own);
+        }
         // After a panic, nobody has told them.
         for ticket in taken {
             let what = "the commit with these rows ended without an outcome: they may be stored";
@@ -278,5 +292,28 @@ impl Drop for Lead<'_> {
         }
         drop(queues);
         self.groups.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use super::*;
+
+    #[test]
+    fn who_gets_no_lock_leaves_nobody_waiting() {
+        let groups = Groups::default();
+        let store = |open: &dyn Fn() -> Result<TableWriter>| {
+            let (insert, wait) = (SmallInsert::default(), LockWait::default());
+            catch_unwind(AssertUnwindSafe(|| {
+                groups.store("t", insert, &wait, open, |_, _| Ok(())).map_err(|e| e.to_string())
+            }))
+        };
+        assert!(store(&|| panic!("of the file system")).is_err());
+        assert!(groups.lock().is_empty());
+        let refused = store(&|| Err(Error::Busy("another one writes".into()))).unwrap();
+        assert_eq!(refused, Err("another one writes".to_owned()));
+        assert!(groups.lock().is_empty());
     }
 }

@@ -91,10 +91,16 @@ impl PreparedStatements {
     ) -> Result<(), Status> {
         let mut all = self.lock();
         let bytes = values.as_ref().map_or(0, RecordBatch::get_array_memory_size);
-        check_room(&mut all, user, 0, bytes)?;
         let kept = all.get_mut(handle).filter(|kept| kept.user == user.name);
-        kept.ok_or_else(unknown)?.statement.values = values;
-        Ok(())
+        let kept = kept.ok_or_else(unknown)?;
+        // Those that these replace do not count, nor is the statement forgotten meanwhile.
+        let before = kept.statement.values.take();
+        kept.used = Instant::now();
+        let fits = check_room(&mut all, user, 0, bytes);
+        if let Some(kept) = all.get_mut(handle) {
+            kept.statement.values = if fits.is_ok() { values } else { before };
+        }
+        fits
     }
 
     /// Forgets a statement, if there is one.
@@ -147,7 +153,13 @@ fn unknown() -> Status {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use arrow_array::{ArrayRef, StringArray};
     use tonic::Code;
+
+    /// A text of more than half of what a user may bind.
+    fn wide_text() -> ArrayRef {
+        Arc::new(StringArray::from(vec!["x".repeat(MOST_BYTES_OF_USER / 2 + 1)]))
+    }
 
     fn user(name: &str) -> User {
         User { name: name.to_owned(), ..User::default() }
@@ -169,6 +181,15 @@ mod tests {
         all.remove(&anna, &handle);
         assert!(all.get(&anna, &handle).is_err());
         add(&anna, "SELECT 3").unwrap();
+        let wide = RecordBatch::try_from_iter([("a", wide_text())]).unwrap();
+        let handle = add(&ben, "SELECT $1").unwrap();
+        for _ in 0..2 {
+            all.bind(&ben, &handle, Some(wide.clone())).unwrap();
+        }
+        let other = add(&ben, "SELECT $1, 2").unwrap();
+        let refused = all.bind(&ben, &other, Some(wide.clone())).unwrap_err();
+        assert_eq!(refused.code(), Code::ResourceExhausted);
+        assert!(all.get(&ben, &handle).unwrap().values.is_some());
         let long = "x".repeat(MOST_BYTES_OF_USER);
         assert_eq!(add(&ben, &long).unwrap_err().code(), Code::ResourceExhausted);
     }

@@ -195,8 +195,7 @@ fn kill(sql: &str, server: &Server, user: &User) -> Answer {
         .find("query_id")
         .and_then(|at| condition.get(at + "query_id".len()..))
         .and_then(|rest| rest.trim_start().strip_prefix('='))
-        .and_then(|rest| rest.trim_start().strip_prefix('\''))
-        .and_then(|rest| rest.split('\'').next());
+        .and_then(|rest| quoted(rest.trim_start()));
     let Some(id) = id else {
         let what = "KILL QUERY WHERE query_id = '…' names what to end";
         return Err(HttpError::of(62, what));
@@ -211,6 +210,19 @@ fn kill(sql: &str, server: &Server, user: &User) -> Answer {
         ("user", texts(ended.iter().map(|statement| &statement.user))),
         ("query", texts(ended.iter().map(|statement| &statement.sql))),
     ])
+}
+
+/// The text of a literal at the beginning of `sql`, in which `''` stands for a quote.
+fn quoted(sql: &str) -> Option<String> {
+    let (mut text, mut rest) = (String::new(), sql.strip_prefix('\'')?);
+    loop {
+        let (part, after) = rest.split_once('\'')?;
+        text.push_str(part);
+        match after.strip_prefix('\'') {
+            Some(more) => (text, rest) = (text + "'", more),
+            None => return Some(text),
+        }
+    }
 }
 
 /// A table of the database `system`; `None` if there is none of this name.
