@@ -179,7 +179,7 @@ pub(crate) fn parse() -> Result<(Command, Context), Exit> {
     let parsed = parsed.or_else(|error| with_help_texts(error, &words, &settings));
     let parsed = parsed.and_then(|matches| {
         let limit = matches.try_get_one("memory_limit").ok().flatten().copied();
-        memory::return_freed_at_once(limit);
+        memory::return_freed_at_once(limit, matches.subcommand_name() == Some("serve"));
         let mut cli =
             Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut Cli::command()))?;
         let in_force = |given, name| config::in_force(&Cli::command(), &settings, given, name);

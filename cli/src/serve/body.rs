@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Bytes, Incoming};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use super::reply::Piece;
 
@@ -20,6 +20,15 @@ const LOOK: Duration = Duration::from_millis(100);
 pub(crate) struct Body {
     piece: Bytes,
     rest: Option<Rest>,
+    /// What its beginning takes of the room for all of them.
+    _counted: Option<OwnedSemaphorePermit>,
+}
+
+/// The room for what has come of bodies and waits for a thread, in KiB.
+pub(crate) struct Room<'a> {
+    pub(crate) all: &'a Arc<Semaphore>,
+    /// How long a body waits for more of it.
+    pub(crate) patience: Duration,
 }
 
 /// What follows, piece by piece; `None` is its end.
@@ -38,6 +47,8 @@ struct Rest {
 pub(crate) enum BodyError {
     /// Nothing came for too long.
     Stalled,
+    /// There was no room for it for too long.
+    NoRoom,
     /// The connection is broken, or ended before the body.
     Broken(String),
 }
@@ -49,26 +60,34 @@ impl Body {
         mut incoming: Incoming,
         most: usize,
         stall: Duration,
+        room: Room<'_>,
         is_over: impl Fn() -> bool + Send + Sync + 'static,
     ) -> Result<Body, BodyError> {
+        let mut counted: Option<OwnedSemaphorePermit> = None;
         let mut left = incoming.size_hint().exact();
         let mut pieces: Vec<Bytes> = Vec::new();
         let mut bytes = 0;
         while bytes <= most {
             match next(&mut incoming, &mut left, stall).await? {
                 Some(piece) => {
+                    // A client that sends little and slowly takes no room from others.
+                    let more = room.take(piece.len()).await?;
+                    match &mut counted {
+                        Some(counted) => counted.merge(more),
+                        None => counted = Some(more),
+                    }
                     bytes += piece.len();
                     pieces.push(piece);
                 }
-                None => return Ok(Body { piece: joined(pieces), rest: None }),
+                None => return Ok(Body { piece: joined(pieces), rest: None, _counted: counted }),
             }
         }
         let (send, receive) = channel();
-        let room = Arc::new(Semaphore::new(MOST_PIECES));
-        tokio::spawn(forward(incoming, left, stall, send, Arc::clone(&room)));
+        let places = Arc::new(Semaphore::new(MOST_PIECES));
+        tokio::spawn(forward(incoming, left, stall, send, Arc::clone(&places)));
         let (pieces_to_come, is_over) = (Mutex::new(receive), Box::new(is_over));
-        let rest = Rest { pieces: pieces_to_come, room, is_over };
-        Ok(Body { piece: joined(pieces), rest: Some(rest) })
+        let rest = Rest { pieces: pieces_to_come, room: places, is_over };
+        Ok(Body { piece: joined(pieces), rest: Some(rest), _counted: counted })
     }
 
     /// What has come so far.
@@ -78,7 +97,16 @@ impl Body {
 
     /// A body that is nothing.
     pub(crate) fn none() -> Body {
-        Body { piece: Bytes::new(), rest: None }
+        Body { piece: Bytes::new(), rest: None, _counted: None }
+    }
+}
+
+impl Room<'_> {
+    async fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, BodyError> {
+        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+        let taken = Arc::clone(self.all).acquire_many_owned(kib);
+        let taken = tokio::time::timeout(self.patience, taken).await;
+        taken.ok().and_then(Result::ok).ok_or(BodyError::NoRoom)
     }
 }
 
@@ -94,7 +122,9 @@ async fn forward(
         let Ok(permit) = room.acquire().await else { return };
         permit.forget();
         let piece = next(&mut incoming, &mut left, stall).await.map_err(|error| match error {
-            BodyError::Stalled => io::Error::new(io::ErrorKind::TimedOut, "the body has stalled"),
+            BodyError::Stalled | BodyError::NoRoom => {
+                io::Error::new(io::ErrorKind::TimedOut, "the body has stalled")
+            }
             BodyError::Broken(what) => io::Error::other(what),
         });
         let is_last = !matches!(piece, Ok(Some(_)));

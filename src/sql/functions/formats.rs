@@ -1,10 +1,10 @@
-//! `strftime(t, format)` and `strptime(s, format)` with DuckDB's formats, and `regexp_extract(s,
-//! pattern, group)`.
+//! `strftime(t, format)` and `strptime(s, format)` with DuckDB's formats, `to_char(t, format)` also
+//! with PostgreSQL's, and `regexp_extract(s, pattern, group)`.
 //!
-//! Where this stands on the road of a query: a session registers them. `strftime` translates the
-//! format and calls a known function. The others do the work: DataFusion's `to_timestamp` (55.2)
-//! forgets the hour where a format has no minutes, and its `regexp_match` leaves out groups that
-//! take no part in a match, so that others have their numbers.
+//! Where this stands on the road of a query: a session registers them. `strftime` and `to_char`
+//! translate the format and call a known function. The others do the work: DataFusion's
+//! `to_timestamp` (55.2) forgets the hour where a format has no minutes, and its `regexp_match`
+//! leaves out groups that take no part in a match, so that others have their numbers.
 
 use std::sync::Arc;
 
@@ -25,13 +25,22 @@ use regex::{Regex, RegexBuilder};
 
 use crate::sql::functions::anchored::{Anchored, Place};
 use crate::sql::functions::patterns::check_length;
+use crate::sql::functions::templates;
 
 /// All of them.
 pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    let all = [Function::Write, Function::Read, Function::TryRead, Function::Extract];
+    use Function::{Char, Extract, Read, TryRead, Write};
+    let all = [Write, Char, Read, TryRead, Extract];
     all.into_iter().map(|function| {
-        let signature = Signature::variadic_any(Volatility::Immutable);
-        ScalarUDF::from(Formatted { function, signature })
+        let signature = match function {
+            Char => to_char().signature().clone(),
+            _ => Signature::variadic_any(Volatility::Immutable),
+        };
+        let aliases = match function {
+            Char => to_char().aliases().to_vec(),
+            _ => Vec::new(),
+        };
+        ScalarUDF::from(Formatted { function, signature, aliases })
     })
 }
 
@@ -39,11 +48,13 @@ pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
 struct Formatted {
     function: Function,
     signature: Signature,
+    aliases: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Function {
     Write,
+    Char,
     Read,
     TryRead,
     Extract,
@@ -53,6 +64,7 @@ impl ScalarUDFImpl for Formatted {
     fn name(&self) -> &str {
         match self.function {
             Function::Write => "strftime",
+            Function::Char => "to_char",
             Function::Read => "strptime",
             Function::TryRead => "try_strptime",
             Function::Extract => "regexp_extract",
@@ -61,6 +73,10 @@ impl ScalarUDFImpl for Formatted {
 
     fn signature(&self) -> &Signature {
         &self.signature
+    }
+
+    fn aliases(&self) -> &[String] {
+        &self.aliases
     }
 
     fn return_type(&self, arguments: &[DataType]) -> DataFusionResult<DataType> {
@@ -73,6 +89,7 @@ impl ScalarUDFImpl for Formatted {
             (Function::Write, [time, format]) if is_time(time) && is_text(format) => {
                 Ok(DataType::Utf8)
             }
+            (Function::Char, _) => to_char().return_type(arguments),
             (Function::Write, _) => plan_err!(
                 "strftime() takes a date or a timestamp and a format: strftime(t, '%Y-%m-%d')"
             ),
@@ -107,6 +124,7 @@ impl ScalarUDFImpl for Formatted {
     fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         match self.function {
             Function::Write => write(given),
+            Function::Char => write_char(given),
             Function::Read => read(&given, false),
             Function::TryRead => read(&given, true),
             Function::Extract => extract(&given),
@@ -115,17 +133,19 @@ impl ScalarUDFImpl for Formatted {
 }
 
 /// Changes a text, or each of an array of texts.
-fn mapped(texts: &ColumnarValue, map: impl Fn(&str) -> String) -> DataFusionResult<ColumnarValue> {
+fn mapped(
+    texts: &ColumnarValue,
+    map: impl Fn(&str) -> DataFusionResult<String>,
+) -> DataFusionResult<ColumnarValue> {
     match texts {
         ColumnarValue::Scalar(text) => {
-            let text = text.try_as_str().flatten().map(map);
+            let text = text.try_as_str().flatten().map(map).transpose()?;
             Ok(ColumnarValue::Scalar(ScalarValue::Utf8(text)))
         }
         ColumnarValue::Array(texts) => {
             let texts = cast(texts, &DataType::Utf8)?;
-            let texts: StringArray =
-                texts.as_string::<i32>().iter().map(|text| text.map(&map)).collect();
-            Ok(ColumnarValue::Array(Arc::new(texts)))
+            let texts = texts.as_string::<i32>().iter().map(|text| text.map(&map).transpose());
+            Ok(ColumnarValue::Array(Arc::new(texts.collect::<DataFusionResult<StringArray>>()?)))
         }
     }
 }
@@ -149,9 +169,20 @@ fn write(mut given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
             *field = Arc::new(Field::new(field.name(), time.data_type(), true));
         }
     }
-    *format = mapped(format, |format| translated(format, Direction::Write))?;
+    *format = mapped(format, |format| Ok(translated(format, Direction::Write)))?;
     let written = to_char().invoke_with_args(given)?;
     written.cast_to(&DataType::Utf8, None)
+}
+
+/// DataFusion's `to_char`, whose formats have `%`, with those of PostgreSQL.
+fn write_char(mut given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+    if let [time, format] = given.args.as_mut_slice()
+        && !matches!(time.data_type(), DataType::Duration(_))
+        && format.data_type().is_string()
+    {
+        *format = mapped(format, templates::as_strftime)?;
+    }
+    to_char().invoke_with_args(given)
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -200,7 +231,7 @@ fn read(given: &ScalarFunctionArgs, or_null: bool) -> DataFusionResult<ColumnarV
     let is_scalar =
         matches!((texts, formats), (ColumnarValue::Scalar(_), ColumnarValue::Scalar(_)));
     let rows = if is_scalar { 1 } else { given.number_rows };
-    let formats = mapped(formats, |format| translated(format, Direction::Read))?;
+    let formats = mapped(formats, |format| Ok(translated(format, Direction::Read)))?;
     let texts = cast(&texts.to_array(rows)?, &DataType::Utf8)?;
     let formats = cast(&formats.to_array(rows)?, &DataType::Utf8)?;
     let both = texts.as_string::<i32>().iter().zip(formats.as_string::<i32>().iter());

@@ -31,5 +31,6 @@ pub(in crate::sql) mod percentiles;
 pub(in crate::sql) mod powers;
 pub(in crate::sql) mod printf;
 pub(in crate::sql) mod sliding;
+mod templates;
 pub(in crate::sql) mod text;
 pub(in crate::sql) mod tallies;

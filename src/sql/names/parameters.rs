@@ -3,7 +3,12 @@
 use std::collections::HashMap;
 
 use arrow_array::Array;
-use datafusion::common::ParamValues;
+use arrow_schema::DataType;
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ParamValues};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::type_coercion::binary::type_union_resolution;
+use datafusion::logical_expr::{ExprSchemable as _, LogicalPlan, Values, cast};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{Expr, Value};
 
@@ -78,9 +83,43 @@ impl Parameters {
         self.values.iter().map(|(name, value)| name.len() + value.size()).sum()
     }
 
-    pub(crate) fn to_datafusion(&self) -> ParamValues {
-        ParamValues::from(self.values.clone())
+    /// A plan with the values in place of its placeholders.
+    pub(crate) fn bind(&self, plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+        let bound = plan.with_param_values(ParamValues::from(self.values.clone()))?;
+        let bound = bound.transform_up_with_subqueries(|node| match node {
+            LogicalPlan::Values(values) => one_type_each(values),
+            other => Ok(Transformed::no(other)),
+        });
+        Ok(bound?.data)
     }
+}
+
+/// Gives the values of a column of VALUES one type: those of parameters have types of their own.
+fn one_type_each(mut values: Values) -> DataFusionResult<Transformed<LogicalPlan>> {
+    let (none, mut changed) = (DFSchema::empty(), false);
+    for (at, field) in values.schema.fields().iter().enumerate() {
+        let column = values.values.iter().filter_map(|row| row.get(at));
+        let types =
+            column.map(|expr| expr.get_type(&none)).collect::<DataFusionResult<Vec<_>>>()?;
+        let typed: Vec<DataType> = types.iter().filter(|of| !of.is_null()).cloned().collect();
+        if typed.windows(2).all(|pair| pair[0] == pair[1]) {
+            continue;
+        }
+        let Some(target) = Some(field.data_type().clone())
+            .filter(|known| !known.is_null())
+            .or_else(|| type_union_resolution(&typed))
+        else {
+            continue;
+        };
+        for (row, of) in values.values.iter_mut().zip(&types) {
+            if let Some(expr) = row.get_mut(at).filter(|_| *of != target) {
+                *expr = cast(std::mem::take(expr), target.clone());
+                changed = true;
+            }
+        }
+    }
+    let plan = LogicalPlan::Values(values);
+    Ok(if changed { Transformed::yes(plan) } else { Transformed::no(plan) })
 }
 
 fn typed(text: &str) -> ScalarValue {

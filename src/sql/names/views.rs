@@ -63,7 +63,7 @@ impl Definition {
     ) -> Result<Arc<dyn TableProvider>> {
         let mut plan = assignments::plan(state, &self.statement).await?;
         if !self.parameters.is_empty() {
-            plan = plan.with_param_values(self.parameters.to_datafusion())?;
+            plan = self.parameters.bind(plan)?;
         }
         let LogicalPlan::Ddl(DdlStatement::CreateView(view)) = plan else {
             return Err(Error::Unsupported(

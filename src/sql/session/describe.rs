@@ -8,7 +8,7 @@ use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::Placeholder;
-use datafusion::logical_expr::{Expr, LogicalPlan};
+use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan};
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
@@ -114,7 +114,7 @@ async fn types_in(state: &SessionState, statement: &Parsed) -> HashMap<String, O
     // A statement that cannot be planned is refused when it is planned with values.
     let Ok(plan) = assignments::plan(state, statement).await else { return HashMap::new() };
     let mut found = plan.get_parameter_types().unwrap_or_default();
-    // What DataFusion (55.2) leaves open: the argument of a cast, and how many rows.
+    // What DataFusion (55.2) leaves open: the argument of a cast, an array, and how many rows.
     let mut add = |expr: &Expr, known: &ArrowType| {
         if let Expr::Placeholder(Placeholder { id, .. }) = expr {
             let place = found.entry(id.clone()).or_default();
@@ -122,6 +122,9 @@ async fn types_in(state: &SessionState, statement: &Parsed) -> HashMap<String, O
         }
     };
     let walked = plan.apply_with_subqueries(|node| {
+        let of_input = |expr: &Expr| {
+            node.inputs().into_iter().find_map(|input| expr.get_type(input.schema().as_ref()).ok())
+        };
         if let LogicalPlan::Limit(limit) = node {
             let counts = limit.skip.iter().chain(&limit.fetch);
             counts.for_each(|expr| add(without_cast(expr), &ArrowType::Int64));
@@ -131,6 +134,14 @@ async fn types_in(state: &SessionState, statement: &Parsed) -> HashMap<String, O
                 match expr {
                     Expr::Cast(cast) => add(&cast.expr, cast.field.data_type()),
                     Expr::TryCast(cast) => add(&cast.expr, cast.field.data_type()),
+                    // `x = ANY($1)`
+                    Expr::ScalarFunction(call) if call.func.name() == "array_has" => {
+                        if let [array, item] = call.args.as_slice()
+                            && let Some(item) = of_input(item).filter(|item| !item.is_null())
+                        {
+                            add(array, &ArrowType::new_list(item, true));
+                        }
+                    }
                     _ => {}
                 }
                 Ok(TreeNodeRecursion::Continue)

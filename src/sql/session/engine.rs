@@ -255,3 +255,34 @@ fn configuration(threads: usize, memory: u64, wait: Duration) -> Result<SessionC
     options.execution.skip_physical_aggregate_schema_check = true;
     Ok(config)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A state that is made of another one registers its functions in any order, each by its name
+    /// and its other names.
+    #[test]
+    fn other_names_of_functions_are_those_of_the_same_functions() {
+        let engine = Engine::new(&SessionOptions::default()).unwrap();
+        let state = &engine.0.state;
+        let mut wrong = Vec::new();
+        for (key, function) in state.scalar_functions() {
+            if state.scalar_functions().get(function.name()) != Some(function) {
+                wrong.push(format!("{key} is not {}", function.name()));
+            }
+        }
+        for (key, function) in state.aggregate_functions() {
+            if state.aggregate_functions().get(function.name()) != Some(function) {
+                wrong.push(format!("{key} is not {}", function.name()));
+            }
+        }
+        for (key, function) in state.window_functions() {
+            if state.window_functions().get(function.name()) != Some(function) {
+                wrong.push(format!("{key} is not {}", function.name()));
+            }
+        }
+        wrong.sort();
+        assert_eq!(wrong, [""; 0]);
+    }
+}

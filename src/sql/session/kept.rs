@@ -335,8 +335,7 @@ impl Session {
             return copied(&known.plan).ok().flatten();
         }
         // If it cannot be planned with these values, the error is that of the whole statement.
-        let bound = LogicalPlan::clone(known.unbound.as_ref()?);
-        let bound = bound.with_param_values(parameters.to_datafusion()).ok()?;
+        let bound = parameters.bind(LogicalPlan::clone(known.unbound.as_ref()?)).ok()?;
         let state = self.context.state();
         let planning = Box::pin(state.create_physical_plan(&bound));
         self.own.workers.run(&self.own.canceller, planning).ok()?.ok()

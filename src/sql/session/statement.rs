@@ -298,7 +298,7 @@ impl StatementPlanner<'_> {
         let (plan, unbound) = match has_placeholders(&plan)? {
             true => {
                 let unbound = template.map(|_| Arc::new(plan.clone()));
-                (plan.with_param_values(parameters.to_datafusion())?, unbound)
+                (parameters.bind(plan)?, unbound)
             }
             false => (plan, None),
         };

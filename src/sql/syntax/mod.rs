@@ -17,6 +17,7 @@ pub(in crate::sql) mod ignored;
 pub(in crate::sql) mod implicit_groups;
 pub(in crate::sql) mod join_words;
 pub(in crate::sql) mod limit_by;
+pub(in crate::sql) mod literals;
 pub(in crate::sql) mod macros;
 pub(in crate::sql) mod marks;
 pub(in crate::sql) mod misspelt;

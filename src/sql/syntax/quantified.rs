@@ -11,9 +11,10 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Array, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
-    VisitMut,
+    ValueWithSpan, VisitMut,
 };
 
+use crate::sql::syntax::literals::items_of_array;
 use crate::sql::walks::{function_call, visit_expressions_mut};
 
 /// Rewrites such comparisons in an expression, or in anything that contains expressions.
@@ -64,9 +65,20 @@ fn in_list(left: &Expr, array: &Expr, negated: bool) -> Option<Expr> {
     (!list.is_empty()).then(|| Expr::InList { expr: left.clone().into(), list, negated })
 }
 
-/// The elements of an array that is written out as `[…]` or with `make_array`.
+/// The elements of an array that is written out as `[…]`, as `'{…}'`, or with `make_array`.
 fn elements(array: &Expr) -> Option<Vec<Expr>> {
     match array {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. })
+            if text.starts_with('{') =>
+        {
+            let item = |item: Option<String>| {
+                Expr::value(match item {
+                    Some(text) => Value::SingleQuotedString(text),
+                    None => Value::Null,
+                })
+            };
+            Some(items_of_array(text)?.into_iter().map(item).collect())
+        }
         Expr::Array(Array { elem, .. }) => Some(elem.clone()),
         Expr::Function(Function { name, args: FunctionArguments::List(list), .. })
             if name.to_string().eq_ignore_ascii_case("make_array") =>

@@ -17,8 +17,8 @@ use datafusion::sql::sqlparser::ast::{
 use crate::error::{Error, Result};
 use crate::sql::syntax::marks::mark_having;
 use crate::sql::syntax::show::parsed;
-use crate::sql::syntax::{columns, ordinals, sites};
-use crate::sql::walks::{visit, visit_mut};
+use crate::sql::syntax::{columns, literals, ordinals, sites};
+use crate::sql::walks::{function_call, visit, visit_mut};
 
 /// The most parts of a CUBE that is expanded, to 4,096 sets.
 const MAX_CUBE_PARTS: usize = 12;
@@ -80,7 +80,10 @@ impl VisitorMut for Rewording {
         {
             *expr = product;
         }
-        ControlFlow::Continue(())
+        match literals::reword(expr) {
+            Ok(()) => ControlFlow::Continue(()),
+            Err(error) => ControlFlow::Break(error),
+        }
     }
 }
 
@@ -271,15 +274,44 @@ fn escape(pattern: &mut Expr, escape_char: &mut Option<ValueWithSpan>) {
     let Some(ValueWithSpan { value: Value::SingleQuotedString(escape), .. }) = &escape_char else {
         return;
     };
-    let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) = pattern else {
-        return;
-    };
-    let mut escape = escape.chars();
-    let (character, None) = (escape.next(), escape.next()) else { return };
-    if let Some(reworded) = with_backslashes(text, character) {
-        *text = reworded;
-        *escape_char = None;
+    let mut characters = escape.chars();
+    let (character, None) = (characters.next(), characters.next()) else { return };
+    match pattern {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => {
+            if let Some(reworded) = with_backslashes(text, character) {
+                *text = reworded;
+                *escape_char = None;
+            }
+        }
+        computed => {
+            if escape != "\\" {
+                *computed = computed_with_backslashes(computed.clone(), escape);
+            }
+            *escape_char = None;
+        }
     }
+}
+
+/// The same for a pattern that is computed. A character that no text has stands for the escape
+/// character meanwhile, where it stands for itself.
+fn computed_with_backslashes(pattern: Expr, escape: &str) -> Expr {
+    const ITSELF: &str = "\u{ffff}";
+    let backslash = "\\".to_owned();
+    let mut steps = vec![(backslash.clone(), backslash.repeat(2))];
+    if !escape.is_empty() {
+        steps.splice(
+            0..0,
+            [
+                (escape.repeat(2), ITSELF.to_owned()),
+                (format!("{escape}{backslash}"), backslash.clone()),
+            ],
+        );
+        steps.push((escape.to_owned(), backslash));
+        steps.push((ITSELF.to_owned(), escape.to_owned()));
+    }
+    let text = |text: String| Expr::value(Value::SingleQuotedString(text));
+    let replace = |of, (from, to)| function_call("replace", vec![of, text(from), text(to)]);
+    steps.into_iter().fold(pattern, replace)
 }
 
 /// `None` if the pattern ends with the escape character.

@@ -14,7 +14,7 @@ use arrow_schema::{DataType, Field, FieldRef, TimeUnit};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::planner::TypePlanner;
 use datafusion::sql::sqlparser::ast::{
-    DataType as SqlType, ObjectName, ObjectNamePart, TimezoneInfo,
+    DataType as SqlType, ExactNumberInfo, ObjectName, ObjectNamePart, TimezoneInfo,
 };
 
 use crate::model;
@@ -81,6 +81,8 @@ fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
         SqlType::UInt32 => Some(DataType::UInt32),
         SqlType::UBigInt | SqlType::UInt64 => Some(DataType::UInt64),
         SqlType::Float32 => Some(DataType::Float32),
+        // Bits of the mantissa.
+        SqlType::Float(ExactNumberInfo::Precision(25..)) => Some(DataType::Float64),
         SqlType::Float64 => Some(DataType::Float64),
         SqlType::Custom(name, given) if given.is_empty() => named(name),
         _ => None,

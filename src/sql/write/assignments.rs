@@ -14,13 +14,13 @@ use std::sync::Arc;
 
 use arrow_schema::DataType as ArrowType;
 use datafusion::common::tree_node::{Transformed, TreeNode as _};
-use datafusion::common::{Column as ColumnName, ScalarValue, plan_err};
+use datafusion::common::{Column as ColumnName, DFSchema, ScalarValue, plan_err};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::DmlStatement;
 use datafusion::logical_expr::{
-    ColumnarValue, CreateMemoryTable, DdlStatement, Expr, LogicalPlan, Projection,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Values, Volatility,
+    ColumnarValue, CreateMemoryTable, DdlStatement, Expr, ExprSchemable as _, LogicalPlan,
+    Projection, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Values, Volatility,
 };
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
@@ -266,8 +266,15 @@ pub(in crate::sql) fn with_exact_values(
         });
         assign_array.push(cells.collect::<Result<Vec<_>>>()?);
     }
-    let new =
-        LogicalPlan::Values(Values { schema: Arc::clone(&values.schema), values: assign_array });
+    let fields = values.schema.iter().zip(&targets).map(|((table, field), target)| {
+        let field = match target {
+            Some(column) => field.as_ref().clone().with_data_type(column.data_type.to_arrow()),
+            None => field.as_ref().clone(),
+        };
+        (table.cloned(), Arc::new(field))
+    });
+    let schema = DFSchema::new_with_metadata(fields.collect(), values.schema.metadata().clone())?;
+    let new = LogicalPlan::Values(Values { schema: Arc::new(schema), values: assign_array });
     let input = replace_values(&projection.input, new)?;
     Projection::try_new_with_schema(
         projection.expr.clone(),
@@ -308,8 +315,13 @@ fn assigned_cell(cell: &Expr, column: &Column) -> Result<Expr> {
     if has_part(cell, |part| matches!(part, Expr::Placeholder(_))) {
         return Ok(cell.clone());
     }
-    let Expr::Cast(_) = cell else { return Ok(without_cast(cell)) };
-    match as_exact_literal(without_cast(cell), column) {
+    let value = without_cast(cell).unalias();
+    // The value of a parameter has a type of its own, and no cast.
+    let is_cast = matches!(cell, Expr::Cast(_));
+    if !is_cast && value.get_type(&DFSchema::empty())? == column.data_type.to_arrow() {
+        return Ok(value);
+    }
+    match as_exact_literal(value, column) {
         Expr::Literal(value, metadata) => {
             let array = assign_array(column, &value.to_array()?)?;
             Ok(Expr::Literal(ScalarValue::try_from_array(&array, 0)?, metadata))

@@ -22,7 +22,7 @@ use super::work::{self, Work};
 use super::writing::Head;
 use crate::errors::Failure;
 use crate::serve::admission::Refused;
-use crate::serve::body::{Body, BodyError, ReplyBody};
+use crate::serve::body::{Body, BodyError, ReplyBody, Room};
 use crate::serve::metrics::add;
 use crate::serve::reply::Reply;
 use crate::serve::running::EndWithClient;
@@ -88,15 +88,14 @@ async fn statement(
 ) -> Result<Response<ReplyBody>, HttpError> {
     let user = user_of(server, &asked.credentials).await?;
     let (running, is_over) = work::shared_statement();
-    let exact = incoming.size_hint().exact();
-    let kib = exact.unwrap_or(u64::MAX).min(BODY_BEFORE_WORK as u64).div_ceil(1024) as u32;
-    let counted = Arc::clone(&server.bodies).acquire_many_owned(kib.max(1)).await;
-    let counted = counted.map_err(|_| HttpError::of_refusal(Refused::Ending))?;
-    let body = match exact {
+    let body = match incoming.size_hint().exact() {
         Some(0) => Body::none(),
-        _ => Body::begin(incoming, BODY_BEFORE_WORK, server.limits.stall, is_over.clone())
-            .await
-            .map_err(broken)?,
+        _ => {
+            let patience = server.admission.limits().patience;
+            let (room, stall) = (Room { all: &server.bodies, patience }, server.limits.stall);
+            let body = Body::begin(incoming, BODY_BEFORE_WORK, stall, room, is_over.clone()).await;
+            body.map_err(|error| broken(server, error))?
+        }
     };
     let text = match &asked.query {
         Some(query) => query.as_str(),
@@ -120,7 +119,7 @@ async fn statement(
     let guard = EndsStatement(running);
     let started = Instant::now();
     let thread = tokio::task::spawn_blocking(move || {
-        let (_place, _counted) = (place, counted);
+        let _place = place;
         let server = Arc::clone(&work.server);
         work.run(body, reply);
         server.metrics.statement(started.elapsed());
@@ -203,8 +202,12 @@ async fn compared(server: &Arc<Server>, user: String, password: String) -> Optio
     compared.ok().flatten()
 }
 
-fn broken(error: BodyError) -> HttpError {
+fn broken(server: &Server, error: BodyError) -> HttpError {
     match error {
+        BodyError::NoRoom => {
+            add(&server.metrics.refused, 1);
+            HttpError::of_refusal(Refused::TooLate)
+        }
         BodyError::Stalled => HttpError::of(209, "the body of the request has stalled"),
         BodyError::Broken(what) => HttpError::of(117, format!("the body is broken: {what}")),
     }

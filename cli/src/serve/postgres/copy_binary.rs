@@ -85,6 +85,8 @@ impl<R: Read> BinaryRows<R> {
             return Err(self.wrong("the rows end too early"));
         }
         let value = parameters::read(oid, Some(&target), 1, Some(&bytes));
+        // A number has as many digits as it was sent with.
+        let value = value.and_then(|value| parameters::cast(&value, &target));
         Ok((value.map_err(|error| self.wrong(&error.message))?, length))
     }
 

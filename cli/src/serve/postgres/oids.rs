@@ -60,6 +60,11 @@ impl Type {
         self.0
     }
 
+    /// The type of the items, if it is one of arrays.
+    pub(super) fn item(self) -> Option<Type> {
+        KNOWN.iter().find(|(.., array)| *array == self).map(|&(of, ..)| of)
+    }
+
     /// The type of arrays of this one.
     pub(super) fn array(self) -> Option<Type> {
         KNOWN.iter().find(|(of, ..)| *of == self).map(|&(_, _, array)| array)

@@ -8,16 +8,17 @@ use super::words::Words;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Own {
     Begin {
-        read_only: Option<bool>,
+        mode: Mode,
     },
     Commit,
     Rollback,
     Savepoint,
     Release,
     RollbackTo,
-    /// SET TRANSACTION, and the like.
+    /// SET TRANSACTION, or SET SESSION CHARACTERISTICS, which holds for all blocks that follow.
     SetTransaction {
-        read_only: Option<bool>,
+        mode: Mode,
+        of_session: bool,
     },
     /// A value of `None` is the default.
     Set {
@@ -51,6 +52,17 @@ pub(super) enum Own {
     /// LISTEN and the like: accepted, and nothing follows from it.
     Nothing(&'static str),
 }
+
+/// What a block may do, as far as it says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Mode {
+    pub(super) read_only: Option<bool>,
+    /// The level of isolation, in lower case.
+    pub(super) isolation: Option<&'static str>,
+}
+
+/// The levels of isolation. A block reads one snapshot whatever it asks for.
+const LEVELS: [&str; 4] = ["serializable", "repeatable read", "read committed", "read uncommitted"];
 
 /// A COPY from or to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -95,9 +107,9 @@ pub(super) fn read(sql: &str) -> Result<Option<Own>, PgError> {
     Ok(match first.to_ascii_lowercase().as_str() {
         "begin" => {
             let _ = words.take("transaction") || words.take("work");
-            Some(Own::Begin { read_only: mode(&mut words) })
+            Some(Own::Begin { mode: mode(&mut words) })
         }
-        "start" if words.take("transaction") => Some(Own::Begin { read_only: mode(&mut words) }),
+        "start" if words.take("transaction") => Some(Own::Begin { mode: mode(&mut words) }),
         "commit" | "end" => Some(Own::Commit),
         "abort" => Some(Own::Rollback),
         "rollback" => {
@@ -178,19 +190,21 @@ fn fetch(mut words: Words, sends: bool) -> Result<Own, PgError> {
     Ok(Own::Fetch { name, rows: rows.unwrap_or(1), sends })
 }
 
-/// Whether a block may write, if it says so.
-fn mode(words: &mut Words) -> Option<bool> {
-    let mut read_only = None;
+/// What a block may do.
+fn mode(words: &mut Words) -> Mode {
+    let mut mode = Mode::default();
     while words.peek().is_some() {
         if words.take_all("read only") {
-            read_only = Some(true);
+            mode.read_only = Some(true);
         } else if words.take_all("read write") {
-            read_only = Some(false);
+            mode.read_only = Some(false);
+        } else if let Some(level) = LEVELS.into_iter().find(|level| words.take_all(level)) {
+            mode.isolation = Some(level);
         } else {
             words.next();
         }
     }
-    read_only
+    mode
 }
 
 /// A setting's name if it is one of PostgreSQL's, as which it has no points.
@@ -199,13 +213,14 @@ fn pg_name(name: String) -> Option<String> {
 }
 
 fn set(mut words: Words) -> Option<Own> {
-    if words.take_all("session characteristics") || words.take("transaction") {
-        return Some(Own::SetTransaction { read_only: mode(&mut words) });
+    let of_session = words.take_all("session characteristics");
+    if of_session || words.take("transaction") {
+        return Some(Own::SetTransaction { mode: mode(&mut words), of_session });
     }
     let is_local = words.take("local");
     let _ = !is_local && words.take("session");
-    if words.take_all("transaction") {
-        return Some(Own::SetTransaction { read_only: mode(&mut words) });
+    if words.take("transaction") {
+        return Some(Own::SetTransaction { mode: mode(&mut words), of_session: false });
     }
     let name = match words.take_all("time zone") {
         true => "timezone".to_owned(),
@@ -368,8 +383,9 @@ mod tests {
             let (name, value) = (name.to_owned(), value.map(str::to_owned));
             Some(Own::Set { name, value, is_local: false })
         };
-        assert_eq!(of("BEGIN"), Some(Own::Begin { read_only: None }));
-        let read_only = Own::Begin { read_only: Some(true) };
+        assert_eq!(of("BEGIN"), Some(Own::Begin { mode: Mode::default() }));
+        let mode = Mode { read_only: Some(true), isolation: Some("serializable") };
+        let read_only = Own::Begin { mode };
         assert_eq!(of("begin isolation level serializable, read only"), Some(read_only));
         assert_eq!(of("ROLLBACK TO SAVEPOINT s"), Some(Own::RollbackTo));
         assert_eq!(of("ROLLBACK"), Some(Own::Rollback));

@@ -11,6 +11,8 @@ use arrow_array::{
 use arrow_buffer::OffsetBuffer;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, IntervalUnit, TimeUnit};
+use stylobate::internal::ingest::interval;
+use stylobate::internal::sql::{items_of_array, without_zone};
 
 use super::binary::{EPOCH_DAYS, EPOCH_MICROS};
 use super::errors::PgError;
@@ -54,16 +56,13 @@ pub(super) fn arrow_type(oid: u32) -> Result<Option<DataType>, PgError> {
         Type::TIMESTAMP => DataType::Timestamp(TimeUnit::Microsecond, None),
         Type::TIMESTAMPTZ => DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())),
         Type::INTERVAL => DataType::Interval(IntervalUnit::MonthDayNano),
-        Type::BOOL_ARRAY => list(DataType::Boolean),
-        Type::INT2_ARRAY => list(DataType::Int16),
-        Type::INT4_ARRAY => list(DataType::Int32),
-        Type::INT8_ARRAY | Type::OID_ARRAY => list(DataType::Int64),
-        Type::FLOAT4_ARRAY => list(DataType::Float32),
-        Type::FLOAT8_ARRAY => list(DataType::Float64),
-        Type::TEXT_ARRAY | Type::VARCHAR_ARRAY | Type::NAME_ARRAY => list(DataType::Utf8View),
-        other => {
-            return Err(PgError::of("0A000", format!("values of the type {other} are not taken")));
-        }
+        other => match other.item().map(|item| arrow_type(item.oid())).transpose()?.flatten() {
+            Some(item) => list(item),
+            None => {
+                let what = format!("values of the type {other} are not taken");
+                return Err(PgError::of("0A000", what));
+            }
+        },
     }))
 }
 
@@ -102,7 +101,11 @@ pub(super) fn read(
     }
 }
 
-fn cast(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, PgError> {
+/// The same values in another type; an error if one has no place in it.
+pub(super) fn cast(array: &ArrayRef, target: &DataType) -> Result<ArrayRef, PgError> {
+    if array.data_type() == target {
+        return Ok(Arc::clone(array));
+    }
     let options = CastOptions { safe: false, ..CastOptions::default() };
     cast_with_options(array, target, &options).map_err(|error| wrong(&error))
 }
@@ -141,8 +144,12 @@ fn text(text: &str, target: &DataType) -> Result<ArrayRef, PgError> {
             bytes_array(&bytes.ok_or_else(|| PgError::of("22P02", what))?)
         }
         DataType::Decimal128(..) => numeric_of_text(text)?,
+        DataType::Interval(_) => {
+            let wrong = || PgError::of("22007", format!("'{text}' is no interval"));
+            Arc::new(IntervalMonthDayNanoArray::from(vec![interval(text).ok_or_else(wrong)?]))
+        }
         DataType::List(item) => {
-            let items = items_of_text(text).ok_or_else(|| {
+            let items = items_of_array(text).ok_or_else(|| {
                 PgError::of("22P02", format!("'{text}' is no array of one dimension"))
             })?;
             let items: ArrayRef = Arc::new(StringArray::from(items));
@@ -157,7 +164,11 @@ fn text(text: &str, target: &DataType) -> Result<ArrayRef, PgError> {
             Arc::new(BooleanArray::from(vec![is_true]))
         }
         other => {
-            let array: ArrayRef = Arc::new(StringArray::from(vec![text.trim()]));
+            let text = match other {
+                DataType::Date32 | DataType::Timestamp(_, None) => without_zone(text.trim()),
+                _ => text.trim(),
+            };
+            let array: ArrayRef = Arc::new(StringArray::from(vec![text]));
             cast(&array, other)?
         }
     })
@@ -210,42 +221,6 @@ fn decimal(is_negative: bool, digits: &str, scale: i64) -> Result<ArrayRef, PgEr
     let precision = digits.len().max(scale as usize).max(1) as u8;
     let array = Decimal128Array::from(vec![value]).with_precision_and_scale(precision, scale as i8);
     Ok(Arc::new(array.map_err(|error| wrong(&error))?))
-}
-
-/// The items of `{1,NULL,"a b"}`.
-fn items_of_text(text: &str) -> Option<Vec<Option<String>>> {
-    let inner = text.trim().strip_prefix('{')?.strip_suffix('}')?;
-    let (mut items, mut rest) = (Vec::new(), inner.chars().peekable());
-    if inner.trim().is_empty() {
-        return Some(items);
-    }
-    loop {
-        let (mut item, mut is_quoted) = (String::new(), false);
-        loop {
-            match rest.next() {
-                None | Some(',') => break,
-                Some('{' | '}') => return None,
-                Some('"') => {
-                    is_quoted = true;
-                    loop {
-                        match rest.next()? {
-                            '"' => break,
-                            '\\' => item.push(rest.next()?),
-                            c => item.push(c),
-                        }
-                    }
-                }
-                Some('\\') => item.push(rest.next()?),
-                Some(c) => item.push(c),
-            }
-        }
-        let is_null = !is_quoted && item.trim().eq_ignore_ascii_case("null");
-        let item = if is_quoted { item } else { item.trim().to_owned() };
-        items.push((!is_null).then_some(item));
-        if rest.peek().is_none() {
-            return Some(items);
-        }
-    }
 }
 
 /// An array with one row, which is a list.
@@ -310,16 +285,7 @@ fn binary(oid: u32, bytes: &[u8]) -> Result<ArrayRef, PgError> {
             let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|at| hex[at].to_owned());
             text_array(&parts.join("-"))
         }
-        Type::BOOL_ARRAY
-        | Type::INT2_ARRAY
-        | Type::INT4_ARRAY
-        | Type::INT8_ARRAY
-        | Type::OID_ARRAY
-        | Type::FLOAT4_ARRAY
-        | Type::FLOAT8_ARRAY
-        | Type::TEXT_ARRAY
-        | Type::VARCHAR_ARRAY
-        | Type::NAME_ARRAY => array_of_binary(bytes)?,
+        array if array.item().is_some() => array_of_binary(bytes)?,
         _ => text_array(utf8(bytes)?),
     })
 }
@@ -362,7 +328,7 @@ fn array_of_binary(bytes: &[u8]) -> Result<ArrayRef, PgError> {
         return Err(wrong());
     }
     let count = match int(0)? {
-        0 => return list(&new_null_array(&data_type, 0)),
+        0 => 0,
         1 => usize::try_from(int(12)?).map_err(|_| wrong())?,
         _ => return Err(wrong()),
     };
@@ -380,12 +346,15 @@ fn array_of_binary(bytes: &[u8]) -> Result<ArrayRef, PgError> {
             Ok(length) => {
                 let value = bytes.get(at..at.saturating_add(length)).ok_or_else(wrong)?;
                 at += length;
-                binary(item, value)?
+                cast(&binary(item, value)?, &data_type)?
             }
         });
     }
     joined.append(&mut items);
-    list(&concat(&joined)?)
+    match joined.is_empty() {
+        true => list(&new_null_array(&data_type, 0)),
+        false => list(&concat(&joined)?),
+    }
 }
 
 fn concat(arrays: &[ArrayRef]) -> Result<ArrayRef, PgError> {
@@ -423,7 +392,11 @@ mod tests {
             (1082, "1999-12-31"),
             (1114, "2015-07-01 13:05:00.5"),
             (1184, "2015-07-01 13:05:00+00"),
+            (1186, "1 mon -2 days +03:00:04.5"),
             (1007, "{1,NULL,3}"),
+            (1016, "{}"),
+            (1182, "{1999-12-31,NULL}"),
+            (1231, "{1.5000000000,-0.2500000000}"),
             (1009, "{a,NULL,\"b c\"}"),
         ] {
             let target = arrow_type(oid).unwrap();
@@ -462,6 +435,13 @@ mod tests {
         assert_eq!(binary(1007, &nested).unwrap_err().code, "22P03");
         let many = [&[int(1), int(0), int(23), int(3000), int(1)].concat(), &[0xff; 12_000][..]];
         assert_eq!(spelled(&binary(1007, &many.concat()).unwrap()).matches("NULL").count(), 3000);
+        let day = |text: &str| {
+            spelled(&read(1082, Some(&DataType::Date32), 0, Some(text.as_bytes())).unwrap())
+        };
+        assert_eq!(
+            (day("1969-12-31 +00"), day("1969-12-31")),
+            (day("1969-12-31 -03:30"), day(" 1969-12-31 "))
+        );
         let uuid = read(2950, Some(&DataType::Utf8View), 1, Some(&[0xab; 16])).unwrap();
         assert_eq!(spelled(&uuid), "abababab-abab-abab-abab-abababababab");
     }

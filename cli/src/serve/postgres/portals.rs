@@ -217,9 +217,15 @@ impl Portal {
         describe_columns(columns, |at| self.format(at), out);
     }
 
-    /// From now on, rows are asked for in the forms in which another portal has them.
-    pub(super) fn take_formats(&mut self, other: &Portal) {
-        self.result_formats.clone_from(&other.result_formats);
+    /// From now on, rows are asked for in the forms in which another portal has them; returns those
+    /// of before.
+    pub(super) fn take_formats(&mut self, other: &Portal) -> Vec<i16> {
+        std::mem::replace(&mut self.result_formats, other.result_formats.clone())
+    }
+
+    /// Rows are asked for in these forms again.
+    pub(super) fn give_formats(&mut self, formats: Vec<i16>) {
+        self.result_formats = formats;
     }
 
     /// Checks that the answer has the columns that the client was told of.

@@ -8,7 +8,7 @@ use super::backend::{Backend, Running, Stop, check_count, no_portal};
 use super::columns::{Column, columns};
 use super::errors::PgError;
 use super::output::Output;
-use super::own::Own;
+use super::own::{Mode, Own};
 use super::portals::{Portal, Prepared, Rows, State, Work, infos, own_columns};
 use super::replies::{self, Status};
 use super::tags;
@@ -234,8 +234,11 @@ impl Backend {
             let columns = cursor.prepared.columns(&self.session)?;
             portal.describe(columns.as_deref(), &mut out.bytes);
         }
-        cursor.take_formats(portal);
-        let count = match self.advance(&mut cursor, rows, sends, out)? {
+        // The client may ask for the rest in the forms of the cursor itself.
+        let formats = cursor.take_formats(portal);
+        let advanced = self.advance(&mut cursor, rows, sends, out);
+        cursor.give_formats(formats);
+        let count = match advanced? {
             Advanced::Rows { count, .. } => count,
             Advanced::Change(_) => 0,
         };
@@ -243,10 +246,18 @@ impl Backend {
         Ok(count)
     }
 
+    /// What the block may do from now on, and how it is isolated until it ends.
+    fn set_mode(&mut self, mode: &Mode) {
+        self.block.read_only = mode.read_only.unwrap_or(self.block.read_only);
+        if let Some(level) = mode.isolation {
+            self.settings.set_local("transaction_isolation", level);
+        }
+    }
+
     /// Runs what a connection answers by itself; returns its tag.
     fn run_own(&mut self, own: &Own, portal: &Portal, out: &mut Output) -> Result<String, Stop> {
         let tag = match own {
-            Own::Begin { read_only } => {
+            Own::Begin { mode } => {
                 if self.block.status == Status::InBlock {
                     warn("25001", "a block is open already", out);
                 } else {
@@ -254,7 +265,7 @@ impl Backend {
                     self.block.read_only = false;
                     self.block.status = Status::InBlock;
                 }
-                self.block.read_only = read_only.unwrap_or(self.block.read_only);
+                self.set_mode(mode);
                 "BEGIN"
             }
             Own::Commit | Own::Rollback => return Ok(self.end_block(own, out).to_owned()),
@@ -273,9 +284,26 @@ impl Backend {
                     }
                 }
             }
-            Own::SetTransaction { read_only } => {
+            Own::SetTransaction { mode, of_session: true } => {
+                let on_or_off = |yes: bool| if yes { "on" } else { "off" };
+                let read_only = mode.read_only.map(on_or_off);
+                let isolation = mode.isolation;
+                for (name, value) in [
+                    ("default_transaction_read_only", read_only),
+                    ("default_transaction_isolation", isolation),
+                    ("transaction_isolation", isolation),
+                ] {
+                    let Some(value) = value else { continue };
+                    let told = self.settings.set(name, Some(value.to_owned()), false)?;
+                    if let Some((name, value)) = told {
+                        replies::parameter(name, &value, &mut out.bytes);
+                    }
+                }
+                "SET"
+            }
+            Own::SetTransaction { mode, of_session: false } => {
                 if self.block.status == Status::InBlock {
-                    self.block.read_only = read_only.unwrap_or(self.block.read_only);
+                    self.set_mode(mode);
                 }
                 "SET"
             }

@@ -130,6 +130,12 @@ impl Settings {
         Ok(self.reported(name))
     }
 
+    /// Keeps a value to the end of the block.
+    pub(super) fn set_local(&mut self, name: &str, value: &str) {
+        let before = self.set.insert(name.to_owned(), value.to_owned());
+        self.local.push((name.to_owned(), before));
+    }
+
     /// Keeps a value that the client has not set.
     pub(super) fn keep(&mut self, name: &str, value: &str) {
         self.set.insert(name.to_owned(), value.to_owned());

@@ -200,11 +200,17 @@ fn time_of_day(micros: i64, out: &mut Vec<u8>) {
 fn interval(months: i32, days: i32, micros: i64, out: &mut Vec<u8>) {
     let parts = [(months / 12, "year"), (months % 12, "mon"), (days, "day")];
     let start = out.len();
+    // A sign follows that of the part before.
+    let mut is_before = false;
     for (value, name) in parts {
         if value != 0 {
             if out.len() > start {
                 out.push(b' ');
             }
+            if is_before && value > 0 {
+                out.push(b'+');
+            }
+            is_before = value < 0;
             number::integer(value, out);
             out.push(b' ');
             out.extend_from_slice(name.as_bytes());
@@ -221,7 +227,7 @@ fn interval(months: i32, days: i32, micros: i64, out: &mut Vec<u8>) {
     }
     if micros < 0 {
         out.push(b'-');
-    } else if out.get(start..).is_some_and(|before| before.contains(&b'-')) {
+    } else if is_before {
         out.push(b'+');
     }
     time_of_day(micros.saturating_abs(), out);
@@ -287,7 +293,7 @@ mod tests {
         let spelled = [
             "1 year 2 mons 3 days 04:00:00.5",
             "00:00:00",
-            "-1 mons 1 day -01:00:00",
+            "-1 mons +1 day -01:00:00",
             "-1 days +01:00:00",
             "30:00:00",
         ];

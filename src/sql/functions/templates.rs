@@ -1,0 +1,119 @@
+//! PostgreSQL's templates of dates and times, as formats of `strftime`: `YYYY-MM-DD HH24:MI:SS`.
+//!
+//! Where this stands on the road of a query: `to_char` translates its format by this. A format with
+//! a `%` is one of `strftime` already.
+
+use datafusion::common::exec_err;
+use datafusion::error::Result as DataFusionResult;
+
+/// Patterns, the longer ones first, with what they are without and with `FM`, which leaves out
+/// zeros before a number. Names are not filled up with blanks, as they are without `FM` there.
+const PATTERNS: [(&str, &str, &str); 26] = [
+    ("Month", "%B", "%B"),
+    ("HH24", "%H", "%-H"),
+    ("HH12", "%I", "%-I"),
+    ("YYYY", "%Y", "%Y"),
+    ("IYYY", "%G", "%G"),
+    ("Mon", "%b", "%b"),
+    ("Day", "%A", "%A"),
+    ("DDD", "%j", "%-j"),
+    ("Dy", "%a", "%a"),
+    ("YY", "%y", "%y"),
+    ("MM", "%m", "%-m"),
+    ("DD", "%d", "%-d"),
+    ("HH", "%I", "%-I"),
+    ("MI", "%M", "%-M"),
+    ("SS", "%S", "%-S"),
+    ("MS", "%3f", "%3f"),
+    ("US", "%6f", "%6f"),
+    ("IW", "%V", "%-V"),
+    ("IY", "%g", "%g"),
+    ("ID", "%u", "%u"),
+    ("AM", "%p", "%p"),
+    ("PM", "%p", "%p"),
+    ("am", "%P", "%P"),
+    ("pm", "%P", "%P"),
+    ("OF", "+00", "+0"),
+    ("Q", "%q", "%q"),
+];
+
+/// Patterns of PostgreSQL's that `strftime` has no format for.
+const OTHERS: [&str; 15] = [
+    "A.M.", "P.M.", "SSSS", "MONTH", "month", "MON", "mon", "DAY", "day", "DY", "dy", "WW", "CC",
+    "RM", "TZ",
+];
+
+/// The format of `strftime` that a template is.
+pub(super) fn as_strftime(template: &str) -> DataFusionResult<String> {
+    if template.contains('%') {
+        return Ok(template.to_owned());
+    }
+    let (mut format, mut rest) = (String::with_capacity(template.len()), template);
+    while let Some(first) = rest.chars().next() {
+        // Text in quotes stands for itself.
+        if let Some((quoted, after)) = rest.strip_prefix('"').and_then(|it| it.split_once('"')) {
+            format.push_str(quoted);
+            rest = after;
+            continue;
+        }
+        let is_number = |pattern: &str| pattern.chars().all(|c| !c.is_ascii_lowercase());
+        let starts = |text: &str, pattern: &str| {
+            // Case says how names are written, and nothing of numbers.
+            let start = text.get(..pattern.len());
+            start.is_some_and(|start| match is_number(pattern) && !is_meridiem(pattern) {
+                true => start.eq_ignore_ascii_case(pattern),
+                false => start == pattern,
+            })
+        };
+        let (after_fm, fills) = match rest.strip_prefix("FM").or_else(|| rest.strip_prefix("fm")) {
+            Some(after) => (after, false),
+            None => (rest, true),
+        };
+        if let Some(other) = OTHERS.iter().find(|pattern| after_fm.starts_with(**pattern)) {
+            return exec_err!("to_char() does not know {other}; with % it takes {STRFTIME}");
+        }
+        let known = PATTERNS.iter().find(|(pattern, ..)| starts(after_fm, pattern));
+        match known {
+            Some((pattern, filled, plain)) => {
+                format.push_str(if fills { filled } else { plain });
+                rest = after_fm.get(pattern.len()..).unwrap_or_default();
+            }
+            None if !fills => rest = after_fm,
+            None => {
+                format.push(first);
+                rest = rest.get(first.len_utf8()..).unwrap_or_default();
+            }
+        }
+    }
+    Ok(format)
+}
+
+const STRFTIME: &str = "formats of strftime, such as '%Y-%m-%d'";
+
+fn is_meridiem(pattern: &str) -> bool {
+    matches!(pattern, "AM" | "PM")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn templates_are_formats() {
+        for (template, format) in [
+            ("YYYY-MM-DD HH24:MI:SS", "%Y-%m-%d %H:%M:%S"),
+            ("yyyy/mm/dd", "%Y/%m/%d"),
+            ("YYYY-MM-DD\"T\"HH24:MI:SS.MSZ", "%Y-%m-%dT%H:%M:%S.%3fZ"),
+            ("FMDD Mon YY, HH12:MI am", "%-d %b %y, %I:%M %P"),
+            ("FMMonth FMDDD IYYY-IW-ID Q", "%B %-j %G-%V-%u %q"),
+            ("%Y YYYY", "%Y YYYY"),
+            ("ä, o'clock", "ä, o'clock"),
+            ("", ""),
+        ] {
+            assert_eq!(as_strftime(template).unwrap(), format, "{template}");
+        }
+        for template in ["MONTH", "YYYY WW", "TZ"] {
+            assert!(as_strftime(template).is_err(), "{template}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Texts that are cast as they stand, in spellings of PostgreSQL and DuckDB that DataFusion (55.2)
+//! does not read: `'\x00ff'::BYTEA`, `'{1,2}'::INT[]`, `'[1, 2]'::INT[]` and `INTERVAL '1 day
+//! 02:03:04'`. And `$1 || $2`, of which it knows no type, joins texts.
+//!
+//! Where this stands on the road of a query: after parsing. Texts that are computed, and those of
+//! columns, are cast as DataFusion does.
+
+use arrow_array::types::IntervalMonthDayNano;
+use datafusion::sql::sqlparser::ast::{
+    Array, ArrayElemTypeDef, BinaryOperator, CastKind, DataType, Expr, Interval, Value,
+    ValueWithSpan,
+};
+
+use crate::error::{Error, Result};
+use crate::ingest::text::interval::spelled;
+
+/// Rewords an expression, whose parts are reworded.
+pub(in crate::sql) fn reword(expr: &mut Expr) -> Result<()> {
+    match expr {
+        Expr::Cast { expr: value, data_type, array: false, format: None, kind } => {
+            let Some(text) = text_of(value) else { return Ok(()) };
+            match read(text, data_type) {
+                Ok(None) => {}
+                Ok(Some(read)) => **value = read,
+                Err(_) if matches!(kind, CastKind::TryCast | CastKind::SafeCast) => {
+                    **value = Expr::value(Value::Null);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Expr::Interval(Interval { value, leading_field: None, .. }) => {
+            if let Some(text) = text_of(value)
+                && let Some(known) = with_clock(text)
+            {
+                **value = known;
+            }
+        }
+        Expr::BinaryOp { left, op: BinaryOperator::StringConcat, right }
+            if is_placeholder(left) && is_placeholder(right) =>
+        {
+            **left = Expr::Cast {
+                kind: CastKind::Cast,
+                expr: left.clone(),
+                data_type: DataType::Text,
+                array: false,
+                format: None,
+            };
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn text_of(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Nested(inner) => text_of(inner),
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
+        _ => None,
+    }
+}
+
+fn is_placeholder(expr: &Expr) -> bool {
+    matches!(expr, Expr::Value(ValueWithSpan { value: Value::Placeholder(_), .. }))
+}
+
+/// What a text means in a type; `None` where DataFusion's cast does.
+fn read(text: &str, data_type: &DataType) -> Result<Option<Expr>> {
+    match data_type {
+        DataType::Bytea => bytes(text),
+        DataType::Interval { .. } => Ok(with_clock(text)),
+        DataType::Date => {
+            let date = without_zone(text.trim());
+            let is_shorter = date.len() < text.trim().len();
+            Ok(is_shorter.then(|| Expr::value(Value::SingleQuotedString(date.to_owned()))))
+        }
+        DataType::Array(
+            ArrayElemTypeDef::AngleBracket(_)
+            | ArrayElemTypeDef::SquareBracket(..)
+            | ArrayElemTypeDef::Parenthesis(_),
+        ) => {
+            let items = items_of_array(text).ok_or_else(|| {
+                let how = "write '{1,2}' or '[1, 2]', with quotes around what has commas";
+                Error::InvalidInput(format!("'{text}' is no array of one dimension; {how}"))
+            })?;
+            let item = |item: Option<String>| match item {
+                Some(text) => Expr::value(Value::SingleQuotedString(text)),
+                None => Expr::value(Value::Null),
+            };
+            let elem = items.into_iter().map(item).collect();
+            Ok(Some(Expr::Array(Array { elem, named: false })))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The bytes of `\x` and hexadecimal digits.
+fn bytes(text: &str) -> Result<Option<Expr>> {
+    let Some(digits) = text.strip_prefix("\\x") else { return Ok(None) };
+    match digits.len() % 2 == 0 && digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        true => Ok(Some(Expr::value(Value::HexStringLiteral(digits.to_owned())))),
+        false => Err(Error::InvalidInput(format!(
+            "'{text}'::BYTEA: bytes are \\x and an even number of hexadecimal digits"
+        ))),
+    }
+}
+
+/// An interval with a time of day, in the words that Arrow reads.
+fn with_clock(text: &str) -> Option<Expr> {
+    let value = spelled(text).filter(|_| text.contains(':'))?;
+    let IntervalMonthDayNano { months, days, nanoseconds } = value;
+    let (seconds, rest) = (nanoseconds.unsigned_abs() / NANOS, nanoseconds.unsigned_abs() % NANOS);
+    let sign = if nanoseconds < 0 { "-" } else { "" };
+    let text = format!("{months} mons {days} days {sign}{seconds}.{rest:09} secs");
+    Some(Expr::value(Value::SingleQuotedString(text)))
+}
+
+const NANOS: u64 = 1_000_000_000;
+
+/// A date or time without the zone behind it, such as `+02` or `-03:30`: PostgreSQL does not look
+/// at one where the type has none.
+pub fn without_zone(text: &str) -> &str {
+    let is_zone = |zone: &str| {
+        let digits = zone.bytes().filter(u8::is_ascii_digit).count();
+        (2..=6).contains(&digits) && zone.bytes().all(|it| it.is_ascii_digit() || it == b':')
+    };
+    // The signs of a date come first.
+    let from = text.find([' ', 'T']).map_or(text.len(), |at| at + 1);
+    let sign = text.get(from..).and_then(|rest| rest.find(['+', '-'])).map(|at| from + at);
+    match sign.and_then(|at| Some((at, text.get(at + 1..)?))) {
+        Some((at, zone)) if is_zone(zone) => text.get(..at).unwrap_or(text).trim_end(),
+        _ => text,
+    }
+}
+
+/// The items of `{1,NULL,"a b"}` or `[1, NULL, 'a b']`; `None` if a text is neither.
+pub fn items_of_array(text: &str) -> Option<Vec<Option<String>>> {
+    let text = text.trim();
+    let braced = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let bracketed = || text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let (inner, quotes) = match braced {
+        Some(inner) => (inner, &['"'][..]),
+        None => (bracketed()?, &['"', '\''][..]),
+    };
+    let (mut items, mut rest) = (Vec::new(), inner.chars());
+    if inner.trim().is_empty() {
+        return Some(items);
+    }
+    loop {
+        let (mut item, mut is_quoted, mut is_last) = (String::new(), false, false);
+        loop {
+            match rest.next() {
+                None => {
+                    is_last = true;
+                    break;
+                }
+                Some(',') => break,
+                Some('{' | '}' | '[' | ']') => return None,
+                Some(quote) if quotes.contains(&quote) && item.trim().is_empty() => {
+                    (item, is_quoted) = (String::new(), true);
+                    loop {
+                        match rest.next()? {
+                            end if end == quote => break,
+                            '\\' => item.push(rest.next()?),
+                            other => item.push(other),
+                        }
+                    }
+                }
+                Some('\\') => item.push(rest.next()?),
+                Some(space) if is_quoted && space.is_whitespace() => {}
+                Some(_) if is_quoted => return None,
+                Some(other) => item.push(other),
+            }
+        }
+        let item = if is_quoted { item } else { item.trim().to_owned() };
+        let is_null = !is_quoted && item.eq_ignore_ascii_case("null");
+        items.push((!is_null).then_some(item));
+        if is_last {
+            return Some(items);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_and_times_are_read_in_all_spellings() {
+        let of = |text: &str| {
+            let shown = |item: Option<String>| item.unwrap_or_else(|| "∅".to_owned());
+            Some(items_of_array(text)?.into_iter().map(shown).collect::<Vec<_>>().join("|"))
+        };
+        for (text, items) in [
+            ("{}", ""),
+            (" [ ] ", ""),
+            ("{1,NULL, 3 }", "1|∅|3"),
+            (r#"{a,"NULL","b, \"c\"",\,}"#, "a|NULL|b, \"c\"|,"),
+            ("[1, null, 'it, is', \"x\" ]", "1|∅|it, is|x"),
+            ("{it's}", "it's"),
+            ("{a,}", "a|"),
+        ] {
+            assert_eq!(of(text).as_deref(), Some(items), "{text}");
+        }
+        assert_eq!(without_zone("2024-02-29 01:02:03.5-03:30"), "2024-02-29 01:02:03.5");
+        assert_eq!(without_zone("2024-02-29 +00"), "2024-02-29");
+        assert_eq!(without_zone("2024-02-29 01:02"), "2024-02-29 01:02");
+        for text in ["", "1,2", "{1", "[1}", "{{1},{2}}", "{\"a\"b}", "{\"a}"] {
+            assert_eq!(of(text), None, "{text}");
+        }
+    }
+}
