@@ -53,13 +53,14 @@ pub(super) fn needs(word: &str) -> bool {
     LOOKED_UP.iter().any(|(name, _)| *name == word)
 }
 
-/// A query that gives what a function knows of a relation, or null if there is none.
+/// A query that gives what a function knows of a relation, or null if there is none. ADBC puts
+/// blanks around the point of a name.
 pub(super) fn lookup(function: &str, argument: &str) -> Option<String> {
     let (_, column) = LOOKED_UP.iter().find(|(name, _)| *name == function)?;
     let kind = if function == "pg_database_size" { "database:" } else { "" };
     Some(format!(
         "(SELECT max({NAME}.{column}) FROM {NAME} \
-         WHERE {NAME}.sty_key = lower('{kind}' || CAST({argument} AS VARCHAR)))"
+         WHERE {NAME}.sty_key = '{kind}' || lower(replace(CAST({argument} AS VARCHAR), ' . ', '.')))"
     ))
 }
 
