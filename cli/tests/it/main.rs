@@ -41,6 +41,8 @@ mod serve_page;
 #[cfg(feature = "serve")]
 mod serve_postgres;
 #[cfg(feature = "serve")]
+mod serve_postgres_catalogs;
+#[cfg(feature = "serve")]
 mod serve_writes;
 mod shell;
 mod stats;

@@ -11,14 +11,14 @@ use ring::{digest, hmac, pbkdf2};
 use tempfile::TempDir;
 
 /// A server over a store of its own, which ends with the test.
-struct Server {
+pub(crate) struct Server {
     process: Child,
     address: SocketAddr,
     _dir: TempDir,
 }
 
 impl Server {
-    fn start(options: &[&str]) -> Server {
+    pub(crate) fn start(options: &[&str]) -> Server {
         Server::start_in(tempfile::tempdir().unwrap(), options)
     }
 
@@ -43,7 +43,7 @@ impl Server {
         Server { process, address, _dir: dir }
     }
 
-    fn connect(&self) -> Client {
+    pub(crate) fn connect(&self) -> Client {
         let mut client = self.begin("anna");
         client.until(b'Z');
         client
@@ -70,7 +70,7 @@ impl Drop for Server {
 /// A message: its kind, and its body.
 type Message = (u8, Vec<u8>);
 
-struct Client {
+pub(crate) struct Client {
     stream: TcpStream,
 }
 
@@ -110,7 +110,7 @@ impl Client {
 
     /// What a text of statements answers: rows with `|` between values, tags, errors as `!code`,
     /// and the status at the end.
-    fn ask(&mut self, sql: &str) -> String {
+    pub(crate) fn ask(&mut self, sql: &str) -> String {
         show(&self.query(sql))
     }
 }

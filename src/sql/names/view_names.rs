@@ -88,6 +88,17 @@ impl Tables {
         self.own.as_ref().map_or(Ok(None), |own| own.spelled_view(name))
     }
 
+    /// The statement that has made the view that a name means.
+    pub(crate) fn view_text(&self, schema: Option<&str>, name: &str) -> Option<String> {
+        if schema.is_none()
+            && let Some(definition) = lock(&self.definitions).get(name)
+        {
+            return Some(definition.statement.to_string());
+        }
+        let view = self.known_view(schema, name).ok()??;
+        self.text_of(&view).ok()?
+    }
+
     /// Sets how to plan the views of stores.
     pub(crate) fn set_view_planner(&self, plan: PlanView) {
         // Set once, when the session is made; a second time changes nothing.

@@ -32,6 +32,7 @@ use crate::sql::run::progress::StatementProgress;
 use crate::sql::run::settings::Settings;
 use crate::sql::syntax::whole_rows::WholeRows;
 use crate::sql::syntax::{dialect, marks, similar};
+use crate::sql::types::booleans::BooleanComparison;
 use crate::sql::types::decimals::DecimalArithmetic;
 use crate::sql::types::intervals::IntervalArithmetic;
 use crate::sql::types::names::SqlTypes;
@@ -204,6 +205,7 @@ fn with_functions(state: SessionState, memory: u64) -> Result<SessionState> {
     context.register_expr_planner(Arc::new(IntervalArithmetic))?;
     context.register_expr_planner(Arc::new(DecimalArithmetic))?;
     context.register_expr_planner(Arc::new(TimeOfDayComparison))?;
+    context.register_expr_planner(Arc::new(BooleanComparison))?;
     dates::functions().for_each(|function| context.register_udf(function));
     aggregates::functions(memory).for_each(|function| context.register_udaf(function));
     lead::functions().into_iter().for_each(|function| context.register_udwf(function));

@@ -1,6 +1,9 @@
 //! What a session knows, for programs that complete names: tables, columns, functions.
 
 use datafusion::logical_expr::Documentation;
+use datafusion::sql::sqlparser::keywords::{
+    ALL_KEYWORDS, ALL_KEYWORDS_INDEX, RESERVED_FOR_COLUMN_ALIAS,
+};
 
 use super::Session;
 use crate::error::Result;
@@ -63,6 +66,27 @@ impl Session {
     pub fn stored_size(&self, schema: Option<&str>, table: &str) -> Option<(u64, u64)> {
         let snapshot = self.tables.stored_in(schema, table)?;
         Some((snapshot.rows(), snapshot.schema().columns().len() as u64))
+    }
+
+    /// The bytes of a stored table's segments.
+    #[doc(hidden)]
+    pub fn stored_bytes(&self, schema: Option<&str>, table: &str) -> Option<u64> {
+        let segments = self.tables.stored_in(schema, table)?.segments().ok()?;
+        Some(segments.iter().map(|segment| segment.length).sum())
+    }
+
+    /// The statement that has made a view, of the session or of its store.
+    #[doc(hidden)]
+    pub fn view_text(&self, schema: Option<&str>, view: &str) -> Option<String> {
+        self.tables.view_text(schema.filter(|schema| *schema != SCHEMA), view)
+    }
+
+    /// The words that the parser knows, and whether each cannot be the name of a column that is
+    /// given without AS.
+    #[doc(hidden)]
+    pub fn keywords(&self) -> impl Iterator<Item = (&'static str, bool)> + use<> {
+        let known = ALL_KEYWORDS.iter().zip(ALL_KEYWORDS_INDEX);
+        known.map(|(text, word)| (*text, RESERVED_FOR_COLUMN_ALIAS.contains(word)))
     }
 
     /// The columns of a table, view or file; `None` if the name means nothing, or a file that takes

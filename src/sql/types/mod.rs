@@ -1,6 +1,7 @@
-//! The meaning of types in statements: decimals and numbers, times and zones, intervals, UUIDs,
+//! The meaning of types in statements: booleans, decimals and numbers, times and zones, intervals, UUIDs,
 //! zeros.
 
+pub(in crate::sql) mod booleans;
 pub(in crate::sql) mod decimals;
 pub(in crate::sql) mod integer_means;
 pub(in crate::sql) mod intervals;

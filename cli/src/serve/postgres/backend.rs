@@ -9,8 +9,9 @@ use std::time::Instant;
 use stylobate::Session;
 
 use super::catalog;
-use super::compat::{self, Known};
+use super::compat;
 use super::errors::PgError;
+use super::known::Known;
 use super::messages::{Message, Target};
 use super::output::Output;
 use super::own::{self, Own};
@@ -320,14 +321,8 @@ impl Backend {
 
     /// A statement of the library in its own words.
     pub(super) fn parse(&self, sql: &str) -> Result<stylobate::Statement, PgError> {
-        let known = Known {
-            user: &self.user.name,
-            database: &self.database,
-            number: self.number,
-            settings: &self.settings,
-        };
         self.provide_catalogs(sql)?;
-        let mut parsed = self.session.parse(&compat::rewritten(sql, &known))?.into_iter();
+        let mut parsed = self.session.parse(&compat::rewritten(sql, &self.known()))?.into_iter();
         match (parsed.next(), parsed.next()) {
             (Some(statement), None) => Ok(statement),
             _ => Err(PgError::of("42601", "one statement is needed")),
@@ -336,7 +331,16 @@ impl Backend {
 
     /// Makes the catalogs that a statement names as they are now.
     pub(super) fn provide_catalogs(&self, sql: &str) -> Result<(), PgError> {
-        catalog::provide(&self.session, sql, &self.user.name, &self.database)
+        catalog::provide(&self.session, sql, &self.known())
+    }
+
+    fn known(&self) -> Known<'_> {
+        Known {
+            user: &self.user.name,
+            database: &self.database,
+            number: self.number,
+            settings: &self.settings,
+        }
     }
 
     fn statement(&self, name: &str) -> Result<Arc<Prepared>, PgError> {

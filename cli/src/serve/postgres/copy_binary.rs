@@ -68,6 +68,17 @@ impl<R: Read> BinaryRows<R> {
         Ok(())
     }
 
+    /// The number of values of the next row; none where the rows end, as PostgreSQL takes it, also
+    /// without the mark for that.
+    fn count(&mut self) -> Result<Option<i16>, PgError> {
+        let mut first = Vec::new();
+        let read = self.input.by_ref().take(1).read_to_end(&mut first);
+        read.map_err(|error| self.wrong(&error.to_string()))?;
+        let Some(first) = first.first() else { return Ok(None) };
+        let [second] = self.take()?;
+        Ok(Some(i16::from_be_bytes([*first, second])))
+    }
+
     /// The next value; its bytes grow only as they come.
     fn value(&mut self, at: usize) -> Result<(ArrayRef, usize), PgError> {
         let length = i32::from_be_bytes(self.take()?);
@@ -97,11 +108,10 @@ impl<R: Read> BinaryRows<R> {
         let mut columns: Vec<Vec<ArrayRef>> = vec![Vec::new(); self.types.len()];
         let (mut rows, mut bytes) = (0, 0);
         while !self.has_ended && rows < BATCH_ROWS && bytes < BATCH_BYTES {
-            let count = i16::from_be_bytes(self.take()?);
-            if count == -1 {
+            let Some(count) = self.count()?.filter(|count| *count != -1) else {
                 self.has_ended = true;
                 break;
-            }
+            };
             if usize::try_from(count) != Ok(self.types.len()) {
                 let what = format!("{count} values, and {} are needed", self.types.len());
                 return Err(self.wrong(&what));
@@ -149,8 +159,13 @@ mod tests {
         let column = batches[0].column(0).as_primitive::<Int32Type>();
         assert_eq!(column.iter().collect::<Vec<_>>(), [Some(7), None]);
         assert_eq!(batches[0].column(1).as_string::<i32>().value(0), "x");
+        // Whole rows need no mark behind them.
+        let ends = [all.len() - 2, all.len() - 12, SIGNATURE.len()];
         for cut in 0..all.len() {
-            assert_eq!(read(&all[..cut]).unwrap_err().code, "22P04", "{cut}");
+            match read(&all[..cut]) {
+                Ok(_) => assert!(ends.contains(&cut), "{cut}"),
+                Err(error) => assert_eq!((error.code, ends.contains(&cut)), ("22P04", false)),
+            }
         }
         assert!(read(&[&[0; 19], &all[19..]].concat()).is_err());
     }

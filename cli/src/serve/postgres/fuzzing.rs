@@ -4,9 +4,10 @@ use std::io::Read as _;
 
 use arrow_schema::{DataType, TimeUnit};
 
-use super::compat::{self, Known, MOST_GROWTH};
+use super::compat::{self, MOST_GROWTH};
 use super::copy_binary::BinaryRows;
 use super::copy_rows::{TextRows, WithoutEnd};
+use super::known::Known;
 use super::messages::Inbox;
 use super::own::{self, Format, Options};
 use super::settings::Settings;

@@ -13,7 +13,9 @@
 //! | `oids`, `types`, `columns`, `text`, `binary` | values of answers |
 //! | `parameters` | values of parameters |
 //! | `words`, `settings`, `own`, `tags` | statements as these clients write them |
-//! | `catalog`, `compat` | what they ask of PostgreSQL's catalogs, and our words for theirs |
+//! | `known`, `catalogs`, `type_rows` | what a connection is, PostgreSQL's catalogs and types |
+//! | `relations`, `information_schema`, `catalog` | the rows of the catalogs |
+//! | `marks`, `calls`, `compat` | our words for theirs, and for functions about the server |
 //! | `output` | from the thread of a statement to its connection |
 //! | `portals`, `backend`, `run`, `copy`, `copy_rows`, `copy_binary` | the thread of a statement |
 //! | `connection` | the task of a connection |
@@ -31,7 +33,14 @@ mod parameters;
 mod words;
 mod settings;
 mod own;
+mod known;
+mod catalogs;
+mod type_rows;
+mod relations;
+mod information_schema;
 mod catalog;
+mod marks;
+mod calls;
 mod compat;
 mod tags;
 mod output;

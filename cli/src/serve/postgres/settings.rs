@@ -13,7 +13,7 @@ pub(super) const VERSION: &str =
     concat!("PostgreSQL 16.6 (Stylobate ", env!("CARGO_PKG_VERSION"), ")");
 
 /// Settings and their defaults.
-const KNOWN: [(&str, &str); 37] = [
+const KNOWN: [(&str, &str); 38] = [
     ("application_name", ""),
     ("backslash_quote", "safe_encoding"),
     ("bytea_output", "hex"),
@@ -36,6 +36,7 @@ const KNOWN: [(&str, &str); 37] = [
     ("lc_monetary", "C"),
     ("lock_timeout", "0"),
     ("max_identifier_length", "63"),
+    ("max_index_keys", "32"),
     ("row_security", "on"),
     ("search_path", "\"$user\", public"),
     ("server_encoding", "UTF8"),
@@ -71,13 +72,14 @@ const REPORTED: [&str; 13] = [
 ];
 
 /// Those that cannot be set.
-const FIXED: [&str; 12] = [
+const FIXED: [&str; 13] = [
     "in_hot_standby",
     "integer_datetimes",
     "is_superuser",
     "lc_collate",
     "lc_ctype",
     "max_identifier_length",
+    "max_index_keys",
     "server_encoding",
     "server_version",
     "server_version_num",
@@ -99,6 +101,16 @@ pub(super) fn is_known(name: &str) -> bool {
     KNOWN.iter().any(|(known, _)| *known == name)
 }
 
+/// The default of a setting.
+pub(super) fn default_of(name: &str) -> &'static str {
+    KNOWN.iter().find(|(known, _)| *known == name).map(|(_, value)| *value).unwrap_or_default()
+}
+
+/// Whether a setting cannot be set.
+pub(super) fn is_fixed(name: &str) -> bool {
+    FIXED.contains(&name)
+}
+
 /// Whether an encoding is UTF-8 by any of its names.
 pub(super) fn is_utf8(name: &str) -> bool {
     let plain = name.trim().trim_matches('\'').to_ascii_lowercase().replace(['-', '_'], "");
@@ -108,8 +120,7 @@ pub(super) fn is_utf8(name: &str) -> bool {
 impl Settings {
     /// The value of a setting that is known.
     pub(super) fn get(&self, name: &str) -> &str {
-        let default = || KNOWN.iter().find(|(known, _)| *known == name).map(|(_, value)| *value);
-        self.set.get(name).map(String::as_str).or_else(default).unwrap_or_default()
+        self.set.get(name).map_or_else(|| default_of(name), String::as_str)
     }
 
     /// Sets a value, or the default again. Returns what the client is to be told.

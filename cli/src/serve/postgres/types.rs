@@ -84,13 +84,15 @@ fn scalar(data_type: &DataType) -> Type {
     }
 }
 
-fn size(of: Type) -> i16 {
+/// The bytes of a value; -1 if they differ.
+pub(super) fn size(of: Type) -> i16 {
     match of {
-        Type::BOOL => 1,
+        Type::BOOL | Type::CHAR => 1,
         Type::INT2 => 2,
-        Type::INT4 | Type::FLOAT4 | Type::DATE => 4,
+        Type::INT4 | Type::FLOAT4 | Type::DATE | Type::OID | Type::REGCLASS => 4,
         Type::INT8 | Type::FLOAT8 | Type::TIME | Type::TIMESTAMP | Type::TIMESTAMPTZ => 8,
-        Type::INTERVAL => 16,
+        Type::INTERVAL | Type::UUID => 16,
+        Type::NAME => 64,
         _ => -1,
     }
 }

@@ -133,6 +133,14 @@ impl<'t> Words<'t> {
         })
     }
 
+    /// The text that is all of the words.
+    pub(super) fn text(&self) -> Option<String> {
+        match self.tokens.as_slice() {
+            [only] if only.kind == Kind::Text => self.text.get(only.range.clone()).map(text_of),
+            _ => None,
+        }
+    }
+
     /// Takes a text, a name or a number as what it stands for.
     pub(super) fn value(&mut self) -> Option<String> {
         let kind = self.tokens.get(self.at)?.kind;

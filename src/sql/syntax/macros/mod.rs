@@ -1,4 +1,4 @@
-//! Functions of DuckDB, ClickHouse, LocustDB and kdb+ that are expressions of other functions:
+//! Functions of DuckDB, ClickHouse, PostgreSQL, LocustDB and kdb+ that are expressions of other functions:
 //! `countIf(a > 1)` is `count(*) FILTER (WHERE a > 1)`.
 //!
 //! Where this stands on the road of a query: after parsing, once the columns have their names.
@@ -45,8 +45,10 @@ pub(in crate::sql) fn calls() -> impl Iterator<Item = (&'static str, &'static st
 }
 
 fn all() -> impl Iterator<Item = &'static Macro> {
-    use table::{CLICKHOUSE, CLICKHOUSE_AGGREGATES, DUCKDB, DUCKDB_AGGREGATES, OTHERS};
-    [DUCKDB, DUCKDB_AGGREGATES, CLICKHOUSE, CLICKHOUSE_AGGREGATES, OTHERS].into_iter().flatten()
+    use table::{CLICKHOUSE, CLICKHOUSE_AGGREGATES, DUCKDB, DUCKDB_AGGREGATES, OTHERS, POSTGRESQL};
+    [DUCKDB, DUCKDB_AGGREGATES, CLICKHOUSE, CLICKHOUSE_AGGREGATES, OTHERS, POSTGRESQL]
+        .into_iter()
+        .flatten()
 }
 
 fn expand_one(expr: &mut Expr, left: &mut usize) -> ControlFlow<Error> {

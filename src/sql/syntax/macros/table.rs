@@ -237,6 +237,53 @@ pub(super) const OTHERS: &[Macro] = &[
     ("wsum(w, x)", "sum(w * x)"),
 ];
 
+/// Functions of PostgreSQL. The words are those that it would not read as names of columns.
+pub(super) const POSTGRESQL: &[Macro] = &[
+    (
+        "pg_size_pretty(n)",
+        "CASE WHEN n IS NULL THEN NULL \
+         WHEN abs(n) < 10240 THEN concat(n, ' bytes') \
+         WHEN abs(n) < 10485248 THEN concat(CAST(round(n / 1024e0) AS BIGINT), ' kB') \
+         WHEN abs(n) < 10736893952 THEN concat(CAST(round(n / 1048576e0) AS BIGINT), ' MB') \
+         WHEN abs(n) < 10994579406848 THEN concat(CAST(round(n / 1073741824e0) AS BIGINT), ' GB') \
+         ELSE concat(CAST(round(n / 1099511627776e0) AS BIGINT), ' TB') END",
+    ),
+    (
+        "quote_ident(x)",
+        "CASE WHEN x IS NULL THEN NULL WHEN x ~ '^[a-z_][a-z0-9_$]*$' AND x NOT IN ( \
+         'all', 'analyse', 'analyze', 'and', 'any', 'array', 'as', 'asc', 'asymmetric', \
+         'authorization', 'between', 'bigint', 'binary', 'bit', 'boolean', 'both', 'case', \
+         'cast', 'char', 'character', 'check', 'coalesce', 'collate', 'collation', 'column', \
+         'concurrently', 'constraint', 'create', 'cross', 'current_catalog', 'current_date', \
+         'current_role', 'current_schema', 'current_time', 'current_timestamp', \
+         'current_user', 'dec', 'decimal', 'default', 'deferrable', 'desc', 'distinct', 'do', \
+         'else', 'end', 'except', 'exists', 'extract', 'false', 'fetch', 'float', 'for', \
+         'foreign', 'freeze', 'from', 'full', 'grant', 'greatest', 'group', 'grouping', \
+         'having', 'ilike', 'in', 'initially', 'inner', 'inout', 'int', 'integer', \
+         'intersect', 'interval', 'into', 'is', 'isnull', 'join', 'json_array', \
+         'json_arrayagg', 'json_object', 'json_objectagg', 'lateral', 'leading', 'least', \
+         'left', 'like', 'limit', 'localtime', 'localtimestamp', 'national', 'natural', \
+         'nchar', 'none', 'normalize', 'not', 'notnull', 'null', 'nullif', 'numeric', \
+         'offset', 'on', 'only', 'or', 'order', 'out', 'outer', 'overlaps', 'overlay', \
+         'placing', 'position', 'precision', 'primary', 'real', 'references', 'returning', \
+         'right', 'row', 'select', 'session_user', 'setof', 'similar', 'smallint', 'some', \
+         'substring', 'symmetric', 'system_user', 'table', 'tablesample', 'then', 'time', \
+         'timestamp', 'to', 'trailing', 'treat', 'trim', 'true', 'union', 'unique', 'user', \
+         'using', 'values', 'varchar', 'variadic', 'verbose', 'when', 'where', 'window', \
+         'with', 'xmlattributes', 'xmlconcat', 'xmlelement', 'xmlexists', 'xmlforest', \
+         'xmlnamespaces', 'xmlparse', 'xmlpi', 'xmlroot', 'xmlserialize', 'xmltable' \
+         ) THEN x ELSE concat('\"', replace(x, '\"', '\"\"'), '\"') END",
+    ),
+    (
+        "quote_literal(x)",
+        "CASE WHEN strpos(CAST(x AS VARCHAR), '\\') = 0 \
+         THEN '''' || replace(CAST(x AS VARCHAR), '''', '''''') || '''' \
+         ELSE 'E''' || replace(replace(CAST(x AS VARCHAR), '\\', '\\\\'), '''', '''''') \
+         || '''' END",
+    ),
+    ("quote_nullable(x)", "coalesce(quote_literal(x), 'NULL')"),
+];
+
 /// The aggregates that texts name.
 pub(super) const AGGREGATES: &[&str] = &[
     "any_value",
