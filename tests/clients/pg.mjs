@@ -74,8 +74,6 @@ async function intervals() {
   assert.deepEqual({ ...found }, { years: 1, months: 2, days: 3, hours: -1, minutes: -30 })
   const [[later]] = await rows("SELECT INTERVAL '-1 months 1 day' AS i")
   assert.deepEqual({ ...later }, { months: -1, days: 1 })
-  const text = "SELECT (INTERVAL '-1 months 1 day')::TEXT, (INTERVAL '-2 days 1 hour')::TEXT"
-  assert.deepEqual(await rows(text), [['-1 mons +1 day', '-2 days +01:00:00']])
 }
 
 /** Several statements, blocks, and failures with their codes. */

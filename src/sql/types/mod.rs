@@ -1,5 +1,5 @@
-//! The meaning of types in statements: booleans, decimals and numbers, times and zones, intervals, UUIDs,
-//! zeros.
+//! The meaning of types in statements: booleans, decimals and numbers, times and zones, intervals,
+//! UUIDs, zeros.
 
 pub(in crate::sql) mod booleans;
 pub(in crate::sql) mod decimals;

@@ -95,6 +95,16 @@ fn named(name: &ObjectName) -> Option<DataType> {
     let timestamp = |unit| DataType::Timestamp(unit, None);
     Some(match name.value.to_ascii_lowercase().as_str() {
         "int1" => DataType::Int8,
+        // PostgreSQL's, in quotes; the parser knows them without.
+        "int2" => DataType::Int16,
+        "int4" => DataType::Int32,
+        "int8" => DataType::Int64,
+        "float4" => DataType::Float32,
+        "float8" => DataType::Float64,
+        "bool" => DataType::Boolean,
+        "text" | "varchar" => DataType::Utf8View,
+        "date" => DataType::Date32,
+        "timestamp" => timestamp(TimeUnit::Microsecond),
         "int16" => DataType::Int16,
         "int32" => DataType::Int32,
         "uint8" => DataType::UInt8,

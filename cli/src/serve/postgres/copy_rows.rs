@@ -24,7 +24,8 @@ pub(super) fn write_field(field: &[u8], options: &Options, may_look_null: bool, 
             [options.delimiter, options.quote, options.escape, b'\n', b'\r'].contains(byte)
         };
         let looks_null = may_look_null && field == options.null.as_bytes();
-        if !looks_null && !field.iter().any(special) && field != b"\\." {
+        let needs_quotes = looks_null || field.iter().any(special) || field == b"\\.";
+        if !needs_quotes && !options.quotes_all {
             out.extend_from_slice(field);
             return;
         }
@@ -287,7 +288,15 @@ mod tests {
 
     fn options() -> Options {
         let (format, null) = (Format::Text, "\\N".to_owned());
-        Options { format, delimiter: b'\t', null, has_header: false, quote: b'"', escape: b'"' }
+        Options {
+            format,
+            delimiter: b'\t',
+            null,
+            has_header: false,
+            quote: b'"',
+            escape: b'"',
+            quotes_all: false,
+        }
     }
 
     fn read(text: &[u8], columns: usize) -> Result<Vec<Vec<Option<String>>>, PgError> {

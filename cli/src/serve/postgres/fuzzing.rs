@@ -64,6 +64,7 @@ pub(crate) fn copy(bytes: &[u8]) {
         has_header: kind & 0x40 != 0,
         quote: b'"',
         escape: b'"',
+        quotes_all: false,
     };
     match kind % 3 {
         0 => {

@@ -91,6 +91,8 @@ pub(super) struct Options {
     pub(super) has_header: bool,
     pub(super) quote: u8,
     pub(super) escape: u8,
+    /// Whether all values of CSV are in quotes.
+    pub(super) quotes_all: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -302,7 +304,7 @@ fn options(words: &mut Words) -> Result<Options, PgError> {
     let _ = words.take("with");
     let listed = words.parentheses();
     let mut words = listed.map_or_else(|| words.clone(), Words::of);
-    let (mut format, mut has_header) = (Format::Text, false);
+    let (mut format, mut has_header, mut quotes_all) = (Format::Text, false, false);
     let (mut delimiter, mut null, mut quote, mut escape) = (None, None, None, None);
     while let Some(word) = words.next() {
         let name = word.to_ascii_lowercase();
@@ -346,6 +348,7 @@ fn options(words: &mut Words) -> Result<Options, PgError> {
                     return Err(PgError::of("0A000", what));
                 }
             }
+            "force_quote" if words.take("*") => quotes_all = true,
             "freeze" => {}
             _ => {
                 let what = format!("COPY has no option {name}");
@@ -362,6 +365,7 @@ fn options(words: &mut Words) -> Result<Options, PgError> {
         has_header,
         quote,
         escape: escape.unwrap_or(quote),
+        quotes_all,
     })
 }
 
@@ -422,6 +426,7 @@ mod tests {
             has_header: false,
             quote: b'"',
             escape: b'"',
+            quotes_all: false,
         };
         assert_eq!(copy.options, default);
         let sql = "copy (SELECT (1)) to stdout with (format CSV, header, null 'x', delimiter ';')";

@@ -1,5 +1,5 @@
-//! Functions of DuckDB, ClickHouse, PostgreSQL, LocustDB and kdb+ that are expressions of other functions:
-//! `countIf(a > 1)` is `count(*) FILTER (WHERE a > 1)`.
+//! Functions of DuckDB, ClickHouse, PostgreSQL, LocustDB and kdb+ that are expressions of other
+//! functions: `countIf(a > 1)` is `count(*) FILTER (WHERE a > 1)`.
 //!
 //! Where this stands on the road of a query: after parsing, once the columns have their names.
 //! Because a call becomes an expression of known functions, it runs wherever these do, in fragments
