@@ -18,6 +18,7 @@ use crate::ingest::partition::Compile;
 use crate::model::Column;
 use crate::sql::convert::{PhysicalFunction, from_arrow};
 use crate::sql::functions::dates;
+use crate::sql::functions::formats;
 use crate::sql::functions::growing;
 use crate::sql::keys::allowed;
 use crate::sql::keys::bounded::Bounded;
@@ -49,8 +50,10 @@ impl SqlExpressions {
         let mut state = SessionStateBuilder::new_with_default_features()
             .with_config(dialect::session_config())
             .build();
+        let texts = formats::functions().filter(|function| function.name() == "to_char");
+        let own = dates::functions().chain([zones::function(), times::date_trunc()]).chain(texts);
         // All other functions stay DataFusion's: their values decide where rows have been stored.
-        for function in dates::functions().chain([zones::function(), times::date_trunc()]) {
+        for function in own {
             // Registering returns the function that it replaces.
             let _ = datafusion::execution::FunctionRegistry::register_udf(
                 &mut state,

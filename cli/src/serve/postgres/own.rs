@@ -312,7 +312,7 @@ fn options(words: &mut Words) -> Result<Options, PgError> {
         match name.as_str() {
             "," => {}
             "format" => {
-                let named = words.name().unwrap_or_default();
+                let named = words.value().unwrap_or_default().to_ascii_lowercase();
                 format = match named.as_str() {
                     "text" => Format::Text,
                     "csv" => Format::Csv,
@@ -438,6 +438,9 @@ mod tests {
             panic!()
         };
         assert!(copy.options.has_header);
+        let sql = "COPY t TO STDOUT WITH (FORMAT 'csv', FORCE_QUOTE *)";
+        let Some(Own::CopyOut(copy)) = read(sql).unwrap() else { panic!() };
+        assert!(copy.options.quotes_all && copy.options.format == Format::Csv);
         assert!(read("COPY t TO STDOUT (FORMAT x)").is_err());
         assert!(read("COPY t TO STDOUT (DELIMITER 'ab')").is_err());
     }
