@@ -28,15 +28,9 @@ const MOST_OF_NAME: usize = 200;
 
 /// Drops a table with all its generations. An error if another process reads or writes it.
 pub fn drop_table(store: &Store, name: &str) -> Result<()> {
-    drop_unread(store, name, &|| {})
-}
-
-/// The same; `close` is called before each attempt to get hold of the table, and closes what the
-/// caller has open of it.
-pub(crate) fn drop_unread(store: &Store, name: &str, close: &dyn Fn()) -> Result<()> {
     let table = store.table(name)?;
     let mut writer = table.writer(None)?;
-    let locks = lock_generations(&table, close)?;
+    let locks = lock_generations(&table)?;
     let hidden = hidden(store, DROPPED, "");
     table.disk().rename(table.path(), &hidden)?;
     writer.has_moved();
@@ -63,7 +57,7 @@ pub(crate) fn replace_table(
     mut writer: TableWriter,
     new: &Table,
 ) -> Result<()> {
-    let locks = lock_generations(table, &|| {})?;
+    let locks = lock_generations(table)?;
     let disk = table.disk();
     let mut old = new.path().to_path_buf();
     writer.has_moved();
@@ -124,10 +118,9 @@ pub(crate) fn abandon(new: &Table) {
 
 /// Keeps everyone from reading a table, once those that read it have ended, for whom it waits as
 /// for another writer.
-fn lock_generations(table: &Table, close: &dyn Fn()) -> Result<Vec<Lock>> {
+fn lock_generations(table: &Table) -> Result<Vec<Lock>> {
     let mut waiting = Waiting::new(table.wait());
     loop {
-        close();
         if let Some(locks) = try_lock_generations(table)? {
             return Ok(locks);
         }

@@ -22,7 +22,7 @@ pub use cast::{Cast, CastOptions, CastReport, cast, would_cast};
 pub use compact::{CompactForecast, CompactOptions, CompactReport, compact, would_compact};
 pub use drop::drop_table;
 #[cfg(feature = "sql")]
-pub(crate) use drop::{abandon, drop_unread, replace_table, replacement, restore_replaced};
+pub(crate) use drop::{abandon, replace_table, replacement, restore_replaced};
 pub use files::check_files;
 pub(crate) use modify::{Modification, ModifyOptions, ModifyReport, foresee, modify};
 pub use partitions::{Partition, drop_partitions, partitions, would_drop};

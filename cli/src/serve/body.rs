@@ -71,12 +71,13 @@ impl Body {
             match next(&mut incoming, &mut left, stall).await? {
                 Some(piece) => {
                     // A client that sends little and slowly takes no room from others.
-                    let more = room.take(piece.len()).await?;
-                    match &mut counted {
-                        Some(counted) => counted.merge(more),
-                        None => counted = Some(more),
+                    let (before, after) = (bytes, bytes + piece.len());
+                    let more = room.take(after.div_ceil(1024) - usize::div_ceil(before, 1024));
+                    match (&mut counted, more.await?) {
+                        (Some(counted), more) => counted.merge(more),
+                        (none, more) => *none = Some(more),
                     }
-                    bytes += piece.len();
+                    bytes = after;
                     pieces.push(piece);
                 }
                 None => return Ok(Body { piece: joined(pieces), rest: None, _counted: counted }),
@@ -102,8 +103,8 @@ impl Body {
 }
 
 impl Room<'_> {
-    async fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit, BodyError> {
-        let kib = u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX);
+    async fn take(&self, kib: usize) -> Result<OwnedSemaphorePermit, BodyError> {
+        let kib = u32::try_from(kib).unwrap_or(u32::MAX);
         let taken = Arc::clone(self.all).acquire_many_owned(kib);
         let taken = tokio::time::timeout(self.patience, taken).await;
         taken.ok().and_then(Result::ok).ok_or(BodyError::NoRoom)

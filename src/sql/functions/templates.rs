@@ -38,9 +38,10 @@ const PATTERNS: [(&str, &str, &str); 26] = [
 ];
 
 /// Patterns of PostgreSQL's that `strftime` has no format for.
-const OTHERS: [&str; 15] = [
-    "A.M.", "P.M.", "SSSS", "MONTH", "month", "MON", "mon", "DAY", "day", "DY", "dy", "WW", "CC",
-    "RM", "TZ",
+const OTHERS: [&str; 32] = [
+    "A.M.", "P.M.", "a.m.", "p.m.", "SSSSS", "SSSS", "MONTH", "month", "MON", "mon", "DAY", "day",
+    "DY", "dy", "WW", "W", "CC", "RM", "TZ", "Y,YYY", "YYY", "Y", "IYY", "I", "IDDD", "D", "J",
+    "FF1", "FF2", "FF3", "FF6", "TH",
 ];
 
 /// The format of `strftime` that a template is.
@@ -69,10 +70,16 @@ pub(super) fn as_strftime(template: &str) -> DataFusionResult<String> {
             Some(after) => (after, false),
             None => (rest, true),
         };
-        if let Some(other) = OTHERS.iter().find(|pattern| after_fm.starts_with(**pattern)) {
+        let longest = |all: &mut dyn Iterator<Item = &'static str>| {
+            all.filter(|pattern| starts(after_fm, pattern)).max_by_key(|pattern| pattern.len())
+        };
+        let named = longest(&mut PATTERNS.iter().map(|(pattern, ..)| *pattern));
+        if let Some(other) = longest(&mut OTHERS.into_iter())
+            && named.is_none_or(|named| named.len() < other.len())
+        {
             return exec_err!("to_char() does not know {other}; with % it takes {STRFTIME}");
         }
-        let known = PATTERNS.iter().find(|(pattern, ..)| starts(after_fm, pattern));
+        let known = PATTERNS.iter().find(|(pattern, ..)| Some(*pattern) == named);
         match known {
             Some((pattern, filled, plain)) => {
                 format.push_str(if fills { filled } else { plain });
@@ -112,7 +119,7 @@ mod tests {
         ] {
             assert_eq!(as_strftime(template).unwrap(), format, "{template}");
         }
-        for template in ["MONTH", "YYYY WW", "TZ"] {
+        for template in ["MONTH", "YYYY WW", "TZ", "YYY", "Y,YYY", "IDDD", "J", "DDth", "HH a.m."] {
             assert!(as_strftime(template).is_err(), "{template}");
         }
     }

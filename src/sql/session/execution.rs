@@ -20,7 +20,7 @@ use crate::disk::LockWait;
 use crate::error::{Error, Result};
 use crate::ingest::arrange::Arrange;
 use crate::ingest::load::LoadOptions;
-use crate::maintain::{ModifyOptions, drop_unread};
+use crate::maintain::{ModifyOptions, drop_table};
 use crate::query::Recorder;
 use crate::sql::keys::expressions::SqlExpressions;
 use crate::sql::names::catalog::{Pins, Tables};
@@ -177,8 +177,8 @@ impl Session {
             Planned::Modify(modify) => self.modify(*modify, writer, run),
             Planned::Drop(table) => {
                 let store = self.tables.store().ok_or_else(no_store)?;
-                let store = store.clone().with_wait(self.lock_wait());
-                drop_unread(&store, &table, &|| self.release(&table))?;
+                self.release(&table);
+                drop_table(store, &table)?;
                 self.start(empty_answer(), &Canceller::default(), run)
             }
             Planned::KeepView { name, statement, replaced } => {

@@ -19,7 +19,7 @@ pub(in crate::sql) fn reword(expr: &mut Expr) -> Result<()> {
     match expr {
         Expr::Cast { expr: value, data_type, array: false, format: None, kind } => {
             let Some(text) = text_of(value) else { return Ok(()) };
-            match read(text, data_type) {
+            match read(text, data_type, kind) {
                 Ok(None) => {}
                 Ok(Some(read)) => **value = read,
                 Err(_) if matches!(kind, CastKind::TryCast | CastKind::SafeCast) => {
@@ -64,29 +64,32 @@ fn is_placeholder(expr: &Expr) -> bool {
 }
 
 /// What a text means in a type; `None` where DataFusion's cast does.
-fn read(text: &str, data_type: &DataType) -> Result<Option<Expr>> {
+fn read(text: &str, data_type: &DataType, kind: &CastKind) -> Result<Option<Expr>> {
     match data_type {
         DataType::Bytea => bytes(text),
         DataType::Interval { .. } => Ok(with_clock(text)),
-        DataType::Date => {
-            let date = without_zone(text.trim());
-            let is_shorter = date.len() < text.trim().len();
-            Ok(is_shorter.then(|| Expr::value(Value::SingleQuotedString(date.to_owned()))))
-        }
         DataType::Array(
-            ArrayElemTypeDef::AngleBracket(_)
-            | ArrayElemTypeDef::SquareBracket(..)
-            | ArrayElemTypeDef::Parenthesis(_),
+            ArrayElemTypeDef::AngleBracket(of)
+            | ArrayElemTypeDef::SquareBracket(of, _)
+            | ArrayElemTypeDef::Parenthesis(of),
         ) => {
             let items = items_of_array(text).ok_or_else(|| {
                 let how = "write '{1,2}' or '[1, 2]', with quotes around what has commas";
                 Error::InvalidInput(format!("'{text}' is no array of one dimension; {how}"))
             })?;
-            let item = |item: Option<String>| match item {
-                Some(text) => Expr::value(Value::SingleQuotedString(text)),
-                None => Expr::value(Value::Null),
+            // Each is cast as it would be alone.
+            let item = |item: Option<String>| {
+                let text = item.map_or(Value::Null, Value::SingleQuotedString);
+                let mut cast = Expr::Cast {
+                    kind: kind.clone(),
+                    expr: Box::new(Expr::value(text)),
+                    data_type: of.as_ref().clone(),
+                    array: false,
+                    format: None,
+                };
+                reword(&mut cast).map(|()| cast)
             };
-            let elem = items.into_iter().map(item).collect();
+            let elem = items.into_iter().map(item).collect::<Result<_>>()?;
             Ok(Some(Expr::Array(Array { elem, named: false })))
         }
         _ => Ok(None),

@@ -306,8 +306,13 @@ fn computed_with_backslashes(pattern: Expr, escape: &str) -> Expr {
                 (format!("{escape}{backslash}"), backslash.clone()),
             ],
         );
+        // One that is a wildcard stands for itself only behind a backslash.
+        let itself = match escape {
+            "%" | "_" => format!("{backslash}{escape}"),
+            other => other.to_owned(),
+        };
         steps.push((escape.to_owned(), backslash));
-        steps.push((ITSELF.to_owned(), escape.to_owned()));
+        steps.push((ITSELF.to_owned(), itself));
     }
     let text = |text: String| Expr::value(Value::SingleQuotedString(text));
     let replace = |of, (from, to)| function_call("replace", vec![of, text(from), text(to)]);

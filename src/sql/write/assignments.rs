@@ -315,8 +315,9 @@ fn assigned_cell(cell: &Expr, column: &Column) -> Result<Expr> {
     if has_part(cell, |part| matches!(part, Expr::Placeholder(_))) {
         return Ok(cell.clone());
     }
+    // The value of a parameter keeps the parameter's name, and has a type of its own.
+    let cell = &cell.clone().unalias();
     let value = without_cast(cell).unalias();
-    // The value of a parameter has a type of its own, and no cast.
     let is_cast = matches!(cell, Expr::Cast(_));
     if !is_cast && value.get_type(&DFSchema::empty())? == column.data_type.to_arrow() {
         return Ok(value);

@@ -126,16 +126,9 @@ fn rewritten_within(sql: &str, known: &Known, depth: u32) -> String {
             (at, named) = (at + 1, named + 1);
             continue;
         }
-        if is_about_catalogs
-            && word.eq_ignore_ascii_case("escape")
-            && words.word(at + 2).starts_with('\'')
-        {
-            // What is escaped are underscores of names; they stand for themselves nevertheless.
-            at += 3;
-            continue;
-        }
         if words.before(at).eq_ignore_ascii_case("as")
             && words.after(at + 1) == ")"
+            && words.is_in_cast(at)
             && let Some(known) = type_of_catalogs(word)
         {
             out.push_str(known);

@@ -97,7 +97,7 @@ impl<R: Read> BinaryRows<R> {
         }
         let value = parameters::read(oid, Some(&target), 1, Some(&bytes));
         // A number has as many digits as it was sent with.
-        let value = value.and_then(|value| parameters::cast(&value, &target));
+        let value = value.and_then(|value| exactly(&value, &target));
         Ok((value.map_err(|error| self.wrong(&error.message))?, length))
     }
 
@@ -135,6 +135,15 @@ impl<R: Read> BinaryRows<R> {
             joined.collect();
         let batch = joined.and_then(RecordBatch::try_from_iter_with_nullable);
         batch.map(Some).map_err(|error| PgError::of("22000", error.to_string()))
+    }
+}
+
+/// A value in the type of its column; an error if that has no place for it.
+fn exactly(value: &ArrayRef, target: &DataType) -> Result<ArrayRef, PgError> {
+    let stored = parameters::cast(value, target)?;
+    match parameters::cast(&stored, value.data_type()) {
+        Ok(back) if *back == **value => Ok(stored),
+        _ => Err(PgError::of("22003", format!("{target} does not hold the value as it is"))),
     }
 }
 

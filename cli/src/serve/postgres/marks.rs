@@ -76,7 +76,12 @@ impl<'t> Marks<'t> {
                 _ => {}
             }
         }
-        let is_about_catalogs = text.contains("pg_catalog.");
+        let word = |token: Option<&Token>| token.map_or("", |token| &text[token.range.clone()]);
+        let is_catalog = |at: usize| {
+            let name = word(tokens.get(at)).trim_matches('"');
+            name.eq_ignore_ascii_case("pg_catalog") && word(tokens.get(at + 1)) == "."
+        };
+        let is_about_catalogs = (0..tokens.len()).any(is_catalog);
         Marks { text, tokens, parentheses, within, is_about_catalogs }
     }
 
@@ -117,6 +122,13 @@ impl<'t> Marks<'t> {
             Some(Some(begin)) => self.after(begin + 1).eq_ignore_ascii_case("select"),
             _ => true,
         }
+    }
+
+    /// Whether a token stands in the parentheses of a cast.
+    pub(super) fn is_in_cast(&self, at: usize) -> bool {
+        let begin = self.within.get(at).copied().flatten();
+        let of = begin.map_or("", |begin| self.before(begin));
+        of.eq_ignore_ascii_case("cast") || of.eq_ignore_ascii_case("try_cast")
     }
 
     /// The last word in parentheses that begin here.

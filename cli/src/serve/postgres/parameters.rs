@@ -165,7 +165,7 @@ fn text(text: &str, target: &DataType) -> Result<ArrayRef, PgError> {
         }
         other => {
             let text = match other {
-                DataType::Date32 | DataType::Timestamp(_, None) => without_zone(text.trim()),
+                DataType::Date32 => without_zone(text.trim()),
                 _ => text.trim(),
             };
             let array: ArrayRef = Arc::new(StringArray::from(vec![text]));
