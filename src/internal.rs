@@ -115,7 +115,7 @@ pub mod sql {
         DryRun, KnownColumn, KnownFunction, Operator, PlannedChange, Statistics, StoreOperator,
         TableForecast,
     };
-    pub use crate::sql::{Lexeme, LexemeKind, is_complete, items_of_array, lexemes, without_zone};
+    pub use crate::sql::{Lexeme, LexemeKind, is_complete, items_of_array, lexemes};
     pub use crate::sql::{ReadSoFar, StatementProgress};
 }
 

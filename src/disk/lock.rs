@@ -40,39 +40,6 @@ impl fmt::Debug for LockWait {
     }
 }
 
-/// A wait that goes on.
-#[derive(Debug)]
-pub(crate) struct Waiting<'a> {
-    wait: &'a LockWait,
-    pub(crate) since: Instant,
-    pause: Duration,
-    is_told: bool,
-}
-
-impl Waiting<'_> {
-    pub(crate) fn new(wait: &LockWait) -> Waiting<'_> {
-        Waiting { wait, since: Instant::now(), pause: FIRST_PAUSE, is_told: false }
-    }
-
-    /// Lets some time pass before the next attempt; false if the time is over.
-    pub(crate) fn pause(&mut self, why: &str) -> Result<bool> {
-        let left = self.wait.most.saturating_sub(self.since.elapsed());
-        if left.is_zero() {
-            return Ok(false);
-        }
-        if let Some(begun) = self.wait.begun.as_ref().filter(|_| !self.is_told) {
-            begun(why);
-            self.is_told = true;
-        }
-        std::thread::sleep(self.pause.min(left));
-        if self.wait.cancelled.load(Ordering::Relaxed) {
-            return Err(Error::Cancelled);
-        }
-        self.pause = LONGEST_PAUSE.min(self.pause * 2);
-        Ok(true)
-    }
-}
-
 /// The exclusive right to write, until dropped.
 #[derive(Debug)]
 pub(crate) struct WriterLock {
@@ -90,7 +57,8 @@ impl WriterLock {
         wait: &LockWait,
         prepare: impl Fn() -> Result<()>,
     ) -> Result<WriterLock> {
-        let (mut waiting, mut removed) = (Waiting::new(wait), 0);
+        let (since, mut pause, mut is_told) = (Instant::now(), FIRST_PAUSE, false);
+        let mut removed = 0;
         loop {
             prepare()?;
             match WriterLock::try_acquire(disk, path) {
@@ -104,17 +72,27 @@ impl WriterLock {
                 Err(error) => return Err(error),
             }
             let busy = format!("{what} is being written by another process{}", holder(disk, path));
+            let left = wait.most.saturating_sub(since.elapsed());
             if wait.most.is_zero() {
                 return Err(Error::Busy(format!(
                     "{busy}; there is one writer at a time, try again when it has finished"
                 )));
             }
-            if !waiting.pause(&busy)? {
+            if left.is_zero() {
                 return Err(Error::LimitExceeded(format!(
                     "{busy}, still after {:.1} s of waiting for it",
-                    waiting.since.elapsed().as_secs_f64()
+                    since.elapsed().as_secs_f64()
                 )));
             }
+            if let Some(begun) = wait.begun.as_ref().filter(|_| !is_told) {
+                begun(&busy);
+                is_told = true;
+            }
+            std::thread::sleep(pause.min(left));
+            if wait.cancelled.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled);
+            }
+            pause = LONGEST_PAUSE.min(pause * 2);
         }
     }
 

@@ -32,8 +32,8 @@ use std::fmt::Debug;
 use std::path::Path;
 
 pub(crate) use kept::KeptDisk;
+pub(crate) use lock::WriterLock;
 pub use lock::{LockWait, WaitNotice};
-pub(crate) use lock::{Waiting, WriterLock};
 pub(crate) use lru::Lru;
 pub use mapped::{Io, Mapped};
 pub(crate) use mapping_cache::MappingCache;

@@ -12,7 +12,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::disk::{Disk, Lock, LockMode, Waiting};
+use crate::disk::{Disk, Lock, LockMode};
 use crate::error::{Error, Result};
 #[cfg(feature = "sql")]
 use crate::store::TableWriter;
@@ -116,27 +116,21 @@ pub(crate) fn abandon(new: &Table) {
     let _ = remove_all(new.disk(), new.path());
 }
 
-/// Keeps everyone from reading a table, once those that read it have ended, for whom it waits as
-/// for another writer.
+/// Keeps everyone from reading a table.
 fn lock_generations(table: &Table) -> Result<Vec<Lock>> {
-    let mut waiting = Waiting::new(table.wait());
-    loop {
-        if let Some(locks) = try_lock_generations(table)? {
-            return Ok(locks);
-        }
-        let read = format!("table '{}' is being read", table.name());
-        if !waiting.pause(&read)? {
-            return Err(Error::InvalidInput(format!(
-                "{read}; it can be dropped when those queries have ended"
-            )));
+    let mut locks = Vec::new();
+    for generation in table.generations()? {
+        match table.disk().try_lock(&table.dir().root(generation), LockMode::Exclusive)? {
+            Some(lock) => locks.push(lock),
+            None => {
+                return Err(Error::InvalidInput(format!(
+                    "table '{}' is being read; it can be dropped when those queries have ended",
+                    table.name()
+                )));
+            }
         }
     }
-}
-
-fn try_lock_generations(table: &Table) -> Result<Option<Vec<Lock>>> {
-    let generations = table.generations()?.into_iter();
-    let lock = |at| table.disk().try_lock(&table.dir().root(at), LockMode::Exclusive);
-    generations.map(lock).collect()
+    Ok(locks)
 }
 
 fn hidden(store: &Store, prefix: &str, table: &str) -> PathBuf {

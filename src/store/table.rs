@@ -183,6 +183,7 @@ impl Table {
     }
 
     /// How its writers wait for others.
+    #[cfg(feature = "sql")]
     pub(crate) fn wait(&self) -> &LockWait {
         &self.wait
     }

@@ -6,8 +6,8 @@
 use datafusion::common::exec_err;
 use datafusion::error::Result as DataFusionResult;
 
-/// Patterns, the longer ones first, with what they are without and with `FM`, which leaves out
-/// zeros before a number. Names are not filled up with blanks, as they are without `FM` there.
+/// Patterns with what they are without and with `FM`, which leaves out zeros before a number. Names
+/// are not filled up with blanks, as they are without `FM` there.
 const PATTERNS: [(&str, &str, &str); 26] = [
     ("Month", "%B", "%B"),
     ("HH24", "%H", "%-H"),
@@ -38,10 +38,9 @@ const PATTERNS: [(&str, &str, &str); 26] = [
 ];
 
 /// Patterns of PostgreSQL's that `strftime` has no format for.
-const OTHERS: [&str; 32] = [
-    "A.M.", "P.M.", "a.m.", "p.m.", "SSSSS", "SSSS", "MONTH", "month", "MON", "mon", "DAY", "day",
-    "DY", "dy", "WW", "W", "CC", "RM", "TZ", "Y,YYY", "YYY", "Y", "IYY", "I", "IDDD", "D", "J",
-    "FF1", "FF2", "FF3", "FF6", "TH",
+const OTHERS: [&str; 26] = [
+    "A.M.", "P.M.", "SSSSS", "SSSS", "MONTH", "MON", "DAY", "DY", "WW", "W", "CC", "RM", "TZ",
+    "Y,YYY", "YYY", "Y", "IYY", "I", "IDDD", "D", "J", "FF1", "FF2", "FF3", "FF6", "TH",
 ];
 
 /// The format of `strftime` that a template is.
@@ -57,21 +56,12 @@ pub(super) fn as_strftime(template: &str) -> DataFusionResult<String> {
             rest = after;
             continue;
         }
-        let is_number = |pattern: &str| pattern.chars().all(|c| !c.is_ascii_lowercase());
-        let starts = |text: &str, pattern: &str| {
-            // Case says how names are written, and nothing of numbers.
-            let start = text.get(..pattern.len());
-            start.is_some_and(|start| match is_number(pattern) && !is_meridiem(pattern) {
-                true => start.eq_ignore_ascii_case(pattern),
-                false => start == pattern,
-            })
-        };
         let (after_fm, fills) = match rest.strip_prefix("FM").or_else(|| rest.strip_prefix("fm")) {
             Some(after) => (after, false),
             None => (rest, true),
         };
         let longest = |all: &mut dyn Iterator<Item = &'static str>| {
-            all.filter(|pattern| starts(after_fm, pattern)).max_by_key(|pattern| pattern.len())
+            all.filter(|pattern| begins(after_fm, pattern)).max_by_key(|pattern| pattern.len())
         };
         let named = longest(&mut PATTERNS.iter().map(|(pattern, ..)| *pattern));
         if let Some(other) = longest(&mut OTHERS.into_iter())
@@ -97,8 +87,13 @@ pub(super) fn as_strftime(template: &str) -> DataFusionResult<String> {
 
 const STRFTIME: &str = "formats of strftime, such as '%Y-%m-%d'";
 
-fn is_meridiem(pattern: &str) -> bool {
-    matches!(pattern, "AM" | "PM")
+/// Whether a text begins with a pattern. Case says how names are written, and nothing of numbers.
+fn begins(text: &str, pattern: &str) -> bool {
+    let names = matches!(pattern, "AM" | "PM") || pattern.bytes().any(|it| it.is_ascii_lowercase());
+    text.get(..pattern.len()).is_some_and(|start| match names {
+        true => start == pattern,
+        false => start.eq_ignore_ascii_case(pattern),
+    })
 }
 
 #[cfg(test)]

@@ -10,8 +10,8 @@
 //! - the logical plan before it is given its parameters, from which the rest of planning begins for
 //!   other values.
 //!
-//! What comes once is not kept: texts with the numbers of their day in them would fill the memory
-//! with what nobody asks again, and each would be made in memory that no cache holds.
+//! A text or plan is kept the second time that it comes. Most texts have literals of their own and
+//! never come again; to keep them would push out those that do.
 //!
 //! A plan keeps its tables open: [`KeptPlans::forget_unused`] closes those that nothing has used
 //! for a while, and who writes to a table forgets the plans that read it.

@@ -156,7 +156,7 @@ mod tests {
     use arrow_array::{ArrayRef, StringArray};
     use tonic::Code;
 
-    /// A text of more than half of what a user may bind.
+    /// A text so long that a user may bind one of it, and not two.
     fn wide_text() -> ArrayRef {
         Arc::new(StringArray::from(vec!["x".repeat(MOST_BYTES_OF_USER / 2 + 1)]))
     }

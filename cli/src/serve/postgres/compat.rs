@@ -238,7 +238,7 @@ fn in_information_schema(words: &Marks, at: usize) -> Option<(String, usize)> {
     })
 }
 
-/// An item of what _pg_expandarray gives: `(keys).n`.
+/// Reads `(keys).n`: a field of a row that `_pg_expandarray` gives.
 fn expanded_item(words: &Marks, at: usize) -> Option<(String, usize)> {
     let item = words.name_at(at + 1);
     let is_item = words.word(at) == "."

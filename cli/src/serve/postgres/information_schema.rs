@@ -84,7 +84,7 @@ fn tables(session: &Session) -> Vec<(String, String)> {
     schemas(session).into_iter().flat_map(of).collect()
 }
 
-/// A row for each table and view of which `more` is said.
+/// Makes a row for each table and view; `more` adds the columns beside its name.
 fn relations(
     session: &Session,
     known: &Known,

@@ -12,7 +12,7 @@ use arrow_buffer::OffsetBuffer;
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, IntervalUnit, TimeUnit};
 use stylobate::internal::ingest::interval;
-use stylobate::internal::sql::{items_of_array, without_zone};
+use stylobate::internal::sql::items_of_array;
 
 use super::binary::{EPOCH_DAYS, EPOCH_MICROS};
 use super::errors::PgError;
@@ -172,6 +172,22 @@ fn text(text: &str, target: &DataType) -> Result<ArrayRef, PgError> {
             cast(&array, other)?
         }
     })
+}
+
+/// A date or time without the zone behind it, such as `+02` or `-03:30`: PostgreSQL does not look
+/// at one where the type has none.
+fn without_zone(text: &str) -> &str {
+    let is_zone = |zone: &str| {
+        let digits = zone.bytes().filter(u8::is_ascii_digit).count();
+        (2..=6).contains(&digits) && zone.bytes().all(|it| it.is_ascii_digit() || it == b':')
+    };
+    // The signs of a date come first.
+    let from = text.find([' ', 'T']).map_or(text.len(), |at| at + 1);
+    let sign = text.get(from..).and_then(|rest| rest.find(['+', '-'])).map(|at| from + at);
+    match sign.and_then(|at| Some((at, text.get(at + 1..)?))) {
+        Some((at, zone)) if is_zone(zone) => text.get(..at).unwrap_or(text).trim_end(),
+        _ => text,
+    }
 }
 
 fn from_hex(text: &str) -> Option<Vec<u8>> {

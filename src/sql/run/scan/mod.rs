@@ -38,6 +38,7 @@ use datafusion::physical_plan::{
 use crate::block::Order;
 use crate::error::Result;
 use crate::expr::Expression;
+use crate::limits::BLOCK_ROWS;
 use crate::model::SortKey;
 use crate::query::forecast::Reader;
 use crate::query::open::opener::partitions;
@@ -84,7 +85,9 @@ pub(crate) struct ScanExec {
 
 impl ScanExec {
     pub(crate) fn new(scan: Arc<Scan>, target_partitions: usize) -> Self {
-        let partitions = scan.partitions(target_partitions);
+        let blocks = scan.table.snapshot().rows().div_ceil(BLOCK_ROWS as u64);
+        let partitions =
+            usize::try_from(blocks).unwrap_or(usize::MAX).clamp(1, target_partitions.max(1));
         ScanExec::with_order(scan, partitions, None)
     }
 

@@ -9,21 +9,13 @@ use arrow_select::take::take_record_batch;
 
 use crate::error::Result;
 use crate::expr::Predicate;
-use crate::limits::{BLOCK_ROWS, VECTOR};
+use crate::limits::VECTOR;
 use crate::model::Column;
-use crate::query::open::opener::partitions;
 use crate::query::order::chains::Chains;
-use crate::query::prune::blocks::matching_blocks;
-use crate::query::prune::segments::matching_segments;
-use crate::query::stats::Counters;
 use crate::query::{Condition, OrderBy};
 use crate::sql::convert::from_arrow;
 use crate::sql::run::dynamic::DynamicFilters;
 use crate::sql::run::table::StoreTable;
-
-/// Segments of a table that are looked at before it is scanned, and those of them that are opened.
-const MOST_SEGMENTS: usize = 1024;
-const FEW_SEGMENTS: usize = 16;
 
 /// What to read.
 #[derive(Clone, Debug)]
@@ -56,42 +48,6 @@ impl Scan {
     pub(crate) fn predicate(&self, conditions: &[Condition]) -> Predicate {
         let conditions = conditions.iter().map(|condition| &condition.predicate);
         Predicate::And(conditions.chain(&self.filters).cloned().collect())
-    }
-
-    /// In how many partitions it is read: one for each block that may have rows, up to some number.
-    /// To hand one block over to another thread takes longer than to read it.
-    pub(super) fn partitions(&self, most: usize) -> usize {
-        let blocks = self.table.snapshot().rows().div_ceil(BLOCK_ROWS as u64);
-        let all = usize::try_from(blocks).unwrap_or(usize::MAX).clamp(1, most.max(1));
-        if all == 1 || (self.conditions.is_empty() && self.filters.is_empty()) {
-            return all;
-        }
-        // What cannot be read is an error of those that read it.
-        let left = self.blocks_left(all).ok().flatten();
-        left.map_or(all, |left| left.clamp(1, all))
-    }
-
-    /// How many blocks pruning leaves, if it leaves few segments; `most` if there are more.
-    fn blocks_left(&self, most: usize) -> Result<Option<usize>> {
-        let (snapshot, predicate) = (self.table.snapshot(), self.predicate(&self.conditions));
-        let (entries, mut counters) = (snapshot.segments()?, Counters::new(self.conditions.len()));
-        if entries.len() > MOST_SEGMENTS {
-            return Ok(None);
-        }
-        let partitions = partitions(&self.conditions);
-        let kept = matching_segments(&predicate, &partitions, snapshot, &entries, &mut counters)?;
-        if kept.len() > FEW_SEGMENTS {
-            return Ok(None);
-        }
-        let mut left = 0;
-        for (number, entry) in kept.into_iter().filter_map(|at| Some((at, entries.get(at)?))) {
-            let segment = snapshot.open_segment(entry)?;
-            left += matching_blocks(&predicate, &segment, number, &[], false, &mut counters)?.len();
-            if left >= most {
-                break;
-            }
-        }
-        Ok(Some(left.min(most)))
     }
 
     /// Whether it gives all rows of the table, so that its statistics are the table's.
