@@ -44,6 +44,9 @@ pub enum Error {
     /// There is no such table, column or file.
     #[error("{0}")]
     NotFound(String),
+    /// Another machine of a cluster does not answer, or no longer does.
+    #[error("{0}")]
+    Unreachable(String),
     /// A limit (memory, time, size of a structure) was reached.
     #[error("limit exceeded: {0}")]
     LimitExceeded(String),

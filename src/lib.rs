@@ -111,7 +111,7 @@
 )]
 // The modules, in the order in which a byte travels from a file of rows to a segment and back to
 // an answer; each imports only from those before it.
-mod error; // the eleven kinds of failure
+mod error; // the twelve kinds of failure
 mod limits; // every maximum that a reader believes
 mod bytes; // checked little-endian cursor and writer
 mod budget; // memory that stored bytes unfold to, counted before it is allocated
@@ -160,6 +160,8 @@ pub use sql::{
     BatchStream, Canceller, Described, Engine, Parameters, ReadSoFar, Session, SessionOptions,
     SqlExpressions, SqlSelect, Statement, StatementMemory, StatementProgress,
 };
+#[cfg(feature = "cluster")]
+pub use sql::{ClusterDescription, Node, NodeService, PlacedTable, Placement};
 
 // Rows out without SQL, and maintenance.
 pub use maintain::{Alteration, CompactForecast, CompactOptions, CompactReport, Partition};

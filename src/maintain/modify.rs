@@ -128,6 +128,7 @@ fn select_rows(
         temp_dir: &std::env::temp_dir(),
         limits: GroupLimits::default(),
         known_rows: false,
+        states: false,
     };
     let Modification { columns, conditions, .. } = modification;
     select(columns, conditions, snapshot, &context, found)

@@ -27,6 +27,11 @@ pub struct Context<'a> {
     /// Whether it goes by the rows that earlier runs have found to meet the same conditions, and
     /// keeps those that it finds.
     pub known_rows: bool,
+    /// Whether groups come out as their states, for [`Accumulators::merge_states`], in place of
+    /// their aggregates.
+    ///
+    /// [`Accumulators::merge_states`]: super::aggregate::Accumulators::merge_states
+    pub states: bool,
 }
 
 /// How large the parts of groupings and answers become: for speed, not for what comes out.

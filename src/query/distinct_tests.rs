@@ -140,7 +140,8 @@ fn only_counts_are_of_distinct_values() {
     for one in [sum, filtered] {
         let schema = std::sync::Arc::new(arrow_schema::Schema::empty());
         let output = Output::Aggregate { keys: Vec::new(), aggregates: vec![one], first: None };
-        let fragment = Fragment { columns: Vec::new(), conditions: Vec::new(), output, schema };
+        let (columns, conditions) = (Vec::new(), Vec::new());
+        let fragment = Fragment { columns, conditions, output, schema, states: false };
         assert!(refusal(&fragment).unwrap().contains("distinct values"));
     }
 }

@@ -9,6 +9,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow_schema::{DataType as ArrowType, SchemaRef};
+#[cfg(feature = "cluster")]
+use arrow_schema::{Field, Schema};
 
 use crate::expr::{Expression, Predicate};
 #[cfg(feature = "sql")]
@@ -26,6 +28,9 @@ pub struct Fragment {
     pub output: Output,
     /// Names and types of the answer.
     pub schema: SchemaRef,
+    /// Whether groups come out as their states, in one column behind the keys, in place of their
+    /// aggregates: other machines have more rows of the same groups.
+    pub states: bool,
 }
 
 /// What a walk over a table reads: some columns of the rows that meet all conditions.
@@ -38,7 +43,27 @@ pub(crate) struct RowSource<'a> {
     pub(crate) read_by_row: Vec<usize>,
 }
 
+/// The name of the column of states.
+#[cfg(feature = "cluster")]
+const STATES: &str = "states";
+
 impl Fragment {
+    /// The same with the states of all groups, for others to merge; `None` if there are no groups,
+    /// or distinct values are counted, of which states say too little.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn with_states(&self) -> Option<Fragment> {
+        let Output::Aggregate { keys, aggregates, .. } = &self.output else { return None };
+        if aggregates.iter().any(|aggregate| aggregate.distinct) {
+            return None;
+        }
+        let states = Arc::new(Field::new(STATES, ArrowType::Binary, false));
+        let fields = self.schema.fields().iter().take(keys.len()).cloned().chain([states]);
+        let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let (keys, aggregates) = (keys.clone(), aggregates.clone());
+        let output = Output::Aggregate { keys, aggregates, first: None };
+        Some(Fragment { output, schema, states: true, ..self.clone() })
+    }
+
     /// The groups that are wanted of an aggregate; `None` for all.
     pub(crate) fn first_groups(&self) -> Option<&FirstGroups> {
         match &self.output {

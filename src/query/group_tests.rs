@@ -104,6 +104,7 @@ fn batch_within(
         temp_dir: dir,
         limits: case.limits,
         known_rows: true,
+        states: false,
         recorder: &recorder,
         timed: false,
     };
@@ -274,6 +275,7 @@ fn cancelled_while_groups_come_out() {
         temp_dir: dir.path(),
         limits,
         known_rows: true,
+        states: false,
         recorder: &Recorder::default(),
         timed: false,
     };

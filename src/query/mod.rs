@@ -21,6 +21,7 @@
 //! | `select` | the rows that pass, for those who change them |
 //! | `aggregate` | the values of rows added to the states of groups |
 //! | `group` | rows → numbers of groups → columns of the answer |
+//! | `merged_groups` | groups whose states come from several machines |
 //! | `group_top` | the first rows of each group |
 //! | `order` | the first rows of an order |
 //! | `metadata` | answers from the manifest alone |
@@ -44,6 +45,8 @@ pub(crate) mod group_top;
 #[cfg(feature = "sql")]
 mod group_top_tests;
 pub(crate) mod memory;
+#[cfg(feature = "cluster")]
+pub(crate) mod merged_groups;
 pub(crate) mod metadata;
 pub(crate) mod open;
 pub(crate) mod order;

@@ -45,6 +45,7 @@ fn first(
         temp_dir: &directory,
         limits: GroupLimits { free: 0, answer: 1 << 16, ..GroupLimits::default() },
         known_rows: true,
+        states: false,
         recorder: &recorder,
         timed: false,
     };

@@ -129,7 +129,7 @@ pub fn from_metadata(
 ) -> Result<Option<RecordBatch>> {
     let mut clock = Clock::start(timed);
     let Output::Aggregate { keys, aggregates, .. } = &fragment.output else { return Ok(None) };
-    if !keys.is_empty() || !fragment.conditions.is_empty() {
+    if !keys.is_empty() || !fragment.conditions.is_empty() || fragment.states {
         return Ok(None);
     }
     let Some(columns) = metadata::answer(fragment, aggregates, snapshot)? else { return Ok(None) };

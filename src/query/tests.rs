@@ -147,6 +147,7 @@ pub(super) fn answer(
         temp_dir: &directory,
         limits: GroupLimits::default(),
         known_rows: true,
+        states: false,
         recorder: &Recorder::default(),
         timed: false,
     };
@@ -180,8 +181,8 @@ pub(super) fn fragment(
     };
     let fields = types.into_iter().enumerate().map(|(i, t)| Field::new(i.to_string(), t, true));
     let schema = Arc::new(ArrowSchema::new(fields.collect::<Vec<_>>()));
-    let fragment =
-        Fragment { columns: snapshot.schema().columns().to_vec(), conditions, output, schema };
+    let columns = snapshot.schema().columns().to_vec();
+    let fragment = Fragment { columns, conditions, output, schema, states: false };
     assert_eq!(refusal(&fragment), None);
     fragment
 }

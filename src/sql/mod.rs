@@ -19,6 +19,7 @@
 //!   ingest.
 //! - `names`: what names mean: tables of the store and of attached ones, views and parameters of
 //!   the session, files.
+//! - `cluster`: tables whose parts are on several machines (cargo feature `cluster`).
 //! - `session`: configuration, memory, threads; turns a text into statements, and a statement into
 //!   an answer.
 //!
@@ -33,6 +34,8 @@
 //! - [`Statistics`]: what a statement has read, and what it could skip.
 //! - [`Parameters`]: values for `$name`.
 
+#[cfg(feature = "cluster")]
+mod cluster;
 mod convert;
 mod functions;
 mod keys;
@@ -48,12 +51,18 @@ mod walks;
 mod work;
 mod write;
 
+#[cfg(feature = "cluster")]
+pub use cluster::description::{ClusterDescription, PlacedTable, Placement};
 pub use keys::expressions::SqlExpressions;
 pub use names::parameters::Parameters;
+#[cfg(feature = "cluster")]
+pub use run::parts::Node;
 pub use run::progress::{ReadSoFar, StatementProgress};
 pub use run::report::{Operator, Statistics};
 pub use run::statistics::{StoreOperator, TableForecast};
 pub use run::stream::BatchStream;
+#[cfg(feature = "cluster")]
+pub use session::NodeService;
 pub use session::describe::Described;
 pub use session::dry_run::{DryRun, PlannedChange};
 pub use session::known::{KnownColumn, KnownFunction};

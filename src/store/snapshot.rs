@@ -9,6 +9,8 @@ use super::known_rows::OfConditions;
 use super::{Caches, ColumnStats, LoadedSource, SegmentEntry, TableOptions, views};
 use crate::block::Order;
 use crate::budget::{Budget, Charge};
+#[cfg(feature = "cluster")]
+use crate::disk::RealDisk;
 use crate::disk::{Disk, Lock, LockMode, Mapped, is_missing, missing_is_damage};
 use crate::error::{Error, Result};
 use crate::manifest::{
@@ -38,8 +40,9 @@ struct Inner {
     root: Root,
     chunks: Vec<OnceLock<Arc<Chunk>>>,
     segments: OnceLock<(Arc<Vec<SegmentEntry>>, Charge)>,
-    /// A shared lock on the root, which the system releases if the process dies.
-    lock: Arc<Lock>,
+    /// A shared lock on the root, which the system releases if the process dies; `None` if the data
+    /// is on other machines.
+    lock: Option<Arc<Lock>>,
 }
 
 /// Ascending numbers as text, those that follow each other as ranges: `1, 4-7`.
@@ -105,7 +108,7 @@ impl Snapshot {
             root,
             chunks,
             segments: OnceLock::new(),
-            lock: Arc::new(lock),
+            lock: Some(Arc::new(lock)),
         };
         Snapshot { inner: Arc::new(inner) }
     }
@@ -163,9 +166,33 @@ impl Snapshot {
             root,
             chunks,
             segments: OnceLock::new(),
-            lock: Arc::clone(&self.inner.lock),
+            lock: self.inner.lock.clone(),
         };
         Ok(Snapshot { inner: Arc::new(inner) })
+    }
+
+    /// A table whose data is on other machines: what the manifests of its parts say of it. Nothing
+    /// that needs a look at a segment works.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn remote(name: &str, mut root: Root, chunks: Vec<(ChunkRef, Arc<Chunk>)>) -> Self {
+        let (references, chunks): (Vec<_>, Vec<_>) = chunks.into_iter().unzip();
+        root.rows = references.iter().map(|reference| reference.rows).sum();
+        root.chunks = references;
+        let inner = Inner {
+            dir: TableDir::new(name),
+            disk: Arc::new(RealDisk::default()),
+            caches: Arc::default(),
+            root,
+            chunks: chunks.into_iter().map(OnceLock::from).collect(),
+            segments: OnceLock::new(),
+            lock: None,
+        };
+        Snapshot { inner: Arc::new(inner) }
+    }
+
+    /// Whether its segments can be read here.
+    pub(crate) fn is_here(&self) -> bool {
+        self.inner.lock.is_some()
     }
 
     /// The table's name.
@@ -233,6 +260,12 @@ impl Snapshot {
         Ok(Some(Arc::clone(slot.get_or_init(|| chunk))))
     }
 
+    /// The stored form of a chunk.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn chunk_bytes(&self, reference: &ChunkRef) -> Result<Vec<u8>> {
+        self.inner.disk.read(&self.inner.dir.chunk(&reference.id), reference.length)
+    }
+
     /// All segments, in the order of their rows.
     #[doc(hidden)]
     pub fn segments(&self) -> Result<Arc<Vec<SegmentEntry>>> {
@@ -295,6 +328,10 @@ impl Snapshot {
 
     /// The order of all rows of the table by a column, as far as the manifest proves it.
     pub(crate) fn column_order(&self, column: ColumnId) -> Result<Order> {
+        // Rows of several machines come in no order.
+        if !self.is_here() {
+            return Ok(Order::default());
+        }
         let known = self.column_stats(column)?;
         let mut segments = known.iter().map(|known| known.as_ref().map(|known| &known.stats));
         let Some(Some(first)) = segments.next() else { return Ok(Order::default()) };
@@ -337,6 +374,9 @@ impl Snapshot {
     /// it stays there.
     #[doc(hidden)]
     pub fn open_segment(&self, entry: &SegmentEntry) -> Result<Arc<Segment>> {
+        if !self.is_here() {
+            return Err(Error::Unsupported("a look at rows of other machines".into()));
+        }
         let Caches { budget, segments, known_rows, mappings } = &*self.inner.caches;
         if budget.is_tight() {
             // Dictionaries that only the cache holds are decoded again when they are needed, and

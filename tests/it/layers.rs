@@ -16,7 +16,7 @@ const FOLDERS: [&str; 17] = [
 ];
 
 /// The folders and files of `src/sql/`, from the bottom.
-const SQL_FOLDERS: [&str; 14] = [
+const SQL_FOLDERS: [&str; 15] = [
     "convert",
     "stack",
     "walks",
@@ -30,11 +30,12 @@ const SQL_FOLDERS: [&str; 14] = [
     "plan",
     "write",
     "names",
+    "cluster",
     "session",
 ];
 
 /// The folders and files of `src/query/`, from the bottom.
-const QUERY: [&str; 21] = [
+const QUERY: [&str; 22] = [
     "fragment",
     "words",
     "stats",
@@ -51,6 +52,7 @@ const QUERY: [&str; 21] = [
     "aggregate",
     "group",
     "some_groups",
+    "merged_groups",
     "group_top",
     "order",
     "metadata",

@@ -2,6 +2,8 @@
 
 pub(crate) mod arrange;
 pub(crate) mod choices;
+#[cfg(feature = "cluster")]
+pub(crate) mod cluster;
 pub(crate) mod columns;
 pub(crate) mod commit_every;
 pub(crate) mod csv;

@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use stylobate::{Parameters, SessionOptions};
 
+#[cfg(feature = "cluster")]
+use super::cluster::ClusterArg;
 use super::permissions::PermissionArgs;
 use super::resources::{IoArg, WaitArg};
 use crate::context::Context;
@@ -26,6 +28,9 @@ pub(crate) struct SessionArgs {
     pub(crate) skip_damaged: bool,
     #[command(flatten)]
     permissions: PermissionArgs,
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    cluster: ClusterArg,
     #[command(flatten)]
     pub(crate) wait: WaitArg,
     /// Where sorts and groups spill [default: the system's directory for temporary files]
@@ -35,8 +40,8 @@ pub(crate) struct SessionArgs {
 
 impl SessionArgs {
     /// The options of the session.
-    pub(crate) fn options(&self, context: &Context) -> SessionOptions {
-        SessionOptions {
+    pub(crate) fn options(&self, context: &Context) -> Result<SessionOptions, Failure> {
+        Ok(SessionOptions {
             threads: context.threads,
             memory_limit: context.memory_limit,
             temp_dir: self.temp_dir.clone(),
@@ -45,8 +50,10 @@ impl SessionArgs {
             skip_damaged: self.skip_damaged,
             read_only: self.permissions.read_only,
             no_files: self.permissions.no_files,
+            #[cfg(feature = "cluster")]
+            cluster: self.cluster.read()?,
             ..SessionOptions::default()
-        }
+        })
     }
 
     /// The values of `-p`.

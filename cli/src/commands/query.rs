@@ -132,7 +132,7 @@ pub(crate) fn run(args: &QueryArgs, context: &Context) -> Result<(), Failure> {
     let context = &args.session.wait.of(context);
     let asked = args.statements.read("query", context)?;
     let parameters = args.session.parameters()?;
-    let session = Arc::new(asked.session(&args.session.options(context), context)?);
+    let session = Arc::new(asked.session(&args.session.options(context)?, context)?);
     let watch = QueryWatch::start(&session, context);
     let statements = session.parse(&asked.sql).map_err(|error| asked.not_parsed(error))?;
     if statements.len() == 1 {

@@ -11,6 +11,8 @@ use stylobate::internal::disk::default_limit;
 use stylobate::{Engine, LockWait, SessionOptions};
 use tokio::sync::{Semaphore, watch};
 
+#[cfg(feature = "cluster")]
+use crate::args::cluster::ClusterArg;
 use crate::args::resources::{IoArg, WaitArg};
 use crate::context::Context;
 use crate::errors::Failure;
@@ -80,6 +82,13 @@ pub(crate) struct ServeArgs {
     #[arg(long, value_name = "ADDRESS", value_parser = parse_address)]
     #[arg(env = "STY_FLIGHT", hide_env = true)]
     flight: Option<SocketAddr>,
+    /// Do for other machines of the cluster what they ask, at the address of Flight
+    #[cfg(feature = "cluster")]
+    #[arg(long, requires_all = ["flight", "cluster"], env = "STY_NODE", hide_env = true)]
+    node: bool,
+    #[cfg(feature = "cluster")]
+    #[command(flatten)]
+    cluster: ClusterArg,
     /// A TOML file of the users: [users.NAME] with password or token, read_only, tables
     #[arg(long, value_name = "FILE", env = "STY_USERS", hide_env = true)]
     users: Option<PathBuf>,
@@ -256,6 +265,8 @@ fn server(
     context: &Context,
 ) -> Result<Server, Failure> {
     let all = context.memory_limit.unwrap_or_else(default_limit);
+    #[cfg(feature = "cluster")]
+    let cluster = args.cluster.read()?;
     let options = SessionOptions {
         threads: context.threads,
         memory_limit: Some(all),
@@ -266,6 +277,8 @@ fn server(
         read_only: args.read_only,
         no_files: !args.files,
         keep_plans: true,
+        #[cfg(feature = "cluster")]
+        cluster: cluster.clone(),
         ..SessionOptions::default()
     };
     let wait = LockWait { most: args.wait.or(WAIT), ..LockWait::default() };
@@ -280,8 +293,15 @@ fn server(
         waiting: args.max_waiting,
         patience: args.max_wait,
     };
+    #[cfg(feature = "cluster")]
+    let node = match cluster.filter(|_| args.node) {
+        Some(cluster) => Some((engine.node_service()?, cluster.secret)),
+        None => None,
+    };
     let own_pages_only = users.are_any() && !args.anyone;
     Ok(Server {
+        #[cfg(feature = "cluster")]
+        node,
         sessions: Sessions::new(engine, MOST_NAMED),
         users,
         admission: Admission::new(limits),

@@ -67,7 +67,7 @@ pub(crate) fn run(args: &ShellArgs, context: &Context) -> Result<(), Failure> {
     }
     args.store.as_deref().map_or(Ok(()), check_is_no_file)?;
     let store = args.store.as_deref().map(|store| context.store(store));
-    let options = args.session.options(context);
+    let options = args.session.options(context)?;
     let session = match &store {
         Some(store) => {
             let exists = store.exists()?;

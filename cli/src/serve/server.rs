@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+#[cfg(feature = "cluster")]
+use stylobate::NodeService;
 use tokio::sync::Semaphore;
 
 use super::admission::Admission;
@@ -28,6 +30,9 @@ pub(crate) struct Server {
     pub(crate) cancels: Cancels,
     pub(crate) started: Instant,
     pub(crate) limits: Limits,
+    /// What is done for the other machines of a cluster, and the secret that they know.
+    #[cfg(feature = "cluster")]
+    pub(crate) node: Option<(NodeService, Arc<str>)>,
 }
 
 /// What one statement or connection may take.

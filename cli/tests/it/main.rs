@@ -6,6 +6,8 @@ mod answers;
 mod attach;
 mod bench;
 mod charts;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod codes;
 mod config;
 mod conventions;

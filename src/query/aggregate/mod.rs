@@ -32,6 +32,7 @@ mod moments;
 mod overflow;
 mod state;
 mod totals;
+mod transfer;
 mod variance;
 mod wide_sum;
 
@@ -426,8 +427,12 @@ impl<'a> Accumulators<'a> {
         state.finish(groups, &self.rows)
     }
 
-    /// The answers of some groups, once settled: a column for each aggregate.
-    pub(crate) fn finish(&self, groups: &[u64]) -> Result<Vec<ArrayRef>> {
+    /// The answers of some groups, once settled: a column for each aggregate; with `states`, their
+    /// states in one column.
+    pub(crate) fn columns(&self, groups: &[u64], states: bool) -> Result<Vec<ArrayRef>> {
+        if states {
+            return Ok(vec![self.states_of(groups)?]);
+        }
         self.states.iter().map(|(state, _)| state.finish(groups, &self.rows)).collect()
     }
 }

@@ -131,7 +131,7 @@ impl SlotOutput<'_> {
 
     fn columns(&self, groups: &[u64]) -> Result<Vec<ArrayRef>> {
         let mut columns = self.keys.columns(groups)?;
-        columns.extend(self.states.finish(groups)?);
+        columns.extend(self.states.columns(groups, self.context.states)?);
         Ok(columns)
     }
 }
@@ -195,7 +195,8 @@ impl<'a> PartitionOutput<'a> {
         if let Some(first) = first.filter(|first| are_chosen(first)) {
             return self.first(encoder, first);
         }
-        while let Some(made) = self.step(|part| columns(encoder, part))? {
+        let states = self.context.states;
+        while let Some(made) = self.step(|part| columns(encoder, part, states))? {
             let batches: Batches = made.into_iter().flatten().collect();
             let bytes = batches.iter().flatten().map(|column| column.get_array_memory_size()).sum();
             let reserved = self.step.bytes();
@@ -228,7 +229,7 @@ impl<'a> PartitionOutput<'a> {
         }
         all.states.settle();
         let all = chosen(encoder, &all, first)?;
-        Ok(Some(columns(encoder, &all)?))
+        Ok(Some(columns(encoder, &all, false)?))
     }
 
     /// What `make` makes of the next partitions, merged; `None` when there are no more.

@@ -162,13 +162,17 @@ pub(crate) fn chosen<'a>(
     Ok(some)
 }
 
-/// Keys and aggregates of all groups of a part, settled, in batches.
-pub(crate) fn columns(encoder: &KeyEncoder, part: &Part<'_>) -> Result<Vec<Vec<ArrayRef>>> {
+/// Keys and aggregates, or their states, of all groups of a part, settled, in batches.
+pub(crate) fn columns(
+    encoder: &KeyEncoder,
+    part: &Part<'_>,
+    states: bool,
+) -> Result<Vec<Vec<ArrayRef>>> {
     let batch = |start: usize| {
         let range = start..part.len().min(start + BATCH_GROUPS);
         let groups: Vec<u64> = range.clone().map(|at| at as u64).collect();
         let mut columns = encoder.columns(&part.keys, range)?;
-        columns.extend(part.states.finish(&groups)?);
+        columns.extend(part.states.columns(&groups, states)?);
         Ok(columns)
     };
     (0..part.len()).step_by(BATCH_GROUPS).map(batch).collect()

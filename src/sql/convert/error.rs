@@ -121,6 +121,7 @@ pub(crate) fn copied(error: &Error) -> Error {
         Error::Unreported { generation, source } => {
             Error::Unreported { generation: *generation, source: Box::new(copied(source)) }
         }
+        Error::Unreachable(what) => Error::Unreachable(what.clone()),
         Error::Cancelled => Error::Cancelled,
     }
 }

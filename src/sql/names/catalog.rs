@@ -13,6 +13,8 @@ use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::TableType;
+#[cfg(feature = "cluster")]
+use futures::future::BoxFuture;
 
 use crate::disk::Io;
 use crate::error::{Error, Result};
@@ -26,8 +28,9 @@ use crate::sql::names::views::{
 };
 use crate::sql::names::{SCHEMA, lock};
 use crate::sql::run::provider::StoreProvider;
+use crate::sql::run::settings::Settings;
 use crate::sql::run::table::StoreTable;
-use crate::store::{Snapshot, Store};
+use crate::store::{Snapshot, Store, check_name};
 
 /// The names of a session.
 #[derive(Default)]
@@ -66,9 +69,29 @@ pub(crate) struct Tables {
     is_fed: AtomicBool,
     /// Notes for the user.
     notes: Mutex<Vec<String>>,
+    /// How to find the tables of a cluster, if the session has one.
+    #[cfg(feature = "cluster")]
+    pub(crate) cluster: OnceLock<InCluster>,
     /// How to verify tables before they are read, if damaged segments are left out.
     skipping: OnceLock<VerifyOptions>,
 }
+
+/// The tables of a cluster.
+#[cfg(feature = "cluster")]
+pub(crate) struct InCluster {
+    /// Those that its description names.
+    pub(crate) names: Vec<String>,
+    pub(crate) find: FindInCluster,
+}
+
+/// Finds a table of a cluster. Some machines may be left out if the first argument says so, with
+/// notes.
+#[cfg(feature = "cluster")]
+pub(crate) type FindInCluster = Box<
+    dyn Fn(bool, String) -> BoxFuture<'static, (Result<Option<Arc<StoreTable>>>, Vec<String>)>
+        + Send
+        + Sync,
+>;
 
 /// What names mean in a statement: each means the same however often the statement is planned.
 #[derive(Clone, Default)]
@@ -217,7 +240,11 @@ impl Tables {
         if opened.is_some() {
             return Ok(opened);
         }
-        let found: Option<Arc<dyn TableProvider>> = match self.stored(name)? {
+        let stored = match self.in_cluster(name).await? {
+            Some(table) => Some(table),
+            None => self.stored(name)?,
+        };
+        let found: Option<Arc<dyn TableProvider>> = match stored {
             Some(table) => Some(Arc::new(StoreProvider::new(table))),
             None if let Some(view) = self.stored_view(None, name).await? => Some(view),
             None if name == "/dev/stdin" => self.file(files::STDIN).await?,
@@ -227,6 +254,30 @@ impl Tables {
             lock(&self.opened).insert(name.to_owned(), Arc::clone(table));
         }
         Ok(found)
+    }
+
+    /// The table of a cluster that `name` means, if the session has one.
+    #[cfg(feature = "cluster")]
+    async fn in_cluster(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
+        let Some(cluster) = self.cluster.get().filter(|_| check_name(name).is_ok()) else {
+            return Ok(None);
+        };
+        let partial =
+            self.state().is_some_and(|it| Settings::of(it.config_options()).partial_answers);
+        let (found, notes) = (cluster.find)(partial, name.to_owned()).await;
+        notes.into_iter().for_each(|note| self.note(note));
+        found
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    async fn in_cluster(&self, _: &str) -> Result<Option<Arc<StoreTable>>> {
+        Ok(None)
+    }
+
+    /// A table of the session's own store, for other machines.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn own_table(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
+        self.stored(name)
     }
 
     /// The file that `name` means.
@@ -399,7 +450,10 @@ impl Tables {
 
     /// All names of the session's own schema but those of files.
     pub(crate) fn names(&self) -> Vec<String> {
-        self.with_views(self.own.iter().flat_map(|own| self.names_of(own)))
+        let own = self.own.iter().flat_map(|own| self.names_of(own));
+        #[cfg(feature = "cluster")]
+        let own = own.chain(self.cluster.get().into_iter().flat_map(|it| it.names.clone()));
+        self.with_views(own)
     }
 
     /// These names and those of views and external tables.

@@ -26,7 +26,10 @@ use crate::sql::run::wide_rows::watch_widths;
 
 /// Plans fragments for our executor and the rest for DataFusion's operators.
 #[derive(Debug)]
-pub(crate) struct Planner;
+pub(crate) struct Planner {
+    /// Whether what stands at several places is computed once.
+    pub(crate) shares: bool,
+}
 
 #[async_trait]
 impl QueryPlanner for Planner {
@@ -41,7 +44,10 @@ impl QueryPlanner for Planner {
             let plan = lower(plan.clone(), session)?;
             return watch_widths(planner.create_physical_plan(&plan, session).await?);
         }
-        let Divided { plan, parts } = divide(plan.clone())?;
+        let Divided { plan, parts } = match self.shares {
+            true => divide(plan.clone())?,
+            false => Divided { plan: plan.clone(), parts: Vec::new() },
+        };
         for (part, plan) in parts {
             let plan = lower(plan, session)?;
             part.set_plan(watch_widths(planner.create_physical_plan(&plan, session).await?)?);

@@ -18,6 +18,7 @@ use datafusion::execution::memory_pool::{
     MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
 };
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::expressions::Column;
 use datafusion::physical_expr::{EquivalenceProperties, LexOrdering, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::EmissionType;
@@ -62,6 +63,8 @@ pub(crate) struct FragmentExec {
     metrics: ExecutionPlanMetricsSet,
     /// What all runs have counted.
     recorder: Arc<Recorder>,
+    /// The part of the plan that it stands for, if other machines are told of it.
+    told: Option<Arc<LogicalPlan>>,
 }
 
 impl FragmentExec {
@@ -86,7 +89,13 @@ impl FragmentExec {
             properties,
             metrics,
             recorder: Arc::default(),
+            told: None,
         }
+    }
+
+    /// The same, of which other machines are told as of this part of a plan.
+    pub(crate) fn telling(self, plan: LogicalPlan) -> Self {
+        FragmentExec { told: Some(Arc::new(plan)), ..self }
     }
 
     /// The same with other dynamic filters.
@@ -101,6 +110,7 @@ impl FragmentExec {
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
             recorder: Arc::clone(&self.recorder),
+            told: self.told.clone(),
         }
     }
 
@@ -109,6 +119,12 @@ impl FragmentExec {
     pub(crate) fn copied(&self) -> Option<Self> {
         let copy = || self.with_dynamic(DynamicFilters::default());
         self.dynamic.is_empty().then(|| FragmentExec { recorder: Arc::default(), ..copy() })
+    }
+
+    /// What it runs, on what, and what other machines are told of it.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn parts(&self) -> (&Arc<Fragment>, &Arc<StoreTable>, Option<&Arc<LogicalPlan>>) {
+        (&self.fragment, &self.table, self.told.as_ref())
     }
 
     /// What it would read.
@@ -278,6 +294,7 @@ impl ExecutionPlan for FragmentExec {
         let mut taken = Vec::new();
         for handed in &handed.parent_filters {
             if Duty::of(&handed.filter) == Some(Duty::Hint)
+                && self.table.is_here()
                 && let Some(filter) = self.below_groups(&handed.filter)?
             {
                 taken.push((filter, Duty::Hint));
@@ -385,6 +402,7 @@ impl Execution {
             temp_dir: &self.session.temp_dir,
             limits: self.limits,
             known_rows: self.known_rows,
+            states: fragment.states,
             recorder: &self.recorder,
             timed: self.timed,
         };

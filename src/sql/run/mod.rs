@@ -3,6 +3,7 @@
 //!
 //! | module | what it has |
 //! | --- | --- |
+//! | `parts` | where the parts of a table are, if they are on other machines |
 //! | `table` | one generation of a table, as scans, fragments and planners know it |
 //! | `stream` | an answer as an iterator of batches, and how to stop it |
 //! | `settings` | the session's own settings, `SET sty.…` |
@@ -33,6 +34,8 @@
 //! | `wide_rows` | rows so wide that a batch of them does not fit into memory |
 //! | `whole_partitions` | windows whose frames reach the end of their partition |
 
+#[cfg(feature = "cluster")]
+pub(in crate::sql) mod parts;
 pub(in crate::sql) mod table;
 pub(in crate::sql) mod stream;
 pub(in crate::sql) mod settings;

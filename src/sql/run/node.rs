@@ -20,7 +20,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::{LexOrdering, create_physical_sort_exprs};
 use datafusion::physical_plan::ExecutionPlan;
 
-use crate::query::{ByColumn, FirstGroups, Fragment, Output, run};
+use crate::query::{Aggregate, ByColumn, FirstGroups, Fragment, Output, run};
 use crate::sql::run::describe::describe;
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::table::StoreTable;
@@ -79,7 +79,21 @@ impl FragmentNode {
 
     /// Why the executor cannot run it; `None` if it can.
     pub(crate) fn refusal(&self) -> Option<String> {
-        run::refusal(&self.fragment)
+        let distinct = |aggregate: &Aggregate| aggregate.distinct;
+        match &self.fragment.output {
+            Output::Aggregate { aggregates, .. }
+                if !self.table.is_here() && aggregates.iter().any(distinct) =>
+            {
+                Some("distinct values on several machines".into())
+            }
+            _ => run::refusal(&self.fragment),
+        }
+    }
+
+    /// What it runs.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn into_fragment(self) -> Arc<Fragment> {
+        self.fragment
     }
 
     /// The operator that runs it.
@@ -97,12 +111,16 @@ impl FragmentNode {
             session.execution_props(),
             context,
         )?;
-        Ok(Arc::new(FragmentExec::new(
+        let exec = FragmentExec::new(
             Arc::clone(&self.fragment),
             Arc::clone(&self.table),
             Arc::clone(handle),
             LexOrdering::new(order),
-        )))
+        );
+        Ok(Arc::new(match self.table.is_here() {
+            true => exec,
+            false => exec.telling(self.replaced.clone()),
+        }))
     }
 }
 

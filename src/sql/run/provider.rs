@@ -4,10 +4,13 @@ use std::sync::Arc;
 
 use arrow_schema::SchemaRef;
 use async_trait::async_trait;
-use datafusion::catalog::default_table_source::source_as_provider;
+use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
 use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::TableReference;
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableScan, TableType};
+use datafusion::logical_expr::{
+    Expr, TableProviderFilterPushDown, TableScan, TableScanBuilder, TableType,
+};
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::expr::Predicate;
@@ -77,6 +80,78 @@ impl StoreProvider {
         filters.iter().map(|filter| to_predicate(filter, schema)).filter(|part| !part.is_opaque())
     }
 
+    /// What a scan reads.
+    fn what(
+        &self,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+        known_rows: bool,
+    ) -> DataFusionResult<Scan> {
+        let all = self.table.snapshot().schema().columns();
+        let mut columns: Vec<_> = match projection {
+            Some(positions) => {
+                positions.iter().filter_map(|position| all.get(*position).cloned()).collect()
+            }
+            None => all.to_vec(),
+        };
+        let schema = match projection {
+            Some(positions) => Arc::new(self.table.schema().project(positions)?),
+            None => Arc::clone(self.table.schema()),
+        };
+        let conditions = match &self.conditions {
+            Some(all) => all.over(&mut columns),
+            None => self.table.sample_condition().into_iter().collect(),
+        };
+        // Those of a filtered scan are its conditions.
+        let all_filters = filters;
+        let filters = if self.is_filtered() { &[] } else { filters };
+        Ok(Scan {
+            table: Arc::clone(&self.table),
+            columns,
+            schema,
+            filters: self.predicates(filters).collect(),
+            conditions,
+            dynamic: DynamicFilters::default(),
+            order: ScanOrder::Stored,
+            limit: limit.map(|limit| limit as u64),
+            known_rows,
+            refusal: self.refusal.clone(),
+            told: match self.table.is_here() {
+                true => None,
+                false => Some(Arc::new(self.told(projection, all_filters)?)),
+            },
+        })
+    }
+
+    /// A scan for another machine, in exactly so many partitions.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn scan_in(
+        &self,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<u64>,
+        partitions: usize,
+    ) -> DataFusionResult<ScanExec> {
+        let limit = limit.and_then(|limit| usize::try_from(limit).ok());
+        let scan = self.what(projection, filters, limit, true)?;
+        Ok(ScanExec::in_partitions(Arc::new(scan), partitions))
+    }
+
+    /// A scan as a part of a logical plan.
+    fn told(
+        &self,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+    ) -> DataFusionResult<TableScan> {
+        let source = provider_as_source(Arc::new(self.clone()));
+        let name = TableReference::bare(self.table.name());
+        TableScanBuilder::new(name, source)
+            .with_projection(projection.cloned())
+            .with_filters(filters.to_vec())
+            .build()
+    }
+
     /// Whether scans give only some of the rows.
     pub(crate) fn is_filtered(&self) -> bool {
         self.conditions.is_some()
@@ -118,35 +193,8 @@ impl TableProvider for StoreProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-        let all = self.table.snapshot().schema().columns();
-        let mut columns: Vec<_> = match projection {
-            Some(positions) => {
-                positions.iter().filter_map(|position| all.get(*position).cloned()).collect()
-            }
-            None => all.to_vec(),
-        };
-        let schema = match projection {
-            Some(positions) => Arc::new(self.table.schema().project(positions)?),
-            None => Arc::clone(self.table.schema()),
-        };
-        let conditions = match &self.conditions {
-            Some(all) => all.over(&mut columns),
-            None => self.table.sample_condition().into_iter().collect(),
-        };
-        // Those of a filtered scan are its conditions.
-        let filters = if self.is_filtered() { &[] } else { filters };
-        let scan = Scan {
-            table: Arc::clone(&self.table),
-            columns,
-            schema,
-            filters: self.predicates(filters).collect(),
-            conditions,
-            dynamic: DynamicFilters::default(),
-            order: ScanOrder::Stored,
-            limit: limit.map(|limit| limit as u64),
-            known_rows: Settings::of(state.config_options()).known_rows,
-            refusal: self.refusal.clone(),
-        };
+        let known_rows = Settings::of(state.config_options()).known_rows;
+        let scan = self.what(projection, filters, limit, known_rows)?;
         Ok(Arc::new(ScanExec::new(Arc::new(scan), state.config().target_partitions())))
     }
 }

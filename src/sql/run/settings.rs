@@ -22,6 +22,8 @@ pub(crate) struct Settings {
     /// Whether a SELECT with an aggregate and without GROUP BY groups by all that is none, as in
     /// LocustDB.
     pub(crate) implicit_groups: bool,
+    /// Whether answers may leave out rows of machines that do not answer.
+    pub(crate) partial_answers: bool,
     /// How long statements that write wait for the writer of another process.
     pub(crate) wait: Duration,
     /// The same for sessions that have not set it.
@@ -35,6 +37,7 @@ impl Default for Settings {
             group_memory: usize::MAX,
             known_rows: true,
             implicit_groups: false,
+            partial_answers: false,
             wait: Duration::ZERO,
             usual_wait: Duration::ZERO,
         }
@@ -73,6 +76,11 @@ impl ExtensionOptions for Settings {
             ("known_rows", _) => {
                 return config_err!("sty.known_rows is on or off, not '{value}'");
             }
+            ("partial_answers", "on" | "true" | "1") => self.partial_answers = true,
+            ("partial_answers", "default" | "off" | "false" | "0") => self.partial_answers = false,
+            ("partial_answers", _) => {
+                return config_err!("sty.partial_answers is on or off, not '{value}'");
+            }
             ("group_memory", "default") => self.group_memory = usize::MAX,
             ("wait", "default") => self.wait = self.usual_wait,
             ("native", "on" | "true" | "1") => self.native = true,
@@ -102,7 +110,7 @@ impl ExtensionOptions for Settings {
             _ => {
                 return config_err!(
                     "there is no setting sty.{key}; there are sty.native, sty.group_memory, \
-                     sty.known_rows, sty.dialect and sty.wait"
+                     sty.known_rows, sty.partial_answers, sty.dialect and sty.wait"
                 );
             }
         }
@@ -120,6 +128,11 @@ impl ExtensionOptions for Settings {
                 key: "sty.known_rows".into(),
                 value: Some(if self.known_rows { "on" } else { "off" }.into()),
                 description: "Whether rows that earlier statements found to meet the same conditions are known",
+            },
+            ConfigEntry {
+                key: "sty.partial_answers".into(),
+                value: Some(if self.partial_answers { "on" } else { "off" }.into()),
+                description: "Whether answers may leave out rows of nodes that do not answer",
             },
             ConfigEntry {
                 key: "sty.dialect".into(),

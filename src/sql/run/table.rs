@@ -5,12 +5,14 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arrow_schema::SchemaRef;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::expr::{Choosing, Predicate, Sample};
 use crate::model::{Column, ColumnId};
 use crate::query::Condition;
 use crate::query::sample::estimated_rows;
 use crate::sql::keys::partition_keys::PartitionKeys;
+#[cfg(feature = "cluster")]
+use crate::sql::run::parts::Part;
 use crate::store::Snapshot;
 
 /// The most samples that a table remembers, and the most bytes of the text of one.
@@ -35,6 +37,9 @@ pub(crate) struct StoreTable {
     samples: Mutex<HashMap<Asked, f64>>,
     /// The rows that a statement sees; `None` for all.
     sample: Option<Arc<Sample>>,
+    /// Where its parts are, if they are on other machines.
+    #[cfg(feature = "cluster")]
+    parts: Option<Arc<[Part]>>,
 }
 
 impl StoreTable {
@@ -51,11 +56,33 @@ impl StoreTable {
             partition_keys: OnceLock::new(),
             samples: Mutex::default(),
             sample: None,
+            #[cfg(feature = "cluster")]
+            parts: None,
         }
+    }
+
+    /// A table whose parts are on other machines.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn of_parts(snapshot: Snapshot, parts: Vec<Part>) -> Self {
+        StoreTable { parts: Some(parts.into()), ..StoreTable::new(snapshot, None) }
+    }
+
+    /// Where its parts are, if they are on other machines.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn parts(&self) -> Option<&Arc<[Part]>> {
+        self.parts.as_ref()
+    }
+
+    /// Whether its rows are on this machine.
+    pub(crate) fn is_here(&self) -> bool {
+        self.snapshot.is_here()
     }
 
     /// A sample of its rows.
     pub(crate) fn sampled(&self, choosing: Choosing, seed: u64, text: &str) -> Result<Self> {
+        if !self.is_here() {
+            return Err(Error::Unsupported("a sample of a table of a cluster".into()));
+        }
         let segments = self.snapshot.segments()?;
         let rows: Vec<u64> = segments.iter().map(|entry| entry.rows).collect();
         let sample = Some(Arc::new(Sample::new(choosing, seed, &rows, text)));

@@ -14,12 +14,16 @@ use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
+#[cfg(feature = "cluster")]
+use super::cluster;
 use super::kept::KeptPlans;
 use super::pool::{StatementMemory, environment, within};
 use super::{Session, SessionOptions, check_store_exists, decoded, neighbours, rules, views};
 use crate::disk::{LockWait, memory};
 use crate::error::Result;
 use crate::maintain::restore_replaced;
+#[cfg(feature = "cluster")]
+use crate::sql::cluster::{nodes::Nodes, tables::ClusterTables};
 use crate::sql::functions::bounds::MostBytes;
 use crate::sql::functions::{aggregates, dates, growing, lead, patterns, text};
 use crate::sql::names::attached::Schemas;
@@ -66,6 +70,9 @@ struct Shared {
     crews: Arc<Crews>,
     /// Small inserts that wait for a commit.
     groups: Arc<Groups>,
+    /// The tables of a cluster, if it has one.
+    #[cfg(feature = "cluster")]
+    cluster: Option<Arc<ClusterTables>>,
     /// Of which the states of sessions are made.
     state: SessionState,
 }
@@ -104,28 +111,73 @@ impl Engine {
             }
             decoded::count(store, all, &environment.memory_pool);
         }
-        let state = SessionStateBuilder::new_with_default_features()
+        #[cfg(feature = "cluster")]
+        let nodes = options.cluster.clone().map(|it| Nodes::new(it).map(Arc::new)).transpose()?;
+        #[cfg(feature = "cluster")]
+        let is_cluster = nodes.is_some();
+        #[cfg(not(feature = "cluster"))]
+        let is_cluster = false;
+        let builder = SessionStateBuilder::new_with_default_features()
             .with_config(configuration(threads, memory, wait.most)?)
             .with_runtime_env(environment)
             .with_analyzer_rules(rules::analyzer_rules(MostBytes::new(memory)))
             .with_optimizer_rules(rules::logical_rules())
-            .with_physical_optimizer_rules(rules::physical_rules(memory))
-            .with_query_planner(Arc::new(Planner))
+            .with_physical_optimizer_rules(rules::physical_rules(memory, is_cluster))
+            .with_query_planner(Arc::new(Planner { shares: !is_cluster }))
             .with_type_planner(Arc::new(SqlTypes))
-            .with_relation_planners(vec![Arc::new(Summaries), Arc::new(WholeRows)])
-            .build();
+            .with_relation_planners(vec![Arc::new(Summaries), Arc::new(WholeRows)]);
+        #[cfg(feature = "cluster")]
+        let builder = match &nodes {
+            Some(nodes) => cluster::over(builder, nodes),
+            None => builder,
+        };
+        let state = builder.build();
         let (open, crews) = (OpenTables::default(), Arc::new(Crews::new(threads)));
         let (state, options) = (with_functions(state, memory)?, options.clone());
         let (groups, kept) = (Arc::default(), Arc::default());
-        let shared =
-            Shared { store, options, wait, threads, memory, open, kept, crews, groups, state };
+        let shared = Shared {
+            store,
+            options,
+            wait,
+            threads,
+            memory,
+            open,
+            kept,
+            crews,
+            groups,
+            #[cfg(feature = "cluster")]
+            cluster: nodes.map(|nodes| Arc::new(ClusterTables::new(nodes))),
+            state,
+        };
         Ok(Engine(Arc::new(shared)))
     }
 
     /// A new session, with nothing of any other.
     pub fn session(&self) -> Result<Session> {
-        let Shared { store, options, wait, threads, memory, open, kept, crews, groups, state } =
-            &*self.0;
+        let session = self.own_session()?;
+        #[cfg(feature = "cluster")]
+        if let Some(cluster) = &self.0.cluster {
+            // Set once, when the session is made.
+            let _ = session.tables.cluster.set(cluster::names(cluster));
+        }
+        Ok(session)
+    }
+
+    /// The threads of a statement.
+    #[cfg(feature = "cluster")]
+    pub(super) fn threads(&self) -> usize {
+        self.0.threads
+    }
+
+    /// A session over the engine's own tables, and not those of a cluster.
+    pub(super) fn own_session(&self) -> Result<Session> {
+        let Shared {
+            store, options, wait, threads, memory, open, kept, crews, groups, state, ..
+        } = &*self.0;
+        #[cfg(feature = "cluster")]
+        let keeps = options.keep_plans && self.0.cluster.is_none();
+        #[cfg(not(feature = "cluster"))]
+        let keeps = options.keep_plans;
         let mut tables = match store {
             Some(store) => Tables::new(store, open),
             None => Tables::default(),
@@ -166,7 +218,7 @@ impl Engine {
             context,
             tables,
             prepared: Arc::default(),
-            kept: options.keep_plans.then(|| Arc::clone(kept)),
+            kept: keeps.then(|| Arc::clone(kept)),
             number: kept.session(),
             own,
             wait: LockWait { cancelled: canceller.flag(), ..wait.clone() },

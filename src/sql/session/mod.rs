@@ -1,6 +1,8 @@
 //! A session: configures DataFusion, once and quickly; parses, plans and starts statements.
 
 mod attach;
+#[cfg(feature = "cluster")]
+mod cluster;
 mod decoded;
 pub(in crate::sql) mod describe;
 mod described;
@@ -35,12 +37,16 @@ use datafusion::prelude::SessionContext;
 use datafusion::sql::parser;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
+#[cfg(feature = "cluster")]
+pub use self::cluster::NodeService;
 pub use self::engine::Engine;
 use self::kept::KeptPlans;
 use self::pool::StatementMemory;
 use self::prepared::Prepared;
 use crate::disk::{Io, LockWait};
 use crate::error::{Error, Result};
+#[cfg(feature = "cluster")]
+use crate::sql::cluster::description::ClusterDescription;
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::progress::StatementProgress;
@@ -80,6 +86,9 @@ pub struct SessionOptions {
     /// Whether plans of queries are kept for the next time that these come. They keep their tables
     /// open until [`Engine::close_unused`].
     pub keep_plans: bool,
+    /// The cluster whose tables statements read, before those of the store.
+    #[cfg(feature = "cluster")]
+    pub cluster: Option<ClusterDescription>,
 }
 
 /// One statement, parsed but not yet planned: statements before it may change what its names mean.

@@ -11,6 +11,8 @@ use tonic::codegen::{BoxFuture, Context, Poll, Service as HttpService};
 
 use super::authentication::{caller, who_are_you};
 use super::call::{Caller, Shared};
+#[cfg(feature = "cluster")]
+use super::node;
 use super::received::MOST_MESSAGE;
 use super::service::Service;
 
@@ -56,6 +58,18 @@ impl HttpService<Request<Body>> for Interceptor {
             false => self.small.clone(),
         };
         Box::pin(async move {
+            #[cfg(feature = "cluster")]
+            match node::is_node(&shared, &head.headers) {
+                Ok(true) if node::is_task(head.uri.path()) => {
+                    return node::task(shared, Request::from_parts(head, body)).await;
+                }
+                Ok(true) => {
+                    head.extensions.insert(node::OtherNode);
+                    return inner.call(Request::from_parts(head, body)).await;
+                }
+                Ok(false) => {}
+                Err(status) => return Ok(status.into_http()),
+            }
             match caller(&shared, &head.headers).await {
                 Ok(Some(user)) => drop(head.extensions.insert(Caller(user))),
                 // The first message of a handshake may say who it is.

@@ -19,6 +19,7 @@
 //! | `keys`, `info`, `type_info`, `metadata` | what clients ask about a server |
 //! | `ingest` | rows into a table |
 //! | `actions`, `service` | calls |
+//! | `node` | what other machines of a cluster ask |
 //! | `interceptor`, `connection` | what each call passes first, and its connection |
 
 mod errors;
@@ -42,6 +43,8 @@ mod type_info;
 mod metadata;
 mod ingest;
 mod actions;
+#[cfg(feature = "cluster")]
+mod node;
 mod service;
 mod interceptor;
 mod connection;

@@ -40,6 +40,7 @@ pub(super) fn lower(
         conditions,
         output: Output::Aggregate { keys, aggregates, first: None },
         schema: Arc::clone(aggregate.schema.inner()),
+        states: false,
     };
     Ok(FragmentNode::new(fragment, &input.table, plan.clone(), Vec::new()))
 }

@@ -27,6 +27,8 @@ use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
 use datafusion::optimizer::{OptimizerContext, OptimizerRule};
 
+#[cfg(feature = "cluster")]
+use crate::query::Fragment;
 use crate::sql::rules::dependencies;
 use crate::sql::rules::opaque;
 use crate::sql::run::node::FragmentNode;
@@ -64,6 +66,33 @@ pub(in crate::sql) fn scan_conditions(
     let mut compiler = Compiler::new(&source, props);
     let conditions = compiler.conditions().ok()?;
     Some(Conditions { columns: compiler.columns(), conditions })
+}
+
+/// The fragment of an aggregate that another machine has told of, perhaps below what chooses the
+/// first groups.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn told_groups(
+    plan: &LogicalPlan,
+    props: &ExecutionProps,
+) -> Result<Arc<Fragment>, Refusal> {
+    match plan {
+        LogicalPlan::Aggregate(aggregate) => {
+            Ok(aggregate::lower(aggregate, plan, props)?.into_fragment())
+        }
+        LogicalPlan::Sort(sort) => told_groups(&sort.input, props),
+        LogicalPlan::Limit(limit) => told_groups(&limit.input, props),
+        _ => Err("no aggregate".into()),
+    }
+}
+
+/// The fragment of the first rows of an order that another machine has told of.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn told_rows(
+    plan: &LogicalPlan,
+    props: &ExecutionProps,
+) -> Result<Arc<Fragment>, Refusal> {
+    let candidate = top::candidate(plan).ok_or("no first rows")?;
+    Ok(top::lower(candidate, plan, props)?.into_fragment())
 }
 
 struct Lowering<'a> {

@@ -60,6 +60,7 @@ pub(super) fn lower(
         conditions,
         output: Output::Top { order, limit, skip, expressions },
         schema: Arc::clone(schema.inner()),
+        states: false,
     };
     Ok(FragmentNode::new(fragment, &source.table, plan.clone(), sort.expr.clone()))
 }

@@ -91,6 +91,12 @@ impl ScanExec {
         ScanExec::with_order(scan, partitions, None)
     }
 
+    /// In exactly so many partitions.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn in_partitions(scan: Arc<Scan>, partitions: usize) -> Self {
+        ScanExec::with_order(scan, partitions, None)
+    }
+
     /// Gives its rows in an order.
     fn with_order(scan: Arc<Scan>, partitions: usize, order: Option<LexOrdering>) -> Self {
         let rows = EquivalenceProperties::new_with_orderings(Arc::clone(&scan.schema), order);
@@ -225,6 +231,12 @@ impl ScanExec {
         table.expected_rows(columns, &all).ok()
     }
 
+    /// What it reads.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn scan(&self) -> &Scan {
+        &self.scan
+    }
+
     /// What it would read.
     pub(crate) fn forecast(&self) -> Result<TableForecast> {
         let Scan { table, columns, conditions, schema, .. } = &*self.scan;
@@ -335,7 +347,8 @@ impl ExecutionPlan for ScanExec {
     ) -> DataFusionResult<FilterPushdownPropagation<Arc<dyn ExecutionPlan>>> {
         let mut taken = Vec::new();
         let answers = handed.parent_filters.into_iter().map(|handed| {
-            let duty = Duty::of(&handed.filter).filter(|_| self.scan.limit.is_none());
+            let takes = self.scan.limit.is_none() && self.scan.table.is_here();
+            let duty = Duty::of(&handed.filter).filter(|_| takes);
             taken.extend(duty.map(|duty| (handed.filter, duty)));
             if duty == Some(Duty::Exact) { PushedDown::Yes } else { PushedDown::No }
         });
@@ -355,7 +368,9 @@ impl ExecutionPlan for ScanExec {
         &self,
         order: &[PhysicalSortExpr],
     ) -> DataFusionResult<SortOrderPushdownResult<Arc<dyn ExecutionPlan>>> {
-        let key = order.first().filter(|_| self.scan.limit.is_none());
+        // Rows of several machines come in no order.
+        let has_order = self.scan.limit.is_none() && self.scan.table.is_here();
+        let key = order.first().filter(|_| has_order);
         let Some((first, by)) = key.and_then(|first| Some((first, self.order_by(first)?))) else {
             return Ok(SortOrderPushdownResult::Unsupported);
         };

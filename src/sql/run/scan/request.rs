@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::{RecordBatch, UInt32Array};
 use arrow_schema::SchemaRef;
 use arrow_select::take::take_record_batch;
+use datafusion::logical_expr::TableScan;
 
 use crate::error::Result;
 use crate::expr::Predicate;
@@ -40,6 +41,8 @@ pub(crate) struct Scan {
     pub(crate) known_rows: bool,
     /// Why the operators above do not run natively.
     pub(crate) refusal: Option<Arc<str>>,
+    /// The scan as other machines are told of it, if the table's rows are there.
+    pub(crate) told: Option<Arc<TableScan>>,
 }
 
 impl Scan {

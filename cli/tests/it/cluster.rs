@@ -1,0 +1,239 @@
+//! `--cluster`: several servers, each with rows of its own, answer as one store with all rows does.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// Rows of all nodes.
+const ROWS: u32 = 30_000;
+const SECRET: &str = "a secret of all the machines";
+
+/// Servers over a store each, beside one store with the rows of all.
+struct Cluster {
+    dir: TempDir,
+    nodes: Vec<Child>,
+}
+
+/// The columns of a row, by its number `i`.
+fn columns(from: u32, step: u32) -> String {
+    format!(
+        "SELECT i AS id, i % 7 AS seven, CASE WHEN i % 5 = 0 THEN NULL ELSE 'name ' || (i % 23) END \
+         AS name, i / 8.0 - 1000 AS eighth, sqrt(i) AS root, CAST(i % 1000 AS DECIMAL(9, 2)) / 4 AS \
+         price, TIMESTAMP '2020-01-01' + i * INTERVAL '1 minute' AS at, i % 2 = 0 AS even \
+         FROM (SELECT CAST(value AS INT) AS i FROM range({from}, {ROWS}, {step}))"
+    )
+}
+
+impl Cluster {
+    fn start(count: u32) -> Cluster {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path();
+        let ports = free_ports(count);
+        let mut file = format!("secret = '{SECRET}'\n[nodes]\n");
+        for (node, port) in ports.iter().enumerate() {
+            file += &format!("n{node} = 'http://127.0.0.1:{port}'\n");
+        }
+        file += "[tables.small]\nplacement = 'copies'\n";
+        std::fs::write(path.join("nodes.toml"), file).unwrap();
+        run(path, "all", &format!("CREATE TABLE t AS {}", columns(0, 1)));
+        let small = "CREATE TABLE small AS SELECT * FROM (VALUES (0, 'zero'), (1, 'one'), \
+                     (2, NULL), (3, 'three'), (9, 'nine')) v(seven, word)";
+        run(path, "all", small);
+        for node in 0..count {
+            let store = format!("n{node}");
+            run(path, &store, &format!("CREATE TABLE t AS {}", columns(node, count)));
+        }
+        // A copy has the table's identity, so it is one of files.
+        for node in 0..count {
+            copy(&path.join("all/small"), &path.join(format!("n{node}/small")));
+        }
+        let nodes = ports.iter().enumerate().map(|(n, port)| serve(path, n, *port)).collect();
+        Cluster { dir, nodes }
+    }
+
+    fn ask(&self, arguments: &[&str]) -> std::process::Output {
+        Command::new(env!("CARGO_BIN_EXE_sty"))
+            .arg("query")
+            .args(arguments)
+            .args(["--format", "csv"])
+            .current_dir(self.dir.path())
+            .env("STY_CONFIG", "")
+            .output()
+            .unwrap()
+    }
+
+    fn of_cluster(&self, sql: &str) -> std::process::Output {
+        self.ask(&["--cluster", "nodes.toml", "-", sql])
+    }
+
+    /// The same answer from all nodes and from one store, in any order of rows.
+    fn check(&self, sql: &str) {
+        let (one, all) = (self.ask(&["all", sql]), self.of_cluster(sql));
+        let lines = |output: &std::process::Output| {
+            let text = String::from_utf8(output.stdout.clone()).unwrap();
+            let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+            lines.sort();
+            lines
+        };
+        assert!(one.status.success(), "{sql}: {}", String::from_utf8_lossy(&one.stderr));
+        assert!(all.status.success(), "{sql}: {}", String::from_utf8_lossy(&all.stderr));
+        assert_eq!(lines(&one), lines(&all), "{sql}");
+    }
+
+    fn kill(&mut self, node: usize) {
+        self.nodes[node].kill().unwrap();
+        self.nodes[node].wait().unwrap();
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        for node in &mut self.nodes {
+            let _ = node.kill();
+            let _ = node.wait();
+        }
+    }
+}
+
+fn run(path: &Path, store: &str, sql: &str) {
+    let done = Command::new(env!("CARGO_BIN_EXE_sty"))
+        .args(["query", store, sql])
+        .current_dir(path)
+        .env("STY_CONFIG", "")
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{sql}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => copy(&entry.path(), &to),
+            false => drop(std::fs::copy(entry.path(), to).unwrap()),
+        }
+    }
+}
+
+fn serve(path: &Path, node: usize, port: u16) -> Child {
+    let mut process = Command::new(env!("CARGO_BIN_EXE_sty"))
+        .args(["serve", &format!("n{node}"), "--http", "0", "--flight", &port.to_string()])
+        .args(["--node", "--cluster", "nodes.toml"])
+        .current_dir(path)
+        .env("STY_CONFIG", "")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut said = BufReader::new(process.stderr.take().unwrap());
+    for _ in 0..2 {
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        assert!(line.contains("serving"), "{line}");
+    }
+    std::thread::spawn(move || std::io::copy(&mut said, &mut std::io::sink()));
+    process
+}
+
+/// Ports that nobody uses just now.
+fn free_ports(count: u32) -> Vec<u16> {
+    let held: Vec<TcpListener> =
+        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
+    held.iter().map(|held| held.local_addr().unwrap().port()).collect()
+}
+
+#[test]
+fn nodes_answer_as_one_store_does() {
+    let cluster = Cluster::start(3);
+    for sql in [
+        "SELECT count(*) FROM t",
+        "SELECT count(*), count(name), min(id), max(id), min(name), max(at) FROM t",
+        // Sums and means are the same, bit by bit.
+        "SELECT sum(root), avg(root), sum(eighth), sum(price), avg(price), sum(id), avg(id) FROM t",
+        "SELECT stddev(root), var_pop(eighth) FROM t WHERE id % 3 = 1",
+        "SELECT name, count(*), sum(root), avg(price), max(at) FROM t GROUP BY name",
+        "SELECT seven, name, count(*) FROM t WHERE root > 50 GROUP BY seven, name",
+        "SELECT id, count(*), sum(root) FROM t GROUP BY id ORDER BY 3 DESC, id LIMIT 10",
+        "SELECT date_trunc('hour', at) AS hour, sum(root) FROM t GROUP BY hour ORDER BY 2 LIMIT 5",
+        "SELECT even, count(DISTINCT name), count(DISTINCT seven) FROM t GROUP BY even",
+        "SELECT count(DISTINCT id % 1000), count(DISTINCT name) FROM t",
+        "SELECT DISTINCT seven, even FROM t",
+        "SELECT * FROM t WHERE id BETWEEN 100 AND 110",
+        "SELECT id, name FROM t WHERE name = 'name 3' AND price > 200 ORDER BY id LIMIT 20 OFFSET 5",
+        "SELECT root FROM t ORDER BY root DESC LIMIT 7",
+        "SELECT word, count(*), sum(t.root) FROM t LEFT JOIN small USING (seven) GROUP BY word",
+        "SELECT count(*) FROM t a JOIN t b ON a.id = b.id + 1 WHERE a.seven = 3",
+        "SELECT id FROM t WHERE id IN (SELECT seven FROM small) ORDER BY id",
+        "SELECT count(*) FROM t WHERE seven NOT IN (SELECT seven FROM small)",
+        "SELECT name, (SELECT max(word) FROM small s WHERE s.seven = t.seven) FROM t WHERE id < 9",
+        "SELECT count(*) FROM t WHERE root > (SELECT avg(root) FROM t)",
+        "SELECT seven, id FROM (SELECT *, row_number() OVER (PARTITION BY seven ORDER BY root DESC) \
+         AS n FROM t) WHERE n <= 2",
+        "SELECT seven FROM t UNION SELECT seven FROM small",
+        "SELECT count(*) FROM small a, small b",
+        "WITH a AS (SELECT seven, sum(root) AS s FROM t GROUP BY seven) \
+         SELECT x.seven FROM a x, a y WHERE x.s > y.s",
+        "SELECT seven, even, count(*), grouping(even) FROM t GROUP BY ROLLUP (seven, even)",
+        "SELECT sum(id) FILTER (WHERE even), median(root), count(*) FROM t WHERE name LIKE '%1%'",
+        "SELECT count(*) FROM t WHERE id < 0",
+        "SELECT name FROM t WHERE id < 0 GROUP BY name",
+    ] {
+        cluster.check(sql);
+    }
+}
+
+#[test]
+fn a_node_that_is_gone_is_named_within_a_second() {
+    let mut cluster = Cluster::start(2);
+    cluster.check("SELECT count(*) FROM t");
+    cluster.kill(1);
+    let begun = Instant::now();
+    let failed = cluster.of_cluster("SELECT count(*) FROM t");
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert_eq!(failed.status.code(), Some(1), "{said}");
+    assert!(said.contains("node n1 (http://127.0.0.1:"), "{said}");
+    assert!(begun.elapsed() < Duration::from_secs(5));
+    // Another node has a copy.
+    cluster.check("SELECT count(*), max(word) FROM small");
+    // Partial answers only where they are allowed, and they say so.
+    let some = cluster.of_cluster("SET sty.partial_answers = on; SELECT count(*) FROM t");
+    let said = String::from_utf8_lossy(&some.stderr).into_owned();
+    let counted = String::from_utf8_lossy(&some.stdout).into_owned();
+    assert!(some.status.success() && said.contains("leaves out rows of t: node n1"), "{said}");
+    assert!(counted.contains(&(ROWS / 2).to_string()), "{counted}");
+}
+
+#[test]
+fn what_is_wrong_in_a_cluster_is_said() {
+    let cluster = Cluster::start(2);
+    let path = cluster.dir.path();
+    let said = |sql: &str| {
+        let failed = cluster.of_cluster(sql);
+        assert!(!failed.status.success(), "{sql}");
+        String::from_utf8_lossy(&failed.stderr).into_owned()
+    };
+    assert!(said("SELECT * FROM nothing").contains("nothing"));
+    assert!(said("INSERT INTO t (id) VALUES (1)").contains("store"));
+    // Copies that differ are refused, by name.
+    run(path, "n1", "INSERT INTO small VALUES (4, 'four')");
+    let differ = said("SELECT * FROM small");
+    assert!(differ.contains("table small is not the same on all nodes: n0 has"), "{differ}");
+    // Rows that a node stores later are there in the next statement.
+    run(path, "n0", &format!("INSERT INTO t {} LIMIT 10", columns(0, 1)));
+    let counted = cluster.of_cluster("SELECT count(*) FROM t");
+    let counted = String::from_utf8_lossy(&counted.stdout).into_owned();
+    assert!(counted.contains(&(ROWS + 10).to_string()), "{counted}");
+    // Tables of other columns are no parts of one.
+    run(path, "n1", "CREATE OR REPLACE TABLE t AS SELECT 1 AS id");
+    let differ = said("SELECT count(*) FROM t");
+    assert!(differ.contains("nodes n0 and n1 have different columns"), "{differ}");
+    // Another secret.
+    let file = std::fs::read_to_string(path.join("nodes.toml")).unwrap();
+    std::fs::write(path.join("nodes.toml"), file.replace(SECRET, "quite another secret")).unwrap();
+    assert!(said("SELECT count(*) FROM t").contains("the secret of the cluster is another one"));
+}

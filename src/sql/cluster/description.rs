@@ -1,0 +1,87 @@
+//! Which machines there are, and which of them has what.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::error::{Error, Result};
+use crate::sql::run::parts::Node;
+
+/// A cluster, as its file describes it.
+#[derive(Clone, Debug)]
+pub struct ClusterDescription {
+    /// The machines, in the order in which their rows come.
+    pub nodes: Vec<Arc<Node>>,
+    /// What machines know each other by.
+    pub secret: Arc<str>,
+    /// Where tables are that have no entry of their own.
+    pub placement: Placement,
+    /// Where the others are, by name.
+    pub tables: BTreeMap<String, PlacedTable>,
+}
+
+/// Where a table is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PlacedTable {
+    /// How it is spread.
+    pub placement: Placement,
+    /// The names of the machines that have it; `None` for all.
+    pub nodes: Option<Vec<String>>,
+}
+
+/// How a table is spread over machines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// Each machine has rows of its own, in a table of its own.
+    #[default]
+    Spread,
+    /// All machines read one directory, and share the work.
+    Shared,
+    /// Each machine has all rows, and one of them is asked.
+    Copies,
+}
+
+impl Placement {
+    /// All of them, by the words in the file.
+    pub const ALL: [(&'static str, Placement); 3] = [
+        ("spread", Placement::Spread),
+        ("shared", Placement::Shared),
+        ("copies", Placement::Copies),
+    ];
+}
+
+impl ClusterDescription {
+    /// Refuses a description that is none.
+    pub fn check(&self) -> Result<()> {
+        if self.nodes.is_empty() {
+            return Err(Error::InvalidInput("a cluster has at least one node".into()));
+        }
+        for (at, node) in self.nodes.iter().enumerate() {
+            if let Some(same) =
+                self.nodes.iter().take(at).find(|it| it.name == node.name || it.url == node.url)
+            {
+                let what =
+                    format!("nodes {} and {} have one name or one address", same.name, node.name);
+                return Err(Error::InvalidInput(what));
+            }
+        }
+        for (table, placed) in &self.tables {
+            for name in placed.nodes.iter().flatten() {
+                if !self.nodes.iter().any(|node| *node.name == **name) {
+                    let what = format!("table {table} is on node {name}, and there is none");
+                    return Err(Error::InvalidInput(what));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How a table is spread, and over which machines.
+    pub(super) fn placed(&self, table: &str) -> (Placement, Vec<Arc<Node>>) {
+        let known = self.tables.iter().find(|(name, _)| name.eq_ignore_ascii_case(table));
+        let Some((_, placed)) = known else { return (self.placement, self.nodes.clone()) };
+        let has = |node: &&Arc<Node>| {
+            placed.nodes.as_ref().is_none_or(|names| names.iter().any(|name| **name == *node.name))
+        };
+        (placed.placement, self.nodes.iter().filter(has).cloned().collect())
+    }
+}

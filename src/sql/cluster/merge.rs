@@ -1,0 +1,129 @@
+//! Groups of the states that machines send.
+
+use std::fmt;
+use std::sync::Arc;
+
+use datafusion::common::Statistics;
+use datafusion::common::internal_err;
+use datafusion::common::stats::Precision;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::{Distribution, EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::EmissionType;
+use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
+use datafusion::physical_plan::statistics::StatisticsArgs;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use futures::StreamExt;
+
+use crate::error::{Error, Result};
+use crate::query::merged_groups::MergedGroups;
+use crate::query::slice::SLICE_ROWS;
+use crate::query::{Fragment, Output};
+use crate::sql::run::generate::{self, generate};
+use crate::sql::run::leaf::leaf_properties;
+use crate::sql::run::unary::unary_methods;
+
+/// Merges states of the same groups, and gives the groups.
+#[derive(Debug)]
+pub(super) struct MergeExec {
+    /// What the states are of.
+    fragment: Arc<Fragment>,
+    input: Arc<dyn ExecutionPlan>,
+    properties: Arc<PlanProperties>,
+    metrics: ExecutionPlanMetricsSet,
+}
+
+impl MergeExec {
+    pub(super) fn new(fragment: &Arc<Fragment>, input: Arc<dyn ExecutionPlan>) -> MergeExec {
+        let rows = EquivalenceProperties::new(Arc::clone(&fragment.schema));
+        MergeExec {
+            fragment: Arc::clone(fragment),
+            input,
+            properties: leaf_properties(rows, 1, EmissionType::Final),
+            metrics: ExecutionPlanMetricsSet::new(),
+        }
+    }
+
+    fn over(&self, input: Arc<dyn ExecutionPlan>) -> DataFusionResult<MergeExec> {
+        Ok(MergeExec::new(&self.fragment, input))
+    }
+}
+
+impl DisplayAs for MergeExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("MergeStates")
+    }
+}
+
+impl ExecutionPlan for MergeExec {
+    fn name(&self) -> &'static str {
+        "MergeStates"
+    }
+
+    unary_methods!(no expressions);
+
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition]
+    }
+
+    fn execute(
+        &self,
+        partition: usize,
+        context: Arc<TaskContext>,
+    ) -> DataFusionResult<SendableRecordBatchStream> {
+        if partition > 0 {
+            return internal_err!("MergeStates has one partition");
+        }
+        let input = self.input.execute(0, Arc::clone(&context))?;
+        let fragment = Arc::clone(&self.fragment);
+        let baseline = BaselineMetrics::new(&self.metrics, partition);
+        let memory = MemoryConsumer::new("MergeStates").register(context.memory_pool());
+        Ok(generate(Arc::clone(&self.fragment.schema), move |output| async move {
+            merge(&fragment, input, memory, &baseline, &output).await
+        }))
+    }
+
+    fn metrics(&self) -> Option<MetricsSet> {
+        Some(self.metrics.clone_inner())
+    }
+
+    fn statistics_from_inputs(
+        &self,
+        _: &[Arc<Statistics>],
+        _: &StatisticsArgs,
+    ) -> DataFusionResult<Arc<Statistics>> {
+        let mut known = Statistics::new_unknown(&self.fragment.schema);
+        if matches!(&self.fragment.output, Output::Aggregate { keys, .. } if keys.is_empty()) {
+            known.num_rows = Precision::Exact(1);
+        }
+        Ok(Arc::new(known))
+    }
+}
+
+async fn merge(
+    fragment: &Fragment,
+    mut input: SendableRecordBatchStream,
+    memory: MemoryReservation,
+    baseline: &BaselineMetrics,
+    output: &generate::Output,
+) -> Result<()> {
+    let Output::Aggregate { keys, aggregates, .. } = &fragment.output else {
+        return Err(Error::Unsupported("states of what is no aggregate".into()));
+    };
+    let mut groups = MergedGroups::new(keys, aggregates)?;
+    while let Some(batch) = input.next().await {
+        let batch = batch?;
+        let _timer = baseline.elapsed_compute().timer();
+        groups.add(&batch)?;
+        memory.try_resize(groups.memory())?;
+    }
+    let batch = groups.finish(&fragment.schema)?;
+    for start in (0..batch.num_rows()).step_by(SLICE_ROWS) {
+        let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
+        baseline.record_output(slice.num_rows());
+        output.emit(slice).await;
+    }
+    Ok(())
+}

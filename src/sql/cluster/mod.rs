@@ -1,0 +1,32 @@
+//! Tables whose parts are on several machines (cargo feature `cluster`), over the exchange of
+//! `datafusion-distributed`: any machine plans a statement, and each reads its own parts.
+//!
+//! Where this stands on the road of a query: `names` asks here what a table is; what the machines'
+//! manifests say of their parts is planned like a table that is here. At the end of planning,
+//! `distribute` puts what each machine does in the place of scans and fragments. What crosses the
+//! wire is a part of a logical plan, in DataFusion's encoding (`codec`), which the other machine
+//! lowers to a fragment or a scan as it does with its own statements. Groups come back as their
+//! states (`query/aggregate/transfer`), and are merged here (`merge`): sums come out the same, bit
+//! by bit, however rows are spread.
+//!
+//! | module | what it has |
+//! | --- | --- |
+//! | `description` | which machines there are, and which of them has what |
+//! | `nodes` | connections to them |
+//! | `state` | what a machine says of a table, and a table of what several say |
+//! | `tables` | what names mean in a cluster |
+//! | `merge` | groups of the states that machines send |
+//! | `told` | what a machine is told to do with its part |
+//! | `codec` | the same, as bytes |
+//! | `distribute` | the last rule of planning |
+//! | `node` | what a machine does for others |
+
+pub(in crate::sql) mod description;
+pub(in crate::sql) mod nodes;
+mod state;
+pub(in crate::sql) mod tables;
+mod merge;
+mod told;
+pub(in crate::sql) mod codec;
+pub(in crate::sql) mod distribute;
+pub(in crate::sql) mod node;

@@ -1,0 +1,243 @@
+//! Connections to the machines of a cluster, and failures that name the machine.
+//!
+//! Connections are the cluster's own, on a thread of its own: they outlive the statements that use
+//! them. A machine that does not answer a ping within a second is gone, and so are the statements
+//! that wait for it.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use arrow_flight::Action;
+use arrow_flight::flight_service_client::FlightServiceClient;
+use async_trait::async_trait;
+use datafusion::arrow::record_batch::RecordBatch;
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::execution::TaskContext;
+use datafusion::physical_plan::metrics::ExecutionPlanMetricsSet;
+use datafusion_distributed::grpc::{BoxCloneSyncChannel, create_worker_client};
+use datafusion_distributed::{
+    ChannelResolver, CoordinatorToWorkerMsg, ExecuteTaskRequest, GetWorkerInfoRequest,
+    GetWorkerInfoResponse, SetPlanRequest, WorkerChannel, WorkerResolver, WorkerToCoordinatorMsg,
+};
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use http::header::{HeaderName, HeaderValue};
+use http::{HeaderMap, Request};
+use tonic::body::Body;
+use tonic::transport::{Channel, Endpoint};
+use tonic::{Code, Status};
+use tower::ServiceExt;
+use url::Url;
+
+use super::description::ClusterDescription;
+use crate::error::{Error, Result};
+use crate::sql::names::lock;
+use crate::sql::run::parts::Node;
+
+/// The header with the secret.
+pub(in crate::sql) const SECRET: &str = "x-sty-secret";
+/// How long a machine may take to take a connection, and how long a silent one may be silent.
+const CONNECT: Duration = Duration::from_millis(800);
+const PING: Duration = Duration::from_millis(300);
+const PONG: Duration = Duration::from_millis(600);
+/// The longest answer about a table.
+const MOST_ANSWER: usize = 1 << 30;
+
+/// The machines of a cluster.
+#[derive(Debug)]
+pub(in crate::sql) struct Nodes {
+    pub(super) description: ClusterDescription,
+    channels: Mutex<HashMap<Url, Channel>>,
+    /// Drives the connections; there until it is dropped.
+    runtime: Option<tokio::runtime::Runtime>,
+}
+
+impl Nodes {
+    pub(in crate::sql) fn new(description: ClusterDescription) -> Result<Nodes> {
+        description.check()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("sty-nodes")
+            .enable_all()
+            .build()
+            .map_err(Error::too_few_threads)?;
+        Ok(Nodes { description, channels: Mutex::default(), runtime: Some(runtime) })
+    }
+
+    /// The connection to an address, which is made when it is first used.
+    fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
+        let secret = HeaderValue::from_str(&self.description.secret);
+        let secret =
+            secret.map_err(|_| Error::InvalidInput("the secret has no plain text".into()))?;
+        let mut channels = lock(&self.channels);
+        let channel = match channels.get(url) {
+            Some(channel) => channel.clone(),
+            None => {
+                let endpoint = Endpoint::from_shared(url.to_string())
+                    .map_err(|error| Error::InvalidInput(format!("{url}: {error}")))?
+                    .connect_timeout(CONNECT)
+                    .tcp_nodelay(true)
+                    .http2_keep_alive_interval(PING)
+                    .keep_alive_timeout(PONG)
+                    .keep_alive_while_idle(false);
+                let _entered = self.runtime.as_ref().map(|runtime| runtime.enter());
+                channels.entry(url.clone()).or_insert(endpoint.connect_lazy()).clone()
+            }
+        };
+        let with_secret = channel.map_request(move |mut request: Request<Body>| {
+            request.headers_mut().insert(HeaderName::from_static(SECRET), secret.clone());
+            request
+        });
+        Ok(BoxCloneSyncChannel::new(with_secret))
+    }
+
+    /// The name of the machine at an address.
+    fn name(&self, url: &Url) -> &str {
+        let node = self.description.nodes.iter().find(|node| node.url == *url);
+        node.map_or("?", |node| &node.name)
+    }
+
+    /// Asks a machine something that has one answer.
+    pub(super) async fn ask(&self, node: &Node, what: &str, body: Vec<u8>) -> Result<Vec<u8>> {
+        let mut client = FlightServiceClient::new(self.channel(&node.url)?)
+            .max_decoding_message_size(MOST_ANSWER);
+        let action = Action { r#type: what.to_owned(), body: body.into() };
+        let failed = |status: Status| of_status(&node.name, &node.url, &status);
+        let mut answers = client.do_action(action).await.map_err(failed)?.into_inner();
+        let answer = answers.message().await.map_err(failed)?;
+        let answer = answer.ok_or_else(|| {
+            Error::Unreachable(format!("node {} ({}): it gave no answer", node.name, node.url))
+        })?;
+        Ok(answer.body.into())
+    }
+}
+
+impl Drop for Nodes {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+/// What a machine said instead of an answer.
+fn of_status(name: &str, url: &Url, status: &Status) -> Error {
+    let what = format!("node {name} ({url}): {}", reason(status));
+    match status.code() {
+        Code::NotFound => Error::NotFound(what),
+        Code::ResourceExhausted => Error::LimitExceeded(what),
+        Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded => {
+            Error::Unreachable(what)
+        }
+        _ => Error::InvalidInput(what),
+    }
+}
+
+/// The innermost reason: that of the system, where the connection failed.
+fn reason(status: &Status) -> String {
+    let mut innermost: Option<&dyn std::error::Error> = std::error::Error::source(status);
+    while let Some(inner) = innermost.and_then(std::error::Error::source) {
+        innermost = Some(inner);
+    }
+    innermost.map_or_else(|| status.message().to_owned(), ToString::to_string)
+}
+
+/// Says of which machine a failure is.
+fn of_node(name: &str, url: &Url, error: DataFusionError) -> DataFusionError {
+    let ours = Error::from(error);
+    let named = |what: String| match what.starts_with("node ") {
+        true => what,
+        false => format!("node {name} ({url}): {what}"),
+    };
+    let lost = ["transport error", "tcp connect error", "connection error", "h2 protocol error"];
+    match ours {
+        Error::InvalidInput(what) if lost.iter().any(|lost| what.contains(lost)) => {
+            Error::Unreachable(named(what)).into()
+        }
+        Error::InvalidInput(what) => Error::InvalidInput(named(what)).into(),
+        Error::LimitExceeded(what) => Error::LimitExceeded(named(what)).into(),
+        Error::Unsupported(what) => Error::Unsupported(named(what)).into(),
+        Error::Unreachable(what) => Error::Unreachable(named(what)).into(),
+        other => other.into(),
+    }
+}
+
+/// How statements find machines and their connections.
+#[derive(Clone)]
+pub(in crate::sql) struct Connections(pub(in crate::sql) Arc<Nodes>);
+
+impl WorkerResolver for Connections {
+    fn get_urls(&self) -> DataFusionResult<Vec<Url>> {
+        Ok(self.0.description.nodes.iter().map(|node| node.url.clone()).collect())
+    }
+}
+
+#[async_trait]
+impl ChannelResolver for Connections {
+    async fn get_worker_client_for_url(
+        &self,
+        url: &Url,
+    ) -> DataFusionResult<Box<dyn WorkerChannel>> {
+        Ok(Box::new(NamedChannel {
+            inner: create_worker_client(self.0.channel(url)?),
+            name: self.0.name(url).into(),
+            url: url.clone(),
+        }))
+    }
+}
+
+/// A connection whose failures say which machine it is to.
+struct NamedChannel {
+    inner: Box<dyn WorkerChannel>,
+    name: Arc<str>,
+    url: Url,
+}
+
+impl NamedChannel {
+    fn naming<T: 'static>(
+        &self,
+        stream: BoxStream<'static, DataFusionResult<T>>,
+    ) -> BoxStream<'static, DataFusionResult<T>> {
+        let (name, url) = (Arc::clone(&self.name), self.url.clone());
+        stream.map(move |item| item.map_err(|error| of_node(&name, &url, error))).boxed()
+    }
+}
+
+#[async_trait]
+impl WorkerChannel for NamedChannel {
+    async fn coordinator_channel(
+        &mut self,
+        headers: HeaderMap,
+        set_plan_request: SetPlanRequest,
+        c2w_stream: BoxStream<'static, CoordinatorToWorkerMsg>,
+        metrics: ExecutionPlanMetricsSet,
+        task_ctx: &Arc<TaskContext>,
+    ) -> DataFusionResult<BoxStream<'static, DataFusionResult<WorkerToCoordinatorMsg>>> {
+        let answer = self
+            .inner
+            .coordinator_channel(headers, set_plan_request, c2w_stream, metrics, task_ctx)
+            .await;
+        let messages = answer.map_err(|error| of_node(&self.name, &self.url, error))?;
+        Ok(self.naming(messages))
+    }
+
+    async fn execute_task(
+        &mut self,
+        headers: HeaderMap,
+        request: ExecuteTaskRequest,
+        metrics: ExecutionPlanMetricsSet,
+        task_ctx: &Arc<TaskContext>,
+    ) -> DataFusionResult<Vec<BoxStream<'static, DataFusionResult<RecordBatch>>>> {
+        let answer = self.inner.execute_task(headers, request, metrics, task_ctx).await;
+        let streams = answer.map_err(|error| of_node(&self.name, &self.url, error))?;
+        Ok(streams.into_iter().map(|stream| self.naming(stream)).collect())
+    }
+
+    async fn get_worker_info(
+        &mut self,
+        request: GetWorkerInfoRequest,
+    ) -> DataFusionResult<GetWorkerInfoResponse> {
+        self.inner.get_worker_info(request).await
+    }
+}

@@ -1,0 +1,189 @@
+//! What names mean in a cluster: the machines that have a table are asked for its state, each time
+//! that a statement names it. Manifests come once, and then what is new of them.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures::future::join_all;
+
+use super::description::Placement;
+use super::nodes::Nodes;
+use super::state::{Answer, RemoteTable, question, read_answer, united};
+use crate::error::{Error, Result};
+use crate::sql::names::lock;
+use crate::sql::run::parts::{Node, Part, Share};
+use crate::sql::run::table::StoreTable;
+
+/// The action that asks a machine for the state of a table.
+pub(in crate::sql) const STATE: &str = "sty.table";
+
+/// What sessions over a cluster share.
+#[derive(Debug)]
+pub(in crate::sql) struct ClusterTables {
+    nodes: Arc<Nodes>,
+    /// What machines have said last, by machine and table.
+    heard: Mutex<HashMap<(Box<str>, String), Arc<RemoteTable>>>,
+    /// Tables by name, as long as their parts stay the same.
+    made: Mutex<HashMap<String, Arc<StoreTable>>>,
+    /// Which of several copies is asked next.
+    turn: AtomicUsize,
+}
+
+/// A table of one machine, or why it is not known.
+type Heard = (Arc<Node>, Result<Option<Arc<RemoteTable>>>);
+
+impl ClusterTables {
+    pub(in crate::sql) fn new(nodes: Arc<Nodes>) -> ClusterTables {
+        let (heard, made) = (Mutex::default(), Mutex::default());
+        ClusterTables { nodes, heard, made, turn: AtomicUsize::new(0) }
+    }
+
+    /// The names of the tables that the description of the cluster has.
+    pub(in crate::sql) fn names(&self) -> Vec<String> {
+        self.nodes.description.tables.keys().cloned().collect()
+    }
+
+    /// The table of a name, of which some machines may be left out if `partial` says so, which is
+    /// told which ones are.
+    pub(in crate::sql) async fn find(
+        &self,
+        name: &str,
+        partial: Option<&(dyn Fn(String) + Sync)>,
+    ) -> Result<Option<Arc<StoreTable>>> {
+        let (placement, nodes) = self.nodes.description.placed(name);
+        let heard: Vec<Heard> = join_all(nodes.into_iter().map(|node| async {
+            let heard = self.hear(&node, name).await;
+            (node, heard)
+        }))
+        .await;
+        let parts = match placement {
+            Placement::Spread => spread(name, heard, partial)?,
+            Placement::Shared => {
+                let same = same_everywhere(name, heard)?;
+                let of = u32::try_from(same.len()).unwrap_or(u32::MAX);
+                let shared = (0..).zip(same).map(|(number, (node, table))| {
+                    (node, table, (of > 1).then_some(Share { number, of }))
+                });
+                shared.collect()
+            }
+            Placement::Copies => {
+                let mut same = same_everywhere(name, heard)?;
+                let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+                let chosen = turn.checked_rem(same.len()).map(|at| same.swap_remove(at));
+                chosen.into_iter().map(|(node, table)| (node, table, None)).collect()
+            }
+        };
+        if parts.is_empty() {
+            return Ok(None);
+        }
+        self.table(name, parts).map(Some)
+    }
+
+    /// The table of some parts: the same as before, if they are.
+    fn table(
+        &self,
+        name: &str,
+        parts: Vec<(Arc<Node>, Arc<RemoteTable>, Option<Share>)>,
+    ) -> Result<Arc<StoreTable>> {
+        let part = |(node, table, share): &(Arc<Node>, Arc<RemoteTable>, Option<Share>)| Part {
+            node: Arc::clone(node),
+            state: table.state,
+            share: *share,
+        };
+        let wanted: Vec<Part> = parts.iter().map(part).collect();
+        let known = lock(&self.made).get(name).cloned();
+        if let Some(known) = known.filter(|known| known.parts().is_some_and(|it| **it == *wanted)) {
+            return Ok(known);
+        }
+        let mut tables: Vec<&RemoteTable> = Vec::new();
+        for (_, table, share) in &parts {
+            if share.is_none_or(|share| share.number == 0) {
+                tables.push(table);
+            }
+        }
+        let made = Arc::new(united(&tables, wanted)?);
+        lock(&self.made).insert(name.to_owned(), Arc::clone(&made));
+        Ok(made)
+    }
+
+    /// What a machine says of a table.
+    async fn hear(&self, node: &Node, name: &str) -> Result<Option<Arc<RemoteTable>>> {
+        let key = (node.name.clone(), name.to_owned());
+        let known = lock(&self.heard).get(&key).cloned();
+        let question = question(name, known.as_deref());
+        let answer = self.nodes.ask(node, STATE, question).await?;
+        match read_answer(&answer, known.as_deref())? {
+            Answer::None => Ok(None),
+            Answer::AsKnown => Ok(known),
+            Answer::Changed(table) => {
+                let table = Arc::<RemoteTable>::from(table);
+                lock(&self.heard).insert(key, Arc::clone(&table));
+                Ok(Some(table))
+            }
+        }
+    }
+}
+
+type Parts = Vec<(Arc<Node>, Arc<RemoteTable>, Option<Share>)>;
+
+/// The parts of a table of which each machine has rows of its own.
+fn spread(
+    name: &str,
+    heard: Vec<Heard>,
+    partial: Option<&(dyn Fn(String) + Sync)>,
+) -> Result<Parts> {
+    let (mut parts, mut without) = (Parts::new(), Vec::new());
+    for (node, heard) in heard {
+        match (heard, partial) {
+            (Ok(Some(table)), _) => parts.push((node, table, None)),
+            (Ok(None), _) => without.push(node),
+            (Err(error @ Error::Unreachable(_)), Some(note)) => {
+                note(format!("the answer leaves out rows of {name}: {error}"));
+            }
+            (Err(error), _) => return Err(error),
+        }
+    }
+    match without.first().filter(|_| !parts.is_empty()) {
+        None => Ok(parts),
+        Some(node) => Err(Error::NotFound(format!(
+            "node {} has no table {name}, and others have; name those that have it in the file of \
+             the cluster: [tables.{name}] nodes = […]",
+            node.name
+        ))),
+    }
+}
+
+/// The machines that have a table, which must be the same on all. Those that do not answer are left
+/// out, as long as one does.
+fn same_everywhere(name: &str, heard: Vec<Heard>) -> Result<Vec<(Arc<Node>, Arc<RemoteTable>)>> {
+    let (mut same, mut failure) = (Vec::<(Arc<Node>, Arc<RemoteTable>)>::new(), None);
+    for (node, heard) in heard {
+        let table = match heard {
+            Ok(Some(table)) => table,
+            Ok(None) => continue,
+            Err(error @ Error::Unreachable(_)) => {
+                failure.get_or_insert(error);
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some((first, of_first)) = same.first()
+            && of_first.state != table.state
+        {
+            return Err(Error::InvalidInput(format!(
+                "table {name} is not the same on all nodes: {} has generation {}, and {} has {}{}",
+                first.name,
+                of_first.state.generation,
+                node.name,
+                table.state.generation,
+                if of_first.state.table == table.state.table { "" } else { " of another table" }
+            )));
+        }
+        same.push((node, table));
+    }
+    match failure.filter(|_| same.is_empty()) {
+        Some(failure) => Err(failure),
+        None => Ok(same),
+    }
+}

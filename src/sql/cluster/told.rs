@@ -1,0 +1,137 @@
+//! What a machine is told to do with its part of a table: a leaf of the plan, which stands for an
+//! operator on the other machine.
+
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+
+use crate::bytes::{Cursor, Writer};
+use crate::error::Result;
+use crate::limits;
+use crate::sql::cluster::state::{read_state, write_state};
+use crate::sql::run::leaf::leaf_methods;
+use crate::sql::run::parts::{Part, Share, TableState};
+
+/// The longest plan.
+const MOST_BYTES: usize = 256 << 20;
+
+/// What is made of the rows of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Made {
+    /// The rows of a scan, in some partitions.
+    Rows { partitions: u32, filtered: bool, limit: Option<u64> },
+    /// The states of groups.
+    States,
+    /// The first rows of an order.
+    First,
+}
+
+/// What a machine is told.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    /// The name of the table there.
+    pub(super) table: Box<str>,
+    pub(super) state: TableState,
+    pub(super) share: Option<Share>,
+    pub(super) made: Made,
+    /// A part of a logical plan, encoded.
+    pub(super) plan: Bytes,
+}
+
+impl Told {
+    pub(super) fn write(&self) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.blob(self.table.as_bytes());
+        write_state(&self.state, &mut out);
+        out.u8(u8::from(self.share.is_some()));
+        if let Some(share) = self.share {
+            out.u32(share.number);
+            out.u32(share.of);
+        }
+        match self.made {
+            Made::Rows { partitions, filtered, limit } => {
+                out.u8(0);
+                out.u32(partitions);
+                out.u8(u8::from(filtered));
+                out.u64(limit.unwrap_or(u64::MAX));
+            }
+            Made::States => out.u8(1),
+            Made::First => out.u8(2),
+        }
+        out.blob(&self.plan);
+        out.into_vec()
+    }
+
+    pub(super) fn read(bytes: &[u8]) -> Result<Told> {
+        let mut from = Cursor::new(bytes);
+        let table = from.text(limits::MAX_NAME_BYTES)?.into();
+        let state = read_state(&mut from)?;
+        let share = match from.u8()? {
+            0 => None,
+            _ => Some(Share { number: from.u32()?, of: from.u32()? }),
+        };
+        let made = match from.u8()? {
+            0 => Made::Rows {
+                partitions: from.u32()?,
+                filtered: from.u8()? > 0,
+                limit: Some(from.u64()?).filter(|limit| *limit != u64::MAX),
+            },
+            1 => Made::States,
+            2 => Made::First,
+            other => return Err(from.corrupt(format!("{other} is no kind of work"))),
+        };
+        let plan = Bytes::copy_from_slice(from.blob(MOST_BYTES)?);
+        from.finish()?;
+        Ok(Told { table, state, share, made, plan })
+    }
+}
+
+/// Stands for an operator on another machine.
+#[derive(Debug)]
+pub(in crate::sql) struct RemoteExec {
+    pub(super) part: Part,
+    pub(super) told: Told,
+    /// The line of EXPLAIN of what runs there.
+    shown: Arc<str>,
+    properties: Arc<PlanProperties>,
+}
+
+impl RemoteExec {
+    pub(super) fn new(
+        part: Part,
+        told: Told,
+        shown: Arc<str>,
+        properties: Arc<PlanProperties>,
+    ) -> RemoteExec {
+        RemoteExec { part, told, shown, properties }
+    }
+}
+
+impl DisplayAs for RemoteExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, node={}", self.shown, self.part.node.name)
+    }
+}
+
+impl ExecutionPlan for RemoteExec {
+    fn name(&self) -> &'static str {
+        "RemotePart"
+    }
+
+    leaf_methods!(no expressions);
+
+    fn execute(
+        &self,
+        _: usize,
+        _: Arc<TaskContext>,
+    ) -> DataFusionResult<SendableRecordBatchStream> {
+        internal_err!("{} does not run here", self.shown)
+    }
+}

@@ -1,0 +1,59 @@
+//! Where the parts of a table are, if they are on other machines, and which state of them a
+//! statement has seen.
+
+use std::sync::Arc;
+
+use url::Url;
+
+use crate::error::{Error, Result};
+use crate::manifest::Id;
+
+/// A machine of a cluster.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Node {
+    /// Its name in messages.
+    pub name: Box<str>,
+    /// Where it listens for other machines.
+    pub url: Url,
+}
+
+impl Node {
+    /// A machine at an address such as `http://10.0.0.1:8815`.
+    pub fn new(name: &str, address: &str) -> Result<Node> {
+        let url = Url::parse(address).ok().filter(|url| {
+            ["http", "https"].contains(&url.scheme()) && url.host().is_some() && url.path() == "/"
+        });
+        let url = url.ok_or_else(|| {
+            let what = format!("node {name}: '{address}' is no address such as http://HOST:8815");
+            Error::InvalidInput(what)
+        })?;
+        Ok(Node { name: name.into(), url })
+    }
+}
+
+/// A part of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Part {
+    /// The machine that reads it.
+    pub(crate) node: Arc<Node>,
+    pub(crate) state: TableState,
+    /// Which of the segments there are in it, if several machines share them.
+    pub(crate) share: Option<Share>,
+}
+
+/// What a table was when a statement was planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TableState {
+    /// Identity of the table.
+    pub(crate) table: Id,
+    pub(crate) generation: u64,
+    /// The checksum of the root, which has those of all chunks, which have those of all segments.
+    pub(crate) checksum: u64,
+}
+
+/// Of each `of` segments the one with number `number`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    pub(crate) number: u32,
+    pub(crate) of: u32,
+}
