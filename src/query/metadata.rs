@@ -216,6 +216,7 @@ pub(crate) fn whole(snapshot: &Snapshot, column: &Column) -> Result<Stats> {
         let mut stats = known.stats;
         if is_cut(&stats)
             && entries.len() <= MAX_OPENED
+            && snapshot.is_here()
             && let Some(stored) = snapshot.open_segment(entry)?.column(column.id)?
         {
             stats = stored.stats().clone();

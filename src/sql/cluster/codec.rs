@@ -132,6 +132,8 @@ impl PhysicalExtensionCodec for Codec {
         let told = Told::read(bytes)?;
         let table = node.part(&told)?;
         let codec = OwnPart(Arc::clone(&table));
+        let in_zone = told.zone.as_ref().map(|zone| in_zone(context, zone));
+        let context = in_zone.as_ref().unwrap_or(context);
         let plan = logical_plan_from_bytes_with_extension_codec(&told.plan, context, &codec)?;
         let refused = |why: String| -> DataFusionError {
             Error::Unsupported(format!("what it was told about {}: {why}", told.table)).into()
@@ -196,4 +198,24 @@ impl PhysicalExtensionCodec for Codec {
             None => internal_err!("{} is not sent to other machines", plan.name()),
         }
     }
+}
+
+/// The same functions as those of a session in another zone.
+fn in_zone(context: &TaskContext, zone: &str) -> TaskContext {
+    let mut options = context.session_config().options().as_ref().clone();
+    options.execution.time_zone = Some(zone.to_owned());
+    let functions = context.scalar_functions().iter().map(|(name, function)| {
+        let updated = function.inner().with_updated_config(&options);
+        (name.clone(), updated.map_or_else(|| Arc::clone(function), Arc::new))
+    });
+    TaskContext::new(
+        context.task_id(),
+        context.session_id(),
+        context.session_config().clone(),
+        functions.collect(),
+        context.higher_order_functions().clone(),
+        context.aggregate_functions().clone(),
+        context.window_functions().clone(),
+        context.runtime_env(),
+    )
 }

@@ -10,7 +10,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::config::ConfigOptions;
+use datafusion::common::config::{ConfigOptions, ExecutionOptions};
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DataFusionResult;
@@ -46,13 +46,13 @@ pub(in crate::sql) struct Distribute;
 
 impl PhysicalOptimizerRule for Distribute {
     fn optimize(&self, plan: Plan, config: &ConfigOptions) -> DataFusionResult<Plan> {
-        let partitions = config.execution.target_partitions;
+        let options = &config.execution;
         let placed = plan.transform_up(|node| {
             if let Some(scan) = node.downcast_ref::<ScanExec>() {
-                return rows(&node, scan, partitions);
+                return rows(&node, scan, options);
             }
             if let Some(fragment) = node.downcast_ref::<FragmentExec>() {
-                return groups_or_first(&node, fragment);
+                return groups_or_first(&node, fragment, options);
             }
             Ok(Transformed::no(node))
         })?;
@@ -74,7 +74,12 @@ impl PhysicalOptimizerRule for Distribute {
 }
 
 /// The rows of a scan, from all machines.
-fn rows(node: &Plan, scan: &ScanExec, partitions: usize) -> DataFusionResult<Transformed<Plan>> {
+fn rows(
+    node: &Plan,
+    scan: &ScanExec,
+    options: &ExecutionOptions,
+) -> DataFusionResult<Transformed<Plan>> {
+    let partitions = options.target_partitions;
     let of = scan.scan();
     let Some(parts) = of.table.parts() else { return Ok(Transformed::no(Arc::clone(node))) };
     let Some(told) = &of.told else { return internal_err!("a scan that cannot be told of") };
@@ -88,7 +93,7 @@ fn rows(node: &Plan, scan: &ScanExec, partitions: usize) -> DataFusionResult<Tra
         partitions,
         EmissionType::Incremental,
     );
-    let all = gathered(node, &of.table, parts, made, encoded_scan(told)?, &properties)?;
+    let all = gathered(node, &of.table, parts, (made, encoded_scan(told)?), &properties, options)?;
     let single = node.output_partitioning().partition_count() == 1;
     let fetch = of.limit.and_then(|limit| usize::try_from(limit).ok());
     Ok(Transformed::yes(match single || fetch.is_some() {
@@ -98,7 +103,11 @@ fn rows(node: &Plan, scan: &ScanExec, partitions: usize) -> DataFusionResult<Tra
 }
 
 /// Groups of the states of all machines, or the first of all rows that are the first on each.
-fn groups_or_first(node: &Plan, exec: &FragmentExec) -> DataFusionResult<Transformed<Plan>> {
+fn groups_or_first(
+    node: &Plan,
+    exec: &FragmentExec,
+    options: &ExecutionOptions,
+) -> DataFusionResult<Transformed<Plan>> {
     let (fragment, table, told) = exec.parts();
     let Some(parts) = table.parts() else { return Ok(Transformed::no(Arc::clone(node))) };
     let Some(told) = told else { return internal_err!("a fragment that cannot be told of") };
@@ -109,7 +118,7 @@ fn groups_or_first(node: &Plan, exec: &FragmentExec) -> DataFusionResult<Transfo
                 Error::Unsupported("first rows of no order on several machines".into()).into()
             );
         };
-        let all = gathered(node, table, parts, Made::First, plan, node.properties())?;
+        let all = gathered(node, table, parts, (Made::First, plan), node.properties(), options)?;
         let first: Plan =
             Arc::new(SortPreservingMergeExec::new(order, all).with_fetch(Some(*limit)));
         return Ok(Transformed::yes(match skip {
@@ -122,7 +131,7 @@ fn groups_or_first(node: &Plan, exec: &FragmentExec) -> DataFusionResult<Transfo
     };
     let rows = EquivalenceProperties::new(Arc::clone(&states.schema));
     let properties = leaf_properties(rows, 1, EmissionType::Final);
-    let all = gathered(node, table, parts, Made::States, plan, &properties)?;
+    let all = gathered(node, table, parts, (Made::States, plan), &properties, options)?;
     let all: Plan = Arc::new(CoalescePartitionsExec::new(all));
     Ok(Transformed::yes(Arc::new(MergeExec::new(fragment, all))))
 }
@@ -132,14 +141,16 @@ fn gathered(
     node: &Plan,
     table: &StoreTable,
     parts: &[Part],
-    made: Made,
-    plan: bytes::Bytes,
+    (made, plan): (Made, bytes::Bytes),
     properties: &Arc<PlanProperties>,
+    options: &ExecutionOptions,
 ) -> DataFusionResult<Plan> {
     let shown: Arc<str> = Line(node.as_ref()).to_string().into();
+    let zone: Option<Arc<str>> = options.time_zone.as_deref().map(Arc::from);
     let remote = |part: Part| -> Plan {
         let (state, share) = (part.state, part.share);
-        let told = Told { table: table.name().into(), state, share, made, plan: plan.clone() };
+        let (table, zone, plan) = (table.name().into(), zone.clone(), plan.clone());
+        let told = Told { table, state, share, made, zone, plan };
         Arc::new(RemoteExec::new(part, told, Arc::clone(&shown), Arc::clone(properties)))
     };
     let all: Vec<Plan> = match parts {

@@ -17,6 +17,7 @@
 //! | `tables` | what names mean in a cluster |
 //! | `merge` | groups of the states that machines send |
 //! | `told` | what a machine is told to do with its part |
+//! | `functions` | functions that plans name and no statement does |
 //! | `codec` | the same, as bytes |
 //! | `distribute` | the last rule of planning |
 //! | `node` | what a machine does for others |
@@ -27,6 +28,7 @@ mod state;
 pub(in crate::sql) mod tables;
 mod merge;
 mod told;
+pub(in crate::sql) mod functions;
 pub(in crate::sql) mod codec;
 pub(in crate::sql) mod distribute;
 pub(in crate::sql) mod node;

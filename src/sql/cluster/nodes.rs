@@ -8,9 +8,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arrow_flight::Action;
-use arrow_flight::flight_service_client::FlightServiceClient;
 use async_trait::async_trait;
+use bytes::Bytes;
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::TaskContext;
@@ -24,6 +23,7 @@ use futures::StreamExt;
 use futures::stream::BoxStream;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Request};
+use http_body_util::{BodyExt, Full, Limited};
 use tonic::body::Body;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Status};
@@ -98,18 +98,24 @@ impl Nodes {
         node.map_or("?", |node| &node.name)
     }
 
-    /// Asks a machine something that has one answer.
-    pub(super) async fn ask(&self, node: &Node, what: &str, body: Vec<u8>) -> Result<Vec<u8>> {
-        let mut client = FlightServiceClient::new(self.channel(&node.url)?)
-            .max_decoding_message_size(MOST_ANSWER);
-        let action = Action { r#type: what.to_owned(), body: body.into() };
-        let failed = |status: Status| of_status(&node.name, &node.url, &status);
-        let mut answers = client.do_action(action).await.map_err(failed)?.into_inner();
-        let answer = answers.message().await.map_err(failed)?;
-        let answer = answer.ok_or_else(|| {
-            Error::Unreachable(format!("node {} ({}): it gave no answer", node.name, node.url))
-        })?;
-        Ok(answer.body.into())
+    /// Asks a machine something that has one answer, at a path of its own.
+    pub(super) async fn ask(&self, node: &Node, path: &str, question: Vec<u8>) -> Result<Bytes> {
+        let lost = |why: &(dyn std::error::Error + 'static)| {
+            Error::Unreachable(format!("node {} ({}): {}", node.name, node.url, innermost(why)))
+        };
+        let channel = self.channel(&node.url)?;
+        let request = Request::post(path).body(Body::new(Full::from(question)));
+        let request = request.map_err(|error| lost(&error))?;
+        let answer = channel.oneshot(request).await.map_err(|error| lost(&error))?;
+        if let Some(status) = Status::from_header_map(answer.headers()) {
+            return Err(of_status(&node.name, &node.url, &status));
+        }
+        if !answer.status().is_success() {
+            let what = format!("node {} ({}): HTTP {}", node.name, node.url, answer.status());
+            return Err(Error::Unreachable(format!("{what}; is it sty serve --node?")));
+        }
+        let body = Limited::new(answer.into_body(), MOST_ANSWER).collect().await;
+        Ok(body.map_err(|error| lost(&*error))?.to_bytes())
     }
 }
 
@@ -123,7 +129,7 @@ impl Drop for Nodes {
 
 /// What a machine said instead of an answer.
 fn of_status(name: &str, url: &Url, status: &Status) -> Error {
-    let what = format!("node {name} ({url}): {}", reason(status));
+    let what = format!("node {name} ({url}): {}", status.message());
     match status.code() {
         Code::NotFound => Error::NotFound(what),
         Code::ResourceExhausted => Error::LimitExceeded(what),
@@ -134,13 +140,12 @@ fn of_status(name: &str, url: &Url, status: &Status) -> Error {
     }
 }
 
-/// The innermost reason: that of the system, where the connection failed.
-fn reason(status: &Status) -> String {
-    let mut innermost: Option<&dyn std::error::Error> = std::error::Error::source(status);
-    while let Some(inner) = innermost.and_then(std::error::Error::source) {
-        innermost = Some(inner);
+/// The innermost reason: that of the system, where a connection failed.
+fn innermost(mut error: &(dyn std::error::Error + 'static)) -> String {
+    while let Some(inner) = error.source() {
+        error = inner;
     }
-    innermost.map_or_else(|| status.message().to_owned(), ToString::to_string)
+    error.to_string()
 }
 
 /// Says of which machine a failure is.

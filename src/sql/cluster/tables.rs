@@ -15,8 +15,8 @@ use crate::sql::names::lock;
 use crate::sql::run::parts::{Node, Part, Share};
 use crate::sql::run::table::StoreTable;
 
-/// The action that asks a machine for the state of a table.
-pub(in crate::sql) const STATE: &str = "sty.table";
+/// Where a machine is asked for the state of a table.
+pub(in crate::sql) const STATE: &str = "/sty.Node/Table";
 
 /// What sessions over a cluster share.
 #[derive(Debug)]

@@ -41,6 +41,8 @@ pub(super) struct Told {
     pub(super) state: TableState,
     pub(super) share: Option<Share>,
     pub(super) made: Made,
+    /// The zone of the session that asks, if it has set one.
+    pub(super) zone: Option<Arc<str>>,
     /// A part of a logical plan, encoded.
     pub(super) plan: Bytes,
 }
@@ -65,6 +67,7 @@ impl Told {
             Made::States => out.u8(1),
             Made::First => out.u8(2),
         }
+        out.blob(self.zone.as_deref().unwrap_or_default().as_bytes());
         out.blob(&self.plan);
         out.into_vec()
     }
@@ -87,9 +90,11 @@ impl Told {
             2 => Made::First,
             other => return Err(from.corrupt(format!("{other} is no kind of work"))),
         };
+        let zone = Some(from.text(limits::MAX_NAME_BYTES)?);
+        let zone = zone.filter(|zone| !zone.is_empty()).map(Arc::from);
         let plan = Bytes::copy_from_slice(from.blob(MOST_BYTES)?);
         from.finish()?;
-        Ok(Told { table, state, share, made, plan })
+        Ok(Told { table, state, share, made, zone, plan })
     }
 }
 

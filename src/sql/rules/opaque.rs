@@ -291,9 +291,13 @@ fn hide_nullable(volatility: Volatility, expr: Expr) -> Expr {
 }
 
 fn hide(volatility: Volatility, is_nullable: bool, expr: Expr) -> Expr {
-    let function =
-        ScalarUDF::from(OpaqueIdentity { signature: Signature::any(1, volatility), is_nullable });
+    let function = function(volatility, is_nullable);
     Expr::ScalarFunction(ScalarFunction::new_udf(function.into(), vec![expr]))
+}
+
+/// The function that returns its argument.
+pub(in crate::sql) fn function(volatility: Volatility, is_nullable: bool) -> ScalarUDF {
+    ScalarUDF::from(OpaqueIdentity { signature: Signature::any(1, volatility), is_nullable })
 }
 
 /// Returns its argument. The planner only knows the type, and whether the result may be null.

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SessionState, SessionStateBuilder};
 use datafusion_distributed::{
@@ -18,7 +19,9 @@ use datafusion_distributed::{
 };
 use futures::future::BoxFuture;
 use http::{Request, Response};
-use tokio::runtime::{Builder, Handle, Runtime};
+use http_body_util::{BodyExt, Full, Limited};
+use tokio::runtime::{Builder, Runtime};
+use tonic::Status;
 use tonic::body::Body;
 use tower::{Service, ServiceExt};
 
@@ -26,6 +29,7 @@ use super::Engine;
 use crate::error::{Error, Result};
 use crate::sql::cluster::codec::Codec;
 use crate::sql::cluster::distribute::route;
+use crate::sql::cluster::functions::hidden;
 use crate::sql::cluster::node::{self, OfNode};
 use crate::sql::cluster::nodes::{Connections, Nodes};
 use crate::sql::cluster::tables::{ClusterTables, STATE};
@@ -33,8 +37,8 @@ use crate::sql::names::catalog::{FindInCluster, InCluster};
 use crate::sql::names::lock;
 use crate::sql::stack::WORKER_BYTES;
 
-/// The path of the calls that other machines make with tasks.
-pub(super) const TASKS: &str = "/worker.WorkerService/";
+/// The longest question about a table, which names the chunks that are known.
+const MOST_QUESTION: usize = 64 << 20;
 
 /// A state whose plans run on the machines of a cluster.
 pub(super) fn over(builder: SessionStateBuilder, nodes: &Arc<Nodes>) -> SessionStateBuilder {
@@ -82,15 +86,19 @@ impl WorkerSessionBuilder for TaskSessions {
         *config.options_mut() = options;
         let working = session.own.workers.keep();
         let of_node = OfNode::new(&session.own, &session.tables, Box::new(working));
-        Ok(SessionStateBuilder::new_from_existing(session.context.state())
+        let mut builder = SessionStateBuilder::new_from_existing(session.context.state());
+        let functions = builder.scalar_functions().get_or_insert_default();
+        functions.extend(hidden(session.memory).map(Arc::new));
+        Ok(builder
             .with_config(config.with_extension(Arc::new(of_node)))
             .with_distributed_user_codec(Codec)
             .build())
     }
 }
 
-/// The tasks of other machines, as a service over HTTP/2. They run on threads of their own, not
-/// those of the connection.
+/// What a machine does for others, as a service over HTTP/2: tasks, and what its tables are. It has
+/// threads of its own, which are not those of the connection. Whoever reaches it may read all
+/// tables: its caller checks that requests have the secret of the cluster.
 #[derive(Clone)]
 pub struct NodeService {
     inner: Worker,
@@ -110,22 +118,25 @@ impl Drop for Threads {
 }
 
 impl NodeService {
-    /// Whether a call is for this service, by its path.
-    pub fn takes(path: &str) -> bool {
-        path.starts_with(TASKS)
-    }
-
-    /// Answers a question of another machine that is an action; `None` if it is no such question.
-    /// It may take as long as opening a table.
-    pub fn answer(&self, action: &str, body: &[u8]) -> Option<Result<Vec<u8>>> {
-        (action == STATE).then(|| {
-            let session = self.engine.own_session()?;
-            node::answer(&session.tables, body)
-        })
-    }
-
-    fn handle(&self) -> Option<&Handle> {
-        self.threads.0.as_ref().map(Runtime::handle)
+    /// Answers a question about a table.
+    async fn state(engine: Engine, question: Body) -> std::result::Result<Bytes, Status> {
+        let question = Limited::new(question, MOST_QUESTION).collect().await;
+        let question = question.map_err(|error| Status::invalid_argument(error.to_string()))?;
+        let question = question.to_bytes();
+        // It may open a table.
+        let answer = tokio::task::spawn_blocking(move || {
+            let session = engine.own_session()?;
+            node::answer(&session.tables, &question)
+        });
+        match answer.await {
+            Ok(Ok(answer)) => Ok(answer.into()),
+            Ok(Err(error)) => Err(match error {
+                Error::NotFound(what) => Status::not_found(what),
+                Error::LimitExceeded(what) => Status::resource_exhausted(what),
+                other => Status::internal(other.to_string()),
+            }),
+            Err(_) => Err(Status::unavailable("the node stops")),
+        }
     }
 }
 
@@ -145,10 +156,19 @@ impl Service<Request<Body>> for NodeService {
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let service = self.inner.clone().into_worker_server();
-        let call = self.handle().map(|threads| threads.spawn(service.oneshot(request)));
+        let (service, engine) = (self.inner.clone().into_worker_server(), self.engine.clone());
+        let answering = async move {
+            if request.uri().path() != STATE {
+                return service.oneshot(request).await;
+            }
+            Ok(match NodeService::state(engine, request.into_body()).await {
+                Ok(answer) => Response::new(Body::new(Full::from(answer))),
+                Err(status) => status.into_http(),
+            })
+        };
+        let call = self.threads.0.as_ref().map(|threads| threads.spawn(answering));
         Box::pin(async move {
-            let gone = || tonic::Status::unavailable("the node stops").into_http();
+            let gone = || Status::unavailable("the node stops").into_http();
             match call {
                 Some(call) => match call.await {
                     Ok(answered) => answered,

@@ -97,8 +97,7 @@ pub(in crate::sql) fn mark_casts(
             return Ok(Transformed::no(expr));
         };
         let number = exact_literal(operand).map(|number| Expr::Literal(number, None));
-        let function =
-            ScalarUDF::from(Round { signature: Signature::any(1, Volatility::Immutable) });
+        let function = function();
         let argument = number.unwrap_or_else(|| std::mem::take(operand));
         *operand =
             Expr::ScalarFunction(ScalarFunction::new_udf(Arc::new(function), vec![argument]));
@@ -140,6 +139,11 @@ pub(in crate::sql) fn unmark_casts(
 }
 
 const ROUND: &str = "sty__rounded";
+
+/// The function that rounds.
+pub(in crate::sql) fn function() -> ScalarUDF {
+    ScalarUDF::from(Round { signature: Signature::any(1, Volatility::Immutable) })
+}
 
 /// Rounds fractions to integers of the same type; returns other values as they are.
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -188,8 +188,12 @@ fn is_zero(value: &ScalarValue) -> bool {
 
 /// Removes the sign of a NaN.
 fn canonical_nan(expr: Expr) -> Expr {
-    let function = ScalarUDF::from(OneNan { signature: Signature::any(1, Volatility::Immutable) });
-    Expr::ScalarFunction(ScalarFunction::new_udf(function.into(), vec![expr]))
+    Expr::ScalarFunction(ScalarFunction::new_udf(one_nan().into(), vec![expr]))
+}
+
+/// The function that removes the sign of a NaN.
+pub(in crate::sql) fn one_nan() -> ScalarUDF {
+    ScalarUDF::from(OneNan { signature: Signature::any(1, Volatility::Immutable) })
 }
 
 /// Returns its argument, but a NaN without its sign.

@@ -20,6 +20,8 @@ use datafusion::physical_plan::collect;
 use datafusion::prelude::{SessionConfig, SessionContext};
 use stylobate::{Parameters, Session, SessionOptions};
 
+#[cfg(feature = "cluster")]
+use super::nodes::Nodes;
 use super::tables::Database;
 
 /// An answer, or the message of the error.
@@ -44,6 +46,9 @@ pub(crate) struct Engines {
     memory: SessionContext,
     /// The same, where a number with a decimal point is a decimal.
     decimals: SessionContext,
+    /// Two nodes of a cluster.
+    #[cfg(feature = "cluster")]
+    pub(crate) nodes: Nodes,
     /// Whether a column has floats, whose NaN may have a sign bit in DataFusion.
     pub(crate) has_floats: bool,
     /// Whether a column has a zone other than UTC: there DataFusion takes dates for days in UTC.
@@ -92,6 +97,8 @@ impl Engines {
             off,
             memory,
             decimals,
+            #[cfg(feature = "cluster")]
+            nodes: Nodes::open(&database.store),
             has_floats: has(DataType::is_floating),
             has_zones: has(|data_type| match data_type {
                 DataType::Timestamp(_, Some(zone)) => zone.as_ref() != "UTC",

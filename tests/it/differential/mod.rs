@@ -15,6 +15,8 @@
 mod compare;
 mod engines;
 mod expressions;
+#[cfg(feature = "cluster")]
+mod nodes;
 mod one_table;
 pub(crate) mod random;
 mod regressions;
@@ -74,6 +76,8 @@ const OFF: &str = "native off";
 const IN_MEMORY: &str = "rows in memory";
 const ONE_THREAD: &str = "one thread";
 const LITTLE_MEMORY: &str = "little memory";
+#[cfg(feature = "cluster")]
+const NODES: &str = "two nodes";
 /// The beginning of an error about too little memory.
 const TOO_LARGE: &str = "limit exceeded";
 /// Sums of the executor may differ in their last digit if large numbers cancel out.
@@ -190,6 +194,8 @@ fn run_one(seed: u64, sql: &str) {
         ("native, one thread", ask(&engines.one_thread, sql).0),
         ("native, little memory", ask(&engines.in_little_memory, sql).0),
         ("off", ask(&engines.off, sql).0),
+        #[cfg(feature = "cluster")]
+        (NODES, ask(&engines.nodes.session, sql).0),
         ("memory", engines.memory(sql)),
     ] {
         eprintln!("{}", shown(name, &answer));
@@ -215,6 +221,8 @@ fn check(
         (OFF, ask(&engines.off, sql).0),
         (IN_MEMORY, engines.memory(sql)),
         (size, ask(session, sql).0),
+        #[cfg(feature = "cluster")]
+        (NODES, ask(&engines.nodes.session, sql).0),
     ];
     for (name, other) in &answers {
         let exact = *name == size && how.sums;

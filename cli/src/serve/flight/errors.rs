@@ -82,7 +82,7 @@ pub(super) fn of_stop(stop: Stop, ended: Option<Ended>) -> Status {
     }
 }
 
-pub(super) fn of_failure(failure: &Failure) -> Status {
+fn of_failure(failure: &Failure) -> Status {
     let message = &*failure.message;
     let code = match (failure.code, failure.exit) {
         ("busy", _) => Code::Aborted,

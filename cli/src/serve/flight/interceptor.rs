@@ -60,13 +60,7 @@ impl HttpService<Request<Body>> for Interceptor {
         Box::pin(async move {
             #[cfg(feature = "cluster")]
             match node::is_node(&shared, &head.headers) {
-                Ok(true) if node::is_task(head.uri.path()) => {
-                    return node::task(shared, Request::from_parts(head, body)).await;
-                }
-                Ok(true) => {
-                    head.extensions.insert(node::OtherNode);
-                    return inner.call(Request::from_parts(head, body)).await;
-                }
+                Ok(true) => return node::answer(shared, Request::from_parts(head, body)).await,
                 Ok(false) => {}
                 Err(status) => return Ok(status.into_http()),
             }

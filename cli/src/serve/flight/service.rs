@@ -25,8 +25,6 @@ use super::errors::{invalid, of_refusal, status};
 use super::ingest::{self, no_transaction};
 use super::messages::schema_bytes;
 use super::metadata;
-#[cfg(feature = "cluster")]
-use super::node;
 use super::queries;
 use super::received::{Messages, Received};
 use super::tickets::{self, Wanted};
@@ -327,12 +325,6 @@ impl FlightService for Service {
         &self,
         request: Request<Action>,
     ) -> Result<Response<Self::DoActionStream>, Status> {
-        #[cfg(feature = "cluster")]
-        if request.extensions().get::<node::OtherNode>().is_some()
-            && let Some(answer) = node::question(&self.0, request.get_ref()).await
-        {
-            return Ok(Response::new(boxed(vec![arrow_flight::Result { body: answer? }])));
-        }
         let call = Call::of(&self.0, &request)?;
         let result = actions::run(call, request.into_inner()).await?;
         let results = result.map(|body| arrow_flight::Result { body });

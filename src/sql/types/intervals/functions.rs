@@ -52,9 +52,31 @@ pub(super) enum Kind {
 
 impl Kind {
     pub(super) fn call(self, args: Vec<Expr>) -> Expr {
-        let signature = Signature::any(args.len(), Volatility::Immutable);
-        ScalarUDF::from(Function { kind: self, signature }).call(args)
+        self.function().call(args)
     }
+
+    fn function(self) -> ScalarUDF {
+        let arguments = match self {
+            Kind::Length | Kind::ToDays | Kind::NanosOfMinute | Kind::Epoch => 1,
+            Kind::Multiply | Kind::Divide => 2,
+        };
+        let signature = Signature::any(arguments, Volatility::Immutable);
+        ScalarUDF::from(Function { kind: self, signature })
+    }
+}
+
+/// All of these functions.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn all() -> impl Iterator<Item = ScalarUDF> {
+    let kinds = [
+        Kind::Length,
+        Kind::ToDays,
+        Kind::NanosOfMinute,
+        Kind::Epoch,
+        Kind::Multiply,
+        Kind::Divide,
+    ];
+    kinds.into_iter().map(Kind::function)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

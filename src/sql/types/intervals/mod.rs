@@ -14,6 +14,9 @@
 //!
 //! Groups, DISTINCT, `min` and `max` still compare the fields.
 
+#[cfg(feature = "cluster")]
+pub(in crate::sql) mod functions;
+#[cfg(not(feature = "cluster"))]
 mod functions;
 
 use std::str::FromStr;

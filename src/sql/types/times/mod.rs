@@ -51,6 +51,8 @@ pub(in crate::sql) use as_text::{PRINTED, TimestampTexts};
 pub(in crate::sql) use calendar::{date_of_days, days_to_month};
 pub(in crate::sql) use functions::series;
 pub(in crate::sql) use literals::correct_literals;
+#[cfg(feature = "cluster")]
+pub(in crate::sql) use texts::WRITE_OUT;
 pub(in crate::sql) use time_of_day::TimeOfDayComparison;
 
 /// Immutable functions: their results depend only on their arguments.

@@ -63,7 +63,7 @@ fn is_written_out(expr: &Expr) -> bool {
     matches!(expr, Expr::ScalarFunction(function) if function.func.inner().is::<WriteOut>())
 }
 
-static WRITE_OUT: LazyLock<ScalarUDF> = LazyLock::new(|| {
+pub(in crate::sql) static WRITE_OUT: LazyLock<ScalarUDF> = LazyLock::new(|| {
     ScalarUDF::from(WriteOut { signature: Signature::any(1, Volatility::Immutable) })
 });
 

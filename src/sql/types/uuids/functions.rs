@@ -19,8 +19,13 @@ use crate::sql::convert::type_name;
 
 /// A cast to UUID, or TRY_CAST.
 pub(super) fn cast_to_uuid(value: Expr, or_null: bool) -> Expr {
+    cast_function(or_null).call(vec![value])
+}
+
+/// The function of such a cast.
+pub(in crate::sql) fn cast_function(or_null: bool) -> ScalarUDF {
     let signature = Signature::any(1, Volatility::Immutable);
-    ScalarUDF::from(CastToUuid { or_null, signature }).call(vec![value])
+    ScalarUDF::from(CastToUuid { or_null, signature })
 }
 
 /// Texts in the stored form of UUIDs, or an error or null for what is none.

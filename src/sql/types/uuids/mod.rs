@@ -9,6 +9,9 @@
 
 mod functions;
 
+#[cfg(feature = "cluster")]
+pub(in crate::sql) use functions::cast_function;
+
 use std::sync::Arc;
 
 use datafusion::common::config::ConfigOptions;

@@ -1,0 +1,27 @@
+//! The functions that plans name and no statement does: rules put them there, and other machines
+//! have to find them by their names.
+
+use datafusion::logical_expr::{ScalarUDF, Volatility};
+
+use crate::sql::functions::bounds::MostBytes;
+use crate::sql::functions::{concatenation, patterns};
+use crate::sql::rules::opaque;
+use crate::sql::types::times::WRITE_OUT;
+use crate::sql::types::uuids::cast_function;
+use crate::sql::types::{intervals, rounding, zeros};
+
+/// All of them, for a session whose statements may use this much memory.
+pub(in crate::sql) fn hidden(memory: u64) -> impl Iterator<Item = ScalarUDF> {
+    let all = [
+        rounding::function(),
+        zeros::one_nan(),
+        // What rules must not see is over when a plan is told.
+        opaque::function(Volatility::Immutable, true),
+        patterns::checked(),
+        concatenation::function(MostBytes::new(memory)),
+        WRITE_OUT.clone(),
+        cast_function(false),
+        cast_function(true),
+    ];
+    all.into_iter().chain(intervals::functions::all())
+}
