@@ -25,6 +25,14 @@ pub(super) trait GroupStorage {
 
     /// Reads `groups` groups in place of the old ones.
     fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()>;
+
+    /// Writes one group, settled, for [`GroupStorage::read_one`].
+    #[cfg(feature = "cluster")]
+    fn write_one(&self, group: usize, out: &mut Writer);
+
+    /// Reads a group, which comes behind those that there are.
+    #[cfg(feature = "cluster")]
+    fn read_one(&mut self, from: &mut Cursor<'_>) -> Result<()>;
 }
 
 /// One word for each group.
@@ -74,6 +82,18 @@ impl<T: Pod> GroupStorage for SlotColumn<T> {
 
     fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
         self.slots = read_words(groups, from)?;
+        Ok(())
+    }
+
+    #[cfg(feature = "cluster")]
+    fn write_one(&self, group: usize, out: &mut Writer) {
+        out.put(bytemuck::bytes_of(self.slots.get(group).unwrap_or(&self.empty)));
+    }
+
+    #[cfg(feature = "cluster")]
+    fn read_one(&mut self, from: &mut Cursor<'_>) -> Result<()> {
+        let bytes = from.take(size_of::<T>())?;
+        self.slots.push(bytemuck::pod_read_unaligned(bytes));
         Ok(())
     }
 }

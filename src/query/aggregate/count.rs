@@ -68,4 +68,12 @@ impl GroupStorage for Count {
     fn read(&mut self, _: usize, _: &mut Cursor<'_>) -> Result<()> {
         Ok(())
     }
+
+    #[cfg(feature = "cluster")]
+    fn write_one(&self, _: usize, _: &mut Writer) {}
+
+    #[cfg(feature = "cluster")]
+    fn read_one(&mut self, _: &mut Cursor<'_>) -> Result<()> {
+        Ok(())
+    }
 }

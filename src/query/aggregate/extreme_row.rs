@@ -278,6 +278,25 @@ impl BestRows {
     }
 }
 
+impl BestRows {
+    fn write_row(&self, group: usize, out: &mut Writer) {
+        match self.get(group) {
+            None => out.u32(u32::MAX),
+            Some(row) => out.blob(row),
+        }
+    }
+
+    fn read_row(&mut self, from: &mut Cursor<'_>) -> Result<()> {
+        let group = self.ranges.len();
+        self.ranges.push(NOTHING);
+        let len = from.u32()?;
+        if len != u32::MAX {
+            self.offer(group, from.take(len as usize)?, true);
+        }
+        Ok(())
+    }
+}
+
 impl GroupStorage for BestRows {
     fn bytes_a_group(&self) -> usize {
         size_of::<RowRange>() + size_of::<(u32, u32)>()
@@ -301,24 +320,22 @@ impl GroupStorage for BestRows {
     }
 
     fn write(&self, out: &mut Writer) {
-        for group in 0..self.ranges.len() {
-            match self.get(group) {
-                None => out.u32(u32::MAX),
-                Some(row) => out.blob(row),
-            }
-        }
+        (0..self.ranges.len()).for_each(|group| self.write_row(group, out));
     }
 
     fn read(&mut self, groups: usize, from: &mut Cursor<'_>) -> Result<()> {
         self.clear();
-        for group in 0..groups {
-            self.ranges.push(NOTHING);
-            let len = from.u32()?;
-            if len != u32::MAX {
-                self.offer(group, from.take(len as usize)?, true);
-            }
-        }
-        Ok(())
+        (0..groups).try_for_each(|_| self.read_row(from))
+    }
+
+    #[cfg(feature = "cluster")]
+    fn write_one(&self, group: usize, out: &mut Writer) {
+        self.write_row(group, out);
+    }
+
+    #[cfg(feature = "cluster")]
+    fn read_one(&mut self, from: &mut Cursor<'_>) -> Result<()> {
+        self.read_row(from)
     }
 }
 

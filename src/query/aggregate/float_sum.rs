@@ -180,6 +180,22 @@ impl GroupStorage for FloatSum {
         };
         Ok(())
     }
+
+    #[cfg(feature = "cluster")]
+    fn write_one(&self, group: usize, out: &mut Writer) {
+        let (sum, lost) = self.sums.get(group).copied().unwrap_or_default();
+        out.u64(sum.to_bits());
+        out.u64(lost.to_bits());
+        self.overflow.write_one(group, out);
+    }
+
+    #[cfg(feature = "cluster")]
+    fn read_one(&mut self, from: &mut Cursor<'_>) -> Result<()> {
+        let (sum, lost) = (f64::from_bits(from.u64()?), f64::from_bits(from.u64()?));
+        self.overflow.read_one(self.sums.len(), from)?;
+        self.sums.push((sum, lost));
+        Ok(())
+    }
 }
 
 impl FloatSum {

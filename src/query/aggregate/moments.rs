@@ -14,6 +14,8 @@ use super::float_sum::MAX_PENDING;
 use super::kernels::{Groups, count, fold, grow};
 use crate::bytes::{Cursor, Writer};
 use crate::encoding::kernels::dispatch::simd;
+#[cfg(feature = "cluster")]
+use crate::error::Error;
 use crate::error::Result;
 use arrow_buffer::NullBuffer;
 
@@ -356,6 +358,28 @@ impl GroupStorage for Moments {
         part(|slot, word| slot.squares.1 = f64::from_bits(word))?;
         part(|slot, word| slot.not_finite = word > 0)?;
         self.0 = slots;
+        Ok(())
+    }
+
+    #[cfg(feature = "cluster")]
+    fn write_one(&self, group: usize, out: &mut Writer) {
+        let slot = self.0.get(group).copied().unwrap_or_default();
+        out.u64(slot.count);
+        let ((distance, distance_lost), (square, square_lost)) = (slot.distances, slot.squares);
+        for number in [slot.from, distance, distance_lost, square, square_lost] {
+            out.u64(number.to_bits());
+        }
+        out.u8(u8::from(slot.not_finite));
+    }
+
+    #[cfg(feature = "cluster")]
+    fn read_one(&mut self, from: &mut Cursor<'_>) -> Result<()> {
+        let count = from.u64()?;
+        let mut number = || Ok::<_, Error>(f64::from_bits(from.u64()?));
+        let (start, distances, squares) =
+            (number()?, (number()?, number()?), (number()?, number()?));
+        let not_finite = from.u8()? > 0;
+        self.0.push(Slot { count, from: start, distances, squares, not_finite });
         Ok(())
     }
 }

@@ -59,6 +59,18 @@ impl Overflow {
         self.nans += other.nans;
     }
 
+    fn write(&self, out: &mut Writer) {
+        out.u64(self.sum.0.to_bits());
+        out.u64(self.sum.1.to_bits());
+        [self.rising, self.falling, self.nans].iter().for_each(|count| out.u64(*count));
+    }
+
+    fn read(from: &mut Cursor<'_>) -> Result<Overflow> {
+        let sum = (f64::from_bits(from.u64()?), f64::from_bits(from.u64()?));
+        let (rising, falling, nans) = (from.u64()?, from.u64()?, from.u64()?);
+        Ok(Overflow { sum, rising, falling, nans })
+    }
+
     /// The sum with the one of all other numbers.
     fn total(&self, (sum, lost): (f64, f64)) -> f64 {
         match (self.nans, self.rising, self.falling) {
@@ -128,9 +140,7 @@ impl Overflows {
         out.u64(self.0.len() as u64);
         for (group, beyond) in &self.0 {
             out.u64(*group as u64);
-            out.u64(beyond.sum.0.to_bits());
-            out.u64(beyond.sum.1.to_bits());
-            [beyond.rising, beyond.falling, beyond.nans].iter().for_each(|count| out.u64(*count));
+            beyond.write(out);
         }
     }
 
@@ -138,10 +148,25 @@ impl Overflows {
         let mut all = BTreeMap::new();
         for _ in 0..from.u64()? {
             let group = from.u64()? as usize;
-            let sum = (f64::from_bits(from.u64()?), f64::from_bits(from.u64()?));
-            let (rising, falling, nans) = (from.u64()?, from.u64()?, from.u64()?);
-            all.insert(group, Overflow { sum, rising, falling, nans });
+            all.insert(group, Overflow::read(from)?);
         }
         Ok(Overflows(all))
+    }
+
+    /// Writes what a group has, if anything.
+    #[cfg(feature = "cluster")]
+    pub(super) fn write_one(&self, group: usize, out: &mut Writer) {
+        let beyond = self.0.get(&group);
+        out.u8(u8::from(beyond.is_some()));
+        beyond.into_iter().for_each(|beyond| beyond.write(out));
+    }
+
+    /// Reads it.
+    #[cfg(feature = "cluster")]
+    pub(super) fn read_one(&mut self, group: usize, from: &mut Cursor<'_>) -> Result<()> {
+        if from.u8()? > 0 {
+            self.0.insert(group, Overflow::read(from)?);
+        }
+        Ok(())
     }
 }

@@ -5,6 +5,8 @@ use arrow_array::{Array, ArrayRef};
 use arrow_buffer::NullBuffer;
 use arrow_schema::DataType as ArrowType;
 
+#[cfg(feature = "cluster")]
+use super::columns::GroupStorage;
 use super::columns::{GroupMap, RowCounts, gather, read_words, write_words};
 use super::count::Count;
 use super::distinct_count::DistinctCount;
@@ -156,6 +158,32 @@ impl State {
             return Err(Error::Unsupported(format!("{function:?} of {of} in a fragment")));
         };
         Ok(State { kind, missing: None, data_type: aggregate.data_type.clone() })
+    }
+
+    /// What it keeps of the groups.
+    #[cfg(feature = "cluster")]
+    pub(super) fn storage(&self) -> &dyn GroupStorage {
+        self.kind.get().storage()
+    }
+
+    #[cfg(feature = "cluster")]
+    pub(super) fn storage_mut(&mut self) -> &mut dyn GroupStorage {
+        self.kind.get_mut().storage_mut()
+    }
+
+    /// How many rows of a group did not count.
+    #[cfg(feature = "cluster")]
+    pub(super) fn missing_of(&self, group: usize) -> u64 {
+        self.missing.as_ref().and_then(|missing| missing.get(group)).copied().unwrap_or(0)
+    }
+
+    /// Says how many rows of one more group did not count; `known` are the groups before it.
+    #[cfg(feature = "cluster")]
+    pub(super) fn push_missing(&mut self, rows: u64, known: usize) {
+        if rows > 0 && self.missing.is_none() {
+            self.missing = Some(vec![0; known]);
+        }
+        self.missing.iter_mut().for_each(|missing| missing.push(rows));
     }
 
     /// Whether values of a column in a block may change what a group has.
@@ -366,6 +394,20 @@ mod tests {
         state
     }
 
+    /// The same groups, written and read one by one.
+    #[cfg(feature = "cluster")]
+    fn one_by_one(aggregate: &Aggregate, state: &State, groups: usize) -> State {
+        let mut made = State::new(aggregate).unwrap();
+        for group in 0..groups {
+            let mut out = Writer::new();
+            state.write_one(group, &mut out);
+            let mut cursor = Cursor::new(out.as_slice());
+            made.read_one(group, &mut cursor).unwrap();
+            cursor.finish().unwrap();
+        }
+        made
+    }
+
     #[test]
     fn states_in_parts_that_move_are_those_of_all_rows() {
         // One group has nothing but nulls, and one no rows.
@@ -383,6 +425,8 @@ mod tests {
             let mut cursor = Cursor::new(out.as_slice());
             read.read(3, &mut cursor).unwrap();
             cursor.finish().unwrap();
+            #[cfg(feature = "cluster")]
+            let read = one_by_one(&aggregate, &read, 3);
             state.merge(&read, 4, GroupMap::To(&[2, 0, 1])).unwrap();
             state.settle();
             let answers = |state: &State| state.finish(&[3, 1, 0, 2], &rows).unwrap();

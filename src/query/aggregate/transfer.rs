@@ -1,16 +1,20 @@
 //! States of groups as values of a column: how they go from one machine to another.
 //!
-//! A value has the states of all aggregates of a group, as spilled files have them. Merged, in any
-//! order, they are the states of all rows.
+//! ```text
+//! rows u64 · for each aggregate { rows that did not count u64 · its state }
+//! ```
+//!
+//! Merged, in any order, they are the states of all rows.
 
 use std::sync::Arc;
 
-use arrow_array::ArrayRef;
 use arrow_array::builder::BinaryBuilder;
 use arrow_array::cast::AsArray;
+use arrow_array::{Array, ArrayRef};
 
 use super::Accumulators;
 use super::columns::GroupMap;
+use super::state::State;
 use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 
@@ -19,30 +23,49 @@ const GROUP_BYTES: usize = 32;
 
 impl Accumulators<'_> {
     /// The states of some groups, settled.
-    pub(crate) fn states_of(&self, groups: &[u64]) -> Result<ArrayRef> {
-        let mut one = self.empty_like()?;
+    pub(crate) fn states_of(&self, groups: &[u64]) -> ArrayRef {
         let mut all = BinaryBuilder::with_capacity(groups.len(), groups.len() * GROUP_BYTES);
+        let mut out = Writer::new();
         for group in groups {
-            one.clear();
-            one.append(self, &[*group as u32])?;
-            let mut out = Writer::new();
-            one.write(&mut out);
+            let at = *group as usize;
+            out.truncate(0);
+            out.u64(if self.is_single() { 1 } else { self.rows.get(at).copied().unwrap_or(0) });
+            self.states.iter().for_each(|(state, _)| state.write_one(at, &mut out));
             all.append_value(out.as_slice());
         }
-        Ok(Arc::new(all.finish()))
+        Arc::new(all.finish())
     }
 
     /// Adds states to the groups that are named, for which there is room.
     pub(crate) fn merge_states(&mut self, states: &ArrayRef, groups: &[u32]) -> Result<()> {
         let wrong = || Error::InvalidInput("states of groups are not as declared".into());
-        let states = states.as_binary_opt::<i32>().ok_or_else(wrong)?;
-        let mut one = self.empty_like()?;
-        for (state, group) in states.iter().zip(groups) {
-            let mut from = Cursor::new(state.ok_or_else(wrong)?);
-            one.read(1, &mut from)?;
+        let states = states.as_binary_opt::<i32>().filter(|states| states.len() == groups.len());
+        let states = states.filter(|states| states.null_count() == 0).ok_or_else(wrong)?;
+        let mut others = self.empty_like()?;
+        others.rows.reserve(groups.len());
+        for state in states.iter().flatten() {
+            let mut from = Cursor::new(state);
+            let rows = from.u64()?;
+            let known = others.rows.len();
+            let mut read = |(state, _): &mut (State, _)| state.read_one(known, &mut from);
+            others.states.iter_mut().try_for_each(&mut read)?;
             from.finish()?;
-            self.merge(&one, GroupMap::To(&[*group]))?;
+            others.rows.push(rows);
         }
-        Ok(())
+        self.merge(&others, GroupMap::To(groups))
+    }
+}
+
+impl State {
+    pub(super) fn write_one(&self, group: usize, out: &mut Writer) {
+        out.u64(self.missing_of(group));
+        self.storage().write_one(group, out);
+    }
+
+    /// Reads a group behind `known` groups.
+    pub(super) fn read_one(&mut self, known: usize, from: &mut Cursor<'_>) -> Result<()> {
+        let missing = from.u64()?;
+        self.push_missing(missing, known);
+        self.storage_mut().read_one(from)
     }
 }
