@@ -112,8 +112,8 @@ pub mod segment {
 #[cfg(feature = "sql")]
 pub mod sql {
     pub use crate::sql::{
-        DryRun, KnownColumn, KnownFunction, Operator, PlannedChange, Statistics, StoreOperator,
-        TableForecast,
+        DryRun, KnownColumn, KnownFunction, NodeWork, Operator, PlannedChange, Statistics,
+        StoreOperator, TableForecast,
     };
     pub use crate::sql::{Lexeme, LexemeKind, is_complete, items_of_array, lexemes};
     pub use crate::sql::{ReadSoFar, StatementProgress};

@@ -58,7 +58,7 @@ pub use names::parameters::Parameters;
 #[cfg(feature = "cluster")]
 pub use run::parts::Node;
 pub use run::progress::{ReadSoFar, StatementProgress};
-pub use run::report::{Operator, Statistics};
+pub use run::report::{NodeWork, Operator, Statistics};
 pub use run::statistics::{StoreOperator, TableForecast};
 pub use run::stream::BatchStream;
 #[cfg(feature = "cluster")]

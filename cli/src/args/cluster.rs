@@ -2,6 +2,7 @@
 //!
 //! ```toml
 //! secret = "…"                 # what the machines know each other by; or secret_file = "…"
+//! ca_file = "ca.pem"           # vouches for the machines whose addresses begin with https
 //! placement = "spread"         # where tables are that have no entry of their own
 //!
 //! [nodes]                      # the machines: a name, and where it serves Flight
@@ -71,8 +72,13 @@ fn read(path: &Path) -> Result<ClusterDescription, Failure> {
         let what = format!("the secret must be at least {LEAST_SECRET} letters, digits and signs");
         return Err(wrong(what).hint("sty serve --new-token prints one"));
     }
+    let authorities = parts.ca_file.map(|file| {
+        let file = path.parent().unwrap_or(Path::new("")).join(file);
+        std::fs::read(&file).with_path(&file)
+    });
     let description = ClusterDescription {
         nodes: parts.nodes,
+        authorities: authorities.transpose()?.map(Arc::from),
         secret: secret.into(),
         placement: parts.placement,
         tables: parts.tables,
@@ -85,6 +91,7 @@ fn read(path: &Path) -> Result<ClusterDescription, Failure> {
 struct Parts {
     secret: Option<String>,
     secret_file: Option<String>,
+    ca_file: Option<String>,
     placement: Placement,
     nodes: Vec<Arc<Node>>,
     tables: BTreeMap<String, PlacedTable>,
@@ -95,6 +102,7 @@ impl Parts {
         match (key, value) {
             ("secret", DeValue::String(text)) => self.secret = Some(text.to_string()),
             ("secret_file", DeValue::String(text)) => self.secret_file = Some(text.to_string()),
+            ("ca_file", DeValue::String(text)) => self.ca_file = Some(text.to_string()),
             ("placement", DeValue::String(text)) => self.placement = placement(text)?,
             ("nodes", DeValue::Table(nodes)) => {
                 for (name, url) in nodes {
@@ -114,8 +122,8 @@ impl Parts {
             }
             (key, _) => {
                 return Err(format!(
-                    "'{key}' means nothing here; there are secret, secret_file, placement, [nodes] \
-                     and [tables.NAME]"
+                    "'{key}' means nothing here; there are secret, secret_file, ca_file, placement, \
+                     [nodes] and [tables.NAME]"
                 ));
             }
         }
@@ -166,7 +174,7 @@ mod tests {
     #[test]
     fn a_file_says_who_has_what() {
         let read = parsed(
-            "secret = '0123456789abcdef'\n[nodes]\na = 'http://h:1'\nb = 'https://i:2'\n\
+            "secret = '0123456789abcdef'\n[nodes]\na = 'http://h:1'\nb = 'http://i:2'\n\
              [tables.t]\nplacement = 'copies'\nnodes = ['b']\n",
         )
         .unwrap();
@@ -182,7 +190,8 @@ mod tests {
             ("[nodes]\na = 'http://h:1'\n".to_owned(), "no secret"),
             ("secret = 'short'\n[nodes]\na = 'http://h:1'\n".to_owned(), "at least 16"),
             ("secret = '0123456789abcdef'\n".to_owned(), "at least one node"),
-            (format!("{nodes}b = 'h:1'\n"), "b"),
+            (format!("{nodes}b = 'h:1'\n"), "is no address"),
+            (format!("{nodes}b = 'https://h:2'\n"), "ca_file is missing"),
             (format!("{nodes}b = 'http://h:1'\n"), "one name or one address"),
             (format!("{nodes}[tables.t]\nnodes = ['c']\n"), "node c, and there is none"),
             (format!("{nodes}[tables.t]\nplacement = 'far'\n"), "one of spread, shared, copies"),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 use stylobate::internal::query::{Counters, Form, Statistic, Step};
-use stylobate::internal::sql::{Operator, Statistics, StoreOperator};
+use stylobate::internal::sql::{NodeWork, Operator, Statistics, StoreOperator};
 
 use crate::memory::PeakSampler;
 use crate::progress::write_stderr;
@@ -129,6 +129,19 @@ fn operator_object(operator: &Operator) -> Value {
         "spilled_bytes": operator.spilled_bytes,
         "spill_files": operator.spill_files,
         "store": operator.store.as_ref().map(store_object),
+        "nodes": operator.nodes.iter().map(node_object).collect::<Vec<_>>(),
+        "bytes_received": operator.bytes_received,
+    })
+}
+
+fn node_object(work: &NodeWork) -> Value {
+    json!({
+        "node": work.node,
+        "rows_out": work.rows_out,
+        "rows_read": work.rows_read,
+        "bytes_read": work.bytes_read,
+        "segments_read": work.segments_read,
+        "time_ms": milliseconds(work.time),
     })
 }
 
@@ -240,6 +253,9 @@ fn operator_text(operator: &Operator) -> String {
     if operator.spill_files > 0 {
         figures.push(format!("{} spilled", show_size(operator.spilled_bytes)));
     }
+    if let Some(bytes) = operator.bytes_received {
+        figures.push(format!("{} received", show_size(bytes)));
+    }
     if !figures.is_empty() {
         out += &format!(": {}", figures.join(", "));
     }
@@ -248,6 +264,18 @@ fn operator_text(operator: &Operator) -> String {
         for line in store_text(store) {
             out += &format!("{indent}  {}\n", show_text(&line));
         }
+    }
+    for work in &operator.nodes {
+        let line = format!(
+            "node {}: {} of {} rows read, {} in {}, {}",
+            work.node,
+            show_counted(work.rows_out, "row"),
+            show_count(work.rows_read),
+            show_size(work.bytes_read),
+            show_counted(work.segments_read, "segment"),
+            show_duration(work.time)
+        );
+        out += &format!("{indent}  {}\n", show_text(&line));
     }
     out
 }

@@ -20,13 +20,13 @@ use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
 use super::node::OfNode;
-use super::told::{Made, RemoteExec, Told};
 use crate::error::Error;
 use crate::query::{Fragment, Output};
 use crate::sql::plan::lower::{scan_conditions, told_groups, told_rows};
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::table::StoreTable;
+use crate::sql::run::told::{Made, RemoteExec, Told};
 
 /// A part of a logical plan, as bytes.
 pub(super) fn encoded(plan: &LogicalPlan) -> DataFusionResult<Bytes> {

@@ -13,6 +13,8 @@ pub struct ClusterDescription {
     pub nodes: Vec<Arc<Node>>,
     /// What machines know each other by.
     pub secret: Arc<str>,
+    /// The certificates, in PEM, that vouch for machines whose addresses begin with `https`.
+    pub authorities: Option<Arc<[u8]>>,
     /// Where tables are that have no entry of their own.
     pub placement: Placement,
     /// Where the others are, by name.
@@ -54,6 +56,15 @@ impl ClusterDescription {
     pub fn check(&self) -> Result<()> {
         if self.nodes.is_empty() {
             return Err(Error::InvalidInput("a cluster has at least one node".into()));
+        }
+        let is_https = |node: &&Arc<Node>| node.url.scheme() == "https";
+        if let Some(node) = self.nodes.iter().find(is_https)
+            && self.authorities.is_none()
+        {
+            return Err(Error::InvalidInput(format!(
+                "node {} is at {}, and nothing vouches for its certificate: ca_file is missing",
+                node.name, node.url
+            )));
         }
         for (at, node) in self.nodes.iter().enumerate() {
             if let Some(same) =

@@ -29,7 +29,6 @@ use datafusion_distributed::{
 
 use super::codec::{encoded, encoded_scan};
 use super::merge::MergeExec;
-use super::told::{Made, RemoteExec, Told};
 use crate::error::Error;
 use crate::query::Output;
 use crate::sql::run::exec::FragmentExec;
@@ -37,6 +36,7 @@ use crate::sql::run::leaf::leaf_properties;
 use crate::sql::run::parts::{Part, Share};
 use crate::sql::run::scan::ScanExec;
 use crate::sql::run::table::StoreTable;
+use crate::sql::run::told::{Made, RemoteExec, Told};
 
 type Plan = Arc<dyn ExecutionPlan>;
 

@@ -16,7 +16,6 @@
 //! | `state` | what a machine says of a table, and a table of what several say |
 //! | `tables` | what names mean in a cluster |
 //! | `merge` | groups of the states that machines send |
-//! | `told` | what a machine is told to do with its part |
 //! | `functions` | functions that plans name and no statement does |
 //! | `codec` | the same, as bytes |
 //! | `distribute` | the last rule of planning |
@@ -27,7 +26,6 @@ pub(in crate::sql) mod nodes;
 mod state;
 pub(in crate::sql) mod tables;
 mod merge;
-mod told;
 pub(in crate::sql) mod functions;
 pub(in crate::sql) mod codec;
 pub(in crate::sql) mod distribute;

@@ -7,11 +7,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::state::{self, state_of};
-use super::told::Told;
 use crate::error::{Error, Result};
 use crate::sql::names::catalog::Tables;
 use crate::sql::run::parts::Share;
 use crate::sql::run::table::StoreTable;
+use crate::sql::run::told::Told;
 use crate::sql::work::handle::OfSession;
 
 /// The session of this machine in which a task of another one's statement runs, among what its

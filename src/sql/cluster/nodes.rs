@@ -25,7 +25,7 @@ use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Full, Limited};
 use tonic::body::Body;
-use tonic::transport::{Channel, Endpoint};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Status};
 use tower::ServiceExt;
 use url::Url;
@@ -38,7 +38,7 @@ use crate::sql::run::parts::Node;
 /// The header with the secret.
 pub(in crate::sql) const SECRET: &str = "x-sty-secret";
 /// How long a machine may take to take a connection, and how long a silent one may be silent.
-const CONNECT: Duration = Duration::from_millis(800);
+const CONNECT: Duration = Duration::from_millis(450);
 const PING: Duration = Duration::from_millis(300);
 const PONG: Duration = Duration::from_millis(600);
 /// The longest answer about a table.
@@ -74,8 +74,18 @@ impl Nodes {
         let channel = match channels.get(url) {
             Some(channel) => channel.clone(),
             None => {
-                let endpoint = Endpoint::from_shared(url.to_string())
-                    .map_err(|error| Error::InvalidInput(format!("{url}: {error}")))?
+                let wrong = |error: tonic::transport::Error| {
+                    Error::InvalidInput(format!("{url}: {}", innermost(&error)))
+                };
+                let mut endpoint = Endpoint::from_shared(url.to_string()).map_err(wrong)?;
+                if let Some(authorities) =
+                    self.description.authorities.as_ref().filter(|_| url.scheme() == "https")
+                {
+                    let tls =
+                        ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authorities));
+                    endpoint = endpoint.tls_config(tls).map_err(wrong)?;
+                }
+                let endpoint = endpoint
                     .connect_timeout(CONNECT)
                     .tcp_nodelay(true)
                     .http2_keep_alive_interval(PING)

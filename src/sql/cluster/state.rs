@@ -50,22 +50,12 @@ pub(super) fn question(name: &str, known: Option<&RemoteTable>) -> Vec<u8> {
     out.blob(name.as_bytes());
     out.u8(u8::from(known.is_some()));
     if let Some(known) = known {
-        write_state(&known.state, &mut out);
+        known.state.write(&mut out);
     }
     let chunks = known.map(|known| known.chunks.as_slice()).unwrap_or_default();
     out.count(chunks.len());
     chunks.iter().for_each(|(reference, _)| out.put(&reference.id));
     out.into_vec()
-}
-
-pub(super) fn write_state(state: &TableState, out: &mut Writer) {
-    out.put(&state.table);
-    out.u64(state.generation);
-    out.u64(state.checksum);
-}
-
-pub(super) fn read_state(from: &mut Cursor<'_>) -> Result<TableState> {
-    Ok(TableState { table: from.uuid()?, generation: from.u64()?, checksum: from.u64()? })
 }
 
 /// What this machine answers: `find` finds its own tables.
@@ -75,7 +65,7 @@ pub(super) fn answer(
 ) -> Result<Vec<u8>> {
     let mut from = Cursor::new(question);
     let name = from.text(limits::MAX_NAME_BYTES)?;
-    let known = if from.u8()? > 0 { Some(read_state(&mut from)?) } else { None };
+    let known = if from.u8()? > 0 { Some(TableState::read(&mut from)?) } else { None };
     let mut has = Vec::new();
     for _ in 0..from.count(size_of::<Id>(), limits::MAX_ROOT_CHUNKS)? {
         has.push(from.uuid()?);

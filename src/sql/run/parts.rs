@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use url::Url;
 
+use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::manifest::Id;
 
@@ -49,6 +50,19 @@ pub(crate) struct TableState {
     pub(crate) generation: u64,
     /// The checksum of the root, which has those of all chunks, which have those of all segments.
     pub(crate) checksum: u64,
+}
+
+impl TableState {
+    pub(crate) fn write(&self, out: &mut Writer) {
+        out.put(&self.table);
+        out.u64(self.generation);
+        out.u64(self.checksum);
+    }
+
+    pub(crate) fn read(from: &mut Cursor<'_>) -> Result<TableState> {
+        let (table, generation, checksum) = (from.uuid()?, from.u64()?, from.u64()?);
+        Ok(TableState { table, generation, checksum })
+    }
 }
 
 /// Of each `of` segments the one with number `number`.

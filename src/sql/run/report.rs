@@ -4,13 +4,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use datafusion::physical_plan::metrics::MetricsSet;
+#[cfg(feature = "cluster")]
+use datafusion::physical_plan::metrics::{Label, Metric};
 use datafusion::physical_plan::recursive_query::RecursiveQueryExec;
 use datafusion::physical_plan::{DisplayFormatType, ExecutionPlan};
+#[cfg(feature = "cluster")]
+use datafusion_distributed::{DISTRIBUTED_DATAFUSION_TASK_ID_LABEL, DistributedLeafExec};
 
 use crate::error::Result;
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::scan::ScanExec;
 use crate::sql::run::statistics::{StoreOperator, TableForecast};
+#[cfg(feature = "cluster")]
+use crate::sql::run::told::RemoteExec;
 use crate::sql::run::wide_rows::WideRowsExec;
 
 /// What a statement has done.
@@ -45,17 +52,40 @@ pub struct Operator {
     pub spill_files: u64,
     /// What it read, where it is one of the store's.
     pub store: Option<StoreOperator>,
+    /// What each node of a cluster did, if it ran there.
+    pub nodes: Vec<NodeWork>,
+    /// Bytes that came over the network.
+    pub bytes_received: Option<u64>,
+}
+
+/// What a node of a cluster did.
+#[derive(Clone, Debug)]
+pub struct NodeWork {
+    /// Its name.
+    pub node: String,
+    /// Rows, or states of groups, that it gave.
+    pub rows_out: u64,
+    /// Rows that it looked at.
+    pub rows_read: u64,
+    /// Bytes that it read of its files.
+    pub bytes_read: u64,
+    /// Segments that it read.
+    pub segments_read: u64,
+    /// How long its threads computed.
+    pub time: Duration,
 }
 
 impl Statistics {
+    /// Of a plan, and the same plan with what other machines have counted.
     pub(crate) fn of(
         plan: &Arc<dyn ExecutionPlan>,
+        measured: &Arc<dyn ExecutionPlan>,
         planning: Duration,
         execution: Duration,
         rows: u64,
     ) -> Self {
         let mut operators = Vec::new();
-        visit(plan, 0, &mut operators);
+        visit(plan, measured, 0, &mut operators);
         Statistics { planning, execution, rows, operators }
     }
 
@@ -70,12 +100,18 @@ impl Statistics {
     }
 }
 
-fn visit(plan: &Arc<dyn ExecutionPlan>, depth: usize, out: &mut Vec<Operator>) {
+fn visit(
+    plan: &Arc<dyn ExecutionPlan>,
+    measured: &Arc<dyn ExecutionPlan>,
+    depth: usize,
+    out: &mut Vec<Operator>,
+) {
+    let children = || plan.children().into_iter().zip(measured.children());
     // It counts nothing.
     if plan.is::<WideRowsExec>() {
-        return plan.children().into_iter().for_each(|child| visit(child, depth, out));
+        return children().for_each(|(child, measured)| visit(child, measured, depth, out));
     }
-    let metrics = plan.metrics().unwrap_or_default();
+    let metrics = measured.metrics().unwrap_or_default();
     let store = match (plan.downcast_ref::<FragmentExec>(), plan.downcast_ref::<ScanExec>()) {
         (Some(fragment), _) => Some(fragment.done()),
         (_, Some(scan)) => Some(scan.done()),
@@ -91,8 +127,46 @@ fn visit(plan: &Arc<dyn ExecutionPlan>, depth: usize, out: &mut Vec<Operator>) {
         spilled_bytes: count(metrics.spilled_bytes()).unwrap_or(0),
         spill_files: count(metrics.spill_count()).unwrap_or(0),
         store,
+        nodes: nodes(plan, &metrics),
+        bytes_received: metrics
+            .sum_by_name("bytes_transferred")
+            .map(|bytes| bytes.as_usize() as u64),
     });
-    plan.children().into_iter().for_each(|child| visit(child, depth + 1, out));
+    children().for_each(|(child, measured)| visit(child, measured, depth + 1, out));
+}
+
+/// What each node did, by metrics that have the numbers of their tasks.
+#[cfg(feature = "cluster")]
+fn nodes(plan: &Arc<dyn ExecutionPlan>, metrics: &MetricsSet) -> Vec<NodeWork> {
+    let Some(leaf) = plan.downcast_ref::<DistributedLeafExec>() else { return Vec::new() };
+    let work = |(task, told): (usize, &Arc<dyn ExecutionPlan>)| {
+        let task = task.to_string();
+        let is_its = |metric: &&Arc<Metric>| {
+            let number = |label: &&Label| label.name() == DISTRIBUTED_DATAFUSION_TASK_ID_LABEL;
+            metric.labels().iter().find(number).is_some_and(|label| label.value() == task)
+        };
+        let sum = |name: &str| {
+            let named = |metric: &&Arc<Metric>| metric.value().name() == name;
+            let all = metrics.iter().filter(is_its).filter(named);
+            all.map(|metric| metric.value().as_usize() as u64).sum()
+        };
+        NodeWork {
+            node: told
+                .downcast_ref::<RemoteExec>()
+                .map_or_else(String::new, |told| told.part.node.name.to_string()),
+            rows_out: sum("output_rows"),
+            rows_read: sum("rows_scanned"),
+            bytes_read: sum("bytes_read"),
+            segments_read: sum("segments_read"),
+            time: Duration::from_nanos(sum("elapsed_compute")),
+        }
+    };
+    leaf.variants().iter().enumerate().map(work).collect()
+}
+
+#[cfg(not(feature = "cluster"))]
+fn nodes(_: &Arc<dyn ExecutionPlan>, _: &MetricsSet) -> Vec<NodeWork> {
+    Vec::new()
 }
 
 /// What the store's own operators of a plan would read.

@@ -10,6 +10,8 @@ use arrow_schema::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
+#[cfg(feature = "cluster")]
+use datafusion_distributed::{DistributedMetricsFormat, rewrite_distributed_plan_with_metrics};
 use futures::StreamExt;
 
 use crate::disk::temporary::{self, is_full};
@@ -33,6 +35,8 @@ pub struct BatchStream {
     frugal: Option<Frugal>,
     /// Whether the statement has written.
     committed: bool,
+    /// Whether all of it is out.
+    ended: bool,
 }
 
 /// What an answer holds of its session until it is dropped.
@@ -71,6 +75,7 @@ impl BatchStream {
             rows: 0,
             frugal: None,
             committed: false,
+            ended: false,
         }
     }
 
@@ -136,7 +141,26 @@ impl BatchStream {
     pub fn statistics(&mut self) -> Statistics {
         // What operators were about to do is counted when they are dropped.
         self.stream = None;
-        Statistics::of(&self.plan, self.planning, self.execution, self.rows)
+        let measured = self.measured();
+        Statistics::of(&self.plan, &measured, self.planning, self.execution, self.rows)
+    }
+
+    /// The plan with what other machines have counted, who tell it at the end.
+    #[cfg(feature = "cluster")]
+    fn measured(&self) -> Arc<dyn ExecutionPlan> {
+        let plan = || Arc::clone(&self.plan);
+        if !self.ended {
+            return plan();
+        }
+        let format = DistributedMetricsFormat::PerTask;
+        let measuring = rewrite_distributed_plan_with_metrics(plan(), format);
+        let measured = self.held.workers.run(&self.held.canceller, measuring);
+        measured.ok().and_then(Result::ok).unwrap_or_else(plan)
+    }
+
+    #[cfg(not(feature = "cluster"))]
+    fn measured(&self) -> Arc<dyn ExecutionPlan> {
+        Arc::clone(&self.plan)
     }
 
     /// Names and types of the answer. Without columns (`SET`, `CREATE VIEW`) there is nothing to
@@ -176,7 +200,10 @@ impl Iterator for BatchStream {
                 Ok(()) => return self.next(),
                 Err(error) => Some(Err(error)),
             },
-            Ok(None) => None,
+            Ok(None) => {
+                self.ended = true;
+                None
+            }
             Err(error) => Some(Err(error)),
         };
         self.stream = None;

@@ -49,6 +49,7 @@ impl Nodes {
         let cluster = ClusterDescription {
             nodes,
             secret: "of this test".into(),
+            authorities: None,
             placement: Placement::Shared,
             tables: Default::default(),
         };

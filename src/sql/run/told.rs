@@ -15,7 +15,6 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 use crate::limits;
-use crate::sql::cluster::state::{read_state, write_state};
 use crate::sql::run::leaf::leaf_methods;
 use crate::sql::run::parts::{Part, Share, TableState};
 
@@ -24,7 +23,7 @@ const MOST_BYTES: usize = 256 << 20;
 
 /// What is made of the rows of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Made {
+pub(in crate::sql) enum Made {
     /// The rows of a scan, in some partitions.
     Rows { partitions: u32, filtered: bool, limit: Option<u64> },
     /// The states of groups.
@@ -35,23 +34,23 @@ pub(super) enum Made {
 
 /// What a machine is told.
 #[derive(Clone, Debug)]
-pub(super) struct Told {
+pub(in crate::sql) struct Told {
     /// The name of the table there.
-    pub(super) table: Box<str>,
-    pub(super) state: TableState,
-    pub(super) share: Option<Share>,
-    pub(super) made: Made,
+    pub(in crate::sql) table: Box<str>,
+    pub(in crate::sql) state: TableState,
+    pub(in crate::sql) share: Option<Share>,
+    pub(in crate::sql) made: Made,
     /// The zone of the session that asks, if it has set one.
-    pub(super) zone: Option<Arc<str>>,
+    pub(in crate::sql) zone: Option<Arc<str>>,
     /// A part of a logical plan, encoded.
-    pub(super) plan: Bytes,
+    pub(in crate::sql) plan: Bytes,
 }
 
 impl Told {
-    pub(super) fn write(&self) -> Vec<u8> {
+    pub(in crate::sql) fn write(&self) -> Vec<u8> {
         let mut out = Writer::new();
         out.blob(self.table.as_bytes());
-        write_state(&self.state, &mut out);
+        self.state.write(&mut out);
         out.u8(u8::from(self.share.is_some()));
         if let Some(share) = self.share {
             out.u32(share.number);
@@ -72,10 +71,10 @@ impl Told {
         out.into_vec()
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Result<Told> {
+    pub(in crate::sql) fn read(bytes: &[u8]) -> Result<Told> {
         let mut from = Cursor::new(bytes);
         let table = from.text(limits::MAX_NAME_BYTES)?.into();
-        let state = read_state(&mut from)?;
+        let state = TableState::read(&mut from)?;
         let share = match from.u8()? {
             0 => None,
             _ => Some(Share { number: from.u32()?, of: from.u32()? }),
@@ -101,15 +100,15 @@ impl Told {
 /// Stands for an operator on another machine.
 #[derive(Debug)]
 pub(in crate::sql) struct RemoteExec {
-    pub(super) part: Part,
-    pub(super) told: Told,
+    pub(in crate::sql) part: Part,
+    pub(in crate::sql) told: Told,
     /// The line of EXPLAIN of what runs there.
     shown: Arc<str>,
     properties: Arc<PlanProperties>,
 }
 
 impl RemoteExec {
-    pub(super) fn new(
+    pub(in crate::sql) fn new(
         part: Part,
         told: Told,
         shown: Arc<str>,

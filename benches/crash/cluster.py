@@ -1,0 +1,210 @@
+#!/usr/bin/env python3
+"""Nodes of a cluster in network namespaces of their own: kills them, and loses packets, while they answer.
+
+    sudo python3 benches/crash/cluster.py --sty target/release/sty --rounds 20
+
+Four nodes, each with its own rows and its own address, and a client outside. In each round, one of
+these happens in the middle of a statement: kill -9 of a node; all packets of a node are lost; every
+tenth one is. Each answer must be that of one store with all rows; otherwise the
+statement must fail, with the node's name, within two seconds of what happened. The next statements
+fail or answer likewise, and are right again once the node is back. The exit code is 1 at the first
+thing that is wrong. In the end, a table of figures is printed, as Markdown. It needs `ip` and `nft`.
+"""
+
+import argparse
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+NODES, BRIDGE, NET = 4, "stybr", "10.213.77"
+ROWS = """SELECT i AS id, i % 7 AS seven, 'key ' || (i * 7919 % 100003) AS name, sqrt(i) AS root
+    FROM (SELECT CAST(value AS BIGINT) AS i FROM range({first}, {rows}, {step}))"""
+QUESTIONS = [
+    "SELECT count(*), sum(root), avg(root), min(name), max(id) FROM t",
+    "SELECT seven, count(*), sum(root) FROM t GROUP BY seven ORDER BY seven",
+    "SELECT name, count(*), sum(id) AS s FROM t GROUP BY name ORDER BY s DESC, name LIMIT 20",
+    "SELECT count(*) FROM t a JOIN t b ON a.id = b.id + 1 WHERE a.seven = 3",
+    "SELECT count(DISTINCT name) FROM t WHERE root > 100",
+    "SELECT id, name FROM t ORDER BY root DESC LIMIT 10",
+]
+# How long after what has happened a statement may take to say so, in seconds.
+PATIENCE = 2.0
+
+
+class Wrong(Exception):
+    """Something that must not be."""
+
+
+def run(*command, check=True):
+    return subprocess.run([str(part) for part in command], check=check, text=True,
+                          capture_output=True)
+
+
+class Cluster:
+    def __init__(self, options, work):
+        self.sty, self.work, self.rows = str(options.sty), work, options.rows
+        self.processes = [None] * NODES
+        # Whether all nodes have been started once.
+        self.ready = False
+        self.file = work / "nodes.toml"
+        nodes = "".join(f'n{n} = "http://{self.address(n)}:8815"\n' for n in range(NODES))
+        self.file.write_text(f'secret = "a-secret-of-this-test"\n[nodes]\n{nodes}')
+
+    @staticmethod
+    def address(node):
+        return f"{NET}.{node + 1}"
+
+    def build(self):
+        run("ip", "link", "add", BRIDGE, "type", "bridge")
+        run("ip", "addr", "add", f"{NET}.254/24", "dev", BRIDGE)
+        run("ip", "link", "set", BRIDGE, "up")
+        for node in range(NODES):
+            space = f"sty{node}"
+            run("ip", "netns", "add", space)
+            run("ip", "link", "add", f"stv{node}", "type", "veth", "peer", "name", "eth0", "netns",
+                space)
+            run("ip", "link", "set", f"stv{node}", "master", BRIDGE, "up")
+            run("ip", "-n", space, "addr", "add", f"{self.address(node)}/24", "dev", "eth0")
+            run("ip", "-n", space, "link", "set", "eth0", "up")
+            run("ip", "-n", space, "link", "set", "lo", "up")
+        create = "CREATE TABLE t AS " + ROWS
+        run(self.sty, "query", self.work / "all", create.format(first=0, step=1, rows=self.rows))
+        for node in range(NODES):
+            text = create.format(first=node, step=NODES, rows=self.rows)
+            run(self.sty, "query", self.work / f"n{node}", text)
+        for node in range(NODES):
+            self.ready = node == NODES - 1
+            self.start(node)
+
+    def start(self, node):
+        log = open(self.work / f"n{node}.log", "a")
+        self.processes[node] = subprocess.Popen(
+            ["ip", "netns", "exec", f"sty{node}", self.sty, "serve", self.work / f"n{node}", "--http",
+             "0", "--flight", f"{self.address(node)}:8815", "--node", "--cluster", self.file,
+             "--anyone"], stderr=log)
+        while self.ready:
+            if self.ask("SELECT count(*) FROM t").returncode == 0:
+                return
+            time.sleep(0.05)
+
+    def kill(self, node):
+        # The server is a child of `ip netns exec`, which has become it.
+        self.processes[node].kill()
+        self.processes[node].wait()
+
+    def lose(self, node, share):
+        test = "" if share == 100 else f"numgen random mod 100 < {share} "
+        rules = "".join(
+            f"add chain inet lose {hook} {{ type filter hook {hook} priority 0; }}\n"
+            f"add rule inet lose {hook} {at} != lo {test}drop\n"
+            for hook, at in (("input", "iif"), ("output", "oif")))
+        subprocess.run(["ip", "netns", "exec", f"sty{node}", "nft", "-f", "-"], check=True,
+                       text=True, input="add table inet lose\n" + rules)
+
+    def keep(self, node):
+        run("ip", "netns", "exec", f"sty{node}", "nft", "delete", "table", "inet", "lose",
+            check=False)
+
+    def command(self, sql):
+        return [self.sty, "query", "--cluster", str(self.file), "-", sql, "--format", "csv"]
+
+    def ask(self, sql):
+        return subprocess.run(self.command(sql), text=True, capture_output=True)
+
+    def one(self, sql):
+        return run(self.sty, "query", self.work / "all", sql, "--format", "csv").stdout
+
+    def end(self):
+        for process in filter(None, self.processes):
+            process.kill()
+            process.wait()
+        for node in range(NODES):
+            run("ip", "netns", "del", f"sty{node}", check=False)
+        run("ip", "link", "del", BRIDGE, check=False)
+
+
+def check(cluster, sql, right, happened, process, node, may_fail):
+    """Waits for a statement; it answers rightly, or names the node in time."""
+    out, said = process.communicate(timeout=120)
+    took = time.monotonic() - happened
+    if process.returncode == 0:
+        if out != right:
+            raise Wrong(f"{sql}\nanswered\n{out[:500]}\nand not\n{right[:500]}")
+        return "answered", took
+    if not may_fail or f"node n{node} " not in said:
+        raise Wrong(f"{sql}\nfailed, of node n{node}: {said}")
+    if took > PATIENCE:
+        raise Wrong(f"{sql}\nfailed {took:.1f} s after what happened: {said}")
+    return "failed", took
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sty", type=Path, required=True)
+    parser.add_argument("--rows", type=int, default=4_000_000)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    options = parser.parse_args()
+    options.sty = options.sty.resolve()
+    print(f"seed {options.seed}", file=sys.stderr)
+    dice = random.Random(options.seed)
+    work = Path(tempfile.mkdtemp(prefix="sty-cluster-"))
+    cluster = Cluster(options, work)
+    seen = {}
+    try:
+        cluster.build()
+        right = {sql: cluster.one(sql) for sql in QUESTIONS}
+        for sql in QUESTIONS:
+            answer = cluster.ask(sql)
+            if answer.stdout != right[sql]:
+                raise Wrong(f"{sql}\n{answer.stdout[:500]}{answer.stderr}\nand not\n{right[sql][:500]}")
+        for _ in range(options.rounds):
+            node, sql = dice.randrange(NODES), dice.choice(QUESTIONS)
+            what = dice.choice(["kill -9", "all packets lost", "a tenth of packets lost"])
+            process = subprocess.Popen(cluster.command(sql), text=True, stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE)
+            time.sleep(dice.random() * 0.3)
+            happened = time.monotonic()
+            if what == "kill -9":
+                cluster.kill(node)
+            else:
+                cluster.lose(node, 100 if what.startswith("all") else 10)
+            may_fail = what != "a tenth of packets lost"
+            outcome = check(cluster, sql, right[sql], happened, process, node, may_fail)
+            seen.setdefault((what, "during"), []).append(outcome)
+            if may_fail:
+                begun = time.monotonic()
+                process = subprocess.Popen(cluster.command(sql), text=True,
+                                           stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                outcome = check(cluster, sql, right[sql], begun, process, node, True)
+                if outcome[0] == "answered":
+                    raise Wrong(f"{sql}\nanswered without node n{node}")
+                seen.setdefault((what, "after"), []).append(outcome)
+            cluster.keep(node)
+            if what == "kill -9":
+                cluster.start(node)
+            answer = cluster.ask(sql)
+            if answer.returncode or answer.stdout != right[sql]:
+                raise Wrong(f"{sql}\nafter {what} of n{node}: {answer.stdout[:300]}{answer.stderr}")
+        print("| what | statement | answered | failed | seconds to the failure, at most |")
+        print("| --- | --- | ---: | ---: | ---: |")
+        for (what, when), outcomes in sorted(seen.items()):
+            failed = [took for outcome, took in outcomes if outcome == "failed"]
+            longest = f"{max(failed):.2f}" if failed else ""
+            print(f"| {what} | {when} | {len(outcomes) - len(failed)} | {len(failed)} | {longest} |")
+    except Wrong as wrong:
+        print(f"wrong: {wrong}", file=sys.stderr)
+        return 1
+    finally:
+        cluster.end()
+        shutil.rmtree(work, ignore_errors=True)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
