@@ -121,6 +121,12 @@ impl FragmentExec {
         self.dynamic.is_empty().then(|| FragmentExec { recorder: Arc::default(), ..copy() })
     }
 
+    /// About how many rows come out, at most.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn rows_at_most(&self) -> usize {
+        self.at_most(self.table_rows())
+    }
+
     /// What it runs, on what, and what other machines are told of it.
     #[cfg(feature = "cluster")]
     pub(crate) fn parts(&self) -> (&Arc<Fragment>, &Arc<StoreTable>, Option<&Arc<LogicalPlan>>) {
