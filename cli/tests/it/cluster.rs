@@ -241,3 +241,50 @@ fn what_is_wrong_in_a_cluster_is_said() {
     std::fs::write(path.join("nodes.toml"), file.replace(SECRET, "quite-another-secret")).unwrap();
     assert!(said("SELECT count(*) FROM t").contains("the secret of the cluster is another one"));
 }
+
+/// The commands of the guide, and below each of them what it prints.
+fn commands_of_the_guide() -> Vec<(String, String)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/cluster.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let section = text.split("## From one machine to four").nth(1).unwrap();
+    let block = section.split("```console\n").nth(1).unwrap().split("\n```").next().unwrap();
+    let mut commands: Vec<(String, String)> = Vec::new();
+    for line in block.lines() {
+        match (line.strip_prefix("$ "), line.strip_prefix("> "), commands.last_mut()) {
+            (Some(begins), ..) => commands.push((begins.to_owned() + "\n", String::new())),
+            (_, Some(goes_on), Some((command, _))) => *command += &(goes_on.to_owned() + "\n"),
+            (_, _, Some((_, printed))) => *printed += &(line.to_owned() + "\n"),
+            _ => panic!("{line}"),
+        }
+    }
+    commands
+}
+
+#[test]
+fn the_guide_is_right_as_it_is_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let sty = Path::new(env!("CARGO_BIN_EXE_sty")).parent().unwrap();
+    let (mut script, mut expected) = (String::from("set -m\n"), String::new());
+    for (command, printed) in commands_of_the_guide() {
+        script += &command;
+        if command.trim_end().ends_with("& done") {
+            // The reader takes a moment to type the next one.
+            script += "for n in a b c d; do until grep -q grpc $n.log; do sleep 0.05; done; done\n";
+        }
+        expected += &printed;
+    }
+    for (at, port) in free_ports(4).into_iter().enumerate() {
+        script = script.replace(&format!(":{}\"", 8815 + at), &format!(":{port}\""));
+    }
+    script += "kill %1 %2 %3\nwait 2> /dev/null\n";
+    let path = format!("{}:{}", sty.display(), std::env::var("PATH").unwrap());
+    let done = Command::new("bash")
+        .args(["-c", &script])
+        .current_dir(dir.path())
+        .env("PATH", path)
+        .env("STY_CONFIG", "")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&done.stderr).into_owned();
+    assert_eq!(String::from_utf8_lossy(&done.stdout), expected, "{said}");
+}
