@@ -123,6 +123,9 @@ fn groups_or_first(
 ) -> DataFusionResult<Transformed<Plan>> {
     let (fragment, table, told) = exec.parts();
     let Some(parts) = table.parts() else { return Ok(Transformed::no(Arc::clone(node))) };
+    if exec.is_in_manifest() {
+        return Ok(Transformed::no(Arc::clone(node)));
+    }
     let Some(told) = told else { return internal_err!("a fragment that cannot be told of") };
     let plan = encoded(told)?;
     if let Output::Top { limit, skip, .. } = &fragment.output {

@@ -121,6 +121,14 @@ impl FragmentExec {
         self.dynamic.is_empty().then(|| FragmentExec { recorder: Arc::default(), ..copy() })
     }
 
+    /// Whether the manifest has the answer.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn is_in_manifest(&self) -> bool {
+        let (snapshot, recorder) = (self.table.snapshot(), Recorder::default());
+        let answer = run::from_metadata(&self.fragment, snapshot, &recorder, false);
+        answer.is_ok_and(|answer| answer.is_some())
+    }
+
     /// About how many rows come out, at most.
     #[cfg(feature = "cluster")]
     pub(crate) fn rows_at_most(&self) -> usize {

@@ -41,14 +41,19 @@ use crate::sql::stack::WORKER_BYTES;
 const MOST_QUESTION: usize = 64 << 20;
 
 /// A state whose plans run on the machines of a cluster.
-pub(super) fn over(builder: SessionStateBuilder, nodes: &Arc<Nodes>) -> SessionStateBuilder {
+pub(super) fn over(
+    builder: SessionStateBuilder,
+    nodes: &Arc<Nodes>,
+) -> DataFusionResult<SessionStateBuilder> {
     let connections = Connections(Arc::clone(nodes));
-    builder
+    let builder = builder
         .with_distributed_worker_resolver(connections.clone())
         .with_distributed_channel_resolver(connections)
         .with_distributed_user_codec(Codec)
         .with_distributed_route_tasks_handler(route)
-        .with_distributed_planner()
+        .with_distributed_planner();
+    // Where `distribute` has put no exchange, there is none: other machines have no other files.
+    builder.with_distributed_max_tasks_per_stage(1)
 }
 
 /// How sessions find tables of a cluster.

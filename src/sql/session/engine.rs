@@ -128,7 +128,7 @@ impl Engine {
             .with_relation_planners(vec![Arc::new(Summaries), Arc::new(WholeRows)]);
         #[cfg(feature = "cluster")]
         let builder = match &nodes {
-            Some(nodes) => cluster::over(builder, nodes),
+            Some(nodes) => cluster::over(builder, nodes)?,
             None => builder,
         };
         let state = builder.build();
