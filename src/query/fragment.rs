@@ -72,15 +72,6 @@ impl Fragment {
         }
     }
 
-    /// The same groups, of which these are wanted.
-    #[cfg(feature = "cluster")]
-    pub(crate) fn with_first(mut self, wanted: Option<FirstGroups>) -> Fragment {
-        if let Output::Aggregate { first, .. } = &mut self.output {
-            *first = wanted;
-        }
-        self
-    }
-
     /// The rows that it reads.
     pub(crate) fn row_source(&self) -> RowSource<'_> {
         RowSource {

@@ -12,8 +12,7 @@ use arrow_select::take::take;
 
 use super::Aggregate;
 use super::aggregate::Accumulators;
-use super::fragment::FirstGroups;
-use super::group::{GroupNumbers, choose};
+use super::group::GroupNumbers;
 use crate::error::{ArrowResult, Error, Result};
 use crate::expr::Expression;
 
@@ -75,16 +74,9 @@ impl<'a> MergedGroups<'a> {
     }
 
     /// The groups as rows.
-    ///
-    /// With `first`, at least those that it asks for.
-    pub(crate) fn finish(
-        mut self,
-        schema: &SchemaRef,
-        first: Option<&FirstGroups>,
-    ) -> Result<RecordBatch> {
+    pub(crate) fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch> {
         self.states.settle();
-        let mut all: Vec<u64> =
-            (0..self.numbers.len().min(self.states.rows.len()) as u64).collect();
+        let all: Vec<u64> = (0..self.numbers.len().min(self.states.rows.len()) as u64).collect();
         let mut columns = Vec::with_capacity(schema.fields().len());
         for (parts, field) in self.keys.iter().zip(schema.fields()) {
             let parts: Vec<&dyn Array> = parts.iter().map(|part| &**part).collect();
@@ -92,14 +84,6 @@ impl<'a> MergedGroups<'a> {
                 [] => new_empty_array(field.data_type()),
                 parts => concat(parts).or_invalid_with("keys of groups")?,
             });
-        }
-        if let Some(first) = first.filter(|first| first.limit < all.len()) {
-            let of_keys = || Ok(columns.clone());
-            all = choose(first, &all, self.keys.len(), of_keys, &self.states)?;
-            let places = UInt32Array::from_iter_values(all.iter().map(|group| *group as u32));
-            for column in &mut columns {
-                *column = take(column, &places, None).or_invalid_with("keys of groups")?;
-            }
         }
         columns.extend(self.states.columns(&all, false)?);
         let options = RecordBatchOptions::new().with_row_count(Some(all.len()));

@@ -14,7 +14,7 @@ use crate::query::words::{one_zero, ranks};
 
 /// Those of `groups` that are the first, at most `first.limit`; `keys` makes the columns of their
 /// keys, of which there are `key_count`.
-pub(crate) fn choose(
+pub(super) fn choose(
     first: &FirstGroups,
     groups: &[u64],
     key_count: usize,

@@ -50,8 +50,6 @@ mod table;
 mod texts;
 mod worker;
 
-#[cfg(feature = "cluster")]
-pub(crate) use first::choose;
 pub(crate) use grouping::groups;
 pub(crate) use interner::Interner;
 #[cfg(feature = "sql")]

@@ -19,7 +19,6 @@ use datafusion_proto::bytes::{
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
-use super::merge::MergeExec;
 use super::node::OfNode;
 use crate::error::Error;
 use crate::query::{Fragment, Output};
@@ -123,7 +122,7 @@ impl PhysicalExtensionCodec for Codec {
     fn try_decode(
         &self,
         bytes: &[u8],
-        inputs: &[Arc<dyn ExecutionPlan>],
+        _: &[Arc<dyn ExecutionPlan>],
         context: &TaskContext,
         _: &dyn PhysicalProtoConverterExtension,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
@@ -131,11 +130,7 @@ impl PhysicalExtensionCodec for Codec {
             return internal_err!("this machine does nothing for others");
         };
         let told = Told::read(bytes)?;
-        let table = match &told.made {
-            // Only the columns matter: the states are of the rows of all machines.
-            Made::Merged { .. } => node.table(&told.table)?,
-            _ => node.part(&told)?,
-        };
+        let table = node.part(&told)?;
         let codec = OwnPart(Arc::clone(&table));
         let in_zone = told.zone.as_ref().map(|zone| in_zone(context, zone));
         let context = in_zone.as_ref().unwrap_or(context);
@@ -174,12 +169,6 @@ impl PhysicalExtensionCodec for Codec {
                     None,
                 )))
             }
-            Made::Merged { first } => {
-                let fragment = told_groups(&plan, &props).map_err(refused)?;
-                let fragment = Fragment::clone(&fragment).with_first(first);
-                let [input] = inputs else { return Err(refused("no states".into())) };
-                Ok(Arc::new(MergeExec::new(&Arc::new(fragment), Arc::clone(input), None)))
-            }
             Made::First => {
                 let mut fragment = Fragment::clone(&*told_rows(&plan, &props).map_err(refused)?);
                 if let Output::Top { skip, .. } = &mut fragment.output {
@@ -201,13 +190,13 @@ impl PhysicalExtensionCodec for Codec {
         out: &mut Vec<u8>,
         _: &dyn PhysicalProtoConverterExtension,
     ) -> DataFusionResult<()> {
-        let merged = plan.downcast_ref::<MergeExec>().and_then(MergeExec::elsewhere);
-        match (plan.downcast_ref::<RemoteExec>(), merged) {
-            (Some(remote), _) => out.extend(remote.told.write()),
-            (_, Some(merged)) => out.extend(merged.told.write()),
-            _ => return internal_err!("{} is not sent to other machines", plan.name()),
+        match plan.downcast_ref::<RemoteExec>() {
+            Some(remote) => {
+                out.extend(remote.told.write());
+                Ok(())
+            }
+            None => internal_err!("{} is not sent to other machines", plan.name()),
         }
-        Ok(())
     }
 }
 

@@ -6,47 +6,35 @@
 //!   CoalescePartitions
 //!     NetworkCoalesce             streams of all machines
 //!       RemotePart …              the states of a part's groups, on its machine
-//!
-//! CoalescePartitions              the same of very many groups
-//!   NetworkCoalesce
-//!     MergeStates                 on each machine, the groups of some hashes
-//!       NetworkShuffle            states go to the machine of their hash
-//!         Repartition
-//!           RemotePart …
 //! ```
 
 use std::sync::Arc;
 
-use arrow_schema::FieldRef;
 use datafusion::common::config::{ConfigOptions, ExecutionOptions};
 use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{EquivalenceProperties, Partitioning, PhysicalExpr};
+use datafusion::physical_expr::EquivalenceProperties;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::limit::GlobalLimitExec;
-use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{
     DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
 };
 use datafusion_distributed::{
-    DistributedLeafExec, NetworkCoalesceExec, NetworkShuffleExec, RouteTasksEvent,
-    RouteTasksEventResponse,
+    DistributedLeafExec, NetworkCoalesceExec, RouteTasksEvent, RouteTasksEventResponse,
 };
 
 use super::codec::{encoded, encoded_scan};
-use super::merge::{Elsewhere, MergeExec};
+use super::merge::MergeExec;
 use crate::error::Error;
 use crate::query::Output;
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::leaf::leaf_properties;
-use crate::sql::run::parts::{Node, Part, Share};
+use crate::sql::run::parts::{Part, Share};
 use crate::sql::run::scan::ScanExec;
-use crate::sql::run::settings::Settings;
 use crate::sql::run::table::StoreTable;
 use crate::sql::run::told::{Made, RemoteExec, Told};
 
@@ -59,13 +47,12 @@ pub(in crate::sql) struct Distribute;
 impl PhysicalOptimizerRule for Distribute {
     fn optimize(&self, plan: Plan, config: &ConfigOptions) -> DataFusionResult<Plan> {
         let options = &config.execution;
-        let merge_groups = Settings::of(config).merge_groups;
         let placed = plan.transform_up(|node| {
             if let Some(scan) = node.downcast_ref::<ScanExec>() {
                 return rows(&node, scan, options);
             }
             if let Some(fragment) = node.downcast_ref::<FragmentExec>() {
-                return groups_or_first(&node, fragment, (options, merge_groups));
+                return groups_or_first(&node, fragment, options);
             }
             Ok(Transformed::no(node))
         })?;
@@ -119,7 +106,7 @@ fn rows(
 fn groups_or_first(
     node: &Plan,
     exec: &FragmentExec,
-    (options, merge_groups): (&ExecutionOptions, usize),
+    options: &ExecutionOptions,
 ) -> DataFusionResult<Transformed<Plan>> {
     let (fragment, table, told) = exec.parts();
     let Some(parts) = table.parts() else { return Ok(Transformed::no(Arc::clone(node))) };
@@ -147,55 +134,26 @@ fn groups_or_first(
     };
     let rows = EquivalenceProperties::new(Arc::clone(&states.schema));
     let properties = leaf_properties(rows, 1, EmissionType::Final);
-    let keys = states.schema.fields().len() - 1;
-    let leaf = leaf(node, table, parts, (Made::States, plan.clone()), &properties, options)?;
-    let tasks = leaf.variants().len();
-    if keys == 0 || exec.rows_at_most() <= merge_groups {
-        let all: Plan = Arc::new(NetworkCoalesceExec::try_new(Arc::new(leaf), tasks, 1)?);
-        let all: Plan = Arc::new(CoalescePartitionsExec::new(all));
-        return Ok(Transformed::yes(Arc::new(MergeExec::new(fragment, all, None))));
-    }
-    // Each machine merges the groups of some hashes.
-    let nodes: Vec<Arc<Node>> = leaf.variants().iter().filter_map(node_of).collect();
-    let told = leaf.variants().first().and_then(|plan| plan.downcast_ref::<RemoteExec>());
-    let Some(told) = told.map(|remote| remote.told.clone()) else {
-        return internal_err!("a leaf of no machine");
-    };
-    let made = Made::Merged { first: fragment.first_groups().cloned() };
-    let told = Told { made, share: None, ..told };
-    let of_key = |(at, field): (usize, &FieldRef)| -> Arc<dyn PhysicalExpr> {
-        Arc::new(Column::new(field.name(), at))
-    };
-    let by = states.schema.fields().iter().take(keys).enumerate().map(of_key).collect();
-    let hashed = Partitioning::Hash(by, options.target_partitions);
-    let spread = RepartitionExec::try_new(Arc::new(leaf), hashed)?;
-    let shuffled: Plan = Arc::new(NetworkShuffleExec::try_new(Arc::new(spread), tasks)?);
-    let elsewhere = Elsewhere { nodes: nodes.into(), told };
-    let merged: Plan = Arc::new(MergeExec::new(fragment, shuffled, Some(elsewhere)));
-    let all: Plan = Arc::new(NetworkCoalesceExec::try_new(merged, tasks, 1)?);
-    Ok(Transformed::yes(Arc::new(CoalescePartitionsExec::new(all))))
+    let all = gathered(node, table, parts, (Made::States, plan), &properties, options)?;
+    let all: Plan = Arc::new(CoalescePartitionsExec::new(all));
+    Ok(Transformed::yes(Arc::new(MergeExec::new(fragment, all))))
 }
 
-/// The machine of a leaf.
-fn node_of(plan: &Plan) -> Option<Arc<Node>> {
-    Some(Arc::clone(&plan.downcast_ref::<RemoteExec>()?.part.node))
-}
-
-/// What each machine does with its part.
-fn leaf(
+/// What all machines give of their parts.
+fn gathered(
     node: &Plan,
     table: &StoreTable,
     parts: &[Part],
     (made, plan): (Made, bytes::Bytes),
     properties: &Arc<PlanProperties>,
     options: &ExecutionOptions,
-) -> DataFusionResult<DistributedLeafExec> {
+) -> DataFusionResult<Plan> {
     let shown: Arc<str> = Line(node.as_ref()).to_string().into();
     let zone: Option<Arc<str>> = options.time_zone.as_deref().map(Arc::from);
     let remote = |part: Part| -> Plan {
         let (state, share) = (part.state, part.share);
         let (table, zone, plan) = (table.name().into(), zone.clone(), plan.clone());
-        let told = Told { table, state, share, made: made.clone(), zone, plan };
+        let told = Told { table, state, share, made, zone, plan };
         Arc::new(RemoteExec::new(part, told, Arc::clone(&shown), Arc::clone(properties)))
     };
     let all: Vec<Plan> = match parts {
@@ -206,22 +164,11 @@ fn leaf(
         }
         parts => parts.iter().cloned().map(remote).collect(),
     };
-    let Some(first) = all.first().cloned() else { return internal_err!("a table of no parts") };
-    DistributedLeafExec::try_new(first, all)
-}
-
-/// What all machines give of their parts.
-fn gathered(
-    node: &Plan,
-    table: &StoreTable,
-    parts: &[Part],
-    what: (Made, bytes::Bytes),
-    properties: &Arc<PlanProperties>,
-    options: &ExecutionOptions,
-) -> DataFusionResult<Plan> {
-    let leaf = leaf(node, table, parts, what, properties, options)?;
-    let tasks = leaf.variants().len();
-    Ok(Arc::new(NetworkCoalesceExec::try_new(Arc::new(leaf), tasks, 1)?))
+    let (tasks, Some(first)) = (all.len(), all.first().cloned()) else {
+        return internal_err!("a table of no parts");
+    };
+    let leaf = Arc::new(DistributedLeafExec::try_new(first, all)?);
+    Ok(Arc::new(NetworkCoalesceExec::try_new(leaf, tasks, 1)?))
 }
 
 /// Sends what a machine is told to the machine.
@@ -229,16 +176,12 @@ pub(in crate::sql) fn route(
     event: RouteTasksEvent<'_>,
 ) -> Option<DataFusionResult<RouteTasksEventResponse>> {
     let mut urls = None;
-    let of = |node: &Arc<Node>| node.url.clone();
     let found = event.plan.apply(|node| {
-        if let Some(merged) = node.downcast_ref::<MergeExec>().and_then(MergeExec::elsewhere) {
-            urls = Some(merged.nodes.iter().map(of).collect());
-            return Ok(TreeNodeRecursion::Stop);
-        }
         let Some(leaf) = node.downcast_ref::<DistributedLeafExec>() else {
             return Ok(TreeNodeRecursion::Continue);
         };
-        urls = leaf.variants().iter().map(|plan| Some(of(&node_of(plan)?))).collect();
+        let of = |plan: &Plan| Some(plan.downcast_ref::<RemoteExec>()?.part.node.url.clone());
+        urls = leaf.variants().iter().map(of).collect::<Option<Vec<_>>>();
         Ok(TreeNodeRecursion::Stop)
     });
     match (found, urls) {

@@ -4,18 +4,17 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::Statistics;
+use datafusion::common::internal_err;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::{Distribution, EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::{
-    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
-};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 
 use crate::error::{Error, Result};
@@ -24,53 +23,31 @@ use crate::query::slice::SLICE_ROWS;
 use crate::query::{Fragment, Output};
 use crate::sql::run::generate::{self, generate};
 use crate::sql::run::leaf::leaf_properties;
-use crate::sql::run::parts::Node;
-use crate::sql::run::told::Told;
 use crate::sql::run::unary::unary_methods;
 
-/// Merges states of the same groups, and gives the groups, or the first of them: in one partition,
-/// or in several, each of which has all states of its groups.
+/// Merges states of the same groups, and gives the groups.
 #[derive(Debug)]
 pub(super) struct MergeExec {
     /// What the states are of.
     fragment: Arc<Fragment>,
     input: Arc<dyn ExecutionPlan>,
-    /// The machines on which it runs, and what they are told, if that is elsewhere.
-    elsewhere: Option<Elsewhere>,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
-/// Where groups are merged, if not on the machine that is asked.
-#[derive(Clone, Debug)]
-pub(super) struct Elsewhere {
-    pub(super) nodes: Arc<[Arc<Node>]>,
-    pub(super) told: Told,
-}
-
 impl MergeExec {
-    pub(super) fn new(
-        fragment: &Arc<Fragment>,
-        input: Arc<dyn ExecutionPlan>,
-        elsewhere: Option<Elsewhere>,
-    ) -> MergeExec {
+    pub(super) fn new(fragment: &Arc<Fragment>, input: Arc<dyn ExecutionPlan>) -> MergeExec {
         let rows = EquivalenceProperties::new(Arc::clone(&fragment.schema));
-        let partitions = input.output_partitioning().partition_count();
         MergeExec {
             fragment: Arc::clone(fragment),
             input,
-            elsewhere,
-            properties: leaf_properties(rows, partitions, EmissionType::Final),
+            properties: leaf_properties(rows, 1, EmissionType::Final),
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
 
     fn over(&self, input: Arc<dyn ExecutionPlan>) -> DataFusionResult<MergeExec> {
-        Ok(MergeExec::new(&self.fragment, input, self.elsewhere.clone()))
-    }
-
-    pub(super) fn elsewhere(&self) -> Option<&Elsewhere> {
-        self.elsewhere.as_ref()
+        Ok(MergeExec::new(&self.fragment, input))
     }
 }
 
@@ -87,12 +64,19 @@ impl ExecutionPlan for MergeExec {
 
     unary_methods!(no expressions);
 
+    fn required_input_distribution(&self) -> Vec<Distribution> {
+        vec![Distribution::SinglePartition]
+    }
+
     fn execute(
         &self,
         partition: usize,
         context: Arc<TaskContext>,
     ) -> DataFusionResult<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, Arc::clone(&context))?;
+        if partition > 0 {
+            return internal_err!("MergeStates has one partition");
+        }
+        let input = self.input.execute(0, Arc::clone(&context))?;
         let fragment = Arc::clone(&self.fragment);
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let memory = MemoryConsumer::new("MergeStates").register(context.memory_pool());
@@ -135,7 +119,7 @@ async fn merge(
         groups.add(&batch)?;
         memory.try_resize(groups.memory())?;
     }
-    let batch = groups.finish(&fragment.schema, fragment.first_groups())?;
+    let batch = groups.finish(&fragment.schema)?;
     for start in (0..batch.num_rows()).step_by(SLICE_ROWS) {
         let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
         baseline.record_output(slice.num_rows());

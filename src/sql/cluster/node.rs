@@ -36,12 +36,6 @@ impl OfNode {
         &self.session
     }
 
-    /// A table of this machine as it is now.
-    pub(super) fn table(&self, name: &str) -> Result<Arc<StoreTable>> {
-        let found = self.tables.own_table(name)?;
-        found.ok_or_else(|| Error::NotFound(format!("there is no table {name} any more")))
-    }
-
     /// The rows that this machine is told of.
     pub(super) fn part(&self, told: &Told) -> Result<Arc<StoreTable>> {
         let name = &*told.table;

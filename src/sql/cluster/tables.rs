@@ -39,10 +39,6 @@ impl ClusterTables {
         ClusterTables { nodes, heard, made, turn: AtomicUsize::new(0) }
     }
 
-    pub(in crate::sql) fn nodes(&self) -> &Arc<Nodes> {
-        &self.nodes
-    }
-
     /// The names of the tables that the description of the cluster has.
     pub(in crate::sql) fn names(&self) -> Vec<String> {
         self.nodes.description.tables.keys().cloned().collect()

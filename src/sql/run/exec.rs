@@ -129,12 +129,6 @@ impl FragmentExec {
         answer.is_ok_and(|answer| answer.is_some())
     }
 
-    /// About how many rows come out, at most.
-    #[cfg(feature = "cluster")]
-    pub(crate) fn rows_at_most(&self) -> usize {
-        self.at_most(self.table_rows())
-    }
-
     /// What it runs, on what, and what other machines are told of it.
     #[cfg(feature = "cluster")]
     pub(crate) fn parts(&self) -> (&Arc<Fragment>, &Arc<StoreTable>, Option<&Arc<LogicalPlan>>) {

@@ -9,9 +9,6 @@ use datafusion::common::config_err;
 use datafusion::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion::error::Result as DataFusionResult;
 
-/// The usual number of groups that one machine of a cluster merges.
-const MERGE_GROUPS: usize = 1 << 16;
-
 /// What `SET sty.…` sets.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -25,9 +22,6 @@ pub(crate) struct Settings {
     /// Whether a SELECT with an aggregate and without GROUP BY groups by all that is none, as in
     /// LocustDB.
     pub(crate) implicit_groups: bool,
-    /// About how many groups the machine that is asked merges by itself; of more, each machine of a
-    /// cluster merges some.
-    pub(crate) merge_groups: usize,
     /// Whether answers may leave out rows of machines that do not answer.
     pub(crate) partial_answers: bool,
     /// How long statements that write wait for the writer of another process.
@@ -43,7 +37,6 @@ impl Default for Settings {
             group_memory: usize::MAX,
             known_rows: true,
             implicit_groups: false,
-            merge_groups: MERGE_GROUPS,
             partial_answers: false,
             wait: Duration::ZERO,
             usual_wait: Duration::ZERO,
@@ -88,13 +81,6 @@ impl ExtensionOptions for Settings {
             ("partial_answers", _) => {
                 return config_err!("sty.partial_answers is on or off, not '{value}'");
             }
-            ("merge_groups", "default") => self.merge_groups = MERGE_GROUPS,
-            ("merge_groups", groups) => match groups.parse() {
-                Ok(groups) => self.merge_groups = groups,
-                Err(_) => {
-                    return config_err!("sty.merge_groups is a number of groups, not '{value}'");
-                }
-            },
             ("group_memory", "default") => self.group_memory = usize::MAX,
             ("wait", "default") => self.wait = self.usual_wait,
             ("native", "on" | "true" | "1") => self.native = true,
@@ -124,7 +110,7 @@ impl ExtensionOptions for Settings {
             _ => {
                 return config_err!(
                     "there is no setting sty.{key}; there are sty.native, sty.group_memory, \
-                     sty.known_rows, sty.partial_answers, sty.merge_groups, sty.dialect and sty.wait"
+                     sty.known_rows, sty.partial_answers, sty.dialect and sty.wait"
                 );
             }
         }
@@ -142,11 +128,6 @@ impl ExtensionOptions for Settings {
                 key: "sty.known_rows".into(),
                 value: Some(if self.known_rows { "on" } else { "off" }.into()),
                 description: "Whether rows that earlier statements found to meet the same conditions are known",
-            },
-            ConfigEntry {
-                key: "sty.merge_groups".into(),
-                value: Some(self.merge_groups.to_string()),
-                description: "Groups that the node that is asked merges by itself; more are merged by all nodes",
             },
             ConfigEntry {
                 key: "sty.partial_answers".into(),

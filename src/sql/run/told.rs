@@ -15,7 +15,6 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 use crate::limits;
-use crate::query::{ByColumn, FirstGroups};
 use crate::sql::run::leaf::leaf_methods;
 use crate::sql::run::parts::{Part, Share, TableState};
 
@@ -23,7 +22,7 @@ use crate::sql::run::parts::{Part, Share, TableState};
 const MOST_BYTES: usize = 256 << 20;
 
 /// What is made of the rows of a part.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sql) enum Made {
     /// The rows of a scan, in some partitions.
     Rows { partitions: u32, filtered: bool, limit: Option<u64> },
@@ -31,29 +30,6 @@ pub(in crate::sql) enum Made {
     States,
     /// The first rows of an order.
     First,
-    /// Groups of the states that all machines send, or the first of them.
-    Merged { first: Option<FirstGroups> },
-}
-
-fn write_first(first: &FirstGroups, out: &mut Writer) {
-    out.u64(first.limit as u64);
-    out.count(first.order.len());
-    for by in &first.order {
-        out.u32(by.column as u32);
-        out.u8(u8::from(by.descending));
-        out.u8(u8::from(by.nulls_first));
-    }
-}
-
-fn read_first(from: &mut Cursor<'_>) -> Result<FirstGroups> {
-    let limit = usize::try_from(from.u64()?).unwrap_or(usize::MAX);
-    let mut order = Vec::new();
-    for _ in 0..from.count(6, limits::MAX_COLUMNS)? {
-        let column = from.u32()? as usize;
-        let (descending, nulls_first) = (from.u8()? > 0, from.u8()? > 0);
-        order.push(ByColumn { column, descending, nulls_first });
-    }
-    Ok(FirstGroups { order, limit })
 }
 
 /// What a machine is told.
@@ -80,20 +56,15 @@ impl Told {
             out.u32(share.number);
             out.u32(share.of);
         }
-        match &self.made {
+        match self.made {
             Made::Rows { partitions, filtered, limit } => {
                 out.u8(0);
-                out.u32(*partitions);
-                out.u8(u8::from(*filtered));
+                out.u32(partitions);
+                out.u8(u8::from(filtered));
                 out.u64(limit.unwrap_or(u64::MAX));
             }
             Made::States => out.u8(1),
             Made::First => out.u8(2),
-            Made::Merged { first } => {
-                out.u8(3);
-                out.u8(u8::from(first.is_some()));
-                first.iter().for_each(|first| write_first(first, &mut out));
-            }
         }
         out.blob(self.zone.as_deref().unwrap_or_default().as_bytes());
         out.blob(&self.plan);
@@ -116,12 +87,6 @@ impl Told {
             },
             1 => Made::States,
             2 => Made::First,
-            3 => Made::Merged {
-                first: match from.u8()? {
-                    0 => None,
-                    _ => Some(read_first(&mut from)?),
-                },
-            },
             other => return Err(from.corrupt(format!("{other} is no kind of work"))),
         };
         let zone = Some(from.text(limits::MAX_NAME_BYTES)?);

@@ -94,14 +94,10 @@ impl WorkerSessionBuilder for TaskSessions {
         let mut builder = SessionStateBuilder::new_from_existing(session.context.state());
         let functions = builder.scalar_functions().get_or_insert_default();
         functions.extend(hidden(session.memory).map(Arc::new));
-        let builder = builder
+        Ok(builder
             .with_config(config.with_extension(Arc::new(of_node)))
-            .with_distributed_user_codec(Codec);
-        // Machines send states to each other.
-        Ok(match self.0.nodes() {
-            Some(nodes) => builder.with_distributed_channel_resolver(Connections(nodes)).build(),
-            None => builder.build(),
-        })
+            .with_distributed_user_codec(Codec)
+            .build())
     }
 }
 

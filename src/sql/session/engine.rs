@@ -163,12 +163,6 @@ impl Engine {
         Ok(session)
     }
 
-    /// The machines of the cluster, if it has one.
-    #[cfg(feature = "cluster")]
-    pub(super) fn nodes(&self) -> Option<Arc<Nodes>> {
-        self.0.cluster.as_ref().map(|cluster| Arc::clone(cluster.nodes()))
-    }
-
     /// The threads of a statement.
     #[cfg(feature = "cluster")]
     pub(super) fn threads(&self) -> usize {

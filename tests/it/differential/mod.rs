@@ -196,8 +196,6 @@ fn run_one(seed: u64, sql: &str) {
         ("off", ask(&engines.off, sql).0),
         #[cfg(feature = "cluster")]
         (NODES, ask(&engines.nodes.session, sql).0),
-        #[cfg(feature = "cluster")]
-        ("two nodes, merged by both", ask(&engines.nodes.merged_by_all, sql).0),
         ("memory", engines.memory(sql)),
     ] {
         eprintln!("{}", shown(name, &answer));
@@ -219,17 +217,12 @@ fn check(
     } else {
         (LITTLE_MEMORY, &engines.in_little_memory)
     };
-    #[cfg(feature = "cluster")]
-    let merged_by_all = &engines.nodes.merged_by_all;
     let answers = [
         (OFF, ask(&engines.off, sql).0),
         (IN_MEMORY, engines.memory(sql)),
         (size, ask(session, sql).0),
         #[cfg(feature = "cluster")]
-        (
-            NODES,
-            ask(if sql.len() % 3 == 0 { &engines.nodes.session } else { merged_by_all }, sql).0,
-        ),
+        (NODES, ask(&engines.nodes.session, sql).0),
     ];
     for (name, other) in &answers {
         let exact = *name == size && how.sums;

@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use stylobate::{
-    ClusterDescription, Engine, Node, Parameters, Placement, Session, SessionOptions, Store,
-};
+use stylobate::{ClusterDescription, Engine, Node, Placement, Session, SessionOptions, Store};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -14,8 +12,6 @@ use tonic::transport::Server;
 /// The nodes; they end when it is dropped.
 pub(crate) struct Nodes {
     pub(crate) session: Session,
-    /// Another, whose groups are merged by both nodes.
-    pub(crate) merged_by_all: Session,
     _ends: Vec<oneshot::Sender<()>>,
     _runtime: Runtime,
 }
@@ -45,7 +41,7 @@ impl Nodes {
             let (end, ended) = oneshot::channel::<()>();
             ends.push(end);
             let over = async { drop(ended.await) };
-            let server = Server::builder();
+            let mut server = Server::builder();
             runtime.spawn(async move {
                 server.serve_with_incoming_shutdown(service, incoming, over).await
             });
@@ -58,12 +54,7 @@ impl Nodes {
             tables: Default::default(),
         };
         let options = SessionOptions { cluster: Some(cluster), ..options };
-        let [session, merged_by_all] = [(); 2].map(|()| Session::new(&options).unwrap());
-        let none = Parameters::default();
-        let done = merged_by_all.run("SET sty.merge_groups = 0", &none, |mut answer| {
-            answer.try_for_each(|batch| batch.map(drop))
-        });
-        done.unwrap();
-        Nodes { session, merged_by_all, _ends: ends, _runtime: runtime }
+        let session = Session::new(&options).unwrap();
+        Nodes { session, _ends: ends, _runtime: runtime }
     }
 }
