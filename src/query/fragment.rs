@@ -56,7 +56,7 @@ impl Fragment {
         if aggregates.iter().any(|aggregate| aggregate.distinct) {
             return None;
         }
-        let states = Arc::new(Field::new(STATES, ArrowType::Binary, false));
+        let states = Arc::new(Field::new(STATES, ArrowType::LargeBinary, false));
         let fields = self.schema.fields().iter().take(keys.len()).cloned().chain([states]);
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
         let (keys, aggregates) = (keys.clone(), aggregates.clone());

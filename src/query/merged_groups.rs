@@ -3,9 +3,10 @@
 //! Where this stands on the road of a query in a cluster: each machine has grouped its own rows
 //! (`group`) and sent the states of its groups (`aggregate::transfer`); here they are merged.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array, new_empty_array};
+use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::SchemaRef;
 use arrow_select::concat::concat;
 use arrow_select::take::take;
@@ -15,6 +16,9 @@ use super::aggregate::Accumulators;
 use super::group::GroupNumbers;
 use crate::error::{ArrowResult, Error, Result};
 use crate::expr::Expression;
+
+/// Groups that become rows at a time.
+const BATCH_GROUPS: usize = 1 << 15;
 
 /// The groups so far.
 #[derive(Debug)]
@@ -73,21 +77,45 @@ impl<'a> MergedGroups<'a> {
         self.numbers.memory() + self.states.memory() + self.bytes
     }
 
-    /// The groups as rows.
-    pub(crate) fn finish(mut self, schema: &SchemaRef) -> Result<RecordBatch> {
+    /// The groups as rows, some at a time.
+    pub(crate) fn finish(
+        mut self,
+        schema: &SchemaRef,
+    ) -> impl Iterator<Item = Result<RecordBatch>> {
         self.states.settle();
-        let all: Vec<u64> = (0..self.numbers.len().min(self.states.rows.len()) as u64).collect();
-        let mut columns = Vec::with_capacity(schema.fields().len());
-        for (parts, field) in self.keys.iter().zip(schema.fields()) {
-            let parts: Vec<&dyn Array> = parts.iter().map(|part| &**part).collect();
-            columns.push(match parts.as_slice() {
-                [] => new_empty_array(field.data_type()),
-                parts => concat(parts).or_invalid_with("keys of groups")?,
-            });
+        let (all, schema) = (self.numbers.len().min(self.states.rows.len()), Arc::clone(schema));
+        // Keys came in batches, with new groups in each: where they are is known from their sizes.
+        let mut from = (0, 0);
+        (0..all).step_by(BATCH_GROUPS).map(move |start| {
+            let groups: Vec<u64> = (start as u64..all.min(start + BATCH_GROUPS) as u64).collect();
+            let places = self.places(&mut from, groups.len());
+            let mut columns = Vec::with_capacity(schema.fields().len());
+            for parts in &self.keys {
+                let slice = |(part, range): &(usize, Range<usize>)| {
+                    parts.get(*part).map(|part| part.slice(range.start, range.len()))
+                };
+                let some: Vec<ArrayRef> = places.iter().filter_map(slice).collect();
+                let some: Vec<&dyn Array> = some.iter().map(|part| &**part).collect();
+                columns.push(concat(&some).or_invalid_with("keys of groups")?);
+            }
+            columns.extend(self.states.columns(&groups, false)?);
+            let options = RecordBatchOptions::new().with_row_count(Some(groups.len()));
+            RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options)
+                .or_invalid_with("groups do not fit their schema")
+        })
+    }
+
+    /// Where the keys of the next groups are: in which batch, and which rows of it. `from` is where
+    /// they begin.
+    fn places(&self, from: &mut (usize, usize), mut groups: usize) -> Vec<(usize, Range<usize>)> {
+        let mut places = Vec::new();
+        while groups > 0 {
+            let Some(part) = self.keys.first().and_then(|parts| parts.get(from.0)) else { break };
+            let end = part.len().min(from.1 + groups);
+            places.push((from.0, from.1..end));
+            groups -= end - from.1;
+            *from = if end == part.len() { (from.0 + 1, 0) } else { (from.0, end) };
         }
-        columns.extend(self.states.columns(&all, false)?);
-        let options = RecordBatchOptions::new().with_row_count(Some(all.len()));
-        RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)
-            .or_invalid_with("groups do not fit their schema")
+        places
     }
 }

@@ -180,7 +180,7 @@ impl Snapshot {
         root.chunks = references;
         let inner = Inner {
             dir: TableDir::new(name),
-            disk: Arc::new(RealDisk::default()),
+            disk: Arc::new(RealDisk),
             caches: Arc::default(),
             root,
             chunks: chunks.into_iter().map(OnceLock::from).collect(),

@@ -8,8 +8,9 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
-/// Rows of all nodes.
-const ROWS: u32 = 30_000;
+/// Rows of all nodes: in many blocks, which are read by several threads, and in few.
+const MANY: u32 = 300_000;
+const FEW: u32 = 3_000;
 const SECRET: &str = "a-secret-of-all-the-machines";
 
 /// Servers over a store each, beside one store with the rows of all.
@@ -19,17 +20,18 @@ struct Cluster {
 }
 
 /// The columns of a row, by its number `i`.
-fn columns(from: u32, step: u32) -> String {
+fn columns(from: u32, rows: u32, step: u32) -> String {
     format!(
         "SELECT i AS id, i % 7 AS seven, CASE WHEN i % 5 = 0 THEN NULL ELSE 'name ' || (i % 23) END \
          AS name, i / 8.0 - 1000 AS eighth, sqrt(i) AS root, CAST(i % 1000 AS DECIMAL(9, 2)) / 4 AS \
-         price, TIMESTAMP '2020-01-01' + i * INTERVAL '1 minute' AS at, i % 2 = 0 AS even \
-         FROM (SELECT CAST(value AS INT) AS i FROM range({from}, {ROWS}, {step}))"
+         price, TIMESTAMP '2020-01-01' + i * INTERVAL '1 minute' AS at, i % 2 = 0 AS even, \
+         CASE WHEN i % 2 = 0 THEN 0.0::DOUBLE ELSE -(0.0::DOUBLE) END AS zero \
+         FROM (SELECT CAST(value AS INT) AS i FROM range({from}, {rows}, {step}))"
     )
 }
 
 impl Cluster {
-    fn start(count: u32) -> Cluster {
+    fn start(count: u32, rows: u32) -> Cluster {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path();
         let ports = free_ports(count);
@@ -39,13 +41,13 @@ impl Cluster {
         }
         file += "[tables.small]\nplacement = 'copies'\n";
         std::fs::write(path.join("nodes.toml"), file).unwrap();
-        run(path, "all", &format!("CREATE TABLE t AS {}", columns(0, 1)));
+        run(path, "all", &format!("CREATE TABLE t AS {}", columns(0, rows, 1)));
         let small = "CREATE TABLE small AS SELECT * FROM (VALUES (0, 'zero'), (1, 'one'), \
                      (2, NULL), (3, 'three'), (9, 'nine')) v(seven, word)";
         run(path, "all", small);
         for node in 0..count {
             let store = format!("n{node}");
-            run(path, &store, &format!("CREATE TABLE t AS {}", columns(node, count)));
+            run(path, &store, &format!("CREATE TABLE t AS {}", columns(node, rows, count)));
         }
         // A copy has the table's identity, so it is one of files.
         for node in 0..count {
@@ -149,7 +151,7 @@ fn free_ports(count: u32) -> Vec<u16> {
 
 #[test]
 fn nodes_answer_as_one_store_does() {
-    let cluster = Cluster::start(3);
+    let cluster = Cluster::start(3, MANY);
     for sql in [
         "SELECT count(*) FROM t",
         "SELECT count(*), count(name), min(id), max(id), min(name), max(at) FROM t",
@@ -181,6 +183,17 @@ fn nodes_answer_as_one_store_does() {
          SELECT x.seven FROM a x, a y WHERE x.s > y.s",
         "SELECT seven, even, count(*), grouping(even) FROM t GROUP BY ROLLUP (seven, even)",
         "SELECT sum(id) FILTER (WHERE even), median(root), count(*) FROM t WHERE name LIKE '%1%'",
+        // Operators above scans take several partitions, and more rows than they give.
+        "SELECT length(string_agg(name, ',' ORDER BY id)), count(*) FROM t",
+        "SELECT c.id, d.m FROM t c JOIN (SELECT seven, max(id) AS m FROM t GROUP BY seven) d \
+         ON c.id = d.m ORDER BY 1",
+        "SELECT seven, (array_agg(id ORDER BY id DESC))[1], count(*) FROM t GROUP BY seven",
+        "SELECT id FROM t ORDER BY random() * 0, id DESC LIMIT 3",
+        "SELECT count(*) FROM (SELECT id FROM t WHERE id % 1000 = random() * 0 + 7 LIMIT 100)",
+        "SET sty.native = off; SELECT id, root FROM t ORDER BY root DESC LIMIT 3 OFFSET 2",
+        "SET sty.native = off; SELECT count(*) FROM (SELECT id FROM t WHERE seven = 3 LIMIT 999)",
+        "SELECT id, zero FROM t ORDER BY zero, id LIMIT 10",
+        "SELECT zero, count(*) FROM t GROUP BY zero",
         "SELECT count(*) FROM t WHERE id < 0",
         "SELECT name FROM t WHERE id < 0 GROUP BY name",
     ] {
@@ -190,7 +203,7 @@ fn nodes_answer_as_one_store_does() {
 
 #[test]
 fn a_node_that_is_gone_is_named_within_a_second() {
-    let mut cluster = Cluster::start(2);
+    let mut cluster = Cluster::start(2, FEW);
     cluster.check("SELECT count(*) FROM t");
     cluster.kill(1);
     let begun = Instant::now();
@@ -206,12 +219,12 @@ fn a_node_that_is_gone_is_named_within_a_second() {
     let said = String::from_utf8_lossy(&some.stderr).into_owned();
     let counted = String::from_utf8_lossy(&some.stdout).into_owned();
     assert!(some.status.success() && said.contains("leaves out rows of t: node n1"), "{said}");
-    assert!(counted.contains(&(ROWS / 2).to_string()), "{counted}");
+    assert!(counted.contains(&(FEW / 2).to_string()), "{counted}");
 }
 
 #[test]
 fn what_is_wrong_in_a_cluster_is_said() {
-    let cluster = Cluster::start(2);
+    let cluster = Cluster::start(2, FEW);
     let path = cluster.dir.path();
     let said = |sql: &str| {
         let failed = cluster.of_cluster(sql);
@@ -219,16 +232,19 @@ fn what_is_wrong_in_a_cluster_is_said() {
         String::from_utf8_lossy(&failed.stderr).into_owned()
     };
     assert!(said("SELECT * FROM nothing").contains("nothing"));
-    assert!(said("INSERT INTO t (id) VALUES (1)").contains("store"));
+    for writes in ["INSERT INTO t (id) VALUES (1)", "CREATE TABLE x AS SELECT 1 AS one"] {
+        let refused = said(writes);
+        assert!(refused.contains("a session over a cluster stores nothing"), "{refused}");
+    }
     // Copies that differ are refused, by name.
     run(path, "n1", "INSERT INTO small VALUES (4, 'four')");
     let differ = said("SELECT * FROM small");
     assert!(differ.contains("table small is not the same on all nodes: n0 has"), "{differ}");
     // Rows that a node stores later are there in the next statement.
-    run(path, "n0", &format!("INSERT INTO t {} LIMIT 10", columns(0, 1)));
+    run(path, "n0", &format!("INSERT INTO t {} LIMIT 10", columns(0, FEW, 1)));
     let counted = cluster.of_cluster("SELECT count(*) FROM t");
     let counted = String::from_utf8_lossy(&counted.stdout).into_owned();
-    assert!(counted.contains(&(ROWS + 10).to_string()), "{counted}");
+    assert!(counted.contains(&(FEW + 10).to_string()), "{counted}");
     // Each node has a part, and tables of other columns are no parts of one.
     run(path, "n0", "CREATE TABLE u AS SELECT 1 AS id");
     let lacks = said("SELECT count(*) FROM u");
@@ -236,6 +252,11 @@ fn what_is_wrong_in_a_cluster_is_said() {
     run(path, "n1", "CREATE TABLE u AS SELECT 'one' AS id");
     let differ = said("SELECT count(*) FROM u");
     assert!(differ.contains("nodes n0 and n1 have different columns"), "{differ}");
+    // The same rows on two nodes are no two parts.
+    copy(&path.join("all/small"), &path.join("n0/twice"));
+    copy(&path.join("all/small"), &path.join("n1/twice"));
+    let same = said("SELECT count(*) FROM twice");
+    assert!(same.contains("which would count twice"), "{same}");
     // Another secret.
     let file = std::fs::read_to_string(path.join("nodes.toml")).unwrap();
     std::fs::write(path.join("nodes.toml"), file.replace(SECRET, "quite-another-secret")).unwrap();
@@ -287,4 +308,47 @@ fn the_guide_is_right_as_it_is_written() {
         .unwrap();
     let said = String::from_utf8_lossy(&done.stderr).into_owned();
     assert_eq!(String::from_utf8_lossy(&done.stdout), expected, "{said}");
+}
+
+#[test]
+fn users_see_their_tables_only() {
+    let cluster = Cluster::start(2, FEW);
+    let path = cluster.dir.path();
+    let mut hashing = Command::new(env!("CARGO_BIN_EXE_sty"))
+        .args(["serve", "--new-password"])
+        .env("STY_CONFIG", "")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    std::io::Write::write_all(&mut hashing.stdin.take().unwrap(), b"secret word\n").unwrap();
+    let kept = String::from_utf8(hashing.wait_with_output().unwrap().stdout).unwrap();
+    std::fs::write(path.join("users.toml"), format!("[users.u]\ntables = ['small']\n{kept}"))
+        .unwrap();
+    let [port] = free_ports(1)[..] else { panic!("no port") };
+    let mut server = Command::new(env!("CARGO_BIN_EXE_sty"))
+        .args(["serve", "n0", "--http", &port.to_string(), "--cluster", "nodes.toml"])
+        .args(["--users", "users.toml"])
+        .current_dir(path)
+        .env("STY_CONFIG", "")
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    BufReader::new(server.stderr.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
+    let ask = |sql: &str| {
+        let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let head = "POST / HTTP/1.1\r\nHost: x\r\nX-ClickHouse-User: u\r\nX-ClickHouse-Key: secret \
+                    word\r\nConnection: close";
+        crate::serve::send(&mut stream, head, sql.as_bytes());
+        let mut reply = Vec::new();
+        std::io::Read::read_to_end(&mut stream, &mut reply).unwrap();
+        crate::serve::parse(&reply).text()
+    };
+    assert_eq!(ask("SELECT count(*) FROM small"), "5\n");
+    for hidden in ["SELECT count(*) FROM t", "DESCRIBE t", "SELECT 1 FROM small, T LIMIT 1"] {
+        let said = ask(hidden);
+        assert!(said.contains("no table"), "{hidden}: {said}");
+    }
+    let _ = server.kill();
+    let _ = server.wait();
 }

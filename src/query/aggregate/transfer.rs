@@ -8,7 +8,7 @@
 
 use std::sync::Arc;
 
-use arrow_array::builder::BinaryBuilder;
+use arrow_array::builder::LargeBinaryBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 
@@ -24,7 +24,7 @@ const GROUP_BYTES: usize = 32;
 impl Accumulators<'_> {
     /// The states of some groups, settled.
     pub(crate) fn states_of(&self, groups: &[u64]) -> ArrayRef {
-        let mut all = BinaryBuilder::with_capacity(groups.len(), groups.len() * GROUP_BYTES);
+        let mut all = LargeBinaryBuilder::with_capacity(groups.len(), groups.len() * GROUP_BYTES);
         let mut out = Writer::new();
         for group in groups {
             let at = *group as usize;
@@ -39,7 +39,7 @@ impl Accumulators<'_> {
     /// Adds states to the groups that are named, for which there is room.
     pub(crate) fn merge_states(&mut self, states: &ArrayRef, groups: &[u32]) -> Result<()> {
         let wrong = || Error::InvalidInput("states of groups are not as declared".into());
-        let states = states.as_binary_opt::<i32>().filter(|states| states.len() == groups.len());
+        let states = states.as_binary_opt::<i64>().filter(|states| states.len() == groups.len());
         let states = states.filter(|states| states.null_count() == 0).ok_or_else(wrong)?;
         let mut others = self.empty_like()?;
         others.rows.reserve(groups.len());

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! MergeStates                     the groups of all states
-//!   CoalescePartitions
+//!   Gather                        in the partitions of the plan
 //!     NetworkCoalesce             streams of all machines
 //!       RemotePart …              the states of a part's groups, on its machine
 //! ```
@@ -28,6 +28,7 @@ use datafusion_distributed::{
 };
 
 use super::codec::{encoded, encoded_scan};
+use super::gather::GatherExec;
 use super::merge::MergeExec;
 use crate::error::Error;
 use crate::query::Output;
@@ -37,6 +38,7 @@ use crate::sql::run::parts::{Part, Share};
 use crate::sql::run::scan::ScanExec;
 use crate::sql::run::table::StoreTable;
 use crate::sql::run::told::{Made, RemoteExec, Told};
+use crate::sql::types::zeros;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -94,12 +96,9 @@ fn rows(
         EmissionType::Incremental,
     );
     let all = gathered(node, &of.table, parts, (made, encoded_scan(told)?), &properties, options)?;
-    let single = node.output_partitioning().partition_count() == 1;
-    let fetch = of.limit.and_then(|limit| usize::try_from(limit).ok());
-    Ok(Transformed::yes(match single || fetch.is_some() {
-        true => Arc::new(CoalescePartitionsExec::new(all).with_fetch(fetch)),
-        false => all,
-    }))
+    // A limit is one of those above, too.
+    let partitions = node.output_partitioning().partition_count();
+    Ok(Transformed::yes(Arc::new(GatherExec::new(all, partitions))))
 }
 
 /// Groups of the states of all machines, or the first of all rows that are the first on each.
@@ -122,6 +121,7 @@ fn groups_or_first(
             );
         };
         let all = gathered(node, table, parts, (Made::First, plan), node.properties(), options)?;
+        let order = zeros::one_zero_in_order(order, &all.schema())?;
         let first: Plan =
             Arc::new(SortPreservingMergeExec::new(order, all).with_fetch(Some(*limit)));
         return Ok(Transformed::yes(match skip {
@@ -135,7 +135,7 @@ fn groups_or_first(
     let rows = EquivalenceProperties::new(Arc::clone(&states.schema));
     let properties = leaf_properties(rows, 1, EmissionType::Final);
     let all = gathered(node, table, parts, (Made::States, plan), &properties, options)?;
-    let all: Plan = Arc::new(CoalescePartitionsExec::new(all));
+    let all: Plan = Arc::new(GatherExec::new(all, 1));
     Ok(Transformed::yes(Arc::new(MergeExec::new(fragment, all))))
 }
 

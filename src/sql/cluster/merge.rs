@@ -119,11 +119,13 @@ async fn merge(
         groups.add(&batch)?;
         memory.try_resize(groups.memory())?;
     }
-    let batch = groups.finish(&fragment.schema)?;
-    for start in (0..batch.num_rows()).step_by(SLICE_ROWS) {
-        let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
-        baseline.record_output(slice.num_rows());
-        output.emit(slice).await;
+    for batch in groups.finish(&fragment.schema) {
+        let batch = batch?;
+        for start in (0..batch.num_rows()).step_by(SLICE_ROWS) {
+            let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
+            baseline.record_output(slice.num_rows());
+            output.emit(slice).await;
+        }
     }
     Ok(())
 }

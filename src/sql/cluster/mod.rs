@@ -15,6 +15,7 @@
 //! | `nodes` | connections to them |
 //! | `state` | what a machine says of a table, and a table of what several say |
 //! | `tables` | what names mean in a cluster |
+//! | `gather` | the streams of all machines in the partitions of a plan |
 //! | `merge` | groups of the states that machines send |
 //! | `functions` | functions that plans name and no statement does |
 //! | `codec` | the same, as bytes |
@@ -25,6 +26,7 @@ pub(in crate::sql) mod description;
 pub(in crate::sql) mod nodes;
 mod state;
 pub(in crate::sql) mod tables;
+mod gather;
 mod merge;
 pub(in crate::sql) mod functions;
 pub(in crate::sql) mod codec;

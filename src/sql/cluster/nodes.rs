@@ -68,8 +68,12 @@ impl Nodes {
     /// The connection to an address, which is made when it is first used.
     fn channel(&self, url: &Url) -> Result<BoxCloneSyncChannel> {
         let secret = HeaderValue::from_str(&self.description.secret);
-        let secret =
+        let mut secret =
             secret.map_err(|_| Error::InvalidInput("the secret has no plain text".into()))?;
+        secret.set_sensitive(true);
+        if !self.description.nodes.iter().any(|node| node.url == *url) {
+            return Err(Error::InvalidInput(format!("{url} is no node of the cluster")));
+        }
         let mut channels = lock(&self.channels);
         let channel = match channels.get(url) {
             Some(channel) => channel.clone(),
@@ -168,7 +172,7 @@ fn of_node(name: &str, url: &Url, error: DataFusionError) -> DataFusionError {
     let lost = ["transport error", "tcp connect error", "connection error", "h2 protocol error"];
     match ours {
         Error::InvalidInput(what) if lost.iter().any(|lost| what.contains(lost)) => {
-            Error::Unreachable(named(what)).into()
+            Error::Unreachable(named("it is gone, in the middle of a statement".into())).into()
         }
         Error::InvalidInput(what) => Error::InvalidInput(named(what)).into(),
         Error::LimitExceeded(what) => Error::LimitExceeded(named(what)).into(),

@@ -1,9 +1,9 @@
 //! What a machine says of a table, as bytes; and the table that several parts are together.
 //!
 //! ```text
-//! question  name · known u8 · { table uuid 16 · generation u64 · checksum u64 } ·
+//! question  version u8 · name · known u8 · { table uuid 16 · generation u64 · checksum u64 } ·
 //!           chunks u32 · { uuid 16 }…: those that the asking machine has
-//! answer    kind u8: 0 there is no such table, 1 it is as known, 2 the following
+//! answer    version u8 · kind u8: 0 there is no such table, 1 it is as known, 2 the following
 //!           table's name · root · chunks u32 · { uuid 16 · bytes }…: those that it lacks
 //! ```
 
@@ -15,7 +15,7 @@ use crate::disk::Mapped;
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::manifest::{Chunk, ChunkRef, Id, Root};
-use crate::sql::run::parts::{Part, TableState};
+use crate::sql::run::parts::{Part, TableState, check_protocol, write_protocol};
 use crate::sql::run::table::StoreTable;
 use crate::store::Snapshot;
 
@@ -47,6 +47,7 @@ pub(super) fn state_of(root: &Root) -> TableState {
 /// The question for a table.
 pub(super) fn question(name: &str, known: Option<&RemoteTable>) -> Vec<u8> {
     let mut out = Writer::new();
+    write_protocol(&mut out);
     out.blob(name.as_bytes());
     out.u8(u8::from(known.is_some()));
     if let Some(known) = known {
@@ -64,6 +65,7 @@ pub(super) fn answer(
     find: impl Fn(&str) -> Result<Option<Arc<StoreTable>>>,
 ) -> Result<Vec<u8>> {
     let mut from = Cursor::new(question);
+    check_protocol(&mut from)?;
     let name = from.text(limits::MAX_NAME_BYTES)?;
     let known = if from.u8()? > 0 { Some(TableState::read(&mut from)?) } else { None };
     let mut has = Vec::new();
@@ -72,6 +74,7 @@ pub(super) fn answer(
     }
     from.finish()?;
     let mut out = Writer::new();
+    write_protocol(&mut out);
     let Some(table) = find(name)? else {
         out.u8(0);
         return Ok(out.into_vec());
@@ -98,6 +101,7 @@ pub(super) fn answer(
 /// Reads an answer; `known` is what the question knew.
 pub(super) fn read_answer(answer: &[u8], known: Option<&RemoteTable>) -> Result<Answer> {
     let mut from = Cursor::new(answer);
+    check_protocol(&mut from)?;
     match from.u8()? {
         0 => return Ok(Answer::None),
         1 => return Ok(Answer::AsKnown),

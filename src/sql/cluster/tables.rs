@@ -18,12 +18,15 @@ use crate::sql::run::table::StoreTable;
 /// Where a machine is asked for the state of a table.
 pub(in crate::sql) const STATE: &str = "/sty.Node/Table";
 
+/// The names of a machine and of a table.
+type TableOfNode = (Box<str>, String);
+
 /// What sessions over a cluster share.
 #[derive(Debug)]
 pub(in crate::sql) struct ClusterTables {
     nodes: Arc<Nodes>,
     /// What machines have said last, by machine and table.
-    heard: Mutex<HashMap<(Box<str>, String), Arc<RemoteTable>>>,
+    heard: Mutex<HashMap<TableOfNode, Arc<RemoteTable>>>,
     /// Tables by name, as long as their parts stay the same.
     made: Mutex<HashMap<String, Arc<StoreTable>>>,
     /// Which of several copies is asked next.
@@ -74,10 +77,15 @@ impl ClusterTables {
                 chosen.into_iter().map(|(node, table)| (node, table, None)).collect()
             }
         };
-        if parts.is_empty() {
-            return Ok(None);
+        let is_older = name.rsplit_once('@').is_some_and(|(_, it)| it.parse::<u64>().is_ok());
+        match parts.len() {
+            0 => Ok(None),
+            2.. if is_older && placement == Placement::Spread => Err(Error::Unsupported(format!(
+                "{name}: each node has generations of its own, which were never one table; ask \
+                     the store of a node"
+            ))),
+            _ => self.table(name, parts).map(Some),
         }
-        self.table(name, parts).map(Some)
     }
 
     /// The table of some parts: the same as before, if they are.
@@ -133,15 +141,31 @@ fn spread(
     heard: Vec<Heard>,
     partial: Option<&(dyn Fn(String) + Sync)>,
 ) -> Result<Parts> {
-    let (mut parts, mut without) = (Parts::new(), Vec::new());
+    let (mut parts, mut without, mut left_out) = (Parts::new(), Vec::new(), None);
     for (node, heard) in heard {
         match (heard, partial) {
             (Ok(Some(table)), _) => parts.push((node, table, None)),
             (Ok(None), _) => without.push(node),
             (Err(error @ Error::Unreachable(_)), Some(note)) => {
                 note(format!("the answer leaves out rows of {name}: {error}"));
+                left_out = Some(error);
             }
             (Err(error), _) => return Err(error),
+        }
+    }
+    // Without any machine, nothing is known of the table.
+    if let Some(error) = left_out.filter(|_| parts.is_empty()) {
+        return Err(error);
+    }
+    for (at, (node, table, _)) in parts.iter().enumerate() {
+        let is_same = |it: &&(Arc<Node>, Arc<RemoteTable>, _)| it.1.state == table.state;
+        let same = parts.iter().take(at).find(is_same).filter(|_| table.root.rows > 0);
+        if let Some((other, ..)) = same {
+            return Err(Error::InvalidInput(format!(
+                "nodes {} and {} have the same rows of {name}, which would count twice: if they are \
+                 copies, say so in the file of the cluster: [tables.{name}] placement = \"copies\"",
+                other.name, node.name
+            )));
         }
     }
     match without.first().filter(|_| !parts.is_empty()) {

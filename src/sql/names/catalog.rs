@@ -256,6 +256,15 @@ impl Tables {
         Ok(found)
     }
 
+    /// Whether names may mean tables of a cluster.
+    pub(crate) fn has_cluster(&self) -> bool {
+        #[cfg(feature = "cluster")]
+        let has = self.cluster.get().is_some();
+        #[cfg(not(feature = "cluster"))]
+        let has = false;
+        has
+    }
+
     /// The table of a cluster that `name` means, if the session has one.
     #[cfg(feature = "cluster")]
     async fn in_cluster(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
@@ -265,8 +274,19 @@ impl Tables {
         let partial =
             self.state().is_some_and(|it| Settings::of(it.config_options()).partial_answers);
         let (found, notes) = (cluster.find)(partial, name.to_owned()).await;
+        // What a session may not see is not there, whatever the machines say of it.
+        if !self.may_see(name) {
+            return Ok(None);
+        }
         notes.into_iter().for_each(|note| self.note(note));
-        found
+        Ok(found?.filter(|table| self.may_see(table.snapshot().table_name())))
+    }
+
+    /// Whether the session may know a table of this name, which may be that of an older generation.
+    #[cfg(feature = "cluster")]
+    fn may_see(&self, name: &str) -> bool {
+        let name = name.rsplit_once('@').map_or(name, |(table, _)| table);
+        self.own.as_ref().is_none_or(|own| own.is_visible(name))
     }
 
     #[cfg(not(feature = "cluster"))]
@@ -452,7 +472,10 @@ impl Tables {
     pub(crate) fn names(&self) -> Vec<String> {
         let own = self.own.iter().flat_map(|own| self.names_of(own));
         #[cfg(feature = "cluster")]
-        let own = own.chain(self.cluster.get().into_iter().flat_map(|it| it.names.clone()));
+        let own =
+            own.chain(self.cluster.get().into_iter().flat_map(|cluster| {
+                cluster.names.iter().filter(|name| self.may_see(name)).cloned()
+            }));
         self.with_views(own)
     }
 

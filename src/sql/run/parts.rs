@@ -9,6 +9,25 @@ use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::manifest::Id;
 
+/// The number of what machines say to each other. Those of other releases may say it otherwise.
+const PROTOCOL: u8 = 1;
+
+/// Writes that number.
+pub(crate) fn write_protocol(out: &mut Writer) {
+    out.u8(PROTOCOL);
+}
+
+/// Refuses what a machine of another release says.
+pub(crate) fn check_protocol(from: &mut Cursor<'_>) -> Result<()> {
+    match from.u8()? {
+        PROTOCOL => Ok(()),
+        other => Err(Error::Unsupported(format!(
+            "nodes speak version {PROTOCOL} here and version {other} there: all nodes, and who asks \
+             them, need the same release of sty"
+        ))),
+    }
+}
+
 /// A machine of a cluster.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Node {

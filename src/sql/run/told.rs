@@ -16,7 +16,7 @@ use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 use crate::limits;
 use crate::sql::run::leaf::leaf_methods;
-use crate::sql::run::parts::{Part, Share, TableState};
+use crate::sql::run::parts::{Part, Share, TableState, check_protocol, write_protocol};
 
 /// The longest plan.
 const MOST_BYTES: usize = 256 << 20;
@@ -49,6 +49,7 @@ pub(in crate::sql) struct Told {
 impl Told {
     pub(in crate::sql) fn write(&self) -> Vec<u8> {
         let mut out = Writer::new();
+        write_protocol(&mut out);
         out.blob(self.table.as_bytes());
         self.state.write(&mut out);
         out.u8(u8::from(self.share.is_some()));
@@ -73,6 +74,7 @@ impl Told {
 
     pub(in crate::sql) fn read(bytes: &[u8]) -> Result<Told> {
         let mut from = Cursor::new(bytes);
+        check_protocol(&mut from)?;
         let table = from.text(limits::MAX_NAME_BYTES)?.into();
         let state = TableState::read(&mut from)?;
         let share = match from.u8()? {

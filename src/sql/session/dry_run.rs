@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::Session;
+use super::{Session, cluster_is_read};
 use crate::error::{Error, Result};
 use crate::maintain::ModifyOptions;
 use crate::sql::names::catalog::files_refused;
@@ -155,6 +155,15 @@ impl Session {
         // It is large, and is handed on many times, each of which may copy it to the stack.
         let planning = Box::pin(planner.plan(&statement.parsed.statement, parameters));
         match self.own.workers.run(&self.own.canceller, planning)?? {
+            Planned::Write(_)
+            | Planned::Modify(_)
+            | Planned::Drop(_)
+            | Planned::KeepView { .. }
+            | Planned::DropView(_)
+                if self.tables.has_cluster() =>
+            {
+                Err(cluster_is_read())
+            }
             Planned::KeepView { .. } if self.refuses_writes() => Err(Error::InvalidInput(
                 "this session is read-only, and makes no view of the store; CREATE TEMP VIEW makes \
                  one that ends with the session"

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow_array::{Array as _, RecordBatch};
 use arrow_schema::{Field, Schema as ArrowSchema};
 
-use super::Session;
 use super::gather::changed;
+use super::{Session, cluster_is_read};
 use crate::block::null_array;
 use crate::error::{ArrowResult as _, Error, Result};
 use crate::ingest::load::LoadOptions;
@@ -22,6 +22,9 @@ impl Session {
     /// The table of the store that a name means, for a program that writes to it, if the session
     /// may. Nothing of it is open in the session afterwards.
     pub fn table_to_write(&self, name: &str) -> Result<Table> {
+        if self.tables.has_cluster() {
+            return Err(cluster_is_read());
+        }
         if self.refuses_writes() {
             return Err(Error::InvalidInput(
                 "this session is read-only: nothing is written".into(),
@@ -100,6 +103,9 @@ impl Session {
         replaces: bool,
         batches: impl Iterator<Item = Result<RecordBatch>>,
     ) -> Result<u64> {
+        if self.tables.has_cluster() {
+            return Err(cluster_is_read());
+        }
         if self.refuses_writes() {
             return Err(Error::InvalidInput(
                 "this session is read-only: nothing is written".into(),

@@ -313,6 +313,16 @@ impl std::fmt::Debug for Session {
 
 /// Bytes of dictionaries that are kept for one statement, unless it needs some of them again.
 const KEPT_ONCE: usize = 64 << 20;
+
+/// What is said to who writes in a session over a cluster.
+fn cluster_is_read() -> Error {
+    Error::InvalidInput(
+        "a session over a cluster stores nothing: rows, tables and views are those of one node; use \
+         its store by itself, without --cluster: sty query STORE, sty ingest, or another sty serve"
+            .into(),
+    )
+}
+
 fn check_store_exists(store: &Store) -> Result<()> {
     if store.exists()? {
         return Ok(());

@@ -17,6 +17,8 @@ use arrow_array::ArrayRef;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float32Type, Float64Type};
 use arrow_schema::DataType;
+#[cfg(feature = "cluster")]
+use arrow_schema::Schema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, ScalarValue, internal_datafusion_err, internal_err};
@@ -27,6 +29,11 @@ use datafusion::logical_expr::{
     ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Sort, SortExpr, Volatility, lit, when,
 };
 use datafusion::optimizer::AnalyzerRule;
+#[cfg(feature = "cluster")]
+use datafusion::physical_expr::{
+    LexOrdering, ScalarFunctionExpr,
+    expressions::{BinaryExpr as PhysicalSum, Literal},
+};
 
 use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
 
@@ -35,6 +42,27 @@ pub(in crate::sql) fn both_zeros(node: LogicalPlan) -> DataFusionResult<Transfor
     let lacks_zero =
         |expr: &Expr| matches!(expr, Expr::InList(list) if missing_zero(&list.list).is_some());
     rewrite_where(node, lacks_zero, |expr, _| add_missing_zeros(expr))
+}
+
+/// An order that takes both zeros for equal, and all NaNs, as the executor does.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn one_zero_in_order(
+    order: LexOrdering,
+    schema: &Schema,
+) -> DataFusionResult<LexOrdering> {
+    let mut keys = order.to_vec();
+    for key in &mut keys {
+        let zero = match key.expr.data_type(schema)? {
+            DataType::Float64 => ScalarValue::Float64(Some(0.0)),
+            DataType::Float32 => ScalarValue::Float32(Some(0.0)),
+            _ => continue,
+        };
+        let (value, options) = (Arc::clone(&key.expr), Arc::new(ConfigOptions::default()));
+        let value = ScalarFunctionExpr::try_new(one_nan().into(), vec![value], schema, options)?;
+        let zero = Arc::new(Literal::new(zero));
+        key.expr = Arc::new(PhysicalSum::new(Arc::new(value), Operator::Plus, zero));
+    }
+    Ok(LexOrdering::new(keys).unwrap_or(order))
 }
 
 /// Makes DataFusion compare values where it would compare bits.
