@@ -41,7 +41,7 @@ impl Nodes {
             let (end, ended) = oneshot::channel::<()>();
             ends.push(end);
             let over = async { drop(ended.await) };
-            let mut server = Server::builder();
+            let server = Server::builder();
             runtime.spawn(async move {
                 server.serve_with_incoming_shutdown(service, incoming, over).await
             });
