@@ -7,6 +7,7 @@
 mod distinct;
 pub(crate) mod known_rows;
 pub(crate) mod outside;
+mod ranges;
 pub(crate) mod snapshot;
 #[expect(clippy::module_inception, reason = "the folder's own noun")]
 pub(crate) mod store;

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::distinct::distinct_values;
 use super::known_rows::OfConditions;
+use super::ranges::as_ranges;
 use super::{Caches, ColumnStats, LoadedSource, SegmentEntry, TableOptions, views};
 use crate::block::Order;
 use crate::budget::{Budget, Charge};
@@ -43,16 +44,6 @@ struct Inner {
     /// A shared lock on the root, which the system releases if the process dies; `None` if the data
     /// is on other machines.
     lock: Option<Arc<Lock>>,
-}
-
-/// Ascending numbers as text, those that follow each other as ranges: `1, 4-7`.
-fn as_ranges(numbers: &[u64]) -> String {
-    let runs = numbers.chunk_by(|a, b| a.checked_add(1) == Some(*b));
-    let run = |run: &[u64]| match run {
-        [first, .., last] => format!("{first}-{last}"),
-        run => run.iter().map(u64::to_string).collect(),
-    };
-    runs.map(run).collect::<Vec<_>>().join(", ")
 }
 
 impl Snapshot {
@@ -491,18 +482,5 @@ fn lock_generation(
             Ok(Some((recover::read_root(disk, dir, generation)?, lock)))
         }
         _ => Ok(None),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn numbers_that_follow_each_other_are_a_range() {
-        let shown = super::as_ranges;
-        assert_eq!(shown(&[1, 4, 5, 6, 9]), "1, 4-6, 9");
-        assert_eq!(
-            (shown(&[]), shown(&[7]), shown(&[7, 8])),
-            ("".into(), "7".into(), "7-8".into())
-        );
     }
 }

@@ -22,9 +22,10 @@ struct Cluster {
 /// The columns of a row, by its number `i`.
 fn columns(from: u32, rows: u32, step: u32) -> String {
     format!(
-        "SELECT i AS id, i % 7 AS seven, CASE WHEN i % 5 = 0 THEN NULL ELSE 'name ' || (i % 23) END \
-         AS name, i / 8.0 - 1000 AS eighth, sqrt(i) AS root, CAST(i % 1000 AS DECIMAL(9, 2)) / 4 AS \
-         price, TIMESTAMP '2020-01-01' + i * INTERVAL '1 minute' AS at, i % 2 = 0 AS even, \
+        "SELECT i AS id, i % 7 AS seven, i % 2 = 0 AS even, i / 8.0 - 1000 AS eighth, \
+         CASE WHEN i % 5 = 0 THEN NULL ELSE 'name ' || (i % 23) END AS name, sqrt(i) AS root, \
+         CAST(i % 1000 AS DECIMAL(9, 2)) / 4 AS price, \
+         TIMESTAMP '2020-01-01' + i * INTERVAL '1 minute' AS at, \
          CASE WHEN i % 2 = 0 THEN 0.0::DOUBLE ELSE -(0.0::DOUBLE) END AS zero \
          FROM (SELECT CAST(value AS INT) AS i FROM range({from}, {rows}, {step}))"
     )

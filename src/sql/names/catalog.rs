@@ -13,8 +13,6 @@ use datafusion::catalog::{SchemaProvider, TableProvider};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::TableType;
-#[cfg(feature = "cluster")]
-use futures::future::BoxFuture;
 
 use crate::disk::Io;
 use crate::error::{Error, Result};
@@ -22,15 +20,16 @@ use crate::ingest::sources::Input;
 use crate::maintain::{VerifyOptions, skip_damaged};
 use crate::sql::keys::expressions::SqlExpressions;
 use crate::sql::names::files;
+#[cfg(feature = "cluster")]
+use crate::sql::names::remote::InCluster;
 use crate::sql::names::stored::{OpenTables, Pinned, StoredTables};
 use crate::sql::names::views::{
     Definition, Outcome, PlanView, ViewKey, scans_newest, without_plan,
 };
 use crate::sql::names::{SCHEMA, lock};
 use crate::sql::run::provider::StoreProvider;
-use crate::sql::run::settings::Settings;
 use crate::sql::run::table::StoreTable;
-use crate::store::{Snapshot, Store, check_name};
+use crate::store::{Snapshot, Store};
 
 /// The names of a session.
 #[derive(Default)]
@@ -75,23 +74,6 @@ pub(crate) struct Tables {
     /// How to verify tables before they are read, if damaged segments are left out.
     skipping: OnceLock<VerifyOptions>,
 }
-
-/// The tables of a cluster.
-#[cfg(feature = "cluster")]
-pub(crate) struct InCluster {
-    /// Those that its description names.
-    pub(crate) names: Vec<String>,
-    pub(crate) find: FindInCluster,
-}
-
-/// Finds a table of a cluster. Some machines may be left out if the first argument says so, with
-/// notes.
-#[cfg(feature = "cluster")]
-pub(crate) type FindInCluster = Box<
-    dyn Fn(bool, String) -> BoxFuture<'static, (Result<Option<Arc<StoreTable>>>, Vec<String>)>
-        + Send
-        + Sync,
->;
 
 /// What names mean in a statement: each means the same however often the statement is planned.
 #[derive(Clone, Default)]
@@ -256,50 +238,6 @@ impl Tables {
         Ok(found)
     }
 
-    /// Whether names may mean tables of a cluster.
-    pub(crate) fn has_cluster(&self) -> bool {
-        #[cfg(feature = "cluster")]
-        let has = self.cluster.get().is_some();
-        #[cfg(not(feature = "cluster"))]
-        let has = false;
-        has
-    }
-
-    /// The table of a cluster that `name` means, if the session has one.
-    #[cfg(feature = "cluster")]
-    async fn in_cluster(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
-        let Some(cluster) = self.cluster.get().filter(|_| check_name(name).is_ok()) else {
-            return Ok(None);
-        };
-        let partial =
-            self.state().is_some_and(|it| Settings::of(it.config_options()).partial_answers);
-        let (found, notes) = (cluster.find)(partial, name.to_owned()).await;
-        // What a session may not see is not there, whatever the machines say of it.
-        if !self.may_see(name) {
-            return Ok(None);
-        }
-        notes.into_iter().for_each(|note| self.note(note));
-        Ok(found?.filter(|table| self.may_see(table.snapshot().table_name())))
-    }
-
-    /// Whether the session may know a table of this name, which may be that of an older generation.
-    #[cfg(feature = "cluster")]
-    fn may_see(&self, name: &str) -> bool {
-        let name = name.rsplit_once('@').map_or(name, |(table, _)| table);
-        self.own.as_ref().is_none_or(|own| own.is_visible(name))
-    }
-
-    #[cfg(not(feature = "cluster"))]
-    async fn in_cluster(&self, _: &str) -> Result<Option<Arc<StoreTable>>> {
-        Ok(None)
-    }
-
-    /// A table of the session's own store, for other machines.
-    #[cfg(feature = "cluster")]
-    pub(crate) fn own_table(&self, name: &str) -> Result<Option<Arc<StoreTable>>> {
-        self.stored(name)
-    }
-
     /// The file that `name` means.
     async fn file(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         let is_stdin = files::is_stdin(name);
@@ -350,7 +288,7 @@ impl Tables {
         lock(&self.stdin).is_some()
     }
 
-    fn state(&self) -> Option<SessionState> {
+    pub(super) fn state(&self) -> Option<SessionState> {
         self.state.get().and_then(|state| state())
     }
 
@@ -471,12 +409,7 @@ impl Tables {
     /// All names of the session's own schema but those of files.
     pub(crate) fn names(&self) -> Vec<String> {
         let own = self.own.iter().flat_map(|own| self.names_of(own));
-        #[cfg(feature = "cluster")]
-        let own =
-            own.chain(self.cluster.get().into_iter().flat_map(|cluster| {
-                cluster.names.iter().filter(|name| self.may_see(name)).cloned()
-            }));
-        self.with_views(own)
+        self.with_views(own.chain(self.cluster_names()))
     }
 
     /// These names and those of views and external tables.

@@ -5,6 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(in crate::sql) mod parameters;
 pub(in crate::sql) mod stored;
+#[cfg(feature = "cluster")]
+pub(in crate::sql) mod remote;
 pub(in crate::sql) mod catalog;
 pub(in crate::sql) mod attached;
 pub(in crate::sql) mod meaning;
@@ -17,6 +19,7 @@ pub(in crate::sql) mod files;
 pub(in crate::sql) mod views;
 mod view_names;
 mod visible;
+mod in_cluster;
 
 /// Names under which the information schema shows a store's tables.
 pub(in crate::sql) const CATALOG: &str = "stylobate";

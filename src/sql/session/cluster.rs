@@ -33,8 +33,9 @@ use crate::sql::cluster::functions::hidden;
 use crate::sql::cluster::node::{self, OfNode};
 use crate::sql::cluster::nodes::{Connections, Nodes};
 use crate::sql::cluster::tables::{ClusterTables, STATE};
-use crate::sql::names::catalog::{FindInCluster, InCluster};
+
 use crate::sql::names::lock;
+use crate::sql::names::remote::{FindInCluster, InCluster};
 use crate::sql::stack::WORKER_BYTES;
 
 /// The longest question about a table, which names the chunks that are known.

@@ -1,0 +1,23 @@
+//! How the names of a session find tables of other machines.
+
+use std::sync::Arc;
+
+use futures::future::BoxFuture;
+
+use crate::error::Result;
+use crate::sql::run::table::StoreTable;
+
+/// The tables of a cluster.
+pub(crate) struct InCluster {
+    /// Those that its description names.
+    pub(crate) names: Vec<String>,
+    pub(crate) find: FindInCluster,
+}
+
+/// Finds a table of a cluster. Some machines may be left out if the first argument says so, with
+/// notes.
+pub(crate) type FindInCluster = Box<
+    dyn Fn(bool, String) -> BoxFuture<'static, (Result<Option<Arc<StoreTable>>>, Vec<String>)>
+        + Send
+        + Sync,
+>;
