@@ -14,7 +14,7 @@ const BUSY: &str = "mkfifo rows; sty ingest -q db/t rows & exec 3> rows
 
 /// What each code comes of, with the exit code. An unconfirmed commit needs a disk that fails: the
 /// unit tests of `errors.rs` have one.
-const CASES: [(&str, i32, &str); 27] = [
+const CASES: [(&str, i32, &str); 28] = [
     ("usage", 2, "sty frobnicate"),
     ("usage", 2, "sty query db --no-such-option"),
     ("usage", 2, "sty query db 'SELECT 1' --threads many"),
@@ -33,6 +33,7 @@ const CASES: [(&str, i32, &str); 27] = [
     ("invalid-input", 1, "sty query db 'SELECT nothing FROM t'"),
     ("invalid-input", 1, "sty ingest db/t a.csv"),
     ("busy", 1, BUSY),
+    ("unreachable", 1, "sty query --cluster nodes.toml 'SELECT * FROM t'"),
     ("unsupported", 1, "sty query db 'CREATE TABLE x (a INT PRIMARY KEY)'"),
     ("io", 1, "sty query db 'SELECT 1' > /dev/full"),
     ("rejected", 4, "sty ingest db/u bad.csv --schema a:int --on-error skip --max-errors 0"),
@@ -49,6 +50,9 @@ fn every_code_is_met_documented_and_one_object() {
     let shell = Shell::new();
     shell.file("a.csv", "a\n1\n2\n").file("b.csv", "a\n3\n").file("bad.csv", "a\n1\nx\n");
     shell.file("wrong.toml", "[query]\nnothing = 1\n");
+    // Nobody listens at port 9.
+    let nodes = "secret = '0123456789abcdef'\n[nodes]\na = 'http://127.0.0.1:9'\n";
+    shell.file("nodes.toml", nodes);
     shell.stdout("ingest -q db/t a.csv");
     let mut met = BTreeSet::new();
     for (code, exit, line) in CASES {
