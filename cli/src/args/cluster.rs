@@ -163,11 +163,13 @@ fn placed_table(name: &str, value: &DeValue<'_>, usual: Placement) -> Result<Pla
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+
     use super::*;
 
     fn parsed(text: &str) -> Result<ClusterDescription, Failure> {
-        let file = tempfile::NamedTempFile::new().unwrap();
-        std::fs::write(file.path(), text).unwrap();
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
         read(file.path())
     }
 
