@@ -41,7 +41,7 @@ impl Cluster {
             file += &format!("n{node} = 'http://127.0.0.1:{port}'\n");
         }
         file += "[tables.small]\nplacement = 'copies'\n";
-        std::fs::write(path.join("nodes.toml"), file).unwrap();
+        write(path.join("nodes.toml"), file);
         run(path, "all", &format!("CREATE TABLE t AS {}", columns(0, rows, 1)));
         let small = "CREATE TABLE small AS SELECT * FROM (VALUES (0, 'zero'), (1, 'one'), \
                      (2, NULL), (3, 'three'), (9, 'nine')) v(seven, word)";
@@ -110,6 +110,12 @@ fn run(path: &Path, store: &str, sql: &str) {
         .output()
         .unwrap();
     assert!(done.status.success(), "{sql}: {}", String::from_utf8_lossy(&done.stderr));
+}
+
+fn write(path: std::path::PathBuf, text: String) {
+    let mut options = std::fs::OpenOptions::new();
+    let mut file = options.write(true).create(true).truncate(true).open(path).unwrap();
+    std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
 }
 
 fn copy(from: &Path, to: &Path) {
@@ -260,7 +266,7 @@ fn what_is_wrong_in_a_cluster_is_said() {
     assert!(same.contains("which would count twice"), "{same}");
     // Another secret.
     let file = std::fs::read_to_string(path.join("nodes.toml")).unwrap();
-    std::fs::write(path.join("nodes.toml"), file.replace(SECRET, "quite-another-secret")).unwrap();
+    write(path.join("nodes.toml"), file.replace(SECRET, "quite-another-secret"));
     assert!(said("SELECT count(*) FROM t").contains("the secret of the cluster is another one"));
 }
 
@@ -324,8 +330,7 @@ fn users_see_their_tables_only() {
         .unwrap();
     std::io::Write::write_all(&mut hashing.stdin.take().unwrap(), b"secret word\n").unwrap();
     let kept = String::from_utf8(hashing.wait_with_output().unwrap().stdout).unwrap();
-    std::fs::write(path.join("users.toml"), format!("[users.u]\ntables = ['small']\n{kept}"))
-        .unwrap();
+    write(path.join("users.toml"), format!("[users.u]\ntables = ['small']\n{kept}"));
     let [port] = free_ports(1)[..] else { panic!("no port") };
     let mut server = Command::new(env!("CARGO_BIN_EXE_sty"))
         .args(["serve", "n0", "--http", &port.to_string(), "--cluster", "nodes.toml"])
