@@ -27,10 +27,7 @@ pub struct Context<'a> {
     /// Whether it goes by the rows that earlier runs have found to meet the same conditions, and
     /// keeps those that it finds.
     pub known_rows: bool,
-    /// Whether groups come out as their states, for [`Accumulators::merge_states`], in place of
-    /// their aggregates.
-    ///
-    /// [`Accumulators::merge_states`]: super::aggregate::Accumulators::merge_states
+    /// Whether groups come out as their states, which others merge, in place of their aggregates.
     pub states: bool,
 }
 
