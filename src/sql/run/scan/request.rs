@@ -42,6 +42,10 @@ pub(crate) struct Scan {
     /// Why the operators above do not run natively.
     pub(crate) refusal: Option<Arc<str>>,
     /// The scan as other machines are told of it, if the table's rows are there.
+    #[cfg_attr(
+        not(feature = "cluster"),
+        expect(dead_code, reason = "only machines of a cluster are told")
+    )]
     pub(crate) told: Option<Arc<TableScan>>,
 }
 
