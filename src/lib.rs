@@ -161,7 +161,10 @@ pub use sql::{
     SqlExpressions, SqlSelect, Statement, StatementMemory, StatementProgress,
 };
 #[cfg(feature = "cluster")]
-pub use sql::{ClusterDescription, Node, NodeService, PlacedTable, Placement};
+pub use sql::{
+    ClusterDescription, ClusterLoad, ClusterRound, Moved, Node, NodeService, NodeStored, OfNodes,
+    PlacedTable, Placement, TableOnNode, cluster_partitions, cluster_tables, move_partition,
+};
 
 // Rows out without SQL, and maintenance.
 pub use maintain::{Alteration, CompactForecast, CompactOptions, CompactReport, Partition};

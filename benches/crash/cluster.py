@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Nodes of a cluster in network namespaces of their own: kills them, and loses packets, while they answer.
+"""Nodes of a cluster in network namespaces of their own: kills them, and loses packets, while they work.
 
     sudo python3 benches/crash/cluster.py --sty target/release/sty --rounds 20
 
@@ -7,7 +7,11 @@ Four nodes, each with its own rows and its own address, and a client outside. In
 these happens in the middle of a statement: kill -9 of a node; all packets of a node are lost; every
 tenth one is. Each answer must be that of one store with all rows; otherwise the
 statement must fail, with the node's name, within two seconds of what happened. The next statements
-fail or answer likewise, and are right again once the node is back. The exit code is 1 at the first
+fail or answer likewise, and are right again once the node is back.
+
+Then the same happens to loads (`sty ingest --cluster`) and moves of partitions (`sty cluster move`),
+and these are killed themselves. Once the node is back, the same command is repeated until it says
+that it is done: each row must be there once, and during moves at all times. The exit code is 1 at the first
 thing that is wrong. In the end, a table of figures is printed, as Markdown. It needs `ip` and `nft`.
 """
 
@@ -142,6 +146,82 @@ def check(cluster, sql, right, happened, process, node, may_fail):
     return "failed", took
 
 
+class Work:
+    """Loads and moves of a partitioned table, and what it must have."""
+
+    CHECK = "SELECT count(*), sum(id), count(DISTINCT id) FROM u"
+
+    def __init__(self, cluster, dice, rows):
+        self.cluster, self.dice, self.rows, self.files = cluster, dice, rows, 0
+
+    def right(self):
+        rows = self.files * self.rows
+        return f"{rows},{rows * (rows - 1) // 2},{rows}"
+
+    def load(self):
+        """The command of the next load, and what it says if it was done before."""
+        first = self.files * self.rows
+        file = self.cluster.work / f"{self.files}.parquet"
+        sql = (f"COPY (SELECT i AS id, i % 40 AS part, 'text ' || (i * 7919 % 100003) AS text "
+               f"FROM (SELECT value AS i FROM range({first}, {first + self.rows}))) TO '{file}'")
+        run(self.cluster.sty, "query", "-", sql)
+        self.files += 1
+        return ["ingest", "--cluster", self.cluster.file, "u", file, "--partition-by",
+                "part"], "was loaded before"
+
+    def move(self):
+        """The same of a move."""
+        part, node = self.dice.randrange(40), self.dice.randrange(NODES)
+        status = run(self.cluster.sty, "cluster", "status", "u", "--cluster", self.cluster.file,
+                     "--format", "csv").stdout
+        have = [line.split(",")[0] for line in status.splitlines() if f",part={part}," in line]
+        source = self.dice.choice(have)
+        if source == f"n{node}":
+            node = (node + 1) % NODES
+        return ["cluster", "move", "u", f"part={part}", "--from", source, "--to", f"n{node}",
+                "--cluster", self.cluster.file], "has no partition"
+
+    def disturb(self, command, done, what, node, is_load):
+        """Runs a command, and has something happen to it; returns how it ended, and when."""
+        cluster = self.cluster
+        command = [cluster.sty, *map(str, command)]
+        process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        time.sleep(self.dice.random() * (0.8 if is_load else 0.15))
+        happened = time.monotonic()
+        if what == "kill -9":
+            cluster.kill(node)
+        elif what == "kill -9 of the command":
+            process.kill()
+        else:
+            cluster.lose(node, 100 if what.startswith("all") else 10)
+        _, said = process.communicate(timeout=120)
+        took = time.monotonic() - happened
+        outcome = "failed" if process.returncode else "answered"
+        if process.returncode > 0 and f"node n{node} " not in said and done not in said:
+            raise Wrong(f"{command}\nfailed, of node n{node}: {said}")
+        if not is_load:
+            answer = cluster.ask(self.CHECK)
+            if answer.returncode == 0 and self.right() not in answer.stdout:
+                raise Wrong(f"{command}, {what} of n{node}\n{answer.stdout}and not {self.right()}")
+        cluster.keep(node)
+        if what == "kill -9":
+            cluster.start(node)
+        until = time.monotonic() + 90
+        while True:
+            again = subprocess.run(command, text=True, capture_output=True)
+            if again.returncode == 0 or done in again.stderr:
+                break
+            if time.monotonic() > until:
+                raise Wrong(f"{command}\nis not done after 90 s: {again.stderr}")
+            time.sleep(0.2)
+        answer = cluster.ask(self.CHECK)
+        if self.right() not in answer.stdout:
+            raise Wrong(f"{command}, {what} of n{node}, then repeated\n{said}{again.stderr}"
+                        f"{answer.stdout}{answer.stderr}and not {self.right()}")
+        return outcome, took
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -191,6 +271,17 @@ def main():
             answer = cluster.ask(sql)
             if answer.returncode or answer.stdout != right[sql]:
                 raise Wrong(f"{sql}\nafter {what} of n{node}: {answer.stdout[:300]}{answer.stderr}")
+        work_of = Work(cluster, dice, options.rows // 8)
+        load, done = work_of.load()
+        run(cluster.sty, *load)
+        for number in range(2 * options.rounds):
+            is_load = number < options.rounds
+            node = dice.randrange(NODES)
+            what = dice.choice(["kill -9", "kill -9 of the command", "all packets lost",
+                                "a tenth of packets lost"])
+            command, done = work_of.load() if is_load else work_of.move()
+            outcome = work_of.disturb(command, done, what, node, is_load)
+            seen.setdefault((what, "load" if is_load else "move"), []).append(outcome)
         print("| what | statement | answered | failed | seconds to the failure, at most |")
         print("| --- | --- | ---: | ---: | ---: |")
         for (what, when), outcomes in sorted(seen.items()):

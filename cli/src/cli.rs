@@ -14,6 +14,8 @@ use clap::{
 
 use crate::args::resources::LimitArgs;
 use crate::charts::ChartOptions;
+#[cfg(feature = "cluster")]
+use crate::commands::cluster;
 #[cfg(feature = "serve")]
 use crate::commands::serve;
 use crate::commands::{
@@ -97,6 +99,8 @@ pub(crate) enum Command {
     Inspect(inspect::InspectArgs),
     Verify(verify::VerifyArgs),
     Repair(repair::RepairArgs),
+    #[cfg(feature = "cluster")]
+    Cluster(cluster::ClusterArgs),
     #[cfg(feature = "gen")]
     Demo(demo::DemoArgs),
     #[cfg(feature = "gen")]
@@ -150,6 +154,8 @@ pub(crate) fn run(command: Command, context: &Context) -> Result<(), Failure> {
         Command::Inspect(args) => inspect::run(&args, context),
         Command::Verify(args) => verify::run(&args, context),
         Command::Repair(args) => repair::run(&args, context),
+        #[cfg(feature = "cluster")]
+        Command::Cluster(args) => cluster::run(&args, context),
         #[cfg(feature = "gen")]
         Command::Demo(args) => demo::run(&args, context),
         #[cfg(feature = "gen")]

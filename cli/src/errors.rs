@@ -309,7 +309,10 @@ impl From<stylobate::Error> for Failure {
             Error::Busy(_) => Failure::new(Exit::Failed, "busy", message)
                 .hint("--wait waits for it, --wait=30s for so long; in SQL, SET sty.wait = '30s'"),
             Error::NotFound(_) => Failure::new(Exit::NotFound, "not-found", message),
-            Error::Unreachable(_) => Failure::new(Exit::Failed, "unreachable", message),
+            Error::Unreachable(_) => Failure::new(Exit::Failed, "unreachable", message).hint(
+                "see that `sty serve --node` runs there; SET sty.partial_answers = on leaves out \
+                 the rows of nodes that do not answer",
+            ),
             Error::LimitExceeded(_) => Failure::new(Exit::Limit, "limit-exceeded", message),
             Error::Rejected { .. } => Failure::new(Exit::Rejected, "rejected", message).hint(
                 "--max-errors allows more; with --rejects FILE and no bound, all of them are kept \

@@ -25,7 +25,7 @@ const GROUPS: [(&str, &[&str]); 5] = [
     ("Rows in", &["ingest", "alter", "drop-partition"]),
     ("Rows out", &["query", "shell", "export"]),
     ("What is there", &["tables", "schema", "partitions", "inspect", "manifest"]),
-    ("Care", &["compact", "gc", "verify", "repair"]),
+    ("Care", &["compact", "gc", "verify", "repair", "cluster"]),
     ("Tools", &["bench", "demo", "gen", "config", "completions"]),
 ];
 

@@ -24,6 +24,7 @@ mod context;
 mod watch;
 mod config;
 mod args;
+mod loading;
 mod reports;
 mod kept;
 mod runner;

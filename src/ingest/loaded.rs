@@ -100,7 +100,7 @@ fn hash_of(source: &LoadedSource) -> Option<Id> {
 }
 
 /// A new ledger entry for an input that is a regular file; `None` for others.
-pub(super) fn identity(input: &Input) -> Result<Option<LoadedSource>> {
+pub(crate) fn identity(input: &Input) -> Result<Option<LoadedSource>> {
     if input.size().is_none() {
         return Ok(None);
     }

@@ -20,7 +20,7 @@ pub(crate) mod arrange; // partitioning and sort order
 pub(crate) mod partition; // the partition of each row
 pub(crate) mod partitioned; // rows buffered per partition
 pub(crate) mod sort; // sorts the rows of a segment
-mod loaded; // what the ledger knows of an input
+pub(crate) mod loaded; // what the ledger knows of an input
 pub(crate) mod resume; // which inputs were loaded before, and how far
 pub(crate) mod misguesses; // types that later rows do not fit
 pub(crate) mod selection; // what is stored of the rows of an input

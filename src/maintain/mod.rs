@@ -15,6 +15,8 @@ pub(crate) mod cast; // gives a column another type
 pub(crate) mod read; // reads a whole table, block by block
 pub(crate) mod partitions; // lists and drops partitions
 pub(crate) mod repair; // restores what can be restored of a damaged table
+#[cfg(feature = "cluster")]
+pub(crate) mod transfer; // whole segments from one table into another
 pub(crate) mod verify; // compares everything stored with the values
 
 pub use alter::{Alteration, alter, would_alter};

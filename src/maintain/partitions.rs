@@ -35,7 +35,7 @@ pub fn partitions(snapshot: &Snapshot) -> Result<Vec<Partition>> {
 }
 
 /// Whether a partition is the wanted one, or inside it.
-pub(in crate::maintain) fn is_within(path: &str, wanted: &str) -> bool {
+pub(crate) fn is_within(path: &str, wanted: &str) -> bool {
     let wanted = wanted.trim_end_matches('/');
     path.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
@@ -82,10 +82,31 @@ fn edits_without(
     {
         return Err(no_partition(table, unknown));
     }
-    let mut dropped = Partition { path: paths.join(", ").into(), segments: 0, rows: 0, bytes: 0 };
+    let is_dropped = |entry: &SegmentEntry| paths.iter().any(|path| within(entry, path));
+    let (edits, dropped) = edits_that_remove(entries, is_dropped);
+    Ok((edits, Partition { path: paths.join(", ").into(), ..dropped }))
+}
+
+/// The edits that take a partition out, with those inside it, and its rows.
+#[cfg(feature = "cluster")]
+pub(crate) fn edits_without_partition(
+    entries: &[SegmentEntry],
+    path: &str,
+) -> (Vec<Edit<NewSegment>>, u64) {
+    let within = |entry: &SegmentEntry| is_within(&entry.partition, path);
+    let (edits, dropped) = edits_that_remove(entries, within);
+    (edits, dropped.rows)
+}
+
+/// The edits that take some segments out, and what these have in all.
+fn edits_that_remove(
+    entries: &[SegmentEntry],
+    is_removed: impl Fn(&SegmentEntry) -> bool,
+) -> (Vec<Edit<NewSegment>>, Partition) {
+    let mut dropped = Partition { path: "".into(), segments: 0, rows: 0, bytes: 0 };
     let mut edits: Vec<Edit<NewSegment>> = Vec::new();
     for (at, entry) in entries.iter().enumerate() {
-        if !paths.iter().any(|path| within(entry, path)) {
+        if !is_removed(entry) {
             continue;
         }
         dropped.segments += 1;
@@ -96,5 +117,5 @@ fn edits_without(
             _ => edits.push(Edit { at, remove: 1, insert: Vec::new() }),
         }
     }
-    Ok((edits, dropped))
+    (edits, dropped)
 }

@@ -15,6 +15,7 @@ const LEDGER: &str = ".ledger";
 const DATA: &str = ".sty";
 const CREATING: &str = "CREATING";
 const UNSWEPT: &str = "UNSWEPT";
+const MOVING: &str = "MOVING";
 
 /// The directory of a table.
 #[derive(Clone, Debug)]
@@ -73,6 +74,11 @@ impl TableDir {
     /// The marker file of a table that may have files which the generation in force does not need.
     pub fn unswept(&self) -> PathBuf {
         self.path.join(UNSWEPT)
+    }
+
+    /// The mark of a table of which a partition goes to another machine.
+    pub fn moving(&self) -> PathBuf {
+        self.path.join(MOVING)
     }
 
     /// The directory of roots, chunks and ledger files.

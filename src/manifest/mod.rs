@@ -23,6 +23,7 @@ mod fixed;
 pub(crate) mod layout;
 pub(crate) mod ledger;
 pub(crate) mod listing;
+pub(crate) mod moving;
 pub(crate) mod presence;
 pub(crate) mod recover;
 pub(crate) mod root;

@@ -53,6 +53,12 @@ mod write;
 
 #[cfg(feature = "cluster")]
 pub use cluster::description::{ClusterDescription, PlacedTable, Placement};
+#[cfg(feature = "cluster")]
+pub use cluster::loads::{ClusterLoad, ClusterRound, NodeStored};
+#[cfg(feature = "cluster")]
+pub use cluster::moves::{Moved, move_partition};
+#[cfg(feature = "cluster")]
+pub use cluster::status::{OfNodes, TableOnNode, cluster_partitions, cluster_tables};
 pub use keys::expressions::SqlExpressions;
 pub use names::parameters::Parameters;
 #[cfg(feature = "cluster")]

@@ -9,6 +9,8 @@ use super::{Caches, DataFiles, Snapshot, TableOptions, TableWriter, views};
 use crate::disk::is_missing;
 use crate::disk::{Disk, KeptDisk, LockWait, WriterLock};
 use crate::error::{Error, Result};
+#[cfg(feature = "cluster")]
+use crate::manifest::moving::{self, Moving};
 use crate::manifest::recover::{Retention, Scope};
 use crate::manifest::{Root, TableDir, presence, recover};
 use crate::model::Schema;
@@ -143,7 +145,31 @@ impl Table {
     /// Opens the table for writing. If it does not exist, it is created with `create`; without
     /// `create` that is an error. A second writer is refused, or waits if the store says so.
     pub fn writer(&self, create: Option<(Schema, TableOptions)>) -> Result<TableWriter> {
-        TableWriter::open(&self.dir, &self.disk, &self.caches.budget, &self.wait, create)
+        TableWriter::open(&self.dir, &self.disk, &self.caches.budget, &self.wait, create, false)
+    }
+
+    /// Opens the table for writing by whoever moves a partition of it, or goes on with that.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn mover(&self) -> Result<TableWriter> {
+        TableWriter::open(&self.dir, &self.disk, &self.caches.budget, &self.wait, None, true)
+    }
+
+    /// The partition that is on its way to another machine, if there is one.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn moving(&self) -> Result<Option<Moving>> {
+        moving::read(&*self.disk, &self.dir)
+    }
+
+    /// Marks the table, durably: a partition of it is on its way. For who has [`Table::mover`].
+    #[cfg(feature = "cluster")]
+    pub(crate) fn mark_moving(&self, moving: &Moving) -> Result<()> {
+        moving::write(&*self.disk, &self.dir, moving)
+    }
+
+    /// Removes that mark, durably.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn unmark_moving(&self) -> Result<()> {
+        moving::remove(&*self.disk, &self.dir)
     }
 
     /// The error by which [`Table::writer`] or its first file would be refused: no permission, or a

@@ -8,20 +8,27 @@
 //! [nodes]                      # the machines: a name, and where it serves Flight
 //! a = "http://10.0.0.1:8815"
 //! b = "http://10.0.0.2:8815"
+//! # or: nodes_of_name = "http://sty.example:8815", all addresses that DNS has for a name
 //!
 //! [tables.cities]
 //! placement = "copies"         # or "shared", or "spread"
 //! nodes = ["a", "b"]           # all of them, unless it says so
+//!
+//! [tables.trips.partitions]    # where a load takes the rows of partitions; others are spread evenly
+//! "year=2015" = "a"
 //! ```
 
 use std::collections::BTreeMap;
+use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::Args;
 use stylobate::{ClusterDescription, Node, PlacedTable, Placement};
-use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+use toml::de::{DeString, DeValue};
 
+use crate::config::TomlFile;
 use crate::errors::{Failure, IoResult as _};
 
 /// The shortest secret: what is shorter can be guessed.
@@ -42,40 +49,35 @@ impl ClusterArg {
     }
 }
 
-fn read(path: &Path) -> Result<ClusterDescription, Failure> {
-    let text = std::fs::read_to_string(path).with_path(path)?;
-    let wrong = |what: String| Failure::usage(format!("{}: {what}", path.display()));
-    let table = DeTable::parse(&text).map_err(|error| {
-        let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
-        wrong(format!("line {line}: {}", error.message().trim_end()))
-    })?;
+/// The cluster that a file describes.
+pub(crate) fn read(path: &Path) -> Result<ClusterDescription, Failure> {
+    let file = TomlFile::read(path)?;
     let mut parts = Parts::default();
-    for (key, value) in table.get_ref() {
-        parts.add(key.get_ref(), value.get_ref()).map_err(wrong)?;
+    let wrong = |at: &Key<'_>, what: String| file.place(at.span()).failure(&what);
+    for (key, value) in file.table()?.get_ref() {
+        parts.add(key, value.get_ref(), &wrong)?;
     }
+    // Files that it names are beside it.
+    let beside = |name: String| path.parent().unwrap_or(Path::new("")).join(name);
     let secret = match (parts.secret, parts.secret_file) {
         (Some(secret), None) => secret,
-        (None, Some(file)) => {
-            // Beside the file that names it.
-            let file = path.parent().unwrap_or(Path::new("")).join(file);
-            std::fs::read_to_string(&file).with_path(&file)?.trim().to_owned()
+        (None, Some(name)) => {
+            let name = beside(name);
+            std::fs::read_to_string(&name).with_path(&name)?.trim().to_owned()
         }
         (None, None) => {
-            return Err(wrong("it has no secret".to_owned())
-                .hint("secret = \"…\" or secret_file = \"…\", the same on all machines"));
+            let hint = "secret = \"…\" or secret_file = \"…\", the same on all machines";
+            return Err(file.failure("it has no secret").hint(hint));
         }
         (Some(_), Some(_)) => {
-            return Err(wrong("secret and secret_file exclude each other".into()));
+            return Err(file.failure("secret and secret_file exclude each other"));
         }
     };
     if secret.len() < LEAST_SECRET || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
         let what = format!("the secret must be at least {LEAST_SECRET} letters, digits and signs");
-        return Err(wrong(what).hint("sty serve --new-token prints one"));
+        return Err(file.failure(&what).hint("sty serve --new-token prints one"));
     }
-    let authorities = parts.ca_file.map(|file| {
-        let file = path.parent().unwrap_or(Path::new("")).join(file);
-        std::fs::read(&file).with_path(&file)
-    });
+    let authorities = parts.ca_file.map(beside).map(|name| std::fs::read(&name).with_path(&name));
     let description = ClusterDescription {
         nodes: parts.nodes,
         authorities: authorities.transpose()?.map(Arc::from),
@@ -83,9 +85,11 @@ fn read(path: &Path) -> Result<ClusterDescription, Failure> {
         placement: parts.placement,
         tables: parts.tables,
     };
-    description.check().map_err(|error| wrong(error.to_string()))?;
+    description.check().map_err(|error| file.failure(&error.to_string()))?;
     Ok(description)
 }
+
+type Key<'t> = Spanned<DeString<'t>>;
 
 #[derive(Default)]
 struct Parts {
@@ -98,37 +102,68 @@ struct Parts {
 }
 
 impl Parts {
-    fn add(&mut self, key: &str, value: &DeValue<'_>) -> Result<(), String> {
-        match (key, value) {
+    /// Adds an entry at the top of the file; `wrong` makes a failure of what is wrong at a key.
+    fn add<'t>(
+        &mut self,
+        key: &Key<'t>,
+        value: &DeValue<'t>,
+        wrong: &impl Fn(&Key<'t>, String) -> Failure,
+    ) -> Result<(), Failure> {
+        match (&**key.get_ref(), value) {
             ("secret", DeValue::String(text)) => self.secret = Some(text.to_string()),
             ("secret_file", DeValue::String(text)) => self.secret_file = Some(text.to_string()),
             ("ca_file", DeValue::String(text)) => self.ca_file = Some(text.to_string()),
-            ("placement", DeValue::String(text)) => self.placement = placement(text)?,
+            ("placement", DeValue::String(text)) => {
+                self.placement = placement(text).map_err(|what| wrong(key, what))?;
+            }
+            ("nodes_of_name", DeValue::String(url)) => {
+                self.nodes.extend(nodes_of_name(url).map_err(|what| wrong(key, what))?);
+            }
             ("nodes", DeValue::Table(nodes)) => {
                 for (name, url) in nodes {
-                    let name = name.get_ref().to_string();
                     let DeValue::String(url) = url.get_ref() else {
-                        return Err(format!("nodes.{name} is an address, http://HOST:PORT"));
+                        let what =
+                            format!("nodes.{} is an address, http://HOST:PORT", name.get_ref());
+                        return Err(wrong(name, what));
                     };
-                    self.nodes.push(Arc::new(Node::new(&name, url).map_err(|e| e.to_string())?));
+                    let node = Node::new(name.get_ref(), url);
+                    self.nodes
+                        .push(Arc::new(node.map_err(|error| wrong(name, error.to_string()))?));
                 }
             }
             ("tables", DeValue::Table(tables)) => {
-                for (name, placed) in tables {
-                    let name = name.get_ref().to_string();
-                    let placed = placed_table(&name, placed.get_ref(), self.placement)?;
-                    self.tables.insert(name, placed);
+                for (name, value) in tables {
+                    let placed = placed_table(name, value.get_ref(), self.placement, wrong)?;
+                    self.tables.insert(name.get_ref().to_string(), placed);
                 }
             }
-            (key, _) => {
-                return Err(format!(
-                    "'{key}' means nothing here; there are secret, secret_file, ca_file, placement, \
-                     [nodes] and [tables.NAME]"
-                ));
+            (other, _) => {
+                let what = format!(
+                    "'{other}' means nothing here; there are secret, secret_file, ca_file, \
+                     placement, nodes_of_name, [nodes] and [tables.NAME]"
+                );
+                return Err(wrong(key, what));
             }
         }
         Ok(())
     }
+}
+
+/// A node for each address that DNS has for the host of an address such as
+/// `http://sty.example:8815`, which is its name, in order.
+fn nodes_of_name(address: &str) -> Result<Vec<Arc<Node>>, String> {
+    let node = Node::new(address, address).map_err(|error| error.to_string())?;
+    let (host, port) = (node.url.host_str().unwrap_or_default(), node.url.port_or_known_default());
+    let found = (host, port.unwrap_or_default()).to_socket_addrs();
+    let found = found.map_err(|error| format!("{host} has no address: {error}"))?;
+    let mut addresses: Vec<SocketAddr> = found.collect();
+    addresses.sort();
+    addresses.dedup();
+    let node = |of: SocketAddr| {
+        let node = Node::new(&of.ip().to_string(), &format!("{}://{of}", node.url.scheme()));
+        node.map(Arc::new).map_err(|error| error.to_string())
+    };
+    addresses.into_iter().map(node).collect()
 }
 
 fn placement(text: &str) -> Result<Placement, String> {
@@ -139,22 +174,41 @@ fn placement(text: &str) -> Result<Placement, String> {
     })
 }
 
-fn placed_table(name: &str, value: &DeValue<'_>, usual: Placement) -> Result<PlacedTable, String> {
-    let DeValue::Table(parts) = value else { return Err(format!("tables.{name} is a table")) };
-    let mut placed = PlacedTable { placement: usual, nodes: None };
+fn placed_table<'t>(
+    name: &Key<'t>,
+    value: &DeValue<'t>,
+    usual: Placement,
+    wrong: &impl Fn(&Key<'t>, String) -> Failure,
+) -> Result<PlacedTable, Failure> {
+    let (heading, name) = (name, name.get_ref());
+    let DeValue::Table(parts) = value else {
+        return Err(wrong(heading, format!("tables.{name} is a table: placement, nodes")));
+    };
+    let mut placed = PlacedTable { placement: usual, nodes: None, partitions: BTreeMap::new() };
     for (key, value) in parts {
         match (&**key.get_ref(), value.get_ref()) {
-            ("placement", DeValue::String(text)) => placed.placement = placement(text)?,
+            ("placement", DeValue::String(text)) => {
+                placed.placement = placement(text).map_err(|what| wrong(key, what))?;
+            }
             ("nodes", DeValue::Array(nodes)) => {
-                let text = |node: &toml::Spanned<DeValue<'_>>| match node.get_ref() {
+                let text = |node: &Spanned<DeValue<'_>>| match node.get_ref() {
                     DeValue::String(text) => Ok(text.to_string()),
-                    _ => Err(format!("tables.{name}.nodes are names of nodes")),
+                    _ => Err(wrong(key, format!("tables.{name}.nodes are names of nodes"))),
                 };
                 placed.nodes = Some(nodes.iter().map(text).collect::<Result<_, _>>()?);
             }
-            (key, _) => {
-                let there_are = "there are placement and nodes";
-                return Err(format!("tables.{name}.{key} means nothing; {there_are}"));
+            ("partitions", DeValue::Table(partitions)) => {
+                for (path, node) in partitions {
+                    let DeValue::String(node) = node.get_ref() else {
+                        return Err(wrong(path, format!("tables.{name}.partitions are nodes")));
+                    };
+                    let path = path.get_ref().to_string();
+                    placed.partitions.insert(path, node.to_string());
+                }
+            }
+            (other, _) => {
+                let what = "means nothing; there are placement, nodes and partitions";
+                return Err(wrong(key, format!("tables.{name}.{other} {what}")));
             }
         }
     }
@@ -177,12 +231,25 @@ mod tests {
     fn a_file_says_who_has_what() {
         let read = parsed(
             "secret = '0123456789abcdef'\n[nodes]\na = 'http://h:1'\nb = 'http://i:2'\n\
-             [tables.t]\nplacement = 'copies'\nnodes = ['b']\n",
+             [tables.t]\nplacement = 'copies'\nnodes = ['b']\npartitions.'d=1' = 'b'\n",
         )
         .unwrap();
         assert_eq!(read.nodes.iter().map(|node| &*node.name).collect::<Vec<_>>(), ["a", "b"]);
-        let placed = PlacedTable { placement: Placement::Copies, nodes: Some(vec!["b".into()]) };
+        let partitions = BTreeMap::from([("d=1".to_owned(), "b".to_owned())]);
+        let nodes = Some(vec!["b".to_owned()]);
+        let placed = PlacedTable { placement: Placement::Copies, nodes, partitions };
         assert_eq!(read.tables.get("t"), Some(&placed));
+    }
+
+    #[test]
+    fn a_name_has_the_nodes_of_its_addresses() {
+        let secret = "secret = '0123456789abcdef'\n";
+        let read = parsed(&format!("{secret}nodes_of_name = 'http://127.0.0.1:8815'\n")).unwrap();
+        let node = &read.nodes[0];
+        assert_eq!((&*node.name, node.url.as_str()), ("127.0.0.1", "http://127.0.0.1:8815/"));
+        let wrong = parsed(&format!("{secret}nodes_of_name = 'http://no.such.invalid:1'\n"));
+        let wrong = wrong.unwrap_err().message;
+        assert!(wrong.contains(":2:1: no.such.invalid has no address"), "{wrong}");
     }
 
     #[test]
@@ -192,13 +259,14 @@ mod tests {
             ("[nodes]\na = 'http://h:1'\n".to_owned(), "no secret"),
             ("secret = 'short'\n[nodes]\na = 'http://h:1'\n".to_owned(), "at least 16"),
             ("secret = '0123456789abcdef'\n".to_owned(), "at least one node"),
-            (format!("{nodes}b = 'h:1'\n"), "is no address"),
+            (format!("{nodes}b = 'h:1'\n"), ":4:1: node b: 'h:1' is no address"),
             (format!("{nodes}b = 'https://h:2'\n"), "ca_file is missing"),
             (format!("{nodes}b = 'http://h:1'\n"), "one name or one address"),
             (format!("{nodes}[tables.t]\nnodes = ['c']\n"), "node c, and there is none"),
             (format!("{nodes}[tables.t]\nplacement = 'far'\n"), "one of spread, shared, copies"),
+            (format!("{nodes}[tables.t.partitions]\n'd=1' = 'c'\n"), "node c, and there is none"),
             (format!("{nodes}[others]\n"), "'others' means nothing"),
-            (format!("{nodes}b =\n"), "line 4"),
+            (format!("{nodes}b =\n"), ":4:"),
         ] {
             let failure = parsed(&text).unwrap_err();
             assert!(failure.message.contains(says), "{text}: {}", failure.message);

@@ -32,6 +32,37 @@ impl FromStr for TablePath {
     }
 }
 
+/// Where rows are to go: a table of a store, or one of a cluster, which has a name alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Destination {
+    Path(TablePath),
+    Name(String),
+}
+
+impl FromStr for Destination {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.contains('/') {
+            true => text.parse().map(Destination::Path),
+            false => {
+                check_name(text).map_err(|error| error.to_string())?;
+                Ok(Destination::Name(text.to_owned()))
+            }
+        }
+    }
+}
+
+impl Destination {
+    /// The name of the table.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Destination::Path(path) => &path.table,
+            Destination::Name(name) => name,
+        }
+    }
+}
+
 impl TablePath {
     /// The table, which may not exist yet.
     pub(crate) fn open(&self, context: &Context) -> Result<Table, Failure> {

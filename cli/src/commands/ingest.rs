@@ -6,31 +6,34 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use clap::{Args, ValueEnum};
-use stylobate::internal::ingest::rejected_before;
 use stylobate::{
     Arrange, CommitEvery, CsvOptions, DataType, Error, IfLoaded, Input, LoadOptions, OnError,
-    Profile, Schema, SessionOptions, SqlExpressions, SqlSelect, TableOptions, TextEncoding, expand,
-    load, would_load,
+    Profile, SessionOptions, SqlExpressions, SqlSelect, TableOptions, TextEncoding, expand, load,
+    would_load,
 };
 
 use crate::args::arrange::{Expressions, SortList, parse_expressions, parse_sort};
 use crate::args::choices::{ProfileArg, ReportFormat};
+#[cfg(feature = "cluster")]
+use crate::args::cluster;
 use crate::args::columns::{ColumnTypes, parse_column_types};
 use crate::args::commit_every::parse_commit_every;
 use crate::args::csv::CsvArgs;
 use crate::args::dry_run::DryRunArg;
 use crate::args::names;
 use crate::args::resources::WaitArg;
-use crate::args::table::TablePath;
+use crate::args::table::Destination;
 use crate::args::text::parse_encoding;
 use crate::config::{InForce, Origin};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit::Exit;
-use crate::output::already_exists;
+use crate::loading::Target;
+#[cfg(feature = "cluster")]
+use crate::loading::cluster::OfCluster;
 use crate::progress::{Seen, Unit};
 use crate::reports::dry_run;
-use crate::reports::load::{print_for_people, print_json};
+use crate::reports::load::{of_node, print_for_people, print_json};
 use crate::signals;
 use crate::watch;
 
@@ -66,12 +69,15 @@ use crate::watch;
 ///   sty ingest db/dear trips.csv --select 'id, fare * 1.1 AS gross'
 ///   sty ingest db/log log.csv --if-loaded new-rows    # added since
 ///   sty ingest db/sales --filename-column file sales/    # sales/year=2015/x.csv
+///   sty ingest --cluster nodes.toml trips trips-*.csv.gz
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct IngestArgs {
     /// The table: a directory in the store's directory
+    ///
+    /// With --cluster, the name of a table of the cluster.
     #[arg(value_name = "STORE/TABLE", add = names::tables())]
-    table: TablePath,
+    table: Destination,
     /// Files, patterns such as 'trips-*.csv.gz', or - for stdin [default: stdin]
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -123,6 +129,16 @@ pub(crate) struct IngestArgs {
     /// Leave out columns of types that cannot be stored (lists, structs, maps)
     #[arg(long)]
     skip_unsupported: bool,
+    /// Send each row to its machine: a TOML file of machines and what they have. Partitions of a
+    /// table go each to one machine, segments of a table without partitions to all of them in turn
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["asked", "commit_every"])]
+    cluster: Option<PathBuf>,
+    /// Where segments wait until all machines of --cluster have them [default: the system's
+    /// directory for temporary files]
+    #[cfg(feature = "cluster")]
+    #[arg(long, value_name = "DIR", requires = "cluster")]
+    temp_dir: Option<PathBuf>,
     #[command(flatten)]
     dry_run: DryRunArg,
     #[command(flatten)]
@@ -261,22 +277,16 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     args.tell_settings(context);
     let names: Vec<String> = args.inputs()?.iter().map(name).collect::<Result<_, _>>()?;
     let mut inputs = args.expand(&names)?;
-    let table = args.table.open(context)?;
     let profile = args.profile.map(Profile::from);
     let options = TableOptions { profile: profile.unwrap_or_default(), ..TableOptions::default() };
-    if let OnError::Reject { file, replace: false } = &on_error
-        && file.is_file()
-        && table.generation()?.is_none()
-    {
-        // There is no earlier load whose file this could be.
-        return Err(already_exists(file));
-    }
     let are_files = inputs.iter().all(|input| input.size().is_some());
-    let mut load_options = args.load_options(profile, on_error.clone(), context);
+    let mut load_options = args.load_options(profile, on_error, context);
     if let Some(sql) = &args.select {
         load_options.select = Some(Arc::new(select(sql, context)?));
     }
-    if let Some(format) = args.dry_run.asked() {
+    let mut target = args.target(context)?;
+    target.check_rejects(&load_options)?;
+    if let (Some(format), Target::Table(table, _)) = (args.dry_run.asked(), &target) {
         let snapshot = table.generation()?.map(|_| table.snapshot()).transpose()?;
         table.check_writable()?;
         let forecast = loop {
@@ -288,52 +298,54 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
             context.note(&begun_anew(&found.ok_or(error)?, "would begin"));
             inputs = args.expand(&names)?;
         };
-        let actions = dry_run::of_load(&args.table.table, &forecast);
+        let actions = dry_run::of_load(args.table.name(), &forecast);
         return dry_run::print(&actions, format, context);
     }
-    let mut writer = table.writer(Some((Schema::default(), options)))?;
-    if let OnError::Reject { file, replace: false } = &on_error
-        && file.is_file()
-        && rejected_before(&writer, &inputs, args.if_loaded.into())? == 0
-    {
-        return Err(already_exists(file));
-    }
-
-    let before = table.generation()?;
     if matches!(load_options.commit_every, Some(CommitEvery::Time(_))) {
         watch::leave_end_to_command();
     }
-    let report = loop {
-        load_options.progress = Arc::default();
-        let seen = Arc::clone(&load_options.progress);
-        let progress = context.progress(move || {
-            let (done, total) = (seen.bytes(), seen.total_bytes());
-            Some(Seen { done, total, unit: Unit::Bytes, rows: Some(seen.rows()) })
-        });
-        let loaded = load(writer, inputs, &load_options);
-        drop(progress);
-        let error = match loaded {
-            Ok(report) => break report,
-            Err(error) => error,
+    loop {
+        let report = loop {
+            let (writer, these) = target.begin(inputs, options, &mut load_options)?;
+            target.note().into_iter().for_each(|note| context.note(&note));
+            load_options.progress = Arc::default();
+            let seen = Arc::clone(&load_options.progress);
+            let progress = context.progress(move || {
+                let (done, total) = (seen.bytes(), seen.total_bytes());
+                Some(Seen { done, total, unit: Unit::Bytes, rows: Some(seen.rows()) })
+            });
+            let loaded = load(writer, these, &load_options);
+            drop(progress);
+            let error = match loaded {
+                Ok(report) => break report,
+                Err(error) => error,
+            };
+            let found = misguessed(&error, &mut load_options, are_files);
+            let found = found.filter(|_| target.is_unchanged());
+            context.note(&begun_anew(&found.ok_or(error)?, "began"));
+            inputs = args.expand(&names)?;
         };
-        let found = misguessed(&error, &mut load_options, are_files);
-        let found = found.filter(|_| table.generation().ok() == Some(before));
-        context.note(&begun_anew(&found.ok_or(error)?, "began"));
+        let stored = target.finish()?;
+        let ended = load_options.end_input.load(Ordering::Relaxed).then(Failure::stopped);
+        if let Some(ended) = &ended {
+            let by = if ended.exit == Exit::Limit { "its timeout" } else { "a signal" };
+            context.note(&format!("ended by {by}: all whole rows that had come are stored"));
+        }
+        print_for_people(&report, args.errors.rejects.as_deref(), context);
+        stored.nodes.iter().for_each(|node| context.note(&of_node(node)));
+        if let Some(ReportFormat::Json) = args.report {
+            let printed = print_json(args.table.name(), &report, &stored.nodes);
+            printed.map_err(Failure::after_commit)?;
+        }
+        // A signal is the end that was waited for.
+        if let Some(ended) = ended.filter(|ended| ended.exit == Exit::Limit) {
+            return Err(ended);
+        }
+        if stored.is_last {
+            return Ok(());
+        }
         inputs = args.expand(&names)?;
-        writer = table.writer(Some((Schema::default(), options)))?;
-    };
-    let options = load_options;
-    let ended = options.end_input.load(Ordering::Relaxed).then(Failure::stopped);
-    if let Some(ended) = &ended {
-        let by = if ended.exit == Exit::Limit { "its timeout" } else { "a signal" };
-        context.note(&format!("ended by {by}: all whole rows that had come are stored"));
     }
-    print_for_people(&report, args.errors.rejects.as_deref(), context);
-    if let Some(ReportFormat::Json) = args.report {
-        print_json(&args.table.table, &report).map_err(Failure::after_commit)?;
-    }
-    // A signal is the end that was waited for.
-    ended.filter(|ended| ended.exit == Exit::Limit).map_or(Ok(()), Err)
 }
 
 /// The query of --select.
@@ -375,6 +387,26 @@ impl IngestArgs {
                 let value = value.as_deref().unwrap_or_default();
                 context.note(&format!("{name} = {value}, by {origin}"));
             }
+        }
+    }
+
+    /// Where the rows go.
+    fn target(&self, context: &Context) -> Result<Target, Failure> {
+        #[cfg(feature = "cluster")]
+        if let Some(file) = &self.cluster {
+            let Destination::Name(name) = &self.table else {
+                let what = "a table of a cluster has a name alone, and is in no directory";
+                return Err(Failure::usage(what).hint("sty ingest --cluster FILE TABLE INPUT…"));
+            };
+            let temporary = self.temp_dir.as_deref();
+            let of_cluster = OfCluster::new(cluster::read(file)?, name, temporary)?;
+            return Ok(Target::Cluster(Box::new(of_cluster)));
+        }
+        match &self.table {
+            Destination::Path(path) => Target::table(path.open(context)?),
+            Destination::Name(name) => Err(Failure::usage(format!(
+                "'{name}' names no table; write STORE/TABLE, for example db/trips"
+            ))),
         }
     }
 

@@ -3,6 +3,8 @@
 
 pub(crate) mod alter;
 pub(crate) mod bench;
+#[cfg(feature = "cluster")]
+pub(crate) mod cluster;
 pub(crate) mod compact;
 pub(crate) mod completions;
 pub(crate) mod config;

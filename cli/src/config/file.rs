@@ -2,17 +2,15 @@
 
 use std::borrow::Cow;
 use std::ffi::OsString;
-use std::fmt;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::DeValue;
 
+use super::toml_file::{Place, TomlFile};
 use crate::errors::Failure;
-use crate::exit::Exit;
 
 /// The file of the whole machine.
 const OF_MACHINE: &str = "/etc/sty/config.toml";
@@ -89,43 +87,6 @@ impl Value {
     }
 }
 
-/// Where something stands.
-#[derive(Clone, Debug)]
-pub(crate) struct Place {
-    file: Arc<Path>,
-    line: usize,
-    column: usize,
-    offset: u64,
-}
-
-impl Place {
-    fn new(file: &Arc<Path>, text: &str, span: Option<Range<usize>>) -> Place {
-        let offset = text.floor_char_boundary(span.map_or(0, |span| span.start));
-        let before = text.get(..offset).unwrap_or_default();
-        let (line, rest) = match before.rfind('\n') {
-            Some(end) => (before.matches('\n').count() + 1, before.get(end + 1..)),
-            None => (1, Some(before)),
-        };
-        let column = rest.unwrap_or_default().chars().count() + 1;
-        Place { file: Arc::clone(file), line, column, offset: offset as u64 }
-    }
-
-    /// A failure about what stands there.
-    pub(super) fn failure(&self, what: &str) -> Failure {
-        let message = format!("{self}:{}: {what}", self.column);
-        let mut failure = Failure::new(Exit::Usage, "config", message);
-        failure.file = Some(self.file.to_path_buf());
-        failure.offset = Some(self.offset);
-        failure
-    }
-}
-
-impl fmt::Display for Place {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}", self.file.display(), self.line)
-    }
-}
-
 /// Reads the config files. What comes later goes before what comes earlier: the user's file before
 /// that of the machine, and within a file sections before what holds for all commands.
 pub(crate) fn load() -> Settings {
@@ -168,16 +129,9 @@ fn user_file(config_home: Option<OsString>, home: Option<OsString>) -> Option<Pa
 
 /// The settings of a file, sections last.
 fn parse(path: &Path, bytes: Vec<u8>) -> Result<Vec<Entry>, Failure> {
-    let file: Arc<Path> = path.into();
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = String::from_utf8_lossy(error.as_bytes()).into_owned();
-        let at = error.utf8_error().valid_up_to();
-        Place::new(&file, &valid, Some(at..at)).failure("these bytes are not UTF-8")
-    })?;
-    let table = DeTable::parse(&text).map_err(|error| {
-        Place::new(&file, &text, error.span()).failure(error.message().trim_end())
-    })?;
-    let place = |span: Range<usize>| Place::new(&file, &text, Some(span));
+    let file = TomlFile::of(path, bytes)?;
+    let table = file.table()?;
+    let place = |span: Range<usize>| file.place(span);
     let (mut entries, mut sections) = (Vec::new(), Vec::new());
     for (key, value) in table.get_ref() {
         match value.get_ref() {
@@ -230,6 +184,7 @@ fn of_toml(value: &DeValue<'_>, place: &Place) -> Result<Value, Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::exit::Exit;
 
     #[test]
     fn values_have_their_places() {

@@ -6,8 +6,9 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
 use super::apply::effective;
-use super::file::{Entry, Place, Settings};
+use super::file::{Entry, Settings};
 use super::options::{is_flag, setting, settings_of, variable};
+use super::toml_file::Place;
 
 /// A setting as it is in force.
 #[derive(Clone, Debug)]

@@ -13,7 +13,9 @@ mod apply;
 mod file;
 mod in_force;
 mod options;
+mod toml_file;
 
 pub(crate) use apply::{apply, checked, wrong_variable};
 pub(crate) use file::{Settings, load};
 pub(crate) use in_force::{InForce, Origin, in_force};
+pub(crate) use toml_file::TomlFile;

@@ -9,6 +9,7 @@ use stylobate::{ChangedInput, InputReport, LoadReport};
 use super::show_amplification;
 use crate::context::Context;
 use crate::errors::Failure;
+use crate::loading::OnNode;
 use crate::output::Output;
 use crate::units::{show_count, show_counted, show_duration, show_size};
 
@@ -125,9 +126,38 @@ pub(crate) fn summary(report: &LoadReport) -> String {
     )
 }
 
+/// One line for people about what a machine of a cluster has stored.
+pub(crate) fn of_node(stored: &OnNode) -> String {
+    format!(
+        "node {}: {}, {} in {}, generation {}",
+        stored.node,
+        show_counted(stored.rows, "row"),
+        show_size(stored.bytes),
+        show_counted(stored.segments, "segment"),
+        stored.generation
+    )
+}
+
 /// Prints the report for programs to stdout, on one line.
-pub(crate) fn print_json(table: &str, report: &LoadReport) -> Result<(), Failure> {
-    Output::stdout()?.print_line(&object(table, report))
+pub(crate) fn print_json(
+    table: &str,
+    report: &LoadReport,
+    nodes: &[OnNode],
+) -> Result<(), Failure> {
+    let mut object = object(table, report);
+    let of_node = |stored: &OnNode| {
+        json!({
+            "node": stored.node,
+            "generation": stored.generation,
+            "rows": stored.rows,
+            "segments": stored.segments,
+            "bytes": stored.bytes,
+        })
+    };
+    if let Some(fields) = object.as_object_mut().filter(|_| !nodes.is_empty()) {
+        fields.insert("nodes".to_owned(), nodes.iter().map(of_node).collect());
+    }
+    Output::stdout()?.print_line(&object)
 }
 
 fn object(table: &str, report: &LoadReport) -> Value {

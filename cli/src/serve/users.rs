@@ -15,9 +15,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use ring::{digest, hmac, pbkdf2};
-use toml::de::{DeTable, DeValue};
+use toml::Spanned;
+use toml::de::{DeString, DeValue};
 
-use crate::errors::{Failure, IoResult as _};
+use crate::config::TomlFile;
+use crate::errors::Failure;
 
 /// Rounds of a new verifier; PostgreSQL's default.
 const ROUNDS: u32 = 4096;
@@ -81,31 +83,26 @@ impl Users {
 
     /// The users of a file.
     pub(crate) fn read(path: &Path, read_only: bool) -> Result<Users, Failure> {
-        let text = std::fs::read_to_string(path).with_path(path)?;
-        let wrong = |what: String| Failure::usage(format!("{}: {what}", path.display()));
-        let table = DeTable::parse(&text).map_err(|error| {
-            let line = error.span().map_or(1, |span| text[..span.start].lines().count().max(1));
-            wrong(format!("line {line}: {}", error.message().trim_end()))
-        })?;
+        let file = TomlFile::read(path)?;
         let mut known = BTreeMap::new();
-        for (name, value) in table.get_ref() {
-            match (&**name.get_ref(), value.get_ref()) {
-                ("users", DeValue::Table(users)) => {
-                    for (name, value) in users {
-                        let name = name.get_ref().to_string();
-                        let user = parse_user(&name, value.get_ref(), read_only);
-                        known.insert(name, user.map_err(wrong)?);
-                    }
-                }
+        let table = file.table()?;
+        for (key, value) in table.get_ref() {
+            let users = match (&**key.get_ref(), value.get_ref()) {
+                ("users", DeValue::Table(users)) => users,
                 (name, _) => {
                     let what = format!("'{name}' means nothing; there are [users.NAME]");
-                    return Err(wrong(what));
+                    return Err(file.place(key.span()).failure(&what));
                 }
+            };
+            for (name, value) in users {
+                let wrong = |at: &Spanned<_>, what: String| file.place(at.span()).failure(&what);
+                let user = parse_user(name, value.get_ref(), read_only, &wrong)?;
+                known.insert(name.get_ref().to_string(), user);
             }
         }
         if known.is_empty() {
             let hint = "[users.anna] with password = \"…\", which sty serve --new-password prints";
-            return Err(wrong("it has no user".to_owned()).hint(hint));
+            return Err(file.failure("it has no user").hint(hint));
         }
         Users::of(known, User { read_only, ..User::default() })
     }
@@ -192,29 +189,39 @@ impl Users {
     }
 }
 
-fn parse_user(name: &str, value: &DeValue<'_>, read_only: bool) -> Result<Known, String> {
+/// `wrong` makes a failure of what is wrong at a key.
+fn parse_user<'t>(
+    name: &Spanned<DeString<'t>>,
+    value: &DeValue<'t>,
+    read_only: bool,
+    wrong: &impl Fn(&Spanned<DeString<'t>>, String) -> Failure,
+) -> Result<Known, Failure> {
+    let (heading, name) = (name, name.get_ref());
     let DeValue::Table(table) = value else {
-        return Err(format!("[users.{name}] is a table: password, token, read_only, tables"));
+        let what = format!("[users.{name}] is a table: password, token, read_only, tables");
+        return Err(wrong(heading, what));
     };
-    let mut user = User { name: name.to_owned(), read_only, tables: None };
+    let mut user = User { name: name.to_string(), read_only, tables: None };
     let (mut verifier, mut token) = (None, None);
     for (key, value) in table {
         match (&**key.get_ref(), value.get_ref()) {
             ("password", DeValue::String(text)) => {
                 verifier = Some(Verifier::parse(text).ok_or_else(|| {
-                    format!(
+                    let what = format!(
                         "the password of {name} is not kept as '{SCRAM}…'; sty serve \
                          --new-password prints what to write"
-                    )
+                    );
+                    wrong(key, what)
                 })?);
             }
             ("token", DeValue::String(text)) => {
                 let hash = text.strip_prefix(TOKEN).and_then(from_hex);
                 token = Some(hash.ok_or_else(|| {
-                    format!(
+                    let what = format!(
                         "the token of {name} is not kept as '{TOKEN}' and 64 hexadecimal digits; \
                          sty serve --new-token prints both"
-                    )
+                    );
+                    wrong(key, what)
                 })?);
             }
             ("read_only", DeValue::Boolean(yes)) => user.read_only |= *yes,
@@ -224,20 +231,22 @@ fn parse_user(name: &str, value: &DeValue<'_>, read_only: bool) -> Result<Known,
                     _ => None,
                 });
                 let names: Option<Vec<String>> = names.collect();
-                let wrong =
-                    || format!("tables of {name} are names, such as [\"trips\", \"log_*\"]");
-                user.tables = Some(names.ok_or_else(wrong)?);
+                let what = || format!("tables of {name} are names, such as [\"trips\", \"log_*\"]");
+                user.tables = Some(names.ok_or_else(|| wrong(key, what()))?);
             }
-            (key, _) => {
-                return Err(format!(
-                    "'{key}' of user {name} is none of password, token (texts), read_only (true \
+            (other, _) => {
+                let what = format!(
+                    "'{other}' of user {name} is none of password, token (texts), read_only (true \
                      or false) and tables (names)"
-                ));
+                );
+                return Err(wrong(key, what));
             }
         }
     }
     match (&verifier, &token) {
-        (None, None) => Err(format!("user {name} has neither a password nor a token")),
+        (None, None) => {
+            Err(wrong(heading, format!("user {name} has neither a password nor a token")))
+        }
         _ => Ok(Known { user: Arc::new(user), verifier, token }),
     }
 }
@@ -399,7 +408,8 @@ mod tests {
             ("[users.anna]\npassword = 'secret'", "sty serve --new-password"),
             ("[users.anna]\ntoken = 'secret'", "sty serve --new-token"),
             ("[users.anna]\nadmin = true", "'admin' of user anna"),
-            ("[users.anna", "line 1"),
+            ("[users.anna", ":1:"),
+            ("[users.anna]\ntoken = 'secret'", ":2:1: the token of anna"),
         ] {
             let error = users(text).unwrap_err();
             assert!(error.message.contains(part), "{text}: {}", error.message);

@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -11,7 +12,7 @@ use tempfile::TempDir;
 /// Rows of all nodes: in many blocks, which are read by several threads, and in few.
 const MANY: u32 = 300_000;
 const FEW: u32 = 3_000;
-const SECRET: &str = "a-secret-of-all-the-machines";
+pub(crate) const SECRET: &str = "a-secret-of-all-the-machines";
 
 /// Servers over a store each, beside one store with the rows of all.
 struct Cluster {
@@ -102,7 +103,7 @@ impl Drop for Cluster {
     }
 }
 
-fn run(path: &Path, store: &str, sql: &str) {
+pub(crate) fn run(path: &Path, store: &str, sql: &str) {
     let done = Command::new(env!("CARGO_BIN_EXE_sty"))
         .args(["query", store, sql])
         .current_dir(path)
@@ -112,13 +113,13 @@ fn run(path: &Path, store: &str, sql: &str) {
     assert!(done.status.success(), "{sql}: {}", String::from_utf8_lossy(&done.stderr));
 }
 
-fn write(path: std::path::PathBuf, text: String) {
+pub(crate) fn write(path: std::path::PathBuf, text: String) {
     let mut options = std::fs::OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).open(path).unwrap();
     std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
 }
 
-fn copy(from: &Path, to: &Path) {
+pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
@@ -130,7 +131,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn serve(path: &Path, node: usize, port: u16) -> Child {
+pub(crate) fn serve(path: &Path, node: usize, port: u16) -> Child {
     let mut process = Command::new(env!("CARGO_BIN_EXE_sty"))
         .args(["serve", &format!("n{node}"), "--http", "0", "--flight", &port.to_string()])
         .args(["--node", "--cluster", "nodes.toml"])
@@ -149,11 +150,17 @@ fn serve(path: &Path, node: usize, port: u16) -> Child {
     process
 }
 
-/// Ports that nobody uses just now.
-fn free_ports(count: u32) -> Vec<u16> {
-    let held: Vec<TcpListener> =
-        (0..count).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-    held.iter().map(|held| held.local_addr().unwrap().port()).collect()
+/// Ports that nobody uses, below those that the system gives to whoever connects.
+pub(crate) fn free_ports(count: u32) -> Vec<u16> {
+    const FIRST: u32 = 20_000;
+    const PORTS: u32 = 12_000;
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let next = || NEXT.fetch_add(1, Ordering::Relaxed).wrapping_add(std::process::id() * 61);
+    let mut tried = (0..PORTS).map(|_| (FIRST + next() % PORTS) as u16);
+    let is_free = |port: &u16| TcpListener::bind(("127.0.0.1", *port)).is_ok();
+    let free: Vec<u16> = tried.by_ref().filter(is_free).take(count as usize).collect();
+    assert_eq!(free.len(), count as usize);
+    free
 }
 
 #[test]

@@ -8,6 +8,8 @@ mod bench;
 mod charts;
 #[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(feature = "cluster")]
+mod cluster_loads;
 mod codes;
 mod config;
 mod conventions;

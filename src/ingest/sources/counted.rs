@@ -9,10 +9,10 @@ use twox_hash::xxhash3_128::{RawHasher, SecretBuffer};
 use super::stream::Bytes;
 use crate::manifest::Id;
 
-/// The XXH3-128 hasher of inputs.
-pub(in crate::ingest) type Hasher = RawHasher<&'static [u8; 192]>;
+/// The XXH3-128 hasher of inputs, and of segments on their way.
+pub(crate) type Hasher = RawHasher<&'static [u8; 192]>;
 
-pub(in crate::ingest) fn hasher() -> Hasher {
+pub(crate) fn hasher() -> Hasher {
     RawHasher::new(SecretBuffer::default())
 }
 

@@ -13,7 +13,7 @@ mod read_ahead;
 mod compression;
 mod encoding;
 mod format;
-pub(in crate::ingest) mod counted;
+pub(crate) mod counted;
 pub(crate) mod foreign;
 pub(crate) mod zip;
 pub(in crate::ingest) mod added;

@@ -1,5 +1,5 @@
-//! What machines are told, as bytes: plans are in DataFusion's encoding, in which a table is its
-//! name. What comes back is an operator over this machine's part.
+//! Tasks as bytes, and the operators that a machine makes of them. The plan of a task is in
+//! DataFusion's encoding, which has the name of a table and nothing else of it.
 
 use std::sync::Arc;
 
@@ -22,15 +22,18 @@ use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConve
 use super::node::OfNode;
 use crate::error::Error;
 use crate::query::{Fragment, Output};
-use crate::sql::plan::lower::{scan_conditions, told_groups, told_rows};
+use crate::sql::plan::lower::{lower_first_rows, lower_groups, scan_conditions};
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::table::StoreTable;
-use crate::sql::run::told::{Made, RemoteExec, Told};
+use crate::sql::run::task::{RemoteExec, Task, TaskKind};
+
+/// The most partitions of a scan.
+const MOST_PARTITIONS: usize = 4096;
 
 /// A part of a logical plan, as bytes.
 pub(super) fn encoded(plan: &LogicalPlan) -> DataFusionResult<Bytes> {
-    logical_plan_to_bytes_with_extension_codec(plan, &TableNames)
+    logical_plan_to_bytes_with_extension_codec(plan, &TableCodec(None))
 }
 
 /// The same of a scan.
@@ -38,18 +41,19 @@ pub(super) fn encoded_scan(scan: &TableScan) -> DataFusionResult<Bytes> {
     encoded(&LogicalPlan::TableScan(scan.clone()))
 }
 
-/// Writes a table as nothing: its name stands beside it.
+/// Writes a table as nothing, because its name stands beside it, and reads it as a part of this
+/// machine.
 #[derive(Debug)]
-struct TableNames;
+struct TableCodec(Option<Arc<StoreTable>>);
 
-impl LogicalExtensionCodec for TableNames {
+impl LogicalExtensionCodec for TableCodec {
     fn try_decode(
         &self,
         _: &[u8],
         _: &[LogicalPlan],
         _: &TaskContext,
     ) -> DataFusionResult<Extension> {
-        internal_err!("no node of its own is sent to other machines")
+        internal_err!("machines send each other no nodes of their own")
     }
 
     fn try_encode(&self, node: &Extension, _: &mut Vec<u8>) -> DataFusionResult<()> {
@@ -63,7 +67,10 @@ impl LogicalExtensionCodec for TableNames {
         _: SchemaRef,
         _: &TaskContext,
     ) -> DataFusionResult<Arc<dyn TableProvider>> {
-        internal_err!("a table of no part")
+        match &self.0 {
+            Some(table) => Ok(Arc::new(StoreProvider::new(Arc::clone(table)))),
+            None => internal_err!("a table of no part"),
+        }
     }
 
     fn try_encode_table_provider(
@@ -76,45 +83,7 @@ impl LogicalExtensionCodec for TableNames {
     }
 }
 
-/// Reads a table as the part that this machine has.
-#[derive(Debug)]
-struct OwnPart(Arc<StoreTable>);
-
-impl LogicalExtensionCodec for OwnPart {
-    fn try_decode(
-        &self,
-        _: &[u8],
-        _: &[LogicalPlan],
-        _: &TaskContext,
-    ) -> DataFusionResult<Extension> {
-        internal_err!("no node of its own comes from other machines")
-    }
-
-    fn try_encode(&self, _: &Extension, _: &mut Vec<u8>) -> DataFusionResult<()> {
-        internal_err!("what a machine was told is not sent on")
-    }
-
-    fn try_decode_table_provider(
-        &self,
-        _: &[u8],
-        _: &TableReference,
-        _: SchemaRef,
-        _: &TaskContext,
-    ) -> DataFusionResult<Arc<dyn TableProvider>> {
-        Ok(Arc::new(StoreProvider::new(Arc::clone(&self.0))))
-    }
-
-    fn try_encode_table_provider(
-        &self,
-        _: &TableReference,
-        _: Arc<dyn TableProvider>,
-        _: &mut Vec<u8>,
-    ) -> DataFusionResult<()> {
-        internal_err!("what a machine was told is not sent on")
-    }
-}
-
-/// Writes what a machine is told, and makes an operator of what this one is told.
+/// Writes tasks for other machines, and makes operators of those that this one runs.
 #[derive(Debug)]
 pub(in crate::sql) struct Codec;
 
@@ -129,59 +98,7 @@ impl PhysicalExtensionCodec for Codec {
         let Some(node) = context.session_config().get_extension::<OfNode>() else {
             return internal_err!("this machine does nothing for others");
         };
-        let told = Told::read(bytes)?;
-        let table = node.part(&told)?;
-        let codec = OwnPart(Arc::clone(&table));
-        let in_zone = told.zone.as_ref().map(|zone| in_zone(context, zone));
-        let context = in_zone.as_ref().unwrap_or(context);
-        let plan = logical_plan_from_bytes_with_extension_codec(&told.plan, context, &codec)?;
-        let refused = |why: String| -> DataFusionError {
-            Error::Unsupported(format!("what it was told about {}: {why}", told.table)).into()
-        };
-        let props = ExecutionProps::new();
-        match told.made {
-            Made::Rows { partitions, filtered, limit } => {
-                let LogicalPlan::TableScan(scan) = &plan else {
-                    return Err(refused("no scan".into()));
-                };
-                let mut provider = StoreProvider::new(table);
-                if filtered {
-                    let conditions = scan_conditions(&plan, &props);
-                    let refused = || refused("its filter".into());
-                    provider = provider.filtered(conditions.ok_or_else(refused)?);
-                }
-                let partitions = usize::try_from(partitions).unwrap_or(1).clamp(1, 4096);
-                Ok(Arc::new(provider.scan_in(
-                    scan.projection.as_ref(),
-                    &scan.filters,
-                    limit,
-                    partitions,
-                )?))
-            }
-            Made::States => {
-                let fragment = told_groups(&plan, &props).map_err(refused)?;
-                let states = fragment.with_states();
-                let states = states.ok_or_else(|| refused("groups without states".into()))?;
-                Ok(Arc::new(FragmentExec::new(
-                    Arc::new(states),
-                    table,
-                    Arc::clone(node.session()),
-                    None,
-                )))
-            }
-            Made::First => {
-                let mut fragment = Fragment::clone(&*told_rows(&plan, &props).map_err(refused)?);
-                if let Output::Top { skip, .. } = &mut fragment.output {
-                    *skip = 0;
-                }
-                Ok(Arc::new(FragmentExec::new(
-                    Arc::new(fragment),
-                    table,
-                    Arc::clone(node.session()),
-                    None,
-                )))
-            }
-        }
+        operator(&node, &Task::read(bytes)?, context)
     }
 
     fn try_encode(
@@ -192,12 +109,59 @@ impl PhysicalExtensionCodec for Codec {
     ) -> DataFusionResult<()> {
         match plan.downcast_ref::<RemoteExec>() {
             Some(remote) => {
-                out.extend(remote.told.write());
+                out.extend(remote.task.write());
                 Ok(())
             }
             None => internal_err!("{} is not sent to other machines", plan.name()),
         }
     }
+}
+
+/// The operator of a task over the part of this machine.
+fn operator(
+    node: &OfNode,
+    task: &Task,
+    context: &TaskContext,
+) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+    let table = node.part(task)?;
+    let codec = TableCodec(Some(Arc::clone(&table)));
+    let in_zone = task.zone.as_ref().map(|zone| in_zone(context, zone));
+    let context = in_zone.as_ref().unwrap_or(context);
+    let plan = logical_plan_from_bytes_with_extension_codec(&task.plan, context, &codec)?;
+    let refused = |why: String| -> DataFusionError {
+        Error::Unsupported(format!("the task over {}: {why}", task.table)).into()
+    };
+    let props = ExecutionProps::new();
+    let fragment = match task.kind {
+        TaskKind::Rows { partitions, filtered, limit } => {
+            let LogicalPlan::TableScan(scan) = &plan else {
+                return Err(refused("no scan".into()));
+            };
+            let mut provider = StoreProvider::new(table);
+            if filtered {
+                let conditions = scan_conditions(&plan, &props);
+                let refused = || refused("its filter".into());
+                provider = provider.filtered(conditions.ok_or_else(refused)?);
+            }
+            let partitions = usize::try_from(partitions).unwrap_or(1).clamp(1, MOST_PARTITIONS);
+            let projection = scan.projection.as_ref();
+            return Ok(Arc::new(provider.scan_in(projection, &scan.filters, limit, partitions)?));
+        }
+        TaskKind::States => {
+            let states = lower_groups(&plan, &props).map_err(refused)?.with_states();
+            states.ok_or_else(|| refused("groups without states".into()))?
+        }
+        TaskKind::First => {
+            let mut fragment = Fragment::clone(&*lower_first_rows(&plan, &props).map_err(refused)?);
+            // Rows are skipped where those of all machines are merged.
+            if let Output::Top { skip, .. } = &mut fragment.output {
+                *skip = 0;
+            }
+            fragment
+        }
+    };
+    let session = Arc::clone(node.session());
+    Ok(Arc::new(FragmentExec::new(Arc::new(fragment), table, session, None)))
 }
 
 /// The same functions as those of a session in another zone.

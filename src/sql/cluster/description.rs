@@ -10,7 +10,7 @@ use crate::sql::run::parts::Node;
 /// A cluster, as its file describes it.
 #[derive(Clone)]
 pub struct ClusterDescription {
-    /// The machines, in the order in which their rows come.
+    /// The machines.
     pub nodes: Vec<Arc<Node>>,
     /// What machines know each other by.
     pub secret: Arc<str>,
@@ -29,6 +29,8 @@ pub struct PlacedTable {
     pub placement: Placement,
     /// The names of the machines that have it; `None` for all.
     pub nodes: Option<Vec<String>>,
+    /// The machines to which a load takes the rows of some partitions, by the paths of these.
+    pub partitions: BTreeMap<String, String>,
 }
 
 /// How a table is spread over machines.
@@ -88,11 +90,17 @@ impl ClusterDescription {
             }
         }
         for (table, placed) in &self.tables {
-            for name in placed.nodes.iter().flatten() {
+            for name in placed.nodes.iter().flatten().chain(placed.partitions.values()) {
                 if !self.nodes.iter().any(|node| *node.name == **name) {
                     let what = format!("table {table} is on node {name}, and there is none");
                     return Err(Error::InvalidInput(what));
                 }
+            }
+            let has = |name: &String| placed.nodes.as_ref().is_none_or(|it| it.contains(name));
+            if let Some((path, name)) = placed.partitions.iter().find(|(_, name)| !has(name)) {
+                return Err(Error::InvalidInput(format!(
+                    "partition {path} of table {table} is on node {name}, which is not one of its nodes"
+                )));
             }
         }
         Ok(())

@@ -37,7 +37,7 @@ use crate::sql::run::leaf::leaf_properties;
 use crate::sql::run::parts::{Part, Share};
 use crate::sql::run::scan::ScanExec;
 use crate::sql::run::table::StoreTable;
-use crate::sql::run::told::{Made, RemoteExec, Told};
+use crate::sql::run::task::{RemoteExec, Task, TaskKind};
 use crate::sql::types::zeros;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -84,8 +84,8 @@ fn rows(
     let partitions = options.target_partitions;
     let of = scan.scan();
     let Some(parts) = of.table.parts() else { return Ok(Transformed::no(Arc::clone(node))) };
-    let Some(told) = &of.told else { return internal_err!("a scan that cannot be told of") };
-    let made = Made::Rows {
+    let Some(logical) = &of.logical else { return internal_err!("a scan without a logical plan") };
+    let kind = TaskKind::Rows {
         partitions: u32::try_from(partitions).unwrap_or(1),
         filtered: !of.conditions.is_empty(),
         limit: of.limit,
@@ -95,7 +95,8 @@ fn rows(
         partitions,
         EmissionType::Incremental,
     );
-    let all = gathered(node, &of.table, parts, (made, encoded_scan(told)?), &properties, options)?;
+    let all =
+        gathered(node, &of.table, parts, (kind, encoded_scan(logical)?), &properties, options)?;
     // A limit is one of those above, too.
     let partitions = node.output_partitioning().partition_count();
     Ok(Transformed::yes(Arc::new(GatherExec::new(all, partitions))))
@@ -107,20 +108,23 @@ fn groups_or_first(
     exec: &FragmentExec,
     options: &ExecutionOptions,
 ) -> DataFusionResult<Transformed<Plan>> {
-    let (fragment, table, told) = exec.parts();
+    let (fragment, table, logical) = exec.parts();
     let Some(parts) = table.parts() else { return Ok(Transformed::no(Arc::clone(node))) };
     if exec.is_in_manifest() {
         return Ok(Transformed::no(Arc::clone(node)));
     }
-    let Some(told) = told else { return internal_err!("a fragment that cannot be told of") };
-    let plan = encoded(told)?;
+    let Some(logical) = logical else {
+        return internal_err!("a fragment without a logical plan");
+    };
+    let plan = encoded(logical)?;
     if let Output::Top { limit, skip, .. } = &fragment.output {
         let Some(order) = node.output_ordering().cloned() else {
             return Err(
                 Error::Unsupported("first rows of no order on several machines".into()).into()
             );
         };
-        let all = gathered(node, table, parts, (Made::First, plan), node.properties(), options)?;
+        let all =
+            gathered(node, table, parts, (TaskKind::First, plan), node.properties(), options)?;
         let order = zeros::one_zero_in_order(order, &all.schema())?;
         let first: Plan =
             Arc::new(SortPreservingMergeExec::new(order, all).with_fetch(Some(*limit)));
@@ -134,7 +138,7 @@ fn groups_or_first(
     };
     let rows = EquivalenceProperties::new(Arc::clone(&states.schema));
     let properties = leaf_properties(rows, 1, EmissionType::Final);
-    let all = gathered(node, table, parts, (Made::States, plan), &properties, options)?;
+    let all = gathered(node, table, parts, (TaskKind::States, plan), &properties, options)?;
     let all: Plan = Arc::new(GatherExec::new(all, 1));
     Ok(Transformed::yes(Arc::new(MergeExec::new(fragment, all))))
 }
@@ -144,17 +148,17 @@ fn gathered(
     node: &Plan,
     table: &StoreTable,
     parts: &[Part],
-    (made, plan): (Made, bytes::Bytes),
+    (kind, plan): (TaskKind, bytes::Bytes),
     properties: &Arc<PlanProperties>,
     options: &ExecutionOptions,
 ) -> DataFusionResult<Plan> {
     let shown: Arc<str> = Line(node.as_ref()).to_string().into();
     let zone: Option<Arc<str>> = options.time_zone.as_deref().map(Arc::from);
     let remote = |part: Part| -> Plan {
-        let (state, share) = (part.state, part.share);
+        let (state, share, without) = (part.state, part.share, part.without.clone());
         let (table, zone, plan) = (table.name().into(), zone.clone(), plan.clone());
-        let told = Told { table, state, share, made, zone, plan };
-        Arc::new(RemoteExec::new(part, told, Arc::clone(&shown), Arc::clone(properties)))
+        let task = Task { table, state, share, without, kind, zone, plan };
+        Arc::new(RemoteExec::new(part, task, Arc::clone(&shown), Arc::clone(properties)))
     };
     let all: Vec<Plan> = match parts {
         // What runs as one task would be taken for one that runs here.
@@ -171,7 +175,7 @@ fn gathered(
     Ok(Arc::new(NetworkCoalesceExec::try_new(leaf, tasks, 1)?))
 }
 
-/// Sends what a machine is told to the machine.
+/// Routes each task to its machine.
 pub(in crate::sql) fn route(
     event: RouteTasksEvent<'_>,
 ) -> Option<DataFusionResult<RouteTasksEventResponse>> {

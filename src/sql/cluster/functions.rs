@@ -1,5 +1,5 @@
-//! The functions that plans name and no statement does: rules put them there, and other machines
-//! have to find them by their names.
+//! The functions that rules of planning put into plans. No statement can name them, but a machine
+//! that reads a plan looks them up by their names.
 
 use datafusion::logical_expr::{ScalarUDF, Volatility};
 
@@ -15,7 +15,8 @@ pub(in crate::sql) fn hidden(memory: u64) -> impl Iterator<Item = ScalarUDF> {
     let all = [
         rounding::function(),
         zeros::one_nan(),
-        // What rules must not see is over when a plan is told.
+        // It hides an expression from the rules of planning, and these have run before a plan is
+        // sent: nobody looks at its volatility any more.
         opaque::function(Volatility::Immutable, true),
         patterns::checked(),
         concatenation::function(MostBytes::new(memory)),

@@ -17,15 +17,27 @@
 //! | `tables` | what names mean in a cluster |
 //! | `gather` | the streams of all machines in the partitions of a plan |
 //! | `merge` | groups of the states that machines send |
-//! | `functions` | functions that plans name and no statement does |
-//! | `codec` | the same, as bytes |
+//! | `functions` | functions that rules put into plans |
+//! | `codec` | tasks as bytes, and operators of them |
 //! | `distribute` | the last rule of planning |
 //! | `node` | what a machine does for others |
+//! | `calls` | calls whose request and answer go on at the same time |
+//! | `storing` | segments on their way into the store of a machine |
+//! | `placing` | which machine gets which rows |
+//! | `loads` | a load whose rows go to several machines |
+//! | `moves` | a partition that moves from one machine to another |
+//! | `status` | what machines have |
 
 pub(in crate::sql) mod description;
 pub(in crate::sql) mod nodes;
-mod state;
+pub(in crate::sql) mod calls;
+pub(in crate::sql) mod state;
+pub(in crate::sql) mod storing;
+mod placing;
 pub(in crate::sql) mod tables;
+pub(in crate::sql) mod moves;
+pub(in crate::sql) mod loads;
+pub(in crate::sql) mod status;
 mod gather;
 mod merge;
 pub(in crate::sql) mod functions;

@@ -1,5 +1,5 @@
-//! What a machine does for others: it says what its tables are, and runs what it is told over the
-//! state of a table for which the statement was planned, or refuses.
+//! What a machine does for others: it answers what the state of its tables is, and runs tasks over
+//! the state for which the statement was planned. It refuses a task over any other state.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -7,12 +7,15 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::state::{self, state_of};
+use super::status;
 use crate::error::{Error, Result};
+use crate::maintain::partitions::is_within;
 use crate::sql::names::catalog::Tables;
 use crate::sql::run::parts::Share;
 use crate::sql::run::table::StoreTable;
-use crate::sql::run::told::Told;
+use crate::sql::run::task::Task;
 use crate::sql::work::handle::OfSession;
+use crate::store::SegmentEntry;
 
 /// The session of this machine in which a task of another one's statement runs, among what its
 /// operators know. The task ends with it.
@@ -36,17 +39,17 @@ impl OfNode {
         &self.session
     }
 
-    /// The rows that this machine is told of.
-    pub(super) fn part(&self, told: &Told) -> Result<Arc<StoreTable>> {
-        let name = &*told.table;
-        let is_it = |table: &Arc<StoreTable>| state_of(table.snapshot().root()) == told.state;
+    /// The rows of a task.
+    pub(super) fn part(&self, task: &Task) -> Result<Arc<StoreTable>> {
+        let name = &*task.table;
+        let is_it = |table: &Arc<StoreTable>| state_of(table.snapshot().root()) == task.state;
         let newest = self.tables.own_table(name)?;
         let found = match newest.clone().filter(is_it) {
             Some(table) => Some(table),
             // A commit came in between.
             None => self
                 .tables
-                .own_table(&format!("{name}@{}", told.state.generation))
+                .own_table(&format!("{name}@{}", task.state.generation))
                 .ok()
                 .flatten()
                 .filter(is_it),
@@ -54,21 +57,31 @@ impl OfNode {
         let Some(table) = found else {
             let now = match newest {
                 None => "is not there any more".to_owned(),
-                Some(now) if now.snapshot().root().table != told.state.table => {
+                Some(now) if now.snapshot().root().table != task.state.table => {
                     "is another table than the one".to_owned()
                 }
                 Some(now) => format!("has generation {}, not the one", now.snapshot().generation()),
             };
             return Err(Error::InvalidInput(format!(
                 "table {name} {now} for which the statement was planned (generation {}); try again",
-                told.state.generation
+                task.state.generation
             )));
         };
-        let Some(Share { number, of }) = told.share else { return Ok(table) };
+        if task.share.is_none() && task.without.is_none() {
+            return Ok(table);
+        }
         let snapshot = table.snapshot();
-        let others: BTreeSet<u64> = (0..snapshot.segments()?.len() as u64)
-            .filter(|segment| segment % u64::from(of.max(1)) != u64::from(number))
-            .collect();
+        let is_other = |number: u64, segment: &SegmentEntry| {
+            let is_of_other =
+                |share: Share| number % u64::from(share.of.max(1)) != u64::from(share.number);
+            let without = task.without.as_deref();
+            task.share.is_some_and(is_of_other)
+                || without.is_some_and(|partition| is_within(&segment.partition, partition))
+        };
+        let segments = snapshot.segments()?;
+        let numbered = (0..).zip(segments.iter());
+        let others = numbered.filter(|(number, segment)| is_other(*number, segment));
+        let others: BTreeSet<u64> = others.map(|(number, _)| number).collect();
         Ok(Arc::new(StoreTable::new(snapshot.without(&others)?, None)))
     }
 }
@@ -89,5 +102,22 @@ impl fmt::Debug for OfNode {
 
 /// What this machine says of a table of its own.
 pub(in crate::sql) fn answer(tables: &Tables, question: &[u8]) -> Result<Vec<u8>> {
-    state::answer(question, |name| tables.own_table(name))
+    let moving = |name: &str| match tables.store() {
+        Some(store) => store.table(name)?.moving(),
+        None => Ok(None),
+    };
+    state::answer(question, |name| tables.own_table(name), moving)
+}
+
+/// What this machine says of what was loaded into a table of its own.
+pub(in crate::sql) fn ledger(tables: &Tables, question: &[u8]) -> Result<Vec<u8>> {
+    state::ledger_answer(question, |name| tables.own_table(name))
+}
+
+/// What this machine says of all its tables.
+pub(in crate::sql) fn tables(tables: &Tables, question: &[u8]) -> Result<Vec<u8>> {
+    match tables.store() {
+        Some(store) => status::tables(store, question),
+        None => Err(Error::NotFound("the node has no store".into())),
+    }
 }

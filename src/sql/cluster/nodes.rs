@@ -114,13 +114,17 @@ impl Nodes {
 
     /// Asks a machine something that has one answer, at a path of its own.
     pub(super) async fn ask(&self, node: &Node, path: &str, question: Vec<u8>) -> Result<Bytes> {
-        let lost = |why: &(dyn std::error::Error + 'static)| {
-            Error::Unreachable(format!("node {} ({}): {}", node.name, node.url, innermost(why)))
-        };
-        let channel = self.channel(&node.url)?;
         let request = Request::post(path).body(Body::new(Full::from(question)));
-        let request = request.map_err(|error| lost(&error))?;
-        let answer = channel.oneshot(request).await.map_err(|error| lost(&error))?;
+        let request = request.map_err(|error| lost(node, &error))?;
+        let answer = self.call(node, request).await?;
+        let body = Limited::new(answer, MOST_ANSWER).collect().await;
+        Ok(body.map_err(|error| lost(node, &*error))?.to_bytes())
+    }
+
+    /// Sends a machine a request, and returns the body of its answer once it begins.
+    pub(super) async fn call(&self, node: &Node, request: Request<Body>) -> Result<Body> {
+        let channel = self.channel(&node.url)?;
+        let answer = channel.oneshot(request).await.map_err(|error| lost(node, &error))?;
         if let Some(status) = Status::from_header_map(answer.headers()) {
             return Err(of_status(&node.name, &node.url, &status));
         }
@@ -128,9 +132,21 @@ impl Nodes {
             let what = format!("node {} ({}): HTTP {}", node.name, node.url, answer.status());
             return Err(Error::Unreachable(format!("{what}; is it sty serve --node?")));
         }
-        let body = Limited::new(answer.into_body(), MOST_ANSWER).collect().await;
-        Ok(body.map_err(|error| lost(&*error))?.to_bytes())
+        Ok(answer.into_body())
     }
+
+    /// Waits for what is done with the machines, on the caller's thread.
+    pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T> {
+        match &self.runtime {
+            Some(runtime) => Ok(runtime.block_on(future)),
+            None => Err(Error::Cancelled),
+        }
+    }
+}
+
+/// A machine that does not answer, or no longer does.
+fn lost(node: &Node, why: &(dyn std::error::Error + 'static)) -> Error {
+    Error::Unreachable(format!("node {} ({}): {}", node.name, node.url, innermost(why)))
 }
 
 impl Drop for Nodes {
@@ -142,11 +158,13 @@ impl Drop for Nodes {
 }
 
 /// What a machine said instead of an answer.
-fn of_status(name: &str, url: &Url, status: &Status) -> Error {
+pub(super) fn of_status(name: &str, url: &Url, status: &Status) -> Error {
     let what = format!("node {name} ({url}): {}", status.message());
     match status.code() {
         Code::NotFound => Error::NotFound(what),
         Code::ResourceExhausted => Error::LimitExceeded(what),
+        Code::Unimplemented => Error::Unsupported(what),
+        Code::Aborted => Error::Busy(what),
         Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded => {
             Error::Unreachable(what)
         }

@@ -3,22 +3,37 @@
 //! ```text
 //! question  version u8 · name · known u8 · { table uuid 16 · generation u64 · checksum u64 } ·
 //!           chunks u32 · { uuid 16 }…: those that the asking machine has
-//! answer    version u8 · kind u8: 0 there is no such table, 1 it is as known, 2 the following
-//!           table's name · root · chunks u32 · { uuid 16 · bytes }…: those that it lacks
+//! answer    version u8 · kind u8: 0 there is no such table, 1 it is as known, 2 there is more ·
+//!           is a partition on its way (`manifest/moving`) u8 · { which }
+//!           of 2: table's name · root · chunks u32 · { uuid 16 · bytes }…: those that it lacks
+//! ```
+//!
+//! Who loads rows asks for the ledger, and is answered with a root that has all of it:
+//!
+//! ```text
+//! question  version u8 · name
+//! answer    version u8 · is there u8 · { generation u64 · root }
 //! ```
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::bytes::{Cursor, Writer};
 use crate::disk::Mapped;
 use crate::error::{Error, Result};
 use crate::limits;
+use crate::maintain::partitions::is_within;
+use crate::maintain::transfer::{read_root, root_for_others, write_root};
+use crate::manifest::moving::Moving;
 use crate::manifest::{Chunk, ChunkRef, Id, Root};
 use crate::sql::run::parts::{Part, TableState, check_protocol, write_protocol};
 use crate::sql::run::table::StoreTable;
 use crate::store::Snapshot;
 
+/// Where a machine is asked for the state of a table.
+pub(in crate::sql) const STATE: &str = "/sty.Node/Table";
+/// Where it is asked for what was loaded into it.
+pub(in crate::sql) const LEDGER: &str = "/sty.Node/Ledger";
 /// The longest root or chunk.
 const MOST_BYTES: usize = 1 << 30;
 
@@ -29,12 +44,14 @@ pub(super) struct RemoteTable {
     pub(super) state: TableState,
     pub(super) root: Root,
     pub(super) chunks: Vec<(ChunkRef, Arc<Chunk>)>,
+    /// A partition that is on its way to another machine.
+    pub(super) moving: Option<Moving>,
 }
 
 /// What a machine answers.
 pub(super) enum Answer {
     None,
-    AsKnown,
+    AsKnown(Option<Moving>),
     Changed(Box<RemoteTable>),
 }
 
@@ -59,10 +76,11 @@ pub(super) fn question(name: &str, known: Option<&RemoteTable>) -> Vec<u8> {
     out.into_vec()
 }
 
-/// What this machine answers: `find` finds its own tables.
+/// What this machine answers: `find` finds its own tables, and `moving` says what of them moves.
 pub(super) fn answer(
     question: &[u8],
     find: impl Fn(&str) -> Result<Option<Arc<StoreTable>>>,
+    moving: impl Fn(&str) -> Result<Option<Moving>>,
 ) -> Result<Vec<u8>> {
     let mut from = Cursor::new(question);
     check_protocol(&mut from)?;
@@ -81,11 +99,14 @@ pub(super) fn answer(
     };
     let snapshot = table.snapshot();
     let root = snapshot.root();
-    if known == Some(state_of(root)) {
-        out.u8(1);
+    let is_known = known == Some(state_of(root));
+    out.u8(if is_known { 1 } else { 2 });
+    let moving = moving(snapshot.table_name())?;
+    out.u8(u8::from(moving.is_some()));
+    moving.iter().for_each(|moving| moving.write(&mut out));
+    if is_known {
         return Ok(out.into_vec());
     }
-    out.u8(2);
     out.blob(snapshot.table_name().as_bytes());
     out.u64(root.generation);
     out.blob(&root.encode());
@@ -102,9 +123,13 @@ pub(super) fn answer(
 pub(super) fn read_answer(answer: &[u8], known: Option<&RemoteTable>) -> Result<Answer> {
     let mut from = Cursor::new(answer);
     check_protocol(&mut from)?;
-    match from.u8()? {
-        0 => return Ok(Answer::None),
-        1 => return Ok(Answer::AsKnown),
+    let kind = from.u8()?;
+    if kind == 0 {
+        return Ok(Answer::None);
+    }
+    let moving = if from.u8()? > 0 { Some(Moving::read(&mut from)?) } else { None };
+    match kind {
+        1 => return Ok(Answer::AsKnown(moving)),
         2 => {}
         other => return Err(Error::Unsupported(format!("an answer of kind {other}"))),
     }
@@ -130,7 +155,44 @@ pub(super) fn read_answer(answer: &[u8], known: Option<&RemoteTable>) -> Result<
     });
     let chunks = all.collect::<Result<_>>()?;
     let state = state_of(&root);
-    Ok(Answer::Changed(Box::new(RemoteTable { name, state, root, chunks })))
+    Ok(Answer::Changed(Box::new(RemoteTable { name, state, root, chunks, moving })))
+}
+
+/// The question for what a table's columns are, and what was loaded into it.
+pub(super) fn ledger_question(name: &str) -> Vec<u8> {
+    let mut out = Writer::new();
+    write_protocol(&mut out);
+    out.blob(name.as_bytes());
+    out.into_vec()
+}
+
+/// What this machine answers to that.
+pub(super) fn ledger_answer(
+    question: &[u8],
+    find: impl Fn(&str) -> Result<Option<Arc<StoreTable>>>,
+) -> Result<Vec<u8>> {
+    let mut from = Cursor::new(question);
+    check_protocol(&mut from)?;
+    let name = from.text(limits::MAX_NAME_BYTES)?;
+    from.finish()?;
+    let mut out = Writer::new();
+    write_protocol(&mut out);
+    let table = find(name)?;
+    out.u8(u8::from(table.is_some()));
+    if let Some(table) = table {
+        let snapshot = table.snapshot();
+        write_root(&root_for_others(snapshot.root(), snapshot.sources()?), &mut out);
+    }
+    Ok(out.into_vec())
+}
+
+/// Reads that answer: a root with the whole ledger and without rows.
+pub(super) fn read_ledger_answer(answer: &[u8]) -> Result<Option<Root>> {
+    let mut from = Cursor::new(answer);
+    check_protocol(&mut from)?;
+    let root = if from.u8()? > 0 { Some(read_root(&mut from)?) } else { None };
+    from.finish()?;
+    Ok(root)
 }
 
 /// The table that parts are together; each is named by its machine in errors. `tables` are the
@@ -149,7 +211,23 @@ pub(super) fn united(tables: &[&RemoteTable], parts: Vec<Part>) -> Result<StoreT
     }
     root.generation = tables.iter().map(|table| table.root.generation).max().unwrap_or_default();
     let chunks = tables.iter().flat_map(|table| table.chunks.iter().cloned()).collect();
-    Ok(StoreTable::of_parts(Snapshot::remote(&first.name, root, chunks), parts))
+    let snapshot = Snapshot::remote(&first.name, root, chunks);
+    // Rows that another part has, too.
+    let (mut twice, mut first_of_part) = (BTreeSet::new(), 0);
+    for table in tables {
+        let segments: u64 = table.chunks.iter().map(|(chunk, _)| u64::from(chunk.segments)).sum();
+        let part = parts.iter().find(|part| part.state == table.state);
+        if let Some(partition) = part.and_then(|part| part.without.as_deref()) {
+            let all = snapshot.segments()?;
+            let of_part = (0..).zip(all.iter()).skip(first_of_part as usize);
+            let of_part = of_part.take(segments as usize);
+            let is_twice = of_part.filter(|(_, it)| is_within(&it.partition, partition));
+            twice.extend(is_twice.map(|(number, _)| number));
+        }
+        first_of_part += segments;
+    }
+    let snapshot = if twice.is_empty() { snapshot } else { snapshot.without(&twice)? };
+    Ok(StoreTable::of_parts(snapshot, parts))
 }
 
 fn check_same_columns(one: &RemoteTable, other: &RemoteTable, parts: &[Part]) -> Result<()> {

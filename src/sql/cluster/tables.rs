@@ -1,22 +1,24 @@
 //! What names mean in a cluster: the machines that have a table are asked for its state, each time
 //! that a statement names it. Manifests come once, and then what is new of them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use futures::future::join_all;
 
 use super::description::Placement;
+use super::moves::{has_received, moved_away, received};
 use super::nodes::Nodes;
-use super::state::{Answer, RemoteTable, question, read_answer, united};
+use super::state::{Answer, RemoteTable, STATE, question, read_answer, united};
 use crate::error::{Error, Result};
+use crate::sql::convert::listed;
 use crate::sql::names::lock;
 use crate::sql::run::parts::{Node, Part, Share};
 use crate::sql::run::table::StoreTable;
 
-/// Where a machine is asked for the state of a table.
-pub(in crate::sql) const STATE: &str = "/sty.Node/Table";
+/// How many moves one after the other a statement waits for.
+const MOST_MOVES: usize = 32;
 
 /// The names of a machine and of a table.
 type TableOfNode = (Box<str>, String);
@@ -47,26 +49,38 @@ impl ClusterTables {
         self.nodes.description.tables.keys().cloned().collect()
     }
 
-    /// The table of a name, of which some machines may be left out if `partial` says so, which is
-    /// told which ones are.
+    /// The names of all machines, as messages list them.
+    pub(in crate::sql) fn node_names(&self) -> String {
+        listed(self.nodes.description.nodes.iter().map(|node| &*node.name))
+    }
+
+    /// The table of a name. With `partial`, machines that do not answer are left out, and it is
+    /// called with a note for each of them.
     pub(in crate::sql) async fn find(
         &self,
         name: &str,
         partial: Option<&(dyn Fn(String) + Sync)>,
     ) -> Result<Option<Arc<StoreTable>>> {
         let (placement, nodes) = self.nodes.description.placed(name);
-        let heard: Vec<Heard> = join_all(nodes.into_iter().map(|node| async {
+        let mut heard: Vec<Heard> = join_all(nodes.into_iter().map(|node| async {
             let heard = self.hear(&node, name).await;
             (node, heard)
         }))
         .await;
-        let parts = match placement {
-            Placement::Spread => spread(name, heard, partial)?,
+        let part = |node: Arc<Node>, table: Arc<RemoteTable>, share| {
+            let part = Part { node, state: table.state, share, without: None };
+            (part, table)
+        };
+        let parts: Parts = match placement {
+            Placement::Spread => {
+                let moved = self.after_moves(name, &mut heard).await?;
+                spread(name, heard, moved, partial)?
+            }
             Placement::Shared => {
                 let same = same_everywhere(name, heard)?;
                 let of = u32::try_from(same.len()).unwrap_or(u32::MAX);
                 let shared = (0..).zip(same).map(|(number, (node, table))| {
-                    (node, table, (of > 1).then_some(Share { number, of }))
+                    part(node, table, (of > 1).then_some(Share { number, of }))
                 });
                 shared.collect()
             }
@@ -74,7 +88,7 @@ impl ClusterTables {
                 let mut same = same_everywhere(name, heard)?;
                 let turn = self.turn.fetch_add(1, Ordering::Relaxed);
                 let chosen = turn.checked_rem(same.len()).map(|at| same.swap_remove(at));
-                chosen.into_iter().map(|(node, table)| (node, table, None)).collect()
+                chosen.into_iter().map(|(node, table)| part(node, table, None)).collect()
             }
         };
         let is_older = name.rsplit_once('@').is_some_and(|(_, it)| it.parse::<u64>().is_ok());
@@ -88,25 +102,63 @@ impl ClusterTables {
         }
     }
 
-    /// The table of some parts: the same as before, if they are.
-    fn table(
+    /// Sees to it that rows which move between machines count once (`moves`): asks machines again
+    /// that were asked before they had them. Returns the partitions that do not count on a machine,
+    /// by its name: another one has them, and they are still there.
+    async fn after_moves(
         &self,
         name: &str,
-        parts: Vec<(Arc<Node>, Arc<RemoteTable>, Option<Share>)>,
-    ) -> Result<Arc<StoreTable>> {
-        let part = |(node, table, share): &(Arc<Node>, Arc<RemoteTable>, Option<Share>)| Part {
-            node: Arc::clone(node),
-            state: table.state,
-            share: *share,
-        };
-        let wanted: Vec<Part> = parts.iter().map(part).collect();
+        heard: &mut [Heard],
+    ) -> Result<HashMap<Box<str>, Arc<str>>> {
+        let (mut asked, mut moved) = (HashSet::new(), HashMap::new());
+        for _ in 0..MOST_MOVES {
+            let mut again: Vec<Box<str>> = Vec::new();
+            let of_name = |to: &str| {
+                let found = heard.iter().find(|(node, _)| *node.name == *to);
+                found.and_then(|(node, heard)| Some((node, heard.as_ref().ok()?.as_ref()?)))
+            };
+            for (node, table) in
+                heard.iter().filter_map(|(node, it)| Some((node, it.as_ref().ok()?.as_ref()?)))
+            {
+                // What has left a machine is on the other one since before.
+                for (id, to) in moved_away(&table.root) {
+                    let is_there =
+                        of_name(to).is_none_or(|(_, it)| received(&it.root, id).is_some());
+                    if !is_there && asked.insert(id) {
+                        again.push(to.into());
+                    }
+                }
+                if let Some(moving) = &table.moving
+                    && let Some((to, it)) = of_name(&moving.to)
+                    && let Some(since) = has_received(&self.nodes, to, name, moving.id).await?
+                {
+                    moved.insert(node.name.clone(), Arc::clone(&moving.partition));
+                    if it.state.generation < since {
+                        again.push(to.name.clone());
+                    }
+                }
+            }
+            if again.is_empty() {
+                return Ok(moved);
+            }
+            for (node, heard) in heard.iter_mut().filter(|(node, _)| again.contains(&node.name)) {
+                *heard = self.hear(node, name).await;
+            }
+            moved.clear();
+        }
+        Err(Error::Busy(format!("partitions of {name} move faster than nodes can be asked")))
+    }
+
+    /// The table of some parts: the same as before, if they are.
+    fn table(&self, name: &str, parts: Parts) -> Result<Arc<StoreTable>> {
+        let wanted: Vec<Part> = parts.iter().map(|(part, _)| part.clone()).collect();
         let known = lock(&self.made).get(name).cloned();
         if let Some(known) = known.filter(|known| known.parts().is_some_and(|it| **it == *wanted)) {
             return Ok(known);
         }
         let mut tables: Vec<&RemoteTable> = Vec::new();
-        for (_, table, share) in &parts {
-            if share.is_none_or(|share| share.number == 0) {
+        for (part, table) in &parts {
+            if part.share.is_none_or(|share| share.number == 0) {
                 tables.push(table);
             }
         }
@@ -123,7 +175,14 @@ impl ClusterTables {
         let answer = self.nodes.ask(node, STATE, question).await?;
         match read_answer(&answer, known.as_deref())? {
             Answer::None => Ok(None),
-            Answer::AsKnown => Ok(known),
+            Answer::AsKnown(moving) => match known {
+                Some(known) if known.moving != moving => {
+                    let table = Arc::new(RemoteTable { moving, ..(*known).clone() });
+                    lock(&self.heard).insert(key, Arc::clone(&table));
+                    Ok(Some(table))
+                }
+                known => Ok(known),
+            },
             Answer::Changed(table) => {
                 let table = Arc::<RemoteTable>::from(table);
                 lock(&self.heard).insert(key, Arc::clone(&table));
@@ -133,18 +192,23 @@ impl ClusterTables {
     }
 }
 
-type Parts = Vec<(Arc<Node>, Arc<RemoteTable>, Option<Share>)>;
+/// Parts, and what is known of each.
+type Parts = Vec<(Part, Arc<RemoteTable>)>;
 
 /// The parts of a table of which each machine has rows of its own.
 fn spread(
     name: &str,
     heard: Vec<Heard>,
+    mut moved: HashMap<Box<str>, Arc<str>>,
     partial: Option<&(dyn Fn(String) + Sync)>,
 ) -> Result<Parts> {
     let (mut parts, mut without, mut left_out) = (Parts::new(), Vec::new(), None);
     for (node, heard) in heard {
         match (heard, partial) {
-            (Ok(Some(table)), _) => parts.push((node, table, None)),
+            (Ok(Some(table)), _) => {
+                let without = moved.remove(&node.name);
+                parts.push((Part { node, state: table.state, share: None, without }, table));
+            }
             (Ok(None), _) => without.push(node),
             (Err(error @ Error::Unreachable(_)), Some(note)) => {
                 note(format!("the answer leaves out rows of {name}: {error}"));
@@ -157,10 +221,11 @@ fn spread(
     if let Some(error) = left_out.filter(|_| parts.is_empty()) {
         return Err(error);
     }
-    for (at, (node, table, _)) in parts.iter().enumerate() {
-        let is_same = |it: &&(Arc<Node>, Arc<RemoteTable>, _)| it.1.state == table.state;
+    for (at, (part, table)) in parts.iter().enumerate() {
+        let node = &part.node;
+        let is_same = |(it, _): &&(Part, _)| it.state == part.state;
         let same = parts.iter().take(at).find(is_same).filter(|_| table.root.rows > 0);
-        if let Some((other, ..)) = same {
+        if let Some((Part { node: other, .. }, _)) = same {
             return Err(Error::InvalidInput(format!(
                 "nodes {} and {} have the same rows of {name}, which would count twice: if they are \
                  copies, say so in the file of the cluster: [tables.{name}] placement = \"copies\"",

@@ -55,6 +55,15 @@ impl Tables {
         self.stored(name)
     }
 
+    /// The nodes of the cluster, as messages list them.
+    pub(super) fn cluster_nodes(&self) -> Option<&str> {
+        #[cfg(feature = "cluster")]
+        let nodes = self.cluster.get().map(|cluster| cluster.nodes.as_str());
+        #[cfg(not(feature = "cluster"))]
+        let nodes = None;
+        nodes
+    }
+
     /// The names that the description of the cluster has, and the session may know.
     #[cfg(feature = "cluster")]
     pub(super) fn cluster_names(&self) -> Vec<String> {

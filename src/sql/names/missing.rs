@@ -16,6 +16,9 @@ impl Tables {
             _ if self.used().is_some() && is_own() => did_you_mean(SCHEMA, name),
             Some(near) => did_you_mean("", near),
             None if let Some(attached) = self.attached_with(name) => did_you_mean(&attached, name),
+            None if let Some(nodes) = self.cluster_nodes() => {
+                format!("it is on none of the nodes {nodes}")
+            }
             None if names.is_empty() && self.store().is_none() => {
                 "no store is open, only files are: FROM 'x.csv', FROM stdin".to_owned()
             }

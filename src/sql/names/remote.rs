@@ -11,6 +11,8 @@ use crate::sql::run::table::StoreTable;
 pub(crate) struct InCluster {
     /// Those that its description names.
     pub(crate) names: Vec<String>,
+    /// The names of its nodes, as messages list them.
+    pub(crate) nodes: String,
     pub(crate) find: FindInCluster,
 }
 

@@ -63,8 +63,8 @@ pub(crate) struct FragmentExec {
     metrics: ExecutionPlanMetricsSet,
     /// What all runs have counted.
     recorder: Arc<Recorder>,
-    /// The part of the plan that it stands for, if other machines are told of it.
-    told: Option<Arc<LogicalPlan>>,
+    /// The part of the logical plan that it replaced, if other machines run it.
+    logical: Option<Arc<LogicalPlan>>,
 }
 
 impl FragmentExec {
@@ -89,13 +89,13 @@ impl FragmentExec {
             properties,
             metrics,
             recorder: Arc::default(),
-            told: None,
+            logical: None,
         }
     }
 
-    /// The same, of which other machines are told as of this part of a plan.
-    pub(crate) fn telling(self, plan: LogicalPlan) -> Self {
-        FragmentExec { told: Some(Arc::new(plan)), ..self }
+    /// The same with the part of the logical plan that it replaced, for other machines to run.
+    pub(crate) fn with_logical(self, plan: LogicalPlan) -> Self {
+        FragmentExec { logical: Some(Arc::new(plan)), ..self }
     }
 
     /// The same with other dynamic filters.
@@ -110,7 +110,7 @@ impl FragmentExec {
             properties: Arc::clone(&self.properties),
             metrics: ExecutionPlanMetricsSet::new(),
             recorder: Arc::clone(&self.recorder),
-            told: self.told.clone(),
+            logical: self.logical.clone(),
         }
     }
 
@@ -129,10 +129,10 @@ impl FragmentExec {
         answer.is_ok_and(|answer| answer.is_some())
     }
 
-    /// What it runs, on what, and what other machines are told of it.
+    /// What it runs, on what, and the part of the logical plan for other machines.
     #[cfg(feature = "cluster")]
     pub(crate) fn parts(&self) -> (&Arc<Fragment>, &Arc<StoreTable>, Option<&Arc<LogicalPlan>>) {
-        (&self.fragment, &self.table, self.told.as_ref())
+        (&self.fragment, &self.table, self.logical.as_ref())
     }
 
     /// What it would read.

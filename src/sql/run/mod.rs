@@ -5,7 +5,7 @@
 //! | --- | --- |
 //! | `parts` | where the parts of a table are, if they are on other machines |
 //! | `table` | one generation of a table, as scans, fragments and planners know it |
-//! | `told` | what another machine is told to do with its part of a table |
+//! | `task` | what another machine does with its part of a table |
 //! | `stream` | an answer as an iterator of batches, and how to stop it |
 //! | `settings` | the session's own settings, `SET sty.…` |
 //! | `stops` | joins that notice that their statement was cancelled |
@@ -39,7 +39,7 @@
 pub(in crate::sql) mod parts;
 pub(in crate::sql) mod table;
 #[cfg(feature = "cluster")]
-pub(in crate::sql) mod told;
+pub(in crate::sql) mod task;
 pub(in crate::sql) mod stream;
 pub(in crate::sql) mod settings;
 pub(in crate::sql) mod stops;

@@ -119,7 +119,7 @@ impl FragmentNode {
         );
         Ok(Arc::new(match self.table.is_here() {
             true => exec,
-            false => exec.telling(self.replaced.clone()),
+            false => exec.with_logical(self.replaced.clone()),
         }))
     }
 }

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::manifest::Id;
 
 /// The number of what machines say to each other. Those of other releases may say it otherwise.
-const PROTOCOL: u8 = 1;
+const PROTOCOL: u8 = 2;
 
 /// Writes that number.
 pub(crate) fn write_protocol(out: &mut Writer) {
@@ -59,6 +59,8 @@ pub(crate) struct Part {
     pub(crate) state: TableState,
     /// Which of the segments there are in it, if several machines share them.
     pub(crate) share: Option<Share>,
+    /// A partition that is not read here: it has moved, and its rows are still here.
+    pub(crate) without: Option<Arc<str>>,
 }
 
 /// What a table was when a statement was planned.

@@ -80,8 +80,8 @@ impl StoreProvider {
         filters.iter().map(|filter| to_predicate(filter, schema)).filter(|part| !part.is_opaque())
     }
 
-    /// What a scan reads.
-    fn what(
+    /// A request for these columns and rows.
+    fn request(
         &self,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
@@ -117,9 +117,9 @@ impl StoreProvider {
             limit: limit.map(|limit| limit as u64),
             known_rows,
             refusal: self.refusal.clone(),
-            told: match self.table.is_here() {
+            logical: match self.table.is_here() {
                 true => None,
-                false => Some(Arc::new(self.told(projection, all_filters)?)),
+                false => Some(Arc::new(self.logical(projection, all_filters)?)),
             },
         })
     }
@@ -134,12 +134,12 @@ impl StoreProvider {
         partitions: usize,
     ) -> DataFusionResult<ScanExec> {
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
-        let scan = self.what(projection, filters, limit, true)?;
+        let scan = self.request(projection, filters, limit, true)?;
         Ok(ScanExec::in_partitions(Arc::new(scan), partitions))
     }
 
     /// A scan as a part of a logical plan.
-    fn told(
+    fn logical(
         &self,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
@@ -194,7 +194,7 @@ impl TableProvider for StoreProvider {
         limit: Option<usize>,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let known_rows = Settings::of(state.config_options()).known_rows;
-        let scan = self.what(projection, filters, limit, known_rows)?;
+        let scan = self.request(projection, filters, limit, known_rows)?;
         Ok(Arc::new(ScanExec::new(Arc::new(scan), state.config().target_partitions())))
     }
 }

@@ -17,7 +17,7 @@ use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::scan::ScanExec;
 use crate::sql::run::statistics::{StoreOperator, TableForecast};
 #[cfg(feature = "cluster")]
-use crate::sql::run::told::RemoteExec;
+use crate::sql::run::task::RemoteExec;
 use crate::sql::run::wide_rows::WideRowsExec;
 
 /// What a statement has done.
@@ -139,7 +139,7 @@ fn visit(
 #[cfg(feature = "cluster")]
 fn nodes(plan: &Arc<dyn ExecutionPlan>, metrics: &MetricsSet) -> Vec<NodeWork> {
     let Some(leaf) = plan.downcast_ref::<DistributedLeafExec>() else { return Vec::new() };
-    let work = |(task, told): (usize, &Arc<dyn ExecutionPlan>)| {
+    let work = |(task, leaf_of_task): (usize, &Arc<dyn ExecutionPlan>)| {
         let task = task.to_string();
         let is_its = |metric: &&Arc<Metric>| {
             let number = |label: &&Label| label.name() == DISTRIBUTED_DATAFUSION_TASK_ID_LABEL;
@@ -151,9 +151,9 @@ fn nodes(plan: &Arc<dyn ExecutionPlan>, metrics: &MetricsSet) -> Vec<NodeWork> {
             all.map(|metric| metric.value().as_usize() as u64).sum()
         };
         NodeWork {
-            node: told
+            node: leaf_of_task
                 .downcast_ref::<RemoteExec>()
-                .map_or_else(String::new, |told| told.part.node.name.to_string()),
+                .map_or_else(String::new, |remote| remote.part.node.name.to_string()),
             rows_out: sum("output_rows"),
             rows_read: sum("rows_scanned"),
             bytes_read: sum("bytes_read"),

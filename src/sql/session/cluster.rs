@@ -20,23 +20,31 @@ use datafusion_distributed::{
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tonic::Status;
 use tonic::body::Body;
 use tower::{Service, ServiceExt};
 
 use super::Engine;
 use crate::error::{Error, Result};
+use crate::ingest::load::LoadOptions;
+use crate::sql::cluster::calls::{Answering, Asked, code_of};
 use crate::sql::cluster::codec::Codec;
-use crate::sql::cluster::distribute::route;
+use crate::sql::cluster::distribute::{Distribute, route};
 use crate::sql::cluster::functions::hidden;
+use crate::sql::cluster::moves::{MOVE, give};
 use crate::sql::cluster::node::{self, OfNode};
-use crate::sql::cluster::nodes::{Connections, Nodes};
-use crate::sql::cluster::tables::{ClusterTables, STATE};
-
+use crate::sql::cluster::nodes::{Connections, Nodes, SECRET};
+use crate::sql::cluster::state::{LEDGER, STATE};
+use crate::sql::cluster::status::TABLES;
+use crate::sql::cluster::storing::{STORE, take};
+use crate::sql::cluster::tables::ClusterTables;
+use crate::sql::names::catalog::Tables;
 use crate::sql::names::lock;
 use crate::sql::names::remote::{FindInCluster, InCluster};
+use crate::sql::plan::planner::Planner;
 use crate::sql::stack::WORKER_BYTES;
+use crate::store::Store;
 
 /// The longest question about a table, which names the chunks that are known.
 const MOST_QUESTION: usize = 64 << 20;
@@ -48,6 +56,9 @@ pub(super) fn over(
 ) -> DataFusionResult<SessionStateBuilder> {
     let connections = Connections(Arc::clone(nodes));
     let builder = builder
+        // Parts of a plan that are computed once are not seen by the exchange.
+        .with_query_planner(Arc::new(Planner { shares: false }))
+        .with_physical_optimizer_rule(Arc::new(Distribute))
         .with_distributed_worker_resolver(connections.clone())
         .with_distributed_channel_resolver(connections)
         .with_distributed_user_codec(Codec)
@@ -59,7 +70,8 @@ pub(super) fn over(
 
 /// How sessions find tables of a cluster.
 pub(super) fn names(tables: &Arc<ClusterTables>) -> InCluster {
-    let (names, tables) = (tables.names(), Arc::clone(tables));
+    let (names, nodes) = (tables.names(), tables.node_names());
+    let tables = Arc::clone(tables);
     let find: FindInCluster = Box::new(move |partial, name| {
         let tables = Arc::clone(&tables);
         Box::pin(async move {
@@ -72,7 +84,7 @@ pub(super) fn names(tables: &Arc<ClusterTables>) -> InCluster {
             (found, std::mem::take(&mut *lock(&notes)))
         })
     });
-    InCluster { names, find }
+    InCluster { names, nodes, find }
 }
 
 /// Gives each task of another machine a session of its own.
@@ -124,25 +136,47 @@ impl Drop for Threads {
 }
 
 impl NodeService {
+    /// The header in which other machines say the secret of the cluster.
+    pub const SECRET_HEADER: &str = SECRET;
+
     /// Answers a question about a table.
-    async fn state(engine: Engine, question: Body) -> std::result::Result<Bytes, Status> {
+    async fn about_table(
+        engine: Engine,
+        question: Body,
+        answer: fn(&Tables, &[u8]) -> Result<Vec<u8>>,
+    ) -> std::result::Result<Bytes, Status> {
         let question = Limited::new(question, MOST_QUESTION).collect().await;
         let question = question.map_err(|error| Status::invalid_argument(error.to_string()))?;
         let question = question.to_bytes();
         // It may open a table.
         let answer = tokio::task::spawn_blocking(move || {
             let session = engine.own_session()?;
-            node::answer(&session.tables, &question)
+            answer(&session.tables, &question)
         });
         match answer.await {
             Ok(Ok(answer)) => Ok(answer.into()),
-            Ok(Err(error)) => Err(match error {
-                Error::NotFound(what) => Status::not_found(what),
-                Error::LimitExceeded(what) => Status::resource_exhausted(what),
-                other => Status::internal(other.to_string()),
-            }),
+            Ok(Err(error)) => {
+                let (code, what) = code_of(&error);
+                Err(Status::new(code, what))
+            }
             Err(_) => Err(Status::unavailable("the node stops")),
         }
+    }
+
+    /// Writes to the store, and answers meanwhile.
+    fn write(
+        engine: &Engine,
+        request: Body,
+        write: impl FnOnce(&Store, &LoadOptions, Asked, Answering) + Send + 'static,
+    ) -> Response<Body> {
+        let Some((store, options)) = engine.writing() else {
+            return Status::permission_denied("the node only reads").into_http();
+        };
+        let handle = Handle::current();
+        let (answering, body) = Answering::new(&handle);
+        let asked = Asked::new(request, &handle);
+        tokio::task::spawn_blocking(move || write(&store, &options, asked, answering));
+        Response::new(body)
     }
 }
 
@@ -164,10 +198,18 @@ impl Service<Request<Body>> for NodeService {
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (service, engine) = (self.inner.clone().into_worker_server(), self.engine.clone());
         let answering = async move {
-            if request.uri().path() != STATE {
-                return service.oneshot(request).await;
-            }
-            Ok(match NodeService::state(engine, request.into_body()).await {
+            let answer: fn(&Tables, &[u8]) -> Result<Vec<u8>> = match request.uri().path() {
+                STATE => node::answer,
+                LEDGER => node::ledger,
+                TABLES => node::tables,
+                STORE => return Ok(NodeService::write(&engine, request.into_body(), take)),
+                MOVE => {
+                    let give = |store: &Store, _: &_, asked, say| give(store, asked, say);
+                    return Ok(NodeService::write(&engine, request.into_body(), give));
+                }
+                _ => return service.oneshot(request).await,
+            };
+            Ok(match NodeService::about_table(engine, request.into_body(), answer).await {
                 Ok(answer) => Response::new(Body::new(Full::from(answer))),
                 Err(status) => status.into_http(),
             })

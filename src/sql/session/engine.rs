@@ -21,6 +21,8 @@ use super::pool::{StatementMemory, environment, within};
 use super::{Session, SessionOptions, check_store_exists, decoded, neighbours, rules, views};
 use crate::disk::{LockWait, memory};
 use crate::error::Result;
+#[cfg(feature = "cluster")]
+use crate::ingest::load::LoadOptions;
 use crate::maintain::restore_replaced;
 #[cfg(feature = "cluster")]
 use crate::sql::cluster::{nodes::Nodes, tables::ClusterTables};
@@ -113,17 +115,13 @@ impl Engine {
         }
         #[cfg(feature = "cluster")]
         let nodes = options.cluster.clone().map(|it| Nodes::new(it).map(Arc::new)).transpose()?;
-        #[cfg(feature = "cluster")]
-        let is_cluster = nodes.is_some();
-        #[cfg(not(feature = "cluster"))]
-        let is_cluster = false;
         let builder = SessionStateBuilder::new_with_default_features()
             .with_config(configuration(threads, memory, wait.most)?)
             .with_runtime_env(environment)
             .with_analyzer_rules(rules::analyzer_rules(MostBytes::new(memory)))
             .with_optimizer_rules(rules::logical_rules())
-            .with_physical_optimizer_rules(rules::physical_rules(memory, is_cluster))
-            .with_query_planner(Arc::new(Planner { shares: !is_cluster }))
+            .with_physical_optimizer_rules(rules::physical_rules(memory))
+            .with_query_planner(Arc::new(Planner { shares: true }))
             .with_type_planner(Arc::new(SqlTypes))
             .with_relation_planners(vec![Arc::new(Summaries), Arc::new(WholeRows)]);
         #[cfg(feature = "cluster")]
@@ -134,6 +132,10 @@ impl Engine {
         let state = builder.build();
         let (open, crews) = (OpenTables::default(), Arc::new(Crews::new(threads)));
         let (state, options) = (with_functions(state, memory)?, options.clone());
+        // Nodes are asked for the state of their tables each time that a statement is planned.
+        #[cfg(feature = "cluster")]
+        let options =
+            SessionOptions { keep_plans: options.keep_plans && nodes.is_none(), ..options };
         let (groups, kept) = (Arc::default(), Arc::default());
         let shared = Shared {
             store,
@@ -169,15 +171,24 @@ impl Engine {
         self.0.threads
     }
 
+    /// The store and how it is written for other machines; `None` if it is only read.
+    #[cfg(feature = "cluster")]
+    pub(super) fn writing(&self) -> Option<(Store, LoadOptions)> {
+        let Shared { store, wait, threads, memory, options, .. } = &*self.0;
+        let load = LoadOptions {
+            threads: *threads,
+            memory_limit: Some(*memory),
+            ..LoadOptions::default()
+        };
+        let store = store.as_ref().filter(|_| !options.read_only)?;
+        Some((store.clone().with_wait(wait.clone()), load))
+    }
+
     /// A session over the engine's own tables, and not those of a cluster.
     pub(super) fn own_session(&self) -> Result<Session> {
         let Shared {
             store, options, wait, threads, memory, open, kept, crews, groups, state, ..
         } = &*self.0;
-        #[cfg(feature = "cluster")]
-        let keeps = options.keep_plans && self.0.cluster.is_none();
-        #[cfg(not(feature = "cluster"))]
-        let keeps = options.keep_plans;
         let mut tables = match store {
             Some(store) => Tables::new(store, open),
             None => Tables::default(),
@@ -218,7 +229,7 @@ impl Engine {
             context,
             tables,
             prepared: Arc::default(),
-            kept: keeps.then(|| Arc::clone(kept)),
+            kept: options.keep_plans.then(|| Arc::clone(kept)),
             number: kept.session(),
             own,
             wait: LockWait { cancelled: canceller.flag(), ..wait.clone() },

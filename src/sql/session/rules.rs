@@ -5,8 +5,6 @@
 
 use std::sync::Arc;
 
-#[cfg(feature = "cluster")]
-use crate::sql::cluster::distribute::Distribute;
 use crate::sql::functions::bounds::MostBytes;
 use crate::sql::functions::concatenation;
 use crate::sql::plan::first_rows::FirstRowsOfGroups;
@@ -124,9 +122,8 @@ pub(in crate::sql) fn logical_rules() -> Vec<LogicalRule> {
 }
 
 /// DataFusion's physical rules and ours, with filters pushed down by position instead of by name.
-/// Statements may use `memory` bytes, and end when they are cancelled; in a cluster, what machines
-/// do with their parts comes last.
-pub(in crate::sql) fn physical_rules(memory: u64, in_cluster: bool) -> Vec<PhysicalRule> {
+/// Statements may use `memory` bytes, and end when they are cancelled.
+pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
     let mut rules = PhysicalOptimizer::new().rules;
     for rule in &mut rules {
         match rule.name() {
@@ -158,9 +155,5 @@ pub(in crate::sql) fn physical_rules(memory: u64, in_cluster: bool) -> Vec<Physi
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(PartitionByPartition));
     rules.push(Arc::new(ShowSharedParts));
     rules.push(Arc::new(StopJoins));
-    if in_cluster {
-        #[cfg(feature = "cluster")]
-        rules.push(Arc::new(Distribute));
-    }
     rules
 }

@@ -31,7 +31,7 @@ use crate::disk::{Disk, Io, LockWait, WriterLock, durable, is_missing, missing_i
 use crate::error::{Error, Result};
 use crate::manifest::commit::{self as manifest_commit, Edit};
 use crate::manifest::recover::{self, Retention, Scope};
-use crate::manifest::{Id, LoadedSource, Root, TableDir, WriteVolume, presence};
+use crate::manifest::{Id, LoadedSource, Root, TableDir, WriteVolume, moving, presence};
 use crate::model::{Arrangement, ColumnId, DataType, Schema};
 use crate::segment::Segment;
 
@@ -122,6 +122,7 @@ impl TableWriter {
         budget: &Budget,
         wait: &LockWait,
         create: Option<(Schema, TableOptions)>,
+        is_mover: bool,
     ) -> Result<TableWriter> {
         let what = format!("table '{}'", dir.name());
         if let Some((_, options)) = &create {
@@ -142,6 +143,9 @@ impl TableWriter {
             Err(error) if is_missing(&error) && !is_new => return Err(gone(&what)),
             acquired => acquired?,
         };
+        if !is_mover {
+            moving::refuse(&**disk, dir)?;
+        }
         let unswept = disk.exists(&dir.unswept())?;
         let base = recover::recover(&**disk, dir)?;
         if let Some(unknown) =
@@ -291,6 +295,17 @@ impl TableWriter {
         let mapped = Arc::new(self.disk.map(&path, Io::Mmap)?);
         let (offset, length) = (segment.offset, segment.length);
         Ok(Arc::new(Segment::open_within(mapped, path, offset, length, self.budget.clone())?))
+    }
+
+    /// Refuses a segment that was written and is not what is said of it.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn check_new(&self, new: &NewSegment) -> Result<()> {
+        let NewSegment { file, offset, length, uuid, footer_crc, rows, .. } = *new;
+        let partition = self.files.lock().made.get(&file).cloned().unwrap_or_default();
+        let path = self.dir.data_file(&partition, &file);
+        let mapped = Arc::new(self.disk.map(&path, Io::Mmap)?);
+        let entry = SegmentEntry { file, partition, offset, length, uuid, footer_crc, rows };
+        open_segment(&entry, mapped, path, self.budget.clone()).map(drop)
     }
 
     /// Opens a file that holds one segment of `length` bytes and unlinks it, so that nothing is

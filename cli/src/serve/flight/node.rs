@@ -4,6 +4,7 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use stylobate::NodeService;
 use tonic::Status;
 use tonic::body::Body;
 use tonic::codegen::Service as _;
@@ -12,12 +13,9 @@ use tonic::codegen::http::{HeaderMap, Request, Response};
 use super::call::Shared;
 use crate::serve::users::same;
 
-/// The header with the secret.
-const SECRET: &str = "x-sty-secret";
-
 /// Whether a call comes from another machine; an error if it says so and does not know the secret.
 pub(super) fn is_node(shared: &Shared, headers: &HeaderMap) -> Result<bool, Status> {
-    let Some(said) = headers.get(SECRET) else { return Ok(false) };
+    let Some(said) = headers.get(NodeService::SECRET_HEADER) else { return Ok(false) };
     match &shared.server.node {
         Some((_, secret)) if same(said.as_bytes(), secret.as_bytes()) => Ok(true),
         Some(_) => Err(Status::unauthenticated(

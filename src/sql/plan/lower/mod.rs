@@ -68,10 +68,10 @@ pub(in crate::sql) fn scan_conditions(
     Some(Conditions { columns: compiler.columns(), conditions })
 }
 
-/// The fragment of an aggregate that another machine has told of, perhaps below what chooses the
-/// first groups.
+/// The fragment of an aggregate in a plan that another machine has sent. What chooses the first
+/// groups may stand above it: that one does it when it has merged all groups.
 #[cfg(feature = "cluster")]
-pub(in crate::sql) fn told_groups(
+pub(in crate::sql) fn lower_groups(
     plan: &LogicalPlan,
     props: &ExecutionProps,
 ) -> Result<Arc<Fragment>, Refusal> {
@@ -79,15 +79,15 @@ pub(in crate::sql) fn told_groups(
         LogicalPlan::Aggregate(aggregate) => {
             Ok(aggregate::lower(aggregate, plan, props)?.into_fragment())
         }
-        LogicalPlan::Sort(sort) => told_groups(&sort.input, props),
-        LogicalPlan::Limit(limit) => told_groups(&limit.input, props),
+        LogicalPlan::Sort(sort) => lower_groups(&sort.input, props),
+        LogicalPlan::Limit(limit) => lower_groups(&limit.input, props),
         _ => Err("no aggregate".into()),
     }
 }
 
-/// The fragment of the first rows of an order that another machine has told of.
+/// The fragment of the first rows of an order in a plan that another machine has sent.
 #[cfg(feature = "cluster")]
-pub(in crate::sql) fn told_rows(
+pub(in crate::sql) fn lower_first_rows(
     plan: &LogicalPlan,
     props: &ExecutionProps,
 ) -> Result<Arc<Fragment>, Refusal> {

@@ -41,12 +41,12 @@ pub(crate) struct Scan {
     pub(crate) known_rows: bool,
     /// Why the operators above do not run natively.
     pub(crate) refusal: Option<Arc<str>>,
-    /// The scan as other machines are told of it, if the table's rows are there.
+    /// The scan as a logical plan, if other machines run it.
     #[cfg_attr(
         not(feature = "cluster"),
-        expect(dead_code, reason = "only machines of a cluster are told")
+        expect(dead_code, reason = "only machines of a cluster run it")
     )]
-    pub(crate) told: Option<Arc<TableScan>>,
+    pub(crate) logical: Option<Arc<TableScan>>,
 }
 
 impl Scan {

@@ -1,5 +1,5 @@
-//! What a machine is told to do with its part of a table: a leaf of the plan, which stands for an
-//! operator on the other machine.
+//! What another machine does with its part of a table, as bytes that are sent to it; and the leaf of
+//! the plan that stands for the operator there.
 
 use std::fmt;
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use crate::sql::run::parts::{Part, Share, TableState, check_protocol, write_prot
 /// The longest plan.
 const MOST_BYTES: usize = 256 << 20;
 
-/// What is made of the rows of a part.
+/// What a task makes of the rows of its part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::sql) enum Made {
+pub(in crate::sql) enum TaskKind {
     /// The rows of a scan, in some partitions.
     Rows { partitions: u32, filtered: bool, limit: Option<u64> },
     /// The states of groups.
@@ -32,21 +32,23 @@ pub(in crate::sql) enum Made {
     First,
 }
 
-/// What a machine is told.
+/// A part of a statement that one machine runs.
 #[derive(Clone, Debug)]
-pub(in crate::sql) struct Told {
+pub(in crate::sql) struct Task {
     /// The name of the table there.
     pub(in crate::sql) table: Box<str>,
     pub(in crate::sql) state: TableState,
     pub(in crate::sql) share: Option<Share>,
-    pub(in crate::sql) made: Made,
+    /// A partition that is not read.
+    pub(in crate::sql) without: Option<Arc<str>>,
+    pub(in crate::sql) kind: TaskKind,
     /// The zone of the session that asks, if it has set one.
     pub(in crate::sql) zone: Option<Arc<str>>,
     /// A part of a logical plan, encoded.
     pub(in crate::sql) plan: Bytes,
 }
 
-impl Told {
+impl Task {
     pub(in crate::sql) fn write(&self) -> Vec<u8> {
         let mut out = Writer::new();
         write_protocol(&mut out);
@@ -57,22 +59,23 @@ impl Told {
             out.u32(share.number);
             out.u32(share.of);
         }
-        match self.made {
-            Made::Rows { partitions, filtered, limit } => {
+        out.blob(self.without.as_deref().unwrap_or_default().as_bytes());
+        match self.kind {
+            TaskKind::Rows { partitions, filtered, limit } => {
                 out.u8(0);
                 out.u32(partitions);
                 out.u8(u8::from(filtered));
                 out.u64(limit.unwrap_or(u64::MAX));
             }
-            Made::States => out.u8(1),
-            Made::First => out.u8(2),
+            TaskKind::States => out.u8(1),
+            TaskKind::First => out.u8(2),
         }
         out.blob(self.zone.as_deref().unwrap_or_default().as_bytes());
         out.blob(&self.plan);
         out.into_vec()
     }
 
-    pub(in crate::sql) fn read(bytes: &[u8]) -> Result<Told> {
+    pub(in crate::sql) fn read(bytes: &[u8]) -> Result<Task> {
         let mut from = Cursor::new(bytes);
         check_protocol(&mut from)?;
         let table = from.text(limits::MAX_NAME_BYTES)?.into();
@@ -81,21 +84,23 @@ impl Told {
             0 => None,
             _ => Some(Share { number: from.u32()?, of: from.u32()? }),
         };
-        let made = match from.u8()? {
-            0 => Made::Rows {
+        let without = Some(from.text(limits::MAX_NAME_BYTES)?);
+        let without = without.filter(|partition| !partition.is_empty()).map(Arc::from);
+        let kind = match from.u8()? {
+            0 => TaskKind::Rows {
                 partitions: from.u32()?,
                 filtered: from.u8()? > 0,
                 limit: Some(from.u64()?).filter(|limit| *limit != u64::MAX),
             },
-            1 => Made::States,
-            2 => Made::First,
+            1 => TaskKind::States,
+            2 => TaskKind::First,
             other => return Err(from.corrupt(format!("{other} is no kind of work"))),
         };
         let zone = Some(from.text(limits::MAX_NAME_BYTES)?);
         let zone = zone.filter(|zone| !zone.is_empty()).map(Arc::from);
         let plan = Bytes::copy_from_slice(from.blob(MOST_BYTES)?);
         from.finish()?;
-        Ok(Told { table, state, share, made, zone, plan })
+        Ok(Task { table, state, share, without, kind, zone, plan })
     }
 }
 
@@ -103,7 +108,7 @@ impl Told {
 #[derive(Debug)]
 pub(in crate::sql) struct RemoteExec {
     pub(in crate::sql) part: Part,
-    pub(in crate::sql) told: Told,
+    pub(in crate::sql) task: Task,
     /// The line of EXPLAIN of what runs there.
     shown: Arc<str>,
     properties: Arc<PlanProperties>,
@@ -112,11 +117,11 @@ pub(in crate::sql) struct RemoteExec {
 impl RemoteExec {
     pub(in crate::sql) fn new(
         part: Part,
-        told: Told,
+        task: Task,
         shown: Arc<str>,
         properties: Arc<PlanProperties>,
     ) -> RemoteExec {
-        RemoteExec { part, told, shown, properties }
+        RemoteExec { part, task, shown, properties }
     }
 }
 

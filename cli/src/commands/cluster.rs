@@ -1,0 +1,193 @@
+//! `sty cluster`: what the machines of a cluster have, and partitions that move between them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
+use clap::{Args, ValueEnum};
+use stylobate::{
+    Error, Node, OfNodes, Partition, TableOnNode, cluster_partitions, cluster_tables,
+    move_partition,
+};
+
+use crate::args::choices::ListFormat;
+use crate::args::cluster::read;
+use crate::context::Context;
+use crate::errors::Failure;
+use crate::signals;
+use crate::units::{show_counted, show_size};
+
+/// See what the machines of a cluster have, and move partitions between them
+///
+/// status lists the tables of each machine, or with TABLE the partitions that each has of it. If a
+/// machine does not answer, its line says so, and the exit code is 1.
+///
+/// move takes a partition, with those inside it, to another machine: its segments are copied as
+/// they are, compared by their checksums and committed there, and then dropped where they were.
+/// Statements count its rows once at all times. Nobody else writes the table on the first machine
+/// meanwhile. If a move is stopped in the middle, the same command goes on with it.
+///
+/// Examples:
+///   sty cluster status --cluster nodes.toml
+///   sty cluster status trips --cluster nodes.toml --format json
+///   sty cluster move trips year=2015 --to c --cluster nodes.toml
+#[derive(Debug, Args)]
+#[command(verbatim_doc_comment)]
+pub(crate) struct ClusterArgs {
+    /// What to do
+    #[arg(value_name = "ACTION", value_enum)]
+    action: Action,
+    /// A table of the cluster
+    #[arg(value_name = "TABLE")]
+    table: Option<String>,
+    /// The partition to move, as sty partitions names it
+    #[arg(value_name = "PARTITION")]
+    partition: Option<String>,
+    /// A TOML file of machines and what they have
+    #[arg(long, value_name = "FILE", env = "STY_CLUSTER", hide_env = true)]
+    cluster: PathBuf,
+    /// The machine that gets the partition
+    #[arg(long, value_name = "NODE")]
+    to: Option<String>,
+    /// The machine that has it, if several have
+    #[arg(long, value_name = "NODE")]
+    from: Option<String>,
+    #[command(flatten)]
+    list: ListFormat,
+}
+
+/// What `sty cluster` does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Action {
+    /// List what the machines have
+    Status,
+    /// Move a partition to another machine
+    Move,
+}
+
+/// Runs `sty cluster`.
+pub(crate) fn run(args: &ClusterArgs, context: &Context) -> Result<(), Failure> {
+    match (args.action, &args.table, &args.partition, &args.to) {
+        (Action::Status, table, None, None) if args.from.is_none() => {
+            status(args, table.as_deref(), context)
+        }
+        (Action::Status, ..) => {
+            Err(Failure::usage("sty cluster status takes a table, and no more"))
+        }
+        (Action::Move, Some(table), Some(partition), Some(to)) => {
+            let from = args.from.as_deref();
+            let cluster = read(&args.cluster)?;
+            let stop = signals::cancellation();
+            let moved = move_partition(cluster, table, partition, from, to, &stop)?;
+            context.note(&match moved.was_begun {
+                true => format!(
+                    "{partition} had come to node {to} before; it is gone from node {}, generation \
+                     {}",
+                    moved.from, moved.left
+                ),
+                false => format!(
+                    "{partition}: {}, {} in {}, from node {} to node {to}",
+                    show_counted(moved.rows, "row"),
+                    show_size(moved.bytes),
+                    show_counted(moved.segments, "segment"),
+                    moved.from
+                ),
+            });
+            context.note(&format!(
+                "later loads take its rows there if the file of the cluster says so: \
+                 [tables.{table}.partitions] \"{partition}\" = \"{to}\""
+            ));
+            Ok(())
+        }
+        (Action::Move, ..) => {
+            let what = "sty cluster move needs a table, a partition and the node that gets it";
+            Err(Failure::usage(what).hint("sty cluster move TABLE PARTITION --to NODE"))
+        }
+    }
+}
+
+fn status(args: &ClusterArgs, table: Option<&str>, context: &Context) -> Result<(), Failure> {
+    let cluster = read(&args.cluster)?;
+    let (batch, gone) = match table {
+        Some(table) => of_partitions(cluster_partitions(cluster, table)?)?,
+        None => of_tables(cluster_tables(cluster)?)?,
+    };
+    context.print_batch(&batch, args.list.format)?;
+    gone.map_or(Ok(()), |error| Err(error.into()))
+}
+
+/// A line for each table of each machine, and the first failure.
+fn of_tables(all: OfNodes<Vec<TableOnNode>>) -> Result<(RecordBatch, Option<Error>), Failure> {
+    /// A machine, whether it answers, and a table.
+    type Line = (Arc<Node>, String, Option<TableOnNode>);
+    let (mut lines, mut gone) = (Vec::<Line>::new(), None);
+    for (node, tables) in all {
+        match tables {
+            Ok(tables) if tables.is_empty() => lines.push((node, "ok".to_owned(), None)),
+            Ok(tables) => {
+                let line = |table| (Arc::clone(&node), "ok".to_owned(), Some(table));
+                lines.extend(tables.into_iter().map(line));
+            }
+            Err(error) => {
+                lines.push((node, error.to_string(), None));
+                gone.get_or_insert(error);
+            }
+        }
+    }
+    let text = |of: fn(&Line) -> Option<String>| -> ArrayRef {
+        Arc::new(lines.iter().map(of).collect::<StringArray>())
+    };
+    let number = |of: fn(&TableOnNode) -> u64| -> ArrayRef {
+        Arc::new(lines.iter().map(|(.., table)| table.as_ref().map(of)).collect::<UInt64Array>())
+    };
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("node", text(|(node, ..)| Some(node.name.to_string()))),
+        ("address", text(|(node, ..)| Some(node.url.to_string()))),
+        ("state", text(|(_, state, _)| Some(state.clone()))),
+        ("table", text(|(.., table)| Some(table.as_ref()?.name.clone()))),
+        ("generation", number(|table| table.generation)),
+        ("rows", number(|table| table.rows)),
+        ("segments", number(|table| table.segments)),
+        ("bytes", number(|table| table.bytes)),
+        (
+            "moving",
+            text(|(.., table)| {
+                let (partition, to) = table.as_ref()?.moving.as_ref()?;
+                Some(format!("{partition} to {to}"))
+            }),
+        ),
+    ];
+    Ok((RecordBatch::try_from_iter_with_nullable(nullable(columns))?, gone))
+}
+
+/// A line for each partition on each machine, and the first failure.
+fn of_partitions(all: OfNodes<Vec<Partition>>) -> Result<(RecordBatch, Option<Error>), Failure> {
+    let (mut lines, mut gone) = (Vec::new(), None);
+    for (node, partitions) in all {
+        match partitions {
+            Ok(partitions) => {
+                lines.extend(partitions.into_iter().map(|it| (Arc::clone(&node), Some(it))));
+            }
+            Err(error) => {
+                lines.push((node, None));
+                gone.get_or_insert(error);
+            }
+        }
+    }
+    let number = |of: fn(&Partition) -> u64| -> ArrayRef {
+        Arc::new(lines.iter().map(|(_, it)| it.as_ref().map(of)).collect::<UInt64Array>())
+    };
+    let paths = lines.iter().map(|(_, it)| it.as_ref().map(|it| it.path.to_string()));
+    let columns: Vec<(&str, ArrayRef)> = vec![
+        ("node", Arc::new(StringArray::from_iter_values(lines.iter().map(|(it, _)| &*it.name)))),
+        ("partition", Arc::new(paths.collect::<StringArray>())),
+        ("rows", number(|it| it.rows)),
+        ("segments", number(|it| it.segments)),
+        ("bytes", number(|it| it.bytes)),
+    ];
+    Ok((RecordBatch::try_from_iter_with_nullable(nullable(columns))?, gone))
+}
+
+fn nullable(columns: Vec<(&str, ArrayRef)>) -> impl Iterator<Item = (&str, ArrayRef, bool)> {
+    columns.into_iter().map(|(name, column)| (name, column, true))
+}
