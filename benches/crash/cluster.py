@@ -187,7 +187,7 @@ class Work:
         command = [cluster.sty, *map(str, command)]
         process = subprocess.Popen(command, text=True, stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE)
-        time.sleep(self.dice.random() * (0.8 if is_load else 0.15))
+        time.sleep(self.dice.random() * (0.8 if is_load else 0.06))
         happened = time.monotonic()
         if what == "kill -9":
             cluster.kill(node)

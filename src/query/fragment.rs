@@ -48,8 +48,8 @@ pub(crate) struct RowSource<'a> {
 const STATES: &str = "states";
 
 impl Fragment {
-    /// The same fragment, which gives the states of all groups for other machines to merge. `None` if
-    /// it has no groups, or counts distinct values: their states cannot be merged.
+    /// The same fragment, which gives the states of all groups for other machines to merge. `None`
+    /// if it has no groups, or counts distinct values: their states cannot be merged.
     #[cfg(feature = "cluster")]
     pub(crate) fn with_states(&self) -> Option<Fragment> {
         let Output::Aggregate { keys, aggregates, .. } = &self.output else { return None };

@@ -14,7 +14,7 @@
 //! placement = "copies"         # or "shared", or "spread"
 //! nodes = ["a", "b"]           # all of them, unless it says so
 //!
-//! [tables.trips.partitions]    # where a load takes the rows of partitions; others are spread evenly
+//! [tables.trips.partitions]    # where a load takes rows of partitions; others are spread evenly
 //! "year=2015" = "a"
 //! ```
 
@@ -260,6 +260,7 @@ mod tests {
             ("secret = 'short'\n[nodes]\na = 'http://h:1'\n".to_owned(), "at least 16"),
             ("secret = '0123456789abcdef'\n".to_owned(), "at least one node"),
             (format!("{nodes}b = 'h:1'\n"), ":4:1: node b: 'h:1' is no address"),
+            (format!("{nodes}'b c' = 'http://h:2'\n"), ":4:1: 'b c' is no name of a node"),
             (format!("{nodes}b = 'https://h:2'\n"), "ca_file is missing"),
             (format!("{nodes}b = 'http://h:1'\n"), "one name or one address"),
             (format!("{nodes}[tables.t]\nnodes = ['c']\n"), "node c, and there is none"),

@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use tonic::body::Body;
 use tonic::{Code, Status};
 
-use super::nodes::{Nodes, of_status};
+use super::nodes::{Nodes, innermost, of_status};
 use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::sql::run::parts::Node;
@@ -43,12 +43,15 @@ fn streamed() -> (Pieces, Body) {
 }
 
 /// The request of a call, as far as it is not sent.
-pub(super) struct Asking(Pieces);
+pub(super) struct Asking {
+    node: Arc<Node>,
+    to: Pieces,
+}
 
 impl Asking {
     pub(super) async fn put(&mut self, piece: impl Into<Bytes>) -> Result<()> {
-        let sent = self.0.send(Ok(Frame::data(piece.into()))).await;
-        sent.map_err(|_| Error::Unreachable("the connection is closed".into()))
+        let sent = self.to.send(Ok(Frame::data(piece.into()))).await;
+        sent.map_err(|_| lost(&self.node, "it is gone, in the middle of a call"))
     }
 
     /// Sends a length, and as many bytes.
@@ -59,7 +62,7 @@ impl Asking {
 
     /// Ends the request before its end, so that it is not taken for whole.
     pub(super) async fn break_off(&mut self, why: &Error) {
-        let _ = self.0.send(Err(io::Error::other(why.to_string()))).await;
+        let _ = self.to.send(Err(io::Error::other(why.to_string()))).await;
     }
 }
 
@@ -83,7 +86,7 @@ pub(super) fn call<'n>(
         let body = nodes.call(node, request).await?;
         Ok(Answer { node: Arc::clone(node), body, came: BytesMut::new() })
     };
-    (Asking(to), answering)
+    (Asking { node: Arc::clone(node), to }, answering)
 }
 
 impl Answer {
@@ -121,16 +124,20 @@ impl Answer {
                         self.came.extend_from_slice(&data);
                     }
                 }
-                Some(Err(error)) => return Err(self.lost(error.message())),
-                None => return Err(self.lost("it has gone")),
+                Some(Err(error)) => return Err(self.lost(&innermost(&error))),
+                None => return Err(self.lost("it is gone, in the middle of a call")),
             }
         }
         Ok(self.came.split_to(bytes).freeze())
     }
 
     pub(super) fn lost(&self, why: &str) -> Error {
-        Error::Unreachable(format!("node {} ({}): {why}", self.node.name, self.node.url))
+        lost(&self.node, why)
     }
+}
+
+fn lost(node: &Node, why: &str) -> Error {
+    Error::Unreachable(format!("node {} ({}): {why}", node.name, node.url))
 }
 
 /// How the answer to a call is given, on a thread that may wait.

@@ -98,7 +98,7 @@ impl PhysicalExtensionCodec for Codec {
         let Some(node) = context.session_config().get_extension::<OfNode>() else {
             return internal_err!("this machine does nothing for others");
         };
-        operator(&node, &Task::read(bytes)?, context)
+        operator(&node, &Task::read(bytes)?)
     }
 
     fn try_encode(
@@ -118,16 +118,12 @@ impl PhysicalExtensionCodec for Codec {
 }
 
 /// The operator of a task over the part of this machine.
-fn operator(
-    node: &OfNode,
-    task: &Task,
-    context: &TaskContext,
-) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+fn operator(node: &OfNode, task: &Task) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
     let table = node.part(task)?;
     let codec = TableCodec(Some(Arc::clone(&table)));
-    let in_zone = task.zone.as_ref().map(|zone| in_zone(context, zone));
-    let context = in_zone.as_ref().unwrap_or(context);
-    let plan = logical_plan_from_bytes_with_extension_codec(&task.plan, context, &codec)?;
+    let in_zone = task.zone.as_ref().map(|zone| in_zone(node.functions(), zone));
+    let functions = in_zone.as_ref().unwrap_or(node.functions());
+    let plan = logical_plan_from_bytes_with_extension_codec(&task.plan, functions, &codec)?;
     let refused = |why: String| -> DataFusionError {
         Error::Unsupported(format!("the task over {}: {why}", task.table)).into()
     };

@@ -29,7 +29,7 @@ use crate::ingest::load::{LoadOptions, pipeline_options};
 use crate::ingest::loaded::identity;
 use crate::ingest::sources::Input;
 use crate::maintain::transfer::{Transfer, pieces, root_for_others};
-use crate::manifest::{Id, Root};
+use crate::manifest::{Id, Root, layout};
 use crate::model::Schema;
 use crate::sql::convert::listed;
 use crate::store::{Changes, LoadedSource, Store, Table, TableOptions, TableWriter, check_name};
@@ -135,8 +135,8 @@ impl ClusterLoad {
     }
 
     /// Begins to load `inputs`, or those among them of which some machines have the rows already:
-    /// what is returned of them is to be loaded by the writer, before [`ClusterLoad::finish_round`].
-    /// A table that does not exist will have these options.
+    /// what is returned of them is to be loaded by the writer, and then
+    /// [`ClusterLoad::finish_round`] called. A table that does not exist will have these options.
     pub fn begin_round(
         &mut self,
         inputs: Vec<Input>,
@@ -275,8 +275,9 @@ impl ClusterLoad {
         }
         let mut sources = snapshot.sources()?;
         sources.retain(|source| source.generation > round.before);
-        let load = self.identify(&round, &mut sources)?;
         let is_partitioned = !root.arrangement.partition_by.is_empty();
+        let segment_bytes = (!is_partitioned).then_some(round.segment_bytes);
+        let load = self.identify(round.load, segment_bytes, &mut sources)?;
         let mut segments: Vec<_> = self.known.iter().map(|_| Vec::new()).collect();
         let mut number = 0;
         for at in 0..root.chunks.len() {
@@ -326,10 +327,15 @@ impl ClusterLoad {
 
     /// Gives the new entries of the ledger the identifier of the load: a new one, or that of the
     /// stopped load, whose files must be what they were.
-    fn identify(&self, round: &ClusterRound, sources: &mut [LoadedSource]) -> Result<Id> {
-        let new = sources.first().map_or_else(crate::manifest::layout::new_id, |it| it.load);
-        let Some(stopped) = round.load else {
-            let load = self.placing.marked(new, round.segment_bytes);
+    fn identify(
+        &self,
+        stopped: Option<Id>,
+        segment_bytes: Option<usize>,
+        sources: &mut [LoadedSource],
+    ) -> Result<Id> {
+        let new = sources.first().map_or_else(layout::new_id, |source| source.load);
+        let Some(stopped) = stopped else {
+            let load = self.placing.marked(new, segment_bytes);
             sources.iter_mut().for_each(|source| source.load = load);
             return Ok(load);
         };

@@ -1,8 +1,8 @@
 //! A partition that moves from one machine to another: `sty cluster move`.
 //!
 //! ```text
-//! request   head's length u64 · head: version u8 · the table's name · the move's uuid 16 · partition
-//!           · name of the other machine · words u8…
+//! request   head's length u64 · head: version u8 · the table's name · the move's uuid 16 ·
+//!           partition · name of the other machine · words u8…
 //! answer    BEGUN: is there u8 · { an earlier move that has stopped }
 //!   GO      MANIFEST: a transfer (`maintain/transfer`) · PIECE…: bytes of its segments, their hash
 //!   MARK    DONE: the table is marked (`manifest/moving`)
@@ -19,6 +19,9 @@
 //! | has them | lacks them | on the first |
 //! | has them, and is marked | has the move in its ledger | on the other |
 //! | has the move in its ledger | has it, too | on the other |
+//!
+//! Machines are not asked at one instant. If one of them knows of a move and the other does not, that
+//! one is asked once more (`tables`): it may have been asked before the move.
 //!
 //! If whoever moves them stops after the mark, the same command goes on: it asks the other machine
 //! whether it has the rows.
@@ -93,16 +96,17 @@ fn entry(begin: &str, node: &str, moving: &Moving, rows: u64) -> LoadedSource {
     }
 }
 
-/// The moves that a table's newest entries of the ledger name: to which machine rows have gone.
-pub(super) fn moved_away(root: &Root) -> impl Iterator<Item = (Id, &str)> {
+/// The moves that the newest entries of a table's ledger name, and the other machine of each.
+pub(super) fn named_moves(root: &Root) -> impl Iterator<Item = (Id, &str)> {
     root.ledger.recent.iter().filter_map(|source| {
-        let (to, _) = source.path.strip_prefix(MOVED_TO)?.split_once(": ")?;
-        Some((source.load, to))
+        let path = source.path.strip_prefix(MOVED_TO);
+        let (other, _) = path.or_else(|| source.path.strip_prefix(MOVED_FROM))?.split_once(": ")?;
+        Some((source.load, other))
     })
 }
 
 /// The generation by which a table has got the rows of a move, by its entries of the ledger.
-pub(super) fn received(root: &Root, id: Id) -> Option<u64> {
+fn received(root: &Root, id: Id) -> Option<u64> {
     let is_it = |source: &&LoadedSource| source.load == id && source.path.starts_with(MOVED_FROM);
     root.ledger.recent.iter().find(is_it).map(|source| source.generation)
 }

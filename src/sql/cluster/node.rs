@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
+use datafusion::execution::TaskContext;
+
 use super::state::{self, state_of};
 use super::status;
 use crate::error::{Error, Result};
@@ -22,6 +24,8 @@ use crate::store::SegmentEntry;
 pub(in crate::sql) struct OfNode {
     session: Arc<OfSession>,
     tables: Arc<Tables>,
+    /// The functions that plans may name.
+    functions: Arc<TaskContext>,
     /// The threads, which are kept for the task.
     _held: Box<dyn Any + Send + Sync>,
 }
@@ -30,9 +34,15 @@ impl OfNode {
     pub(in crate::sql) fn new(
         session: &Arc<OfSession>,
         tables: &Arc<Tables>,
+        functions: &Arc<TaskContext>,
         held: Box<dyn Any + Send + Sync>,
     ) -> OfNode {
-        OfNode { session: Arc::clone(session), tables: Arc::clone(tables), _held: held }
+        let (session, tables) = (Arc::clone(session), Arc::clone(tables));
+        OfNode { session, tables, functions: Arc::clone(functions), _held: held }
+    }
+
+    pub(super) fn functions(&self) -> &TaskContext {
+        &self.functions
     }
 
     pub(super) fn session(&self) -> &Arc<OfSession> {

@@ -173,7 +173,7 @@ pub(super) fn of_status(name: &str, url: &Url, status: &Status) -> Error {
 }
 
 /// The innermost reason: that of the system, where a connection failed.
-fn innermost(mut error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn innermost(mut error: &(dyn std::error::Error + 'static)) -> String {
     while let Some(inner) = error.source() {
         error = inner;
     }

@@ -46,9 +46,9 @@ impl Placing {
 
     /// Marks a load's identifier as that of a cluster which places rows so, in 12 bits beside the
     /// version of a UUID of our own kind (8 of RFC 9562). `segment_bytes` decides where segments
-    /// end.
-    pub(super) fn marked(&self, load: Id, segment_bytes: usize) -> Id {
-        let bytes = segment_bytes.to_string();
+    /// end, if they go to the machines in turn.
+    pub(super) fn marked(&self, load: Id, segment_bytes: Option<usize>) -> Id {
+        let bytes = segment_bytes.map_or_else(String::new, |bytes| bytes.to_string());
         let names = self.nodes.iter().map(|node| &*node.name);
         let pins = self.pinned.iter().flat_map(|(pin, node)| [pin.as_str(), node]);
         let mark = hash(names.chain(["\0"]).chain(pins).chain([bytes.as_str()]));
@@ -62,7 +62,7 @@ impl Placing {
 
     /// Whether a load was one of this cluster, and placed rows as it does.
     pub(super) fn has_placed(&self, load: Id, segment_bytes: usize) -> bool {
-        self.marked(load, segment_bytes) == load
+        [None, Some(segment_bytes)].iter().any(|bytes| self.marked(load, *bytes) == load)
     }
 }
 
@@ -119,13 +119,14 @@ mod tests {
     fn a_mark_is_that_of_the_description() {
         let load = crate::manifest::layout::new_id();
         let here = placing(&["a", "b"], &[("d=1", "a")]);
-        let marked = here.marked(load, 1 << 20);
+        let marked = here.marked(load, Some(1 << 20));
         assert!(!is_of_cluster(load) && is_of_cluster(marked));
         assert!(here.has_placed(marked, 1 << 20) && !here.has_placed(load, 1 << 20));
         assert_eq!((&marked[..6], &marked[8..]), (&load[..6], &load[8..]));
         let others = [placing(&["a", "b", "c"], &[("d=1", "a")]), placing(&["a", "b"], &[])];
         assert!(others.iter().all(|other| !other.has_placed(marked, 1 << 20)));
         assert!(!here.has_placed(marked, 2 << 20));
+        assert!(here.has_placed(here.marked(load, None), 2 << 20));
         let places: Vec<_> = (0..4).map(|segment| here.in_turn(marked, segment)).collect();
         assert_eq!((places[0], places[1]), (places[2], places[3]));
         assert_ne!(places[0], places[1]);

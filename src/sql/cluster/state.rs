@@ -48,6 +48,14 @@ pub(super) struct RemoteTable {
     pub(super) moving: Option<Moving>,
 }
 
+impl RemoteTable {
+    /// Whether the newest entries of its ledger, or its mark, name a move.
+    pub(super) fn knows(&self, id: Id) -> bool {
+        let is_marked = self.moving.as_ref().is_some_and(|moving| moving.id == id);
+        is_marked || self.root.ledger.recent.iter().any(|source| source.load == id)
+    }
+}
+
 /// What a machine answers.
 pub(super) enum Answer {
     None,

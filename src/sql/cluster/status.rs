@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! question  version u8
-//! answer    version u8 · tables u32 · { name · generation u64 · rows u64 · segments u64 · bytes u64 ·
-//!           is a partition on its way u8 · { which } }…
+//! answer    version u8 · tables u32 · { name · generation u64 · rows u64 · segments u64 ·
+//!           bytes u64 · is a partition on its way u8 · { which } }…
 //! ```
 
 use std::sync::Arc;

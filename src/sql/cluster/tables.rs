@@ -8,10 +8,11 @@ use std::sync::{Arc, Mutex};
 use futures::future::join_all;
 
 use super::description::Placement;
-use super::moves::{has_received, moved_away, received};
+use super::moves::{has_received, named_moves};
 use super::nodes::Nodes;
 use super::state::{Answer, RemoteTable, STATE, question, read_answer, united};
 use crate::error::{Error, Result};
+use crate::manifest::Id;
 use crate::sql::convert::listed;
 use crate::sql::names::lock;
 use crate::sql::run::parts::{Node, Part, Share};
@@ -33,6 +34,9 @@ pub(in crate::sql) struct ClusterTables {
     made: Mutex<HashMap<String, Arc<StoreTable>>>,
     /// Which of several copies is asked next.
     turn: AtomicUsize,
+    /// Moves of partitions that are over: the machine whose newest entries of the ledger do not
+    /// name them was asked after them.
+    settled: Mutex<HashSet<Id>>,
 }
 
 /// A table of one machine, or why it is not known.
@@ -40,8 +44,8 @@ type Heard = (Arc<Node>, Result<Option<Arc<RemoteTable>>>);
 
 impl ClusterTables {
     pub(in crate::sql) fn new(nodes: Arc<Nodes>) -> ClusterTables {
-        let (heard, made) = (Mutex::default(), Mutex::default());
-        ClusterTables { nodes, heard, made, turn: AtomicUsize::new(0) }
+        let (heard, made, settled) = (Mutex::default(), Mutex::default(), Mutex::default());
+        ClusterTables { nodes, heard, made, turn: AtomicUsize::new(0), settled }
     }
 
     /// The names of the tables that the description of the cluster has.
@@ -91,13 +95,14 @@ impl ClusterTables {
                 chosen.into_iter().map(|(node, table)| part(node, table, None)).collect()
             }
         };
-        let is_older = name.rsplit_once('@').is_some_and(|(_, it)| it.parse::<u64>().is_ok());
         match parts.len() {
             0 => Ok(None),
-            2.. if is_older && placement == Placement::Spread => Err(Error::Unsupported(format!(
-                "{name}: each node has generations of its own, which were never one table; ask \
+            2.. if is_older(name) && placement == Placement::Spread => {
+                Err(Error::Unsupported(format!(
+                    "{name}: each node has generations of its own, which were never one table; ask \
                      the store of a node"
-            ))),
+                )))
+            }
             _ => self.table(name, parts).map(Some),
         }
     }
@@ -113,19 +118,16 @@ impl ClusterTables {
         let (mut asked, mut moved) = (HashSet::new(), HashMap::new());
         for _ in 0..MOST_MOVES {
             let mut again: Vec<Box<str>> = Vec::new();
-            let of_name = |to: &str| {
-                let found = heard.iter().find(|(node, _)| *node.name == *to);
-                found.and_then(|(node, heard)| Some((node, heard.as_ref().ok()?.as_ref()?)))
-            };
-            for (node, table) in
-                heard.iter().filter_map(|(node, it)| Some((node, it.as_ref().ok()?.as_ref()?)))
-            {
-                // What has left a machine is on the other one since before.
-                for (id, to) in moved_away(&table.root) {
-                    let is_there =
-                        of_name(to).is_none_or(|(_, it)| received(&it.root, id).is_some());
-                    if !is_there && asked.insert(id) {
-                        again.push(to.into());
+            let all =
+                || heard.iter().filter_map(|(node, it)| Some((node, it.as_ref().ok()?.as_ref()?)));
+            let of_name = |name: &str| all().find(|(node, _)| *node.name == *name);
+            for (node, table) in all() {
+                // Of two machines, the one that does not know of a move may have been asked before
+                // it.
+                for (id, other) in named_moves(&table.root) {
+                    let knows = of_name(other).is_none_or(|(_, other)| other.knows(id));
+                    if !knows && !lock(&self.settled).contains(&id) && asked.insert(id) {
+                        again.push(other.into());
                     }
                 }
                 if let Some(moving) = &table.moving
@@ -139,6 +141,7 @@ impl ClusterTables {
                 }
             }
             if again.is_empty() {
+                lock(&self.settled).extend(asked);
                 return Ok(moved);
             }
             for (node, heard) in heard.iter_mut().filter(|(node, _)| again.contains(&node.name)) {
@@ -163,7 +166,9 @@ impl ClusterTables {
             }
         }
         let made = Arc::new(united(&tables, wanted)?);
-        lock(&self.made).insert(name.to_owned(), Arc::clone(&made));
+        if !is_older(name) {
+            lock(&self.made).insert(name.to_owned(), Arc::clone(&made));
+        }
         Ok(made)
     }
 
@@ -185,7 +190,9 @@ impl ClusterTables {
             },
             Answer::Changed(table) => {
                 let table = Arc::<RemoteTable>::from(table);
-                lock(&self.heard).insert(key, Arc::clone(&table));
+                if !is_older(name) {
+                    lock(&self.heard).insert(key, Arc::clone(&table));
+                }
                 Ok(Some(table))
             }
         }
@@ -194,6 +201,11 @@ impl ClusterTables {
 
 /// Parts, and what is known of each.
 type Parts = Vec<(Part, Arc<RemoteTable>)>;
+
+/// Whether a name means a generation: there may be any number of such names.
+fn is_older(name: &str) -> bool {
+    name.rsplit_once('@').is_some_and(|(_, it)| it.parse::<u64>().is_ok())
+}
 
 /// The parts of a table of which each machine has rows of its own.
 fn spread(

@@ -47,6 +47,11 @@ impl Node {
             let what = format!("node {name}: '{address}' is no address such as http://HOST:8815");
             Error::InvalidInput(what)
         })?;
+        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || c.is_control()) {
+            return Err(Error::InvalidInput(format!(
+                "'{name}' is no name of a node: it has blanks"
+            )));
+        }
         Ok(Node { name: name.into(), url })
     }
 }

@@ -1,5 +1,5 @@
-//! What another machine does with its part of a table, as bytes that are sent to it; and the leaf of
-//! the plan that stands for the operator there.
+//! What another machine does with its part of a table, as bytes that are sent to it; and the leaf
+//! of the plan that stands for the operator there.
 
 use std::fmt;
 use std::sync::Arc;

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use bytes::Bytes;
 use datafusion::error::Result as DataFusionResult;
-use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion_distributed::{
     DistributedConfig, DistributedExt, SessionStateBuilderExt, Worker, WorkerQueryContext,
     WorkerSessionBuilder,
@@ -31,7 +31,6 @@ use crate::ingest::load::LoadOptions;
 use crate::sql::cluster::calls::{Answering, Asked, code_of};
 use crate::sql::cluster::codec::Codec;
 use crate::sql::cluster::distribute::{Distribute, route};
-use crate::sql::cluster::functions::hidden;
 use crate::sql::cluster::moves::{MOVE, give};
 use crate::sql::cluster::node::{self, OfNode};
 use crate::sql::cluster::nodes::{Connections, Nodes, SECRET};
@@ -87,8 +86,12 @@ pub(super) fn names(tables: &Arc<ClusterTables>) -> InCluster {
     InCluster { names, nodes, find }
 }
 
-/// Gives each task of another machine a session of its own.
-struct TaskSessions(Engine);
+/// Gives each task of another machine a session of its own: its names, memory and threads.
+struct TaskSessions {
+    engine: Engine,
+    /// What plans may name.
+    functions: Arc<TaskContext>,
+}
 
 #[async_trait]
 impl WorkerSessionBuilder for TaskSessions {
@@ -96,19 +99,20 @@ impl WorkerSessionBuilder for TaskSessions {
         &self,
         mut context: WorkerQueryContext,
     ) -> DataFusionResult<SessionState> {
-        let session = self.0.own_session()?;
+        let begun = self.engine.begin();
         let mut config = context.builder.config().take().unwrap_or_default();
         let exchange = config.options().extensions.get::<DistributedConfig>().cloned();
-        let mut options = session.context.copied_config().options().as_ref().clone();
+        let mut options = begun.config.options().as_ref().clone();
         options.extensions.insert(exchange.unwrap_or_default());
         *config.options_mut() = options;
-        let working = session.own.workers.keep();
-        let of_node = OfNode::new(&session.own, &session.tables, Box::new(working));
-        let mut builder = SessionStateBuilder::new_from_existing(session.context.state());
-        let functions = builder.scalar_functions().get_or_insert_default();
-        functions.extend(hidden(session.memory).map(Arc::new));
-        Ok(builder
+        let working = Box::new(begun.own.workers.keep());
+        let of_node = OfNode::new(&begun.own, &begun.tables, &self.functions, working);
+        // What plans name is looked up in the engine's functions, so that a session has none.
+        Ok(SessionStateBuilder::new()
             .with_config(config.with_extension(Arc::new(of_node)))
+            .with_runtime_env(begun.environment)
+            .with_optimizer_rules(Vec::new())
+            .with_physical_optimizer_rules(Vec::new())
             .with_distributed_user_codec(Codec)
             .build())
     }
@@ -149,10 +153,7 @@ impl NodeService {
         let question = question.map_err(|error| Status::invalid_argument(error.to_string()))?;
         let question = question.to_bytes();
         // It may open a table.
-        let answer = tokio::task::spawn_blocking(move || {
-            let session = engine.own_session()?;
-            answer(&session.tables, &question)
-        });
+        let answer = tokio::task::spawn_blocking(move || answer(&engine.begin().tables, &question));
         match answer.await {
             Ok(Ok(answer)) => Ok(answer.into()),
             Ok(Err(error)) => {
@@ -238,7 +239,8 @@ impl Engine {
             .enable_all()
             .build()
             .map_err(Error::too_few_threads)?;
-        let inner = Worker::from_session_builder(TaskSessions(self.clone()));
+        let (engine, functions) = (self.clone(), self.functions());
+        let inner = Worker::from_session_builder(TaskSessions { engine, functions });
         Ok(NodeService { inner, threads: Arc::new(Threads(Some(threads))), engine: self.clone() })
     }
 }

@@ -11,6 +11,9 @@ use std::time::Duration;
 
 use datafusion::catalog::{CatalogProviderList, MemoryCatalogProviderList};
 use datafusion::common::config::ConfigNonZeroUsize;
+#[cfg(feature = "cluster")]
+use datafusion::execution::TaskContext;
+use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
 use datafusion::prelude::{SessionConfig, SessionContext};
 
@@ -25,7 +28,7 @@ use crate::error::Result;
 use crate::ingest::load::LoadOptions;
 use crate::maintain::restore_replaced;
 #[cfg(feature = "cluster")]
-use crate::sql::cluster::{nodes::Nodes, tables::ClusterTables};
+use crate::sql::cluster::{functions::hidden, nodes::Nodes, tables::ClusterTables};
 use crate::sql::functions::bounds::MostBytes;
 use crate::sql::functions::{aggregates, dates, growing, lead, patterns, text};
 use crate::sql::names::attached::Schemas;
@@ -186,35 +189,11 @@ impl Engine {
 
     /// A session over the engine's own tables, and not those of a cluster.
     pub(super) fn own_session(&self) -> Result<Session> {
-        let Shared {
-            store, options, wait, threads, memory, open, kept, crews, groups, state, ..
-        } = &*self.0;
-        let mut tables = match store {
-            Some(store) => Tables::new(store, open),
-            None => Tables::default(),
-        };
-        tables.no_files = options.no_files;
-        tables.io = options.io;
-        let canceller = Canceller::default();
-        if options.skip_damaged {
-            tables.skip_damaged(*threads, canceller.flag());
-        }
-        let tables = Arc::new(tables);
+        let Shared { options, wait, threads, memory, kept, groups, state, .. } = &*self.0;
+        let Begun { tables, own, config, environment, memory_used } = self.begin();
+        let canceller = own.canceller.clone();
         let catalogs = MemoryCatalogProviderList::new();
         catalogs.register_catalog(CATALOG.to_owned(), Arc::new(Schemas(Arc::clone(&tables))));
-        let own = Arc::new(OfSession {
-            canceller: canceller.clone(),
-            workers: Arc::new(Workers::new(Arc::clone(crews))),
-            widest: Widest::default(),
-            temp_dir: options.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
-        });
-        let mut config = state.config().clone();
-        config.options_mut().extensions.insert(SessionHandle(Arc::clone(&own)));
-        let memory_used = StatementMemory::default();
-        let environment = match options.statement_memory {
-            Some(_) => within(state.runtime_env(), *memory, &memory_used),
-            None => Arc::clone(state.runtime_env()),
-        };
         let state = SessionStateBuilder::new_from_existing(state.clone())
             .with_config(config)
             .with_runtime_env(environment)
@@ -244,6 +223,44 @@ impl Engine {
         })
     }
 
+    /// What a session begins with, also one for a task of another machine.
+    pub(super) fn begin(&self) -> Begun {
+        let Shared { store, options, threads, memory, open, crews, state, .. } = &*self.0;
+        let mut tables = match store {
+            Some(store) => Tables::new(store, open),
+            None => Tables::default(),
+        };
+        tables.no_files = options.no_files;
+        tables.io = options.io;
+        let canceller = Canceller::default();
+        if options.skip_damaged {
+            tables.skip_damaged(*threads, canceller.flag());
+        }
+        let own = Arc::new(OfSession {
+            canceller,
+            workers: Arc::new(Workers::new(Arc::clone(crews))),
+            widest: Widest::default(),
+            temp_dir: options.temp_dir.clone().unwrap_or_else(std::env::temp_dir),
+        });
+        let mut config = state.config().clone();
+        config.options_mut().extensions.insert(SessionHandle(Arc::clone(&own)));
+        let memory_used = StatementMemory::default();
+        let environment = match options.statement_memory {
+            Some(_) => within(state.runtime_env(), *memory, &memory_used),
+            None => Arc::clone(state.runtime_env()),
+        };
+        Begun { tables: Arc::new(tables), own, config, environment, memory_used }
+    }
+
+    /// The functions that plans of other machines may name.
+    #[cfg(feature = "cluster")]
+    pub(super) fn functions(&self) -> Arc<TaskContext> {
+        let mut builder = SessionStateBuilder::new_from_existing(self.0.state.clone());
+        let functions = builder.scalar_functions().get_or_insert_default();
+        functions.extend(hidden(self.0.memory).map(Arc::new));
+        builder.build().task_ctx()
+    }
+
     /// Tells in which directories operators have spilled so far, for a process that ends in the
     /// middle of statements.
     #[doc(hidden)]
@@ -259,6 +276,15 @@ impl Engine {
         self.0.kept.forget_unused(time);
         self.0.open.close_unused(time);
     }
+}
+
+/// What a session begins with.
+pub(super) struct Begun {
+    pub(super) tables: Arc<Tables>,
+    pub(super) own: Arc<OfSession>,
+    pub(super) config: SessionConfig,
+    pub(super) environment: Arc<RuntimeEnv>,
+    memory_used: StatementMemory,
 }
 
 /// A state with the functions that statements may call.
