@@ -310,8 +310,8 @@ impl From<stylobate::Error> for Failure {
                 .hint("--wait waits for it, --wait=30s for so long; in SQL, SET sty.wait = '30s'"),
             Error::NotFound(_) => Failure::new(Exit::NotFound, "not-found", message),
             Error::Unreachable(_) => Failure::new(Exit::Failed, "unreachable", message).hint(
-                "see that `sty serve --node` runs there; SET sty.partial_answers = on leaves out \
-                 the rows of nodes that do not answer",
+                "see that `sty serve --node` runs there; after SET sty.partial_answers = on, statements \
+                 leave out the rows of nodes that do not answer",
             ),
             Error::LimitExceeded(_) => Failure::new(Exit::Limit, "limit-exceeded", message),
             Error::Rejected { .. } => Failure::new(Exit::Rejected, "rejected", message).hint(

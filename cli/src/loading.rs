@@ -1,6 +1,7 @@
 //! Where the rows of `sty ingest` go: into a table of a store, or to the machines of a cluster.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use stylobate::internal::ingest::rejected_before;
 use stylobate::{Input, LoadOptions, OnError, Schema, Table, TableOptions, TableWriter};
@@ -68,12 +69,13 @@ impl Target {
         }
     }
 
-    /// Puts in force what was loaded, where the load itself has not.
-    pub(crate) fn finish(&mut self) -> Result<Stored, Failure> {
+    /// Puts in force what was loaded, where the load itself has not. Machines of a cluster wait this
+    /// long for other writers, and as long as they do otherwise if it is nothing.
+    pub(crate) fn finish(&mut self, wait: Duration) -> Result<Stored, Failure> {
         match self {
             Target::Table(..) => Ok(Stored { is_last: true, nodes: Vec::new() }),
             #[cfg(feature = "cluster")]
-            Target::Cluster(of_cluster) => of_cluster.finish(),
+            Target::Cluster(of_cluster) => of_cluster.finish(wait),
         }
     }
 
@@ -119,6 +121,7 @@ pub(crate) mod cluster {
     use std::fs::{File, OpenOptions};
     use std::io::{self, BufRead as _, BufReader};
     use std::path::{Path, PathBuf};
+    use std::time::Duration;
 
     use stylobate::{
         ClusterDescription, ClusterLoad, ClusterRound, Input, LoadOptions, NodeStored, OnError,
@@ -187,12 +190,13 @@ pub(crate) mod cluster {
         }
 
         /// Has the machines store what was loaded.
-        pub(crate) fn finish(&mut self) -> Result<Stored, Failure> {
+        pub(crate) fn finish(&mut self, wait: Duration) -> Result<Stored, Failure> {
             let Some(round) = self.round.take() else {
                 return Ok(Stored { is_last: true, nodes: Vec::new() });
             };
             let is_last = round.is_last;
-            let nodes = self.load.finish_round(round, &signals::cancellation())?;
+            let wait = Some(wait).filter(|wait| !wait.is_zero());
+            let nodes = self.load.finish_round(round, wait, &signals::cancellation())?;
             if let Some(rejects) = &mut self.rejects {
                 rejects.keep().map_err(Failure::after_commit)?;
             }

@@ -8,6 +8,7 @@
 //! ```text
 //! before      is there u8 · { generation u64 · root }: the columns and the arrangement that the
 //!             table is to have; none if there is to be no table
+//! ledger      u64: a digest of the entries that the table's ledger is to have
 //! after       generation u64 · root, whose chunks have only the segments that come, and whose
 //!             ledger has only their entries
 //! chunks      chunks u32 · { uuid 16 · bytes }…
@@ -43,6 +44,8 @@ const PIECE: usize = 1 << 20;
 pub(crate) struct Transfer {
     /// What the table is before; `None` if there is none.
     pub(crate) before: Option<Root>,
+    /// The digest of the entries that its ledger has ([`ledger_digest`]).
+    pub(crate) ledger: u64,
     /// What it has afterwards, with the new entries of the ledger only.
     pub(crate) after: Root,
     /// The segments that come.
@@ -84,6 +87,7 @@ impl Transfer {
         let mut out = Writer::new();
         out.u8(u8::from(self.before.is_some()));
         self.before.iter().for_each(|before| write_root(before, &mut out));
+        out.u64(self.ledger);
         write_root(&after, &mut out);
         out.count(chunks.len());
         for (id, bytes) in chunks {
@@ -96,6 +100,7 @@ impl Transfer {
     /// Reads the stored form.
     pub(crate) fn read(from: &mut Cursor<'_>) -> Result<Transfer> {
         let before = if from.u8()? > 0 { Some(read_root(from)?) } else { None };
+        let ledger = from.u64()?;
         let (after, mut segments) = (read_root(from)?, Vec::new());
         let count = from.count(size_of::<Id>(), limits::MAX_ROOT_CHUNKS)?;
         if count != after.chunks.len() {
@@ -110,24 +115,36 @@ impl Transfer {
             chunk.verify(reference)?;
             segments.extend(chunk.segments_with_stats()?);
         }
-        Ok(Transfer { before, after, segments })
+        Ok(Transfer { before, ledger, after, segments })
+    }
+
+    /// Opens the table, which must be what the sender takes it for: it may have got rows, but
+    /// nothing may have been loaded into it.
+    pub(crate) fn open(&self, table: &Table) -> Result<TableWriter> {
+        let create = self.before.is_none().then(|| (Schema::default(), self.after.options));
+        let writer = table.writer(create)?;
+        check_before(table, self.before.as_ref(), &writer)?;
+        if ledger_digest(&writer.sources()?) != self.ledger {
+            return Err(Error::InvalidInput(format!(
+                "something else was loaded into table {} in the meantime; try again",
+                table.name()
+            )));
+        }
+        Ok(writer)
     }
 
     /// Writes the segments, whose bytes come from `bytes`, into files of a table. Their hash is
     /// compared. Small segments at the end of the table become larger ones, as in a load.
     pub(crate) fn arrive(
         self,
-        table: &Table,
+        writer: TableWriter,
         bytes: &mut dyn Read,
         options: &LoadOptions,
     ) -> Result<Arrived> {
-        let create = self.before.is_none().then(|| (Schema::default(), self.after.options));
-        let writer = table.writer(create)?;
-        check_before(table, self.before.as_ref(), &writer)?;
         let (files, mut hasher) = (writer.data_files(), hasher());
         let mut new = Vec::with_capacity(self.segments.len());
         let mut piece = vec![0; PIECE];
-        let broken = |error: std::io::Error| Error::io(table.path(), error);
+        let broken = |error: std::io::Error| Error::io("the request", error);
         for (entry, stats) in self.segments {
             let mut file = files.create_in(&entry.partition)?;
             let mut left = entry.length;
@@ -244,6 +261,18 @@ pub(crate) fn pieces<'s>(
         has_failed = matches!(piece, Some(Err(_)));
         piece
     })
+}
+
+/// What tells a ledger from others.
+pub(crate) fn ledger_digest(sources: &[LoadedSource]) -> u64 {
+    let mut hasher = hasher();
+    for source in sources {
+        hasher.write(source.path.as_bytes());
+        hasher.write(&source.load);
+        hasher.write(&source.generation.to_le_bytes());
+        hasher.write(&[u8::from(source.done)]);
+    }
+    hasher.finish_128() as u64
 }
 
 /// A root for others: without chunks, and with all entries of the ledger in it.

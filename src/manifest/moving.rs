@@ -92,7 +92,7 @@ pub(crate) fn remove(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
 /// The error for a writer that comes while a partition moves.
 pub(crate) fn refuse(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
     let Some(moving) = read(disk, dir)? else { return Ok(()) };
-    Err(Error::Busy(format!(
+    Err(Error::InvalidInput(format!(
         "partition {} of table '{}' is on its way to node {}, which nobody interrupts; if that has \
          stopped, sty cluster move goes on with it",
         moving.partition,

@@ -265,6 +265,7 @@ mod tests {
             (format!("{nodes}b = 'http://h:1'\n"), "one name or one address"),
             (format!("{nodes}[tables.t]\nnodes = ['c']\n"), "node c, and there is none"),
             (format!("{nodes}[tables.t]\nplacement = 'far'\n"), "one of spread, shared, copies"),
+            (format!("{nodes}[tables.t]\nnodes = []\n"), "table t is on no node"),
             (format!("{nodes}[tables.t.partitions]\n'd=1' = 'c'\n"), "node c, and there is none"),
             (format!("{nodes}[others]\n"), "'others' means nothing"),
             (format!("{nodes}b =\n"), ":4:"),

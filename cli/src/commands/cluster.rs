@@ -6,7 +6,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::{Args, ValueEnum};
 use stylobate::{
-    Error, Node, OfNodes, Partition, TableOnNode, cluster_partitions, cluster_tables,
+    ClusterLoad, Error, Node, OfNodes, Partition, TableOnNode, cluster_partitions, cluster_tables,
     move_partition,
 };
 
@@ -26,6 +26,9 @@ use crate::units::{show_counted, show_size};
 /// they are, compared by their checksums and committed there, and then dropped where they were.
 /// Statements count its rows once at all times. Nobody else writes the table on the first machine
 /// meanwhile. If a move is stopped in the middle, the same command goes on with it.
+///
+/// forget gives up a load of sty ingest --cluster that has stopped before all machines had it, where
+/// its files are gone: the machines that lack its rows do not get them.
 ///
 /// Examples:
 ///   sty cluster status --cluster nodes.toml
@@ -63,6 +66,8 @@ enum Action {
     Status,
     /// Move a partition to another machine
     Move,
+    /// Give up a load that has stopped
+    Forget,
 }
 
 /// Runs `sty cluster`.
@@ -99,6 +104,19 @@ pub(crate) fn run(args: &ClusterArgs, context: &Context) -> Result<(), Failure> 
             ));
             Ok(())
         }
+        (Action::Forget, Some(table), None, None) => {
+            let forgotten = ClusterLoad::begin(read(&args.cluster)?, table, None)?.forget()?;
+            for (files, nodes) in &forgotten {
+                context.note(&format!("{files}: given up for nodes {nodes}, which lack the rows"));
+            }
+            if forgotten.is_empty() {
+                context.note(&format!("no load of {table} has stopped"));
+            }
+            Ok(())
+        }
+        (Action::Forget, ..) => {
+            Err(Failure::usage("sty cluster forget takes a table, and no more"))
+        }
         (Action::Move, ..) => {
             let what = "sty cluster move needs a table, a partition and the node that gets it";
             Err(Failure::usage(what).hint("sty cluster move TABLE PARTITION --to NODE"))
@@ -125,7 +143,10 @@ fn of_tables(all: OfNodes<Vec<TableOnNode>>) -> Result<(RecordBatch, Option<Erro
         match tables {
             Ok(tables) if tables.is_empty() => lines.push((node, "ok".to_owned(), None)),
             Ok(tables) => {
-                let line = |table| (Arc::clone(&node), "ok".to_owned(), Some(table));
+                let line = |table: TableOnNode| {
+                    let state = table.damage.clone().unwrap_or_else(|| "ok".to_owned());
+                    (Arc::clone(&node), state, Some(table))
+                };
                 lines.extend(tables.into_iter().map(line));
             }
             Err(error) => {
@@ -162,25 +183,31 @@ fn of_tables(all: OfNodes<Vec<TableOnNode>>) -> Result<(RecordBatch, Option<Erro
 
 /// A line for each partition on each machine, and the first failure.
 fn of_partitions(all: OfNodes<Vec<Partition>>) -> Result<(RecordBatch, Option<Error>), Failure> {
-    let (mut lines, mut gone) = (Vec::new(), None);
+    /// A machine, whether it answers, and a partition.
+    type Line = (Arc<Node>, String, Option<Partition>);
+    let (mut lines, mut gone) = (Vec::<Line>::new(), None);
     for (node, partitions) in all {
         match partitions {
             Ok(partitions) => {
-                lines.extend(partitions.into_iter().map(|it| (Arc::clone(&node), Some(it))));
+                let line = |it| (Arc::clone(&node), "ok".to_owned(), Some(it));
+                lines.extend(partitions.into_iter().map(line));
             }
             Err(error) => {
-                lines.push((node, None));
+                lines.push((node, error.to_string(), None));
                 gone.get_or_insert(error);
             }
         }
     }
-    let number = |of: fn(&Partition) -> u64| -> ArrayRef {
-        Arc::new(lines.iter().map(|(_, it)| it.as_ref().map(of)).collect::<UInt64Array>())
+    let text = |of: fn(&Line) -> Option<String>| -> ArrayRef {
+        Arc::new(lines.iter().map(of).collect::<StringArray>())
     };
-    let paths = lines.iter().map(|(_, it)| it.as_ref().map(|it| it.path.to_string()));
+    let number = |of: fn(&Partition) -> u64| -> ArrayRef {
+        Arc::new(lines.iter().map(|(.., it)| it.as_ref().map(of)).collect::<UInt64Array>())
+    };
     let columns: Vec<(&str, ArrayRef)> = vec![
-        ("node", Arc::new(StringArray::from_iter_values(lines.iter().map(|(it, _)| &*it.name)))),
-        ("partition", Arc::new(paths.collect::<StringArray>())),
+        ("node", text(|(node, ..)| Some(node.name.to_string()))),
+        ("state", text(|(_, state, _)| Some(state.clone()))),
+        ("partition", text(|(.., it)| it.as_ref().map(|it| it.path.to_string()))),
         ("rows", number(|it| it.rows)),
         ("segments", number(|it| it.segments)),
         ("bytes", number(|it| it.bytes)),

@@ -325,7 +325,7 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
             context.note(&begun_anew(&found.ok_or(error)?, "began"));
             inputs = args.expand(&names)?;
         };
-        let stored = target.finish()?;
+        let stored = target.finish(context.wait)?;
         let ended = load_options.end_input.load(Ordering::Relaxed).then(Failure::stopped);
         if let Some(ended) = &ended {
             let by = if ended.exit == Exit::Limit { "its timeout" } else { "a signal" };

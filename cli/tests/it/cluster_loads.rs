@@ -242,6 +242,82 @@ fn a_machine_that_is_gone_leaves_all_as_it_was() {
     machines.check("t");
 }
 
+#[test]
+fn the_same_file_is_loaded_once_however_often_it_comes() {
+    let machines = Machines::start(2, "");
+    csv(&machines.path("a.csv"), 0, 300);
+    csv(&machines.path("big.csv"), 300, 60_000);
+    let by = ["--partition-by", "part"];
+    machines.load(&["t", "a.csv", by[0], by[1]]);
+    // Two at the same time.
+    let words = ["ingest", "--cluster", "nodes.toml", "t", "big.csv"];
+    let both: Vec<bool> = std::thread::scope(|scope| {
+        let load = || machines.sty(&words).status.success();
+        let both = [scope.spawn(load), scope.spawn(load)];
+        both.map(|load| load.join().unwrap()).to_vec()
+    });
+    assert_eq!(both.iter().filter(|succeeds| **succeeds).count(), 1, "{both:?}");
+    for file in ["a.csv", "big.csv"] {
+        machines.said(&["ingest", "all/t", file, by[0], by[1]]);
+    }
+    machines.check("t");
+    // A pipe cannot be read again, and files can.
+    let mixed = machines.refused(&["ingest", "--cluster", "nodes.toml", "t", "a.csv", "-"]);
+    assert!(mixed.contains("files and a pipe"), "{mixed}");
+    // Rows that are new since the last load, whichever machine had the one before.
+    csv(&machines.path("log.csv"), 0, 10);
+    machines.said(&["ingest", "n1/log", "log.csv"]);
+    machines.said(&[
+        "query",
+        "n0",
+        "CREATE TABLE log AS SELECT 1 AS id, 1 AS part, 'x' AS name LIMIT 0",
+    ]);
+    for rows in [20, 30] {
+        csv(&machines.path("log.csv"), 0, rows);
+        let (_, said) = machines.load(&["log", "log.csv", "--if-loaded", "new-rows"]);
+        assert!(said.contains("10 rows:"), "{said}");
+    }
+}
+
+#[test]
+fn what_has_stopped_goes_on_by_the_same_command_or_is_given_up() {
+    let mut machines = Machines::start(2, "");
+    csv(&machines.path("a.csv"), 0, 300);
+    machines.load(&["t", "a.csv", "--partition-by", "part"]);
+    let rows = |machines: &Machines| {
+        let sql = "SELECT count(*) FROM t";
+        let query = ["query", "--cluster", "nodes.toml", "-", sql, "--format", "csv"];
+        machines.said(&query).0.lines().nth(1).unwrap().to_owned()
+    };
+    let of_n0 = |machines: &Machines| {
+        let query = ["query", "n0", "SELECT count(*) FROM t", "--format", "csv"];
+        machines.said(&query).0.lines().nth(1).unwrap().to_owned()
+    };
+    // The table is new, and node 1 has not made it.
+    machines.kill(1);
+    std::fs::remove_dir_all(machines.path("n1/t")).unwrap();
+    machines.wake(1);
+    let words = ["ingest", "--cluster", "nodes.toml", "t", "a.csv"];
+    let other = machines.refused(&words);
+    assert!(other.contains("rows are divided otherwise than those"), "{other}");
+    assert!(!machines.path("n1/t/CURRENT").exists());
+    let (_, said) = machines.said(&[&words[..], &["--partition-by", "part"]].concat());
+    assert!(said.contains("going on with nodes n1"), "{said}");
+    assert_eq!(rows(&machines), "300");
+    // Where the file is gone, the load can be given up.
+    machines.kill(1);
+    std::fs::remove_dir_all(machines.path("n1/t")).unwrap();
+    machines.wake(1);
+    let forget = ["cluster", "forget", "t", "--cluster", "nodes.toml"];
+    let (_, said) = machines.said(&forget);
+    assert!(said.contains("a.csv: given up for nodes n1"), "{said}");
+    assert_eq!(rows(&machines), of_n0(&machines));
+    let (_, said) = machines.said(&forget);
+    assert!(said.contains("no load of t has stopped"), "{said}");
+    let again = machines.refused(&[&words[..], &["--partition-by", "part"]].concat());
+    assert!(again.contains("was loaded before"), "{again}");
+}
+
 /// `MOVING` as `format-spec/directory.md` has it.
 fn mark(id: &[u8], partition: &str, to: &str) -> Vec<u8> {
     let mut bytes = b"STYMOVE\0\x01\0\0\0\0\0\0\0".to_vec();
@@ -322,7 +398,7 @@ fn a_partition_moves_and_its_rows_count_once() {
     assert!(again.contains("partition part=3 is on node n1 already"), "{again}");
     let status = ["cluster", "status", "t", "--cluster", "nodes.toml", "--format", "csv"];
     let (listed, _) = machines.said(&status);
-    assert!(listed.contains("n1,part=3,200,1,"), "{listed}");
+    assert!(listed.contains("n1,ok,part=3,200,1,"), "{listed}");
 
     // A move that stopped after the other machine has committed: the first still has the rows.
     machines.said(&["query", "n1", "SELECT 1"]);
@@ -375,4 +451,35 @@ fn a_partition_moves_and_its_rows_count_once() {
     assert!(wrong(&["t", "part=99", "--to", "n1"]).contains("no node has a partition 'part=99'"));
     assert!(wrong(&["t", "part=1", "--to", "n7"]).contains("n7 is none of the nodes of t: n0, n1"));
     assert!(wrong(&["t", "part=1"]).contains("needs a table, a partition and the node"));
+}
+
+#[test]
+fn moves_that_cross_do_not_wait_for_each_other() {
+    let machines = Machines::start(2, "[tables.t.partitions]\n'part=1' = 'n0'\n'part=2' = 'n1'\n");
+    csv(&machines.path("a.csv"), 0, 1300);
+    machines.said(&["ingest", "all/t", "a.csv", "--partition-by", "part"]);
+    machines.load(&["t", "a.csv", "--partition-by", "part"]);
+    let begun = std::time::Instant::now();
+    std::thread::scope(|scope| {
+        let moves = [("part=1", "n1"), ("part=2", "n0")].map(|(part, to)| {
+            let machines = &machines;
+            scope.spawn(move || {
+                machines.said(&[
+                    "cluster",
+                    "move",
+                    "t",
+                    part,
+                    "--to",
+                    to,
+                    "--cluster",
+                    "nodes.toml",
+                ])
+            })
+        });
+        moves.into_iter().for_each(|moved| drop(moved.join().unwrap()));
+    });
+    assert!(begun.elapsed() < std::time::Duration::from_secs(25), "{:?}", begun.elapsed());
+    machines.check("t");
+    assert!(machines.partitions(1).contains(&"part=1".to_owned()));
+    assert!(machines.partitions(0).contains(&"part=2".to_owned()));
 }

@@ -90,6 +90,9 @@ impl ClusterDescription {
             }
         }
         for (table, placed) in &self.tables {
+            if placed.nodes.as_ref().is_some_and(Vec::is_empty) {
+                return Err(Error::InvalidInput(format!("table {table} is on no node")));
+            }
             for name in placed.nodes.iter().flatten().chain(placed.partitions.values()) {
                 if !self.nodes.iter().any(|node| *node.name == **name) {
                     let what = format!("table {table} is on node {name}, and there is none");

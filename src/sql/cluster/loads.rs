@@ -6,29 +6,35 @@
 //! (`placing`) and sent to them (`storing`). All machines have everything before the first of them
 //! commits; each commits once, with the same columns and the same entries of the ledger.
 //!
-//! **A load that stops between two of these commits is finished by the same command.** Its
-//! identifier is in the ledger of the machines that have it, with a mark of how rows were placed.
-//! Reading the same files once more gives the same segments, and those of the machines that lack
-//! them are sent.
+//! **A load that stops between two of these commits is finished by the same command.** The ledgers
+//! of the machines that have it say which machines are to have it, and have a digest of all its
+//! segments and their places. Reading the same files once more gives the same segments, and those of
+//! the machines that lack them are sent.
+//!
+//! A machine takes nothing if something was loaded into its table since its ledger was read here:
+//! two loads at the same time cannot both find that a file is new.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use futures::future::join_all;
 use tempfile::TempDir;
 
 use super::description::{ClusterDescription, PlacedTable, Placement};
 use super::nodes::Nodes;
-use super::placing::{Placing, is_of_cluster};
+use super::placing::Placing;
 use super::state::{LEDGER, ledger_question, read_ledger_answer};
-use super::storing::{Delivery, deliver};
+use super::storing::{Delivery, send};
 use crate::error::{Error, Result};
-use crate::ingest::load::{LoadOptions, pipeline_options};
+use crate::ingest::load::LoadOptions;
 use crate::ingest::loaded::identity;
 use crate::ingest::sources::Input;
-use crate::maintain::transfer::{Transfer, pieces, root_for_others};
+use crate::ingest::sources::counted::hasher;
+use crate::maintain::transfer::{Transfer, ledger_digest, pieces, root_for_others};
+use crate::manifest::commit::SegmentWithStats;
 use crate::manifest::{Id, Root, layout};
 use crate::model::Schema;
 use crate::sql::convert::listed;
@@ -57,13 +63,11 @@ pub struct ClusterRound {
     /// Whether there are more inputs than these.
     pub is_last: bool,
     table: Table,
-    /// The stopped load.
-    load: Option<Id>,
+    stopped: Option<Stopped>,
     /// The machines, by number.
     to: Vec<usize>,
     /// The last generation of the table before the load.
     before: u64,
-    segment_bytes: usize,
 }
 
 /// What a machine has stored of a load.
@@ -92,7 +96,8 @@ impl ClusterLoad {
         check_name(table)?;
         let placing = placing(&description, table)?;
         let nodes = Nodes::new(description)?;
-        let known = hear(&nodes, &placing, table)?;
+        let mut table = table.to_owned();
+        let known = hear(&nodes, &placing, &mut table)?;
         let temporary = temporary.map_or_else(std::env::temp_dir, Path::to_path_buf);
         let staging = TempDir::with_prefix_in("sty-load-", &temporary)
             .map_err(|error| Error::io(&temporary, error))?;
@@ -113,25 +118,55 @@ impl ClusterLoad {
         self.staging.path()
     }
 
-    /// The files that some of the machines have by a load of the cluster, and others have not; they
-    /// are to be loaded together.
-    fn stopped(&self, segment_bytes: usize) -> Option<(Id, Vec<&LoadedSource>, Vec<usize>)> {
-        let mut having = BTreeMap::<Id, BTreeSet<usize>>::new();
-        let sources = |root: &'_ Root| root.ledger.recent.clone();
-        for (at, root) in self.known.iter().enumerate() {
-            for source in root.iter().flat_map(sources) {
-                if is_of_cluster(source.load) && self.placing.has_placed(source.load, segment_bytes)
-                {
-                    having.entry(source.load).or_default().insert(at);
-                }
+    /// A load that some of its machines have, and others have not.
+    fn stopped(&self) -> Option<Stopped> {
+        for record in self.known.iter().flatten().flat_map(|root| &root.ledger.recent) {
+            let Some((names, digest)) = read_record(&record.path) else { continue };
+            let lacks = |root: &Option<Root>| {
+                let mut sources = root.iter().flat_map(|root| &root.ledger.recent);
+                !sources.any(|source| source.load == record.load)
+            };
+            let nodes = self.placing.nodes.iter().zip(&self.known).enumerate();
+            let lacking = nodes.filter(|(_, (node, root))| {
+                names.split(' ').any(|name| *name == *node.name) && lacks(root)
+            });
+            let lacking: Vec<usize> = lacking.map(|(at, _)| at).collect();
+            if !lacking.is_empty() {
+                return Some(Stopped { load: record.load, digest: digest.to_owned(), lacking });
             }
         }
-        let all = self.known.len();
-        let (load, has) = having.into_iter().find(|(_, has)| has.len() < all)?;
-        let first = has.first().and_then(|at| self.known.get(*at)).and_then(Option::as_ref);
-        let of_load = first.into_iter().flat_map(|root| &root.ledger.recent);
-        let files = of_load.filter(|source| source.load == load).collect();
-        Some((load, files, (0..all).filter(|at| !has.contains(at)).collect()))
+        None
+    }
+
+    /// The entries of a load in the ledgers of the machines that have it, and one of their tables.
+    fn entries(&self, load: Id) -> Option<(&Root, Vec<&LoadedSource>)> {
+        let of_load = |root: &'_ Root| {
+            let sources = root.ledger.recent.iter();
+            sources.filter(|source| source.load == load).count() > 0
+        };
+        let root = self.known.iter().flatten().find(|root| of_load(root))?;
+        let sources = root.ledger.recent.iter();
+        Some((root, sources.filter(|source| source.load == load).collect()))
+    }
+
+    /// Gives up the loads that have stopped: the machines that lack their rows do not get them, and
+    /// have their entries of the ledger all the same. Returns the files of each, and the machines.
+    pub fn forget(&mut self) -> Result<Vec<(String, String)>> {
+        let mut all = Vec::new();
+        while let Some(Stopped { load, lacking, .. }) = self.stopped() {
+            let Some((root, sources)) = self.entries(load) else { break };
+            let files = listed(files(&sources).map(|source| &*source.path));
+            let sources: Vec<LoadedSource> = sources.into_iter().cloned().collect();
+            let after = root_for_others(root, sources);
+            let transfers = self.transfers(&lacking, &after, &mut []);
+            let none = |_: &_| std::iter::once(Ok(hasher().finish_128().to_le_bytes().to_vec()));
+            let bytes = transfers.iter().map(none).collect();
+            let generations = self.deliver(&lacking, &transfers, None, bytes)?;
+            check_all(&generations, true)?;
+            all.push((files, listed(lacking.iter().filter_map(|at| self.name(*at)))));
+            self.known = hear(&self.nodes, &self.placing, &mut self.table)?;
+        }
+        Ok(all)
     }
 
     /// Begins to load `inputs`, or those among them of which some machines have the rows already:
@@ -149,7 +184,7 @@ impl ClusterLoad {
             return Err(Error::Unsupported(what.into()));
         }
         if self.staged > 0 {
-            self.known = hear(&self.nodes, &self.placing, &self.table)?;
+            self.known = hear(&self.nodes, &self.placing, &mut self.table)?;
         }
         let mut named = Vec::with_capacity(inputs.len());
         for input in inputs {
@@ -158,36 +193,43 @@ impl ClusterLoad {
                 named.push((input, path));
             }
         }
+        let pipes = named.iter().filter(|(_, path)| path.is_none()).count();
+        if pipes > 0 && pipes < named.len() {
+            let what = "files and a pipe in one load over several machines; a load of files that \
+                        stops goes on, and a pipe cannot be read again: load them one after the other";
+            return Err(Error::InvalidInput(what.into()));
+        }
         self.refuse_open(&named)?;
         let all = self.known.iter().flatten().next();
         let options = all.map_or(options, |root| root.options);
-        let segment_bytes = pipeline_options(options, load_options).segment.bytes;
-        let (mut load, mut to) = (None, (0..self.known.len()).collect::<Vec<_>>());
-        let mut finishes = None;
-        let count = named.len();
-        if let Some((stopped, files, lacking)) = self.stopped(segment_bytes) {
-            let paths: HashSet<Arc<str>> = files.iter().map(|it| Arc::clone(&it.path)).collect();
+        let (stopped, count) = (self.stopped(), named.len());
+        let (mut to, mut finishes) = ((0..self.known.len()).collect::<Vec<_>>(), None);
+        if let Some(Stopped { load, lacking, .. }) = &stopped {
+            let sources = self.entries(*load).map(|(_, sources)| sources).unwrap_or_default();
+            let paths: HashSet<Arc<str>> = files(&sources).map(|it| Arc::clone(&it.path)).collect();
             let is_named = |path: &Arc<str>| named.iter().any(|(_, it)| it.as_ref() == Some(path));
             let names = listed(paths.iter().map(|path| &**path));
             let nodes = listed(lacking.iter().filter_map(|at| self.name(*at)));
             if !paths.iter().all(is_named) {
                 return Err(Error::InvalidInput(format!(
                     "the load of {names} has stopped before nodes {nodes} had it; nothing was \
-                     changed: load these files once more, which stores them there alone, with the \
-                     same options"
+                     changed: load these files once more, which stores them there alone, by the same \
+                     command (or give the rows up: sty cluster forget {})",
+                    self.table
                 )));
             }
             named.retain(|(_, path)| path.as_ref().is_some_and(|path| paths.contains(path)));
             finishes = Some(format!("{names}: going on with nodes {nodes}, which lack the rows"));
-            (load, to) = (Some(stopped), lacking);
+            to.clone_from(lacking);
         }
         let is_last = named.len() == count;
         let inputs = named.into_iter().map(|(input, _)| input).collect();
         self.staged += 1;
         let store = Store::open(self.staging.path().join(self.staged.to_string()));
         let table = store.table(&self.table)?;
+        let load = stopped.as_ref().map(|stopped| stopped.load);
         let (writer, before) = self.prime(&table, &to, load, options)?;
-        let round = ClusterRound { finishes, is_last, table, load, to, before, segment_bytes };
+        let round = ClusterRound { finishes, is_last, table, stopped, to, before };
         Ok((round, writer, inputs))
     }
 
@@ -233,6 +275,8 @@ impl ClusterLoad {
                 sources.push(source.clone());
             }
         }
+        // Of two entries of one file, the later one is the newer: identifiers begin with the time.
+        sources.sort_by_key(|source| source.load.first_chunk::<6>().copied());
         let arrangement = like.arrangement.clone();
         let commit = writer.commit_changes(Changes { arrangement, sources, ..writer.changes() })?;
         Ok((writer, commit.generation))
@@ -262,113 +306,162 @@ impl ClusterLoad {
     }
 
     /// Sends what a round has loaded to its machines, and has them commit. `None` if it has loaded
-    /// nothing.
+    /// nothing. Machines wait this long for other writers, or as long as they do otherwise.
     pub fn finish_round(
         &mut self,
         round: ClusterRound,
+        wait: Option<Duration>,
         cancelled: &AtomicBool,
     ) -> Result<Option<Vec<NodeStored>>> {
         let snapshot = round.table.snapshot()?;
         let root = snapshot.root();
         if root.generation == round.before {
-            return Ok(None);
+            return match round.stopped {
+                None => Ok(None),
+                Some(_) => Err(Error::InvalidInput(
+                    "nothing was loaded of what some nodes lack; nothing was changed: give the \
+                     same command as for the load that has stopped, with the same --if-loaded"
+                        .into(),
+                )),
+            };
         }
         let mut sources = snapshot.sources()?;
         sources.retain(|source| source.generation > round.before);
+        let new = sources.first().map_or_else(layout::new_id, |source| source.load);
+        let load = round.stopped.as_ref().map_or(new, |stopped| stopped.load);
         let is_partitioned = !root.arrangement.partition_by.is_empty();
-        let segment_bytes = (!is_partitioned).then_some(round.segment_bytes);
-        let load = self.identify(round.load, segment_bytes, &mut sources)?;
         let mut segments: Vec<_> = self.known.iter().map(|_| Vec::new()).collect();
-        let mut number = 0;
+        let (mut number, mut digest) = (0, hasher());
         for at in 0..root.chunks.len() {
             let Some(chunk) = snapshot.chunk(at)? else { continue };
-            for (segment, stats) in chunk.segments_with_stats()? {
+            for segment in chunk.segments_with_stats()? {
                 let place = match is_partitioned {
-                    true => self.placing.of_partition(&segment.partition),
+                    true => self.placing.of_partition(&segment.0.partition),
                     false => self.placing.in_turn(load, number),
                 };
                 number += 1;
-                segments
-                    .get_mut(place)
-                    .into_iter()
-                    .for_each(|of| of.push((segment.clone(), stats.clone())));
+                let name = self.name(place).unwrap_or_default();
+                digest.write(format!("{name}\0{}\0", segment.0.partition).as_bytes());
+                digest.write(&segment.0.rows.to_le_bytes());
+                digest.write(&segment.0.uuid);
+                segments.get_mut(place).into_iter().for_each(|of| of.push(segment.clone()));
             }
         }
-        let after = root_for_others(root, sources.clone());
-        let mut transfers = Vec::new();
-        for at in &round.to {
-            let known = self.known.get(*at).cloned().flatten();
-            transfers.push(Transfer {
-                before: known.map(|root| root_for_others(&root, Vec::new())),
-                after: after.clone(),
-                segments: segments.get_mut(*at).map(std::mem::take).unwrap_or_default(),
-            });
+        let digest = format!("{:032x}", digest.finish_128());
+        if let Some(stopped) = &round.stopped {
+            self.check_same(stopped, &digest, &sources)?;
         }
-        let to = round.to.iter().filter_map(|at| self.placing.nodes.get(*at));
-        let sending = to.zip(&transfers).map(|(node, transfer)| {
-            let pieces = pieces(&snapshot, &transfer.segments, cancelled);
-            deliver(&self.nodes, node, &self.table, transfer, pieces)
-        });
-        let delivered = self.nodes.wait(join_all(sending))?;
-        let delivered = delivered.into_iter().collect::<Result<Vec<Delivery>>>()?;
-        let nodes: Vec<_> = delivered.iter().map(|it| it.node().name.to_string()).collect();
-        let committed = self.nodes.wait(join_all(delivered.into_iter().map(Delivery::commit)))?;
-        check_all(&nodes, &committed, sources.iter().any(|source| source.done))?;
-        self.finished
-            .extend(sources.into_iter().filter(|_| round.load.is_some()).map(|it| it.path));
-        let stored = nodes.into_iter().zip(committed).zip(&transfers);
-        let stored = stored.map(|((node, generation), transfer)| {
-            let (rows, bytes) = (transfer.rows(), transfer.bytes());
-            let segments = transfer.segments.len() as u64;
-            Ok(NodeStored { node, generation: generation?, rows, segments, bytes })
-        });
+        sources.iter_mut().for_each(|source| source.load = load);
+        if !sources.is_empty() {
+            let names: Vec<&str> = self.placing.nodes.iter().map(|node| &*node.name).collect();
+            let path = format!("{DIVIDED}{}: {digest}", names.join(" ")).into();
+            sources.push(LoadedSource { path, load, done: true, ..LoadedSource::default() });
+        }
+        let has_files = !sources.is_empty();
+        let transfers = self.transfers(&round.to, &root_for_others(root, sources), &mut segments);
+        let bytes = transfers.iter().map(|it| pieces(&snapshot, &it.segments, cancelled)).collect();
+        let generations = self.deliver(&round.to, &transfers, wait, bytes)?;
+        check_all(&generations, has_files)?;
+        if round.stopped.is_some() {
+            let paths = snapshot.sources()?.into_iter().map(|source| source.path);
+            self.finished.extend(paths);
+        }
+        let stored =
+            generations.into_iter().zip(&transfers).map(|((node, generation), transfer)| {
+                let (rows, bytes) = (transfer.rows(), transfer.bytes());
+                let segments = transfer.segments.len() as u64;
+                Ok(NodeStored { node, generation: generation?, rows, segments, bytes })
+            });
         stored.collect::<Result<Vec<_>>>().map(Some)
     }
 
-    /// Gives the new entries of the ledger the identifier of the load: a new one, or that of the
-    /// stopped load, whose files must be what they were.
-    fn identify(
+    /// What these machines get: `segments` has those of each machine.
+    fn transfers(
         &self,
-        stopped: Option<Id>,
-        segment_bytes: Option<usize>,
-        sources: &mut [LoadedSource],
-    ) -> Result<Id> {
-        let new = sources.first().map_or_else(layout::new_id, |source| source.load);
-        let Some(stopped) = stopped else {
-            let load = self.placing.marked(new, segment_bytes);
-            sources.iter_mut().for_each(|source| source.load = load);
-            return Ok(load);
-        };
-        let before: HashMap<Arc<str>, &LoadedSource> = self
-            .known
-            .iter()
-            .flatten()
-            .flat_map(|root| &root.ledger.recent)
-            .filter(|source| source.load == stopped)
-            .map(|source| (Arc::clone(&source.path), source))
-            .collect();
-        for source in sources.iter_mut() {
-            let of = |it: &LoadedSource| (it.size, it.hash, it.rows, it.rejected, it.selected);
-            let selection = |it: &LoadedSource| it.selected.then_some(it.load[8..].to_vec());
-            let known = before.get(&source.path);
-            if known.is_none_or(|known| {
-                of(known) != of(source) || selection(known) != selection(source)
-            }) {
-                return Err(Error::InvalidInput(format!(
-                    "{} gives other rows than those that some nodes have already of the load that \
-                     has stopped; nothing was changed: it has to be the same file, with the same \
-                     options",
-                    source.path
-                )));
+        to: &[usize],
+        after: &Root,
+        segments: &mut [Vec<SegmentWithStats>],
+    ) -> Vec<Transfer> {
+        let transfer = |at: &usize| {
+            let known = self.known.get(*at).and_then(Option::as_ref);
+            Transfer {
+                before: known.map(|root| root_for_others(root, Vec::new())),
+                ledger: ledger_digest(known.map_or(&[], |root| &root.ledger.recent)),
+                after: after.clone(),
+                segments: segments.get_mut(*at).map(std::mem::take).unwrap_or_default(),
             }
-            source.load = stopped;
-        }
-        if before.len() != sources.len() {
-            let what = "other files were loaded than those of the load that has stopped";
-            return Err(Error::InvalidInput(what.into()));
-        }
-        Ok(stopped)
+        };
+        to.iter().map(transfer).collect()
     }
+
+    /// Has machines take what they get, and then commit: the generation of each, or why it has none.
+    fn deliver<P: Iterator<Item = Result<Vec<u8>>>>(
+        &self,
+        to: &[usize],
+        transfers: &[Transfer],
+        wait: Option<Duration>,
+        bytes: Vec<P>,
+    ) -> Result<Vec<(String, Result<u64>)>> {
+        let nodes = to.iter().filter_map(|at| self.placing.nodes.get(*at));
+        let mut order: Vec<_> = nodes.zip(transfers).zip(bytes).collect();
+        order.sort_by_key(|((node, _), _)| &node.name);
+        self.nodes.wait(async {
+            let mut begun = HashMap::new();
+            for ((node, transfer), bytes) in order {
+                let delivery = Delivery::begin(&self.nodes, node, &self.table, transfer, wait);
+                begun.insert(&node.name, send(delivery.await?, bytes));
+            }
+            let nodes = to.iter().filter_map(|at| self.placing.nodes.get(*at));
+            let sending: Vec<_> = nodes.filter_map(|node| begun.remove(&node.name)).collect();
+            let sent = join_all(sending).await.into_iter().collect::<Result<Vec<_>>>()?;
+            let names: Vec<_> = sent.iter().map(|it| it.node().name.to_string()).collect();
+            let committed = join_all(sent.into_iter().map(Delivery::commit)).await;
+            Ok(names.into_iter().zip(committed).collect())
+        })?
+    }
+
+    /// Refuses to go on with a stopped load whose files give other segments now, or other places.
+    fn check_same(&self, stopped: &Stopped, digest: &str, sources: &[LoadedSource]) -> Result<()> {
+        let before = self.entries(stopped.load).map(|(_, sources)| sources).unwrap_or_default();
+        let same = |source: &&LoadedSource| {
+            let of = |it: &LoadedSource| (it.size, it.hash, it.rows, it.rejected, it.selected);
+            files(&before).any(|known| known.path == source.path && of(known) == of(source))
+        };
+        let what = match sources.iter().find(|source| !same(source)) {
+            Some(source) => format!("{} gives other rows than those", source.path),
+            None if digest != stopped.digest => "rows are divided otherwise than those".to_owned(),
+            None => return Ok(()),
+        };
+        Err(Error::InvalidInput(format!(
+            "{what} that some nodes have already of the load that has stopped; nothing was changed: \
+             it has to be the same command, with the same files and file of the cluster (or give the \
+             rows up: sty cluster forget {})",
+            self.table
+        )))
+    }
+}
+
+/// A load that some of its machines have, and others have not.
+#[derive(Debug)]
+struct Stopped {
+    load: Id,
+    /// Of all its segments, and their places.
+    digest: String,
+    /// The machines that lack it, by number.
+    lacking: Vec<usize>,
+}
+
+/// How the path of the entry begins that says which machines have a load, and what it had.
+const DIVIDED: &str = "divided among nodes ";
+
+/// The names of the machines in such an entry, and the digest.
+fn read_record(path: &str) -> Option<(&str, &str)> {
+    path.strip_prefix(DIVIDED)?.split_once(": ")
+}
+
+/// The entries of files among those of a load.
+fn files<'s>(sources: &[&'s LoadedSource]) -> impl Iterator<Item = &'s LoadedSource> {
+    sources.iter().copied().filter(|source| read_record(&source.path).is_none())
 }
 
 /// Where rows of a table go.
@@ -390,29 +483,36 @@ fn placing(description: &ClusterDescription, table: &str) -> Result<Placing> {
     Ok(Placing { nodes, pinned: pinned.unwrap_or_default() })
 }
 
-/// Asks all machines what they have of a table.
-fn hear(nodes: &Nodes, placing: &Placing, table: &str) -> Result<Vec<Option<Root>>> {
-    let question = ledger_question(table);
+/// Asks all machines what they have of a table, whose name becomes that which they have.
+fn hear(nodes: &Nodes, placing: &Placing, table: &mut String) -> Result<Vec<Option<Root>>> {
+    let question = ledger_question(table, false);
     let asked = placing.nodes.iter().map(|node| nodes.ask(node, LEDGER, question.clone()));
-    let answers = nodes.wait(join_all(asked))?;
-    answers.into_iter().map(|answer| read_ledger_answer(&answer?)).collect()
+    let mut known = Vec::new();
+    for answer in nodes.wait(join_all(asked))? {
+        let found = read_ledger_answer(&answer?)?;
+        known.push(found.map(|(name, root)| {
+            *table = name;
+            root
+        }));
+    }
+    Ok(known)
 }
 
 /// An error that says which machines have stored the rows and which have not, unless all have.
-fn check_all(nodes: &[String], committed: &[Result<u64>], has_files: bool) -> Result<()> {
-    let Some(Err(first)) = committed.iter().find(|it| it.is_err()) else { return Ok(()) };
-    let stored = nodes.iter().zip(committed).filter(|(_, it)| it.is_ok()).map(|(node, _)| node);
-    let stored: Vec<&str> = stored.map(String::as_str).collect();
-    let what = match (stored.is_empty(), has_files) {
+fn check_all(generations: &[(String, Result<u64>)], has_files: bool) -> Result<()> {
+    let Some(first) = generations.iter().find_map(|(_, it)| it.as_ref().err()) else {
+        return Ok(());
+    };
+    let stored = generations.iter().filter(|(_, it)| it.is_ok()).map(|(node, _)| node.as_str());
+    let names = listed(stored.clone());
+    let what = match (stored.count() == 0, has_files) {
         (true, _) => format!("{first}; no other node has stored its rows"),
         (false, true) => format!(
-            "{first}; nodes {} have stored their rows: the same command goes on with the others",
-            listed(stored.iter().copied())
+            "{first}; nodes {names} have stored their rows: the same command goes on with the others"
         ),
         (false, false) => format!(
-            "{first}; nodes {} have stored their rows, and the others have not: what came through \
-             a pipe cannot be read again",
-            listed(stored.iter().copied())
+            "{first}; nodes {names} have stored their rows, and the others have not: what came \
+             through a pipe cannot be read again"
         ),
     };
     Err(match first {

@@ -28,6 +28,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 
@@ -43,7 +44,7 @@ use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::limits;
 use crate::maintain::partitions::{edits_without_partition, is_within};
-use crate::maintain::transfer::{Transfer, pieces, root_for_others};
+use crate::maintain::transfer::{Transfer, ledger_digest, pieces, root_for_others};
 use crate::manifest::moving::Moving;
 use crate::manifest::{Id, Root, layout};
 use crate::sql::convert::listed;
@@ -52,6 +53,10 @@ use crate::store::{Changes, LoadedSource, Snapshot, Store, Table, TableWriter};
 
 /// Where a machine gives a partition away.
 pub(in crate::sql) const MOVE: &str = "/sty.Node/Move";
+
+/// How long a move is tried again while others write the table on the machine that gets the rows.
+const PATIENCE: Duration = Duration::from_secs(30);
+const PAUSE: Duration = Duration::from_millis(150);
 
 const GO: u8 = b'G';
 const MARK: u8 = b'M';
@@ -111,15 +116,17 @@ fn received(root: &Root, id: Id) -> Option<u64> {
     root.ledger.recent.iter().find(is_it).map(|source| source.generation)
 }
 
-/// The generation by which a machine has got the rows of a move, by its whole ledger.
+/// The generation by which a machine has got the rows of a move, by its whole ledger; once those are
+/// done who write the table, if it `waits`.
 pub(super) async fn has_received(
     nodes: &Nodes,
     node: &Node,
     table: &str,
     id: Id,
+    waits: bool,
 ) -> Result<Option<u64>> {
-    let root = read_ledger_answer(&nodes.ask(node, LEDGER, ledger_question(table)).await?)?;
-    Ok(root.and_then(|root| received(&root, id)))
+    let answer = nodes.ask(node, LEDGER, ledger_question(table, waits)).await?;
+    Ok(read_ledger_answer(&answer)?.and_then(|(_, root)| received(&root, id)))
 }
 
 /// Moves a partition, with those inside it, to another machine; from the only one that has it,
@@ -148,18 +155,26 @@ pub fn move_partition(
     let (to, from) = (find(to)?, from.map(find).transpose()?);
     let nodes = Nodes::new(description)?;
     let partition = partition.trim_matches('/');
-    nodes.wait(async {
-        let mover = Mover { nodes: &nodes, table, partition, to: &to, cancelled };
-        let from = match from {
-            Some(from) => from,
-            None => mover.find(&of_table).await?,
-        };
-        if from == to {
-            let what = format!("partition {partition} is on node {} already", to.name);
-            return Err(Error::InvalidInput(what));
+    let mover = Mover { nodes: &nodes, table, partition, to: &to, cancelled };
+    let from = match from {
+        Some(from) => from,
+        None => nodes.wait(mover.find(&of_table))??,
+    };
+    if from == to {
+        let what = format!("partition {partition} is on node {} already", to.name);
+        return Err(Error::InvalidInput(what));
+    }
+    let begun = Instant::now();
+    loop {
+        match nodes.wait(mover.run(&from))? {
+            // Whoever writes the table there may wait for the machine that we hold.
+            Err(Error::Busy(_)) if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+            done => return done,
         }
-        mover.run(&from).await
-    })?
+        if cancelled.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+    }
 }
 
 /// A move that runs.
@@ -190,9 +205,9 @@ impl Mover<'_> {
         }
         match have[..] {
             [] => Err(Error::NotFound(format!(
-                "no node has a partition '{}' of table {}; sty cluster status --partitions lists \
-                 them",
-                self.partition, self.table
+                "no node has a partition '{}' of table {table}; sty cluster status {table} lists them",
+                self.partition,
+                table = self.table
             ))),
             [one] => Ok(Arc::clone(one)),
             ref several => Err(Error::InvalidInput(format!(
@@ -223,10 +238,17 @@ impl Mover<'_> {
             let before = Moving::read(&mut begun)?;
             if self.is_received(&before).await? {
                 let left = source.drop().await?;
-                if before.partition == moving.partition {
+                if before.partition == moving.partition && before.to == moving.to {
                     let from = from.name.to_string();
                     let (rows, segments, bytes) = (0, 0, 0);
                     return Ok(Moved { from, rows, segments, bytes, left, was_begun: true });
+                }
+                if before.partition == moving.partition {
+                    return Err(Error::InvalidInput(format!(
+                        "an earlier move had taken {} to node {} and had stopped; that is finished \
+                         now, and the same command moves it from there",
+                        before.partition, before.to
+                    )));
                 }
             } else {
                 source.done(KEEP).await?;
@@ -238,14 +260,17 @@ impl Mover<'_> {
         let mut transfer = Transfer::read(&mut transfer)?;
         let (rows, bytes) = (transfer.rows(), transfer.bytes());
         let segments = transfer.segments.len() as u64;
-        let had = self.nodes.ask(self.to, LEDGER, ledger_question(self.table)).await?;
-        let had = read_ledger_answer(&had)?;
+        let had = self.nodes.ask(self.to, LEDGER, ledger_question(self.table, false)).await?;
+        let had = read_ledger_answer(&had)?.map(|(_, root)| root);
         if let Some(had) = &had {
             check_alike(had, &transfer.after, from, self.to, self.table)?;
+            transfer.ledger = ledger_digest(&had.ledger.recent);
         }
         transfer.before = had.map(|root| root_for_others(&root, Vec::new()));
         transfer.after.ledger.recent = vec![entry(MOVED_FROM, &from.name, &moving, rows)];
-        let mut delivery = Delivery::begin(self.nodes, self.to, self.table, &transfer).await?;
+        let no_wait = Some(Duration::ZERO);
+        let begun = Delivery::begin(self.nodes, self.to, self.table, &transfer, no_wait);
+        let mut delivery = begun.await?;
         let passed = self.pass(&mut source, &mut delivery, bytes).await;
         if let Err(error) = passed {
             delivery.break_off(&error).await;
@@ -285,11 +310,13 @@ impl Mover<'_> {
         let node = self.nodes.description.nodes.iter().find(of_name).ok_or_else(|| {
             Error::NotFound(format!(
                 "partition {} was on its way to node {}, which the file of the cluster does not \
-                 name",
+                 name; if that is gone for good, remove the file MOVING in the table's directory: \
+                 the rows are where they were",
                 before.partition, before.to
             ))
         })?;
-        has_received(self.nodes, node, self.table, before.id).await.map(|it| it.is_some())
+        let received = has_received(self.nodes, node, self.table, before.id, true).await?;
+        Ok(received.is_some())
     }
 
     fn has_stopped(&self, error: Error) -> Error {
@@ -407,7 +434,8 @@ fn of_partition(snapshot: &Snapshot, partition: &str) -> Result<Transfer> {
         let what = format!("table {} has no partition '{partition}'", snapshot.table_name());
         return Err(Error::NotFound(what));
     }
-    Ok(Transfer { before: None, after: root_for_others(root, Vec::new()), segments })
+    let after = root_for_others(root, Vec::new());
+    Ok(Transfer { before: None, ledger: ledger_digest(&[]), after, segments })
 }
 
 /// Drops what the other machine has. It may have been dropped before.

@@ -121,7 +121,11 @@ pub(in crate::sql) fn answer(tables: &Tables, question: &[u8]) -> Result<Vec<u8>
 
 /// What this machine says of what was loaded into a table of its own.
 pub(in crate::sql) fn ledger(tables: &Tables, question: &[u8]) -> Result<Vec<u8>> {
-    state::ledger_answer(question, |name| tables.own_table(name))
+    let wait = |name: &str| match tables.store() {
+        Some(store) => store.table(name)?.wait_for_writer(),
+        None => Ok(()),
+    };
+    state::ledger_answer(question, |name| tables.own_table(name), wait)
 }
 
 /// What this machine says of all its tables.

@@ -1,5 +1,6 @@
-//! Which machine gets which rows of a load. It follows from the description of the cluster alone:
-//! whoever goes on with a load that has stopped sends the same rows to the same machines.
+//! Which machine gets which rows of a load. It follows from the description of the cluster and the
+//! load's identifier: whoever goes on with a load that has stopped sends the same rows to the same
+//! machines.
 //!
 //! The partitions of a table are each on one machine: where the description puts it, or else where
 //! a hash of its path and the machine's name is the largest (rendezvous hashing: Thaler and
@@ -43,32 +44,6 @@ impl Placing {
         let first = load.iter().fold(0_usize, |sum, byte| sum.wrapping_add(usize::from(*byte)));
         first.wrapping_add(segment) % nodes
     }
-
-    /// Marks a load's identifier as that of a cluster which places rows so, in 12 bits beside the
-    /// version of a UUID of our own kind (8 of RFC 9562). `segment_bytes` decides where segments
-    /// end, if they go to the machines in turn.
-    pub(super) fn marked(&self, load: Id, segment_bytes: Option<usize>) -> Id {
-        let bytes = segment_bytes.map_or_else(String::new, |bytes| bytes.to_string());
-        let names = self.nodes.iter().map(|node| &*node.name);
-        let pins = self.pinned.iter().flat_map(|(pin, node)| [pin.as_str(), node]);
-        let mark = hash(names.chain(["\0"]).chain(pins).chain([bytes.as_str()]));
-        let [low, high, ..] = mark.to_le_bytes();
-        let mut marked = load;
-        if let [.., version, below] = &mut marked[..8] {
-            (*version, *below) = (0x80 | (high & 0x0f), low);
-        }
-        marked
-    }
-
-    /// Whether a load was one of this cluster, and placed rows as it does.
-    pub(super) fn has_placed(&self, load: Id, segment_bytes: usize) -> bool {
-        [None, Some(segment_bytes)].iter().any(|bytes| self.marked(load, *bytes) == load)
-    }
-}
-
-/// Whether a load was one of some cluster.
-pub(super) fn is_of_cluster(load: Id) -> bool {
-    load[6] >> 4 == 8
 }
 
 fn hash<'t>(texts: impl IntoIterator<Item = &'t str>) -> u128 {
@@ -116,18 +91,10 @@ mod tests {
     }
 
     #[test]
-    fn a_mark_is_that_of_the_description() {
+    fn segments_go_in_turn() {
+        let here = placing(&["a", "b"], &[]);
         let load = crate::manifest::layout::new_id();
-        let here = placing(&["a", "b"], &[("d=1", "a")]);
-        let marked = here.marked(load, Some(1 << 20));
-        assert!(!is_of_cluster(load) && is_of_cluster(marked));
-        assert!(here.has_placed(marked, 1 << 20) && !here.has_placed(load, 1 << 20));
-        assert_eq!((&marked[..6], &marked[8..]), (&load[..6], &load[8..]));
-        let others = [placing(&["a", "b", "c"], &[("d=1", "a")]), placing(&["a", "b"], &[])];
-        assert!(others.iter().all(|other| !other.has_placed(marked, 1 << 20)));
-        assert!(!here.has_placed(marked, 2 << 20));
-        assert!(here.has_placed(here.marked(load, None), 2 << 20));
-        let places: Vec<_> = (0..4).map(|segment| here.in_turn(marked, segment)).collect();
+        let places: Vec<_> = (0..4).map(|segment| here.in_turn(load, segment)).collect();
         assert_eq!((places[0], places[1]), (places[2], places[3]));
         assert_ne!(places[0], places[1]);
     }

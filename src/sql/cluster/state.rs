@@ -11,8 +11,8 @@
 //! Who loads rows asks for the ledger, and is answered with a root that has all of it:
 //!
 //! ```text
-//! question  version u8 · name
-//! answer    version u8 · is there u8 · { generation u64 · root }
+//! question  version u8 · name · whether to wait for who writes the table u8
+//! answer    version u8 · is there u8 · { name · generation u64 · root }
 //! ```
 
 use std::collections::{BTreeSet, HashMap};
@@ -166,41 +166,52 @@ pub(super) fn read_answer(answer: &[u8], known: Option<&RemoteTable>) -> Result<
     Ok(Answer::Changed(Box::new(RemoteTable { name, state, root, chunks, moving })))
 }
 
-/// The question for what a table's columns are, and what was loaded into it.
-pub(super) fn ledger_question(name: &str) -> Vec<u8> {
+/// The question for what a table's columns are, and what was loaded into it, once those who write
+/// it now are done if `waits`.
+pub(super) fn ledger_question(name: &str, waits: bool) -> Vec<u8> {
     let mut out = Writer::new();
     write_protocol(&mut out);
     out.blob(name.as_bytes());
+    out.u8(u8::from(waits));
     out.into_vec()
 }
 
-/// What this machine answers to that.
+/// What this machine answers to that; `wait` waits for who writes a table.
 pub(super) fn ledger_answer(
     question: &[u8],
     find: impl Fn(&str) -> Result<Option<Arc<StoreTable>>>,
+    wait: impl Fn(&str) -> Result<()>,
 ) -> Result<Vec<u8>> {
     let mut from = Cursor::new(question);
     check_protocol(&mut from)?;
-    let name = from.text(limits::MAX_NAME_BYTES)?;
+    let (name, waits) = (from.text(limits::MAX_NAME_BYTES)?, from.u8()? > 0);
     from.finish()?;
+    if waits {
+        wait(name)?;
+    }
     let mut out = Writer::new();
     write_protocol(&mut out);
     let table = find(name)?;
     out.u8(u8::from(table.is_some()));
     if let Some(table) = table {
         let snapshot = table.snapshot();
+        out.blob(snapshot.table_name().as_bytes());
         write_root(&root_for_others(snapshot.root(), snapshot.sources()?), &mut out);
     }
     Ok(out.into_vec())
 }
 
-/// Reads that answer: a root with the whole ledger and without rows.
-pub(super) fn read_ledger_answer(answer: &[u8]) -> Result<Option<Root>> {
+/// Reads that answer: the table's name there, and a root with the whole ledger and without rows.
+pub(super) fn read_ledger_answer(answer: &[u8]) -> Result<Option<(String, Root)>> {
     let mut from = Cursor::new(answer);
     check_protocol(&mut from)?;
-    let root = if from.u8()? > 0 { Some(read_root(&mut from)?) } else { None };
+    if from.u8()? == 0 {
+        return Ok(None);
+    }
+    let name = from.text(limits::MAX_NAME_BYTES)?.to_owned();
+    let root = read_root(&mut from)?;
     from.finish()?;
-    Ok(root)
+    Ok(Some((name, root)))
 }
 
 /// The table that parts are together; each is named by its machine in errors. `tables` are the
@@ -258,7 +269,8 @@ fn check_same_columns(one: &RemoteTable, other: &RemoteTable, parts: &[Part]) ->
         }
     };
     Err(Error::InvalidInput(format!(
-        "table {}: nodes {} and {} have different columns: {what}; make them the same with sty alter",
+        "table {}: nodes {} and {} have different columns: {what}; make them the same with \
+         sty alter, or by the same command where a load over all nodes has stopped",
         one.name,
         node(one),
         node(other)

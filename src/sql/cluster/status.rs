@@ -3,7 +3,8 @@
 //! ```text
 //! question  version u8
 //! answer    version u8 · tables u32 · { name · generation u64 · rows u64 · segments u64 ·
-//!           bytes u64 · is a partition on its way u8 · { which } }…
+//!           bytes u64 · is a partition on its way u8 · { which } · what is wrong with it, or
+//!           nothing }…
 //! ```
 
 use std::sync::Arc;
@@ -26,7 +27,9 @@ pub(in crate::sql) const TABLES: &str = "/sty.Node/Tables";
 /// The most tables of a machine.
 const MOST_TABLES: usize = 1 << 20;
 /// Bytes of a table in an answer, at least.
-const TABLE_BYTES: usize = 37;
+const TABLE_BYTES: usize = 41;
+/// The longest description of what is wrong.
+const MOST_DAMAGE: usize = 1 << 20;
 
 /// A table of a machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +46,8 @@ pub struct TableOnNode {
     pub bytes: u64,
     /// The partition that is on its way to another machine, and the name of that one.
     pub moving: Option<(String, String)>,
+    /// Why nothing else is known of it.
+    pub damage: Option<String>,
 }
 
 /// What each machine says, or why it says nothing.
@@ -84,24 +89,27 @@ pub(in crate::sql) fn tables(store: &Store, question: &[u8]) -> Result<Vec<u8>> 
     let mut from = Cursor::new(question);
     check_protocol(&mut from)?;
     from.finish()?;
-    let mut all = Vec::new();
-    for name in store.tables()? {
-        let table = store.table(&name)?;
-        let snapshot = table.snapshot()?;
-        let segments = snapshot.segments()?;
-        all.push((name, snapshot.generation(), snapshot.rows(), segments, table.moving()?));
-    }
     let mut out = Writer::new();
     write_protocol(&mut out);
-    out.count(all.len());
-    for (name, generation, rows, segments, moving) in all {
+    let names = store.tables()?;
+    out.count(names.len());
+    for name in names {
         out.blob(name.as_bytes());
-        let bytes = segments.iter().map(|segment| segment.length).sum();
-        for number in [generation, rows, segments.len() as u64, bytes] {
-            out.u64(number);
-        }
+        let look = || {
+            let table = store.table(&name)?;
+            let snapshot = table.snapshot()?;
+            let segments = snapshot.segments()?;
+            let bytes = segments.iter().map(|segment| segment.length).sum();
+            let numbers = [snapshot.generation(), snapshot.rows(), segments.len() as u64, bytes];
+            Ok((numbers, table.moving()?))
+        };
+        let seen: Result<_> = look();
+        let damage = seen.as_ref().err().map(ToString::to_string).unwrap_or_default();
+        let (numbers, moving) = seen.unwrap_or_default();
+        numbers.into_iter().for_each(|number| out.u64(number));
         out.u8(u8::from(moving.is_some()));
         moving.iter().for_each(|moving| moving.write(&mut out));
+        out.blob(damage.as_bytes());
     }
     Ok(out.into_vec())
 }
@@ -116,7 +124,8 @@ fn read_tables(answer: &[u8]) -> Result<Vec<TableOnNode>> {
         let (segments, bytes) = (from.u64()?, from.u64()?);
         let moving = if from.u8()? > 0 { Some(Moving::read(&mut from)?) } else { None };
         let moving = moving.map(|it| (it.partition.to_string(), it.to.to_string()));
-        all.push(TableOnNode { name, generation, rows, segments, bytes, moving });
+        let damage = Some(from.text(MOST_DAMAGE)?.to_owned()).filter(|it| !it.is_empty());
+        all.push(TableOnNode { name, generation, rows, segments, bytes, moving, damage });
     }
     from.finish()?;
     Ok(all)

@@ -2,19 +2,25 @@
 //! everything in their files before the first of them commits.
 //!
 //! ```text
-//! request   head's length u64 · head: version u8 · the table's name · a transfer
-//!           (`maintain/transfer`) · bytes of its segments · their hash · COMMIT u8
-//! answer    READY, then STORED with a generation u64
+//! request   head's length u64 · head: version u8 · the table's name · how long to wait for other
+//!           writers u64: milliseconds, or all bits set for as long as the machine waits otherwise ·
+//!           a transfer (`maintain/transfer`) · bytes of its segments · their hash · COMMIT u8
+//! answer    BEGUN: no other writer comes from now on · READY · STORED with a generation u64
 //! ```
+//!
+//! A load begins with one machine after the other, in the order of their names, so that two loads do
+//! not wait for each other; a move does not wait.
 //!
 //! A request that ends before its last byte changes nothing: the files that were written are
 //! removed.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::calls::{Answer, Answering, Asked, Asking, call};
 use super::nodes::Nodes;
 use crate::bytes::{Cursor, Writer};
+use crate::disk::LockWait;
 use crate::error::{Error, Result};
 use crate::ingest::load::LoadOptions;
 use crate::limits;
@@ -28,8 +34,9 @@ pub(in crate::sql) const STORE: &str = "/sty.Node/Store";
 /// The last byte of a request.
 const COMMIT: u8 = b'C';
 
-const READY: u8 = 1;
-const STORED: u8 = 2;
+const BEGUN: u8 = 1;
+const READY: u8 = 2;
+const STORED: u8 = 3;
 
 /// Segments that come to a machine. They are gone if it is dropped.
 pub(super) struct Delivery {
@@ -39,24 +46,29 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// Begins to send segments, whose bytes and hash follow.
+    /// Begins to send segments, whose bytes and hash follow. The machine waits this long for other
+    /// writers of the table, or as long as it does otherwise.
     pub(super) async fn begin(
         nodes: &Nodes,
         node: &Arc<Node>,
         table: &str,
         transfer: &Transfer,
+        wait: Option<Duration>,
     ) -> Result<Delivery> {
         let mut head = Writer::new();
         write_protocol(&mut head);
         head.blob(table.as_bytes());
+        let millis = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX - 1));
+        head.u64(millis.unwrap_or(u64::MAX));
         head.put(&transfer.encode());
         let (mut asking, answering) = call(nodes, node, STORE);
         let (answer, sent) = futures::join!(answering, asking.put_head(head.into_vec()));
         let mut delivery = Delivery { node: Arc::clone(node), asking, answer: answer? };
-        match sent {
-            Ok(()) => Ok(delivery),
-            Err(_) => Err(delivery.why().await),
+        if sent.is_err() {
+            return Err(delivery.why().await);
         }
+        delivery.answer.expect(BEGUN).await?;
+        Ok(delivery)
     }
 
     /// Sends a piece of the bytes.
@@ -99,15 +111,11 @@ impl Delivery {
     }
 }
 
-/// Sends segments of a snapshot to a machine, which writes them into files of its table.
-pub(super) async fn deliver(
-    nodes: &Nodes,
-    node: &Arc<Node>,
-    table: &str,
-    transfer: &Transfer,
+/// Sends the bytes of segments and their hash, and waits until the machine has them in its files.
+pub(super) async fn send(
+    mut delivery: Delivery,
     pieces: impl Iterator<Item = Result<Vec<u8>>>,
 ) -> Result<Delivery> {
-    let mut delivery = Delivery::begin(nodes, node, table, transfer).await?;
     for piece in pieces {
         let sent = match piece {
             Ok(piece) => delivery.put(piece).await,
@@ -143,10 +151,19 @@ fn take_all(
     let head = request.head()?;
     let mut from = Cursor::new(&head);
     check_protocol(&mut from)?;
-    let table = from.text(limits::MAX_NAME_BYTES)?;
+    let (table, wait) = (from.text(limits::MAX_NAME_BYTES)?, from.u64()?);
     let transfer = Transfer::read(&mut from)?;
     from.finish()?;
-    let arrived = transfer.arrive(&store.table(table)?, request, options)?;
+    let store = match wait {
+        u64::MAX => store.clone(),
+        millis => {
+            let most = Duration::from_millis(millis);
+            store.clone().with_wait(LockWait { most, ..LockWait::default() })
+        }
+    };
+    let writer = transfer.open(&store.table(table)?)?;
+    say.say(BEGUN, &[])?;
+    let arrived = transfer.arrive(writer, request, options)?;
     say.say(READY, &[])?;
     // Without that word, nothing is stored.
     if request.word() == Some(COMMIT) {

@@ -132,7 +132,8 @@ impl ClusterTables {
                 }
                 if let Some(moving) = &table.moving
                     && let Some((to, it)) = of_name(&moving.to)
-                    && let Some(since) = has_received(&self.nodes, to, name, moving.id).await?
+                    && let Some(since) =
+                        has_received(&self.nodes, to, name, moving.id, false).await?
                 {
                     moved.insert(node.name.clone(), Arc::clone(&moving.partition));
                     if it.state.generation < since {

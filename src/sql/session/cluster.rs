@@ -118,9 +118,11 @@ impl WorkerSessionBuilder for TaskSessions {
     }
 }
 
-/// What a machine does for others, as a service over HTTP/2: tasks, and what its tables are. It has
+/// What a machine does for others, as a service over HTTP/2: tasks, what its tables are, and rows
+/// that come and go. It has
 /// threads of its own, which are not those of the connection. Whoever reaches it may read all
-/// tables: its caller checks that requests have the secret of the cluster.
+/// tables, and write them unless the engine is one that only reads: its caller checks that requests
+/// have the secret of the cluster.
 #[derive(Clone)]
 pub struct NodeService {
     inner: Worker,
