@@ -69,8 +69,8 @@ impl Target {
         }
     }
 
-    /// Puts in force what was loaded, where the load itself has not. Machines of a cluster wait this
-    /// long for other writers, and as long as they do otherwise if it is nothing.
+    /// Puts in force what was loaded, where the load itself has not. Machines of a cluster wait
+    /// this long for other writers, and as long as they do otherwise if it is nothing.
     pub(crate) fn finish(&mut self, wait: Duration) -> Result<Stored, Failure> {
         match self {
             Target::Table(..) => Ok(Stored { is_last: true, nodes: Vec::new() }),

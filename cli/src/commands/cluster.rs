@@ -27,8 +27,8 @@ use crate::units::{show_counted, show_size};
 /// Statements count its rows once at all times. Nobody else writes the table on the first machine
 /// meanwhile. If a move is stopped in the middle, the same command goes on with it.
 ///
-/// forget gives up a load of sty ingest --cluster that has stopped before all machines had it, where
-/// its files are gone: the machines that lack its rows do not get them.
+/// forget gives up a load of sty ingest --cluster that has stopped before all machines had it,
+/// where its files are gone: the machines that lack its rows do not get them.
 ///
 /// Examples:
 ///   sty cluster status --cluster nodes.toml

@@ -1,5 +1,5 @@
-//! `sty ingest --cluster` and `sty cluster move`: each row comes to its machine, once, whatever stops
-//! in between.
+//! `sty ingest --cluster` and `sty cluster move`: each row comes to its machine, once, whatever
+//! stops in between.
 
 #![expect(clippy::disallowed_methods, reason = "the tests put stores back to what they were")]
 

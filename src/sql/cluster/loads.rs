@@ -8,8 +8,8 @@
 //!
 //! **A load that stops between two of these commits is finished by the same command.** The ledgers
 //! of the machines that have it say which machines are to have it, and have a digest of all its
-//! segments and their places. Reading the same files once more gives the same segments, and those of
-//! the machines that lack them are sent.
+//! segments and their places (`stopped`). Reading the same files once more gives the same segments,
+//! and those of the machines that lack them are sent.
 //!
 //! A machine takes nothing if something was loaded into its table since its ledger was read here:
 //! two loads at the same time cannot both find that a file is new.
@@ -27,6 +27,7 @@ use super::description::{ClusterDescription, PlacedTable, Placement};
 use super::nodes::Nodes;
 use super::placing::Placing;
 use super::state::{LEDGER, ledger_question, read_ledger_answer};
+use super::stopped::{Stopped, entries, files, record, stopped};
 use super::storing::{Delivery, send};
 use crate::error::{Error, Result};
 use crate::ingest::load::LoadOptions;
@@ -102,15 +103,7 @@ impl ClusterLoad {
         let staging = TempDir::with_prefix_in("sty-load-", &temporary)
             .map_err(|error| Error::io(&temporary, error))?;
         let (staged, finished) = (0, HashSet::new());
-        Ok(ClusterLoad {
-            nodes,
-            table: table.to_owned(),
-            placing,
-            known,
-            staging,
-            staged,
-            finished,
-        })
+        Ok(ClusterLoad { nodes, table, placing, known, staging, staged, finished })
     }
 
     /// Where segments wait, for a process that ends in the middle.
@@ -118,43 +111,12 @@ impl ClusterLoad {
         self.staging.path()
     }
 
-    /// A load that some of its machines have, and others have not.
-    fn stopped(&self) -> Option<Stopped> {
-        for record in self.known.iter().flatten().flat_map(|root| &root.ledger.recent) {
-            let Some((names, digest)) = read_record(&record.path) else { continue };
-            let lacks = |root: &Option<Root>| {
-                let mut sources = root.iter().flat_map(|root| &root.ledger.recent);
-                !sources.any(|source| source.load == record.load)
-            };
-            let nodes = self.placing.nodes.iter().zip(&self.known).enumerate();
-            let lacking = nodes.filter(|(_, (node, root))| {
-                names.split(' ').any(|name| *name == *node.name) && lacks(root)
-            });
-            let lacking: Vec<usize> = lacking.map(|(at, _)| at).collect();
-            if !lacking.is_empty() {
-                return Some(Stopped { load: record.load, digest: digest.to_owned(), lacking });
-            }
-        }
-        None
-    }
-
-    /// The entries of a load in the ledgers of the machines that have it, and one of their tables.
-    fn entries(&self, load: Id) -> Option<(&Root, Vec<&LoadedSource>)> {
-        let of_load = |root: &'_ Root| {
-            let sources = root.ledger.recent.iter();
-            sources.filter(|source| source.load == load).count() > 0
-        };
-        let root = self.known.iter().flatten().find(|root| of_load(root))?;
-        let sources = root.ledger.recent.iter();
-        Some((root, sources.filter(|source| source.load == load).collect()))
-    }
-
     /// Gives up the loads that have stopped: the machines that lack their rows do not get them, and
     /// have their entries of the ledger all the same. Returns the files of each, and the machines.
     pub fn forget(&mut self) -> Result<Vec<(String, String)>> {
         let mut all = Vec::new();
-        while let Some(Stopped { load, lacking, .. }) = self.stopped() {
-            let Some((root, sources)) = self.entries(load) else { break };
+        while let Some(Stopped { load, lacking, .. }) = stopped(&self.placing.nodes, &self.known) {
+            let Some((root, sources)) = entries(&self.known, load) else { break };
             let files = listed(files(&sources).map(|source| &*source.path));
             let sources: Vec<LoadedSource> = sources.into_iter().cloned().collect();
             let after = root_for_others(root, sources);
@@ -202,10 +164,11 @@ impl ClusterLoad {
         self.refuse_open(&named)?;
         let all = self.known.iter().flatten().next();
         let options = all.map_or(options, |root| root.options);
-        let (stopped, count) = (self.stopped(), named.len());
+        let (stopped, count) = (stopped(&self.placing.nodes, &self.known), named.len());
         let (mut to, mut finishes) = ((0..self.known.len()).collect::<Vec<_>>(), None);
         if let Some(Stopped { load, lacking, .. }) = &stopped {
-            let sources = self.entries(*load).map(|(_, sources)| sources).unwrap_or_default();
+            let sources =
+                entries(&self.known, *load).map(|(_, sources)| sources).unwrap_or_default();
             let paths: HashSet<Arc<str>> = files(&sources).map(|it| Arc::clone(&it.path)).collect();
             let is_named = |path: &Arc<str>| named.iter().any(|(_, it)| it.as_ref() == Some(path));
             let names = listed(paths.iter().map(|path| &**path));
@@ -213,8 +176,8 @@ impl ClusterLoad {
             if !paths.iter().all(is_named) {
                 return Err(Error::InvalidInput(format!(
                     "the load of {names} has stopped before nodes {nodes} had it; nothing was \
-                     changed: load these files once more, which stores them there alone, by the same \
-                     command (or give the rows up: sty cluster forget {})",
+                     changed: load these files once more by the same command, which stores them \
+                     there alone (or give the rows up: sty cluster forget {})",
                     self.table
                 )));
             }
@@ -349,13 +312,11 @@ impl ClusterLoad {
         }
         let digest = format!("{:032x}", digest.finish_128());
         if let Some(stopped) = &round.stopped {
-            self.check_same(stopped, &digest, &sources)?;
+            stopped.check(&self.known, &digest, &sources, &self.table)?;
         }
         sources.iter_mut().for_each(|source| source.load = load);
         if !sources.is_empty() {
-            let names: Vec<&str> = self.placing.nodes.iter().map(|node| &*node.name).collect();
-            let path = format!("{DIVIDED}{}: {digest}", names.join(" ")).into();
-            sources.push(LoadedSource { path, load, done: true, ..LoadedSource::default() });
+            sources.push(record(&self.placing.nodes, &digest, load));
         }
         let has_files = !sources.is_empty();
         let transfers = self.transfers(&round.to, &root_for_others(root, sources), &mut segments);
@@ -394,7 +355,7 @@ impl ClusterLoad {
         to.iter().map(transfer).collect()
     }
 
-    /// Has machines take what they get, and then commit: the generation of each, or why it has none.
+    /// Has machines take what they get, and then commit: the generation of each, or why not.
     fn deliver<P: Iterator<Item = Result<Vec<u8>>>>(
         &self,
         to: &[usize],
@@ -419,49 +380,6 @@ impl ClusterLoad {
             Ok(names.into_iter().zip(committed).collect())
         })?
     }
-
-    /// Refuses to go on with a stopped load whose files give other segments now, or other places.
-    fn check_same(&self, stopped: &Stopped, digest: &str, sources: &[LoadedSource]) -> Result<()> {
-        let before = self.entries(stopped.load).map(|(_, sources)| sources).unwrap_or_default();
-        let same = |source: &&LoadedSource| {
-            let of = |it: &LoadedSource| (it.size, it.hash, it.rows, it.rejected, it.selected);
-            files(&before).any(|known| known.path == source.path && of(known) == of(source))
-        };
-        let what = match sources.iter().find(|source| !same(source)) {
-            Some(source) => format!("{} gives other rows than those", source.path),
-            None if digest != stopped.digest => "rows are divided otherwise than those".to_owned(),
-            None => return Ok(()),
-        };
-        Err(Error::InvalidInput(format!(
-            "{what} that some nodes have already of the load that has stopped; nothing was changed: \
-             it has to be the same command, with the same files and file of the cluster (or give the \
-             rows up: sty cluster forget {})",
-            self.table
-        )))
-    }
-}
-
-/// A load that some of its machines have, and others have not.
-#[derive(Debug)]
-struct Stopped {
-    load: Id,
-    /// Of all its segments, and their places.
-    digest: String,
-    /// The machines that lack it, by number.
-    lacking: Vec<usize>,
-}
-
-/// How the path of the entry begins that says which machines have a load, and what it had.
-const DIVIDED: &str = "divided among nodes ";
-
-/// The names of the machines in such an entry, and the digest.
-fn read_record(path: &str) -> Option<(&str, &str)> {
-    path.strip_prefix(DIVIDED)?.split_once(": ")
-}
-
-/// The entries of files among those of a load.
-fn files<'s>(sources: &[&'s LoadedSource]) -> impl Iterator<Item = &'s LoadedSource> {
-    sources.iter().copied().filter(|source| read_record(&source.path).is_none())
 }
 
 /// Where rows of a table go.

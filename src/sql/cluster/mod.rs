@@ -24,6 +24,7 @@
 //! | `calls` | calls whose request and answer go on at the same time |
 //! | `storing` | segments on their way into the store of a machine |
 //! | `placing` | which machine gets which rows |
+//! | `stopped` | loads that some of their machines have, and others have not |
 //! | `loads` | a load whose rows go to several machines |
 //! | `moves` | a partition that moves from one machine to another |
 //! | `status` | what machines have |
@@ -36,6 +37,7 @@ pub(in crate::sql) mod storing;
 mod placing;
 pub(in crate::sql) mod tables;
 pub(in crate::sql) mod moves;
+mod stopped;
 pub(in crate::sql) mod loads;
 pub(in crate::sql) mod status;
 mod gather;

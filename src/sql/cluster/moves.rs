@@ -20,8 +20,8 @@
 //! | has them, and is marked | has the move in its ledger | on the other |
 //! | has the move in its ledger | has it, too | on the other |
 //!
-//! Machines are not asked at one instant. If one of them knows of a move and the other does not, that
-//! one is asked once more (`tables`): it may have been asked before the move.
+//! Machines are not asked at one instant. If one of them knows of a move and the other does not,
+//! that one is asked once more (`tables`): it may have been asked before the move.
 //!
 //! If whoever moves them stops after the mark, the same command goes on: it asks the other machine
 //! whether it has the rows.
@@ -116,8 +116,8 @@ fn received(root: &Root, id: Id) -> Option<u64> {
     root.ledger.recent.iter().find(is_it).map(|source| source.generation)
 }
 
-/// The generation by which a machine has got the rows of a move, by its whole ledger; once those are
-/// done who write the table, if it `waits`.
+/// The generation by which a machine has got the rows of a move, by its whole ledger; once those
+/// are done who write the table, if it `waits`.
 pub(super) async fn has_received(
     nodes: &Nodes,
     node: &Node,

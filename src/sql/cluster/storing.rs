@@ -3,13 +3,13 @@
 //!
 //! ```text
 //! request   head's length u64 · head: version u8 · the table's name · how long to wait for other
-//!           writers u64: milliseconds, or all bits set for as long as the machine waits otherwise ·
-//!           a transfer (`maintain/transfer`) · bytes of its segments · their hash · COMMIT u8
+//!           writers u64: milliseconds, or all bits set for as long as the machine does otherwise
+//!           · a transfer (`maintain/transfer`) · bytes of its segments · their hash · COMMIT u8
 //! answer    BEGUN: no other writer comes from now on · READY · STORED with a generation u64
 //! ```
 //!
-//! A load begins with one machine after the other, in the order of their names, so that two loads do
-//! not wait for each other; a move does not wait.
+//! A load begins with one machine after the other, in the order of their names, so that two loads
+//! do not wait for each other; a move does not wait.
 //!
 //! A request that ends before its last byte changes nothing: the files that were written are
 //! removed.

@@ -4,6 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 
@@ -18,6 +19,9 @@ use crate::sql::names::lock;
 use crate::sql::run::parts::{Node, Part, Share};
 use crate::sql::run::table::StoreTable;
 
+/// How long a machine that has not answered is not asked again: a statement that names several
+/// tables does not wait for each of them.
+const STILL_LOST: Duration = Duration::from_millis(200);
 /// How many moves one after the other a statement waits for.
 const MOST_MOVES: usize = 32;
 
@@ -34,6 +38,8 @@ pub(in crate::sql) struct ClusterTables {
     made: Mutex<HashMap<String, Arc<StoreTable>>>,
     /// Which of several copies is asked next.
     turn: AtomicUsize,
+    /// Machines that have not answered, since when, and what was said of them.
+    lost: Mutex<HashMap<Box<str>, (Instant, String)>>,
     /// Moves of partitions that are over: the machine whose newest entries of the ledger do not
     /// name them was asked after them.
     settled: Mutex<HashSet<Id>>,
@@ -44,8 +50,9 @@ type Heard = (Arc<Node>, Result<Option<Arc<RemoteTable>>>);
 
 impl ClusterTables {
     pub(in crate::sql) fn new(nodes: Arc<Nodes>) -> ClusterTables {
-        let (heard, made, settled) = (Mutex::default(), Mutex::default(), Mutex::default());
-        ClusterTables { nodes, heard, made, turn: AtomicUsize::new(0), settled }
+        let (heard, made) = (Mutex::default(), Mutex::default());
+        let (lost, settled) = (Mutex::default(), Mutex::default());
+        ClusterTables { nodes, heard, made, turn: AtomicUsize::new(0), lost, settled }
     }
 
     /// The names of the tables that the description of the cluster has.
@@ -177,8 +184,17 @@ impl ClusterTables {
     async fn hear(&self, node: &Node, name: &str) -> Result<Option<Arc<RemoteTable>>> {
         let key = (node.name.clone(), name.to_owned());
         let known = lock(&self.heard).get(&key).cloned();
+        if let Some((since, what)) = lock(&self.lost).get(&node.name)
+            && since.elapsed() < STILL_LOST
+        {
+            return Err(Error::Unreachable(what.clone()));
+        }
         let question = question(name, known.as_deref());
-        let answer = self.nodes.ask(node, STATE, question).await?;
+        let answer = self.nodes.ask(node, STATE, question).await;
+        if let Err(Error::Unreachable(what)) = &answer {
+            lock(&self.lost).insert(node.name.clone(), (Instant::now(), what.clone()));
+        }
+        let answer = answer?;
         match read_answer(&answer, known.as_deref())? {
             Answer::None => Ok(None),
             Answer::AsKnown(moving) => match known {
