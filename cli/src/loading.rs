@@ -60,7 +60,7 @@ impl Target {
         }
     }
 
-    /// What is to be said of what has begun.
+    /// The note for the user that this part finishes an earlier load, if it does.
     pub(crate) fn note(&self) -> Option<String> {
         match self {
             Target::Table(..) => None,

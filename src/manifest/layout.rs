@@ -76,7 +76,7 @@ impl TableDir {
         self.path.join(UNSWEPT)
     }
 
-    /// The mark of a table of which a partition goes to another machine.
+    /// The file that marks the table while one of its partitions moves to another machine.
     pub fn moving(&self) -> PathBuf {
         self.path.join(MOVING)
     }

@@ -1,4 +1,4 @@
-//! `MOVING`: the mark of a table of which a partition goes to another machine.
+//! `MOVING`: the file that marks a table while one of its partitions moves to another machine.
 //!
 //! It is there from before the other machine commits the rows until they have left this table.
 //! Whoever reads the tables of several machines then asks the other one whether it has the rows,

@@ -102,7 +102,7 @@ struct Parts {
 }
 
 impl Parts {
-    /// Adds an entry at the top of the file; `wrong` makes a failure of what is wrong at a key.
+    /// Adds a top-level entry of the file; `wrong` makes an error with the place of a key.
     fn add<'t>(
         &mut self,
         key: &Key<'t>,

@@ -189,7 +189,7 @@ impl Users {
     }
 }
 
-/// `wrong` makes a failure of what is wrong at a key.
+/// Reads the entry of a user; `wrong` makes an error with the place of a key.
 fn parse_user<'t>(
     name: &Spanned<DeString<'t>>,
     value: &DeValue<'t>,

@@ -231,7 +231,7 @@ fn a_machine_that_is_gone_leaves_all_as_it_was() {
     assert!(alone.contains("'t' names no table; write STORE/TABLE"), "{alone}");
     let copies = wrong(&["--cluster", "nodes.toml", "c", "b.csv"]);
     assert!(copies.contains("c is in copies"), "{copies}");
-    // Rows that cannot be stored are told once the others are.
+    // The file of rejected rows appears once the other rows are stored.
     write(machines.path("bad.csv"), "id,part,name\n1,x,y\n2,2,z\n".to_owned());
     let rejects = ["--cluster", "nodes.toml", "t", "bad.csv", "--rejects", "rejects.csv"];
     machines.said(&[&["ingest"], &rejects[..], &["--schema", "part:int64"]].concat());
@@ -451,6 +451,8 @@ fn a_partition_moves_and_its_rows_count_once() {
     assert!(wrong(&["t", "part=99", "--to", "n1"]).contains("no node has a partition 'part=99'"));
     assert!(wrong(&["t", "part=1", "--to", "n7"]).contains("n7 is none of the nodes of t: n0, n1"));
     assert!(wrong(&["t", "part=1"]).contains("needs a table, a partition and the node"));
+    let none = machines.refused(&["cluster", "status", "none", "--cluster", "nodes.toml"]);
+    assert!(none.contains("there is no table none on the nodes n0, n1"), "{none}");
 }
 
 #[test]

@@ -15,10 +15,11 @@ use super::description::ClusterDescription;
 use super::nodes::Nodes;
 use super::state::{Answer, STATE, question, read_answer};
 use crate::bytes::{Cursor, Writer};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::limits;
 use crate::maintain::{Partition, partitions};
 use crate::manifest::moving::Moving;
+use crate::sql::convert::listed;
 use crate::sql::run::parts::{Node, check_protocol, write_protocol};
 use crate::store::{Snapshot, Store};
 
@@ -75,13 +76,23 @@ pub fn cluster_partitions(
     let nodes = Nodes::new(description)?;
     let asked = of_table.iter().map(|node| nodes.ask(node, STATE, question(table, None)));
     let answers = nodes.wait(join_all(asked))?;
-    let read = |answer: Result<bytes::Bytes>| match read_answer(&answer?, None)? {
-        Answer::Changed(table) => {
+    let mut is_known = false;
+    let read = |answer: Result<bytes::Bytes>| match read_answer(&answer?, None) {
+        Ok(Answer::None) => Ok(Vec::new()),
+        Ok(Answer::Changed(table)) => {
+            is_known = true;
             partitions(&Snapshot::remote(&table.name, table.root, table.chunks))
         }
-        Answer::None | Answer::AsKnown(_) => Ok(Vec::new()),
+        // The question knew of no table.
+        Ok(Answer::AsKnown(_)) => Ok(Vec::new()),
+        Err(error) => Err(error),
     };
-    Ok(of_table.into_iter().zip(answers.into_iter().map(read)).collect())
+    let all: OfNodes<_> = of_table.into_iter().zip(answers.into_iter().map(read)).collect();
+    if !is_known && all.iter().all(|(_, answer)| answer.is_ok()) {
+        let names = listed(all.iter().map(|(node, _)| &*node.name));
+        return Err(Error::NotFound(format!("there is no table {table} on the nodes {names}")));
+    }
+    Ok(all)
 }
 
 /// What this machine answers about its tables.
