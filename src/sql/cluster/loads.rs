@@ -324,8 +324,9 @@ impl ClusterLoad {
         let generations = self.deliver(&round.to, &transfers, wait, bytes)?;
         check_all(&generations, has_files)?;
         if round.stopped.is_some() {
-            let paths = snapshot.sources()?.into_iter().map(|source| source.path);
-            self.finished.extend(paths);
+            let sources = snapshot.sources()?.into_iter();
+            let new = sources.filter(|source| source.generation > round.before);
+            self.finished.extend(new.map(|source| source.path));
         }
         let stored =
             generations.into_iter().zip(&transfers).map(|((node, generation), transfer)| {
