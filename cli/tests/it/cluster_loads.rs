@@ -1,4 +1,4 @@
-//! `sty ingest --cluster` and `sty cluster move`: each row comes to its machine, once, whatever
+//! `sty ingest --cluster`: each row comes to its machine, once, whatever
 //! stops in between.
 
 #![expect(clippy::disallowed_methods, reason = "the tests put stores back to what they were")]
@@ -11,15 +11,18 @@ use tempfile::TempDir;
 use crate::cluster::{SECRET, copy, free_ports, serve, write};
 
 /// Machines with empty stores, and a store with what they are to have.
-struct Machines {
+pub(crate) struct Machines {
     dir: TempDir,
     ports: Vec<u16>,
     nodes: Vec<Option<Child>>,
 }
 
+/// Where a statement asks all machines.
+const CLUSTER: [&str; 3] = ["--cluster", "nodes.toml", "-"];
+
 impl Machines {
     /// `tables` is what the file of the cluster says of them.
-    fn start(count: u32, tables: &str) -> Machines {
+    pub(crate) fn start(count: u32, tables: &str) -> Machines {
         let dir = tempfile::tempdir().unwrap();
         let ports = free_ports(count);
         let mut file = format!("secret = '{SECRET}'\n[nodes]\n");
@@ -34,21 +37,21 @@ impl Machines {
         machines
     }
 
-    fn wake(&mut self, node: usize) {
+    pub(crate) fn wake(&mut self, node: usize) {
         self.nodes[node] = Some(serve(self.dir.path(), node, self.ports[node]));
     }
 
-    fn kill(&mut self, node: usize) {
+    pub(crate) fn kill(&mut self, node: usize) {
         let mut process = self.nodes[node].take().unwrap();
         process.kill().unwrap();
         process.wait().unwrap();
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.dir.path().join(name)
     }
 
-    fn sty(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn sty(&self, arguments: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_sty"))
             .args(arguments)
             .current_dir(self.dir.path())
@@ -57,8 +60,15 @@ impl Machines {
             .unwrap()
     }
 
+    /// How many rows table t has there.
+    pub(crate) fn rows(&self, at: &[&str]) -> String {
+        let sql = ["SELECT count(*) FROM t", "--format", "csv"];
+        let (said, _) = self.said(&[&["query"], at, &sql].concat());
+        said.lines().nth(1).unwrap().to_owned()
+    }
+
     /// What a command that goes well says on stdout and stderr.
-    fn said(&self, arguments: &[&str]) -> (String, String) {
+    pub(crate) fn said(&self, arguments: &[&str]) -> (String, String) {
         let done = self.sty(arguments);
         let stderr = String::from_utf8(done.stderr).unwrap();
         assert!(done.status.success(), "{arguments:?}: {stderr}");
@@ -66,19 +76,19 @@ impl Machines {
     }
 
     /// What a command says that fails.
-    fn refused(&self, arguments: &[&str]) -> String {
+    pub(crate) fn refused(&self, arguments: &[&str]) -> String {
         let done = self.sty(arguments);
         let stderr = String::from_utf8(done.stderr).unwrap();
         assert!(!done.status.success(), "{arguments:?}: {stderr}");
         stderr
     }
 
-    fn load(&self, arguments: &[&str]) -> (String, String) {
+    pub(crate) fn load(&self, arguments: &[&str]) -> (String, String) {
         self.said(&[&["ingest", "--cluster", "nodes.toml"], arguments].concat())
     }
 
     /// The cluster has the rows of the table `all/t`, in the columns of that table.
-    fn check(&self, table: &str) {
+    pub(crate) fn check(&self, table: &str) {
         let sql = |name: &str| format!("SELECT * FROM {name} ORDER BY ALL");
         let (one, _) = self.said(&["query", "all", &sql(table), "--format", "csv"]);
         let all = ["query", "--cluster", "nodes.toml", "-", &sql(table), "--format", "csv"];
@@ -87,7 +97,7 @@ impl Machines {
     }
 
     /// The partitions that a machine has.
-    fn partitions(&self, node: usize) -> Vec<String> {
+    pub(crate) fn partitions(&self, node: usize) -> Vec<String> {
         let table = format!("n{node}/t");
         let (said, _) = self.said(&["partitions", &table, "--format", "csv"]);
         said.lines().skip(1).map(|line| line.split(',').next().unwrap().to_owned()).collect()
@@ -104,7 +114,7 @@ impl Drop for Machines {
 }
 
 /// A file of `rows` rows from `from` on.
-fn csv(path: &Path, from: u32, rows: u32) {
+pub(crate) fn csv(path: &Path, from: u32, rows: u32) {
     let mut text = String::from("id,part,name\n");
     for id in from..from + rows {
         text += &format!("{id},{},name {}\n", id % 13, id % 5);
@@ -280,19 +290,29 @@ fn the_same_file_is_loaded_once_however_often_it_comes() {
 }
 
 #[test]
+fn files_beside_those_of_a_stopped_load_are_loaded_as_the_command_says() {
+    let mut machines = Machines::start(2, "");
+    csv(&machines.path("a.csv"), 0, 300);
+    csv(&machines.path("b.csv"), 300, 400);
+    machines.load(&["t", "a.csv", "--partition-by", "part"]);
+    copy(&machines.path("n1/t"), &machines.path("before"));
+    machines.load(&["t", "b.csv"]);
+    machines.kill(1);
+    std::fs::remove_dir_all(machines.path("n1/t")).unwrap();
+    copy(&machines.path("before"), &machines.path("n1/t"));
+    machines.wake(1);
+    // The rows of the stopped load come once, and those of the file before it once more.
+    let (_, said) = machines.load(&["t", "a.csv", "b.csv", "--if-loaded", "again"]);
+    assert!(said.contains("going on with nodes n1"), "{said}");
+    assert!(said.contains("400 rows:") && said.contains("300 rows:"), "{said}");
+    assert_eq!(machines.rows(&CLUSTER), "1000");
+}
+
+#[test]
 fn what_has_stopped_goes_on_by_the_same_command_or_is_given_up() {
     let mut machines = Machines::start(2, "");
     csv(&machines.path("a.csv"), 0, 300);
     machines.load(&["t", "a.csv", "--partition-by", "part"]);
-    let rows = |machines: &Machines| {
-        let sql = "SELECT count(*) FROM t";
-        let query = ["query", "--cluster", "nodes.toml", "-", sql, "--format", "csv"];
-        machines.said(&query).0.lines().nth(1).unwrap().to_owned()
-    };
-    let of_n0 = |machines: &Machines| {
-        let query = ["query", "n0", "SELECT count(*) FROM t", "--format", "csv"];
-        machines.said(&query).0.lines().nth(1).unwrap().to_owned()
-    };
     // The table is new, and node 1 has not made it.
     machines.kill(1);
     std::fs::remove_dir_all(machines.path("n1/t")).unwrap();
@@ -303,7 +323,7 @@ fn what_has_stopped_goes_on_by_the_same_command_or_is_given_up() {
     assert!(!machines.path("n1/t/CURRENT").exists());
     let (_, said) = machines.said(&[&words[..], &["--partition-by", "part"]].concat());
     assert!(said.contains("going on with nodes n1"), "{said}");
-    assert_eq!(rows(&machines), "300");
+    assert_eq!(machines.rows(&CLUSTER), "300");
     // Where the file is gone, the load can be given up.
     machines.kill(1);
     std::fs::remove_dir_all(machines.path("n1/t")).unwrap();
@@ -311,177 +331,9 @@ fn what_has_stopped_goes_on_by_the_same_command_or_is_given_up() {
     let forget = ["cluster", "forget", "t", "--cluster", "nodes.toml"];
     let (_, said) = machines.said(&forget);
     assert!(said.contains("a.csv: given up for nodes n1"), "{said}");
-    assert_eq!(rows(&machines), of_n0(&machines));
+    assert_eq!(machines.rows(&CLUSTER), machines.rows(&["n0"]));
     let (_, said) = machines.said(&forget);
     assert!(said.contains("no load of t has stopped"), "{said}");
     let again = machines.refused(&[&words[..], &["--partition-by", "part"]].concat());
     assert!(again.contains("was loaded before"), "{again}");
-}
-
-/// `MOVING` as `format-spec/directory.md` has it.
-fn mark(id: &[u8], partition: &str, to: &str) -> Vec<u8> {
-    let mut bytes = b"STYMOVE\0\x01\0\0\0\0\0\0\0".to_vec();
-    bytes.extend([0; 24]);
-    bytes.extend(id);
-    for text in [partition, to] {
-        bytes.extend((text.len() as u32).to_le_bytes());
-        bytes.extend(text.as_bytes());
-    }
-    let crc = bytes.iter().fold(u32::MAX, |crc, byte| {
-        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
-            (crc >> 1) ^ (0xedb8_8320 & (crc & 1).wrapping_neg())
-        })
-    });
-    bytes.extend((!crc).to_le_bytes());
-    bytes
-}
-
-/// The identifier of the last move that the ledger of a table names.
-fn last_move(table: &Path) -> Vec<u8> {
-    let mut roots: Vec<PathBuf> = std::fs::read_dir(table.join("manifest"))
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "root"))
-        .collect();
-    roots.sort();
-    let root = std::fs::read(roots.last().unwrap()).unwrap();
-    let wanted = b"moved from node ";
-    let at = root.windows(wanted.len()).rposition(|it| it == wanted).unwrap();
-    let length = u32::from_le_bytes(root[at - 4..at].try_into().unwrap()) as usize;
-    root[at + length + 32..][..16].to_vec()
-}
-
-#[test]
-fn a_partition_moves_and_its_rows_count_once() {
-    let mut machines = Machines::start(2, "[tables.t.partitions]\n'part=3' = 'n0'\n");
-    csv(&machines.path("a.csv"), 0, 2600);
-    let by = ["--partition-by", "part"];
-    machines.said(&["ingest", "all/t", "a.csv", by[0], by[1]]);
-    machines.load(&["t", "a.csv", by[0], by[1]]);
-    let count = "SELECT count(*), sum(id) FROM t";
-    let counted = |machines: &Machines| {
-        let query = ["query", "--cluster", "nodes.toml", "-", count, "--format", "csv"];
-        machines.said(&query).0
-    };
-    let all = counted(&machines);
-    assert!(all.contains("2600,"), "{all}");
-    let moving = |to: &str| {
-        ["cluster", "move", "t", "part=3", "--to", to, "--cluster", "nodes.toml"].map(str::to_owned)
-    };
-    let moving = |to: &str, machines: &Machines| {
-        let words = moving(to);
-        machines.sty(&words.each_ref().map(String::as_str))
-    };
-    // Whoever asks meanwhile sees each row once.
-    let is_over = std::sync::atomic::AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let asking = scope.spawn(|| {
-            let mut asked = 0;
-            while !is_over.load(std::sync::atomic::Ordering::Relaxed) || asked == 0 {
-                assert_eq!(counted(&machines), all);
-                asked += 1;
-            }
-        });
-        for to in ["n1", "n0", "n1", "n0", "n1"] {
-            let moved = moving(to, &machines);
-            let said = String::from_utf8_lossy(&moved.stderr).into_owned();
-            assert!(moved.status.success(), "{said}");
-            assert!(said.contains("part=3: 200 rows"), "{said}");
-        }
-        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
-        asking.join().unwrap();
-    });
-    machines.check("t");
-    assert!(machines.partitions(1).contains(&"part=3".to_owned()));
-    assert!(!machines.partitions(0).contains(&"part=3".to_owned()));
-    let again = String::from_utf8(moving("n1", &machines).stderr).unwrap();
-    assert!(again.contains("partition part=3 is on node n1 already"), "{again}");
-    let status = ["cluster", "status", "t", "--cluster", "nodes.toml", "--format", "csv"];
-    let (listed, _) = machines.said(&status);
-    assert!(listed.contains("n1,ok,part=3,200,1,"), "{listed}");
-
-    // A move that stopped after the other machine has committed: the first still has the rows.
-    machines.said(&["query", "n1", "SELECT 1"]);
-    assert!(moving("n0", &machines).status.success());
-    copy(&machines.path("n0/t"), &machines.path("before"));
-    assert!(moving("n1", &machines).status.success());
-    let id = last_move(&machines.path("n1/t"));
-    let restore = |machines: &mut Machines, id: &[u8]| {
-        machines.kill(0);
-        std::fs::remove_dir_all(machines.path("n0/t")).unwrap();
-        copy(&machines.path("before"), &machines.path("n0/t"));
-        let mark = mark(id, "part=3", "n1");
-        std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(machines.path("n0/t/MOVING"))
-            .and_then(|mut file| std::io::Write::write_all(&mut file, &mark))
-            .unwrap();
-        machines.wake(0);
-    };
-    restore(&mut machines, &id);
-    assert_eq!(counted(&machines), all);
-    machines.check("t");
-    let groups = "SELECT part, count(*) FROM t GROUP BY part ORDER BY part";
-    let query = ["query", "--cluster", "nodes.toml", "-", groups, "--format", "csv"];
-    assert!(machines.said(&query).0.contains("\n3,200\n"));
-    let busy = machines.refused(&["ingest", "n0/t", "a.csv", "--if-loaded", "again"]);
-    assert!(busy.contains("is on its way to node n1"), "{busy}");
-    let (listed, _) = machines.said(&["cluster", "status", "--cluster", "nodes.toml"]);
-    assert!(listed.contains("part=3 to n1"), "{listed}");
-    let finished = moving("n1", &machines);
-    let said = String::from_utf8(finished.stderr).unwrap();
-    assert!(finished.status.success() && said.contains("had come to node n1 before"), "{said}");
-    assert!(!machines.path("n0/t/MOVING").exists());
-    machines.check("t");
-
-    // One that stopped before: the other machine has nothing of it.
-    let (_, said) =
-        machines.said(&["cluster", "move", "t", "part=3", "--to", "n0", "--cluster", "nodes.toml"]);
-    assert!(said.contains("200 rows"), "{said}");
-    restore(&mut machines, &[9; 16]);
-    assert_eq!(counted(&machines), all);
-    let moved = String::from_utf8(moving("n1", &machines).stderr).unwrap();
-    assert!(moved.contains("part=3: 200 rows"), "{moved}");
-    machines.check("t");
-
-    let wrong = |words: &[&str]| {
-        machines.refused(&[&["cluster", "move"], words, &["--cluster", "nodes.toml"]].concat())
-    };
-    assert!(wrong(&["t", "part=99", "--to", "n1"]).contains("no node has a partition 'part=99'"));
-    assert!(wrong(&["t", "part=1", "--to", "n7"]).contains("n7 is none of the nodes of t: n0, n1"));
-    assert!(wrong(&["t", "part=1"]).contains("needs a table, a partition and the node"));
-    let none = machines.refused(&["cluster", "status", "none", "--cluster", "nodes.toml"]);
-    assert!(none.contains("there is no table none on the nodes n0, n1"), "{none}");
-}
-
-#[test]
-fn moves_that_cross_do_not_wait_for_each_other() {
-    let machines = Machines::start(2, "[tables.t.partitions]\n'part=1' = 'n0'\n'part=2' = 'n1'\n");
-    csv(&machines.path("a.csv"), 0, 1300);
-    machines.said(&["ingest", "all/t", "a.csv", "--partition-by", "part"]);
-    machines.load(&["t", "a.csv", "--partition-by", "part"]);
-    let begun = std::time::Instant::now();
-    std::thread::scope(|scope| {
-        let moves = [("part=1", "n1"), ("part=2", "n0")].map(|(part, to)| {
-            let machines = &machines;
-            scope.spawn(move || {
-                machines.said(&[
-                    "cluster",
-                    "move",
-                    "t",
-                    part,
-                    "--to",
-                    to,
-                    "--cluster",
-                    "nodes.toml",
-                ])
-            })
-        });
-        moves.into_iter().for_each(|moved| drop(moved.join().unwrap()));
-    });
-    assert!(begun.elapsed() < std::time::Duration::from_secs(25), "{:?}", begun.elapsed());
-    machines.check("t");
-    assert!(machines.partitions(1).contains(&"part=1".to_owned()));
-    assert!(machines.partitions(0).contains(&"part=2".to_owned()));
 }

@@ -10,6 +10,8 @@ mod charts;
 mod cluster;
 #[cfg(feature = "cluster")]
 mod cluster_loads;
+#[cfg(feature = "cluster")]
+mod cluster_moves;
 mod codes;
 mod config;
 mod conventions;
