@@ -19,6 +19,10 @@
 //! | `merge` | groups of the states that machines send |
 //! | `functions` | functions that rules put into plans |
 //! | `codec` | tasks as bytes, and operators of them |
+//! | `leaves` | what machines do with their parts of a table |
+//! | `sendable` | which operators other machines can run |
+//! | `stages` | which operators run where the rows are, and what goes over the network |
+//! | `joins` | which side of a join is sent where |
 //! | `distribute` | the last rule of planning |
 //! | `node` | what a machine does for others |
 //! | `calls` | calls whose request and answer go on at the same time |
@@ -44,5 +48,9 @@ mod gather;
 mod merge;
 pub(in crate::sql) mod functions;
 pub(in crate::sql) mod codec;
+mod leaves;
+mod joins;
+mod sendable;
+mod stages;
 pub(in crate::sql) mod distribute;
 pub(in crate::sql) mod node;

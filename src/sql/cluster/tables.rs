@@ -55,6 +55,11 @@ impl ClusterTables {
         ClusterTables { nodes, heard, made, turn: AtomicUsize::new(0), lost, settled }
     }
 
+    /// The machines.
+    pub(in crate::sql) fn nodes(&self) -> Arc<Nodes> {
+        Arc::clone(&self.nodes)
+    }
+
     /// The names of the tables that the description of the cluster has.
     pub(in crate::sql) fn names(&self) -> Vec<String> {
         self.nodes.description.tables.keys().cloned().collect()
@@ -79,8 +84,8 @@ impl ClusterTables {
         }))
         .await;
         let part = |node: Arc<Node>, table: Arc<RemoteTable>, share| {
-            let part = Part { node, state: table.state, share, without: None };
-            (part, table)
+            let (state, copies) = (table.state, Arc::default());
+            (Part { node, state, share, without: None, copies }, table)
         };
         let parts: Parts = match placement {
             Placement::Spread => {
@@ -98,8 +103,11 @@ impl ClusterTables {
             Placement::Copies => {
                 let mut same = same_everywhere(name, heard)?;
                 let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+                let copies: Arc<[_]> = same.iter().map(|(node, _)| Arc::clone(node)).collect();
                 let chosen = turn.checked_rem(same.len()).map(|at| same.swap_remove(at));
-                chosen.into_iter().map(|(node, table)| part(node, table, None)).collect()
+                let chosen = chosen.map(|(node, table)| part(node, table, None));
+                let of_all = |(part, table)| (Part { copies, ..part }, table);
+                chosen.map(of_all).into_iter().collect()
             }
         };
         match parts.len() {
@@ -235,8 +243,9 @@ fn spread(
     for (node, heard) in heard {
         match (heard, partial) {
             (Ok(Some(table)), _) => {
-                let without = moved.remove(&node.name);
-                parts.push((Part { node, state: table.state, share: None, without }, table));
+                let (state, without) = (table.state, moved.remove(&node.name));
+                let copies = Arc::default();
+                parts.push((Part { node, state, share: None, without, copies }, table));
             }
             (Ok(None), _) => without.push(node),
             (Err(error @ Error::Unreachable(_)), Some(note)) => {

@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::manifest::Id;
 
 /// The number of what machines say to each other. Those of other releases may say it otherwise.
-const PROTOCOL: u8 = 2;
+const PROTOCOL: u8 = 3;
 
 /// Writes that number.
 pub(crate) fn write_protocol(out: &mut Writer) {
@@ -66,6 +66,8 @@ pub(crate) struct Part {
     pub(crate) share: Option<Share>,
     /// A partition that is not read here: it has moved, and its rows are still here.
     pub(crate) without: Option<Arc<str>>,
+    /// The machines that have the same rows, this one among them; empty if there is no other.
+    pub(crate) copies: Arc<[Arc<Node>]>,
 }
 
 /// What a table was when a statement was planned.

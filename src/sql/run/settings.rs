@@ -9,6 +9,9 @@ use datafusion::common::config_err;
 use datafusion::config::{ConfigEntry, ConfigExtension, ConfigOptions, ExtensionOptions};
 use datafusion::error::Result as DataFusionResult;
 
+/// What takes a fast network about ten milliseconds, which is what another stage costs.
+const GATHER_BYTES: usize = 1 << 20;
+
 /// What `SET sty.…` sets.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
@@ -24,6 +27,9 @@ pub(crate) struct Settings {
     pub(crate) implicit_groups: bool,
     /// Whether answers may leave out rows of machines that do not answer.
     pub(crate) partial_answers: bool,
+    /// What is estimated at no more bytes comes from the machines of a cluster to the one that was
+    /// asked, before it is joined or grouped.
+    pub(crate) gather_bytes: usize,
     /// How long statements that write wait for the writer of another process.
     pub(crate) wait: Duration,
     /// The same for sessions that have not set it.
@@ -38,6 +44,7 @@ impl Default for Settings {
             known_rows: true,
             implicit_groups: false,
             partial_answers: false,
+            gather_bytes: GATHER_BYTES,
             wait: Duration::ZERO,
             usual_wait: Duration::ZERO,
         }
@@ -82,6 +89,13 @@ impl ExtensionOptions for Settings {
                 return config_err!("sty.partial_answers is on or off, not '{value}'");
             }
             ("group_memory", "default") => self.group_memory = usize::MAX,
+            ("gather_bytes", "default") => self.gather_bytes = GATHER_BYTES,
+            ("gather_bytes", bytes) => match bytes.parse() {
+                Ok(bytes) => self.gather_bytes = bytes,
+                Err(_) => {
+                    return config_err!("sty.gather_bytes is a number of bytes, not '{value}'");
+                }
+            },
             ("wait", "default") => self.wait = self.usual_wait,
             ("native", "on" | "true" | "1") => self.native = true,
             ("native", "off" | "false" | "0") => self.native = false,
@@ -110,7 +124,8 @@ impl ExtensionOptions for Settings {
             _ => {
                 return config_err!(
                     "there is no setting sty.{key}; there are sty.native, sty.group_memory, \
-                     sty.known_rows, sty.partial_answers, sty.dialect and sty.wait"
+                     sty.known_rows, sty.partial_answers, sty.gather_bytes, sty.dialect and \
+                     sty.wait"
                 );
             }
         }
@@ -133,6 +148,11 @@ impl ExtensionOptions for Settings {
                 key: "sty.partial_answers".into(),
                 value: Some(if self.partial_answers { "on" } else { "off" }.into()),
                 description: "Whether answers may leave out rows of nodes that do not answer",
+            },
+            ConfigEntry {
+                key: "sty.gather_bytes".into(),
+                value: Some(self.gather_bytes.to_string()),
+                description: "Bytes up to which nodes send rows to the one that was asked, before they are joined or grouped",
             },
             ConfigEntry {
                 key: "sty.dialect".into(),

@@ -41,23 +41,15 @@ impl PhysicalOptimizerRule for StopJoins {
         let Some(session) = SessionHandle::of(options) else { return Ok(plan) };
         let cancelled = session.canceller.after_now();
         let stop = |node: Plan| {
-            let join: Plan = if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-                let filter = join.filter().map(|filter| stoppable(filter, &cancelled));
-                match filter {
-                    Some(filter) => {
-                        Arc::new(HashJoinExecBuilder::from(join).with_filter(Some(filter)).build()?)
-                    }
-                    None => node,
-                }
-            } else if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
-                let filter = join.filter().map(|filter| stoppable(filter, &cancelled));
-                Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(filter).build()?)
-            } else if node.is::<CrossJoinExec>() || node.is::<SortMergeJoinExec>() {
-                node
-            } else {
-                return Ok(Transformed::no(node));
-            };
-            Ok(Transformed::yes(Arc::new(CooperativeExec::new(join)) as Plan))
+            let stopped = stop_join(node, &cancelled)?;
+            let is_join = stopped.transformed
+                || stopped.data.is::<HashJoinExec>()
+                || stopped.data.is::<CrossJoinExec>()
+                || stopped.data.is::<SortMergeJoinExec>();
+            Ok(match is_join {
+                true => Transformed::yes(Arc::new(CooperativeExec::new(stopped.data)) as Plan),
+                false => stopped,
+            })
         };
         Ok(plan.transform_up(stop)?.data)
     }
@@ -71,15 +63,44 @@ impl PhysicalOptimizerRule for StopJoins {
     }
 }
 
+/// Lets the condition of a join fail once its statement is cancelled.
+pub(in crate::sql) fn stop_join(
+    node: Plan,
+    cancelled: &Cancelled,
+) -> DataFusionResult<Transformed<Plan>> {
+    if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+        let Some(filter) = join.filter() else { return Ok(Transformed::no(node)) };
+        let filter = Some(stoppable(filter, cancelled));
+        let join = HashJoinExecBuilder::from(join).with_filter(filter).build()?;
+        return Ok(Transformed::yes(Arc::new(join)));
+    }
+    if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+        let filter = join.filter().map(|filter| stoppable(filter, cancelled));
+        let join = NestedLoopJoinExecBuilder::from(join).with_filter(filter).build()?;
+        return Ok(Transformed::yes(Arc::new(join)));
+    }
+    Ok(Transformed::no(node))
+}
+
 fn stoppable(filter: &JoinFilter, cancelled: &Cancelled) -> JoinFilter {
     let condition = Arc::clone(filter.expression());
     let condition = Arc::new(Stoppable { condition, cancelled: cancelled.clone() });
     JoinFilter::new(condition, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
 }
 
+/// The condition as it was before.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn without_stop(filter: &JoinFilter) -> JoinFilter {
+    let condition = match filter.expression().downcast_ref::<Stoppable>() {
+        Some(stoppable) => Arc::clone(&stoppable.condition),
+        None => Arc::clone(filter.expression()),
+    };
+    JoinFilter::new(condition, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
+}
+
 /// A condition that fails once its statement is cancelled.
 #[derive(Debug)]
-struct Stoppable {
+pub(in crate::sql) struct Stoppable {
     condition: Arc<dyn PhysicalExpr>,
     cancelled: Cancelled,
 }

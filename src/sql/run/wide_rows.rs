@@ -53,9 +53,27 @@ type Plan = Arc<dyn ExecutionPlan>;
 /// The share of the memory limit that a batch full of the widest rows may take.
 const BATCH_SHARE: usize = 4;
 
-/// Looks at the widths of rows wherever that is needed in a plan, and keeps them within memory.
+/// Looks at the widths of rows wherever that is needed in a plan, and keeps them within memory;
+/// not in what runs on other machines.
 pub(in crate::sql) fn watch_widths(plan: Plan) -> DataFusionResult<Plan> {
-    Ok(plan.transform_up(watch)?.data)
+    let within = |node: Plan| {
+        let go_on = match is_elsewhere(&node) {
+            true => TreeNodeRecursion::Jump,
+            false => TreeNodeRecursion::Continue,
+        };
+        Ok(Transformed::new(node, false, go_on))
+    };
+    Ok(plan.transform_down_up(within, watch)?.data)
+}
+
+#[cfg(feature = "cluster")]
+fn is_elsewhere(node: &Plan) -> bool {
+    datafusion_distributed::NetworkBoundaryExt::is_network_boundary(&**node)
+}
+
+#[cfg(not(feature = "cluster"))]
+fn is_elsewhere(_: &Plan) -> bool {
+    false
 }
 
 fn watch(node: Plan) -> DataFusionResult<Transformed<Plan>> {

@@ -11,11 +11,15 @@ use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::TreeNode;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
+use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 use datafusion_distributed::{
-    DistributedConfig, DistributedExt, SessionStateBuilderExt, Worker, WorkerQueryContext,
-    WorkerSessionBuilder,
+    DistributedConfig, DistributedExt, SessionStateBuilderExt, Worker, WorkerPlanRewriteEvent,
+    WorkerPlanRewriteEventResponse, WorkerQueryContext, WorkerSessionBuilder,
 };
 use futures::future::BoxFuture;
 use http::{Request, Response};
@@ -30,7 +34,7 @@ use crate::error::{Error, Result};
 use crate::ingest::load::LoadOptions;
 use crate::sql::cluster::calls::{Answering, Asked, code_of};
 use crate::sql::cluster::codec::Codec;
-use crate::sql::cluster::distribute::{Distribute, route};
+use crate::sql::cluster::distribute::{Distribute, Functions, route};
 use crate::sql::cluster::moves::{MOVE, give};
 use crate::sql::cluster::node::{self, OfNode};
 use crate::sql::cluster::nodes::{Connections, Nodes, SECRET};
@@ -42,7 +46,10 @@ use crate::sql::names::catalog::Tables;
 use crate::sql::names::lock;
 use crate::sql::names::remote::{FindInCluster, InCluster};
 use crate::sql::plan::planner::Planner;
+use crate::sql::plan::pushdown::PositionalFilterPushdown;
+use crate::sql::run::stops::stop_join;
 use crate::sql::stack::WORKER_BYTES;
+use crate::sql::work::handle::SessionHandle;
 use crate::store::Store;
 
 /// The longest question about a table, which names the chunks that are known.
@@ -52,12 +59,13 @@ const MOST_QUESTION: usize = 64 << 20;
 pub(super) fn over(
     builder: SessionStateBuilder,
     nodes: &Arc<Nodes>,
+    functions: Functions,
 ) -> DataFusionResult<SessionStateBuilder> {
     let connections = Connections(Arc::clone(nodes));
     let builder = builder
         // Parts of a plan that are computed once are not seen by the exchange.
         .with_query_planner(Arc::new(Planner { shares: false }))
-        .with_physical_optimizer_rule(Arc::new(Distribute))
+        .with_physical_optimizer_rule(Arc::new(Distribute(functions)))
         .with_distributed_worker_resolver(connections.clone())
         .with_distributed_channel_resolver(connections)
         .with_distributed_user_codec(Codec)
@@ -107,15 +115,36 @@ impl WorkerSessionBuilder for TaskSessions {
         *config.options_mut() = options;
         let working = Box::new(begun.own.workers.keep());
         let of_node = OfNode::new(&begun.own, &begun.tables, &self.functions, working);
-        // What plans name is looked up in the engine's functions, so that a session has none.
-        Ok(SessionStateBuilder::new()
+        let functions = &self.functions;
+        let builder = SessionStateBuilder::new()
             .with_config(config.with_extension(Arc::new(of_node)))
             .with_runtime_env(begun.environment)
+            .with_scalar_functions(functions.scalar_functions().values().cloned().collect())
+            .with_aggregate_functions(functions.aggregate_functions().values().cloned().collect())
             .with_optimizer_rules(Vec::new())
             .with_physical_optimizer_rules(Vec::new())
             .with_distributed_user_codec(Codec)
-            .build())
+            .with_distributed_worker_plan_rewrite_handler(finish);
+        Ok(match self.engine.nodes() {
+            Some(nodes) => builder.with_distributed_channel_resolver(Connections(nodes)),
+            None => builder,
+        }
+        .build())
     }
+}
+
+/// The last steps of planning, for what runs here: joins hand filters to the scans below them, and
+/// end when the task does. The operators stay the same, because those who sent them count what
+/// each of them did.
+fn finish(task: WorkerPlanRewriteEvent<'_>) -> DataFusionResult<WorkerPlanRewriteEventResponse> {
+    let options = task.session_config.options();
+    let plan = PositionalFilterPushdown(FilterPushdownPhase::Post).optimize(task.plan, options)?;
+    let Some(session) = SessionHandle::of(options) else {
+        return internal_err!("a task without a session");
+    };
+    let cancelled = session.canceller.after_now();
+    let plan = plan.transform_up(|node| stop_join(node, &cancelled))?.data;
+    Ok(WorkerPlanRewriteEventResponse::new(plan))
 }
 
 /// What a machine does for others, as a service over HTTP/2: tasks, what its tables are, and rows

@@ -28,7 +28,9 @@ use crate::error::Result;
 use crate::ingest::load::LoadOptions;
 use crate::maintain::restore_replaced;
 #[cfg(feature = "cluster")]
-use crate::sql::cluster::{functions::hidden, nodes::Nodes, tables::ClusterTables};
+use crate::sql::cluster::{
+    distribute::Functions, functions::hidden, nodes::Nodes, tables::ClusterTables,
+};
 use crate::sql::functions::bounds::MostBytes;
 use crate::sql::functions::{aggregates, dates, growing, lead, patterns, text};
 use crate::sql::names::attached::Schemas;
@@ -118,6 +120,8 @@ impl Engine {
         }
         #[cfg(feature = "cluster")]
         let nodes = options.cluster.clone().map(|it| Nodes::new(it).map(Arc::new)).transpose()?;
+        #[cfg(feature = "cluster")]
+        let known = Functions::default();
         let builder = SessionStateBuilder::new_with_default_features()
             .with_config(configuration(threads, memory, wait.most)?)
             .with_runtime_env(environment)
@@ -129,7 +133,7 @@ impl Engine {
             .with_relation_planners(vec![Arc::new(Summaries), Arc::new(WholeRows)]);
         #[cfg(feature = "cluster")]
         let builder = match &nodes {
-            Some(nodes) => cluster::over(builder, nodes)?,
+            Some(nodes) => cluster::over(builder, nodes, Arc::clone(&known))?,
             None => builder,
         };
         let state = builder.build();
@@ -154,7 +158,10 @@ impl Engine {
             cluster: nodes.map(|nodes| Arc::new(ClusterTables::new(nodes))),
             state,
         };
-        Ok(Engine(Arc::new(shared)))
+        let engine = Engine(Arc::new(shared));
+        #[cfg(feature = "cluster")]
+        known.get_or_init(|| engine.functions());
+        Ok(engine)
     }
 
     /// A new session, with nothing of any other.
@@ -250,6 +257,12 @@ impl Engine {
             None => Arc::clone(state.runtime_env()),
         };
         Begun { tables: Arc::new(tables), own, config, environment, memory_used }
+    }
+
+    /// The machines of the cluster whose tables statements read.
+    #[cfg(feature = "cluster")]
+    pub(super) fn nodes(&self) -> Option<Arc<Nodes>> {
+        Some(self.0.cluster.as_ref()?.nodes())
     }
 
     /// The functions that plans of other machines may name.

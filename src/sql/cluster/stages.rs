@@ -1,0 +1,429 @@
+//! Which operators run where the rows are, and what goes over the network.
+//!
+//! A plan is made as for one machine. From its leaves up, each operator that can run on other
+//! machines stays with the rows of its input; above it, rows come to the machine that was asked.
+//! Of the sides of a join, those go over the network that cost the least (`joins`).
+//!
+//! ```text
+//! Gather
+//!   NetworkCoalesce               rows of the join, of all machines
+//!     HashJoin
+//!       CoalescePartitions
+//!         NetworkBroadcast        the small side: from each machine to each
+//!           Broadcast
+//!             RemotePart …
+//!       RemotePart …              the large side stays where it is
+//! ```
+
+use std::sync::Arc;
+
+use datafusion::common::config::{ConfigOptions, ExecutionOptions};
+use datafusion::common::internal_err;
+use datafusion::common::tree_node::{Transformed, TreeNode};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::execution::TaskContext;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
+use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::joins::{HashJoinExec, PartitionMode};
+use datafusion::physical_plan::projection::ProjectionExec;
+use datafusion::physical_plan::repartition::RepartitionExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
+use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
+use datafusion::physical_plan::statistics::{StatisticsArgs, StatisticsContext};
+use datafusion::physical_plan::{
+    ExecutionPlan, ExecutionPlanProperties, Partitioning, replace_children_if_necessary,
+};
+use datafusion_distributed::{
+    BroadcastExec, NetworkBroadcastExec, NetworkCoalesceExec, NetworkShuffleExec,
+};
+
+use super::gather::GatherExec;
+use super::joins::{Allowed, At, Side, Way, rebuilt, way};
+use super::leaves::{groups_or_first, rows, two_or_more};
+use super::sendable::is_sendable;
+use crate::sql::run::exec::FragmentExec;
+use crate::sql::run::parts::{Node, Part};
+use crate::sql::run::scan::ScanExec;
+use crate::sql::run::settings::Settings;
+
+type Plan = Arc<dyn ExecutionPlan>;
+
+/// A machine for each task.
+type Machines = Arc<[Arc<Node>]>;
+
+/// What is taken for the bytes of a row's value of no fixed width, and for those of rows of which
+/// nothing is known.
+const TEXT_BYTES: usize = 32;
+const UNKNOWN_BYTES: f64 = 1e15;
+
+/// Places the operators of a plan.
+pub(super) struct Stages<'a> {
+    execution: &'a ExecutionOptions,
+    /// What has no more bytes comes to the machine that was asked.
+    least: f64,
+    /// The functions that mean the same everywhere; `None` if only leaves run on other machines.
+    functions: Option<&'a TaskContext>,
+    estimates: StatisticsContext,
+}
+
+/// An operator with all below it.
+struct Placed {
+    plan: Plan,
+    site: Site,
+}
+
+/// Where an operator runs.
+enum Site {
+    /// On the machine that was asked.
+    Here,
+    /// Each of these has a part of its rows.
+    Parts(Machines),
+    /// Each of these could have all of its rows: the plan has the scan, and it is not yet said who
+    /// reads it.
+    Copies(Machines),
+}
+
+impl<'a> Stages<'a> {
+    pub(super) fn new(config: &'a ConfigOptions, functions: Option<&'a TaskContext>) -> Self {
+        let execution = &config.execution;
+        // What functions and casts make of times is told by a setting of the session.
+        let functions = functions.filter(|_| execution.time_zone.is_none());
+        let least = Settings::of(config).gather_bytes as f64;
+        Stages { execution, least, functions, estimates: StatisticsContext::new() }
+    }
+
+    /// A plan that runs on the machine that was asked, and on others below.
+    pub(super) fn whole(&self, plan: &Plan) -> DataFusionResult<Plan> {
+        self.gathered(self.place(plan, false)?, plan)
+    }
+
+    /// Places an operator. With `merges`, one above it merges the sorted streams of its partitions.
+    fn place(&self, node: &Plan, merges: bool) -> DataFusionResult<Placed> {
+        if let Some(scan) = node.downcast_ref::<ScanExec>() {
+            return self.scan(node, scan);
+        }
+        if let Some(fragment) = node.downcast_ref::<FragmentExec>() {
+            return Ok(here(groups_or_first(node, fragment, self.execution)?));
+        }
+        if let Some(allowed) = Allowed::of(&**node).filter(|_| self.sends(node)) {
+            return self.join(node, allowed);
+        }
+        if let Some(groups) = self.groups(node)? {
+            return Ok(groups);
+        }
+        match node.children().as_slice() {
+            [] => Ok(here(Arc::clone(node))),
+            [input] => self.above(node, input, merges),
+            inputs => {
+                let inputs = inputs.iter().map(|input| self.whole(input));
+                over(node, inputs.collect::<DataFusionResult<_>>()?).map(here)
+            }
+        }
+    }
+
+    fn scan(&self, node: &Plan, scan: &ScanExec) -> DataFusionResult<Placed> {
+        let of = scan.scan();
+        let Some(parts) = of.table.parts() else { return Ok(here(Arc::clone(node))) };
+        if let [Part { copies, .. }] = &**parts
+            && !copies.is_empty()
+            && of.limit.is_none()
+        {
+            return Ok(Placed { plan: Arc::clone(node), site: Site::Copies(Arc::clone(copies)) });
+        }
+        let parts = two_or_more(parts);
+        let site = Site::Parts(machines(&parts));
+        Ok(Placed { plan: Arc::new(rows(node, scan, parts, self.execution)?), site })
+    }
+
+    /// An operator of one input.
+    fn above(&self, node: &Plan, input: &Plan, merges: bool) -> DataFusionResult<Placed> {
+        let is_row_by_row = node.is::<ProjectionExec>()
+            || node.is::<FilterExec>()
+            || node.is::<CooperativeExec>()
+            || is_round_robin(node);
+        let is_merge = node.is::<SortPreservingMergeExec>();
+        let below = self.place(input, is_merge || merges && is_row_by_row)?;
+        if matches!(below.site, Site::Here) {
+            return over(node, vec![below.plan]).map(here);
+        }
+        if is_round_robin(node) {
+            return Ok(below);
+        }
+        if is_row_by_row && self.sends(node) {
+            let plan = over(node, vec![below.plan])?;
+            return Ok(Placed { plan, ..below });
+        }
+        let below = self.in_parts(below)?;
+        let is_part_of_more = match node.downcast_ref::<SortExec>() {
+            Some(sort) => merges && sort.preserve_partitioning(),
+            None => is_partial(node),
+        };
+        if is_part_of_more && self.sends(node) {
+            let plan = over(node, vec![below.plan])?;
+            return Ok(Placed { plan, ..below });
+        }
+        let input = match is_merge && below.plan.output_ordering().is_some() {
+            // The order is that of each stream.
+            true => coalesced(below)?,
+            false => self.gathered(below, input)?,
+        };
+        over(node, vec![input]).map(here)
+    }
+
+    /// Groups whose states go to the machine of their keys' hash, if there are many.
+    fn groups(&self, node: &Plan) -> DataFusionResult<Option<Placed>> {
+        let aggregate = node.downcast_ref::<AggregateExec>();
+        let Some(hash) = aggregate
+            .filter(|aggregate| *aggregate.mode() == AggregateMode::FinalPartitioned)
+            .and_then(|aggregate| aggregate.input().downcast_ref::<RepartitionExec>())
+            .filter(|hash| matches!(hash.partitioning(), Partitioning::Hash(..)))
+            .filter(|hash| self.sends(node) && self.bytes(hash.input()) > self.least)
+        else {
+            return Ok(None);
+        };
+        let Partitioning::Hash(keys, _) = hash.partitioning() else { return Ok(None) };
+        let below = self.place(hash.input(), false)?;
+        if matches!(below.site, Site::Here) {
+            let hash = RepartitionExec::try_new(below.plan, hash.partitioning().clone())?;
+            return Ok(Some(here(over(node, vec![Arc::new(hash)])?)));
+        }
+        let below = self.in_parts(below)?;
+        let machines = below.machines();
+        let plan = over(node, vec![self.shuffled(below, keys.clone())?])?;
+        Ok(Some(Placed { plan, site: Site::Parts(machines) }))
+    }
+
+    fn join(&self, node: &Plan, allowed: Allowed) -> DataFusionResult<Placed> {
+        let [left, right] = node.children()[..] else { return internal_err!("a join of no two") };
+        // How rows are spread over the threads of one machine.
+        let (below_left, below_right) = (as_they_come(left), as_they_come(right));
+        let mut on_left = self.place(below_left, false)?;
+        let mut on_right = self.place(below_right, false)?;
+        if let (Site::Copies(_), Site::Copies(_)) = (&on_left.site, &on_right.site) {
+            match allowed.left_to_each {
+                true => on_right = self.in_parts(on_right)?,
+                false => on_left = self.in_parts(on_left)?,
+            }
+        }
+        let of_left = Side { at: on_left.at(&on_right), bytes: self.bytes(below_left) };
+        let of_right = Side { at: on_right.at(&on_left), bytes: self.bytes(below_right) };
+        match way(allowed, of_left, of_right, self.least) {
+            Way::Gather => {
+                let gathered_left = self.gathered(on_left, below_left)?;
+                let gathered_right = self.gathered(on_right, below_right)?;
+                let left = instead(left, below_left, gathered_left)?;
+                let right = instead(right, below_right, gathered_right)?;
+                over(node, vec![left, right]).map(here)
+            }
+            Way::LeftToEach => {
+                let right = self.in_parts(on_right)?;
+                let machines = right.machines();
+                let left = self.on_each(on_left, &machines, of_left.at)?;
+                self.collecting(node, left, right.plan, machines)
+            }
+            Way::RightToEach => {
+                let left = self.in_parts(on_left)?;
+                let machines = left.machines();
+                let right = self.on_each(on_right, &machines, of_right.at)?;
+                self.collecting(node, left.plan, right, machines)
+            }
+            Way::Shuffle => {
+                let Some(join) = node.downcast_ref::<HashJoinExec>() else {
+                    return internal_err!("a join without keys");
+                };
+                let (left, right) = (self.in_parts(on_left)?, self.in_parts(on_right)?);
+                let machines = most_machines(left.machines(), right.machines());
+                let (keys_left, keys_right) = join.on().iter().cloned().unzip();
+                let left = self.shuffled(left, keys_left)?;
+                let right = self.shuffled(right, keys_right)?;
+                let plan = rebuilt(node, left, right, PartitionMode::Partitioned)?;
+                Ok(Placed { plan, site: Site::Parts(machines) })
+            }
+        }
+    }
+
+    /// A join that collects its left side, on each of some machines.
+    fn collecting(
+        &self,
+        node: &Plan,
+        left: Plan,
+        right: Plan,
+        machines: Machines,
+    ) -> DataFusionResult<Placed> {
+        let left = Arc::new(CoalescePartitionsExec::new(left));
+        let plan = rebuilt(node, left, right, PartitionMode::CollectLeft)?;
+        Ok(Placed { plan, site: Site::Parts(machines) })
+    }
+
+    /// All rows of a side, on each of some machines.
+    fn on_each(&self, side: Placed, machines: &Machines, at: At) -> DataFusionResult<Plan> {
+        if at == At::Copies {
+            return self.read_by(side.plan, |part| {
+                let of = |node| Part { node: Arc::clone(node), ..part.clone() };
+                machines.iter().map(of).collect()
+            });
+        }
+        let side = self.in_parts(side)?;
+        let producers = side.machines().len();
+        let broadcast = Arc::new(BroadcastExec::new(side.plan, 1));
+        Ok(Arc::new(NetworkBroadcastExec::try_new(broadcast, producers)?))
+    }
+
+    /// Rows that go to the machine and partition of their keys' hash.
+    fn shuffled(
+        &self,
+        side: Placed,
+        keys: Vec<Arc<dyn PhysicalExpr>>,
+    ) -> DataFusionResult<Plan> {
+        let producers = side.machines().len();
+        let hash = Partitioning::Hash(keys, self.execution.target_partitions);
+        let hash = Arc::new(RepartitionExec::try_new(side.plan, hash)?);
+        Ok(Arc::new(NetworkShuffleExec::try_new(hash, producers)?))
+    }
+
+    /// What some machines could do, as what one of them does.
+    fn in_parts(&self, placed: Placed) -> DataFusionResult<Placed> {
+        if !matches!(placed.site, Site::Copies(_)) {
+            return Ok(placed);
+        }
+        let mut read = Vec::new();
+        let plan = self.read_by(placed.plan, |part| {
+            read = two_or_more(std::slice::from_ref(part));
+            read.clone()
+        })?;
+        Ok(Placed { plan, site: Site::Parts(machines(&read)) })
+    }
+
+    /// Says which machines read what of the scan of a table of copies.
+    fn read_by(
+        &self,
+        plan: Plan,
+        mut parts: impl FnMut(&Part) -> Vec<Part>,
+    ) -> DataFusionResult<Plan> {
+        let said = plan.transform_up(|node| {
+            let Some(scan) = node.downcast_ref::<ScanExec>() else {
+                return Ok(Transformed::no(node));
+            };
+            let Some([copy]) = scan.scan().table.parts().map(|parts| &**parts) else {
+                return internal_err!("a table of copies in parts");
+            };
+            let leaf = rows(&node, scan, parts(copy), self.execution)?;
+            Ok(Transformed::yes(Arc::new(leaf) as Plan))
+        })?;
+        Ok(said.data)
+    }
+
+    /// The rows of all machines here, in the partitions of the operator for which they stand.
+    fn gathered(&self, placed: Placed, stands_for: &Plan) -> DataFusionResult<Plan> {
+        if matches!(placed.site, Site::Here) {
+            return Ok(placed.plan);
+        }
+        let partitions = stands_for.output_partitioning().partition_count();
+        let all = coalesced(self.in_parts(placed)?)?;
+        Ok(Arc::new(GatherExec::new(all, partitions)))
+    }
+
+    fn sends(&self, node: &Plan) -> bool {
+        self.functions.is_some_and(|functions| is_sendable(&**node, functions))
+    }
+
+    /// About how many bytes the rows of an operator have.
+    fn bytes(&self, node: &Plan) -> f64 {
+        let known = self.estimates.compute(&**node, &StatisticsArgs::new());
+        let rows = known.ok().and_then(|known| known.num_rows.get_value().copied());
+        let width = |field: &arrow_schema::FieldRef| {
+            field.data_type().primitive_width().unwrap_or(TEXT_BYTES)
+        };
+        let width: usize = node.schema().fields().iter().map(width).sum();
+        rows.map_or(UNKNOWN_BYTES, |rows| rows as f64 * width.max(1) as f64)
+    }
+}
+
+impl Placed {
+    fn machines(&self) -> Machines {
+        match &self.site {
+            Site::Here => Arc::default(),
+            Site::Parts(machines) | Site::Copies(machines) => Arc::clone(machines),
+        }
+    }
+
+    /// Where it is, for a join with something else.
+    fn at(&self, other: &Placed) -> At {
+        match (&self.site, &other.site) {
+            (Site::Here, _) => At::Here,
+            (Site::Parts(machines), _) => At::Parts(machines.len()),
+            (Site::Copies(have), Site::Parts(need))
+                if need.iter().all(|node| have.contains(node)) =>
+            {
+                At::Copies
+            }
+            (Site::Copies(_), _) => At::Anywhere,
+        }
+    }
+}
+
+fn here(plan: Plan) -> Placed {
+    Placed { plan, site: Site::Here }
+}
+
+fn over(node: &Plan, inputs: Vec<Plan>) -> DataFusionResult<Plan> {
+    replace_children_if_necessary(Arc::clone(node), inputs)
+}
+
+fn machines(parts: &[Part]) -> Machines {
+    parts.iter().map(|part| Arc::clone(&part.node)).collect()
+}
+
+/// Those of two lists that has more different machines: tasks without a part of a table go to the
+/// machines of their input (`distribute::route`), which chooses in the same way.
+fn most_machines(left: Machines, right: Machines) -> Machines {
+    let different = |all: &Machines| {
+        let mut urls: Vec<_> = all.iter().map(|node| node.url.as_str()).collect();
+        urls.sort_unstable();
+        urls.dedup();
+        urls.len()
+    };
+    if different(&right) > different(&left) { right } else { left }
+}
+
+/// The streams of all machines.
+fn coalesced(placed: Placed) -> DataFusionResult<Plan> {
+    let producers = placed.machines().len();
+    Ok(Arc::new(NetworkCoalesceExec::try_new(placed.plan, producers, 1)?))
+}
+
+fn is_partial(node: &Plan) -> bool {
+    let aggregate = node.downcast_ref::<AggregateExec>();
+    aggregate.is_some_and(|aggregate| *aggregate.mode() == AggregateMode::Partial)
+}
+
+fn is_round_robin(node: &Plan) -> bool {
+    let repartition = node.downcast_ref::<RepartitionExec>();
+    repartition.is_some_and(|it| matches!(it.partitioning(), Partitioning::RoundRobinBatch(_)))
+}
+
+/// Without what spreads rows over threads, or brings them together.
+fn as_they_come(node: &Plan) -> &Plan {
+    let together = node.downcast_ref::<CoalescePartitionsExec>();
+    if let Some(together) = together.filter(|together| together.fetch().is_none()) {
+        return as_they_come(together.input());
+    }
+    match node.downcast_ref::<RepartitionExec>() {
+        Some(spread) => as_they_come(spread.input()),
+        None => node,
+    }
+}
+
+/// The operators above one, above another in its place.
+fn instead(node: &Plan, below: &Plan, new: Plan) -> DataFusionResult<Plan> {
+    if Arc::ptr_eq(node, below) {
+        return Ok(new);
+    }
+    match node.children().as_slice() {
+        [input] => over(node, vec![instead(input, below, new)?]),
+        _ => internal_err!("{} has no single input", node.name()),
+    }
+}
