@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use stylobate::{ClusterDescription, Engine, Node, Placement, Session, SessionOptions, Store};
+use stylobate::{ClusterDescription, Engine, Node, Parameters, Placement, Session, SessionOptions, Store};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -28,12 +28,23 @@ impl Nodes {
             memory_limit: Some(1 << 30),
             ..SessionOptions::default()
         };
-        let (mut nodes, mut ends) = (Vec::new(), Vec::new());
-        for name in ["a", "b"] {
-            let service = Engine::open(store, &options).unwrap().node_service().unwrap();
+        let listeners = ["a", "b"].map(|name| {
             let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).unwrap();
             let address = format!("http://{}", listener.local_addr().unwrap());
-            nodes.push(Arc::new(Node::new(name, &address).unwrap()));
+            (Arc::new(Node::new(name, &address).unwrap()), listener)
+        });
+        let cluster = ClusterDescription {
+            nodes: listeners.iter().map(|(node, _)| Arc::clone(node)).collect(),
+            secret: "of this test".into(),
+            authorities: None,
+            placement: Placement::Shared,
+            tables: Default::default(),
+        };
+        // They know each other: rows of joins go from one to the other.
+        let options = SessionOptions { cluster: Some(cluster), ..options };
+        let mut ends = Vec::new();
+        for (_, listener) in listeners {
+            let service = Engine::open(store, &options).unwrap().node_service().unwrap();
             let incoming = futures::stream::unfold(listener, |listener| async {
                 let connection = listener.accept().await.map(|(stream, _)| stream);
                 Some((connection, listener))
@@ -46,15 +57,10 @@ impl Nodes {
                 server.serve_with_incoming_shutdown(service, incoming, over).await
             });
         }
-        let cluster = ClusterDescription {
-            nodes,
-            secret: "of this test".into(),
-            authorities: None,
-            placement: Placement::Shared,
-            tables: Default::default(),
-        };
-        let options = SessionOptions { cluster: Some(cluster), ..options };
         let session = Session::new(&options).unwrap();
+        // Whatever can be done by several machines is.
+        let (set, none) = ("SET sty.gather_bytes = 0", Parameters::default());
+        session.run(set, &none, |mut stream| stream.try_for_each(|b| b.map(drop))).unwrap();
         Nodes { session, _ends: ends, _runtime: runtime }
     }
 }
