@@ -15,7 +15,7 @@ const FEW: u32 = 3_000;
 pub(crate) const SECRET: &str = "a-secret-of-all-the-machines";
 
 /// Servers over a store each, beside one store with the rows of all.
-struct Cluster {
+pub(crate) struct Cluster {
     dir: TempDir,
     nodes: Vec<Child>,
 }
@@ -33,7 +33,7 @@ fn columns(from: u32, rows: u32, step: u32) -> String {
 }
 
 impl Cluster {
-    fn start(count: u32, rows: u32) -> Cluster {
+    pub(crate) fn start(count: u32, rows: u32) -> Cluster {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path();
         let ports = free_ports(count);
@@ -59,6 +59,10 @@ impl Cluster {
         Cluster { dir, nodes }
     }
 
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
     fn ask(&self, arguments: &[&str]) -> std::process::Output {
         Command::new(env!("CARGO_BIN_EXE_sty"))
             .arg("query")
@@ -70,12 +74,12 @@ impl Cluster {
             .unwrap()
     }
 
-    fn of_cluster(&self, sql: &str) -> std::process::Output {
+    pub(crate) fn of_cluster(&self, sql: &str) -> std::process::Output {
         self.ask(&["--cluster", "nodes.toml", "-", sql])
     }
 
     /// The same answer from all nodes and from one store, in any order of rows.
-    fn check(&self, sql: &str) {
+    pub(crate) fn check(&self, sql: &str) {
         let (one, all) = (self.ask(&["all", sql]), self.of_cluster(sql));
         let lines = |output: &std::process::Output| {
             let text = String::from_utf8(output.stdout.clone()).unwrap();
@@ -88,7 +92,7 @@ impl Cluster {
         assert_eq!(lines(&one), lines(&all), "{sql}");
     }
 
-    fn kill(&mut self, node: usize) {
+    pub(crate) fn kill(&mut self, node: usize) {
         self.nodes[node].kill().unwrap();
         self.nodes[node].wait().unwrap();
     }

@@ -19,6 +19,7 @@ use datafusion_proto::bytes::{
 use datafusion_proto::logical_plan::LogicalExtensionCodec;
 use datafusion_proto::physical_plan::{PhysicalExtensionCodec, PhysicalProtoConverterExtension};
 
+use super::merge::MergeExec;
 use super::node::OfNode;
 use crate::error::Error;
 use crate::query::{Fragment, Output};
@@ -91,14 +92,14 @@ impl PhysicalExtensionCodec for Codec {
     fn try_decode(
         &self,
         bytes: &[u8],
-        _: &[Arc<dyn ExecutionPlan>],
+        inputs: &[Arc<dyn ExecutionPlan>],
         context: &TaskContext,
         _: &dyn PhysicalProtoConverterExtension,
     ) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
         let Some(node) = context.session_config().get_extension::<OfNode>() else {
             return internal_err!("this machine does nothing for others");
         };
-        operator(&node, &Task::read(bytes)?)
+        operator(&node, Task::read(bytes)?, inputs)
     }
 
     fn try_encode(
@@ -107,9 +108,10 @@ impl PhysicalExtensionCodec for Codec {
         out: &mut Vec<u8>,
         _: &dyn PhysicalProtoConverterExtension,
     ) -> DataFusionResult<()> {
-        match plan.downcast_ref::<RemoteExec>() {
-            Some(remote) => {
-                out.extend(remote.task.write());
+        let of_part = plan.downcast_ref::<RemoteExec>().map(|remote| &remote.task);
+        match of_part.or(plan.downcast_ref::<MergeExec>().map(MergeExec::task)) {
+            Some(task) => {
+                out.extend(task.write());
                 Ok(())
             }
             None => internal_err!("{} is not sent to other machines", plan.name()),
@@ -117,9 +119,17 @@ impl PhysicalExtensionCodec for Codec {
     }
 }
 
-/// The operator of a task over the part of this machine.
-fn operator(node: &OfNode, task: &Task) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-    let table = node.part(task)?;
+/// The operator of a task over the part of this machine, or over what comes from others.
+fn operator(
+    node: &OfNode,
+    task: Task,
+    inputs: &[Arc<dyn ExecutionPlan>],
+) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
+    let table = match task.kind {
+        // Only the columns matter, which are those of all parts.
+        TaskKind::Merge => node.table(&task.table)?,
+        _ => node.part(&task)?,
+    };
     let codec = TableCodec(Some(Arc::clone(&table)));
     let in_zone = task.zone.as_ref().map(|zone| in_zone(node.functions(), zone));
     let functions = in_zone.as_ref().unwrap_or(node.functions());
@@ -154,6 +164,11 @@ fn operator(node: &OfNode, task: &Task) -> DataFusionResult<Arc<dyn ExecutionPla
                 *skip = 0;
             }
             fragment
+        }
+        TaskKind::Merge => {
+            let fragment = lower_groups(&plan, &props).map_err(refused)?;
+            let [states] = inputs else { return Err(refused("groups of no states".into())) };
+            return Ok(Arc::new(MergeExec::new(&fragment, Arc::clone(states), task)));
         }
     };
     let session = Arc::clone(node.session());

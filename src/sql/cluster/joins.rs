@@ -66,6 +66,8 @@ pub(super) struct Side {
     pub(super) at: At,
     /// About how many bytes its rows have.
     pub(super) bytes: f64,
+    /// Whether its rows are on the machine of their keys' hash already.
+    pub(super) is_hashed: bool,
 }
 
 /// See [`Side`].
@@ -101,6 +103,7 @@ pub(super) fn way(allowed: Allowed, left: Side, right: Side, least: f64) -> Way 
     };
     let gathered = |side: Side| if side.at == At::Here { 0.0 } else { side.bytes };
     let shuffled = |side: Side| match side.at {
+        At::Parts(_) if side.is_hashed => 0.0,
         At::Here => f64::INFINITY,
         At::Anywhere | At::Copies => side.bytes,
         At::Parts(machines) => side.bytes / machines as f64,
@@ -109,7 +112,7 @@ pub(super) fn way(allowed: Allowed, left: Side, right: Side, least: f64) -> Way 
     let ways = [
         (Way::LeftToEach, no(allowed.left_to_each, to_each(left, right.at))),
         (Way::RightToEach, no(allowed.right_to_each, to_each(right, left.at))),
-        (Way::Shuffle, no(allowed.shuffle, shuffled(left).max(shuffled(right)) * 2.0)),
+        (Way::Shuffle, no(allowed.shuffle, shuffled(left) + shuffled(right))),
     ];
     let all = gathered(left) + gathered(right);
     let best = ways.into_iter().min_by(|(_, a), (_, b)| a.total_cmp(b));
@@ -156,7 +159,7 @@ mod tests {
     const ANY: Allowed = Allowed { left_to_each: true, right_to_each: true, shuffle: true };
 
     fn side(at: At, bytes: f64) -> Side {
-        Side { at, bytes }
+        Side { at, bytes, is_hashed: false }
     }
 
     #[test]
@@ -170,12 +173,23 @@ mod tests {
     }
 
     #[test]
+    fn rows_that_were_shuffled_stay() {
+        let (parts, hashed) = (At::Parts(4), Side { is_hashed: true, ..side(At::Parts(4), 1e9) });
+        assert_eq!(way(ANY, hashed, side(parts, 1e8), 1e3), Way::Shuffle);
+        assert_eq!(way(ANY, hashed, hashed, 1e12), Way::Shuffle);
+        assert_eq!(way(ANY, hashed, side(parts, 10.0), 1e12), Way::Gather);
+    }
+
+    #[test]
     fn copies_go_nowhere_and_what_is_here_stays() {
         let (copies, parts) = (side(At::Copies, 1e9), side(At::Parts(4), 10.0));
         assert_eq!(way(ANY, copies, parts, 1e6), Way::LeftToEach);
         assert_eq!(way(ANY, parts, copies, 1e6), Way::RightToEach);
         assert_eq!(way(ANY, side(At::Here, 10.0), side(At::Parts(4), 1e9), 0.0), Way::Gather);
         let left_only = Allowed { right_to_each: false, shuffle: false, ..ANY };
-        assert_eq!(way(left_only, side(At::Parts(4), 1e9), side(At::Copies, 1.0), 0.0), Way::Gather);
+        assert_eq!(
+            way(left_only, side(At::Parts(4), 1e9), side(At::Copies, 1.0), 0.0),
+            Way::Gather
+        );
     }
 }

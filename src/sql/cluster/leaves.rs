@@ -1,19 +1,14 @@
 //! What machines do with their parts of a table, as leaves of a plan: scans, states of groups, and
 //! first rows.
-//!
-//! ```text
-//! MergeStates                     the groups of all states
-//!   Gather                        in the partitions of the plan
-//!     NetworkCoalesce             streams of all machines
-//!       RemotePart …              the states of a part's groups, on its machine
-//! ```
 
 use std::sync::Arc;
 
+use arrow_schema::FieldRef;
 use datafusion::common::config::ExecutionOptions;
 use datafusion::common::internal_err;
 use datafusion::error::Result as DataFusionResult;
-use datafusion::physical_expr::EquivalenceProperties;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::limit::GlobalLimitExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
@@ -23,10 +18,9 @@ use datafusion::physical_plan::{
 use datafusion_distributed::{DistributedLeafExec, NetworkCoalesceExec};
 
 use super::codec::{encoded, encoded_scan};
-use super::gather::GatherExec;
 use super::merge::MergeExec;
 use crate::error::Error;
-use crate::query::Output;
+use crate::query::{Fragment, Output};
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::leaf::leaf_properties;
 use crate::sql::run::parts::{Part, Share};
@@ -60,59 +54,89 @@ pub(super) fn rows(
     leaf(node, &of.table, parts, (kind, encoded_scan(logical)?), &properties, options)
 }
 
-/// Groups of the states of all machines, or the first of all rows that are the first on each.
-pub(super) fn groups_or_first(
+/// The groups of all machines, as each of them begins with them.
+pub(super) struct States {
+    fragment: Arc<Fragment>,
+    /// The states of the groups of its rows, on each machine.
+    pub(super) leaf: Arc<DistributedLeafExec>,
+    /// By what the states of a group come together.
+    pub(super) keys: Vec<Arc<dyn PhysicalExpr>>,
+    /// What machines are told that merge them.
+    merge: Task,
+}
+
+impl States {
+    /// `None` of what is no grouping on several machines.
+    pub(super) fn of(
+        node: &Plan,
+        exec: &FragmentExec,
+        options: &ExecutionOptions,
+    ) -> DataFusionResult<Option<States>> {
+        let Some((fragment, table, parts, plan)) = of_machines(exec)? else { return Ok(None) };
+        let Output::Aggregate { keys, .. } = &fragment.output else { return Ok(None) };
+        let Some(states) = fragment.with_states() else {
+            return internal_err!("groups without states");
+        };
+        let rows = EquivalenceProperties::new(Arc::clone(&states.schema));
+        let properties = leaf_properties(rows, 1, EmissionType::Final);
+        let parts = two_or_more(parts);
+        let leaf = leaf(node, table, parts, (TaskKind::States, plan), &properties, options)?;
+        let of_first = leaf.variants().first().and_then(|plan| plan.downcast_ref::<RemoteExec>());
+        let Some(of_first) = of_first else { return internal_err!("a leaf of no machine") };
+        let merge = Task { kind: TaskKind::Merge, ..of_first.task.clone() };
+        let key = |(at, field): (usize, &FieldRef)| {
+            Arc::new(Column::new(field.name(), at)) as Arc<dyn PhysicalExpr>
+        };
+        let keys = states.schema.fields().iter().take(keys.len()).enumerate().map(key).collect();
+        let (fragment, leaf) = (Arc::clone(fragment), Arc::new(leaf));
+        Ok(Some(States { fragment, leaf, keys, merge }))
+    }
+
+    /// The groups of what has their states.
+    pub(super) fn merged(&self, states: Plan) -> Plan {
+        Arc::new(MergeExec::new(&self.fragment, states, self.merge.clone()))
+    }
+}
+
+/// The first of all rows that are the first on each machine.
+pub(super) fn first(
     node: &Plan,
     exec: &FragmentExec,
     options: &ExecutionOptions,
 ) -> DataFusionResult<Plan> {
-    let (fragment, table, logical) = exec.parts();
-    let Some(parts) = table.parts() else { return Ok(Arc::clone(node)) };
-    if exec.is_in_manifest() {
+    let Some((fragment, table, parts, plan)) = of_machines(exec)? else {
         return Ok(Arc::clone(node));
-    }
+    };
+    let Output::Top { limit, skip, .. } = &fragment.output else {
+        return internal_err!("first rows of groups");
+    };
+    let Some(order) = node.output_ordering().cloned() else {
+        return Err(Error::Unsupported("first rows of no order on several machines".into()).into());
+    };
+    let what = (TaskKind::First, plan);
+    let leaf = leaf(node, table, two_or_more(parts), what, node.properties(), options)?;
+    let tasks = leaf.variants().len();
+    let all: Plan = Arc::new(NetworkCoalesceExec::try_new(Arc::new(leaf), tasks, 1)?);
+    let order = zeros::one_zero_in_order(order, &all.schema())?;
+    let first: Plan = Arc::new(SortPreservingMergeExec::new(order, all).with_fetch(Some(*limit)));
+    Ok(match skip {
+        0 => first,
+        skip => Arc::new(GlobalLimitExec::new(first, *skip, None)),
+    })
+}
+
+/// A fragment that several machines run, of which table, with which parts, and its plan for them;
+/// `None` if it runs here.
+#[expect(clippy::type_complexity)]
+fn of_machines(
+    exec: &FragmentExec,
+) -> DataFusionResult<Option<(&Arc<Fragment>, &StoreTable, &[Part], bytes::Bytes)>> {
+    let (fragment, table, logical) = exec.parts();
+    let Some(parts) = table.parts().filter(|_| !exec.is_in_manifest()) else { return Ok(None) };
     let Some(logical) = logical else {
         return internal_err!("a fragment without a logical plan");
     };
-    let plan = encoded(logical)?;
-    if let Output::Top { limit, skip, .. } = &fragment.output {
-        let Some(order) = node.output_ordering().cloned() else {
-            return Err(
-                Error::Unsupported("first rows of no order on several machines".into()).into()
-            );
-        };
-        let all =
-            gathered(node, table, parts, (TaskKind::First, plan), node.properties(), options)?;
-        let order = zeros::one_zero_in_order(order, &all.schema())?;
-        let first: Plan =
-            Arc::new(SortPreservingMergeExec::new(order, all).with_fetch(Some(*limit)));
-        return Ok(match skip {
-            0 => first,
-            skip => Arc::new(GlobalLimitExec::new(first, *skip, None)),
-        });
-    }
-    let Some(states) = fragment.with_states() else {
-        return internal_err!("groups without states");
-    };
-    let rows = EquivalenceProperties::new(Arc::clone(&states.schema));
-    let properties = leaf_properties(rows, 1, EmissionType::Final);
-    let all = gathered(node, table, parts, (TaskKind::States, plan), &properties, options)?;
-    let all: Plan = Arc::new(GatherExec::new(all, 1));
-    Ok(Arc::new(MergeExec::new(fragment, all)))
-}
-
-/// What all machines give of their parts.
-fn gathered(
-    node: &Plan,
-    table: &StoreTable,
-    parts: &[Part],
-    what: (TaskKind, bytes::Bytes),
-    properties: &Arc<PlanProperties>,
-    options: &ExecutionOptions,
-) -> DataFusionResult<Plan> {
-    let leaf = leaf(node, table, two_or_more(parts), what, properties, options)?;
-    let tasks = leaf.variants().len();
-    Ok(Arc::new(NetworkCoalesceExec::try_new(Arc::new(leaf), tasks, 1)?))
+    Ok(Some((fragment, &**table, &**parts, encoded(logical)?)))
 }
 
 /// The parts, or both halves of one: what runs as one task would be taken for one that runs here.

@@ -4,17 +4,18 @@ use std::fmt;
 use std::sync::Arc;
 
 use datafusion::common::Statistics;
-use datafusion::common::internal_err;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::physical_expr::{Distribution, EquivalenceProperties, PhysicalExpr};
-use datafusion::physical_plan::execution_plan::EmissionType;
+use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
 use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSet, MetricsSet};
 use datafusion::physical_plan::statistics::StatisticsArgs;
-use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
+use datafusion::physical_plan::{
+    DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
+};
 use futures::StreamExt;
 
 use crate::error::{Error, Result};
@@ -22,32 +23,48 @@ use crate::query::merged_groups::MergedGroups;
 use crate::query::slice::SLICE_ROWS;
 use crate::query::{Fragment, Output};
 use crate::sql::run::generate::{self, generate};
-use crate::sql::run::leaf::leaf_properties;
+use crate::sql::run::task::Task;
 use crate::sql::run::unary::unary_methods;
 
-/// Merges states of the same groups, and gives the groups.
+/// Merges states of the same groups, and gives the groups: each partition those of its input, which
+/// has all of their states.
 #[derive(Debug)]
 pub(super) struct MergeExec {
     /// What the states are of.
     fragment: Arc<Fragment>,
     input: Arc<dyn ExecutionPlan>,
+    /// What another machine is told that does this.
+    task: Task,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl MergeExec {
-    pub(super) fn new(fragment: &Arc<Fragment>, input: Arc<dyn ExecutionPlan>) -> MergeExec {
+    pub(super) fn new(
+        fragment: &Arc<Fragment>,
+        input: Arc<dyn ExecutionPlan>,
+        task: Task,
+    ) -> MergeExec {
         let rows = EquivalenceProperties::new(Arc::clone(&fragment.schema));
+        // The keys are the first columns of the states, and of the groups.
+        let partitioning = input.output_partitioning().clone();
+        let properties =
+            PlanProperties::new(rows, partitioning, EmissionType::Final, Boundedness::Bounded);
         MergeExec {
             fragment: Arc::clone(fragment),
             input,
-            properties: leaf_properties(rows, 1, EmissionType::Final),
+            task,
+            properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
         }
     }
 
     fn over(&self, input: Arc<dyn ExecutionPlan>) -> DataFusionResult<MergeExec> {
-        Ok(MergeExec::new(&self.fragment, input))
+        Ok(MergeExec::new(&self.fragment, input, self.task.clone()))
+    }
+
+    pub(super) fn task(&self) -> &Task {
+        &self.task
     }
 }
 
@@ -64,19 +81,12 @@ impl ExecutionPlan for MergeExec {
 
     unary_methods!(no expressions);
 
-    fn required_input_distribution(&self) -> Vec<Distribution> {
-        vec![Distribution::SinglePartition]
-    }
-
     fn execute(
         &self,
         partition: usize,
         context: Arc<TaskContext>,
     ) -> DataFusionResult<SendableRecordBatchStream> {
-        if partition > 0 {
-            return internal_err!("MergeStates has one partition");
-        }
-        let input = self.input.execute(0, Arc::clone(&context))?;
+        let input = self.input.execute(partition, Arc::clone(&context))?;
         let fragment = Arc::clone(&self.fragment);
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let memory = MemoryConsumer::new("MergeStates").register(context.memory_pool());

@@ -21,6 +21,7 @@
 //! | `codec` | tasks as bytes, and operators of them |
 //! | `leaves` | what machines do with their parts of a table |
 //! | `sendable` | which operators other machines can run |
+//! | `sites` | where an operator runs |
 //! | `stages` | which operators run where the rows are, and what goes over the network |
 //! | `joins` | which side of a join is sent where |
 //! | `distribute` | the last rule of planning |
@@ -50,6 +51,7 @@ pub(in crate::sql) mod functions;
 pub(in crate::sql) mod codec;
 mod leaves;
 mod joins;
+mod sites;
 mod sendable;
 mod stages;
 pub(in crate::sql) mod distribute;

@@ -49,6 +49,12 @@ impl OfNode {
         &self.session
     }
 
+    /// A table of this machine as it is now.
+    pub(super) fn table(&self, name: &str) -> Result<Arc<StoreTable>> {
+        let found = self.tables.own_table(name)?;
+        found.ok_or_else(|| Error::NotFound(format!("there is no table {name} any more")))
+    }
+
     /// The rows of a task.
     pub(super) fn part(&self, task: &Task) -> Result<Arc<StoreTable>> {
         let name = &*task.table;

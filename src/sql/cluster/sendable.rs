@@ -55,9 +55,8 @@ fn are_aggregates_sendable(aggregate: &AggregateExec, functions: &TaskContext) -
     let keys = keys.expr().iter().chain(keys.null_expr()).map(|(key, _)| key);
     let filters = aggregate.filter_expr().iter().flatten();
     let has = |name: &str| functions.aggregate_functions().get(name);
-    let are_plain = |exprs: Vec<Arc<dyn PhysicalExpr>>| {
-        exprs.iter().all(|expr| is_plain(expr, functions))
-    };
+    let are_plain =
+        |exprs: Vec<Arc<dyn PhysicalExpr>>| exprs.iter().all(|expr| is_plain(expr, functions));
     aggregate.limit_options().is_none()
         && keys.chain(filters).all(|expr| is_plain(expr, functions))
         && aggregate.aggr_expr().iter().all(|one| {
@@ -75,7 +74,8 @@ fn is_plain(expr: &Arc<dyn PhysicalExpr>, functions: &TaskContext) -> bool {
             let known = functions.scalar_functions().get(call.fun().name());
             known.is_none_or(|known| **known != *call.fun())
         } else if let Some(cast) = expr.downcast_ref::<CastExpr>() {
-            cast.cast_options() != CastExpr::new(Arc::clone(expr), cast.cast_type().clone(), None).cast_options()
+            cast.cast_options()
+                != CastExpr::new(Arc::clone(expr), cast.cast_type().clone(), None).cast_options()
         } else {
             !(expr.is::<Column>()
                 || expr.is::<Literal>()

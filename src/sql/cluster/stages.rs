@@ -2,9 +2,15 @@
 //!
 //! A plan is made as for one machine. From its leaves up, each operator that can run on other
 //! machines stays with the rows of its input; above it, rows come to the machine that was asked.
-//! Of the sides of a join, those go over the network that cost the least (`joins`).
+//! Of the sides of a join, those go over the network that cost the least (`joins`). States of few
+//! groups are merged here, and those of many on the machine of their keys' hash.
 //!
 //! ```text
+//! MergeStates                     the groups of all states
+//!   Gather                        in the partitions of the plan
+//!     NetworkCoalesce             streams of all machines
+//!       RemotePart …              the states of a part's groups, on its machine
+//!
 //! Gather
 //!   NetworkCoalesce               rows of the join, of all machines
 //!     HashJoin
@@ -22,7 +28,6 @@ use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::TaskContext;
-use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -42,17 +47,17 @@ use datafusion_distributed::{
 
 use super::gather::GatherExec;
 use super::joins::{Allowed, At, Side, Way, rebuilt, way};
-use super::leaves::{groups_or_first, rows, two_or_more};
+use super::leaves::{States, first, rows, two_or_more};
 use super::sendable::is_sendable;
+use super::sites::{Keys, Machines, Placed, Site, here, machines, most_machines};
+use crate::query::Output;
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::parts::{Node, Part};
 use crate::sql::run::scan::ScanExec;
 use crate::sql::run::settings::Settings;
+use crate::sql::run::task::RemoteExec;
 
 type Plan = Arc<dyn ExecutionPlan>;
-
-/// A machine for each task.
-type Machines = Arc<[Arc<Node>]>;
 
 /// What is taken for the bytes of a row's value of no fixed width, and for those of rows of which
 /// nothing is known.
@@ -67,23 +72,6 @@ pub(super) struct Stages<'a> {
     /// The functions that mean the same everywhere; `None` if only leaves run on other machines.
     functions: Option<&'a TaskContext>,
     estimates: StatisticsContext,
-}
-
-/// An operator with all below it.
-struct Placed {
-    plan: Plan,
-    site: Site,
-}
-
-/// Where an operator runs.
-enum Site {
-    /// On the machine that was asked.
-    Here,
-    /// Each of these has a part of its rows.
-    Parts(Machines),
-    /// Each of these could have all of its rows: the plan has the scan, and it is not yet said who
-    /// reads it.
-    Copies(Machines),
 }
 
 impl<'a> Stages<'a> {
@@ -106,7 +94,13 @@ impl<'a> Stages<'a> {
             return self.scan(node, scan);
         }
         if let Some(fragment) = node.downcast_ref::<FragmentExec>() {
-            return Ok(here(groups_or_first(node, fragment, self.execution)?));
+            return match States::of(node, fragment, self.execution)? {
+                Some(states) => self.merged(node, states),
+                None if matches!(fragment.parts().0.output, Output::Aggregate { .. }) => {
+                    Ok(here(Arc::clone(node)))
+                }
+                None => first(node, fragment, self.execution).map(here),
+            };
         }
         if let Some(allowed) = Allowed::of(&**node).filter(|_| self.sends(node)) {
             return self.join(node, allowed);
@@ -138,6 +132,21 @@ impl<'a> Stages<'a> {
         Ok(Placed { plan: Arc::new(rows(node, scan, parts, self.execution)?), site })
     }
 
+    /// Groups whose states are merged here, or by all machines if there are many.
+    fn merged(&self, node: &Plan, states: States) -> DataFusionResult<Placed> {
+        let machines = states.leaf.variants().iter().filter_map(machine).collect();
+        let plan = Arc::clone(&states.leaf) as Plan;
+        let leaf = Placed { plan, site: Site::Parts(machines) };
+        let is_small = || self.functions.is_none() || self.bytes(node) <= self.least;
+        if states.keys.is_empty() || is_small() {
+            let all = GatherExec::new(coalesced(leaf)?, 1);
+            return Ok(here(states.merged(Arc::new(all))));
+        }
+        let site = Site::Parts(leaf.machines());
+        let plan = states.merged(self.shuffled(leaf, states.keys.clone())?);
+        Ok(Placed { plan, site })
+    }
+
     /// An operator of one input.
     fn above(&self, node: &Plan, input: &Plan, merges: bool) -> DataFusionResult<Placed> {
         let is_row_by_row = node.is::<ProjectionExec>()
@@ -157,11 +166,14 @@ impl<'a> Stages<'a> {
             return Ok(Placed { plan, ..below });
         }
         let below = self.in_parts(below)?;
-        let is_part_of_more = match node.downcast_ref::<SortExec>() {
-            Some(sort) => merges && sort.preserve_partitioning(),
-            None => is_partial(node),
-        };
-        if is_part_of_more && self.sends(node) {
+        let sort = node.downcast_ref::<SortExec>().filter(|_| self.sends(node));
+        if let Some(sort) = sort.filter(|sort| !sort.preserve_partitioning()) {
+            let plan: Plan = Arc::new(sorted(sort, below.plan));
+            let all = coalesced(Placed { plan, site: below.site })?;
+            let merge = SortPreservingMergeExec::new(sort.expr().clone(), all);
+            return Ok(here(Arc::new(merge.with_fetch(sort.fetch()))));
+        }
+        if sort.is_some() && merges || is_partial(node) && self.sends(node) {
             let plan = over(node, vec![below.plan])?;
             return Ok(Placed { plan, ..below });
         }
@@ -192,7 +204,7 @@ impl<'a> Stages<'a> {
         }
         let below = self.in_parts(below)?;
         let machines = below.machines();
-        let plan = over(node, vec![self.shuffled(below, keys.clone())?])?;
+        let plan = over(node, vec![self.hashed(below, keys.clone(), machines.len())?])?;
         Ok(Some(Placed { plan, site: Site::Parts(machines) }))
     }
 
@@ -208,8 +220,16 @@ impl<'a> Stages<'a> {
                 false => on_left = self.in_parts(on_left)?,
             }
         }
-        let of_left = Side { at: on_left.at(&on_right), bytes: self.bytes(below_left) };
-        let of_right = Side { at: on_right.at(&on_left), bytes: self.bytes(below_right) };
+        let join = node.downcast_ref::<HashJoinExec>();
+        let (keys_left, keys_right): (Vec<_>, Vec<_>) =
+            join.map(|join| join.on().iter().cloned().unzip()).unwrap_or_default();
+        let side = |placed: &Placed, other: &Placed, below: &Plan, keys: &Keys| Side {
+            at: placed.at(other),
+            bytes: self.bytes(below),
+            is_hashed: placed.is_hashed(keys),
+        };
+        let of_left = side(&on_left, &on_right, below_left, &keys_left);
+        let of_right = side(&on_right, &on_left, below_right, &keys_right);
         match way(allowed, of_left, of_right, self.least) {
             Way::Gather => {
                 let gathered_left = self.gathered(on_left, below_left)?;
@@ -231,14 +251,15 @@ impl<'a> Stages<'a> {
                 self.collecting(node, left.plan, right, machines)
             }
             Way::Shuffle => {
-                let Some(join) = node.downcast_ref::<HashJoinExec>() else {
-                    return internal_err!("a join without keys");
-                };
                 let (left, right) = (self.in_parts(on_left)?, self.in_parts(on_right)?);
-                let machines = most_machines(left.machines(), right.machines());
-                let (keys_left, keys_right) = join.on().iter().cloned().unzip();
-                let left = self.shuffled(left, keys_left)?;
-                let right = self.shuffled(right, keys_right)?;
+                // Rows that were shuffled stay on their machines.
+                let machines = match (of_left.is_hashed, of_right.is_hashed) {
+                    (true, _) => left.machines(),
+                    (_, true) => right.machines(),
+                    _ => most_machines(left.machines(), right.machines()),
+                };
+                let left = self.hashed(left, keys_left, machines.len())?;
+                let right = self.hashed(right, keys_right, machines.len())?;
                 let plan = rebuilt(node, left, right, PartitionMode::Partitioned)?;
                 Ok(Placed { plan, site: Site::Parts(machines) })
             }
@@ -272,12 +293,16 @@ impl<'a> Stages<'a> {
         Ok(Arc::new(NetworkBroadcastExec::try_new(broadcast, producers)?))
     }
 
+    /// Rows on the machine of their keys' hash, of this many.
+    fn hashed(&self, side: Placed, keys: Keys, machines: usize) -> DataFusionResult<Plan> {
+        match side.is_hashed(&keys) && side.machines().len() == machines {
+            true => Ok(side.plan),
+            false => self.shuffled(side, keys),
+        }
+    }
+
     /// Rows that go to the machine and partition of their keys' hash.
-    fn shuffled(
-        &self,
-        side: Placed,
-        keys: Vec<Arc<dyn PhysicalExpr>>,
-    ) -> DataFusionResult<Plan> {
+    fn shuffled(&self, side: Placed, keys: Keys) -> DataFusionResult<Plan> {
         let producers = side.machines().len();
         let hash = Partitioning::Hash(keys, self.execution.target_partitions);
         let hash = Arc::new(RepartitionExec::try_new(side.plan, hash)?);
@@ -342,51 +367,19 @@ impl<'a> Stages<'a> {
     }
 }
 
-impl Placed {
-    fn machines(&self) -> Machines {
-        match &self.site {
-            Site::Here => Arc::default(),
-            Site::Parts(machines) | Site::Copies(machines) => Arc::clone(machines),
-        }
-    }
-
-    /// Where it is, for a join with something else.
-    fn at(&self, other: &Placed) -> At {
-        match (&self.site, &other.site) {
-            (Site::Here, _) => At::Here,
-            (Site::Parts(machines), _) => At::Parts(machines.len()),
-            (Site::Copies(have), Site::Parts(need))
-                if need.iter().all(|node| have.contains(node)) =>
-            {
-                At::Copies
-            }
-            (Site::Copies(_), _) => At::Anywhere,
-        }
-    }
-}
-
-fn here(plan: Plan) -> Placed {
-    Placed { plan, site: Site::Here }
-}
-
 fn over(node: &Plan, inputs: Vec<Plan>) -> DataFusionResult<Plan> {
     replace_children_if_necessary(Arc::clone(node), inputs)
 }
 
-fn machines(parts: &[Part]) -> Machines {
-    parts.iter().map(|part| Arc::clone(&part.node)).collect()
+/// A sort of each partition of its own.
+fn sorted(sort: &SortExec, input: Plan) -> SortExec {
+    let new = SortExec::new(sort.expr().clone(), input).with_fetch(sort.fetch());
+    new.with_preserve_partitioning(true)
 }
 
-/// Those of two lists that has more different machines: tasks without a part of a table go to the
-/// machines of their input (`distribute::route`), which chooses in the same way.
-fn most_machines(left: Machines, right: Machines) -> Machines {
-    let different = |all: &Machines| {
-        let mut urls: Vec<_> = all.iter().map(|node| node.url.as_str()).collect();
-        urls.sort_unstable();
-        urls.dedup();
-        urls.len()
-    };
-    if different(&right) > different(&left) { right } else { left }
+/// The machine of a leaf.
+fn machine(plan: &Plan) -> Option<Arc<Node>> {
+    Some(Arc::clone(&plan.downcast_ref::<RemoteExec>()?.part.node))
 }
 
 /// The streams of all machines.

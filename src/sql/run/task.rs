@@ -30,6 +30,8 @@ pub(in crate::sql) enum TaskKind {
     States,
     /// The first rows of an order.
     First,
+    /// The groups of states that come from all machines. The part is not read.
+    Merge,
 }
 
 /// A part of a statement that one machine runs.
@@ -69,6 +71,7 @@ impl Task {
             }
             TaskKind::States => out.u8(1),
             TaskKind::First => out.u8(2),
+            TaskKind::Merge => out.u8(3),
         }
         out.blob(self.zone.as_deref().unwrap_or_default().as_bytes());
         out.blob(&self.plan);
@@ -94,6 +97,7 @@ impl Task {
             },
             1 => TaskKind::States,
             2 => TaskKind::First,
+            3 => TaskKind::Merge,
             other => return Err(from.corrupt(format!("{other} is no kind of work"))),
         };
         let zone = Some(from.text(limits::MAX_NAME_BYTES)?);

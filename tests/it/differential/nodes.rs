@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use stylobate::{ClusterDescription, Engine, Node, Parameters, Placement, Session, SessionOptions, Store};
+use stylobate::{
+    ClusterDescription, Engine, Node, Parameters, Placement, Session, SessionOptions, Store,
+};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;

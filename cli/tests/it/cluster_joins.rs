@@ -1,0 +1,135 @@
+//! Joins, and groups of many keys, over nodes: rows go to each other's machines, and the answers
+//! are those of one store.
+
+use crate::cluster::{Cluster, run};
+
+/// Whatever can be done by several machines is, however few rows there are.
+const ALL: &str = "SET sty.gather_bytes = 0; ";
+const ROWS: u32 = 6_000;
+
+impl Cluster {
+    fn plan(&self, sql: &str) -> String {
+        let output = self.of_cluster(&format!("{ALL}EXPLAIN {sql}"));
+        assert!(output.status.success(), "{sql}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+#[test]
+fn joins_answer_as_in_one_store() {
+    let cluster = Cluster::start(3, ROWS);
+    let few = "SELECT id AS k, name AS other, root AS r FROM t WHERE id % 11 = 3";
+    let some = format!("({few}) s");
+    let kinds = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"];
+    let conditions = ["t.id = s.k", "t.id = s.k AND t.root > s.r - 1", "t.name = s.other"];
+    for kind in kinds {
+        for on in conditions {
+            let rows = format!("SELECT count(*), sum(id), sum(k), min(other) FROM t {kind} {some}");
+            cluster.check(&format!("{ALL}{rows} ON {on}"));
+        }
+        let word = "SELECT count(*), count(word), count(id), max(word) FROM";
+        cluster.check(&format!("{ALL}{word} t {kind} small USING (seven)"));
+        cluster.check(&format!("{ALL}{word} small {kind} t USING (seven)"));
+        let both = format!("small a {kind} small b ON a.seven = b.seven + 1");
+        cluster.check(&format!("{ALL}SELECT a.word, b.word FROM {both}"));
+        let sums = "(SELECT seven, sum(id) AS s FROM t GROUP BY seven) g";
+        cluster.check(&format!("{ALL}{word} t {kind} {sums} USING (seven)").replace("word", "s"));
+    }
+    for exists in ["EXISTS", "NOT EXISTS"] {
+        for and in ["", " AND s.r < t.root + 2"] {
+            let some = format!("{exists} (SELECT 1 FROM {some} WHERE s.k = t.id{and})");
+            cluster.check(&format!("{ALL}SELECT count(*), sum(id) FROM t WHERE {some}"));
+            cluster.check(&format!("{ALL}SELECT count(*) FROM t WHERE id < 50 OR {some}"));
+        }
+    }
+}
+
+#[test]
+fn statements_over_joins_answer_as_in_one_store() {
+    let cluster = Cluster::start(3, ROWS);
+    for sql in [
+        // Three tables, one of which each machine has.
+        "SELECT word, count(*), sum(a.id) FROM t a JOIN t b ON a.id = b.id + 7 \
+         LEFT JOIN small c ON c.seven = b.seven GROUP BY word",
+        // Groups of many keys, joined, and joined to what each machine has.
+        "SELECT a.id, n, word FROM (SELECT id / 2 AS id, count(*) AS n FROM t GROUP BY 1) a \
+         JOIN (SELECT id, max(root) AS m FROM t GROUP BY id) b ON a.id = b.id \
+         LEFT JOIN small ON small.seven = a.id % 9 ORDER BY b.m DESC LIMIT 20",
+        "SELECT a.id, b.name, a.price FROM t a JOIN t b ON a.id = b.id ORDER BY a.root DESC LIMIT 9",
+        "SELECT a.id, b.name FROM t a JOIN t b ON a.id = b.id * 3 ORDER BY a.id",
+        "SELECT upper(a.name), round(a.root, 2), a.price * b.price FROM t a JOIN t b \
+         ON a.id = b.id AND a.price > b.eighth WHERE a.id % 100 = 1",
+        "SELECT a.name, count(*), round(sum(b.root), 3) FROM t a JOIN t b ON a.name = b.name \
+         WHERE a.id < 200 GROUP BY a.name HAVING count(*) > 10",
+        "SELECT count(DISTINCT a.name), count(*) FROM t a, t b WHERE a.id = b.id AND b.even",
+        "SELECT a.id, b.id FROM t a, t b WHERE a.id < b.id AND b.id < 20",
+        "SELECT count(*), sum(a.id * b.id) FROM t a, t b WHERE a.id < 90 AND b.id % 500 = 2",
+        "SELECT count(*) FROM small a, t b, small c WHERE a.seven < b.seven AND b.seven < c.seven",
+        "SELECT count(*) FROM t a JOIN t b ON a.name IS NOT DISTINCT FROM b.name WHERE b.id < 30",
+        "SELECT a.zero, count(*) FROM t a JOIN t b ON a.zero = b.zero WHERE b.id < 9 GROUP BY 1",
+        "SELECT count(*) FROM t a JOIN t b ON a.at = b.at AND a.price = b.price",
+        "SELECT count(*) FROM (SELECT id FROM t WHERE even LIMIT 100) a JOIN t b USING (id)",
+        "SELECT count(*) FROM (SELECT seven FROM small LIMIT 4) a JOIN t b USING (seven)",
+        "SELECT a.id, s FROM t a JOIN (SELECT id, sum(root) OVER (ORDER BY id) AS s FROM t) b \
+         USING (id) WHERE a.id % 999 = 0",
+        "SELECT id FROM t WHERE id IN (SELECT id * 2 FROM t) AND id NOT IN \
+         (SELECT id * 3 FROM t WHERE id > 10) ORDER BY id DESC LIMIT 12",
+        "SELECT a.seven, a.s FROM (SELECT seven, sum(root) AS s FROM t GROUP BY seven) a \
+         WHERE a.s > (SELECT avg(root) FROM t)",
+        "WITH a AS (SELECT seven, name, count(*) AS n FROM t GROUP BY seven, name) \
+         SELECT x.seven, y.name, x.n + y.n FROM a x JOIN a y USING (seven, name)",
+        "SELECT seven, count(*) FROM (SELECT seven FROM t UNION ALL SELECT seven FROM small) \
+         JOIN small USING (seven) GROUP BY seven",
+        "SELECT count(*) FROM t a JOIN t b USING (id) WHERE a.id < 0",
+        "SET TIME ZONE 'Europe/Berlin'; SELECT count(*), max(CAST(b.at AS DATE)) FROM t a JOIN t b \
+         USING (id)",
+        "SET sty.native = off; SELECT name, count(*), min(price) FROM t JOIN small USING (seven) \
+         GROUP BY name",
+    ] {
+        cluster.check(&format!("{ALL}{sql}"));
+    }
+}
+
+#[test]
+fn rows_stay_where_they_are_if_others_are_fewer() {
+    let cluster = Cluster::start(3, ROWS);
+    for node in 0..3 {
+        let rows = format!("SELECT CAST(value AS INT) AS id FROM range({node}, 90, 3)");
+        run(cluster.path(), &format!("n{node}"), &format!("CREATE TABLE few AS {rows}"));
+    }
+    let count = |plan: &str, what: &str| plan.matches(what).count();
+    // Each machine has all rows of the one side.
+    let copies = cluster.plan("SELECT word, root FROM t JOIN small USING (seven)");
+    let goes = count(&copies, "NetworkBroadcast") + count(&copies, "NetworkShuffle");
+    assert_eq!((goes, count(&copies, "NetworkCoalesce")), (0, 1), "{copies}");
+    // The few rows go to each machine, and the others to none.
+    let few = cluster.plan("SELECT root FROM t JOIN few USING (id)");
+    assert_eq!((count(&few, "NetworkBroadcast"), count(&few, "NetworkShuffle")), (1, 0), "{few}");
+    // Rows of two sides of the same size go to the machine of their keys' hash.
+    let both = cluster.plan("SELECT a.root + b.root FROM t a JOIN t b ON a.id = b.id + 1");
+    assert_eq!(
+        (count(&both, "NetworkShuffle"), count(&both, "mode=Partitioned")),
+        (2, 1),
+        "{both}"
+    );
+    // So do groups of many keys.
+    let groups = "SELECT a.id, count(*) FROM t a JOIN few ON a.id = few.id GROUP BY a.id";
+    let groups = cluster.plan(groups);
+    assert_eq!(count(&groups, "NetworkShuffle"), 1, "{groups}");
+    // Rows that are few come to the machine that is asked.
+    let usual = cluster.of_cluster("EXPLAIN SELECT root FROM few JOIN few b USING (id)");
+    let usual = String::from_utf8(usual.stdout).unwrap();
+    assert_eq!(count(&usual, "NetworkBroadcast"), 0, "{usual}");
+}
+
+#[test]
+fn a_node_that_is_gone_in_a_join_is_named() {
+    let mut cluster = Cluster::start(3, ROWS);
+    let sql = format!("{ALL}SELECT count(*) FROM t a JOIN t b ON a.id = b.id");
+    cluster.check(&sql);
+    cluster.kill(2);
+    let failed = cluster.of_cluster(&sql);
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert_eq!(failed.status.code(), Some(1), "{said}");
+    assert!(said.contains("node n2 (http://127.0.0.1:"), "{said}");
+}
