@@ -63,7 +63,12 @@ impl Cluster {
         self.dir.path()
     }
 
-    fn ask(&self, arguments: &[&str]) -> std::process::Output {
+    #[cfg(target_os = "linux")]
+    pub(crate) fn processes(&self) -> impl Iterator<Item = u32> {
+        self.nodes.iter().map(Child::id)
+    }
+
+    pub(crate) fn ask(&self, arguments: &[&str]) -> std::process::Output {
         Command::new(env!("CARGO_BIN_EXE_sty"))
             .arg("query")
             .args(arguments)

@@ -1,6 +1,9 @@
 //! Joins, and groups of many keys, over nodes: rows go to each other's machines, and the answers
 //! are those of one store.
 
+#[cfg(target_os = "linux")]
+use std::time::{Duration, Instant};
+
 use crate::cluster::{Cluster, run};
 
 /// Whatever can be done by several machines is, however few rows there are.
@@ -78,7 +81,7 @@ fn statements_over_joins_answer_as_in_one_store() {
          WHERE a.s > (SELECT avg(root) FROM t)",
         "WITH a AS (SELECT seven, name, count(*) AS n FROM t GROUP BY seven, name) \
          SELECT x.seven, y.name, x.n + y.n FROM a x JOIN a y USING (seven, name)",
-        "SELECT seven, count(*) FROM (SELECT seven FROM t UNION ALL SELECT seven FROM small) \
+        "SELECT seven, count(*) FROM (SELECT seven FROM t UNION ALL SELECT seven FROM small) u \
          JOIN small USING (seven) GROUP BY seven",
         "SELECT count(*) FROM t a JOIN t b USING (id) WHERE a.id < 0",
         "SET TIME ZONE 'Europe/Berlin'; SELECT count(*), max(CAST(b.at AS DATE)) FROM t a JOIN t b \
@@ -132,4 +135,39 @@ fn a_node_that_is_gone_in_a_join_is_named() {
     let said = String::from_utf8_lossy(&failed.stderr).into_owned();
     assert_eq!(failed.status.code(), Some(1), "{said}");
     assert!(said.contains("node n2 (http://127.0.0.1:"), "{said}");
+}
+
+/// The processor time of all nodes, in ticks of the system.
+#[cfg(target_os = "linux")]
+fn ticks(cluster: &Cluster) -> u64 {
+    let of = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap();
+        let after_name = stat.rsplit(')').next().unwrap();
+        let fields = after_name.split_whitespace().skip(11).take(2);
+        fields.map(|ticks| ticks.parse::<u64>().unwrap()).sum::<u64>()
+    };
+    cluster.processes().map(of).sum()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_join_that_is_cancelled_ends_on_all_nodes() {
+    let cluster = Cluster::start(2, 200_000);
+    // 40,000,000,000 pairs of rows, within one call of the join on each node.
+    let endless = "SELECT count(*) FROM t a, t b WHERE sin(a.root * b.root) > 2";
+    let plan = cluster.plan(endless);
+    assert!(plan.contains("NetworkBroadcast"), "{plan}");
+    let sql = format!("{ALL}{endless}");
+    let late = cluster.ask(&["--cluster", "nodes.toml", "--timeout", "1s", "-", &sql]);
+    let said = String::from_utf8_lossy(&late.stderr).into_owned();
+    assert!(!late.status.success() && said.contains("timeout of 1.00 s"), "{said}");
+    let deadline = Instant::now() + Duration::from_secs(20);
+    loop {
+        let before = ticks(&cluster);
+        std::thread::sleep(Duration::from_millis(400));
+        if ticks(&cluster) <= before + 4 {
+            break;
+        }
+        assert!(Instant::now() < deadline, "the nodes go on");
+    }
 }

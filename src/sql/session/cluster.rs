@@ -5,8 +5,10 @@
 //! cluster gives each task of others a session of its own, whose state has the functions that plans
 //! name, and whose threads and memory are those of its engine.
 
+use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
@@ -22,7 +24,8 @@ use datafusion_distributed::{
     WorkerPlanRewriteEventResponse, WorkerQueryContext, WorkerSessionBuilder,
 };
 use futures::future::BoxFuture;
-use http::{Request, Response};
+use http::header::HeaderName;
+use http::{HeaderMap, Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
 use tokio::runtime::{Builder, Handle, Runtime};
 use tonic::Status;
@@ -49,7 +52,7 @@ use crate::sql::plan::planner::Planner;
 use crate::sql::plan::pushdown::PositionalFilterPushdown;
 use crate::sql::run::stops::stop_join;
 use crate::sql::stack::WORKER_BYTES;
-use crate::sql::work::handle::SessionHandle;
+use crate::sql::work::handle::{OfSession, SessionHandle};
 use crate::store::Store;
 
 /// The longest question about a table, which names the chunks that are known.
@@ -99,6 +102,55 @@ struct TaskSessions {
     engine: Engine,
     /// What plans may name.
     functions: Arc<TaskContext>,
+    calls: Arc<Calls>,
+}
+
+/// The header with the number of a call, which is set here.
+const CALL: &str = "x-sty-call";
+
+/// Sessions of calls that go on. Work that does not give its thread back, as a join of very many
+/// rows, is not ended by dropping it: it looks at its session.
+#[derive(Debug, Default)]
+struct Calls {
+    number: AtomicU64,
+    sessions: Mutex<HashMap<u64, Weak<OfSession>>>,
+}
+
+impl Calls {
+    /// A session begins for the call with these headers.
+    fn begin(&self, headers: &HeaderMap, session: &Arc<OfSession>) {
+        let number = headers.get(CALL).and_then(|number| number.to_str().ok()?.parse::<u64>().ok());
+        let mut sessions = lock(&self.sessions);
+        match number.and_then(|number| sessions.get_mut(&number)) {
+            Some(of_call) => *of_call = Arc::downgrade(session),
+            // Nobody waits any more.
+            None => session.canceller.cancel(),
+        }
+    }
+}
+
+/// A call, whose session is cancelled when nobody waits for its answer. The answer to a task ends
+/// with what the task has counted, once the statement is over.
+struct Call {
+    number: u64,
+    calls: Arc<Calls>,
+}
+
+impl Call {
+    fn new(calls: &Arc<Calls>) -> Call {
+        let number = calls.number.fetch_add(1, Ordering::Relaxed);
+        lock(&calls.sessions).insert(number, Weak::new());
+        Call { number, calls: Arc::clone(calls) }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let session = lock(&self.calls.sessions).remove(&self.number);
+        if let Some(session) = session.and_then(|session| session.upgrade()) {
+            session.canceller.cancel();
+        }
+    }
 }
 
 #[async_trait]
@@ -108,6 +160,7 @@ impl WorkerSessionBuilder for TaskSessions {
         mut context: WorkerQueryContext,
     ) -> DataFusionResult<SessionState> {
         let begun = self.engine.begin();
+        self.calls.begin(&context.headers, &begun.own);
         let mut config = context.builder.config().take().unwrap_or_default();
         let exchange = config.options().extensions.get::<DistributedConfig>().cloned();
         let mut options = begun.config.options().as_ref().clone();
@@ -155,6 +208,7 @@ fn finish(task: WorkerPlanRewriteEvent<'_>) -> DataFusionResult<WorkerPlanRewrit
 #[derive(Clone)]
 pub struct NodeService {
     inner: Worker,
+    calls: Arc<Calls>,
     threads: Arc<Threads>,
     engine: Engine,
 }
@@ -227,7 +281,9 @@ impl Service<Request<Body>> for NodeService {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        let call = Call::new(&self.calls);
+        request.headers_mut().insert(HeaderName::from_static(CALL), call.number.into());
         let (service, engine) = (self.inner.clone().into_worker_server(), self.engine.clone());
         let answering = async move {
             let answer: fn(&Tables, &[u8]) -> Result<Vec<u8>> = match request.uri().path() {
@@ -246,16 +302,23 @@ impl Service<Request<Body>> for NodeService {
                 Err(status) => status.into_http(),
             })
         };
-        let call = self.threads.0.as_ref().map(|threads| threads.spawn(answering));
+        let answered = self.threads.0.as_ref().map(|threads| threads.spawn(answering));
         Box::pin(async move {
             let gone = || Status::unavailable("the node stops").into_http();
-            match call {
-                Some(call) => match call.await {
-                    Ok(answered) => answered,
-                    Err(_) => Ok(gone()),
+            let answer = match answered {
+                Some(answered) => match answered.await {
+                    Ok(answered) => answered?,
+                    Err(_) => gone(),
                 },
-                None => Ok(gone()),
-            }
+                None => gone(),
+            };
+            // The call lasts as long as its answer is read.
+            Ok(answer.map(|body| {
+                Body::new(body.map_frame(move |frame| {
+                    let _ = &call;
+                    frame
+                }))
+            }))
         })
     }
 }
@@ -271,7 +334,10 @@ impl Engine {
             .build()
             .map_err(Error::too_few_threads)?;
         let (engine, functions) = (self.clone(), self.functions());
-        let inner = Worker::from_session_builder(TaskSessions { engine, functions });
-        Ok(NodeService { inner, threads: Arc::new(Threads(Some(threads))), engine: self.clone() })
+        let calls = Arc::<Calls>::default();
+        let sessions = TaskSessions { engine, functions, calls: Arc::clone(&calls) };
+        let inner = Worker::from_session_builder(sessions);
+        let (threads, engine) = (Arc::new(Threads(Some(threads))), self.clone());
+        Ok(NodeService { inner, calls, threads, engine })
     }
 }
