@@ -1,4 +1,4 @@
-//! Where the operators of a plan run: on the machine that was asked, or on those that have the rows.
+//! Where operators of a plan run: on the machine that was asked, or on those that have the rows.
 
 use std::sync::Arc;
 

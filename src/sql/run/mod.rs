@@ -32,6 +32,7 @@
 //! | `statistics` | counters of an operator, also as metrics for `EXPLAIN ANALYZE` |
 //! | `width` | how many bytes the widest row of a batch may have |
 //! | `window_texts` | which texts pass running windows as bytes of their own |
+//! | `waiting_joins` | joins that would wait for rows that nobody asks for |
 //! | `wide_rows` | rows so wide that a batch of them does not fit into memory |
 //! | `whole_partitions` | windows whose frames reach the end of their partition |
 
@@ -66,5 +67,6 @@ pub(in crate::sql) mod statistics;
 pub(in crate::sql) mod summary;
 mod width;
 mod window_texts;
+pub(in crate::sql) mod waiting_joins;
 pub(in crate::sql) mod wide_rows;
 pub(in crate::sql) mod whole_partitions;

@@ -51,6 +51,7 @@ use crate::sql::names::remote::{FindInCluster, InCluster};
 use crate::sql::plan::planner::Planner;
 use crate::sql::plan::pushdown::PositionalFilterPushdown;
 use crate::sql::run::stops::stop_join;
+use crate::sql::run::waiting_joins::WaitForNone;
 use crate::sql::stack::WORKER_BYTES;
 use crate::sql::work::handle::{OfSession, SessionHandle};
 use crate::store::Store;
@@ -192,6 +193,7 @@ impl WorkerSessionBuilder for TaskSessions {
 fn finish(task: WorkerPlanRewriteEvent<'_>) -> DataFusionResult<WorkerPlanRewriteEventResponse> {
     let options = task.session_config.options();
     let plan = PositionalFilterPushdown(FilterPushdownPhase::Post).optimize(task.plan, options)?;
+    let plan = WaitForNone.optimize(plan, options)?;
     let Some(session) = SessionHandle::of(options) else {
         return internal_err!("a task without a session");
     };

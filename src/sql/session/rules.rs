@@ -39,6 +39,7 @@ use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, stoppable
 use crate::sql::run::shared::ShowSharedParts;
 use crate::sql::run::sort::SortExternally;
 use crate::sql::run::stops::StopJoins;
+use crate::sql::run::waiting_joins::WaitForNone;
 use crate::sql::run::whole_partitions::PartitionByPartition;
 use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, UserCasts};
 use crate::sql::types::integer_means::ExactMeans;
@@ -154,6 +155,7 @@ pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortExternally));
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(PartitionByPartition));
     rules.push(Arc::new(ShowSharedParts));
+    rules.push(Arc::new(WaitForNone));
     rules.push(Arc::new(StopJoins));
     rules
 }
