@@ -23,6 +23,7 @@ mod fixed;
 pub(crate) mod layout;
 pub(crate) mod ledger;
 pub(crate) mod listing;
+#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "only nodes mark tables"))]
 pub(crate) mod moving;
 pub(crate) mod presence;
 pub(crate) mod recover;

@@ -34,7 +34,6 @@ pub(crate) struct Moving {
 
 impl Moving {
     /// Appends the fields.
-    #[cfg(feature = "cluster")]
     pub(crate) fn write(&self, out: &mut Writer) {
         out.put(&self.id);
         out.blob(self.partition.as_bytes());
@@ -49,7 +48,6 @@ impl Moving {
         Ok(Moving { id, partition, to })
     }
 
-    #[cfg(feature = "cluster")]
     fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();
         write_envelope(MAGIC, 0, &mut out);
@@ -77,14 +75,12 @@ pub(crate) fn read(disk: &dyn Disk, dir: &TableDir) -> Result<Option<Moving>> {
 }
 
 /// Marks a table, durably.
-#[cfg(feature = "cluster")]
 pub(crate) fn write(disk: &dyn Disk, dir: &TableDir, moving: &Moving) -> Result<()> {
     durable::swap(disk, &dir.moving(), &moving.encode())?;
     disk.sync_dir(dir.path())
 }
 
 /// Removes the mark, durably.
-#[cfg(feature = "cluster")]
 pub(crate) fn remove(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
     match disk.remove(&dir.moving()) {
         Err(error) if !is_missing(&error) => return Err(error),

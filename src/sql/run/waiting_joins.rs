@@ -1,10 +1,11 @@
 //! Joins that would wait for rows that nobody asks for.
 //!
-//! Where this stands on the road of a query: one of the last rules of planning. A join that collects
-//! its left side and hands a filter down to the right one begins with its right side when all of its
-//! partitions have been asked for rows (DataFusion 55.2). Above it, a join by partitions asks for
-//! none of a partition whose left side is empty, and the other partitions wait for ever. So joins
-//! below such a one hand no filter down, unless something between them asks for all partitions.
+//! Where this stands on the road of a query: one of the last rules of planning. A join that
+//! collects its left side and hands a filter down to the right one begins with its right side when
+//! all of its partitions have been asked for rows (DataFusion 55.2). Above it, a join by partitions
+//! asks for none of a partition whose left side is empty, and the other partitions wait for ever.
+//! So joins below such a one hand no filter down, unless something between them asks for all
+//! partitions.
 
 use std::sync::Arc;
 
