@@ -51,7 +51,7 @@ fn joins_answer_as_in_one_store() {
 fn statements_over_joins_answer_as_in_one_store() {
     let cluster = Cluster::start(3, ROWS);
     for sql in [
-        // Three tables, one of which each machine has.
+        // Two spread tables, and a table of copies.
         "SELECT word, count(*), sum(a.id) FROM t a JOIN t b ON a.id = b.id + 7 \
          LEFT JOIN small c ON c.seven = b.seven GROUP BY word",
         // Groups of many keys, joined, and joined to what each machine has.
@@ -60,6 +60,8 @@ fn statements_over_joins_answer_as_in_one_store() {
          LEFT JOIN small ON small.seven = a.id % 9 ORDER BY b.m DESC LIMIT 20",
         "SELECT a.id, b.name, a.price FROM t a JOIN t b ON a.id = b.id ORDER BY a.root DESC \
          LIMIT 9",
+        // A projection that stays on the machine that was asked, between a merge and its sorts.
+        "SELECT sqrt(a.id), b.name FROM t a JOIN t b ON a.id = b.id ORDER BY a.root DESC LIMIT 9",
         "SELECT a.id, b.name FROM t a JOIN t b ON a.id = b.id * 3 ORDER BY a.id",
         "SELECT upper(a.name), round(a.root, 2), a.price * b.price FROM t a JOIN t b \
          ON a.id = b.id AND a.price > b.eighth WHERE a.id % 100 = 1",

@@ -29,7 +29,7 @@ pub(super) struct Allowed {
 }
 
 impl Allowed {
-    /// `None` of what is no join, or one that has to see all rows at once.
+    /// `None` if the operator is no join, or its kind needs all rows on one machine.
     pub(super) fn of(node: &dyn ExecutionPlan) -> Option<Allowed> {
         let of_type = |kind: JoinType, shuffle| Allowed {
             left_to_each: matches!(

@@ -31,7 +31,7 @@ use crate::sql::types::zeros;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// The rows of a scan on these machines, each of which reads one of the parts.
+/// A scan whose parts are read by their machines, one part each.
 pub(super) fn rows(
     node: &Plan,
     scan: &ScanExec,
@@ -54,19 +54,19 @@ pub(super) fn rows(
     leaf(node, &of.table, parts, (kind, encoded_scan(logical)?), &properties, options)
 }
 
-/// The groups of all machines, as each of them begins with them.
+/// A grouping over several machines: each computes the states of its groups.
 pub(super) struct States {
     fragment: Arc<Fragment>,
     /// The states of the groups of its rows, on each machine.
     pub(super) leaf: Arc<DistributedLeafExec>,
-    /// By what the states of a group come together.
+    /// The columns by which states are shuffled.
     pub(super) keys: Vec<Arc<dyn PhysicalExpr>>,
-    /// What machines are told that merge them.
+    /// The task of a machine that merges them.
     merge: Task,
 }
 
 impl States {
-    /// `None` of what is no grouping on several machines.
+    /// `None` if the fragment is no grouping, or runs on this machine.
     pub(super) fn of(
         node: &Plan,
         exec: &FragmentExec,
@@ -92,7 +92,7 @@ impl States {
         Ok(Some(States { fragment, leaf, keys, merge }))
     }
 
-    /// The groups of what has their states.
+    /// The operator that merges states into groups.
     pub(super) fn merged(&self, states: Plan) -> Plan {
         Arc::new(MergeExec::new(&self.fragment, states, self.merge.clone()))
     }

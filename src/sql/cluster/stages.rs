@@ -154,7 +154,8 @@ impl<'a> Stages<'a> {
             || node.is::<CooperativeExec>()
             || is_round_robin(node);
         let is_merge = node.is::<SortPreservingMergeExec>();
-        let below = self.place(input, is_merge || merges && is_row_by_row)?;
+        let passes_order = merges && is_row_by_row && self.sends(node);
+        let below = self.place(input, is_merge || passes_order)?;
         if matches!(below.site, Site::Here) {
             return over(node, vec![below.plan]).map(here);
         }
@@ -188,19 +189,19 @@ impl<'a> Stages<'a> {
     /// Groups whose states go to the machine of their keys' hash, if there are many.
     fn groups(&self, node: &Plan) -> DataFusionResult<Option<Placed>> {
         let aggregate = node.downcast_ref::<AggregateExec>();
-        let Some(hash) = aggregate
-            .filter(|aggregate| *aggregate.mode() == AggregateMode::FinalPartitioned)
-            .and_then(|aggregate| aggregate.input().downcast_ref::<RepartitionExec>())
-            .filter(|hash| matches!(hash.partitioning(), Partitioning::Hash(..)))
-            .filter(|hash| self.sends(node) && self.bytes(hash.input()) > self.least)
-        else {
+        let is_final = |it: &&AggregateExec| *it.mode() == AggregateMode::FinalPartitioned;
+        let Some(aggregate) = aggregate.filter(is_final) else { return Ok(None) };
+        let Some(hash) = aggregate.input().downcast_ref::<RepartitionExec>() else {
             return Ok(None);
         };
         let Partitioning::Hash(keys, _) = hash.partitioning() else { return Ok(None) };
+        if !self.sends(node) || self.bytes(hash.input()) <= self.least {
+            return Ok(None);
+        }
         let below = self.place(hash.input(), false)?;
         if matches!(below.site, Site::Here) {
-            let hash = RepartitionExec::try_new(below.plan, hash.partitioning().clone())?;
-            return Ok(Some(here(over(node, vec![Arc::new(hash)])?)));
+            let spread = over(aggregate.input(), vec![below.plan])?;
+            return Ok(Some(here(over(node, vec![spread])?)));
         }
         let below = self.in_parts(below)?;
         let machines = below.machines();
