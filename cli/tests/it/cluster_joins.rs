@@ -4,7 +4,8 @@
 #[cfg(target_os = "linux")]
 use std::time::{Duration, Instant};
 
-use crate::cluster::{Cluster, run};
+use crate::cluster::{Cluster, run, write};
+use crate::cluster_loads::Machines;
 
 /// Whatever can be done by several machines is, however few rows there are.
 const ALL: &str = "SET sty.gather_bytes = 0; ";
@@ -61,7 +62,9 @@ fn statements_over_joins_answer_as_in_one_store() {
         "SELECT a.id, b.name, a.price FROM t a JOIN t b ON a.id = b.id ORDER BY a.root DESC \
          LIMIT 9",
         // A projection that stays on the machine that was asked, between a merge and its sorts.
-        "SELECT sqrt(a.id), b.name FROM t a JOIN t b ON a.id = b.id ORDER BY a.root DESC LIMIT 9",
+        "SELECT a.id, random() < 2, b.name FROM t a JOIN t b ON a.id = b.id ORDER BY a.root DESC \
+         LIMIT 9",
+        "SELECT sqrt(a.id), CAST(b.root AS TEXT) FROM t a JOIN t b ON a.id = b.id WHERE a.id < 9",
         "SELECT a.id, b.name FROM t a JOIN t b ON a.id = b.id * 3 ORDER BY a.id",
         "SELECT upper(a.name), round(a.root, 2), a.price * b.price FROM t a JOIN t b \
          ON a.id = b.id AND a.price > b.eighth WHERE a.id % 100 = 1",
@@ -122,10 +125,125 @@ fn rows_stay_where_they_are_if_others_are_fewer() {
     let groups = "SELECT a.id, count(*) FROM t a JOIN few ON a.id = few.id GROUP BY a.id";
     let groups = cluster.plan(groups);
     assert_eq!(count(&groups, "NetworkShuffle"), 1, "{groups}");
+    // Expressions above a join are computed with it.
+    let texts = "SELECT CAST(a.root AS TEXT), sqrt(b.id) FROM t a JOIN t b ON a.id = b.id";
+    let texts = cluster.plan(texts);
+    let (_, of_nodes) = texts.split_once("NetworkCoalesce").expect("rows of the nodes");
+    assert!(of_nodes.contains("sqrt(") && of_nodes.contains("as_it_is("), "{texts}");
     // Rows that are few come to the machine that is asked.
     let usual = cluster.of_cluster("EXPLAIN SELECT root FROM few JOIN few b USING (id)");
     let usual = String::from_utf8(usual.stdout).unwrap();
     assert_eq!(count(&usual, "NetworkBroadcast"), 0, "{usual}");
+}
+
+/// The rows of tables that are partitioned by what they are joined by.
+fn colocated() -> Machines {
+    let machines = Machines::start(3, "");
+    let mut orders = String::from("id,day,who\n");
+    for id in 0..2000 {
+        orders += &format!("{id},2024-01-{:02},{}\n", id % 28 + 1, id % 37);
+    }
+    write(machines.path("orders.csv"), orders);
+    let mut items = String::from("item,of,price,name\n");
+    for item in 0..6000_u32 {
+        let of = if item % 50 == 0 { String::new() } else { (item * 7 % 2100).to_string() };
+        items += &format!("{item},{of},{}.5,name {}\n", item % 91, item % 5);
+    }
+    write(machines.path("items.csv"), items);
+    for (table, file, by) in [
+        ("orders", "orders.csv", "id % 6 AS part"),
+        ("items", "items.csv", "of % 6 AS part"),
+        ("others", "items.csv", "of % 5 AS part"),
+        ("floats", "items.csv", "price AS part"),
+    ] {
+        machines.said(&["ingest", &format!("all/{table}"), file, "--partition-by", by]);
+        machines.load(&[table, file, "--partition-by", by]);
+    }
+    machines
+}
+
+/// Whether what all machines answer is what one store answers, and the plan.
+fn plan_of_equal(machines: &Machines, sql: &str) -> String {
+    let statement = format!("{ALL}{sql}");
+    let lines = |said: (String, String)| {
+        let mut lines: Vec<String> = said.0.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines
+    };
+    let one = machines.said(&["query", "all", &statement, "--format", "csv"]);
+    let cluster = ["query", "--cluster", "nodes.toml", "-"];
+    let all = machines.said(&[&cluster[..], &[&statement, "--format", "csv"]].concat());
+    assert_eq!(lines(all), lines(one), "{sql}");
+    machines.said(&[&cluster[..], &[&format!("{ALL}EXPLAIN {sql}")]].concat()).0
+}
+
+#[test]
+fn rows_of_one_key_are_joined_and_grouped_where_they_are() {
+    let machines = colocated();
+    let is_sent = |plan: &str| {
+        ["NetworkShuffle", "NetworkBroadcast", "MergeStates"].iter().any(|it| plan.contains(it))
+    };
+    let mut colocated: Vec<String> = ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"]
+        .iter()
+        .map(|kind| {
+            let what = "count(*), count(id), count(item), sum(price * who)";
+            format!("SELECT {what} FROM orders {kind} items ON id = of")
+        })
+        .collect();
+    colocated.extend(
+        [
+            "SELECT id, item FROM orders, items WHERE id = of AND day < '2024-01-05' AND price > 30",
+            "SELECT count(*) FROM orders WHERE EXISTS (SELECT 1 FROM items WHERE of = id)",
+            "SELECT count(*) FROM orders WHERE NOT EXISTS (SELECT 1 FROM items WHERE of = id)",
+            "SELECT of, count(*), sum(price), max(name) FROM items GROUP BY of",
+            "SELECT of, name, avg(price) FROM items GROUP BY of, name",
+            "SELECT of, sum(price) AS s FROM items GROUP BY of ORDER BY s DESC, of LIMIT 7",
+            "SELECT of FROM items GROUP BY of HAVING count(*) > 2",
+            "SELECT id, sum(price), min(day) FROM orders JOIN items ON id = of GROUP BY id",
+            "SELECT a.of, n, s FROM (SELECT of, count(*) AS n FROM items GROUP BY of) a \
+             JOIN (SELECT id, sum(who) AS s FROM orders GROUP BY id) b ON a.of = b.id",
+            "SELECT id FROM orders WHERE id IN (SELECT of FROM items GROUP BY of \
+             HAVING sum(price) > 100)",
+            "SELECT count(*) FROM orders a JOIN items b ON a.id = b.of JOIN items c ON c.of = a.id",
+            "SET sty.native = off; SELECT of, max(item) FROM items GROUP BY of",
+        ]
+        .map(str::to_owned),
+    );
+    for sql in &colocated {
+        let plan = plan_of_equal(&machines, sql);
+        assert!(!is_sent(&plan), "{sql}\n{plan}");
+    }
+    for sql in [
+        // Another column, and other partitions.
+        "SELECT count(*), sum(price) FROM orders JOIN items ON who = of",
+        "SELECT count(*), sum(price) FROM orders JOIN items ON id = item",
+        "SELECT count(*), sum(price) FROM orders JOIN others ON id = of",
+        "SELECT count(*) FROM orders JOIN items ON id = of + 0",
+        "SELECT count(*) FROM floats a JOIN floats b ON a.price = b.price WHERE a.item < 99",
+        "SELECT name, count(*) FROM items GROUP BY name",
+        "SELECT item, count(*) FROM items GROUP BY item",
+        // Nulls of the side that has no row.
+        "SELECT c.of, count(*), count(c.item) FROM orders LEFT JOIN items a ON id = a.of \
+         JOIN items c ON a.of IS NOT DISTINCT FROM c.of WHERE id < 90 GROUP BY c.of",
+        "SELECT a.of, count(*) FROM orders LEFT JOIN items a ON id = a.of GROUP BY a.of",
+        "SELECT id, of, count(*) FROM orders FULL JOIN items ON id = of \
+         GROUP BY GROUPING SETS ((id), (of))",
+    ] {
+        let plan = plan_of_equal(&machines, sql);
+        assert!(is_sent(&plan), "{sql}\n{plan}");
+    }
+    // A partition of one table that is elsewhere.
+    let has = |node: &&str| {
+        let table = format!("{node}/items");
+        machines.said(&["partitions", &table, "--format", "csv"]).0.contains("part=1,")
+    };
+    let there = ["n0", "n1"].into_iter().find(|node| !has(node)).unwrap();
+    let what = ["cluster", "move", "items", "part=1", "--to", there, "--cluster", "nodes.toml"];
+    machines.said(&what);
+    let plan = plan_of_equal(&machines, &colocated[0]);
+    assert!(is_sent(&plan), "{plan}");
+    let plan = plan_of_equal(&machines, "SELECT of, count(*) FROM items GROUP BY of");
+    assert!(!is_sent(&plan), "{plan}");
 }
 
 #[test]

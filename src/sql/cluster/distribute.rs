@@ -2,7 +2,6 @@
 //! of scans and fragments of tables that are on several (`leaves`), and so do operators above them
 //! that can run where the rows are (`stages`).
 
-use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 
 use datafusion::common::config::ConfigOptions;
@@ -17,6 +16,7 @@ use datafusion_distributed::{
 };
 use url::Url;
 
+use super::sites::different;
 use super::stages::Stages;
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::scan::ScanExec;
@@ -64,11 +64,10 @@ impl PhysicalOptimizerRule for Distribute {
 pub(in crate::sql) fn route(
     event: RouteTasksEvent<'_>,
 ) -> Option<DataFusionResult<RouteTasksEventResponse>> {
-    let (mut urls, mut of_input) = (None, Vec::new());
-    let different = |urls: &Vec<Url>| urls.iter().collect::<BTreeSet<_>>().len();
+    let (mut urls, mut of_input): (_, Vec<Url>) = (None, Vec::new());
     let found = event.plan.apply(|node| {
         if let Some(Stage::Remote(input)) = node.as_network_boundary().map(|it| it.input_stage())
-            && different(&input.workers) > different(&of_input)
+            && different(input.workers.iter()) > different(of_input.iter())
         {
             of_input = input.workers.clone();
         }

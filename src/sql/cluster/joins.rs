@@ -2,8 +2,8 @@
 //!
 //! The ways are those of the literature (Özsu and Valduriez, Principles of Distributed Database
 //! Systems): a small side goes to each machine that has a part of the other one; of two large
-//! sides, rows go to the machine of their keys' hash; and rows of which each machine has a copy go
-//! nowhere.
+//! sides, rows go to the machine of their keys' hash; and a table of which each machine has a copy
+//! is read there.
 
 use std::sync::Arc;
 

@@ -20,8 +20,10 @@ use datafusion_distributed::{DistributedLeafExec, NetworkCoalesceExec};
 use super::codec::{encoded, encoded_scan};
 use super::merge::MergeExec;
 use crate::error::Error;
+use crate::expr::Expression;
 use crate::query::{Fragment, Output};
 use crate::sql::run::exec::FragmentExec;
+use crate::sql::run::homes::Home;
 use crate::sql::run::leaf::leaf_properties;
 use crate::sql::run::parts::{Part, Share};
 use crate::sql::run::scan::ScanExec;
@@ -51,7 +53,32 @@ pub(super) fn rows(
         partitions,
         EmissionType::Incremental,
     );
-    leaf(node, &of.table, parts, (kind, encoded_scan(logical)?), &properties, options)
+    let columns = of.schema.fields().iter().map(|field| Some(&**field.name()));
+    let homes = Home::of(&of.table, columns);
+    leaf(node, &of.table, parts, (kind, encoded_scan(logical)?, homes), &properties, options)
+}
+
+/// Groups of keys that are on one machine each, as [`FragmentExec`] makes them there; `None` if
+/// these are no groups, or their rows may be on several.
+pub(super) fn groups(
+    node: &Plan,
+    exec: &FragmentExec,
+    options: &ExecutionOptions,
+) -> DataFusionResult<Option<DistributedLeafExec>> {
+    let Some(OfMachines { fragment, table, parts, plan }) = of_machines(exec)? else {
+        return Ok(None);
+    };
+    let Output::Aggregate { keys, .. } = &fragment.output else { return Ok(None) };
+    let column = |key: &Expression| match (&key.function, key.inputs.as_slice()) {
+        (None, [column]) => Some(&*fragment.columns.get(*column)?.name),
+        _ => None,
+    };
+    let homes = Home::of(table, keys.iter().map(column));
+    if homes.is_empty() {
+        return Ok(None);
+    }
+    let what = (TaskKind::Groups, plan, homes);
+    leaf(node, table, parts.to_vec(), what, node.properties(), options).map(Some)
 }
 
 /// A grouping over several machines: each computes the states of its groups.
@@ -72,7 +99,9 @@ impl States {
         exec: &FragmentExec,
         options: &ExecutionOptions,
     ) -> DataFusionResult<Option<States>> {
-        let Some((fragment, table, parts, plan)) = of_machines(exec)? else { return Ok(None) };
+        let Some(OfMachines { fragment, table, parts, plan }) = of_machines(exec)? else {
+            return Ok(None);
+        };
         let Output::Aggregate { keys, .. } = &fragment.output else { return Ok(None) };
         let Some(states) = fragment.with_states() else {
             return internal_err!("groups without states");
@@ -80,7 +109,8 @@ impl States {
         let rows = EquivalenceProperties::new(Arc::clone(&states.schema));
         let properties = leaf_properties(rows, 1, EmissionType::Final);
         let parts = two_or_more(parts);
-        let leaf = leaf(node, table, parts, (TaskKind::States, plan), &properties, options)?;
+        let what = (TaskKind::States, plan, Arc::default());
+        let leaf = leaf(node, table, parts, what, &properties, options)?;
         let of_first = leaf.variants().first().and_then(|plan| plan.downcast_ref::<RemoteExec>());
         let Some(of_first) = of_first else { return internal_err!("a leaf of no machine") };
         let merge = Task { kind: TaskKind::Merge, ..of_first.task.clone() };
@@ -104,7 +134,7 @@ pub(super) fn first(
     exec: &FragmentExec,
     options: &ExecutionOptions,
 ) -> DataFusionResult<Plan> {
-    let Some((fragment, table, parts, plan)) = of_machines(exec)? else {
+    let Some(OfMachines { fragment, table, parts, plan }) = of_machines(exec)? else {
         return Ok(Arc::clone(node));
     };
     let Output::Top { limit, skip, .. } = &fragment.output else {
@@ -113,7 +143,7 @@ pub(super) fn first(
     let Some(order) = node.output_ordering().cloned() else {
         return Err(Error::Unsupported("first rows of no order on several machines".into()).into());
     };
-    let what = (TaskKind::First, plan);
+    let what = (TaskKind::First, plan, Arc::default());
     let leaf = leaf(node, table, two_or_more(parts), what, node.properties(), options)?;
     let tasks = leaf.variants().len();
     let all: Plan = Arc::new(NetworkCoalesceExec::try_new(Arc::new(leaf), tasks, 1)?);
@@ -125,18 +155,23 @@ pub(super) fn first(
     })
 }
 
-/// A fragment that several machines run, of which table, with which parts, and its plan for them;
+/// A fragment that several machines run.
+struct OfMachines<'a> {
+    fragment: &'a Arc<Fragment>,
+    table: &'a StoreTable,
+    parts: &'a [Part],
+    /// What each of them is sent.
+    plan: bytes::Bytes,
+}
+
 /// `None` if it runs here.
-#[expect(clippy::type_complexity)]
-fn of_machines(
-    exec: &FragmentExec,
-) -> DataFusionResult<Option<(&Arc<Fragment>, &StoreTable, &[Part], bytes::Bytes)>> {
+fn of_machines(exec: &FragmentExec) -> DataFusionResult<Option<OfMachines<'_>>> {
     let (fragment, table, logical) = exec.parts();
     let Some(parts) = table.parts().filter(|_| !exec.is_in_manifest()) else { return Ok(None) };
     let Some(logical) = logical else {
         return internal_err!("a fragment without a logical plan");
     };
-    Ok(Some((fragment, &**table, &**parts, encoded(logical)?)))
+    Ok(Some(OfMachines { fragment, table, parts, plan: encoded(logical)? }))
 }
 
 /// The parts, or both halves of one: what runs as one task would be taken for one that runs here.
@@ -155,7 +190,7 @@ fn leaf(
     node: &Plan,
     table: &StoreTable,
     parts: Vec<Part>,
-    (kind, plan): (TaskKind, bytes::Bytes),
+    (kind, plan, homes): (TaskKind, bytes::Bytes, Arc<[Home]>),
     properties: &Arc<PlanProperties>,
     options: &ExecutionOptions,
 ) -> DataFusionResult<DistributedLeafExec> {
@@ -165,7 +200,8 @@ fn leaf(
         let (state, share, without) = (part.state, part.share, part.without.clone());
         let (table, zone, plan) = (table.name().into(), zone.clone(), plan.clone());
         let task = Task { table, state, share, without, kind, zone, plan };
-        Arc::new(RemoteExec::new(part, task, Arc::clone(&shown), Arc::clone(properties)))
+        let (shown, homes) = (Arc::clone(&shown), Arc::clone(&homes));
+        Arc::new(RemoteExec::new(part, task, shown, Arc::clone(properties), homes))
     };
     let all: Vec<Plan> = parts.into_iter().map(remote).collect();
     let Some(first) = all.first().cloned() else { return internal_err!("a table of no parts") };

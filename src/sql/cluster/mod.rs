@@ -22,6 +22,7 @@
 //! | `leaves` | what machines do with their parts of a table |
 //! | `sendable` | which operators other machines can run |
 //! | `sites` | where an operator runs |
+//! | `colocated` | joins and groups whose rows are on one machine already |
 //! | `stages` | which operators run where the rows are, and what goes over the network |
 //! | `joins` | which side of a join is sent where |
 //! | `distribute` | the last rule of planning |
@@ -53,6 +54,7 @@ mod leaves;
 mod joins;
 mod sites;
 mod sendable;
+mod colocated;
 mod stages;
 pub(in crate::sql) mod distribute;
 pub(in crate::sql) mod node;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::TaskContext;
+use datafusion::logical_expr::ScalarUDF;
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr,
     Literal, NegativeExpr, NotExpr,
 };
 use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
-use datafusion::physical_expr_common::physical_expr::is_volatile;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -20,6 +20,8 @@ use datafusion::physical_plan::joins::{CrossJoinExec, HashJoinExec, NestedLoopJo
 use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::sorts::sort::SortExec;
 
+use crate::sql::functions::in_doubles::computes_as;
+use crate::sql::rules::opaque::is_identity;
 use crate::sql::run::stops::Stoppable;
 
 /// Whether an operator, without those below it, can run on other machines.
@@ -71,8 +73,10 @@ fn are_aggregates_sendable(aggregate: &AggregateExec, functions: &TaskContext) -
 fn is_plain(expr: &Arc<dyn PhysicalExpr>, functions: &TaskContext) -> bool {
     let is_odd = |expr: &Arc<dyn PhysicalExpr>| -> DataFusionResult<bool> {
         Ok(if let Some(call) = expr.downcast_ref::<ScalarFunctionExpr>() {
+            // Rules of planning, which are done, take the identity for volatile.
+            let is_same = |known: &Arc<ScalarUDF>| computes_as(known, call.fun());
             let known = functions.scalar_functions().get(call.fun().name());
-            known.is_none_or(|known| **known != *call.fun())
+            !is_identity(call.fun()) && (call.is_volatile_node() || !known.is_some_and(is_same))
         } else if let Some(cast) = expr.downcast_ref::<CastExpr>() {
             cast.cast_options()
                 != CastExpr::new(Arc::clone(expr), cast.cast_type().clone(), None).cast_options()
@@ -90,5 +94,5 @@ fn is_plain(expr: &Arc<dyn PhysicalExpr>, functions: &TaskContext) -> bool {
                 || expr.is::<Stoppable>())
         })
     };
-    !is_volatile(expr) && !expr.exists(is_odd).unwrap_or(true)
+    !expr.exists(is_odd).unwrap_or(true)
 }

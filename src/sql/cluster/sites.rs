@@ -1,9 +1,13 @@
 //! Where operators of a plan run: on the machine that was asked, or on those that have the rows.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::repartition::RepartitionExec;
 use datafusion::physical_plan::{ExecutionPlan, ExecutionPlanProperties, Partitioning};
+use datafusion_distributed::NetworkBoundaryExt;
+use url::Url;
 
 use super::joins::At;
 use crate::sql::run::parts::{Node, Part};
@@ -39,11 +43,11 @@ impl Placed {
         }
     }
 
-    /// Whether each row is on the machine and in the partition of these keys' hash. Nothing but
-    /// what goes over the network is partitioned by a hash.
+    /// Whether each row is on the machine and in the partition of these keys' hash.
     pub(super) fn is_hashed(&self, keys: &Keys) -> bool {
         let by = self.plan.output_partitioning();
         matches!((&self.site, by), (Site::Parts(_), Partitioning::Hash(by, _)) if by == keys)
+            && !has_own_hash(&self.plan)
     }
 
     /// Where it is, for a join with something else.
@@ -66,6 +70,14 @@ pub(super) fn here(plan: Arc<dyn ExecutionPlan>) -> Placed {
     Placed { plan, site: Site::Here }
 }
 
+/// Whether rows are spread by a hash over the threads of each machine.
+fn has_own_hash(plan: &Arc<dyn ExecutionPlan>) -> bool {
+    let is_hash =
+        |spread: &RepartitionExec| matches!(spread.partitioning(), Partitioning::Hash(..));
+    plan.downcast_ref::<RepartitionExec>().is_some_and(is_hash)
+        || !plan.is_network_boundary() && plan.children().into_iter().any(has_own_hash)
+}
+
 /// The machines of parts.
 pub(super) fn machines(parts: &[Part]) -> Machines {
     parts.iter().map(|part| Arc::clone(&part.node)).collect()
@@ -74,11 +86,11 @@ pub(super) fn machines(parts: &[Part]) -> Machines {
 /// Those of two lists that has more different machines: tasks without a part of a table go to the
 /// machines of their input (`distribute::route`), which chooses in the same way.
 pub(super) fn most_machines(left: Machines, right: Machines) -> Machines {
-    let different = |all: &Machines| {
-        let mut urls: Vec<_> = all.iter().map(|node| node.url.as_str()).collect();
-        urls.sort_unstable();
-        urls.dedup();
-        urls.len()
-    };
-    if different(&right) > different(&left) { right } else { left }
+    let count = |all: &Machines| different(all.iter().map(|node| &node.url));
+    if count(&right) > count(&left) { right } else { left }
+}
+
+/// The number of different machines.
+pub(super) fn different<'a>(urls: impl Iterator<Item = &'a Url>) -> usize {
+    urls.collect::<BTreeSet<_>>().len()
 }

@@ -45,9 +45,10 @@ use datafusion_distributed::{
     BroadcastExec, NetworkBroadcastExec, NetworkCoalesceExec, NetworkShuffleExec,
 };
 
+use super::colocated::{are_colocated, has_whole_groups};
 use super::gather::GatherExec;
 use super::joins::{Allowed, At, Side, Way, rebuilt, way};
-use super::leaves::{States, first, rows, two_or_more};
+use super::leaves::{States, first, groups, rows, two_or_more};
 use super::sendable::is_sendable;
 use super::sites::{Keys, Machines, Placed, Site, here, machines, most_machines};
 use crate::query::Output;
@@ -94,6 +95,12 @@ impl<'a> Stages<'a> {
             return self.scan(node, scan);
         }
         if let Some(fragment) = node.downcast_ref::<FragmentExec>() {
+            if self.functions.is_some()
+                && let Some(leaf) = groups(node, fragment, self.execution)?
+            {
+                let site = Site::Parts(leaf.variants().iter().filter_map(machine).collect());
+                return Ok(Placed { plan: Arc::new(leaf), site });
+            }
             return match States::of(node, fragment, self.execution)? {
                 Some(states) => self.merged(node, states),
                 None if matches!(fragment.parts().0.output, Output::Aggregate { .. }) => {
@@ -205,7 +212,11 @@ impl<'a> Stages<'a> {
         }
         let below = self.in_parts(below)?;
         let machines = below.machines();
-        let plan = over(node, vec![self.hashed(below, keys.clone(), machines.len())?])?;
+        let spread = match has_whole_groups(&below, keys) {
+            true => over(aggregate.input(), vec![below.plan])?,
+            false => self.hashed(below, keys.clone(), machines.len())?,
+        };
+        let plan = over(node, vec![spread])?;
         Ok(Some(Placed { plan, site: Site::Parts(machines) }))
     }
 
@@ -224,6 +235,16 @@ impl<'a> Stages<'a> {
         let join = node.downcast_ref::<HashJoinExec>();
         let (keys_left, keys_right): (Vec<_>, Vec<_>) =
             join.map(|join| join.on().iter().cloned().unzip()).unwrap_or_default();
+        if are_colocated((&on_left, &keys_left), (&on_right, &keys_right)) {
+            let machines = on_left.machines();
+            if join.is_none_or(|join| *join.partition_mode() != PartitionMode::Partitioned) {
+                return self.collecting(node, on_left.plan, on_right.plan, machines);
+            }
+            let (left, right) = (self.spread(on_left.plan, keys_left)?, on_right.plan);
+            let right = self.spread(right, keys_right)?;
+            let plan = rebuilt(node, left, right, PartitionMode::Partitioned)?;
+            return Ok(Placed { plan, site: Site::Parts(machines) });
+        }
         let side = |placed: &Placed, other: &Placed, below: &Plan, keys: &Keys| Side {
             at: placed.at(other),
             bytes: self.bytes(below),
@@ -305,9 +326,14 @@ impl<'a> Stages<'a> {
     /// Rows that go to the machine and partition of their keys' hash.
     fn shuffled(&self, side: Placed, keys: Keys) -> DataFusionResult<Plan> {
         let producers = side.machines().len();
-        let hash = Partitioning::Hash(keys, self.execution.target_partitions);
-        let hash = Arc::new(RepartitionExec::try_new(side.plan, hash)?);
+        let hash = self.spread(side.plan, keys)?;
         Ok(Arc::new(NetworkShuffleExec::try_new(hash, producers)?))
+    }
+
+    /// Rows in the partition of their keys' hash.
+    fn spread(&self, plan: Plan, keys: Keys) -> DataFusionResult<Plan> {
+        let hash = Partitioning::Hash(keys, self.execution.target_partitions);
+        Ok(Arc::new(RepartitionExec::try_new(plan, hash)?))
     }
 
     /// What some machines could do, as what one of them does.

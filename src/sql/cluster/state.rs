@@ -21,12 +21,14 @@ use std::sync::Arc;
 use crate::bytes::{Cursor, Writer};
 use crate::disk::Mapped;
 use crate::error::{Error, Result};
+use crate::ingest::partition::parse_path;
 use crate::limits;
 use crate::maintain::partitions::is_within;
 use crate::maintain::transfer::{read_root, root_for_others, write_root};
 use crate::manifest::moving::Moving;
 use crate::manifest::{Chunk, ChunkRef, Id, Root};
-use crate::sql::run::parts::{Part, TableState, check_protocol, write_protocol};
+use crate::model::PartitionKey;
+use crate::sql::run::parts::{Part, Places, TableState, check_protocol, write_protocol};
 use crate::sql::run::table::StoreTable;
 use crate::store::Snapshot;
 
@@ -231,22 +233,50 @@ pub(super) fn united(tables: &[&RemoteTable], parts: Vec<Part>) -> Result<StoreT
     root.generation = tables.iter().map(|table| table.root.generation).max().unwrap_or_default();
     let chunks = tables.iter().flat_map(|table| table.chunks.iter().cloned()).collect();
     let snapshot = Snapshot::remote(&first.name, root, chunks);
+    // Machines that share all segments have those of each partition.
+    let keys = match tables.len() == parts.len() && parts.len() > 1 {
+        true => snapshot.root().arrangement.partition_by.clone(),
+        false => Vec::new(),
+    };
+    if keys.is_empty() && parts.iter().all(|part| part.without.is_none()) {
+        return Ok(StoreTable::of_parts(snapshot, parts, Box::default()));
+    }
+    let mut places = vec![Some(Places::new()); keys.len()];
     // Rows that another part has, too.
-    let (mut twice, mut first_of_part) = (BTreeSet::new(), 0);
+    let mut twice = BTreeSet::new();
+    let all = snapshot.segments()?;
+    let mut numbered = (0..).zip(all.iter());
     for table in tables {
-        let segments: u64 = table.chunks.iter().map(|(chunk, _)| u64::from(chunk.segments)).sum();
-        let part = parts.iter().find(|part| part.state == table.state);
-        if let Some(partition) = part.and_then(|part| part.without.as_deref()) {
-            let all = snapshot.segments()?;
-            let of_part = (0..).zip(all.iter()).skip(first_of_part as usize);
-            let of_part = of_part.take(segments as usize);
-            let is_twice = of_part.filter(|(_, it)| is_within(&it.partition, partition));
-            twice.extend(is_twice.map(|(number, _)| number));
+        let segments: usize = table.chunks.iter().map(|(chunk, _)| chunk.segments as usize).sum();
+        let at = parts.iter().position(|part| part.state == table.state).unwrap_or_default();
+        let without = parts.get(at).and_then(|part| part.without.as_deref());
+        for (number, segment) in numbered.by_ref().take(segments) {
+            match without.is_some_and(|partition| is_within(&segment.partition, partition)) {
+                true => drop(twice.insert(number)),
+                false => place(&mut places, &keys, &segment.partition, at),
+            }
         }
-        first_of_part += segments;
     }
     let snapshot = if twice.is_empty() { snapshot } else { snapshot.without(&twice)? };
-    Ok(StoreTable::of_parts(snapshot, parts))
+    let places = places.into_iter().map(|places| places.map(Arc::new)).collect();
+    Ok(StoreTable::of_parts(snapshot, parts, places))
+}
+
+/// Notes that a part has rows of a partition.
+fn place(places: &mut [Option<Places>], keys: &[PartitionKey], path: &str, part: usize) {
+    let mut path = parse_path(path).into_iter();
+    for (places, key) in places.iter_mut().zip(keys) {
+        let is_elsewhere = |known: &mut Places| match path.next() {
+            Some((name, value)) if *name == *key.name.as_bytes() => {
+                *known.entry(value).or_insert(part) != part
+            }
+            // The segment is older than the key.
+            _ => true,
+        };
+        if places.as_mut().is_some_and(is_elsewhere) {
+            *places = None;
+        }
+    }
 }
 
 fn check_same_columns(one: &RemoteTable, other: &RemoteTable, parts: &[Part]) -> Result<()> {

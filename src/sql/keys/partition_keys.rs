@@ -38,8 +38,12 @@ pub(crate) struct PartitionKeys(Vec<Key>);
 struct Key {
     /// The expression as a filter over the table's columns has it, without the table's name.
     operand: KeyOperand,
-    /// The only column that the expression reads, and the function of it.
-    function_of_one: Option<(Column, Arc<dyn Function>)>,
+    /// Its position among the keys.
+    number: usize,
+    /// The only column that the expression reads.
+    column: Option<Column>,
+    /// The function of it; `None` stands for the column itself.
+    function: Option<Arc<dyn Function>>,
 }
 
 impl PartitionKeys {
@@ -50,6 +54,23 @@ impl PartitionKeys {
             Key::new(number, key, schema, EXPRESSIONS.get_or_init(SqlExpressions::default))
         };
         PartitionKeys(keys.iter().enumerate().filter_map(compile).collect())
+    }
+
+    /// The keys that read one column: their positions, the column, and the expression, in which the
+    /// column has no name.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn of_one_column(&self) -> impl Iterator<Item = (usize, &Column, Expr)> {
+        self.0.iter().filter_map(|key| {
+            let column = key.column.as_ref()?;
+            let unnamed = |expr| {
+                Ok(match expr {
+                    Expr::Column(_) => Transformed::yes(Expr::Column(Name::new_unqualified(""))),
+                    expr => Transformed::no(expr),
+                })
+            };
+            let expression = key.operand.expression.clone().transform(unnamed).ok()?.data;
+            Some((key.number, column, expression))
+        })
     }
 
     /// The predicate over the keys that follows from a filter; opaque if there is none.
@@ -66,7 +87,7 @@ impl PartitionKeys {
         let implied = self
             .0
             .iter()
-            .filter(|key| key.function_of_one.is_some())
+            .filter(|key| key.function_of_one().is_some())
             .map(|key| key.implied(filter, 0));
         let parts = std::iter::once(direct).chain(implied).filter(|part| !part.is_opaque());
         match parts.collect::<Vec<_>>() {
@@ -119,14 +140,21 @@ impl Key {
             return None;
         }
         let operand = Operand { column: key_column(number), data_type };
-        let function_of_one = match (columns.as_slice(), compiled.function) {
-            ([(_, column)], Some(function)) => Some(((*column).clone(), function)),
+        let column = match columns.as_slice() {
+            [(_, column)] => Some((*column).clone()),
             _ => None,
         };
         Some(Key {
             operand: KeyOperand { expression: renamed.ok()?.data, operand },
-            function_of_one,
+            number,
+            column,
+            function: compiled.function,
         })
+    }
+
+    /// The function of the only column.
+    fn function_of_one(&self) -> Option<(&Column, &Arc<dyn Function>)> {
+        self.column.as_ref().zip(self.function.as_ref())
     }
 
     /// The predicate over the key that follows if a filter, which must be true of a row, names the
@@ -169,8 +197,8 @@ impl Key {
         name: &Name,
         values: impl Iterator<Item = &'v ScalarValue>,
     ) -> Predicate {
-        let found = self.function_of_one.as_ref().filter(|(column, _)| *column.name == *name.name);
-        let for_column = |(column, function): &(Column, Arc<dyn Function>)| -> Option<Predicate> {
+        let found = self.function_of_one().filter(|(column, _)| *column.name == *name.name);
+        let for_column = |(column, function): (&Column, &Arc<dyn Function>)| -> Option<Predicate> {
             let values: Vec<ScalarValue> =
                 values.filter(|value| !value.is_null()).cloned().collect();
             if values.is_empty() {

@@ -300,6 +300,11 @@ pub(in crate::sql) fn function(volatility: Volatility, is_nullable: bool) -> Sca
     ScalarUDF::from(OpaqueIdentity { signature: Signature::any(1, volatility), is_nullable })
 }
 
+/// Whether a function returns its argument.
+pub(in crate::sql) fn is_identity(function: &ScalarUDF) -> bool {
+    function.inner().is::<OpaqueIdentity>()
+}
+
 /// Returns its argument. The planner only knows the type, and whether the result may be null.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct OpaqueIdentity {

@@ -4,6 +4,7 @@
 //! | module | what it has |
 //! | --- | --- |
 //! | `parts` | where the parts of a table are, if they are on other machines |
+//! | `homes` | on which machine rows are, by the values of a column |
 //! | `table` | one generation of a table, as scans, fragments and planners know it |
 //! | `task` | what another machine does with its part of a table |
 //! | `stream` | an answer as an iterator of batches, and how to stop it |
@@ -38,6 +39,8 @@
 
 #[cfg(feature = "cluster")]
 pub(in crate::sql) mod parts;
+#[cfg(feature = "cluster")]
+pub(in crate::sql) mod homes;
 pub(in crate::sql) mod table;
 #[cfg(feature = "cluster")]
 pub(in crate::sql) mod task;

@@ -1,6 +1,7 @@
 //! Where the parts of a table are, if they are on other machines, and which state of them a
 //! statement has seen.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use url::Url;
@@ -10,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::manifest::Id;
 
 /// The number of what machines say to each other. Those of other releases may say it otherwise.
-const PROTOCOL: u8 = 3;
+const PROTOCOL: u8 = 4;
 
 /// Writes that number.
 pub(crate) fn write_protocol(out: &mut Writer) {
@@ -69,6 +70,10 @@ pub(crate) struct Part {
     /// The machines that have the same rows, this one among them; empty if there is no other.
     pub(crate) copies: Arc<[Arc<Node>]>,
 }
+
+/// The position of the part that has the rows of each value of a partition key, by the text of the
+/// value.
+pub(crate) type Places = BTreeMap<Option<Vec<u8>>, usize>;
 
 /// What a table was when a statement was planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

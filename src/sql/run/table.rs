@@ -12,7 +12,7 @@ use crate::query::Condition;
 use crate::query::sample::estimated_rows;
 use crate::sql::keys::partition_keys::PartitionKeys;
 #[cfg(feature = "cluster")]
-use crate::sql::run::parts::Part;
+use crate::sql::run::parts::{Part, Places};
 use crate::store::Snapshot;
 
 /// The most samples that a table remembers, and the most bytes of the text of one.
@@ -40,6 +40,10 @@ pub(crate) struct StoreTable {
     /// Where its parts are, if they are on other machines.
     #[cfg(feature = "cluster")]
     parts: Option<Arc<[Part]>>,
+    /// For each partition key, which of them have the rows of which values; `None` where several
+    /// have those of one value.
+    #[cfg(feature = "cluster")]
+    places: Box<[Option<Arc<Places>>]>,
 }
 
 impl StoreTable {
@@ -58,13 +62,25 @@ impl StoreTable {
             sample: None,
             #[cfg(feature = "cluster")]
             parts: None,
+            #[cfg(feature = "cluster")]
+            places: Box::default(),
         }
     }
 
     /// A table whose parts are on other machines.
     #[cfg(feature = "cluster")]
-    pub(crate) fn of_parts(snapshot: Snapshot, parts: Vec<Part>) -> Self {
-        StoreTable { parts: Some(parts.into()), ..StoreTable::new(snapshot, None) }
+    pub(crate) fn of_parts(
+        snapshot: Snapshot,
+        parts: Vec<Part>,
+        places: Box<[Option<Arc<Places>>]>,
+    ) -> Self {
+        StoreTable { parts: Some(parts.into()), places, ..StoreTable::new(snapshot, None) }
+    }
+
+    /// Which parts have the rows of which values, for each partition key.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn places(&self) -> &[Option<Arc<Places>>] {
+        &self.places
     }
 
     /// Where its parts are, if they are on other machines.

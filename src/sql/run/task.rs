@@ -15,6 +15,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 use crate::limits;
+use crate::sql::run::homes::Home;
 use crate::sql::run::leaf::leaf_methods;
 use crate::sql::run::parts::{Part, Share, TableState, check_protocol, write_protocol};
 
@@ -28,6 +29,8 @@ pub(in crate::sql) enum TaskKind {
     Rows { partitions: u32, filtered: bool, limit: Option<u64> },
     /// The states of groups.
     States,
+    /// Groups of which no other machine has rows.
+    Groups,
     /// The first rows of an order.
     First,
     /// The groups of states that come from all machines. The part is not read.
@@ -72,6 +75,7 @@ impl Task {
             TaskKind::States => out.u8(1),
             TaskKind::First => out.u8(2),
             TaskKind::Merge => out.u8(3),
+            TaskKind::Groups => out.u8(4),
         }
         out.blob(self.zone.as_deref().unwrap_or_default().as_bytes());
         out.blob(&self.plan);
@@ -98,6 +102,7 @@ impl Task {
             1 => TaskKind::States,
             2 => TaskKind::First,
             3 => TaskKind::Merge,
+            4 => TaskKind::Groups,
             other => return Err(from.corrupt(format!("{other} is no kind of work"))),
         };
         let zone = Some(from.text(limits::MAX_NAME_BYTES)?);
@@ -116,6 +121,8 @@ pub(in crate::sql) struct RemoteExec {
     /// The line of EXPLAIN of what runs there.
     shown: Arc<str>,
     properties: Arc<PlanProperties>,
+    /// Where the rows of all machines are that run it, each on its part.
+    homes: Arc<[Home]>,
 }
 
 impl RemoteExec {
@@ -124,8 +131,13 @@ impl RemoteExec {
         task: Task,
         shown: Arc<str>,
         properties: Arc<PlanProperties>,
+        homes: Arc<[Home]>,
     ) -> RemoteExec {
-        RemoteExec { part, task, shown, properties }
+        RemoteExec { part, task, shown, properties, homes }
+    }
+
+    pub(in crate::sql) fn homes(&self) -> &[Home] {
+        &self.homes
     }
 }
 

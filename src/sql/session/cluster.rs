@@ -74,6 +74,9 @@ pub(super) fn over(
         .with_distributed_channel_resolver(connections)
         .with_distributed_user_codec(Codec)
         .with_distributed_route_tasks_handler(route)
+        // Values that a scan decodes go faster over a network of 10 Gbit/s than through a
+        // compressor and back.
+        .with_distributed_compression(None)?
         .with_distributed_planner();
     // Where `distribute` has put no exchange, there is none: other machines have no other files.
     builder.with_distributed_max_tasks_per_stage(1)
@@ -203,10 +206,9 @@ fn finish(task: WorkerPlanRewriteEvent<'_>) -> DataFusionResult<WorkerPlanRewrit
 }
 
 /// What a machine does for others, as a service over HTTP/2: tasks, what its tables are, and rows
-/// that come and go. It has
-/// threads of its own, which are not those of the connection. Whoever reaches it may read all
-/// tables, and write them unless the engine is one that only reads: its caller checks that requests
-/// have the secret of the cluster.
+/// that come and go. It has threads of its own, which are not those of the connection. Whoever
+/// reaches it may read all tables, and write them unless the engine is one that only reads: its
+/// caller checks that requests have the secret of the cluster.
 #[derive(Clone)]
 pub struct NodeService {
     inner: Worker,

@@ -10,6 +10,8 @@
 
 mod aggregate;
 mod expression;
+#[cfg(feature = "cluster")]
+pub(in crate::sql) mod sent;
 mod source;
 mod sums;
 mod top;
@@ -27,8 +29,6 @@ use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
 use datafusion::optimizer::{OptimizerContext, OptimizerRule};
 
-#[cfg(feature = "cluster")]
-use crate::query::Fragment;
 use crate::sql::rules::dependencies;
 use crate::sql::rules::opaque;
 use crate::sql::run::node::FragmentNode;
@@ -66,33 +66,6 @@ pub(in crate::sql) fn scan_conditions(
     let mut compiler = Compiler::new(&source, props);
     let conditions = compiler.conditions().ok()?;
     Some(Conditions { columns: compiler.columns(), conditions })
-}
-
-/// The fragment of an aggregate in a plan that another machine has sent. What chooses the first
-/// groups may stand above it: that one does it when it has merged all groups.
-#[cfg(feature = "cluster")]
-pub(in crate::sql) fn lower_groups(
-    plan: &LogicalPlan,
-    props: &ExecutionProps,
-) -> Result<Arc<Fragment>, Refusal> {
-    match plan {
-        LogicalPlan::Aggregate(aggregate) => {
-            Ok(aggregate::lower(aggregate, plan, props)?.into_fragment())
-        }
-        LogicalPlan::Sort(sort) => lower_groups(&sort.input, props),
-        LogicalPlan::Limit(limit) => lower_groups(&limit.input, props),
-        _ => Err("no aggregate".into()),
-    }
-}
-
-/// The fragment of the first rows of an order in a plan that another machine has sent.
-#[cfg(feature = "cluster")]
-pub(in crate::sql) fn lower_first_rows(
-    plan: &LogicalPlan,
-    props: &ExecutionProps,
-) -> Result<Arc<Fragment>, Refusal> {
-    let candidate = top::candidate(plan).ok_or("no first rows")?;
-    Ok(top::lower(candidate, plan, props)?.into_fragment())
 }
 
 struct Lowering<'a> {
