@@ -48,8 +48,9 @@ pub(crate) struct RowSource<'a> {
 const STATES: &str = "states";
 
 impl Fragment {
-    /// The same fragment, which gives the states of all groups for other machines to merge. `None`
-    /// if it has no groups, or counts distinct values: their states cannot be merged.
+    /// The same fragment, which gives the states of groups for other machines to merge: of all, or
+    /// of those that may be among the first ones. `None` if it has no groups, or counts distinct
+    /// values: their states cannot be merged.
     #[cfg(feature = "cluster")]
     pub(crate) fn with_states(&self) -> Option<Fragment> {
         let Output::Aggregate { keys, aggregates, .. } = &self.output else { return None };
@@ -59,8 +60,9 @@ impl Fragment {
         let states = Arc::new(Field::new(STATES, ArrowType::LargeBinary, false));
         let fields = self.schema.fields().iter().take(keys.len()).cloned().chain([states]);
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));
+        let first = self.first_groups().and_then(|first| first.by_all_keys(keys.len()));
         let (keys, aggregates) = (keys.clone(), aggregates.clone());
-        let output = Output::Aggregate { keys, aggregates, first: None };
+        let output = Output::Aggregate { keys, aggregates, first };
         Some(Fragment { output, schema, states: true, ..self.clone() })
     }
 
@@ -172,6 +174,25 @@ pub struct FirstGroups {
     pub order: Vec<ByColumn>,
     /// How many groups.
     pub limit: usize,
+}
+
+#[cfg(feature = "cluster")]
+impl FirstGroups {
+    /// An order of all `keys` keys of groups that has these groups first. `None` if it goes by
+    /// aggregates, which are known once all rows of a group were seen. The groups that are first on
+    /// all machines together are among the first of each machine that has rows of them.
+    pub(crate) fn by_all_keys(&self, keys: usize) -> Option<FirstGroups> {
+        if self.limit == 0 || self.order.iter().any(|by| by.column >= keys) {
+            return None;
+        }
+        let mut order = self.order.clone();
+        for column in 0..keys {
+            if order.iter().all(|by| by.column != column) {
+                order.push(ByColumn { column, descending: false, nulls_first: false });
+            }
+        }
+        Some(FirstGroups { order, limit: self.limit })
+    }
 }
 
 /// A column of the answer as a key of an order.

@@ -13,7 +13,6 @@ use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef};
 
 use super::Accumulators;
-use super::columns::GroupMap;
 use super::state::State;
 use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
@@ -36,23 +35,23 @@ impl Accumulators<'_> {
         Arc::new(all.finish())
     }
 
-    /// Adds states to the groups that are named, for which there is room.
-    pub(crate) fn merge_states(&mut self, states: &ArrayRef, groups: &[u32]) -> Result<()> {
+    /// Puts groups with these states in the place of all that there were.
+    pub(crate) fn read_states(&mut self, states: &ArrayRef) -> Result<()> {
         let wrong = || Error::InvalidInput("states of groups are not as declared".into());
-        let states = states.as_binary_opt::<i64>().filter(|states| states.len() == groups.len());
-        let states = states.filter(|states| states.null_count() == 0).ok_or_else(wrong)?;
-        let mut others = self.empty_like()?;
-        others.rows.reserve(groups.len());
+        let states = states.as_binary_opt::<i64>().filter(|states| states.null_count() == 0);
+        let states = states.ok_or_else(wrong)?;
+        self.clear();
+        self.rows.reserve(states.len());
         for state in states.iter().flatten() {
             let mut from = Cursor::new(state);
             let rows = from.u64()?;
-            let known = others.rows.len();
+            let known = self.rows.len();
             let mut read = |(state, _): &mut (State, _)| state.read_one(known, &mut from);
-            others.states.iter_mut().try_for_each(&mut read)?;
+            self.states.iter_mut().try_for_each(&mut read)?;
             from.finish()?;
-            others.rows.push(rows);
+            self.rows.push(rows);
         }
-        self.merge(&others, GroupMap::To(groups))
+        Ok(())
     }
 }
 

@@ -9,7 +9,7 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
 use super::key_column::Bytes;
-use super::keys::{Keys, of_words};
+use super::keys::{Keys, of_words, wrong_form_error};
 use super::mixed_radix::{DigitScratch, MixedRadix};
 use super::packed::Packed;
 use super::texts::TextKey;
@@ -48,6 +48,14 @@ impl KeyEncoder {
         }
         let fields = keys.iter().map(|key| SortField::new(key.data_type.clone())).collect();
         Ok(KeyEncoder::Rows(keys.to_vec(), RowConverter::new(fields).or_unsupported()?))
+    }
+
+    /// For values of which nothing is known but their types.
+    pub(crate) fn of_values(keys: &[Expression]) -> Result<KeyEncoder> {
+        match Packed::of_values(keys) {
+            Some(packed) => Ok(KeyEncoder::Packed(packed)),
+            None => KeyEncoder::from_bytes(keys),
+        }
     }
 
     /// How many columns they are.
@@ -119,6 +127,39 @@ impl KeyEncoder {
                 rows.iter().for_each(|row| keys.push(row.as_ref()));
                 Ok(())
             }
+        }
+    }
+
+    /// The keys of rows that are there as columns, of [`KeyEncoder::of_values`], in place of what
+    /// `keys` had.
+    pub(crate) fn write_columns(
+        &self,
+        columns: &[ArrayRef],
+        rows: usize,
+        keys: &mut Keys,
+        scratch: &mut KeyScratch,
+    ) -> Result<()> {
+        keys.clear();
+        let words = &mut scratch.words;
+        match self {
+            KeyEncoder::Radix(_) => return Err(wrong_form_error()),
+            KeyEncoder::Packed(packed) => {
+                of_words!(keys, keys => packed.write_columns(columns, rows, keys, words))?;
+            }
+            KeyEncoder::Text(_) => {
+                let keys: &mut Bytes = keys.try_into()?;
+                columns.iter().take(1).for_each(|column| texts(column, keys));
+            }
+            KeyEncoder::Rows(_, converter) => {
+                let keys: &mut Bytes = keys.try_into()?;
+                let columns: Vec<ArrayRef> = columns.iter().map(one_zero).collect();
+                let rows = converter.convert_columns(&columns).or_unsupported()?;
+                rows.iter().for_each(|row| keys.push(row.as_ref()));
+            }
+        }
+        match keys.len() == rows {
+            true => Ok(()),
+            false => Err(wrong_form_error()),
         }
     }
 

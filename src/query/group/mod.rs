@@ -57,3 +57,12 @@ pub(crate) use key_column::{Bytes, KeyColumn};
 #[cfg(feature = "sql")]
 pub(crate) use numbers::GroupNumbers;
 pub(crate) use output::GroupOutput;
+#[cfg(feature = "cluster")]
+pub(crate) use {
+    key_encoder::{KeyEncoder, KeyScratch},
+    output::{PartitionOutput, gather},
+    pair::TableKeys,
+    spill::Spill,
+    table::Part,
+    worker::Hashed,
+};

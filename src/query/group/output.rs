@@ -229,7 +229,7 @@ impl<'a> PartitionOutput<'a> {
         }
         all.states.settle();
         let all = chosen(encoder, &all, first)?;
-        Ok(Some(columns(encoder, &all, false)?))
+        Ok(Some(columns(encoder, &all, self.context.states)?))
     }
 
     /// What `make` makes of the next partitions, merged; `None` when there are no more.

@@ -60,7 +60,8 @@ enum Nulls {
 
 impl Nulls {
     /// Of a key, by the statistics of its column.
-    fn of(key: &Expression, survivors: &Survivors) -> Nulls {
+    fn of(key: &Expression, survivors: Option<&Survivors>) -> Nulls {
+        let Some(survivors) = survivors else { return Nulls::Possible };
         let has_none =
             |stored: Option<&Column>| stored.is_some_and(|stored| stored.stats().nulls == 0);
         match key.as_column() {
@@ -79,9 +80,17 @@ impl Packed {
         survivors: &Survivors,
         texts: Option<&Arc<TextBudget>>,
     ) -> Option<Packed> {
-        let field = |(key, coded)| Field::new(key, coded, survivors, texts);
-        let fields: Option<Vec<Field>> = keys.iter().zip(coded).map(field).collect();
-        let fields = fields?;
+        let field = |(key, coded)| Field::new(key, coded, Some(survivors), texts);
+        Packed::of_fields(keys.iter().zip(coded).map(field).collect::<Option<_>>()?)
+    }
+
+    /// For values of which nothing is known but their types.
+    pub(crate) fn of_values(keys: &[Expression]) -> Option<Packed> {
+        let field = |key| Field::new(key, None, None, None);
+        Packed::of_fields(keys.iter().map(field).collect::<Option<_>>()?)
+    }
+
+    fn of_fields(fields: Vec<Field>) -> Option<Packed> {
         let bits = fields.iter().map(|field| field.bits).sum();
         (bits <= 128).then_some(Packed { fields, bits })
     }
@@ -127,42 +136,30 @@ impl Packed {
                     Some(code) => scratch.resize(slice.len(), code),
                     None => coded.write(slice, scratch)?,
                 },
-                FieldKind::Word(expression, Nulls::Never) => {
-                    let array = slice.evaluate(expression)?;
-                    let words =
-                        to_words(&array).ok_or_else(|| not_words_error(&expression.data_type))?;
-                    if array.null_count() > 0 {
-                        return Err(Error::corrupt(0, "nulls where statistics have none"));
-                    }
-                    let mask = u64::MAX >> (64 - field.bits);
-                    push(out, words.iter().map(|word| *word as u64 & mask), field.bits);
-                    continue;
-                }
-                FieldKind::Word(expression, Nulls::Possible) => {
-                    let array = slice.evaluate(expression)?;
-                    let words =
-                        to_words(&array).ok_or_else(|| not_words_error(&expression.data_type))?;
-                    let mask = u64::MAX >> (65 - field.bits);
-                    match array.nulls().filter(|nulls| nulls.null_count() > 0) {
-                        None => {
-                            push(out, std::iter::repeat_n(1, words.len()), 1);
-                            scratch.extend(words.iter().map(|word| *word as u64 & mask));
-                        }
-                        Some(valid) => {
-                            push(out, valid.iter().map(u64::from), 1);
-                            let word = |(word, valid): (&i64, bool)| {
-                                if valid { *word as u64 & mask } else { 0 }
-                            };
-                            scratch.extend(words.iter().zip(valid).map(word));
-                        }
-                    }
-                    push(out, scratch.iter().copied(), field.bits - 1);
-                    continue;
-                }
-                FieldKind::Float(expression) => floats(&slice.evaluate(expression)?, scratch),
                 FieldKind::Text(key) => key.write(slice, scratch)?,
+                FieldKind::Word(key, _) | FieldKind::Float(key) => {
+                    field.push_values(&slice.evaluate(key)?, out, scratch)?;
+                    continue;
+                }
             }
             push(out, scratch.iter().copied(), field.bits);
+        }
+        Ok(())
+    }
+
+    /// The same of rows that are there as columns, of [`Packed::of_values`].
+    pub(crate) fn write_columns<W: KeyWord>(
+        &self,
+        columns: &[ArrayRef],
+        rows: usize,
+        out: &mut Vec<W>,
+        scratch: &mut Vec<u64>,
+    ) -> Result<()> {
+        if self.fields.is_empty() {
+            out.resize(rows, W::default());
+        }
+        for (field, column) in self.fields.iter().zip(columns) {
+            field.push_values(column, out, scratch)?;
         }
         Ok(())
     }
@@ -215,7 +212,7 @@ impl Field {
     fn new(
         key: &Expression,
         coded: Option<CodedKey>,
-        survivors: &Survivors,
+        survivors: Option<&Survivors>,
         texts: Option<&Arc<TextBudget>>,
     ) -> Option<Field> {
         let data_type = key.data_type.clone();
@@ -236,9 +233,48 @@ impl Field {
                 let bits = width + u32::from(nulls == Nulls::Possible);
                 (FieldKind::Word(key.clone(), nulls), bits)
             }
-            _ => (FieldKind::Text(TextKey::new(key, survivors, texts?)?), texts::BITS),
+            _ => (FieldKind::Text(TextKey::new(key, survivors?, texts?)?), texts::BITS),
         };
         Some(Field { kind, data_type, bits })
+    }
+
+    /// Puts the bits of values that have no codes below those of other keys.
+    fn push_values<W: KeyWord>(
+        &self,
+        array: &ArrayRef,
+        out: &mut Vec<W>,
+        scratch: &mut Vec<u64>,
+    ) -> Result<()> {
+        scratch.clear();
+        let FieldKind::Word(_, nulls) = &self.kind else {
+            floats(array, scratch);
+            push(out, scratch.iter().copied(), self.bits);
+            return Ok(());
+        };
+        let words = to_words(array).ok_or_else(|| not_words_error(array.data_type()))?;
+        if *nulls == Nulls::Never {
+            if array.null_count() > 0 {
+                return Err(Error::corrupt(0, "nulls where statistics have none"));
+            }
+            let mask = u64::MAX >> (64 - self.bits);
+            push(out, words.iter().map(|word| *word as u64 & mask), self.bits);
+            return Ok(());
+        }
+        let mask = u64::MAX >> (65 - self.bits);
+        match array.nulls().filter(|nulls| nulls.null_count() > 0) {
+            None => {
+                push(out, std::iter::repeat_n(1, words.len()), 1);
+                scratch.extend(words.iter().map(|word| *word as u64 & mask));
+            }
+            Some(valid) => {
+                push(out, valid.iter().map(u64::from), 1);
+                let word =
+                    |(word, valid): (&i64, bool)| if valid { *word as u64 & mask } else { 0 };
+                scratch.extend(words.iter().zip(valid).map(word));
+            }
+        }
+        push(out, scratch.iter().copied(), self.bits - 1);
+        Ok(())
     }
 }
 

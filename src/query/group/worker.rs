@@ -111,6 +111,14 @@ impl<'a> Hashed<'a> {
 
     /// Adds groups of another kind than rows, settled.
     pub(crate) fn add(&mut self, part: &Part<'_>) -> Result<()> {
+        if let Some(partitions) = self.partitions.as_mut().filter(|_| self.separate) {
+            part.keys.hashes(&mut self.hashes);
+            partitions.add(part, &self.hashes)?;
+            if partitions.groups >= self.most {
+                self.merge_partitions()?;
+            }
+            return self.account();
+        }
         self.table.merge(part)?;
         self.rows += part.len();
         if self.table.len() >= self.limits.in_table {

@@ -24,7 +24,7 @@ use super::node::OfNode;
 use crate::error::Error;
 use crate::query::{Fragment, Output};
 use crate::sql::plan::lower::scan_conditions;
-use crate::sql::plan::lower::sent::{lower_all_groups, lower_first_rows, lower_groups};
+use crate::sql::plan::lower::sent::{lower_first_rows, lower_groups};
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::table::StoreTable;
@@ -155,7 +155,7 @@ fn operator(
             return Ok(Arc::new(provider.scan_in(projection, &scan.filters, limit, partitions)?));
         }
         TaskKind::States => {
-            let states = lower_all_groups(&plan, &props).map_err(refused)?.with_states();
+            let states = lower_groups(&plan, &props).map_err(refused)?.with_states();
             states.ok_or_else(|| refused("groups without states".into()))?
         }
         TaskKind::Groups => (*lower_groups(&plan, &props).map_err(refused)?).clone(),
@@ -168,7 +168,7 @@ fn operator(
             fragment
         }
         TaskKind::Merge => {
-            let fragment = lower_all_groups(&plan, &props).map_err(refused)?;
+            let fragment = lower_groups(&plan, &props).map_err(refused)?;
             let [states] = inputs else { return Err(refused("groups of no states".into())) };
             return Ok(Arc::new(MergeExec::new(&fragment, Arc::clone(states), task)));
         }

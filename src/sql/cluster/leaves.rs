@@ -3,14 +3,17 @@
 
 use std::sync::Arc;
 
-use arrow_schema::FieldRef;
+use arrow_schema::{FieldRef, SortOptions};
 use datafusion::common::config::ExecutionOptions;
 use datafusion::common::internal_err;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_expr::{
+    EquivalenceProperties, LexOrdering, PhysicalExpr, PhysicalSortExpr,
+};
 use datafusion::physical_plan::execution_plan::EmissionType;
 use datafusion::physical_plan::limit::GlobalLimitExec;
+use datafusion::physical_plan::sorts::sort::SortExec;
 use datafusion::physical_plan::sorts::sort_preserving_merge::SortPreservingMergeExec;
 use datafusion::physical_plan::{
     DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties,
@@ -21,7 +24,7 @@ use super::codec::{encoded, encoded_scan};
 use super::merge::MergeExec;
 use crate::error::Error;
 use crate::expr::Expression;
-use crate::query::{Fragment, Output};
+use crate::query::{ByColumn, FirstGroups, Fragment, Output};
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::homes::Home;
 use crate::sql::run::leaf::leaf_properties;
@@ -83,7 +86,10 @@ pub(super) fn groups(
 
 /// A grouping over several machines: each computes the states of its groups.
 pub(super) struct States {
+    /// What is made of the states of all machines.
     fragment: Arc<Fragment>,
+    /// The groups of which each machine sends states; `None` if those of all.
+    pub(super) first: Option<FirstGroups>,
     /// The states of the groups of its rows, on each machine.
     pub(super) leaf: Arc<DistributedLeafExec>,
     /// The columns by which states are shuffled.
@@ -118,13 +124,32 @@ impl States {
             Arc::new(Column::new(field.name(), at)) as Arc<dyn PhysicalExpr>
         };
         let keys = states.schema.fields().iter().take(keys.len()).enumerate().map(key).collect();
-        let (fragment, leaf) = (Arc::clone(fragment), Arc::new(leaf));
-        Ok(Some(States { fragment, leaf, keys, merge }))
+        let (mut fragment, leaf) = (Arc::clone(fragment), Arc::new(leaf));
+        let first_of_keys = states.first_groups().cloned();
+        if let (Some(of_keys), Output::Aggregate { first, .. }) =
+            (&first_of_keys, &mut Arc::make_mut(&mut fragment).output)
+        {
+            *first = Some(of_keys.clone());
+        }
+        Ok(Some(States { fragment, first: first_of_keys, leaf, keys, merge }))
     }
 
-    /// The operator that merges states into groups.
-    pub(super) fn merged(&self, states: Plan) -> Plan {
-        Arc::new(MergeExec::new(&self.fragment, states, self.merge.clone()))
+    /// The operator that merges states into groups. Of the first ones, no others come out: of
+    /// these, a machine may have rows and send no states.
+    pub(super) fn merged(&self, states: Plan) -> DataFusionResult<Plan> {
+        let merged: Plan = Arc::new(MergeExec::new(&self.fragment, states, self.merge.clone()));
+        let Some(first) = &self.first else { return Ok(merged) };
+        let fields = self.fragment.schema.fields();
+        let key = |by: &ByColumn| {
+            let column = Column::new(fields.get(by.column)?.name(), by.column);
+            let options = SortOptions { descending: by.descending, nulls_first: by.nulls_first };
+            Some(PhysicalSortExpr::new(Arc::new(column), options))
+        };
+        let keys = first.order.iter().map(key).collect::<Option<Vec<_>>>();
+        let Some(order) = keys.and_then(LexOrdering::new) else {
+            return internal_err!("an order of no keys");
+        };
+        Ok(Arc::new(SortExec::new(order, merged).with_fetch(Some(first.limit))))
     }
 }
 

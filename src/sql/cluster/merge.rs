@@ -3,11 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use datafusion::common::Statistics;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::common::{Statistics, internal_err};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
 use datafusion::physical_plan::execution_plan::{Boundedness, EmissionType};
@@ -20,11 +19,13 @@ use futures::StreamExt;
 
 use crate::error::{Error, Result};
 use crate::query::merged_groups::MergedGroups;
-use crate::query::slice::SLICE_ROWS;
-use crate::query::{Fragment, Output};
+use crate::query::{Fragment, Output, Recorder};
 use crate::sql::run::generate::{self, generate};
+use crate::sql::run::resources::{Resources, checked};
+use crate::sql::run::statistics::with_counters;
 use crate::sql::run::task::Task;
 use crate::sql::run::unary::unary_methods;
+use crate::sql::work::handle::SessionHandle;
 
 /// Merges states of the same groups, and gives the groups: each partition those of its input, which
 /// has all of their states.
@@ -37,6 +38,8 @@ pub(super) struct MergeExec {
     task: Task,
     properties: Arc<PlanProperties>,
     metrics: ExecutionPlanMetricsSet,
+    /// What all runs have counted.
+    recorder: Arc<Recorder>,
 }
 
 impl MergeExec {
@@ -56,6 +59,7 @@ impl MergeExec {
             task,
             properties: Arc::new(properties),
             metrics: ExecutionPlanMetricsSet::new(),
+            recorder: Arc::default(),
         }
     }
 
@@ -86,17 +90,21 @@ impl ExecutionPlan for MergeExec {
         partition: usize,
         context: Arc<TaskContext>,
     ) -> DataFusionResult<SendableRecordBatchStream> {
-        let input = self.input.execute(partition, Arc::clone(&context))?;
-        let fragment = Arc::clone(&self.fragment);
+        let Some(session) = SessionHandle::of(context.session_config().options()) else {
+            return internal_err!("groups of no session");
+        };
         let baseline = BaselineMetrics::new(&self.metrics, partition);
-        let memory = MemoryConsumer::new("MergeStates").register(context.memory_pool());
+        let (name, recorder) = ("MergeStates", &self.recorder);
+        let resources = Resources::new(name, true, session, recorder, baseline, &context);
+        let (input, fragment) =
+            (self.input.execute(partition, context)?, Arc::clone(&self.fragment));
         Ok(generate(Arc::clone(&self.fragment.schema), move |output| async move {
-            merge(&fragment, input, memory, &baseline, &output).await
+            merge(&fragment, input, &resources, &output).await
         }))
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
+        Some(with_counters(&self.metrics.clone_inner(), &self.recorder.counters()))
     }
 
     fn statistics_from_inputs(
@@ -115,27 +123,35 @@ impl ExecutionPlan for MergeExec {
 async fn merge(
     fragment: &Fragment,
     mut input: SendableRecordBatchStream,
-    memory: MemoryReservation,
-    baseline: &BaselineMetrics,
+    resources: &Resources,
     output: &generate::Output,
 ) -> Result<()> {
-    let Output::Aggregate { keys, aggregates, .. } = &fragment.output else {
+    let Output::Aggregate { keys, aggregates, first } = &fragment.output else {
         return Err(Error::Unsupported("states of what is no aggregate".into()));
     };
-    let mut groups = MergedGroups::new(keys, aggregates)?;
+    let (threads, compute) = (resources.threads()?, resources.baseline.elapsed_compute());
+    let context = resources.context(&threads, false);
+    let mut groups = MergedGroups::new(keys, aggregates, &context)?;
     while let Some(batch) = input.next().await {
         let batch = batch?;
-        let _timer = baseline.elapsed_compute().timer();
+        let _timer = compute.timer();
         groups.add(&batch)?;
-        memory.try_resize(groups.memory())?;
     }
-    for batch in groups.finish(&fragment.schema) {
-        let batch = batch?;
-        for start in (0..batch.num_rows()).step_by(SLICE_ROWS) {
-            let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
-            baseline.record_output(slice.num_rows());
-            output.emit(slice).await;
+    let mut groups = groups.finish(first.as_ref())?;
+    let mut coalescer = resources.coalescer(&fragment.schema);
+    loop {
+        let timer = compute.timer();
+        let Some(batches) = groups.next()? else { break };
+        drop(timer);
+        for columns in batches {
+            let rows = columns.first().map_or(0, |column| column.len());
+            for full in coalescer.push(checked(&fragment.schema, columns, rows)?)? {
+                resources.out(&full, output).await;
+            }
         }
+    }
+    for last in coalescer.finish()? {
+        resources.out(&last, output).await;
     }
     Ok(())
 }

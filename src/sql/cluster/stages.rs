@@ -145,12 +145,12 @@ impl<'a> Stages<'a> {
         let plan = Arc::clone(&states.leaf) as Plan;
         let leaf = Placed { plan, site: Site::Parts(machines) };
         let is_small = || self.functions.is_none() || self.bytes(node) <= self.least;
-        if states.keys.is_empty() || is_small() {
+        if states.keys.is_empty() || states.first.is_some() || is_small() {
             let all = GatherExec::new(coalesced(leaf)?, 1);
-            return Ok(here(states.merged(Arc::new(all))));
+            return states.merged(Arc::new(all)).map(here);
         }
         let site = Site::Parts(leaf.machines());
-        let plan = states.merged(self.shuffled(leaf, states.keys.clone())?);
+        let plan = states.merged(self.shuffled(leaf, states.keys.clone())?)?;
         Ok(Placed { plan, site })
     }
 

@@ -7,16 +7,13 @@
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
-use arrow_array::{RecordBatch, RecordBatchOptions};
+use arrow_array::RecordBatch;
 use arrow_schema::{Field, Schema};
 use datafusion::common::Statistics;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::stats::Precision;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
-use datafusion::execution::memory_pool::{
-    MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation,
-};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_expr::expressions::Column;
@@ -29,21 +26,19 @@ use datafusion::physical_plan::metrics::{BaselineMetrics, ExecutionPlanMetricsSe
 use datafusion::physical_plan::statistics::StatisticsArgs;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::expr::Expression;
 use crate::query::forecast::forecast;
 use crate::query::open::opener::{partitions, predicate};
 use crate::query::prune::segments::rows_left;
-use crate::query::slice::SLICE_ROWS;
 use crate::query::stats::Counters;
 use crate::query::{self, Fragment, Recorder, run};
-use crate::sql::run::coalesce::{Coalescer, most_held};
 use crate::sql::run::describe::describe;
 use crate::sql::run::dynamic::{Duty, DynamicFilters};
 use crate::sql::run::generate::{Output, generate};
 use crate::sql::run::leaf::{leaf_methods, leaf_properties};
-use crate::sql::run::settings::Settings;
-use crate::sql::run::statistics::{StoreOperator, TableForecast, Timed, with_counters};
+use crate::sql::run::resources::{Resources, checked};
+use crate::sql::run::statistics::{StoreOperator, TableForecast, with_counters};
 use crate::sql::run::table::StoreTable;
 use crate::sql::walks::replaced;
 use crate::sql::work::handle::OfSession;
@@ -326,28 +321,20 @@ impl ExecutionPlan for FragmentExec {
             query::Output::Aggregate { keys, .. } => !keys.is_empty(),
             query::Output::Top { .. } => true,
         };
-        let settings = Settings::of(context.session_config().options());
-        let most = settings.group_memory;
-        let pool = match context.memory_pool().memory_limit() {
-            MemoryLimit::Finite(bytes) => bytes,
-            _ => usize::MAX,
-        };
+        let resources = Resources::new(
+            "StoreFragment",
+            can_spill,
+            &self.session,
+            &self.recorder,
+            BaselineMetrics::new(&self.metrics, partition),
+            &context,
+        );
         let execution = Execution {
-            most,
-            known_rows: settings.known_rows,
-            limits: query::GroupLimits::within(most.min(pool)),
             fragment: Arc::clone(&self.fragment),
             dynamic: self.dynamic.clone(),
             table: Arc::clone(&self.table),
-            session: Arc::clone(&self.session),
-            baseline: BaselineMetrics::new(&self.metrics, partition),
             recorder: Arc::clone(&self.recorder),
-            timed: context.session_config().get_extension::<Timed>().is_some(),
-            most_held: most_held(&context),
-            pool: Arc::clone(context.memory_pool()),
-            memory: MemoryConsumer::new("StoreFragment")
-                .with_can_spill(can_spill)
-                .register(context.memory_pool()),
+            resources,
         };
         Ok(generate(Arc::clone(&self.fragment.schema), move |output| execution.emit(output)))
     }
@@ -374,65 +361,49 @@ struct Execution {
     fragment: Arc<Fragment>,
     dynamic: DynamicFilters,
     table: Arc<StoreTable>,
-    session: Arc<OfSession>,
-    baseline: BaselineMetrics,
     recorder: Arc<Recorder>,
-    timed: bool,
-    /// See [`most_held`].
-    most_held: usize,
-    /// Given back when the answer is out.
-    memory: MemoryReservation,
-    pool: Arc<dyn MemoryPool>,
-    most: usize,
-    limits: query::GroupLimits,
-    known_rows: bool,
+    resources: Resources,
 }
 
 impl Execution {
     async fn emit(self, output: Output) -> Result<()> {
-        let fragment = self.fragment()?;
-        let snapshot = self.table.snapshot();
+        let (fragment, resources) = (self.fragment()?, &self.resources);
+        let (snapshot, schema) = (self.table.snapshot(), &self.fragment.schema);
+        let compute = resources.baseline.elapsed_compute();
+        let promised = |batch: RecordBatch| {
+            let rows = batch.num_rows();
+            checked(schema, batch.columns().to_vec(), rows)
+        };
         // What the manifest answers needs no threads.
         let known = {
-            let _timer = self.baseline.elapsed_compute().timer();
-            run::from_metadata(&fragment, snapshot, &self.recorder, self.timed)?
+            let _timer = compute.timer();
+            run::from_metadata(&fragment, snapshot, &self.recorder, resources.timed)?
         };
         if let Some(batch) = known {
-            self.out(&self.checked(batch)?, &output).await;
+            resources.out(&promised(batch)?, &output).await;
             return Ok(());
         }
-        let pool = self.session.workers.pool()?;
-        let context = query::Context {
-            pool: &pool,
-            cancelled: &|| self.session.canceller.is_cancelled(),
-            reserve: &|bytes| self.reserve(bytes),
-            release: &|bytes| self.memory.shrink(bytes),
-            temp_dir: &self.session.temp_dir,
-            limits: self.limits,
-            known_rows: self.known_rows,
-            states: fragment.states,
-            recorder: &self.recorder,
-            timed: self.timed,
-        };
+        let threads = resources.threads()?;
+        let context = resources.context(&threads, fragment.states);
         let mut answer = {
-            let _timer = self.baseline.elapsed_compute().timer();
+            let _timer = compute.timer();
             run::of_rows(&fragment, snapshot, &context)?
         };
-        let mut coalescer = Coalescer::new(&self.fragment.schema, self.most_held);
+        let mut coalescer = resources.coalescer(schema);
         loop {
             for batch in std::mem::take(&mut answer.batches) {
-                for full in coalescer.push(self.checked(batch)?)? {
-                    self.out(&full, &output).await;
+                for full in coalescer.push(promised(batch)?)? {
+                    resources.out(&full, &output).await;
                 }
             }
-            let timer = self.baseline.elapsed_compute().timer();
+            let timer = compute.timer();
             if !answer.more()? {
                 break;
             }
             drop(timer);
         }
         for last in coalescer.finish()? {
-            self.out(&last, &output).await;
+            resources.out(&last, &output).await;
         }
         Ok(())
     }
@@ -447,48 +418,5 @@ impl Execution {
         let columns = Schema::new(fragment.columns.iter().map(field).collect::<Vec<_>>());
         fragment.conditions.extend(self.dynamic.conditions(&self.table, &columns)?);
         Ok(Arc::new(fragment))
-    }
-
-    async fn out(&self, batch: &RecordBatch, output: &Output) {
-        for start in (0..batch.num_rows()).step_by(SLICE_ROWS) {
-            let slice = batch.slice(start, SLICE_ROWS.min(batch.num_rows() - start));
-            self.baseline.record_output(slice.num_rows());
-            self.baseline.output_batches().add(1);
-            output.emit(slice).await;
-        }
-    }
-
-    fn reserve(&self, bytes: usize) -> Result<()> {
-        if self.memory.size().saturating_add(bytes) > self.most {
-            return Err(Error::LimitExceeded(format!(
-                "groups or rows that cannot be spilled take more than sty.group_memory, {} bytes",
-                self.most
-            )));
-        }
-        // What fills the pool here can be spilled; what decoding lacks then ends the statement.
-        if let MemoryLimit::Finite(all) = self.pool.memory_limit()
-            && self.pool.reserved().saturating_add(bytes) > all - all / 8
-        {
-            return Err(Error::LimitExceeded(format!(
-                "memory: a larger --memory-limit or fewer --threads may do (a fragment needs {bytes} \
-                 more bytes; an eighth of all {all} bytes is kept for decoding)"
-            )));
-        }
-        self.memory.try_grow(bytes)?;
-        self.recorder.update(|sum| sum.memory = sum.memory.max(self.memory.size() as u64));
-        Ok(())
-    }
-
-    /// The batch in the promised schema, names and all.
-    fn checked(&self, batch: RecordBatch) -> Result<RecordBatch> {
-        let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
-        let promised = Arc::clone(&self.fragment.schema);
-        RecordBatch::try_new_with_options(promised, batch.columns().to_vec(), &options).map_err(
-            |error| {
-                Error::Unsupported(format!(
-                    "a fragment's answer has not the promised form: {error}"
-                ))
-            },
-        )
     }
 }

@@ -17,6 +17,7 @@
 //! | `progress` | how far a statement is, for whoever looks on |
 //! | `report` | what a statement has done, for `--stats` |
 //! | `describe` | fragments as EXPLAIN shows them |
+//! | `resources` | what groups and first rows take while they are made, and how they come out |
 //! | `exec` | fragments as leaf operators |
 //! | `generate` | a stream of batches from straight-line code |
 //! | `coalesce` | small batches, held until they make a large one |
@@ -54,9 +55,10 @@ pub(in crate::sql) mod provider;
 pub(in crate::sql) mod progress;
 pub(in crate::sql) mod report;
 pub(in crate::sql) mod describe;
-pub(in crate::sql) mod exec;
 pub(in crate::sql) mod generate;
 pub(in crate::sql) mod coalesce;
+pub(in crate::sql) mod resources;
+pub(in crate::sql) mod exec;
 pub(in crate::sql) mod leaf;
 pub(in crate::sql) mod unary;
 pub(in crate::sql) mod node;

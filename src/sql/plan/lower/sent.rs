@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::execution::context::ExecutionProps;
 use datafusion::logical_expr::{
-    Expr, FetchType, Limit, LogicalPlan, Sort, SortExpr, UserDefinedLogicalNode,
+    Expr, FetchType, LogicalPlan, Sort, SortExpr, UserDefinedLogicalNode,
 };
 
 use super::source::Refusal;
@@ -18,19 +18,6 @@ pub(in crate::sql) fn lower_groups(
     props: &ExecutionProps,
 ) -> Result<Arc<Fragment>, Refusal> {
     Ok(groups(plan, props)?.into_fragment())
-}
-
-/// The same without what chooses the first groups: that one does it when it has merged all groups.
-pub(in crate::sql) fn lower_all_groups(
-    plan: &LogicalPlan,
-    props: &ExecutionProps,
-) -> Result<Arc<Fragment>, Refusal> {
-    match plan {
-        LogicalPlan::Sort(Sort { input, .. }) | LogicalPlan::Limit(Limit { input, .. }) => {
-            lower_all_groups(input, props)
-        }
-        _ => lower_groups(plan, props),
-    }
 }
 
 fn groups(plan: &LogicalPlan, props: &ExecutionProps) -> Result<FragmentNode, Refusal> {
