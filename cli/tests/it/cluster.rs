@@ -41,7 +41,7 @@ impl Cluster {
         for (node, port) in ports.iter().enumerate() {
             file += &format!("n{node} = 'http://127.0.0.1:{port}'\n");
         }
-        file += "[tables.small]\nplacement = 'copies'\n";
+        file += "[tables.small]\nplacement = 'copies'\n[tables.dim]\nplacement = 'copies'\n";
         write(path.join("nodes.toml"), file);
         run(path, "all", &format!("CREATE TABLE t AS {}", columns(0, rows, 1)));
         let small = "CREATE TABLE small AS SELECT * FROM (VALUES (0, 'zero'), (1, 'one'), \
@@ -219,6 +219,20 @@ fn nodes_answer_as_one_store_does() {
         "SELECT zero, count(*) FROM t GROUP BY zero",
         "SELECT count(*) FROM t WHERE id < 0",
         "SELECT name FROM t WHERE id < 0 GROUP BY name",
+        // The first groups of an order by keys, and any groups: all rows of each count.
+        "SELECT id / 4 AS four, count(*), sum(root) FROM t GROUP BY four ORDER BY four LIMIT 9",
+        "SELECT name, seven, count(*), avg(root) FROM t GROUP BY name, seven \
+         ORDER BY name DESC NULLS LAST, seven LIMIT 12 OFFSET 3",
+        "SELECT zero, even, count(*) FROM t GROUP BY zero, even ORDER BY zero, even LIMIT 1",
+        "SELECT count(*) FROM (SELECT name, seven, count(*) AS n FROM t GROUP BY name, seven LIMIT 5) \
+         a JOIN (SELECT name, seven, count(*) AS n FROM t GROUP BY name, seven) b \
+         ON a.name IS NOT DISTINCT FROM b.name AND a.seven = b.seven AND a.n = b.n",
+        "SELECT count(*) FROM (SELECT seven, name, max(id) AS n FROM t GROUP BY seven, name \
+         ORDER BY name NULLS FIRST LIMIT 40) a JOIN (SELECT name, seven, max(id) AS n FROM t \
+         GROUP BY name, seven) b \
+         ON a.name IS NOT DISTINCT FROM b.name AND a.seven = b.seven AND a.n = b.n",
+        "SELECT seven, count(*) FROM t GROUP BY seven LIMIT 0",
+        "SELECT DISTINCT name FROM t ORDER BY name LIMIT 3",
     ] {
         cluster.check(sql);
     }

@@ -4,7 +4,7 @@
 #[cfg(target_os = "linux")]
 use std::time::{Duration, Instant};
 
-use crate::cluster::{Cluster, run, write};
+use crate::cluster::{Cluster, copy, run, write};
 use crate::cluster_loads::Machines;
 
 /// Whatever can be done by several machines is, however few rows there are.
@@ -96,6 +96,34 @@ fn statements_over_joins_answer_as_in_one_store() {
          GROUP BY name",
     ] {
         cluster.check(&format!("{ALL}{sql}"));
+    }
+}
+
+/// Joins of so many rows are planned with both sides in the partitions of their keys' hash, and
+/// operators above rely on them.
+#[test]
+fn what_stands_above_a_join_gets_the_partitions_that_it_was_planned_for() {
+    let cluster = Cluster::start(3, 300_000);
+    run(cluster.path(), "all", "CREATE TABLE dim AS SELECT id AS k, seven FROM t WHERE id % 3 < 2");
+    for node in 0..3 {
+        copy(&cluster.path().join("all/dim"), &cluster.path().join(format!("n{node}/dim")));
+    }
+    let half = "(SELECT id AS k, root FROM t WHERE id % 2 = 0)";
+    for side in ["dim", half] {
+        let join = format!("{side} d JOIN t ON d.k = t.id");
+        for sql in [
+            format!("SELECT d.k, count(*) AS n FROM {join} GROUP BY d.k"),
+            format!("SELECT d.k, t.seven, count(*) AS n FROM {join} GROUP BY d.k, t.seven"),
+            format!(
+                "SELECT d.k, row_number() OVER (PARTITION BY d.k ORDER BY t.root) AS n FROM {join}"
+            ),
+            format!("SELECT d.k, u.seven AS n FROM {join} JOIN t u ON u.id = d.k"),
+            format!("SELECT d.k, t.seven AS n FROM {join} UNION ALL SELECT d.k, t.id FROM {join}"),
+        ] {
+            let sum = "SELECT count(*), sum(k), sum(n), count(DISTINCT k) FROM";
+            cluster
+                .check(&format!("SET datafusion.execution.target_partitions = 6; {sum} ({sql})"));
+        }
     }
 }
 

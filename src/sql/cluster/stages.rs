@@ -373,9 +373,14 @@ impl<'a> Stages<'a> {
         if matches!(placed.site, Site::Here) {
             return Ok(placed.plan);
         }
-        let partitions = stands_for.output_partitioning().partition_count();
+        let by = stands_for.output_partitioning();
         let all = coalesced(self.in_parts(placed)?)?;
-        Ok(Arc::new(GatherExec::new(all, partitions)))
+        let all = Arc::new(GatherExec::new(all, by.partition_count()));
+        // Operators above may rely on it, and machines may have their rows in other partitions.
+        match by {
+            Partitioning::Hash(..) => Ok(Arc::new(RepartitionExec::try_new(all, by.clone())?)),
+            _ => Ok(all),
+        }
     }
 
     fn sends(&self, node: &Plan) -> bool {

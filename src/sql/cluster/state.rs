@@ -266,7 +266,8 @@ pub(super) fn united(tables: &[&RemoteTable], parts: Vec<Part>) -> Result<StoreT
 fn place(places: &mut [Option<Places>], keys: &[PartitionKey], path: &str, part: usize) {
     let mut path = parse_path(path).into_iter();
     for (places, key) in places.iter_mut().zip(keys) {
-        let is_elsewhere = |known: &mut Places| match path.next() {
+        let step = path.next();
+        let is_elsewhere = |known: &mut Places| match step {
             Some((name, value)) if *name == *key.name.as_bytes() => {
                 *known.entry(value).or_insert(part) != part
             }

@@ -40,6 +40,8 @@ struct Key {
     operand: KeyOperand,
     /// Its position among the keys.
     number: usize,
+    /// Whether its values have the type, and so the texts, that they had in all versions.
+    is_as_ever: bool,
     /// The only column that the expression reads.
     column: Option<Column>,
     /// The function of it; `None` stands for the column itself.
@@ -56,11 +58,11 @@ impl PartitionKeys {
         PartitionKeys(keys.iter().enumerate().filter_map(compile).collect())
     }
 
-    /// The keys that read one column: their positions, the column, and the expression, in which the
-    /// column has no name.
+    /// The keys that read one column, and whose values are written in one way: their positions, the
+    /// column, and the expression, in which the column has no name.
     #[cfg(feature = "cluster")]
     pub(crate) fn of_one_column(&self) -> impl Iterator<Item = (usize, &Column, Expr)> {
-        self.0.iter().filter_map(|key| {
+        self.0.iter().filter(|key| key.is_as_ever).filter_map(|key| {
             let column = key.column.as_ref()?;
             let unnamed = |expr| {
                 Ok(match expr {
@@ -139,6 +141,8 @@ impl Key {
         {
             return None;
         }
+        let are_integers = data_type.is_integer() && key.data_type.is_integer();
+        let is_as_ever = are_integers || data_type == key.data_type;
         let operand = Operand { column: key_column(number), data_type };
         let column = match columns.as_slice() {
             [(_, column)] => Some((*column).clone()),
@@ -147,6 +151,7 @@ impl Key {
         Some(Key {
             operand: KeyOperand { expression: renamed.ok()?.data, operand },
             number,
+            is_as_ever,
             column,
             function: compiled.function,
         })
