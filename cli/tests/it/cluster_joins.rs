@@ -103,9 +103,12 @@ fn statements_over_joins_answer_as_in_one_store() {
 /// operators above rely on them.
 #[test]
 fn what_stands_above_a_join_gets_the_partitions_that_it_was_planned_for() {
-    let cluster = Cluster::start(3, 300_000);
-    run(cluster.path(), "all", "CREATE TABLE dim AS SELECT id AS k, seven FROM t WHERE id % 3 < 2");
+    let cluster = Cluster::start(3, 150_000);
+    run(cluster.path(), "all", "CREATE TABLE dim AS SELECT id AS k, seven FROM t WHERE id % 8 > 0");
+    // Rows of one key, in several blocks of a machine.
+    run(cluster.path(), "all", "INSERT INTO t SELECT * FROM t");
     for node in 0..3 {
+        run(cluster.path(), &format!("n{node}"), "INSERT INTO t SELECT * FROM t");
         copy(&cluster.path().join("all/dim"), &cluster.path().join(format!("n{node}/dim")));
     }
     let half = "(SELECT id AS k, root FROM t WHERE id % 2 = 0)";

@@ -72,6 +72,7 @@ impl Engines {
         };
         let (off, one_thread) = (open(2, 1 << 30), open(1, 1 << 30));
         set(&off, "SET sty.native = off");
+        set(&off, "SET datafusion.optimizer.hash_join_single_partition_threshold_rows = 0");
         if database.little_memory {
             set(&one_thread, "SET sty.group_memory = 20000");
         }

@@ -60,9 +60,14 @@ impl Nodes {
             });
         }
         let session = Session::new(&options).unwrap();
-        // Whatever can be done by several machines is.
-        let (set, none) = ("SET sty.gather_bytes = 0", Parameters::default());
-        session.run(set, &none, |mut stream| stream.try_for_each(|b| b.map(drop))).unwrap();
+        // Whatever can be done by several machines is, and joins of few rows are planned as those
+        // of many.
+        let settings = "SET sty.gather_bytes = 0; SET datafusion.execution.target_partitions = 4; \
+            SET datafusion.optimizer.hash_join_single_partition_threshold_rows = 0";
+        for set in settings.split("; ") {
+            let none = Parameters::default();
+            session.run(set, &none, |mut stream| stream.try_for_each(|b| b.map(drop))).unwrap();
+        }
         Nodes { session, _ends: ends, _runtime: runtime }
     }
 }

@@ -26,7 +26,7 @@ type Plan = Arc<dyn ExecutionPlan>;
 type Keys = Vec<(Arc<dyn PhysicalExpr>, Arc<dyn PhysicalExpr>)>;
 
 /// A hash table of so many rows is made in no time.
-const SMALL: f64 = 100_000.0;
+pub(super) const SMALL: f64 = 100_000.0;
 
 /// A part of the plan, with what its columns are.
 struct Part {
@@ -64,6 +64,8 @@ pub(super) struct Builder<'a> {
     /// The columns of the answer.
     pub(super) outputs: &'a [Place],
     pub(super) partitions: usize,
+    /// Of no more rows, one hash table is built for all threads.
+    pub(super) small: f64,
 }
 
 impl Builder<'_> {
@@ -269,7 +271,7 @@ impl Builder<'_> {
     /// divided by their keys first, which costs about half as much a row as building.
     fn mode(&self, build: f64, probe: f64) -> PartitionMode {
         let others = self.partitions.saturating_sub(1) as f64;
-        match build <= SMALL || build * 2.0 * others <= build + probe {
+        match build <= self.small || build * 2.0 * others <= build + probe {
             true => PartitionMode::CollectLeft,
             false => PartitionMode::Partitioned,
         }

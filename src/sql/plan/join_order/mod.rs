@@ -23,7 +23,7 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::{ExecutionPlan, replace_children_if_necessary};
 
-use self::build::Builder;
+use self::build::{Builder, SMALL};
 use self::estimate::{Estimate, estimate};
 use self::graph::{graph, is_join};
 use self::search::Search;
@@ -75,7 +75,9 @@ impl Ordering<'_> {
         let partitions = self.config.execution.target_partitions;
         match order {
             Some(order) => {
-                let builder = Builder { graph: &graph, outputs: &outputs, partitions };
+                let least = self.config.optimizer.hash_join_single_partition_threshold_rows;
+                let (outputs, small) = (&outputs, SMALL.min(least as f64));
+                let builder = Builder { graph: &graph, outputs, partitions, small };
                 builder.plan(&order, &plan.schema())
             }
             None => self.below(plan),
