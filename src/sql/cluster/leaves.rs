@@ -25,6 +25,7 @@ use super::merge::MergeExec;
 use crate::error::Error;
 use crate::expr::Expression;
 use crate::query::{ByColumn, FirstGroups, Fragment, Output};
+use crate::sql::convert::listed;
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::homes::Home;
 use crate::sql::run::leaf::leaf_properties;
@@ -219,18 +220,23 @@ fn leaf(
     properties: &Arc<PlanProperties>,
     options: &ExecutionOptions,
 ) -> DataFusionResult<DistributedLeafExec> {
-    let shown: Arc<str> = Line(node.as_ref()).to_string().into();
     let zone: Option<Arc<str>> = options.time_zone.as_deref().map(Arc::from);
-    let remote = |part: Part| -> Plan {
+    let remote = |part: Part, shown: String| -> Plan {
         let (state, share, without) = (part.state, part.share, part.without.clone());
         let (table, zone, plan) = (table.name().into(), zone.clone(), plan.clone());
         let task = Task { table, state, share, without, kind, zone, plan };
-        let (shown, homes) = (Arc::clone(&shown), Arc::clone(&homes));
-        Arc::new(RemoteExec::new(part, task, shown, Arc::clone(properties), homes))
+        let (properties, homes) = (Arc::clone(properties), Arc::clone(&homes));
+        Arc::new(RemoteExec::new(part, task, shown.into(), properties, homes))
     };
-    let all: Vec<Plan> = parts.into_iter().map(remote).collect();
-    let Some(first) = all.first().cloned() else { return internal_err!("a table of no parts") };
-    DistributedLeafExec::try_new(first, all)
+    let Some(one) = parts.first().cloned() else { return internal_err!("a table of no parts") };
+    let nodes = listed(parts.iter().map(|part| &*part.node.name));
+    let line = Line(node.as_ref()).to_string();
+    let all = remote(one, format!("{line}, nodes=[{nodes}]"));
+    let of_node = |part: Part| {
+        let shown = format!("{line}, node={}", part.node.name);
+        remote(part, shown)
+    };
+    DistributedLeafExec::try_new(all, parts.into_iter().map(of_node).collect::<Vec<_>>())
 }
 
 struct Line<'a>(&'a dyn ExecutionPlan);

@@ -143,7 +143,7 @@ impl RemoteExec {
 
 impl DisplayAs for RemoteExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, node={}", self.shown, self.part.node.name)
+        f.write_str(&self.shown)
     }
 }
 
