@@ -1,7 +1,8 @@
 //! States of groups as values of a column: how they go from one machine to another.
 //!
 //! ```text
-//! rows u64 · for each aggregate { rows that did not count u64 · its state }
+//! rows · for each aggregate { rows that did not count · its state }
+//! rows: u8; 255, and then u64, if there are as many or more
 //! ```
 //!
 //! Merged, in any order, they are the states of all rows.
@@ -28,7 +29,8 @@ impl Accumulators<'_> {
         for group in groups {
             let at = *group as usize;
             out.truncate(0);
-            out.u64(if self.is_single() { 1 } else { self.rows.get(at).copied().unwrap_or(0) });
+            let rows = if self.is_single() { 1 } else { self.rows.get(at).copied().unwrap_or(0) };
+            write_rows(rows, &mut out);
             self.states.iter().for_each(|(state, _)| state.write_one(at, &mut out));
             all.append_value(out.as_slice());
         }
@@ -44,7 +46,7 @@ impl Accumulators<'_> {
         self.rows.reserve(states.len());
         for state in states.iter().flatten() {
             let mut from = Cursor::new(state);
-            let rows = from.u64()?;
+            let rows = read_rows(&mut from)?;
             let known = self.rows.len();
             let mut read = |(state, _): &mut (State, _)| state.read_one(known, &mut from);
             self.states.iter_mut().try_for_each(&mut read)?;
@@ -57,14 +59,32 @@ impl Accumulators<'_> {
 
 impl State {
     pub(super) fn write_one(&self, group: usize, out: &mut Writer) {
-        out.u64(self.missing_of(group));
+        write_rows(self.missing_of(group), out);
         self.storage().write_one(group, out);
     }
 
     /// Reads a group behind `known` groups.
     pub(super) fn read_one(&mut self, known: usize, from: &mut Cursor<'_>) -> Result<()> {
-        let missing = from.u64()?;
+        let missing = read_rows(from)?;
         self.push_missing(missing, known);
         self.storage_mut().read_one(from)
+    }
+}
+
+/// Most groups of a state that is sent have few rows.
+fn write_rows(rows: u64, out: &mut Writer) {
+    match u8::try_from(rows).ok().filter(|few| *few < u8::MAX) {
+        Some(few) => out.u8(few),
+        None => {
+            out.u8(u8::MAX);
+            out.u64(rows);
+        }
+    }
+}
+
+fn read_rows(from: &mut Cursor<'_>) -> Result<u64> {
+    match from.u8()? {
+        u8::MAX => from.u64(),
+        few => Ok(u64::from(few)),
     }
 }
