@@ -167,6 +167,9 @@ impl Output {
     }
 }
 
+/// The most first groups that are held until all groups were seen.
+pub(crate) const MOST_FIRST: usize = 1 << 14;
+
 /// The first groups of an order.
 #[derive(Clone, Debug)]
 pub struct FirstGroups {
@@ -179,10 +182,11 @@ pub struct FirstGroups {
 #[cfg(feature = "cluster")]
 impl FirstGroups {
     /// An order of all `keys` keys of groups that has these groups first. `None` if it goes by
-    /// aggregates, which are known once all rows of a group were seen. The groups that are first on
+    /// aggregates, which are known once all rows of a group were seen, or they are many. The groups that are first on
     /// all machines together are among the first of each machine that has rows of them.
     pub(crate) fn by_all_keys(&self, keys: usize) -> Option<FirstGroups> {
-        if self.limit == 0 || self.order.iter().any(|by| by.column >= keys) {
+        let is_chosen = (1..=MOST_FIRST).contains(&self.limit);
+        if !is_chosen || self.order.iter().any(|by| by.column >= keys) {
             return None;
         }
         let mut order = self.order.clone();

@@ -78,13 +78,13 @@ pub(super) fn keys(of: &str) -> Vec<Expression> {
     }
 }
 
-/// What a fragment answers, with the bytes and files that it spilled.
-fn batch_within(
+/// What comes of a run, with the bytes and files that it spilled.
+fn within<T>(
     case: Case,
-    fragment: &Fragment,
-    snapshot: &Snapshot,
     dir: &Path,
-) -> Result<(RecordBatch, u64, u64)> {
+    states: bool,
+    run: impl for<'c> FnOnce(&'c Context<'c>) -> Result<T>,
+) -> Result<(T, u64, u64)> {
     let pool = rayon::ThreadPoolBuilder::new().num_threads(case.threads).build().unwrap();
     let held = AtomicUsize::new(0);
     let reserve = |bytes: usize| {
@@ -104,23 +104,34 @@ fn batch_within(
         temp_dir: dir,
         limits: case.limits,
         known_rows: true,
-        states: false,
+        states,
         recorder: &recorder,
         timed: false,
     };
-    let mut answer = run(fragment, snapshot, &context)?;
-    let mut parts = Vec::new();
-    loop {
-        parts.append(&mut answer.batches);
-        if !answer.more()? {
-            break;
-        }
-    }
-    drop(answer);
+    let out = run(&context)?;
     let spilled = recorder.counters();
     assert_eq!(held.load(Ordering::Relaxed), 0);
-    let whole = arrow_select::concat::concat_batches(&fragment.schema, &parts).unwrap();
-    Ok((whole, spilled.spilled_bytes, spilled.spill_files))
+    Ok((out, spilled.spilled_bytes, spilled.spill_files))
+}
+
+/// What a fragment answers, with the bytes and files that it spilled.
+fn batch_within(
+    case: Case,
+    fragment: &Fragment,
+    snapshot: &Snapshot,
+    dir: &Path,
+) -> Result<(RecordBatch, u64, u64)> {
+    within(case, dir, fragment.states, |context| {
+        let mut answer = run(fragment, snapshot, context)?;
+        let mut parts = Vec::new();
+        loop {
+            parts.append(&mut answer.batches);
+            if !answer.more()? {
+                break;
+            }
+        }
+        Ok(arrow_select::concat::concat_batches(&fragment.schema, &parts).unwrap())
+    })
 }
 
 /// What a fragment answers, sorted, with the bytes and files that it spilled.
@@ -242,6 +253,107 @@ fn the_first_groups_of_an_order_are_among_those_that_come_out() {
             }
         }
     }
+}
+
+/// The groups of states, which come some at a time.
+#[cfg(feature = "cluster")]
+fn merged_within(
+    case: Case,
+    fragment: &Fragment,
+    states: &[RecordBatch],
+    dir: &Path,
+) -> RecordBatch {
+    let Output::Aggregate { keys, aggregates, first } = &fragment.output else { panic!() };
+    let merged = within(case, dir, false, |context| {
+        let mut groups = merged_groups::MergedGroups::new(keys, aggregates, context)?;
+        for batch in states {
+            for start in (0..batch.num_rows()).step_by(700) {
+                groups.add(&batch.slice(start, 700.min(batch.num_rows() - start)))?;
+            }
+        }
+        let (mut groups, mut parts) = (groups.finish(first.as_ref())?, Vec::new());
+        while let Some(batches) = groups.next()? {
+            parts.extend(batches.into_iter().map(|columns| {
+                RecordBatch::try_new(Arc::clone(&fragment.schema), columns).unwrap()
+            }));
+        }
+        Ok(arrow_select::concat::concat_batches(&fragment.schema, &parts).unwrap())
+    });
+    merged.unwrap().0
+}
+
+#[cfg(feature = "cluster")]
+#[test]
+fn states_of_several_machines_merge_to_the_groups_of_all_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let parts = [1, 2, 3].map(|seed| rows(2_000, seed));
+    let all = store(&dir.path().join("all"), &parts);
+    let machines: Vec<Snapshot> = (0..)
+        .zip(&parts)
+        .map(|(n, part)| store(&dir.path().join(n.to_string()), std::slice::from_ref(part)))
+        .collect();
+    let mut of_groups = aggregates();
+    of_groups.push(aggregate(AggregateFunction::Average, Some(2)));
+    of_groups.push(aggregate(AggregateFunction::Max, Some(3)));
+    for of in ["slots", "digits", "narrow", "double", "wide", "text", "rows", "none"] {
+        let keys = if of == "none" { Vec::new() } else { keys(of) };
+        let by = |column, descending| ByColumn { column, descending, nulls_first: descending };
+        let firsts = [
+            None,
+            Some(FirstGroups { order: vec![], limit: 5 }),
+            Some(FirstGroups { order: vec![by(0, true)], limit: 7 }),
+            Some(FirstGroups { order: vec![by(keys.len(), true)], limit: 7 }),
+        ];
+        for first in firsts.into_iter().take(if of == "none" { 1 } else { 4 }) {
+            let output = |first| Output::Aggregate {
+                keys: keys.clone(),
+                aggregates: of_groups.clone(),
+                first,
+            };
+            let some = fragment(&all, vec![], output(first.clone()));
+            let with_states = some.with_states().unwrap();
+            // In an order by aggregates, states of all groups are sent, and more may come out.
+            let sent = with_states.first_groups();
+            let merging = fragment(&all, vec![], output(sent.cloned()));
+            let every =
+                batch_within(cases()[0], &fragment(&all, vec![], output(None)), &all, dir.path());
+            let every = every.unwrap().0;
+            assert_eq!(
+                sent.is_some(),
+                first.as_ref().is_some_and(
+                    |it| it.order.len() < 2 && it.order.iter().all(|by| by.column < keys.len())
+                )
+            );
+            for case in cases() {
+                let states: Vec<RecordBatch> = machines
+                    .iter()
+                    .map(|machine| batch_within(case, &with_states, machine, dir.path()).unwrap().0)
+                    .collect();
+                let merged = merged_within(case, &merging, &states, dir.path());
+                let (merged, expected) = match sent {
+                    None => (shown(&merged), shown(&every)),
+                    Some(first) => (first_shown(first, &merged), first_shown(first, &every)),
+                };
+                assert_eq!(merged, expected, "{of} {first:?} {case:?}");
+            }
+        }
+    }
+}
+
+/// The first groups of a total order.
+#[cfg(feature = "cluster")]
+fn first_shown(first: &FirstGroups, batch: &RecordBatch) -> Vec<String> {
+    let every = FirstGroups { limit: batch.num_rows(), ..first.clone() };
+    let order = first_rows(&every, batch);
+    let mut rows: Vec<(usize, String)> = (0..batch.num_rows())
+        .map(|at| {
+            let row = batch.slice(at, 1);
+            let key = first_rows(&every, &row).remove(0);
+            (order.binary_search(&key).unwrap(), shown(&row).remove(0))
+        })
+        .collect();
+    rows.sort();
+    rows.into_iter().take(first.limit).map(|(_, row)| row).collect()
 }
 
 #[test]

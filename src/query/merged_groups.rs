@@ -57,7 +57,8 @@ impl<'a> MergedGroups<'a> {
     /// The groups as columns, some at a time; with `first`, at least these.
     pub(crate) fn finish(self, first: Option<&'a FirstGroups>) -> Result<GroupOutput<'a>> {
         let (held, parts) = gather(vec![self.groups], self.context)?;
-        let left = PartitionOutput::new(self.spill, self.context, self.part, parts, held);
+        let like = self.part.empty_like()?;
+        let left = PartitionOutput::new(self.spill, self.context, like, parts, held);
         Ok(GroupOutput::Partitions(self.encoder, first, Box::new(left)))
     }
 }

@@ -56,6 +56,8 @@ pub(super) fn conditions(
     context: &Context<'_>,
 ) -> Result<Vec<Condition>> {
     let Some(first) = fragment.first_groups() else { return Ok(Vec::new()) };
+    // What is found out here is not for other machines.
+    let context = &Context { states: false, ..*context };
     let is_any = first.order.is_empty();
     let least = if is_any { SAMPLE } else { 2 };
     if first.limit > SOME || survivors.blocks.len() < least {

@@ -19,13 +19,11 @@ use super::worker::Hashed;
 use crate::error::{Error, Result};
 use crate::query::aggregate::Accumulators;
 use crate::query::context::Context;
-use crate::query::fragment::FirstGroups;
+use crate::query::fragment::{FirstGroups, MOST_FIRST};
 use crate::query::memory::Reservation;
 
 /// Groups of a step, before those of the same key are merged.
 const STEP_GROUPS: usize = 1 << 20;
-/// The most first groups that are held until all groups were seen.
-const MOST_FIRST: usize = 1 << 14;
 /// Groups of several partitions among which the first are chosen.
 const LEAST_CHOICE: usize = 1 << 12;
 /// Slots of a direct index that become a batch.

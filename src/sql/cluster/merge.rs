@@ -95,7 +95,11 @@ impl ExecutionPlan for MergeExec {
         };
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let (name, recorder) = ("MergeStates", &self.recorder);
-        let resources = Resources::new(name, true, session, recorder, baseline, &context);
+        let has_keys = matches!(
+            &self.fragment.output,
+            Output::Aggregate { keys, .. } if !keys.is_empty()
+        );
+        let resources = Resources::new(name, has_keys, session, recorder, baseline, &context);
         let (input, fragment) =
             (self.input.execute(partition, context)?, Arc::clone(&self.fragment));
         Ok(generate(Arc::clone(&self.fragment.schema), move |output| async move {
@@ -104,7 +108,11 @@ impl ExecutionPlan for MergeExec {
     }
 
     fn metrics(&self) -> Option<MetricsSet> {
-        Some(with_counters(&self.metrics.clone_inner(), &self.recorder.counters()))
+        let (metrics, counters) = (self.metrics.clone_inner(), self.recorder.counters());
+        Some(match counters.spilled_bytes {
+            0 => metrics,
+            _ => with_counters(&metrics, &counters),
+        })
     }
 
     fn statistics_from_inputs(
@@ -137,7 +145,10 @@ async fn merge(
         let _timer = compute.timer();
         groups.add(&batch)?;
     }
-    let mut groups = groups.finish(first.as_ref())?;
+    let mut groups = {
+        let _timer = compute.timer();
+        groups.finish(first.as_ref())?
+    };
     let mut coalescer = resources.coalescer(&fragment.schema);
     loop {
         let timer = compute.timer();
@@ -153,5 +164,10 @@ async fn merge(
     for last in coalescer.finish()? {
         resources.out(&last, output).await;
     }
+    let (bytes, files) = groups.spilled();
+    context.recorder.update(|sum| {
+        sum.spilled_bytes += bytes;
+        sum.spill_files += files;
+    });
     Ok(())
 }
