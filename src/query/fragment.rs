@@ -182,8 +182,9 @@ pub struct FirstGroups {
 #[cfg(feature = "cluster")]
 impl FirstGroups {
     /// An order of all `keys` keys of groups that has these groups first. `None` if it goes by
-    /// aggregates, which are known once all rows of a group were seen, or they are many. The groups that are first on
-    /// all machines together are among the first of each machine that has rows of them.
+    /// aggregates, which are known once all rows of a group were seen, or the groups are many.
+    /// Those that are first on all machines together are among the first of each machine that has
+    /// rows of them.
     pub(crate) fn by_all_keys(&self, keys: usize) -> Option<FirstGroups> {
         let is_chosen = (1..=MOST_FIRST).contains(&self.limit);
         if !is_chosen || self.order.iter().any(|by| by.column >= keys) {
