@@ -28,6 +28,7 @@ use datafusion::common::internal_err;
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::TaskContext;
+use datafusion::physical_expr::expressions::UnKnownColumn;
 use datafusion::physical_plan::aggregates::{AggregateExec, AggregateMode};
 use datafusion::physical_plan::coalesce_partitions::CoalescePartitionsExec;
 use datafusion::physical_plan::coop::CooperativeExec;
@@ -376,9 +377,14 @@ impl<'a> Stages<'a> {
         let by = stands_for.output_partitioning();
         let all = coalesced(self.in_parts(placed)?)?;
         let all = Arc::new(GatherExec::new(all, by.partition_count()));
-        // Operators above may rely on it, and machines may have their rows in other partitions.
+        // Operators above may rely on it, and machines may have their rows in other partitions. On
+        // a column that has gone nobody does.
         match by {
-            Partitioning::Hash(..) => Ok(Arc::new(RepartitionExec::try_new(all, by.clone())?)),
+            Partitioning::Hash(by_keys, _)
+                if !by_keys.iter().any(|key| key.is::<UnKnownColumn>()) =>
+            {
+                Ok(Arc::new(RepartitionExec::try_new(all, by.clone())?))
+            }
             _ => Ok(all),
         }
     }
