@@ -9,7 +9,9 @@ use arrow_row::{RowConverter, SortField};
 use arrow_schema::DataType as ArrowType;
 
 use super::key_column::Bytes;
-use super::keys::{Keys, of_words, wrong_form_error};
+#[cfg(feature = "cluster")]
+use super::keys::wrong_form_error;
+use super::keys::{Keys, of_words};
 use super::mixed_radix::{DigitScratch, MixedRadix};
 use super::packed::Packed;
 use super::texts::TextKey;
@@ -51,6 +53,7 @@ impl KeyEncoder {
     }
 
     /// For values of which nothing is known but their types.
+    #[cfg(feature = "cluster")]
     pub(crate) fn of_values(keys: &[Expression]) -> Result<KeyEncoder> {
         match Packed::of_values(keys) {
             Some(packed) => Ok(KeyEncoder::Packed(packed)),
@@ -132,6 +135,7 @@ impl KeyEncoder {
 
     /// The keys of rows that are there as columns, of [`KeyEncoder::of_values`], in place of what
     /// `keys` had.
+    #[cfg(feature = "cluster")]
     pub(crate) fn write_columns(
         &self,
         columns: &[ArrayRef],

@@ -85,6 +85,7 @@ impl Packed {
     }
 
     /// For values of which nothing is known but their types.
+    #[cfg(feature = "cluster")]
     pub(crate) fn of_values(keys: &[Expression]) -> Option<Packed> {
         let field = |key| Field::new(key, None, None, None);
         Packed::of_fields(keys.iter().map(field).collect::<Option<_>>()?)
@@ -148,6 +149,7 @@ impl Packed {
     }
 
     /// The same of rows that are there as columns, of [`Packed::of_values`].
+    #[cfg(feature = "cluster")]
     pub(crate) fn write_columns<W: KeyWord>(
         &self,
         columns: &[ArrayRef],

@@ -52,6 +52,7 @@ pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
 
 /// Whether a function that a session finds by its name computes what another one does: the same
 /// one, or the one that simplification leaves of it.
+#[cfg(feature = "cluster")]
 pub(in crate::sql) fn computes_as(known: &ScalarUDF, other: &ScalarUDF) -> bool {
     let inner = known.inner().downcast_ref::<InDoubles>().map(|known| &*known.inner);
     known == other || inner == Some(other)

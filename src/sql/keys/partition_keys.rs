@@ -39,8 +39,10 @@ struct Key {
     /// The expression as a filter over the table's columns has it, without the table's name.
     operand: KeyOperand,
     /// Its position among the keys.
+    #[cfg(feature = "cluster")]
     number: usize,
     /// Whether its values have the type, and so the texts, that they had in all versions.
+    #[cfg(feature = "cluster")]
     is_as_ever: bool,
     /// The only column that the expression reads.
     column: Option<Column>,
@@ -141,8 +143,9 @@ impl Key {
         {
             return None;
         }
-        let are_integers = data_type.is_integer() && key.data_type.is_integer();
-        let is_as_ever = are_integers || data_type == key.data_type;
+        #[cfg(feature = "cluster")]
+        let is_as_ever =
+            data_type == key.data_type || data_type.is_integer() && key.data_type.is_integer();
         let operand = Operand { column: key_column(number), data_type };
         let column = match columns.as_slice() {
             [(_, column)] => Some((*column).clone()),
@@ -150,7 +153,9 @@ impl Key {
         };
         Some(Key {
             operand: KeyOperand { expression: renamed.ok()?.data, operand },
+            #[cfg(feature = "cluster")]
             number,
+            #[cfg(feature = "cluster")]
             is_as_ever,
             column,
             function: compiled.function,

@@ -301,6 +301,7 @@ pub(in crate::sql) fn function(volatility: Volatility, is_nullable: bool) -> Sca
 }
 
 /// Whether a function returns its argument.
+#[cfg(feature = "cluster")]
 pub(in crate::sql) fn is_identity(function: &ScalarUDF) -> bool {
     function.inner().is::<OpaqueIdentity>()
 }
