@@ -90,6 +90,7 @@ fn statements_over_joins_answer_as_in_one_store() {
         "SELECT seven, count(*) FROM (SELECT seven FROM t UNION ALL SELECT seven FROM small) u \
          JOIN small USING (seven) GROUP BY seven",
         "SELECT count(*) FROM t a JOIN t b USING (id) WHERE a.id < 0",
+        "SELECT id, avg(CAST(id AS BIGINT UNSIGNED)) FROM t GROUP BY id",
         "SET datafusion.execution.time_zone = 'Europe/Berlin'; \
          SELECT count(*), max(CAST(b.at AS DATE)) FROM t a JOIN t b USING (id)",
         "SET sty.native = off; SELECT name, count(*), min(price) FROM t JOIN small USING (seven) \

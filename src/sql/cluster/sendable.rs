@@ -6,7 +6,7 @@ use std::sync::Arc;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::TaskContext;
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{Expr, LogicalPlan, ScalarUDF};
 use datafusion::physical_expr::expressions::{
     BinaryExpr, CaseExpr, CastExpr, Column, InListExpr, IsNotNullExpr, IsNullExpr, LikeExpr,
     Literal, NegativeExpr, NotExpr,
@@ -67,6 +67,22 @@ fn are_aggregates_sendable(aggregate: &AggregateExec, functions: &TaskContext) -
                 && has(fun.name()).is_some_and(|known| **known == *fun)
                 && are_plain(one.expressions())
         })
+}
+
+/// Whether the aggregates of a part of a plan have the same results on all machines: those that
+/// rules of planning put in have the names of others.
+pub(super) fn are_aggregates_known(plan: &LogicalPlan, functions: &TaskContext) -> bool {
+    let is_other = |expr: &Expr| {
+        Ok(matches!(expr, Expr::AggregateFunction(call) if {
+            let known = functions.aggregate_functions().get(call.func.name());
+            known.is_none_or(|known| **known != *call.func)
+        }))
+    };
+    let has_other = plan.exists(|node| {
+        let mut exprs = node.expressions().into_iter();
+        Ok(exprs.any(|expr| expr.exists(is_other).unwrap_or(true)))
+    });
+    !has_other.unwrap_or(true)
 }
 
 /// Whether an expression means the same on all machines.

@@ -50,7 +50,7 @@ use super::colocated::{are_colocated, has_whole_groups};
 use super::gather::GatherExec;
 use super::joins::{Allowed, At, Side, Way, rebuilt, way};
 use super::leaves::{States, first, groups, rows, two_or_more};
-use super::sendable::is_sendable;
+use super::sendable::{are_aggregates_known, is_sendable};
 use super::sites::{Keys, Machines, Placed, Site, here, machines, most_machines};
 use crate::query::Output;
 use crate::sql::run::exec::FragmentExec;
@@ -96,14 +96,16 @@ impl<'a> Stages<'a> {
             return self.scan(node, scan);
         }
         if let Some(fragment) = node.downcast_ref::<FragmentExec>() {
-            if self.functions.is_some()
-                && let Some(leaf) = groups(node, fragment, self.execution)?
-            {
+            let plan = fragment.parts().2;
+            let is_known = plan
+                .zip(self.functions)
+                .is_some_and(|(plan, functions)| are_aggregates_known(plan, functions));
+            if is_known && let Some(leaf) = groups(node, fragment, self.execution)? {
                 let site = Site::Parts(leaf.variants().iter().filter_map(machine).collect());
                 return Ok(Placed { plan: Arc::new(leaf), site });
             }
             return match States::of(node, fragment, self.execution)? {
-                Some(states) => self.merged(node, states),
+                Some(states) => self.merged(node, states, is_known),
                 None if matches!(fragment.parts().0.output, Output::Aggregate { .. }) => {
                     Ok(here(Arc::clone(node)))
                 }
@@ -141,11 +143,11 @@ impl<'a> Stages<'a> {
     }
 
     /// Groups whose states are merged here, or by all machines if there are many.
-    fn merged(&self, node: &Plan, states: States) -> DataFusionResult<Placed> {
+    fn merged(&self, node: &Plan, states: States, is_known: bool) -> DataFusionResult<Placed> {
         let machines = states.leaf.variants().iter().filter_map(machine).collect();
         let plan = Arc::clone(&states.leaf) as Plan;
         let leaf = Placed { plan, site: Site::Parts(machines) };
-        let is_small = || self.functions.is_none() || self.bytes(node) <= self.least;
+        let is_small = || !is_known || self.bytes(node) <= self.least;
         if states.keys.is_empty() || states.first.is_some() || is_small() {
             let all = GatherExec::new(coalesced(leaf)?, 1);
             return states.merged(Arc::new(all)).map(here);
