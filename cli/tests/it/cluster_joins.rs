@@ -90,7 +90,7 @@ fn statements_over_joins_answer_as_in_one_store() {
         "SELECT seven, count(*) FROM (SELECT seven FROM t UNION ALL SELECT seven FROM small) u \
          JOIN small USING (seven) GROUP BY seven",
         "SELECT count(*) FROM t a JOIN t b USING (id) WHERE a.id < 0",
-        "SELECT id, avg(CAST(id AS BIGINT UNSIGNED)) FROM t GROUP BY id",
+        "SELECT id, avg(CAST(id AS BIGINT UNSIGNED)), avg(seven), avg(price) FROM t GROUP BY id",
         "SET datafusion.execution.time_zone = 'Europe/Berlin'; \
          SELECT count(*), max(CAST(b.at AS DATE)) FROM t a JOIN t b USING (id)",
         "SET sty.native = off; SELECT name, count(*), min(price) FROM t JOIN small USING (seven) \
@@ -100,8 +100,8 @@ fn statements_over_joins_answer_as_in_one_store() {
     }
 }
 
-/// Joins of so many rows are planned with both sides in the partitions of their keys' hash, and
-/// operators above rely on them.
+/// A join of two large sides is planned as a partitioned hash join, and the operators above it rely
+/// on its partitioning.
 #[test]
 fn what_stands_above_a_join_gets_the_partitions_that_it_was_planned_for() {
     let cluster = Cluster::start(3, 150_000);
@@ -157,6 +157,8 @@ fn rows_stay_where_they_are_if_others_are_fewer() {
     let groups = "SELECT a.id, count(*) FROM t a JOIN few ON a.id = few.id GROUP BY a.id";
     let groups = cluster.plan(groups);
     assert_eq!(count(&groups, "NetworkShuffle"), 1, "{groups}");
+    let means = cluster.plan("SELECT id, avg(seven), avg(root) FROM t GROUP BY id");
+    assert_eq!(count(&means, "NetworkShuffle"), 1, "{means}");
     // Expressions above a join are computed with it.
     let texts = "SELECT CAST(a.root AS TEXT), sqrt(b.id) FROM t a JOIN t b ON a.id = b.id";
     let texts = cluster.plan(texts);

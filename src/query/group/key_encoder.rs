@@ -52,7 +52,7 @@ impl KeyEncoder {
         Ok(KeyEncoder::Rows(keys.to_vec(), RowConverter::new(fields).or_unsupported()?))
     }
 
-    /// For values of which nothing is known but their types.
+    /// An encoder that knows the types of the keys, and neither codes nor statistics.
     #[cfg(feature = "cluster")]
     pub(crate) fn of_values(keys: &[Expression]) -> Result<KeyEncoder> {
         match Packed::of_values(keys) {
@@ -123,23 +123,18 @@ impl KeyEncoder {
                 Ok(())
             }
             KeyEncoder::Rows(expressions, converter) => {
-                let keys: &mut Bytes = keys.try_into()?;
-                let columns = expressions.iter().map(|key| Ok(one_zero(&slice.evaluate(key)?)));
-                let columns: Vec<ArrayRef> = columns.collect::<Result<_>>()?;
-                let rows = converter.convert_columns(&columns).or_unsupported()?;
-                rows.iter().for_each(|row| keys.push(row.as_ref()));
-                Ok(())
+                let columns = expressions.iter().map(|key| slice.evaluate(key));
+                rows(converter, columns, keys.try_into()?)
             }
         }
     }
 
-    /// The keys of rows that are there as columns, of [`KeyEncoder::of_values`], in place of what
-    /// `keys` had.
+    /// Replaces `keys` by the keys of Arrow columns. Not for codes: see [`KeyEncoder::of_values`].
     #[cfg(feature = "cluster")]
     pub(crate) fn write_columns(
         &self,
         columns: &[ArrayRef],
-        rows: usize,
+        count: usize,
         keys: &mut Keys,
         scratch: &mut KeyScratch,
     ) -> Result<()> {
@@ -148,20 +143,17 @@ impl KeyEncoder {
         match self {
             KeyEncoder::Radix(_) => return Err(wrong_form_error()),
             KeyEncoder::Packed(packed) => {
-                of_words!(keys, keys => packed.write_columns(columns, rows, keys, words))?;
+                of_words!(keys, keys => packed.write_columns(columns, count, keys, words))?;
             }
             KeyEncoder::Text(_) => {
                 let keys: &mut Bytes = keys.try_into()?;
                 columns.iter().take(1).for_each(|column| texts(column, keys));
             }
             KeyEncoder::Rows(_, converter) => {
-                let keys: &mut Bytes = keys.try_into()?;
-                let columns: Vec<ArrayRef> = columns.iter().map(one_zero).collect();
-                let rows = converter.convert_columns(&columns).or_unsupported()?;
-                rows.iter().for_each(|row| keys.push(row.as_ref()));
+                rows(converter, columns.iter().cloned().map(Ok), keys.try_into()?)?;
             }
         }
-        match keys.len() == rows {
+        match keys.len() == count {
             true => Ok(()),
             false => Err(wrong_form_error()),
         }
@@ -200,6 +192,18 @@ impl KeyEncoder {
             }
         }
     }
+}
+
+/// Appends the bytes of the values of each row.
+fn rows(
+    converter: &RowConverter,
+    columns: impl Iterator<Item = Result<ArrayRef>>,
+    keys: &mut Bytes,
+) -> Result<()> {
+    let columns: Vec<ArrayRef> = columns.map(|c| Ok(one_zero(&c?))).collect::<Result<_>>()?;
+    let rows = converter.convert_columns(&columns).or_unsupported()?;
+    rows.iter().for_each(|row| keys.push(row.as_ref()));
+    Ok(())
 }
 
 fn texts(array: &ArrayRef, keys: &mut Bytes) {

@@ -84,7 +84,7 @@ impl Packed {
         Packed::of_fields(keys.iter().zip(coded).map(field).collect::<Option<_>>()?)
     }
 
-    /// For values of which nothing is known but their types.
+    /// Packs by type alone, without codes or statistics.
     #[cfg(feature = "cluster")]
     pub(crate) fn of_values(keys: &[Expression]) -> Option<Packed> {
         let field = |key| Field::new(key, None, None, None);
@@ -148,7 +148,7 @@ impl Packed {
         Ok(())
     }
 
-    /// The same of rows that are there as columns, of [`Packed::of_values`].
+    /// The same for Arrow columns, one for each key of a [`Packed::of_values`].
     #[cfg(feature = "cluster")]
     pub(crate) fn write_columns<W: KeyWord>(
         &self,

@@ -7,11 +7,11 @@ use arrow_schema::SchemaRef;
 use bytes::Bytes;
 use datafusion::catalog::TableProvider;
 use datafusion::common::TableReference;
-use datafusion::common::internal_err;
+use datafusion::common::{internal_err, plan_err};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::ExecutionProps;
-use datafusion::logical_expr::{Extension, LogicalPlan, TableScan};
+use datafusion::logical_expr::{AggregateUDF, Extension, LogicalPlan, TableScan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::bytes::{
     logical_plan_from_bytes_with_extension_codec, logical_plan_to_bytes_with_extension_codec,
@@ -29,6 +29,10 @@ use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::table::StoreTable;
 use crate::sql::run::task::{RemoteExec, Task, TaskKind};
+use crate::sql::types::integer_means::exact_mean_function;
+
+/// Stands behind the name of an aggregate function.
+const OF_INTEGERS: u8 = 1;
 
 /// The most partitions of a scan.
 const MOST_PARTITIONS: usize = 4096;
@@ -72,6 +76,21 @@ impl LogicalExtensionCodec for TableCodec {
         match &self.0 {
             Some(table) => Ok(Arc::new(StoreProvider::new(Arc::clone(table)))),
             None => internal_err!("a table of no part"),
+        }
+    }
+
+    /// Means of integers, which have the name of another function, are marked.
+    fn try_encode_udaf(&self, function: &AggregateUDF, out: &mut Vec<u8>) -> DataFusionResult<()> {
+        if *function == **exact_mean_function() {
+            out.push(OF_INTEGERS);
+        }
+        Ok(())
+    }
+
+    fn try_decode_udaf(&self, name: &str, mark: &[u8]) -> DataFusionResult<Arc<AggregateUDF>> {
+        match mark {
+            [OF_INTEGERS] => Ok(Arc::clone(exact_mean_function())),
+            _ => plan_err!("there is no aggregate function {name} here"),
         }
     }
 

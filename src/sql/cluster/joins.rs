@@ -2,8 +2,8 @@
 //!
 //! The ways are those of the literature (Özsu and Valduriez, Principles of Distributed Database
 //! Systems): a small side goes to each machine that has a part of the other one; of two large
-//! sides, rows go to the machine of their keys' hash; and a table of which each machine has a copy
-//! is read there.
+//! sides, both are shuffled by the hash of the join keys; and a table that is replicated on all
+//! machines is read locally.
 
 use std::sync::Arc;
 

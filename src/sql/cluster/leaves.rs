@@ -62,8 +62,8 @@ pub(super) fn rows(
     leaf(node, &of.table, parts, (kind, encoded_scan(logical)?, homes), &properties, options)
 }
 
-/// Groups of keys that are on one machine each, as [`FragmentExec`] makes them there; `None` if
-/// these are no groups, or their rows may be on several.
+/// A group-by in which no group has rows on two machines: each machine runs the whole fragment.
+/// `None` if the fragment has no group-by, or a group may have rows on two machines.
 pub(super) fn groups(
     node: &Plan,
     exec: &FragmentExec,
@@ -73,10 +73,7 @@ pub(super) fn groups(
         return Ok(None);
     };
     let Output::Aggregate { keys, .. } = &fragment.output else { return Ok(None) };
-    let column = |key: &Expression| match (&key.function, key.inputs.as_slice()) {
-        (None, [column]) => Some(&*fragment.columns.get(*column)?.name),
-        _ => None,
-    };
+    let column = |key: &Expression| Some(&*fragment.columns.get(key.as_column()?)?.name);
     let homes = Home::of(table, keys.iter().map(column));
     if homes.is_empty() {
         return Ok(None);
@@ -89,7 +86,7 @@ pub(super) fn groups(
 pub(super) struct States {
     /// What is made of the states of all machines.
     fragment: Arc<Fragment>,
-    /// The groups of which each machine sends states; `None` if those of all.
+    /// The first groups, if each machine sends the states of these alone; `None` if it sends all.
     pub(super) first: Option<FirstGroups>,
     /// The states of the groups of its rows, on each machine.
     pub(super) leaf: Arc<DistributedLeafExec>,

@@ -23,6 +23,7 @@ use datafusion::physical_plan::sorts::sort::SortExec;
 use crate::sql::functions::in_doubles::computes_as;
 use crate::sql::rules::opaque::is_identity;
 use crate::sql::run::stops::Stoppable;
+use crate::sql::types::integer_means::exact_mean_function;
 
 /// Whether an operator, without those below it, can run on other machines.
 pub(super) fn is_sendable(node: &dyn ExecutionPlan, functions: &TaskContext) -> bool {
@@ -69,13 +70,13 @@ fn are_aggregates_sendable(aggregate: &AggregateExec, functions: &TaskContext) -
         })
 }
 
-/// Whether the aggregates of a part of a plan have the same results on all machines: those that
-/// rules of planning put in have the names of others.
+/// Whether all machines know the aggregate functions of a part of a plan: planning puts in some that
+/// have the names of others.
 pub(super) fn are_aggregates_known(plan: &LogicalPlan, functions: &TaskContext) -> bool {
     let is_other = |expr: &Expr| {
         Ok(matches!(expr, Expr::AggregateFunction(call) if {
             let known = functions.aggregate_functions().get(call.func.name());
-            known.is_none_or(|known| **known != *call.func)
+            call.func != *exact_mean_function() && known.is_none_or(|known| *known != call.func)
         }))
     };
     let has_other = plan.exists(|node| {

@@ -74,8 +74,7 @@ pub(super) fn over(
         .with_distributed_channel_resolver(connections)
         .with_distributed_user_codec(Codec)
         .with_distributed_route_tasks_handler(route)
-        // Values that a scan decodes go faster over a network of 10 Gbit/s than through a
-        // compressor and back.
+        // LZ4 and back took a third of the processor time of a large shuffle.
         .with_distributed_compression(None)?
         .with_distributed_planner();
     // Where `distribute` has put no exchange, there is none: other machines have no other files.

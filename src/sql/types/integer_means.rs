@@ -121,6 +121,12 @@ static MEAN: LazyLock<Arc<AggregateUDF>> = LazyLock::new(|| {
     Arc::new(AggregateUDF::from(Mean { signature }))
 });
 
+/// The function of this module. Its name is that of DataFusion's.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn exact_mean_function() -> &'static Arc<AggregateUDF> {
+    &MEAN
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Mean {
     signature: Signature,
