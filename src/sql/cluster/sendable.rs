@@ -70,8 +70,8 @@ fn are_aggregates_sendable(aggregate: &AggregateExec, functions: &TaskContext) -
         })
 }
 
-/// Whether all machines know the aggregate functions of a part of a plan: planning puts in some that
-/// have the names of others.
+/// Whether all machines know the aggregate functions of a part of a plan: planning puts in some
+/// that have the names of others.
 pub(super) fn are_aggregates_known(plan: &LogicalPlan, functions: &TaskContext) -> bool {
     let is_other = |expr: &Expr| {
         Ok(matches!(expr, Expr::AggregateFunction(call) if {
