@@ -162,8 +162,9 @@ pub use sql::{
 };
 #[cfg(feature = "cluster")]
 pub use sql::{
-    ClusterDescription, ClusterLoad, ClusterRound, Moved, Node, NodeService, NodeStored, OfNodes,
-    PlacedTable, Placement, TableOnNode, cluster_partitions, cluster_tables, move_partition,
+    ClusterDescription, ClusterLoad, ClusterRound, Copied, Moved, Node, NodeService, NodeStored,
+    OfNodes, PlacedTable, Placement, TableOnNode, cluster_partitions, cluster_tables, copy_table,
+    move_partition,
 };
 
 // Rows out without SQL, and maintenance.

@@ -196,15 +196,18 @@ pub(crate) mod cluster {
             };
             let is_last = round.is_last;
             let wait = Some(wait).filter(|wait| !wait.is_zero());
-            let nodes = self.load.finish_round(round, wait, &signals::cancellation())?;
-            if let Some(rejects) = &mut self.rejects {
+            let stored = self.load.finish_round(round, wait, &signals::cancellation());
+            // What some machines have stored, the same command may not read again.
+            if let Some(rejects) = &mut self.rejects
+                && (stored.is_ok() || self.load.is_partly_stored())
+            {
                 rejects.keep().map_err(Failure::after_commit)?;
             }
             let on_node = |stored: NodeStored| {
                 let NodeStored { node, generation, rows, segments, bytes } = stored;
                 OnNode { node, generation, rows, segments, bytes }
             };
-            let nodes = nodes.into_iter().flatten().map(on_node).collect();
+            let nodes = stored?.into_iter().flatten().map(on_node).collect();
             Ok(Stored { is_last, nodes })
         }
     }

@@ -10,7 +10,8 @@ use crate::error::Result;
 /// A cache that keeps mappings open and evicts the least recently used. A mapping in use stays
 /// valid after its eviction, which only drops the cache's own reference.
 ///
-/// Names of data files are never reused, so a path identifies its bytes.
+/// Names of data files are never reused, so a path identifies its bytes; but a copy of a table that
+/// was dropped may come back from another machine, which clears the cache.
 #[derive(Debug)]
 pub(crate) struct MappingCache {
     maps: Lru<PathBuf, Mapped>,
@@ -48,6 +49,12 @@ impl MappingCache {
             self.holds_parts.fetch_or(matches!(mapped, Mapped::Read(_)), Ordering::Relaxed);
             Ok(mapped)
         })
+    }
+
+    /// Drops everything, except what is in use.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn clear(&self) {
+        self.maps.clear();
     }
 
     /// Drops what was read of files into memory, except what is in use. Mappings stay if no file

@@ -14,6 +14,7 @@
 //! | `lock.rs` | one writer at a time |
 //! | `memory.rs` | how much memory is available |
 //! | `temporary.rs` | unlinked files to which queries spill |
+//! | `temporary_dir.rs` | directories of temporary files that have names |
 //! | `simulated/` | a live and a durable image in memory, for fault injection |
 
 pub(crate) mod durable;
@@ -27,6 +28,8 @@ pub(crate) mod real;
 #[cfg(test)]
 pub(crate) mod simulated;
 pub(crate) mod temporary;
+#[cfg(feature = "cluster")]
+pub(crate) mod temporary_dir;
 
 use std::fmt::Debug;
 use std::path::Path;

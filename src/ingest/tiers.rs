@@ -63,7 +63,10 @@ pub(crate) fn append(
     }
     let small =
         |segments: &Vec<NewSegment>| segments.last().is_some_and(|last| last.rows < max_rows);
-    let old = if partitions.values().any(small) { writer.segments()? } else { Vec::new() };
+    let old = match writer.has_segments() && partitions.values().any(small) {
+        true => writer.segments()?,
+        false => Vec::new(),
+    };
     let chunks = ChunkLengths::new(writer);
     let (mut removed, mut insert, mut touched) = (Vec::new(), Vec::new(), HashSet::new());
     let mut of_partition: BTreeMap<&str, Vec<usize>> = BTreeMap::new();

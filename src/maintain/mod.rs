@@ -16,6 +16,8 @@ pub(crate) mod read; // reads a whole table, block by block
 pub(crate) mod partitions; // lists and drops partitions
 pub(crate) mod repair; // restores what can be restored of a damaged table
 #[cfg(feature = "cluster")]
+pub(crate) mod replica; // a generation as its files, for a copy on another machine
+#[cfg(feature = "cluster")]
 pub(crate) mod transfer; // whole segments from one table into another
 pub(crate) mod verify; // compares everything stored with the values
 

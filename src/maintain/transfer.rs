@@ -35,9 +35,9 @@ use crate::model::Schema;
 use crate::store::{Changes, Commit, LoadedSource, NewSegment, Snapshot, Table, TableWriter};
 
 /// The longest root or chunk.
-const MOST_BYTES: usize = 1 << 30;
+pub(super) const MOST_BYTES: usize = 1 << 30;
 /// Bytes that are read and written at a time.
-const PIECE: usize = 1 << 20;
+pub(super) const PIECE: usize = 1 << 20;
 
 /// Segments that come to a table.
 #[derive(Clone, Debug)]
@@ -222,17 +222,29 @@ pub(crate) fn pieces<'s>(
     segments: &'s [SegmentWithStats],
     cancelled: &'s AtomicBool,
 ) -> impl Iterator<Item = Result<Vec<u8>>> + 's {
-    let (mut segments, mut current, mut hasher) = (segments.iter(), None, Some(hasher()));
+    let ranges = segments.iter().map(|(entry, _)| {
+        let end = entry.offset.saturating_add(entry.length);
+        Ok((snapshot.map(entry)?, entry.offset, end))
+    });
+    streamed(ranges, cancelled)
+}
+
+/// The bytes of ranges of files, from their starts to their ends, in pieces, and then the hash of
+/// all.
+pub(super) fn streamed<'s>(
+    mut ranges: impl Iterator<Item = Result<(Arc<Mapped>, u64, u64)>> + 's,
+    cancelled: &'s AtomicBool,
+) -> impl Iterator<Item = Result<Vec<u8>>> + 's {
+    let (mut current, mut hasher) = (None, Some(hasher()));
     let mut next = move || -> Result<Option<Vec<u8>>> {
         if cancelled.load(Ordering::Relaxed) {
             return Err(Error::Cancelled);
         }
         loop {
             let Some((mapped, at, end)) = &mut current else {
-                match segments.next() {
-                    Some((entry, _)) => {
-                        let end = entry.offset.saturating_add(entry.length);
-                        current = Some((snapshot.map(entry)?, entry.offset, end));
+                match ranges.next() {
+                    Some(range) => {
+                        current = Some(range?);
                         continue;
                     }
                     None => {

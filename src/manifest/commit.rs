@@ -137,18 +137,18 @@ pub(crate) fn commit(disk: &dyn Disk, dir: &TableDir, change: Change<'_>) -> Res
     bytes += (root.encode().len() + current.len()) as u64;
     root.write_volume.written =
         before.written.saturating_add(change.write_volume.written).saturating_add(bytes);
-    let encoded = root.encode();
-    durable::write_new(disk, &dir.root(generation), &encoded)?;
-    disk.sync_dir(&dir.manifest())?;
-    put_in_force(disk, dir, generation, &current)?;
+    put_root(disk, dir, &root)?;
     Ok(Committed { root, bytes, removed })
 }
 
-/// Swaps `CURRENT`, and makes that durable. Where the disk fails, what is in force is looked up and
-/// not guessed: a rename may fail and have happened nevertheless.
-fn put_in_force(disk: &dyn Disk, dir: &TableDir, generation: u64, line: &[u8]) -> Result<()> {
-    let current = dir.current();
-    let failed = match durable::swap(disk, &current, line) {
+/// Puts a root in force whose other files are durable: writes it, swaps `CURRENT`, and makes that
+/// durable. Where the disk fails, what is in force is looked up and not guessed: a rename may fail
+/// and have happened nevertheless.
+pub(crate) fn put_root(disk: &dyn Disk, dir: &TableDir, root: &Root) -> Result<()> {
+    let (generation, current) = (root.generation, dir.current());
+    durable::write_new(disk, &dir.root(generation), &root.encode())?;
+    disk.sync_dir(&dir.manifest())?;
+    let failed = match durable::swap(disk, &current, &codec::write_current(generation)) {
         Ok(()) => match disk.sync_dir(dir.path()) {
             Ok(()) => return Ok(()),
             Err(error) => error,

@@ -9,7 +9,7 @@
 //! | --- | --- |
 //! | a root, a chunk or a file of the ledger in `manifest/` | there was a commit |
 //! | a segment file in `data/` or in a partition below it | there were rows |
-//! | either of them, and `CREATING` | only that a first commit has begun: a root above generation 1 says more |
+//! | either of them, and `CREATING` | only that a first commit has begun: a root above the generation that `CREATING` names, or above 1, says more |
 //!
 //! What the system refuses to tell (no permission, an error of the disk) is none of these, and an
 //! error of its own.
@@ -37,9 +37,12 @@ pub(crate) fn current(disk: &dyn Disk, dir: &TableDir) -> Result<Option<u64>> {
             return Ok(Some(generation));
         }
         found = remains(disk, dir)?;
-        // A first commit writes generation 1. Its marker was durable before any other file, and may
-        // outlive it, because its removal is not synced.
-        let is_begun = !matches!(found, Remains::Root(2..)) && disk.exists(&dir.creating())?;
+        // A first commit writes the generation that its marker names. The marker was durable before
+        // any other file, and may outlive it, because its removal is not synced.
+        let is_begun = begun(disk, dir)?.is_some_and(|first| match found {
+            Remains::Root(newest) => newest <= first,
+            _ => true,
+        });
         if found == Remains::Nothing || is_begun {
             return Ok(None);
         }
@@ -73,6 +76,17 @@ pub(crate) fn read_current(disk: &dyn Disk, dir: &TableDir) -> Result<Option<u64
         }
         Err(error) => Err(error),
     }
+}
+
+/// The generation that a first commit is to put in force, by its marker: 1 unless that says
+/// otherwise, as where a copy of a table comes into being. `None` if there is no marker.
+pub(crate) fn begun(disk: &dyn Disk, dir: &TableDir) -> Result<Option<u64>> {
+    let marker = match disk.read(&dir.creating(), CURRENT_BYTES) {
+        Ok(marker) => marker,
+        Err(error) if is_missing(&error) => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    Ok(Some(String::from_utf8_lossy(&marker).trim().parse().unwrap_or(1)))
 }
 
 /// What is left of a table without `CURRENT`.

@@ -78,13 +78,20 @@ pub(crate) fn mark_unswept(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
 /// written. The sweep after that commit removes the marker.
 pub(crate) fn mark_creating(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
     let creating = dir.creating();
-    if disk.exists(&creating)? {
+    match presence::begun(disk, dir)? {
         // The writer that made it may have stopped before the sync.
-        disk.sync_file(&creating)?;
-    } else {
-        durable::write_new(disk, &creating, &[])?;
+        Some(1) => disk.sync_file(&creating)?,
+        Some(_) => durable::swap(disk, &creating, &[])?,
+        None => durable::write_new(disk, &creating, &[])?,
     }
     mark_unswept(disk, dir)?;
+    disk.sync_dir(dir.path())
+}
+
+/// Says in that marker, durably, that the first commit puts this generation in force.
+#[cfg(feature = "cluster")]
+pub(crate) fn mark_creating_as(disk: &dyn Disk, dir: &TableDir, generation: u64) -> Result<()> {
+    durable::swap(disk, &dir.creating(), format!("{generation}\n").as_bytes())?;
     disk.sync_dir(dir.path())
 }
 

@@ -52,13 +52,17 @@ mod work;
 mod write;
 
 #[cfg(feature = "cluster")]
+pub use cluster::copies::{Copied, copy_table};
+#[cfg(feature = "cluster")]
 pub use cluster::description::{ClusterDescription, PlacedTable, Placement};
 #[cfg(feature = "cluster")]
-pub use cluster::loads::{ClusterLoad, ClusterRound, NodeStored};
+pub use cluster::loads::{ClusterLoad, ClusterRound};
 #[cfg(feature = "cluster")]
 pub use cluster::moves::{Moved, move_partition};
 #[cfg(feature = "cluster")]
 pub use cluster::status::{OfNodes, TableOnNode, cluster_partitions, cluster_tables};
+#[cfg(feature = "cluster")]
+pub use cluster::storing::NodeStored;
 pub use keys::expressions::SqlExpressions;
 pub use names::parameters::Parameters;
 #[cfg(feature = "cluster")]

@@ -154,6 +154,13 @@ impl Table {
         TableWriter::open(&self.dir, &self.disk, &self.caches.budget, &self.wait, None, true)
     }
 
+    /// Forgets what is known of files: those of a table that was dropped may come back.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn forget_files(&self) {
+        self.caches.mappings.clear();
+        self.caches.segments.clear();
+    }
+
     /// The partition that is on its way to another machine, if there is one.
     #[cfg(feature = "cluster")]
     pub(crate) fn moving(&self) -> Result<Option<Moving>> {

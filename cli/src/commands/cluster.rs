@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::{Args, ValueEnum};
 use stylobate::{
     ClusterLoad, Error, Node, OfNodes, Partition, TableOnNode, cluster_partitions, cluster_tables,
-    move_partition,
+    copy_table, move_partition,
 };
 
 use crate::args::choices::ListFormat;
@@ -17,7 +17,7 @@ use crate::errors::Failure;
 use crate::signals;
 use crate::units::{show_counted, show_size};
 
-/// See what the machines of a cluster have, and move partitions between them
+/// See what the machines of a cluster have, move partitions between them, and copy tables
 ///
 /// status lists the tables of each machine, or with TABLE the partitions that each has of it. If a
 /// machine does not answer, its line says so, and the exit code is 1.
@@ -27,6 +27,12 @@ use crate::units::{show_counted, show_size};
 /// Statements count its rows once at all times. Nobody else writes the table on the first machine
 /// meanwhile. If a move is stopped in the middle, the same command goes on with it.
 ///
+/// copy makes the copies of a table the same (placement = "copies" in the file): those that lack it
+/// or are behind get the files that they lack of the newest generation, or of that which --from has.
+/// All machines have everything before the first of them has the new generation in force. If one of
+/// them has a copy from which that generation may not have come, it says so and changes nothing,
+/// unless --force is given.
+///
 /// forget gives up a load of sty ingest --cluster that has stopped before all machines had it,
 /// where its files are gone: the machines that lack its rows do not get them.
 ///
@@ -34,6 +40,7 @@ use crate::units::{show_counted, show_size};
 ///   sty cluster status --cluster nodes.toml
 ///   sty cluster status trips --cluster nodes.toml --format json
 ///   sty cluster move trips year=2015 --to c --cluster nodes.toml
+///   sty cluster copy zones --cluster nodes.toml
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ClusterArgs {
@@ -49,12 +56,15 @@ pub(crate) struct ClusterArgs {
     /// A TOML file of machines and what they have
     #[arg(long, value_name = "FILE", env = "STY_CLUSTER", hide_env = true)]
     cluster: PathBuf,
-    /// The machine that gets the partition
+    /// The machine that gets the partition, or the only one whose copy changes
     #[arg(long, value_name = "NODE")]
     to: Option<String>,
     /// The machine that has it, if several have
     #[arg(long, value_name = "NODE")]
     from: Option<String>,
+    /// Copy over a copy from which the newest generation may not have come
+    #[arg(long)]
+    force: bool,
     #[command(flatten)]
     list: ListFormat,
 }
@@ -66,12 +76,17 @@ enum Action {
     Status,
     /// Move a partition to another machine
     Move,
+    /// Make the copies of a table the same
+    Copy,
     /// Give up a load that has stopped
     Forget,
 }
 
 /// Runs `sty cluster`.
 pub(crate) fn run(args: &ClusterArgs, context: &Context) -> Result<(), Failure> {
+    if args.force && args.action != Action::Copy {
+        return Err(Failure::usage("--force is for sty cluster copy"));
+    }
     match (args.action, &args.table, &args.partition, &args.to) {
         (Action::Status, table, None, None) if args.from.is_none() => {
             status(args, table.as_deref(), context)
@@ -104,7 +119,33 @@ pub(crate) fn run(args: &ClusterArgs, context: &Context) -> Result<(), Failure> 
             ));
             Ok(())
         }
-        (Action::Forget, Some(table), None, None) => {
+        (Action::Copy, Some(table), None, to) => {
+            let (from, to) = (args.from.as_deref(), to.as_deref());
+            let cluster = read(&args.cluster)?;
+            let stop = signals::cancellation();
+            let copied = copy_table(cluster, table, from, to, args.force, &stop)?;
+            for it in &copied {
+                context.note(&format!(
+                    "node {}: generation {} from node {}, {} in {}",
+                    it.node,
+                    it.generation,
+                    it.from,
+                    show_size(it.bytes),
+                    show_counted(it.files, "file")
+                ));
+            }
+            if copied.is_empty() {
+                context.note(&match from.is_some() || to.is_some() {
+                    true => format!("there is nothing to copy of {table} between these nodes"),
+                    false => format!("the copies of {table} are the same"),
+                });
+            }
+            Ok(())
+        }
+        (Action::Copy, ..) => {
+            Err(Failure::usage("sty cluster copy takes a table, and no partition"))
+        }
+        (Action::Forget, Some(table), None, None) if args.from.is_none() => {
             let forgotten = ClusterLoad::begin(read(&args.cluster)?, table, None)?.forget()?;
             for (files, nodes) in &forgotten {
                 context.note(&format!("{files}: given up for nodes {nodes}, which lack the rows"));

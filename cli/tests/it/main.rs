@@ -9,6 +9,8 @@ mod charts;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(feature = "cluster")]
+mod cluster_copies;
+#[cfg(feature = "cluster")]
 mod cluster_joins;
 #[cfg(feature = "cluster")]
 mod cluster_loads;

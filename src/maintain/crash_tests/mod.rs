@@ -8,12 +8,15 @@
 //! | `matrix.rs` | each operation, with one failure or crash at each call that it makes |
 //! | `repairs.rs` | `repair` of damaged tables, with the same at each of its calls |
 //! | `replaced.rs` | a table that is replaced, with the same |
+//! | `copied.rs` | a table that becomes what another one is, with the same |
 //! | `sequences.rs` | random sequences of them, with random failures, and readers beside them |
 //!
 //! What is promised after any trouble: the table has the rows of before or of after the operation
 //! (of a load with several commits: of one of them), `verify` finds no damage, the next writer can
 //! append, and then no file is left that the table does not need.
 
+#[cfg(feature = "cluster")]
+mod copied;
 mod matrix;
 mod model;
 mod operations;

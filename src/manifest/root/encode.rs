@@ -12,6 +12,13 @@ use crate::model::Column;
 use crate::model::stored::write_type;
 
 impl Root {
+    /// The checksum by which the stored form ends, which tells it from others. A checksum of all of
+    /// it, with its own at the end, is the same for all.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn checksum(&self) -> u32 {
+        self.encode().last_chunk().map_or(0, |crc| u32::from_le_bytes(*crc))
+    }
+
     /// The stored form.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Writer::new();

@@ -44,6 +44,16 @@ fn sample() -> Root {
     }
 }
 
+#[cfg(feature = "cluster")]
+#[test]
+fn checksums_tell_roots_from_each_other() {
+    let root = sample();
+    let mut other = root.clone();
+    assert_eq!(root.checksum(), other.checksum());
+    other.chunks[0].crc += 1;
+    assert_ne!(root.checksum(), other.checksum());
+}
+
 #[test]
 fn a_chunk_occurs_once() {
     let mut root = sample();

@@ -21,14 +21,15 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use futures::future::join_all;
-use tempfile::TempDir;
 
+use super::copies::{Copies, Way};
 use super::description::{ClusterDescription, PlacedTable, Placement};
 use super::nodes::Nodes;
 use super::placing::Placing;
 use super::state::{LEDGER, ledger_question, read_ledger_answer};
 use super::stopped::{Stopped, entries, files, record, stopped};
-use super::storing::{Delivery, send};
+use super::storing::{Delivery, NodeStored, STORE, check_all, send};
+use crate::disk::temporary_dir::TemporaryDir;
 use crate::error::{Error, Result};
 use crate::ingest::load::LoadOptions;
 use crate::ingest::loaded::identity;
@@ -41,6 +42,9 @@ use crate::model::Schema;
 use crate::sql::convert::listed;
 use crate::store::{Changes, LoadedSource, Store, Table, TableOptions, TableWriter, check_name};
 
+/// What to do about a load that some machines have stored.
+const GOES_ON: &str = "the same command goes on with the others";
+
 /// A load into a table of a cluster.
 #[derive(Debug)]
 pub struct ClusterLoad {
@@ -49,11 +53,17 @@ pub struct ClusterLoad {
     placing: Placing,
     /// What each machine has of the table: its columns and its whole ledger.
     known: Vec<Option<Root>>,
-    staging: TempDir,
+    /// The copies of a table that is in copies. Nothing else is known of it then.
+    copies: Option<Copies>,
+    staging: TemporaryDir,
     /// How often rows were staged.
     staged: u64,
     /// Files of stopped loads that this one has finished.
     finished: HashSet<Arc<str>>,
+    /// The same of a table in copies: they have come from another machine, and are not read.
+    came: Vec<LoadedSource>,
+    /// Whether some machines have stored a load, and others have not.
+    is_partly_stored: bool,
 }
 
 /// A part of a load: some of its inputs go to some of the machines, in one commit on each.
@@ -71,21 +81,6 @@ pub struct ClusterRound {
     before: u64,
 }
 
-/// What a machine has stored of a load.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NodeStored {
-    /// Its name.
-    pub node: String,
-    /// The generation that has the rows.
-    pub generation: u64,
-    /// Rows.
-    pub rows: u64,
-    /// Segments, before any was merged with others.
-    pub segments: u64,
-    /// Bytes of these.
-    pub bytes: u64,
-}
-
 impl ClusterLoad {
     /// Asks all machines what they have of a table, which need not exist. Segments wait in a
     /// directory below `temporary` until all machines have them.
@@ -95,20 +90,71 @@ impl ClusterLoad {
         temporary: Option<&Path>,
     ) -> Result<ClusterLoad> {
         check_name(table)?;
-        let placing = placing(&description, table)?;
+        let (placing, is_copied) = placing(&description, table);
         let nodes = Nodes::new(description)?;
-        let mut table = table.to_owned();
-        let known = hear(&nodes, &placing, &mut table)?;
         let temporary = temporary.map_or_else(std::env::temp_dir, Path::to_path_buf);
-        let staging = TempDir::with_prefix_in("sty-load-", &temporary)
-            .map_err(|error| Error::io(&temporary, error))?;
+        let staging = TemporaryDir::new(&temporary, "sty-load-")?;
         let (staged, finished) = (0, HashSet::new());
-        Ok(ClusterLoad { nodes, table, placing, known, staging, staged, finished })
+        let (table, known, copies) = (table.to_owned(), Vec::new(), None);
+        let mut load = ClusterLoad {
+            nodes,
+            table,
+            placing,
+            known,
+            copies,
+            staging,
+            staged,
+            finished,
+            came: Vec::new(),
+            is_partly_stored: false,
+        };
+        match is_copied {
+            true => load.copies = Some(load.hear_copies()?),
+            false => load.known = hear(&load.nodes, &load.placing, &mut load.table)?,
+        }
+        Ok(load)
+    }
+
+    /// Asks all machines for their copies of the table.
+    fn hear_copies(&mut self) -> Result<Copies> {
+        let heard = Copies::hear(&self.nodes, self.placing.nodes.clone(), &self.table);
+        let copies = self.nodes.wait(heard)??;
+        self.table.clone_from(&copies.table);
+        Ok(copies)
+    }
+
+    /// Makes the copies of the table the same, if a load has stopped before all had it, and says so.
+    fn bring_up_copies(&mut self) -> Result<Option<String>> {
+        if self.copies.is_none() {
+            return Ok(None);
+        }
+        let copies = self.hear_copies()?;
+        let behind = copies.behind();
+        if behind.is_empty() {
+            self.copies = Some(copies);
+            return Ok(None);
+        }
+        let said = format!(
+            "{}: going on with nodes {}, which lack rows",
+            self.table,
+            listed(behind.into_iter())
+        );
+        let (all, cancelled) = (Way::default(), AtomicBool::default());
+        self.nodes.wait(copies.bring_up(&self.nodes, &all, &cancelled))??;
+        let came = self.nodes.wait(copies.newer_sources(&self.nodes))??;
+        self.came.extend(came);
+        self.copies = Some(self.hear_copies()?);
+        Ok(Some(said))
     }
 
     /// Where segments wait, for a process that ends in the middle.
     pub fn staging(&self) -> &Path {
         self.staging.path()
+    }
+
+    /// Whether some machines have stored what was loaded, after an error that says so.
+    pub fn is_partly_stored(&self) -> bool {
+        self.is_partly_stored
     }
 
     /// Gives up the loads that have stopped: the machines that lack their rows do not get them, and
@@ -124,7 +170,7 @@ impl ClusterLoad {
             let none = |_: &_| std::iter::once(Ok(hasher().finish_128().to_le_bytes().to_vec()));
             let bytes = transfers.iter().map(none).collect();
             let generations = self.deliver(&lacking, &transfers, None, bytes)?;
-            check_all(&generations, true)?;
+            check_all(&generations, GOES_ON)?;
             all.push((files, listed(lacking.iter().filter_map(|at| self.name(*at)))));
             self.known = hear(&self.nodes, &self.placing, &mut self.table)?;
         }
@@ -145,14 +191,23 @@ impl ClusterLoad {
                         after the other instead";
             return Err(Error::Unsupported(what.into()));
         }
-        if self.staged > 0 {
+        if self.staged > 0 && self.copies.is_none() {
             self.known = hear(&self.nodes, &self.placing, &mut self.table)?;
         }
+        let mut finishes = self.bring_up_copies()?;
         let mut named = Vec::with_capacity(inputs.len());
         for input in inputs {
-            let path = identity(&input)?.map(|source| source.path);
-            if path.as_ref().is_none_or(|path| !self.finished.contains(path)) {
-                named.push((input, path));
+            let source = identity(&input)?;
+            let is_done = source.as_ref().is_some_and(|source| {
+                let is_it = |it: &LoadedSource| {
+                    it.path == source.path
+                        && it.size == source.size
+                        && it.modified == source.modified
+                };
+                self.finished.contains(&source.path) || self.came.iter().any(is_it)
+            });
+            if !is_done {
+                named.push((input, source.map(|source| source.path)));
             }
         }
         let pipes = named.iter().filter(|(_, path)| path.is_none()).count();
@@ -165,7 +220,7 @@ impl ClusterLoad {
         let all = self.known.iter().flatten().next();
         let options = all.map_or(options, |root| root.options);
         let (stopped, count) = (stopped(&self.placing.nodes, &self.known), named.len());
-        let (mut to, mut finishes) = ((0..self.known.len()).collect::<Vec<_>>(), None);
+        let mut to = (0..self.known.len()).collect::<Vec<_>>();
         if let Some(Stopped { load, lacking, .. }) = &stopped {
             let sources =
                 entries(&self.known, *load).map(|(_, sources)| sources).unwrap_or_default();
@@ -191,7 +246,10 @@ impl ClusterLoad {
         let store = Store::open(self.staging.path().join(self.staged.to_string()));
         let table = store.table(&self.table)?;
         let load = stopped.as_ref().map(|stopped| stopped.load);
-        let (writer, before) = self.prime(&table, &to, load, options)?;
+        let (writer, before) = match &self.copies {
+            Some(copies) => copies.stage(&self.nodes, &table, options)?,
+            None => self.prime(&table, &to, load, options)?,
+        };
         let round = ClusterRound { finishes, is_last, table, stopped, to, before };
         Ok((round, writer, inputs))
     }
@@ -288,6 +346,23 @@ impl ClusterLoad {
                 )),
             };
         }
+        if let Some(copies) = &self.copies {
+            let (generations, of_each) =
+                copies.store(&self.nodes, &round.table, wait, cancelled)?;
+            self.is_partly_stored = generations.iter().any(|(_, it)| it.is_ok());
+            let table = &self.table;
+            check_all(
+                &generations,
+                &format!(
+                    "sty cluster copy {table} brings them to the others, as the same command does \
+                     where it loads files"
+                ),
+            )?;
+            let stored = |(node, generation): (String, Result<u64>)| {
+                Ok(NodeStored { node, generation: generation?, ..of_each.clone() })
+            };
+            return generations.into_iter().map(stored).collect::<Result<_>>().map(Some);
+        }
         let mut sources = snapshot.sources()?;
         sources.retain(|source| source.generation > round.before);
         let new = sources.first().map_or_else(layout::new_id, |source| source.load);
@@ -322,7 +397,13 @@ impl ClusterLoad {
         let transfers = self.transfers(&round.to, &root_for_others(root, sources), &mut segments);
         let bytes = transfers.iter().map(|it| pieces(&snapshot, &it.segments, cancelled)).collect();
         let generations = self.deliver(&round.to, &transfers, wait, bytes)?;
-        check_all(&generations, has_files)?;
+        check_all(
+            &generations,
+            match has_files {
+                true => GOES_ON,
+                false => "what came through a pipe cannot be read again",
+            },
+        )?;
         if round.stopped.is_some() {
             let sources = snapshot.sources()?.into_iter();
             let new = sources.filter(|source| source.generation > round.before);
@@ -370,7 +451,8 @@ impl ClusterLoad {
         self.nodes.wait(async {
             let mut begun = HashMap::new();
             for ((node, transfer), bytes) in order {
-                let delivery = Delivery::begin(&self.nodes, node, &self.table, transfer, wait);
+                let what = transfer.encode();
+                let delivery = Delivery::begin(&self.nodes, node, STORE, &self.table, &what, wait);
                 begun.insert(&node.name, send(delivery.await?, bytes));
             }
             let nodes = to.iter().filter_map(|at| self.placing.nodes.get(*at));
@@ -383,23 +465,17 @@ impl ClusterLoad {
     }
 }
 
-/// Where rows of a table go.
-fn placing(description: &ClusterDescription, table: &str) -> Result<Placing> {
+/// Where rows of a table go, and whether each machine gets all of them.
+fn placing(description: &ClusterDescription, table: &str) -> (Placing, bool) {
     let (placement, mut nodes) = description.placed(table);
-    match placement {
-        Placement::Spread => {}
+    if placement == Placement::Shared {
         // They have one directory.
-        Placement::Shared => nodes.truncate(1),
-        Placement::Copies => {
-            return Err(Error::Unsupported(format!(
-                "{table} is in copies, which are to stay the same: load it into the store of one \
-                 node, with sty ingest STORE/{table}, and copy its directory to the others"
-            )));
-        }
+        nodes.truncate(1);
     }
     let of_table = description.tables.iter().find(|(name, _)| name.eq_ignore_ascii_case(table));
     let pinned = of_table.map(|(_, PlacedTable { partitions, .. })| partitions.clone());
-    Ok(Placing { nodes, pinned: pinned.unwrap_or_default() })
+    let placing = Placing { nodes, pinned: pinned.unwrap_or_default() };
+    (placing, placement == Placement::Copies)
 }
 
 /// Asks all machines what they have of a table, whose name becomes that which they have.
@@ -415,27 +491,4 @@ fn hear(nodes: &Nodes, placing: &Placing, table: &mut String) -> Result<Vec<Opti
         }));
     }
     Ok(known)
-}
-
-/// An error that says which machines have stored the rows and which have not, unless all have.
-fn check_all(generations: &[(String, Result<u64>)], has_files: bool) -> Result<()> {
-    let Some(first) = generations.iter().find_map(|(_, it)| it.as_ref().err()) else {
-        return Ok(());
-    };
-    let stored = generations.iter().filter(|(_, it)| it.is_ok()).map(|(node, _)| node.as_str());
-    let names = listed(stored.clone());
-    let what = match (stored.count() == 0, has_files) {
-        (true, _) => format!("{first}; no other node has stored its rows"),
-        (false, true) => format!(
-            "{first}; nodes {names} have stored their rows: the same command goes on with the others"
-        ),
-        (false, false) => format!(
-            "{first}; nodes {names} have stored their rows, and the others have not: what came \
-             through a pipe cannot be read again"
-        ),
-    };
-    Err(match first {
-        Error::Unreachable(_) => Error::Unreachable(what),
-        _ => Error::InvalidInput(what),
-    })
 }

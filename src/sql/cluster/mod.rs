@@ -29,6 +29,7 @@
 //! | `node` | what a machine does for others |
 //! | `calls` | calls whose request and answer go on at the same time |
 //! | `storing` | segments on their way into the store of a machine |
+//! | `copies` | tables of which each machine has all rows |
 //! | `placing` | which machine gets which rows |
 //! | `stopped` | loads that some of their machines have, and others have not |
 //! | `loads` | a load whose rows go to several machines |
@@ -40,6 +41,7 @@ pub(in crate::sql) mod nodes;
 pub(in crate::sql) mod calls;
 pub(in crate::sql) mod state;
 pub(in crate::sql) mod storing;
+pub(in crate::sql) mod copies;
 mod placing;
 pub(in crate::sql) mod tables;
 pub(in crate::sql) mod moves;

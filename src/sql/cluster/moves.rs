@@ -39,7 +39,7 @@ use super::state::{
     Answer as Told, LEDGER, RemoteTable, STATE, ledger_question, question, read_answer,
     read_ledger_answer,
 };
-use super::storing::Delivery;
+use super::storing::{Delivery, PIECE, STORE, pass};
 use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::limits;
@@ -65,7 +65,6 @@ const DROP: u8 = b'D';
 
 const BEGUN: u8 = 1;
 const MANIFEST: u8 = 2;
-const PIECE: u8 = 3;
 const DONE: u8 = 4;
 const DROPPED: u8 = 5;
 
@@ -269,9 +268,10 @@ impl Mover<'_> {
         transfer.before = had.map(|root| root_for_others(&root, Vec::new()));
         transfer.after.ledger.recent = vec![entry(MOVED_FROM, &from.name, &moving, rows)];
         let no_wait = Some(Duration::ZERO);
-        let begun = Delivery::begin(self.nodes, self.to, self.table, &transfer, no_wait);
+        let what = transfer.encode();
+        let begun = Delivery::begin(self.nodes, self.to, STORE, self.table, &what, no_wait);
         let mut delivery = begun.await?;
-        let passed = self.pass(&mut source, &mut delivery, bytes).await;
+        let passed = pass(&mut source.answer, &mut delivery, bytes, self.cancelled).await;
         if let Err(error) = passed {
             delivery.break_off(&error).await;
             return Err(error);
@@ -286,22 +286,6 @@ impl Mover<'_> {
         let left = source.drop().await.map_err(|error| self.has_stopped(error))?;
         let from = from.name.to_string();
         Ok(Moved { from, rows, segments, bytes, left, was_begun: false })
-    }
-
-    /// Passes the bytes of segments on, and their hash.
-    async fn pass(&self, source: &mut Source, to: &mut Delivery, bytes: u64) -> Result<()> {
-        let mut left = bytes.saturating_add(size_of::<Id>() as u64);
-        while left > 0 {
-            if self.cancelled.load(Ordering::Relaxed) {
-                return Err(Error::Cancelled);
-            }
-            let piece = source.answer.expect(PIECE).await?;
-            left = left.checked_sub(piece.len() as u64).ok_or_else(|| {
-                Error::InvalidInput("more bytes come than the segments have".into())
-            })?;
-            to.put(piece.to_vec()).await?;
-        }
-        Ok(())
     }
 
     /// Whether the other machine of a move that has stopped has got the rows.

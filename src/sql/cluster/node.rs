@@ -141,3 +141,11 @@ pub(in crate::sql) fn tables(tables: &Tables, question: &[u8]) -> Result<Vec<u8>
         None => Err(Error::NotFound("the node has no store".into())),
     }
 }
+
+/// The names of this machine's tables.
+pub(in crate::sql) fn names(tables: &Tables, question: &[u8]) -> Result<Vec<u8>> {
+    match tables.store() {
+        Some(store) => state::names_answer(question, &store.tables()?),
+        None => Err(Error::NotFound("the node has no store".into())),
+    }
+}

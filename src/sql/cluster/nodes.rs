@@ -135,6 +135,13 @@ impl Nodes {
         Ok(answer.into_body())
     }
 
+    /// Has something done beside all else, as long as the connections are there.
+    pub(super) fn spawn(&self, future: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.runtime {
+            drop(runtime.spawn(future));
+        }
+    }
+
     /// Waits for what is done with the machines, on the caller's thread.
     pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T> {
         match &self.runtime {

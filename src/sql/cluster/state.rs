@@ -14,6 +14,13 @@
 //! question  version u8 · name · whether to wait for who writes the table u8
 //! answer    version u8 · is there u8 · { name · generation u64 · root }
 //! ```
+//!
+//! Who lists tables asks for their names:
+//!
+//! ```text
+//! question  version u8
+//! answer    version u8 · names u32 · { name }…
+//! ```
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -36,6 +43,10 @@ use crate::store::Snapshot;
 pub(in crate::sql) const STATE: &str = "/sty.Node/Table";
 /// Where it is asked for what was loaded into it.
 pub(in crate::sql) const LEDGER: &str = "/sty.Node/Ledger";
+/// Where it is asked for the names of its tables.
+pub(in crate::sql) const NAMES: &str = "/sty.Node/Names";
+/// The most tables of a machine.
+pub(super) const MOST_TABLES: usize = 1 << 20;
 /// The longest root or chunk.
 const MOST_BYTES: usize = 1 << 30;
 
@@ -67,7 +78,7 @@ pub(super) enum Answer {
 
 /// The state of a generation.
 pub(super) fn state_of(root: &Root) -> TableState {
-    let checksum = u64::from(crc32fast::hash(&root.encode()));
+    let checksum = u64::from(root.checksum());
     TableState { table: root.table, generation: root.generation, checksum }
 }
 
@@ -214,6 +225,36 @@ pub(super) fn read_ledger_answer(answer: &[u8]) -> Result<Option<(String, Root)>
     let root = read_root(&mut from)?;
     from.finish()?;
     Ok(Some((name, root)))
+}
+
+/// The question for the names of all tables.
+pub(super) fn names_question() -> Vec<u8> {
+    let mut out = Writer::new();
+    write_protocol(&mut out);
+    out.into_vec()
+}
+
+/// What this machine answers to that.
+pub(super) fn names_answer(question: &[u8], names: &[String]) -> Result<Vec<u8>> {
+    let mut from = Cursor::new(question);
+    check_protocol(&mut from)?;
+    from.finish()?;
+    let mut out = Writer::new();
+    write_protocol(&mut out);
+    out.count(names.len());
+    names.iter().for_each(|name| out.blob(name.as_bytes()));
+    Ok(out.into_vec())
+}
+
+/// Reads that answer.
+pub(super) fn read_names(answer: &[u8]) -> Result<Vec<String>> {
+    let mut from = Cursor::new(answer);
+    check_protocol(&mut from)?;
+    let count = from.count(size_of::<u32>(), MOST_TABLES)?;
+    let names = (0..count).map(|_| Ok(from.text(limits::MAX_NAME_BYTES)?.to_owned()));
+    let names = names.collect::<Result<_>>()?;
+    from.finish()?;
+    Ok(names)
 }
 
 /// The table that parts are together; each is named by its machine in errors. `tables` are the

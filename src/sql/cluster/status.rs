@@ -13,7 +13,7 @@ use futures::future::join_all;
 
 use super::description::ClusterDescription;
 use super::nodes::Nodes;
-use super::state::{Answer, STATE, question, read_answer};
+use super::state::{Answer, MOST_TABLES, STATE, names_question, question, read_answer};
 use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::limits;
@@ -25,8 +25,6 @@ use crate::store::{Snapshot, Store};
 
 /// Where a machine is asked for its tables.
 pub(in crate::sql) const TABLES: &str = "/sty.Node/Tables";
-/// The most tables of a machine.
-const MOST_TABLES: usize = 1 << 20;
 /// Bytes of a table in an answer, at least.
 const TABLE_BYTES: usize = 41;
 /// The longest description of what is wrong.
@@ -57,9 +55,7 @@ pub type OfNodes<T> = Vec<(Arc<Node>, Result<T>)>;
 /// The tables that each machine has.
 pub fn cluster_tables(description: ClusterDescription) -> Result<OfNodes<Vec<TableOnNode>>> {
     let nodes = Nodes::new(description)?;
-    let mut out = Writer::new();
-    write_protocol(&mut out);
-    let question = out.into_vec();
+    let question = names_question();
     let all = nodes.description.nodes.iter();
     let asked = all.clone().map(|node| nodes.ask(node, TABLES, question.clone()));
     let answers = nodes.wait(join_all(asked))?;
@@ -78,13 +74,12 @@ pub fn cluster_partitions(
     let answers = nodes.wait(join_all(asked))?;
     let mut is_known = false;
     let read = |answer: Result<bytes::Bytes>| match read_answer(&answer?, None) {
-        Ok(Answer::None) => Ok(Vec::new()),
         Ok(Answer::Changed(table)) => {
             is_known = true;
             partitions(&Snapshot::remote(&table.name, table.root, table.chunks))
         }
         // The question knew of no table.
-        Ok(Answer::AsKnown(_)) => Ok(Vec::new()),
+        Ok(Answer::None | Answer::AsKnown(_)) => Ok(Vec::new()),
         Err(error) => Err(error),
     };
     let all: OfNodes<_> = of_table.into_iter().zip(answers.into_iter().map(read)).collect();

@@ -8,6 +8,9 @@
 //! answer    BEGUN: no other writer comes from now on · READY · STORED with a generation u64
 //! ```
 //!
+//! A copy of a table becomes a generation that another machine has in the same way ([`BECOME`]), by
+//! a replica (`maintain/replica`) in the place of the transfer.
+//!
 //! A load begins with one machine after the other, in the order of their names, so that two loads
 //! do not wait for each other; a move does not wait.
 //!
@@ -15,6 +18,7 @@
 //! removed.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::calls::{Answer, Answering, Asked, Asking, call};
@@ -24,12 +28,17 @@ use crate::disk::LockWait;
 use crate::error::{Error, Result};
 use crate::ingest::load::LoadOptions;
 use crate::limits;
+use crate::maintain::replica::Replica;
 use crate::maintain::transfer::Transfer;
+use crate::manifest::Id;
+use crate::sql::convert::listed;
 use crate::sql::run::parts::{Node, check_protocol, write_protocol};
-use crate::store::Store;
+use crate::store::{Store, Table};
 
 /// Where a machine takes segments.
 pub(in crate::sql) const STORE: &str = "/sty.Node/Store";
+/// Where its copy of a table becomes what another one has.
+pub(in crate::sql) const BECOME: &str = "/sty.Node/Become";
 
 /// The last byte of a request.
 const COMMIT: u8 = b'C';
@@ -37,6 +46,24 @@ const COMMIT: u8 = b'C';
 const BEGUN: u8 = 1;
 const READY: u8 = 2;
 const STORED: u8 = 3;
+
+/// The kind of message that has bytes of files.
+pub(super) const PIECE: u8 = 3;
+
+/// What a machine has stored of a load.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeStored {
+    /// Its name.
+    pub node: String,
+    /// The generation that has the rows.
+    pub generation: u64,
+    /// Rows.
+    pub rows: u64,
+    /// Segments, before any was merged with others.
+    pub segments: u64,
+    /// Bytes of these.
+    pub bytes: u64,
+}
 
 /// Segments that come to a machine. They are gone if it is dropped.
 pub(super) struct Delivery {
@@ -46,13 +73,15 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// Begins to send segments, whose bytes and hash follow. The machine waits this long for other
-    /// writers of the table, or as long as it does otherwise.
+    /// Begins to send segments or files, whose bytes and hash follow: `what` is a transfer or a
+    /// replica, as `path` says. The machine waits this long for other writers of the table, or as
+    /// long as it does otherwise.
     pub(super) async fn begin(
         nodes: &Nodes,
         node: &Arc<Node>,
+        path: &str,
         table: &str,
-        transfer: &Transfer,
+        what: &[u8],
         wait: Option<Duration>,
     ) -> Result<Delivery> {
         let mut head = Writer::new();
@@ -60,8 +89,8 @@ impl Delivery {
         head.blob(table.as_bytes());
         let millis = wait.map(|wait| u64::try_from(wait.as_millis()).unwrap_or(u64::MAX - 1));
         head.u64(millis.unwrap_or(u64::MAX));
-        head.put(&transfer.encode());
-        let (mut asking, answering) = call(nodes, node, STORE);
+        head.put(what);
+        let (mut asking, answering) = call(nodes, node, path);
         let (answer, sent) = futures::join!(answering, asking.put_head(head.into_vec()));
         let mut delivery = Delivery { node: Arc::clone(node), asking, answer: answer? };
         if sent.is_err() {
@@ -130,6 +159,45 @@ pub(super) async fn send(
     Ok(delivery)
 }
 
+/// An error that says which machines have stored their rows and what to do about the others, unless
+/// all have.
+pub(super) fn check_all(generations: &[(String, Result<u64>)], then: &str) -> Result<()> {
+    let Some(first) = generations.iter().find_map(|(_, it)| it.as_ref().err()) else {
+        return Ok(());
+    };
+    let stored = generations.iter().filter(|(_, it)| it.is_ok()).map(|(node, _)| node.as_str());
+    let names = listed(stored.clone());
+    let what = match stored.count() {
+        0 => format!("{first}; no other node has stored its rows"),
+        _ => format!("{first}; nodes {names} have stored their rows, and others have not: {then}"),
+    };
+    Err(match first {
+        Error::Unreachable(_) => Error::Unreachable(what),
+        _ => Error::InvalidInput(what),
+    })
+}
+
+/// Passes bytes of files on that another machine gives, and their hash.
+pub(super) async fn pass(
+    from: &mut Answer,
+    to: &mut Delivery,
+    bytes: u64,
+    cancelled: &AtomicBool,
+) -> Result<()> {
+    let mut left = bytes.saturating_add(size_of::<Id>() as u64);
+    while left > 0 {
+        if cancelled.load(Ordering::Relaxed) {
+            return Err(Error::Cancelled);
+        }
+        let piece = from.expect(PIECE).await?;
+        left = left
+            .checked_sub(piece.len() as u64)
+            .ok_or_else(|| Error::InvalidInput("more bytes come than the segments have".into()))?;
+        to.put(piece.to_vec()).await?;
+    }
+    Ok(())
+}
+
 /// Takes the segments of a request into a store.
 pub(in crate::sql) fn take(
     store: &Store,
@@ -150,18 +218,10 @@ fn take_all(
 ) -> Result<()> {
     let head = request.head()?;
     let mut from = Cursor::new(&head);
-    check_protocol(&mut from)?;
-    let (table, wait) = (from.text(limits::MAX_NAME_BYTES)?, from.u64()?);
+    let table = table_of(store, &mut from)?;
     let transfer = Transfer::read(&mut from)?;
     from.finish()?;
-    let store = match wait {
-        u64::MAX => store.clone(),
-        millis => {
-            let most = Duration::from_millis(millis);
-            store.clone().with_wait(LockWait { most, ..LockWait::default() })
-        }
-    };
-    let writer = transfer.open(&store.table(table)?)?;
+    let writer = transfer.open(&table)?;
     say.say(BEGUN, &[])?;
     let arrived = transfer.arrive(writer, request, options)?;
     say.say(READY, &[])?;
@@ -171,4 +231,45 @@ fn take_all(
         say.say(STORED, &generation.to_le_bytes())?;
     }
     Ok(())
+}
+
+/// Makes a copy of a table what another machine has.
+pub(in crate::sql) fn become_same(store: &Store, mut request: Asked, mut say: Answering) {
+    if let Err(error) = become_all(store, &mut request, &mut say) {
+        say.fail(&error);
+    }
+}
+
+fn become_all(store: &Store, request: &mut Asked, say: &mut Answering) -> Result<()> {
+    let head = request.head()?;
+    let mut from = Cursor::new(&head);
+    let table = table_of(store, &mut from)?;
+    let replica = Replica::read(&mut from)?;
+    from.finish()?;
+    let mut writer = replica.open(&table)?;
+    say.say(BEGUN, &[])?;
+    replica.arrive(&writer, request)?;
+    say.say(READY, &[])?;
+    if request.word() == Some(COMMIT) {
+        let generation = replica.after.generation;
+        if replica.before.is_none() {
+            table.forget_files();
+        }
+        writer.adopt(replica.after)?;
+        say.say(STORED, &generation.to_le_bytes())?;
+    }
+    Ok(())
+}
+
+/// The table that a request names, whose writers wait as it says.
+fn table_of(store: &Store, from: &mut Cursor<'_>) -> Result<Table> {
+    check_protocol(from)?;
+    let (table, wait) = (from.text(limits::MAX_NAME_BYTES)?, from.u64()?);
+    match wait {
+        u64::MAX => store.table(table),
+        millis => {
+            let most = Duration::from_millis(millis);
+            store.clone().with_wait(LockWait { most, ..LockWait::default() }).table(table)
+        }
+    }
 }

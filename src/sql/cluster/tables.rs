@@ -1,17 +1,20 @@
 //! What names mean in a cluster: the machines that have a table are asked for its state, each time
 //! that a statement names it. Manifests come once, and then what is new of them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 
+use super::copies::{LOOKS, PAUSE};
 use super::description::Placement;
 use super::moves::{has_received, named_moves};
 use super::nodes::Nodes;
-use super::state::{Answer, RemoteTable, STATE, question, read_answer, united};
+use super::state::{
+    Answer, NAMES, RemoteTable, STATE, names_question, question, read_answer, read_names, united,
+};
 use crate::error::{Error, Result};
 use crate::manifest::Id;
 use crate::sql::convert::listed;
@@ -19,9 +22,14 @@ use crate::sql::names::lock;
 use crate::sql::run::parts::{Node, Part, Share};
 use crate::sql::run::table::StoreTable;
 
-/// How long a machine that has not answered is not asked again: a statement that names several
-/// tables does not wait for each of them.
-const STILL_LOST: Duration = Duration::from_millis(200);
+/// A machine that takes longer than this to say that it cannot be reached is not asked by
+/// statements any more, until a look finds it again: none waits for it then.
+const SLOW: Duration = Duration::from_millis(100);
+/// How long it is until the next look.
+const LOOK: Duration = Duration::from_millis(200);
+/// How long a list of names waits for machines, and how long it holds.
+const LISTING: Duration = Duration::from_secs(1);
+const STILL_LISTED: Duration = Duration::from_millis(200);
 /// How many moves one after the other a statement waits for.
 const MOST_MOVES: usize = 32;
 
@@ -38,11 +46,13 @@ pub(in crate::sql) struct ClusterTables {
     made: Mutex<HashMap<String, Arc<StoreTable>>>,
     /// Which of several copies is asked next.
     turn: AtomicUsize,
-    /// Machines that have not answered, since when, and what was said of them.
-    lost: Mutex<HashMap<Box<str>, (Instant, String)>>,
+    /// Machines that statements do not ask, and what was said of them.
+    lost: Arc<Mutex<HashMap<Box<str>, String>>>,
     /// Moves of partitions that are over: the machine whose newest entries of the ledger do not
     /// name them was asked after them.
     settled: Mutex<HashSet<Id>>,
+    /// The names of tables, and when they were asked for.
+    listed: Mutex<Option<(Instant, Vec<String>)>>,
 }
 
 /// A table of one machine, or why it is not known.
@@ -50,9 +60,15 @@ type Heard = (Arc<Node>, Result<Option<Arc<RemoteTable>>>);
 
 impl ClusterTables {
     pub(in crate::sql) fn new(nodes: Arc<Nodes>) -> ClusterTables {
-        let (heard, made) = (Mutex::default(), Mutex::default());
-        let (lost, settled) = (Mutex::default(), Mutex::default());
-        ClusterTables { nodes, heard, made, turn: AtomicUsize::new(0), lost, settled }
+        ClusterTables {
+            nodes,
+            heard: Mutex::default(),
+            made: Mutex::default(),
+            turn: AtomicUsize::new(0),
+            lost: Arc::default(),
+            settled: Mutex::default(),
+            listed: Mutex::default(),
+        }
     }
 
     /// The machines.
@@ -60,9 +76,35 @@ impl ClusterTables {
         Arc::clone(&self.nodes)
     }
 
-    /// The names of the tables that the description of the cluster has.
+    /// The names of the tables that the description of the cluster has, and of those that machines
+    /// have which answer soon.
     pub(in crate::sql) fn names(&self) -> Vec<String> {
-        self.nodes.description.tables.keys().cloned().collect()
+        if let Some((since, names)) = &*lock(&self.listed)
+            && since.elapsed() < STILL_LISTED
+        {
+            return names.clone();
+        }
+        let lost: HashSet<Box<str>> = lock(&self.lost).keys().cloned().collect();
+        let (tell, told) = mpsc::channel();
+        for node in self.nodes.description.nodes.iter().filter(|it| !lost.contains(&it.name)) {
+            let (nodes, node, tell) = (Arc::clone(&self.nodes), Arc::clone(node), tell.clone());
+            self.nodes.spawn(async move {
+                let asked = nodes.ask(&node, NAMES, names_question());
+                if let Ok(Ok(answer)) = tokio::time::timeout(LISTING, asked).await {
+                    let _ = tell.send(read_names(&answer).unwrap_or_default());
+                }
+            });
+        }
+        // It ends when all have answered or failed.
+        drop(tell);
+        let mut names = BTreeSet::from_iter(self.nodes.description.tables.keys().cloned());
+        let begun = Instant::now();
+        while let Ok(told) = told.recv_timeout(LISTING.saturating_sub(begun.elapsed())) {
+            names.extend(told);
+        }
+        let names = Vec::from_iter(names);
+        *lock(&self.listed) = Some((Instant::now(), names.clone()));
+        names
     }
 
     /// The names of all machines, as messages list them.
@@ -78,11 +120,16 @@ impl ClusterTables {
         partial: Option<&(dyn Fn(String) + Sync)>,
     ) -> Result<Option<Arc<StoreTable>>> {
         let (placement, nodes) = self.nodes.description.placed(name);
-        let mut heard: Vec<Heard> = join_all(nodes.into_iter().map(|node| async {
-            let heard = self.hear(&node, name).await;
-            (node, heard)
-        }))
-        .await;
+        let mut heard = self.hear_all(&nodes, name).await;
+        if placement != Placement::Spread {
+            for _ in 0..LOOKS {
+                if are_same(&heard) {
+                    break;
+                }
+                tokio::time::sleep(PAUSE).await;
+                heard = self.hear_all(&nodes, name).await;
+            }
+        }
         let part = |node: Arc<Node>, table: Arc<RemoteTable>, share| {
             let (state, copies) = (table.state, Arc::default());
             (Part { node, state, share, without: None, copies }, table)
@@ -188,19 +235,47 @@ impl ClusterTables {
         Ok(made)
     }
 
+    async fn hear_all(&self, nodes: &[Arc<Node>], name: &str) -> Vec<Heard> {
+        let all = nodes.iter().map(|node| async {
+            let heard = self.hear(node, name).await;
+            (Arc::clone(node), heard)
+        });
+        join_all(all).await
+    }
+
+    /// Leaves a machine out until it answers again.
+    fn look_for(&self, node: &Arc<Node>, what: &str) {
+        if lock(&self.lost).insert(node.name.clone(), what.to_owned()).is_some() {
+            return;
+        }
+        let (nodes, lost) = (Arc::downgrade(&self.nodes), Arc::clone(&self.lost));
+        let node = Arc::clone(node);
+        self.nodes.spawn(async move {
+            loop {
+                tokio::time::sleep(LOOK).await;
+                let Some(nodes) = nodes.upgrade() else { return };
+                let answer = nodes.ask(&node, STATE, question("", None)).await;
+                if !matches!(answer, Err(Error::Unreachable(_))) {
+                    break;
+                }
+            }
+            lock(&lost).remove(&node.name);
+        });
+    }
+
     /// What a machine says of a table.
-    async fn hear(&self, node: &Node, name: &str) -> Result<Option<Arc<RemoteTable>>> {
+    async fn hear(&self, node: &Arc<Node>, name: &str) -> Result<Option<Arc<RemoteTable>>> {
         let key = (node.name.clone(), name.to_owned());
         let known = lock(&self.heard).get(&key).cloned();
-        if let Some((since, what)) = lock(&self.lost).get(&node.name)
-            && since.elapsed() < STILL_LOST
-        {
+        if let Some(what) = lock(&self.lost).get(&node.name) {
             return Err(Error::Unreachable(what.clone()));
         }
-        let question = question(name, known.as_deref());
+        let (question, begun) = (question(name, known.as_deref()), Instant::now());
         let answer = self.nodes.ask(node, STATE, question).await;
-        if let Err(Error::Unreachable(what)) = &answer {
-            lock(&self.lost).insert(node.name.clone(), (Instant::now(), what.clone()));
+        if let Err(Error::Unreachable(what)) = &answer
+            && begun.elapsed() > SLOW
+        {
+            self.look_for(node, what);
         }
         let answer = answer?;
         match read_answer(&answer, known.as_deref())? {
@@ -279,6 +354,14 @@ fn spread(
             node.name
         ))),
     }
+}
+
+/// Whether all machines that say something of a table have the same generation of it, or different
+/// tables, which stay so.
+fn are_same(heard: &[Heard]) -> bool {
+    let known = || heard.iter().filter_map(|(_, heard)| heard.as_ref().ok()?.as_ref());
+    let Some(first) = known().next() else { return true };
+    known().all(|it| it.state == first.state || it.state.table != first.state.table)
 }
 
 /// The machines that have a table, which must be the same on all. Those that do not answer are left

@@ -443,6 +443,7 @@ impl SchemaProvider for Tables {
             // A list of all columns goes on without it; a statement that names it asks once more
             // what is wrong.
             Err(_) if self.means_view(name)? && !self.is_view(name) => Ok(None),
+            Err(_) if self.has_cluster() && self.stored_name(name)?.is_none() => Ok(None),
             found => Ok(found?),
         }
     }

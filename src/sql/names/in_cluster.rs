@@ -64,12 +64,12 @@ impl Tables {
         nodes
     }
 
-    /// The names that the description of the cluster has, and the session may know.
+    /// The names of the cluster's tables that the session may know.
     #[cfg(feature = "cluster")]
     pub(super) fn cluster_names(&self) -> Vec<String> {
-        let names = self.cluster.get().map(|cluster| cluster.names.as_slice());
-        let names = names.unwrap_or_default().iter();
-        names.filter(|name| self.may_see(name)).cloned().collect()
+        let names = self.cluster.get().map(|cluster| (cluster.names)());
+        let names = names.unwrap_or_default().into_iter();
+        names.filter(|name| self.may_see(name)).collect()
     }
 
     #[cfg(not(feature = "cluster"))]

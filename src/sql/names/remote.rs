@@ -9,8 +9,8 @@ use crate::sql::run::table::StoreTable;
 
 /// The tables of a cluster.
 pub(crate) struct InCluster {
-    /// Those that its description names.
-    pub(crate) names: Vec<String>,
+    /// Lists their names.
+    pub(crate) names: Box<dyn Fn() -> Vec<String> + Send + Sync>,
     /// The names of its nodes, as messages list them.
     pub(crate) nodes: String,
     pub(crate) find: FindInCluster,

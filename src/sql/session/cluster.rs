@@ -37,13 +37,14 @@ use crate::error::{Error, Result};
 use crate::ingest::load::LoadOptions;
 use crate::sql::cluster::calls::{Answering, Asked, code_of};
 use crate::sql::cluster::codec::Codec;
+use crate::sql::cluster::copies::{GIVE, give_files};
 use crate::sql::cluster::distribute::{Distribute, Functions, route};
 use crate::sql::cluster::moves::{MOVE, give};
 use crate::sql::cluster::node::{self, OfNode};
 use crate::sql::cluster::nodes::{Connections, Nodes, SECRET};
-use crate::sql::cluster::state::{LEDGER, STATE};
+use crate::sql::cluster::state::{LEDGER, NAMES, STATE};
 use crate::sql::cluster::status::TABLES;
-use crate::sql::cluster::storing::{STORE, take};
+use crate::sql::cluster::storing::{BECOME, STORE, become_same, take};
 use crate::sql::cluster::tables::ClusterTables;
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::lock;
@@ -83,7 +84,8 @@ pub(super) fn over(
 
 /// How sessions find tables of a cluster.
 pub(super) fn names(tables: &Arc<ClusterTables>) -> InCluster {
-    let (names, nodes) = (tables.names(), tables.node_names());
+    let (nodes, of_names) = (tables.node_names(), Arc::clone(tables));
+    let names = Box::new(move || of_names.names());
     let tables = Arc::clone(tables);
     let find: FindInCluster = Box::new(move |partial, name| {
         let tables = Arc::clone(&tables);
@@ -293,10 +295,19 @@ impl Service<Request<Body>> for NodeService {
                 STATE => node::answer,
                 LEDGER => node::ledger,
                 TABLES => node::tables,
+                NAMES => node::names,
                 STORE => return Ok(NodeService::write(&engine, request.into_body(), take)),
                 MOVE => {
                     let give = |store: &Store, _: &_, asked, say| give(store, asked, say);
                     return Ok(NodeService::write(&engine, request.into_body(), give));
+                }
+                GIVE => {
+                    let give = |store: &Store, _: &_, asked, say| give_files(store, asked, say);
+                    return Ok(NodeService::write(&engine, request.into_body(), give));
+                }
+                BECOME => {
+                    let take = |store: &Store, _: &_, asked, say| become_same(store, asked, say);
+                    return Ok(NodeService::write(&engine, request.into_body(), take));
                 }
                 _ => return service.oneshot(request).await,
             };

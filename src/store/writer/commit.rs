@@ -36,7 +36,8 @@ pub(super) fn are_forbidden() -> bool {
     RUNNING.load(Ordering::Acquire) == FORBIDDEN
 }
 
-struct RunningCommit;
+/// A commit that has begun and not ended.
+pub(super) struct RunningCommit;
 
 impl RunningCommit {
     fn begin() -> Result<Self> {
@@ -73,11 +74,7 @@ impl TableWriter {
     /// force, and makes it durable before anything else.
     #[doc(hidden)]
     pub fn commit_changes(&mut self, changes: Changes) -> Result<Commit> {
-        if self.state == CommitState::Unknown {
-            return Err(Error::InvalidInput(
-                "a commit failed before; open the table for writing again".into(),
-            ));
-        }
+        self.check_known()?;
         let Changes { schema, arrangement, keep, edits, sources, loaded } = changes;
         self.check_schema(&schema)?;
         let unchanged = edits.is_empty() && sources.is_empty();
@@ -91,6 +88,7 @@ impl TableWriter {
             let (generation, write_volume) = (base.generation, base.write_volume);
             return Ok(Commit { generation, metadata_bytes: 0, written_bytes: 0, write_volume });
         }
+        let sources = sources.into_iter().chain(self.elsewhere.clone()).collect();
         let new = || edits.iter().flat_map(|edit| &edit.insert);
         new().try_for_each(|segment| check_required(&schema, segment))?;
         let named: HashSet<Id> = new().map(|segment| segment.file).collect();
@@ -104,10 +102,7 @@ impl TableWriter {
             Ok(Edit { at: edit.at, remove: edit.remove, insert })
         };
         let edits = edits.into_iter().map(to_entries).collect::<Result<Vec<_>>>()?;
-        let _running = RunningCommit::begin()?;
-        self.state = CommitState::Unknown;
-        self.begun = None;
-        self.files.sync()?;
+        let _running = self.begin_commit()?;
         let written = std::mem::take(&mut self.files.lock().bytes);
         let change = Change {
             base: self.base.as_ref(),
@@ -120,15 +115,9 @@ impl TableWriter {
             write_volume: WriteVolume { loaded, written },
         };
         let done = commit::commit(&*self.disk, &self.dir, change)?;
-        self.state = CommitState::Known;
-        self.files.lock().made.clear();
-        // It is refused where the process ends, which removes nothing of a commit.
-        self.begun = Begun::new(&self.files, false).ok();
-        let before = done.root.generation.saturating_sub(1);
-        self.retire(before, &done.removed);
-        self.schema = done.root.schema.clone();
         let (generation, write_volume) = (done.root.generation, done.root.write_volume);
-        self.base = Some(done.root);
+        self.end_commit(done.root);
+        self.retire(generation.saturating_sub(1), &done.removed);
         // Best effort: the next commit or the next writer removes what is left.
         let _ = self.sweep(Scope::Manifest, keep);
         Ok(Commit {
@@ -137,6 +126,35 @@ impl TableWriter {
             written_bytes: written + done.bytes,
             write_volume,
         })
+    }
+
+    /// Refuses to write if a commit has failed half way.
+    pub(super) fn check_known(&self) -> Result<()> {
+        match self.state {
+            CommitState::Known => Ok(()),
+            CommitState::Unknown => Err(Error::InvalidInput(
+                "a commit failed before; open the table for writing again".into(),
+            )),
+        }
+    }
+
+    /// Begins a commit, which makes all data files durable.
+    pub(super) fn begin_commit(&mut self) -> Result<RunningCommit> {
+        let running = RunningCommit::begin()?;
+        self.state = CommitState::Unknown;
+        self.begun = None;
+        self.files.sync()?;
+        Ok(running)
+    }
+
+    /// Ends a commit after which a generation is in force.
+    pub(super) fn end_commit(&mut self, root: Root) {
+        self.state = CommitState::Known;
+        self.files.lock().made.clear();
+        // It is refused where the process ends, which removes nothing of a commit.
+        self.begun = Begun::new(&self.files, false).ok();
+        self.schema = root.schema.clone();
+        self.base = Some(root);
     }
 
     /// Checks that column ids are permanent: the ids of dropped columns are not used again.

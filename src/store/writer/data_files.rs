@@ -47,6 +47,11 @@ impl DataFiles {
 
     /// A new file of a partition, given as a relative path such as `year=2015/month=1`.
     pub fn create_in(&self, partition: &str) -> Result<DataFile> {
+        self.create_as(partition, new_id())
+    }
+
+    /// A new file of a partition, under an identifier that nothing else has.
+    pub(crate) fn create_as(&self, partition: &str, uuid: Id) -> Result<DataFile> {
         check_partition(partition)?;
         if commit::are_forbidden() {
             return Err(Error::Cancelled);
@@ -54,7 +59,6 @@ impl DataFiles {
         if !partition.is_empty() {
             self.disk.create_dir_all(&self.dir.partition(partition))?;
         }
-        let uuid = new_id();
         let path = self.dir.data_file(partition, &uuid);
         {
             let mut written = self.lock();

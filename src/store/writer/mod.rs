@@ -1,13 +1,15 @@
 //! The only writer of a table: it makes new data files, then commits them.
 //!
 //! This file opens tables for writing; `data_files.rs` writes data files, `commit.rs` commits them,
-//! `cleanup.rs` removes files that are not needed any more, and `begun.rs` those of writers in the
-//! middle when the process ends itself.
+//! `adopt.rs` puts a generation in force that was made elsewhere, `cleanup.rs` removes files that are
+//! not needed any more, and `begun.rs` those of writers in the middle when the process ends itself.
 //!
 //! **A table knows its write amplification.** Every byte that a writer puts into a file is counted
 //! here, and the root keeps two sums over the table's life: what loads wrote as rows came in, and
 //! all that was written, with merges, sorted runs, rewritten segments and the manifest itself.
 
+#[cfg(feature = "cluster")]
+mod adopt;
 mod begun;
 mod cleanup;
 mod commit;
@@ -50,6 +52,8 @@ pub struct TableWriter {
     /// Whether there may be data files that are neither needed by the generation in force nor in
     /// `retired`.
     strays: bool,
+    /// An entry for the ledger, if the segments of the table are not here, but on other machines.
+    elsewhere: Option<LoadedSource>,
     /// Data files that are no longer in the table, each with the last generation that has it.
     retired: Vec<(u64, PathBuf)>,
     /// For a process that ends itself before the next commit.
@@ -185,6 +189,7 @@ impl TableWriter {
             dir: dir.clone(),
             disk: Arc::clone(disk),
             strays: base.as_ref().is_some_and(|root| root.generation != swept.oldest),
+            elsewhere: None,
             base,
             schema,
             options,
@@ -342,6 +347,11 @@ impl TableWriter {
             sources: Vec::new(),
             loaded: 0,
         }
+    }
+
+    /// Whether its segments are here.
+    pub(crate) fn has_segments(&self) -> bool {
+        self.elsewhere.is_none()
     }
 
     /// The number of segments in force, which is the index of an edit that appends.
