@@ -9,9 +9,10 @@ tenth one is. Each answer must be that of one store with all rows; otherwise the
 statement must fail, with the node's name, within two seconds of what happened. The next statements
 fail or answer likewise, and are right again once the node is back.
 
-Then the same happens to loads (`sty ingest --cluster`) and moves of partitions (`sty cluster move`),
-and these are killed themselves. Once the node is back, the same command is repeated until it says
-that it is done: each row must be there once, and during moves at all times. The exit code is 1 at the first
+Then the same happens to loads (`sty ingest --cluster`, of a table that is spread and of one in copies)
+and moves of partitions (`sty cluster move`), and these are killed themselves. Once the node is back, the same command is repeated until it says
+that it is done: each row must be there once, and during moves at all times, and copies must
+be the same. The exit code is 1 at the first
 thing that is wrong. In the end, a table of figures is printed, as Markdown. It needs `ip` and `nft`.
 """
 
@@ -56,7 +57,8 @@ class Cluster:
         self.ready = False
         self.file = work / "nodes.toml"
         nodes = "".join(f'n{n} = "http://{self.address(n)}:8815"\n' for n in range(NODES))
-        self.file.write_text(f'secret = "a-secret-of-this-test"\n[nodes]\n{nodes}')
+        self.file.write_text(f'secret = "a-secret-of-this-test"\n[nodes]\n{nodes}'
+                             '[tables.c]\nplacement = "copies"\n')
 
     @staticmethod
     def address(node):
@@ -149,10 +151,10 @@ def check(cluster, sql, right, happened, process, node, may_fail):
 class Work:
     """Loads and moves of a partitioned table, and what it must have."""
 
-    CHECK = "SELECT count(*), sum(id), count(DISTINCT id) FROM u"
-
-    def __init__(self, cluster, dice, rows):
+    def __init__(self, cluster, dice, rows, table):
         self.cluster, self.dice, self.rows, self.files = cluster, dice, rows, 0
+        self.table = table
+        self.check = f"SELECT count(*), sum(id), count(DISTINCT id) FROM {table}"
 
     def right(self):
         rows = self.files * self.rows
@@ -161,12 +163,12 @@ class Work:
     def load(self):
         """The command of the next load, and what it says if it was done before."""
         first = self.files * self.rows
-        file = self.cluster.work / f"{self.files}.parquet"
+        file = self.cluster.work / f"{self.table}{self.files}.parquet"
         sql = (f"COPY (SELECT i AS id, i % 40 AS part, 'text ' || (i * 7919 % 100003) AS text "
                f"FROM (SELECT value AS i FROM range({first}, {first + self.rows}))) TO '{file}'")
         run(self.cluster.sty, "query", "-", sql)
         self.files += 1
-        return ["ingest", "--cluster", self.cluster.file, "u", file, "--partition-by",
+        return ["ingest", "--cluster", self.cluster.file, self.table, file, "--partition-by",
                 "part"], "was loaded before"
 
     def move(self):
@@ -201,7 +203,7 @@ class Work:
         if process.returncode > 0 and f"node n{node} " not in said and done not in said:
             raise Wrong(f"{command}\nfailed, of node n{node}: {said}")
         if not is_load:
-            answer = cluster.ask(self.CHECK)
+            answer = cluster.ask(self.check)
             if answer.returncode == 0 and self.right() not in answer.stdout:
                 raise Wrong(f"{command}, {what} of n{node}\n{answer.stdout}and not {self.right()}")
         cluster.keep(node)
@@ -215,10 +217,15 @@ class Work:
             if time.monotonic() > until:
                 raise Wrong(f"{command}\nis not done after 90 s: {again.stderr}")
             time.sleep(0.2)
-        answer = cluster.ask(self.CHECK)
+        answer = cluster.ask(self.check)
         if self.right() not in answer.stdout:
             raise Wrong(f"{command}, {what} of n{node}, then repeated\n{said}{again.stderr}"
                         f"{answer.stdout}{answer.stderr}and not {self.right()}")
+        if self.table == "c":
+            same = run(cluster.sty, "cluster", "copy", "c", "--cluster", cluster.file)
+            if "are the same" not in same.stderr:
+                raise Wrong(f"{command}, {what} of n{node}, then repeated\n{said}{again.stderr}"
+                            f"{same.stderr}")
         return outcome, took
 
 
@@ -271,17 +278,20 @@ def main():
             answer = cluster.ask(sql)
             if answer.returncode or answer.stdout != right[sql]:
                 raise Wrong(f"{sql}\nafter {what} of n{node}: {answer.stdout[:300]}{answer.stderr}")
-        work_of = Work(cluster, dice, options.rows // 8)
-        load, done = work_of.load()
-        run(cluster.sty, *load)
-        for number in range(2 * options.rounds):
-            is_load = number < options.rounds
+        spread, copies = (Work(cluster, dice, options.rows // 8, table) for table in "uc")
+        for work_of in (spread, copies):
+            load, done = work_of.load()
+            run(cluster.sty, *load)
+        for number in range(3 * options.rounds):
+            is_load = number < 2 * options.rounds
+            work_of = copies if number < options.rounds else spread
             node = dice.randrange(NODES)
             what = dice.choice(["kill -9", "kill -9 of the command", "all packets lost",
                                 "a tenth of packets lost"])
             command, done = work_of.load() if is_load else work_of.move()
             outcome = work_of.disturb(command, done, what, node, is_load)
-            seen.setdefault((what, "load" if is_load else "move"), []).append(outcome)
+            when = f"load of {work_of.table}" if is_load else "move"
+            seen.setdefault((what, when), []).append(outcome)
         print("| what | statement | answered | failed | seconds to the failure, at most |")
         print("| --- | --- | ---: | ---: | ---: |")
         for (what, when), outcomes in sorted(seen.items()):

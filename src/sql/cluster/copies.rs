@@ -133,7 +133,7 @@ impl Copies {
             if !known().any(differ) {
                 return Ok(copies);
             }
-            tokio::time::sleep(PAUSE).await;
+            nodes.pause(PAUSE).await;
         }
         Copies::hear_once(nodes, of, table).await
     }
@@ -244,7 +244,8 @@ impl Copies {
         if had.state.table != source.state.table {
             return Err(Error::InvalidInput(format!(
                 "the tables {table} of nodes {node} and {name} are not copies of each other: each \
-                 was made by itself; drop the one on node {node} to get a copy of the other"
+                 was made by itself; drop the one on node {node}, while that is stopped, to get a copy of \
+                 the other"
             )));
         }
         if old > new {
@@ -256,7 +257,7 @@ impl Copies {
         if old == new {
             return Err(Error::InvalidInput(format!(
                 "nodes {node} and {name} have each written their copy of {table}, and have different \
-                 generations {new}; drop the copy that is not to be kept"
+                 generations {new}; drop the one that is not to be kept, while its node is stopped"
             )));
         }
         if is_allowed {
@@ -310,15 +311,13 @@ impl Copies {
         Delivery::begin(nodes, node, BECOME, &self.table, what.as_slice(), wait).await
     }
 
-    /// The sources that the newest copy has loaded and the oldest one lacks. Machines that have no
-    /// copy lack no source of a load: they are new.
-    pub(super) async fn newer_sources(&self, nodes: &Nodes) -> Result<Vec<LoadedSource>> {
-        let known = self.known.iter().filter_map(|(_, table)| table.as_ref());
-        let oldest = known.map(|table| table.state.generation).min();
-        let Some((oldest, (node, _))) = oldest.zip(self.newest()) else { return Ok(Vec::new()) };
-        let mut newer = ledger(nodes, node, &self.table).await?;
-        newer.retain(|source| source.generation > oldest && source.done);
-        Ok(newer)
+    /// The sources of the load that the newest copy has and others may lack. There is one at most:
+    /// a load begins with copies that are the same.
+    pub(super) async fn newest_sources(&self, nodes: &Nodes) -> Result<Vec<LoadedSource>> {
+        let Some((node, newest)) = self.newest() else { return Ok(Vec::new()) };
+        let mut sources = ledger(nodes, node, &self.table).await?;
+        sources.retain(|source| source.generation == newest.state.generation && source.done);
+        Ok(sources)
     }
 
     /// Makes a table that has the manifest of the copies, which are the same, and none of their

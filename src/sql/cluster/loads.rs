@@ -141,7 +141,7 @@ impl ClusterLoad {
         );
         let (all, cancelled) = (Way::default(), AtomicBool::default());
         self.nodes.wait(copies.bring_up(&self.nodes, &all, &cancelled))??;
-        let came = self.nodes.wait(copies.newer_sources(&self.nodes))??;
+        let came = self.nodes.wait(copies.newest_sources(&self.nodes))??;
         self.came.extend(came);
         self.copies = Some(self.hear_copies()?);
         Ok(Some(said))

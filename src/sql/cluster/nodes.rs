@@ -142,6 +142,13 @@ impl Nodes {
         }
     }
 
+    /// Waits for a moment. Sessions have no timers.
+    pub(super) async fn pause(&self, duration: Duration) {
+        if let Some(runtime) = &self.runtime {
+            let _ = runtime.spawn(async move { tokio::time::sleep(duration).await }).await;
+        }
+    }
+
     /// Waits for what is done with the machines, on the caller's thread.
     pub(super) fn wait<T>(&self, future: impl Future<Output = T>) -> Result<T> {
         match &self.runtime {

@@ -126,7 +126,7 @@ impl ClusterTables {
                 if are_same(&heard) {
                     break;
                 }
-                tokio::time::sleep(PAUSE).await;
+                self.nodes.pause(PAUSE).await;
                 heard = self.hear_all(&nodes, name).await;
             }
         }
