@@ -28,10 +28,10 @@ use crate::units::{show_counted, show_size};
 /// meanwhile. If a move is stopped in the middle, the same command goes on with it.
 ///
 /// copy makes the copies of a table the same (placement = "copies" in the file): those that lack it
-/// or are behind get the files that they lack of the newest generation, or of that which --from has.
-/// All machines have everything before the first of them has the new generation in force. If one of
-/// them has a copy from which that generation may not have come, it says so and changes nothing,
-/// unless --force is given.
+/// or are behind get the files that they lack of the newest generation, or of that which --from
+/// has. All machines have everything before the first of them has the new generation in force. If
+/// one of them has a copy from which that generation may not have come, it says so and changes
+/// nothing, unless --force is given.
 ///
 /// forget gives up a load of sty ingest --cluster that has stopped before all machines had it,
 /// where its files are gone: the machines that lack its rows do not get them.

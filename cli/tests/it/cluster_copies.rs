@@ -101,14 +101,14 @@ fn a_load_that_stopped_between_two_copies_is_finished() {
     let differ = machines.refused(&["query", "--cluster", "nodes.toml", "-", "FROM t"]);
     assert!(differ.contains("table t is not the same on all nodes"), "{differ}");
     let (_, said) = machines.load(&["t", "b.csv", "c.csv"]);
-    assert!(said.contains("t: going on with nodes n1, which lack rows"), "{said}");
+    assert!(said.contains("t: nodes n1 are behind the others"), "{said}");
     machines.check_copies(3, "900");
     // A command of which nothing is left to do ends well, too.
     machines.kill(1);
     std::fs::remove_dir_all(machines.path("n1/t")).unwrap();
     machines.wake(1);
     let (_, said) = machines.load(&["t", "c.csv"]);
-    assert!(said.contains("t: going on with nodes n1, which lack rows"), "{said}");
+    assert!(said.contains("t: nodes n1 are behind the others"), "{said}");
     machines.check_copies(3, "900");
     let again = machines.refused(&["ingest", "--cluster", "nodes.toml", "t", "b.csv"]);
     assert!(again.contains("was loaded before"), "{again}");

@@ -3,16 +3,16 @@
 //!
 //! ```text
 //! request   head's length u64 · head: version u8 · the table's name · a replica
-//!           (`maintain/replica`): the generation that is to be in force, and the files that are asked
-//!           for
+//!           (`maintain/replica`): the generation that is to be in force, and the files that are
+//!           asked for
 //! answer    PIECE…: their bytes, and their hash
 //! ```
 //!
 //! A load over several machines makes segments in a table of its own (`loads`). Of a table in
 //! copies, that one has the manifest which the copies have, so that its next generation can be
 //! theirs: the new files go to all machines, and each puts the same root in force. If something
-//! stops between two of these commits, the copies differ, which statements refuse; the next load, or
-//! `sty cluster copy`, brings those up that are behind.
+//! stops between two of these commits, the copies differ, which statements refuse; the next load,
+//! or `sty cluster copy`, brings those up that are behind.
 //!
 //! **No copy loses what others lack.** A copy becomes a newer generation only if that one came from
 //! it: a load has written the generation of the copies, and its checksum, into its ledger, or the
@@ -244,8 +244,8 @@ impl Copies {
         if had.state.table != source.state.table {
             return Err(Error::InvalidInput(format!(
                 "the tables {table} of nodes {node} and {name} are not copies of each other: each \
-                 was made by itself; drop the one on node {node}, while that is stopped, to get a copy of \
-                 the other"
+                 was made by itself; drop the one on node {node}, while that is stopped, to get a \
+                 copy of the other"
             )));
         }
         if old > new {

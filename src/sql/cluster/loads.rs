@@ -123,7 +123,8 @@ impl ClusterLoad {
         Ok(copies)
     }
 
-    /// Makes the copies of the table the same, if a load has stopped before all had it, and says so.
+    /// Makes the copies of the table the same, if a load has stopped before all had it, and says
+    /// so.
     fn bring_up_copies(&mut self) -> Result<Option<String>> {
         if self.copies.is_none() {
             return Ok(None);
@@ -135,7 +136,7 @@ impl ClusterLoad {
             return Ok(None);
         }
         let said = format!(
-            "{}: going on with nodes {}, which lack rows",
+            "{}: nodes {} are behind the others, and get what they lack",
             self.table,
             listed(behind.into_iter())
         );

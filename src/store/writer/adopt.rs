@@ -10,8 +10,8 @@ use crate::manifest::recover::Scope;
 use crate::manifest::{Id, LoadedSource, Root, commit, recover};
 
 impl TableWriter {
-    /// Writes a file of the manifest: a part of the ledger, or a chunk. One that is there belongs to
-    /// a generation that is kept, and is the same.
+    /// Writes a file of the manifest: a part of the ledger, or a chunk. One that is there belongs
+    /// to a generation that is kept, and is the same.
     pub(crate) fn put_manifest_file(&self, id: Id, is_ledger: bool, bytes: &[u8]) -> Result<()> {
         let path = if is_ledger { self.dir.ledger(&id) } else { self.dir.chunk(&id) };
         match self.disk.exists(&path)? {
@@ -63,8 +63,8 @@ impl TableWriter {
         Ok(())
     }
 
-    /// Says that the segments of the table are not here: new ones are not merged with them. The next
-    /// commit has this entry in the ledger, too.
+    /// Says that the segments of the table are not here: new ones are not merged with them. The
+    /// next commit has this entry in the ledger, too.
     pub(crate) fn leave_segments_out(&mut self, entry: LoadedSource) {
         self.elsewhere = Some(entry);
     }

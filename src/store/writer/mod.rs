@@ -1,8 +1,9 @@
 //! The only writer of a table: it makes new data files, then commits them.
 //!
 //! This file opens tables for writing; `data_files.rs` writes data files, `commit.rs` commits them,
-//! `adopt.rs` puts a generation in force that was made elsewhere, `cleanup.rs` removes files that are
-//! not needed any more, and `begun.rs` those of writers in the middle when the process ends itself.
+//! `adopt.rs` puts a generation in force that was made elsewhere, `cleanup.rs` removes files that
+//! are not needed any more, and `begun.rs` those of writers in the middle when the process ends
+//! itself.
 //!
 //! **A table knows its write amplification.** Every byte that a writer puts into a file is counted
 //! here, and the root keeps two sums over the table's life: what loads wrote as rows came in, and
