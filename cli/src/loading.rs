@@ -198,16 +198,16 @@ pub(crate) mod cluster {
             let wait = Some(wait).filter(|wait| !wait.is_zero());
             let stored = self.load.finish_round(round, wait, &signals::cancellation());
             // What some machines have stored, the same command may not read again.
-            if let Some(rejects) = &mut self.rejects
-                && (stored.is_ok() || self.load.is_partly_stored())
-            {
-                rejects.keep().map_err(Failure::after_commit)?;
-            }
+            let kept = match &mut self.rejects {
+                Some(rejects) if stored.is_ok() || self.load.is_partly_stored() => rejects.keep(),
+                _ => Ok(()),
+            };
             let on_node = |stored: NodeStored| {
                 let NodeStored { node, generation, rows, segments, bytes } = stored;
                 OnNode { node, generation, rows, segments, bytes }
             };
             let nodes = stored?.into_iter().flatten().map(on_node).collect();
+            kept.map_err(Failure::after_commit)?;
             Ok(Stored { is_last, nodes })
         }
     }

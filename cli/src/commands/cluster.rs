@@ -151,7 +151,10 @@ pub(crate) fn run(args: &ClusterArgs, context: &Context) -> Result<(), Failure> 
                 context.note(&format!("{files}: given up for nodes {nodes}, which lack the rows"));
             }
             if forgotten.is_empty() {
-                context.note(&format!("no load of {table} has stopped"));
+                context.note(&format!(
+                    "no load of {table} has stopped that could be given up (copies are made the same \
+                     by sty cluster copy)"
+                ));
             }
             Ok(())
         }

@@ -66,8 +66,8 @@ impl Survey {
             Err(error) => survey.give_up(error, dir.current())?,
         }
         let roots = listing::roots(disk, dir)?;
-        let is_begun = survey.current.is_none() && disk.exists(&dir.creating())?;
-        if is_begun && roots.iter().all(|generation| *generation == 1) {
+        let first = if survey.current.is_none() { presence::begun(disk, dir)? } else { None };
+        if first.is_some_and(|first| roots.iter().all(|generation| *generation <= first)) {
             return Err(Error::NotFound(format!(
                 "the first commit of table '{}' was never finished; there is nothing to repair",
                 dir.name()

@@ -274,7 +274,7 @@ impl Copies {
             Ok(_) | Err(Error::NotFound(_)) => Err(Error::InvalidInput(format!(
                 "generation {new} of {table} on node {name} may not have come from generation {old}, \
                  which node {node} has, and node {name} does not have that one any more: if node \
-                 {name} is right, --force makes the copy of node {node} the same"
+                 {name} is right, sty cluster copy {table} --from {name} --to {node} --force"
             ))),
             Err(error) => Err(error),
         }

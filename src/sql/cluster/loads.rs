@@ -62,7 +62,7 @@ pub struct ClusterLoad {
     finished: HashSet<Arc<str>>,
     /// The same of a table in copies: they have come from another machine, and are not read.
     came: Vec<LoadedSource>,
-    /// Whether some machines have stored a load, and others have not.
+    /// Whether some machines may have stored a load, and others have not.
     is_partly_stored: bool,
 }
 
@@ -135,7 +135,7 @@ impl ClusterLoad {
             self.copies = Some(copies);
             return Ok(None);
         }
-        let said = format!(
+        let mut said = format!(
             "{}: nodes {} are behind the others, and get what they lack",
             self.table,
             listed(behind.into_iter())
@@ -143,6 +143,11 @@ impl ClusterLoad {
         let (all, cancelled) = (Way::default(), AtomicBool::default());
         self.nodes.wait(copies.bring_up(&self.nodes, &all, &cancelled))??;
         let came = self.nodes.wait(copies.newest_sources(&self.nodes))??;
+        let rejected: u64 = came.iter().map(|source| source.rejected).sum();
+        if rejected > 0 {
+            said +=
+                &format!("; of the newest load, {rejected} rejected rows are not written again");
+        }
         self.came.extend(came);
         self.copies = Some(self.hear_copies()?);
         Ok(Some(said))
@@ -153,7 +158,7 @@ impl ClusterLoad {
         self.staging.path()
     }
 
-    /// Whether some machines have stored what was loaded, after an error that says so.
+    /// Whether some machines may have stored what was loaded, after an error that says so.
     pub fn is_partly_stored(&self) -> bool {
         self.is_partly_stored
     }
@@ -350,15 +355,11 @@ impl ClusterLoad {
         if let Some(copies) = &self.copies {
             let (generations, of_each) =
                 copies.store(&self.nodes, &round.table, wait, cancelled)?;
-            self.is_partly_stored = generations.iter().any(|(_, it)| it.is_ok());
-            let table = &self.table;
-            check_all(
-                &generations,
-                &format!(
-                    "sty cluster copy {table} brings them to the others, as the same command does \
-                     where it loads files"
-                ),
-            )?;
+            let may_be_stored = |it: &Result<u64>| matches!(it, Ok(_) | Err(Error::Unreachable(_)));
+            self.is_partly_stored = generations.iter().any(|(_, it)| may_be_stored(it));
+            let then = "sty cluster copy brings them to the others, as the same command does \
+                        where it loads files";
+            check_all(&generations, then)?;
             let stored = |(node, generation): (String, Result<u64>)| {
                 Ok(NodeStored { node, generation: generation?, ..of_each.clone() })
             };

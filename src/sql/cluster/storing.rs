@@ -160,7 +160,7 @@ pub(super) async fn send(
 }
 
 /// An error that says which machines have stored their rows and what to do about the others, unless
-/// all have.
+/// all have. Of one that is gone since it was told to, nobody knows.
 pub(super) fn check_all(generations: &[(String, Result<u64>)], then: &str) -> Result<()> {
     let Some(first) = generations.iter().find_map(|(_, it)| it.as_ref().err()) else {
         return Ok(());
@@ -168,8 +168,14 @@ pub(super) fn check_all(generations: &[(String, Result<u64>)], then: &str) -> Re
     let stored = generations.iter().filter(|(_, it)| it.is_ok()).map(|(node, _)| node.as_str());
     let names = listed(stored.clone());
     let what = match stored.count() {
+        0 if matches!(first, Error::Unreachable(_)) => format!(
+            "{first}; whether it has stored its rows is not known, and no other node has said so: \
+             sty cluster status shows what nodes have"
+        ),
         0 => format!("{first}; no other node has stored its rows"),
-        _ => format!("{first}; nodes {names} have stored their rows, and others have not: {then}"),
+        _ => format!(
+            "{first}; nodes {names} have stored their rows, and others have not said so: {then}"
+        ),
     };
     Err(match first {
         Error::Unreachable(_) => Error::Unreachable(what),

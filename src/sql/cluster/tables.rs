@@ -387,7 +387,12 @@ fn same_everywhere(name: &str, heard: Vec<Heard>) -> Result<Vec<(Arc<Node>, Arc<
                 of_first.state.generation,
                 node.name,
                 table.state.generation,
-                if of_first.state.table == table.state.table { "" } else { " of another table" }
+                match () {
+                    () if of_first.state.table != table.state.table => " of another table",
+                    () if of_first.state.generation == table.state.generation =>
+                        ", with other rows",
+                    () => "",
+                }
             )));
         }
         same.push((node, table));
