@@ -21,6 +21,7 @@ pub(crate) struct TemporaryDir {
 impl TemporaryDir {
     /// A new directory in another one. Its name begins with `prefix`, and directories there with
     /// such a name that nobody uses are removed.
+    #[expect(clippy::disallowed_methods, reason = "need not be durable")]
     pub(crate) fn new(below: &Path, prefix: &str) -> Result<TemporaryDir> {
         remove_left(below, prefix);
         let failed = |error| Error::io(below, error);
@@ -39,6 +40,7 @@ impl TemporaryDir {
 }
 
 /// Removes directories that nobody uses, best effort.
+#[expect(clippy::disallowed_methods, reason = "need not be durable")]
 fn remove_left(below: &Path, prefix: &str) {
     for entry in fs::read_dir(below).into_iter().flatten().flatten() {
         let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());

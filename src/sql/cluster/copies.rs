@@ -35,7 +35,7 @@ use super::nodes::Nodes;
 use super::state::{
     Answer, LEDGER, RemoteTable, STATE, ledger_question, question, read_answer, read_ledger_answer,
 };
-use super::storing::{BECOME, Delivery, NodeStored, PIECE, pass, send};
+use super::storing::{BECOME, Delivery, NodeStored, Outcomes, PIECE, pass, send};
 use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::limits;
@@ -364,7 +364,7 @@ impl Copies {
         staged: &Table,
         wait: Option<Duration>,
         cancelled: &AtomicBool,
-    ) -> Result<(Vec<(String, Result<u64>)>, NodeStored)> {
+    ) -> Result<(Outcomes, NodeStored)> {
         let snapshot = staged.snapshot()?;
         let (root, segments) = (snapshot.root(), snapshot.segments()?);
         let newest = self.newest().map(|(_, table)| table);

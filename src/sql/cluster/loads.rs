@@ -28,7 +28,7 @@ use super::nodes::Nodes;
 use super::placing::Placing;
 use super::state::{LEDGER, ledger_question, read_ledger_answer};
 use super::stopped::{Stopped, entries, files, record, stopped};
-use super::storing::{Delivery, NodeStored, STORE, check_all, send};
+use super::storing::{Delivery, NodeStored, Outcomes, STORE, check_all, send};
 use crate::disk::temporary_dir::TemporaryDir;
 use crate::error::{Error, Result};
 use crate::ingest::load::LoadOptions;
@@ -446,7 +446,7 @@ impl ClusterLoad {
         transfers: &[Transfer],
         wait: Option<Duration>,
         bytes: Vec<P>,
-    ) -> Result<Vec<(String, Result<u64>)>> {
+    ) -> Result<Outcomes> {
         let nodes = to.iter().filter_map(|at| self.placing.nodes.get(*at));
         let mut order: Vec<_> = nodes.zip(transfers).zip(bytes).collect();
         order.sort_by_key(|((node, _), _)| &node.name);

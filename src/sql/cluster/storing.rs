@@ -159,6 +159,9 @@ pub(super) async fn send(
     Ok(delivery)
 }
 
+/// The generation that each machine has put in force, or why not, by its name.
+pub(super) type Outcomes = Vec<(String, Result<u64>)>;
+
 /// An error that says which machines have stored their rows and what to do about the others, unless
 /// all have. Of one that is gone since it was told to, nobody knows.
 pub(super) fn check_all(generations: &[(String, Result<u64>)], then: &str) -> Result<()> {
