@@ -100,10 +100,11 @@ fn a_load_that_stopped_between_two_copies_is_finished() {
     machines.wake(1);
     let differ = machines.refused(&["query", "--cluster", "nodes.toml", "-", "FROM t"]);
     assert!(differ.contains("table t is not the same on all nodes"), "{differ}");
+    assert!(differ.contains(": sty cluster copy t makes them the same"), "{differ}");
     let (_, said) = machines.load(&["t", "b.csv", "c.csv"]);
     assert!(said.contains("t: nodes n1 are behind the others"), "{said}");
     machines.check_copies(3, "900");
-    // A command of which nothing is left to do ends well, too.
+    // The same command succeeds where nothing is left to load.
     machines.kill(1);
     std::fs::remove_dir_all(machines.path("n1/t")).unwrap();
     machines.wake(1);

@@ -159,7 +159,7 @@ impl Answering {
     }
 
     /// Says why the call has failed, if anybody listens.
-    pub(super) fn fail(&mut self, error: &Error) {
+    pub(in crate::sql) fn fail(&mut self, error: &Error) {
         let mut out = Writer::new();
         let (code, what) = code_of(error);
         out.u32(code as u32);

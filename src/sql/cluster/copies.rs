@@ -70,8 +70,8 @@ pub struct Copied {
 }
 
 /// Brings the copies of a table to the newest generation among them, or to that of the machine
-/// `from`: all of them, or the one on the machine `to`. With `force`, also a copy of which nobody
-/// knows whether it has rows that the generation lacks.
+/// `from`: all of them, or the one on the machine `to`. With `force`, it replaces a copy even where
+/// the generation may not have come from it.
 pub fn copy_table(
     description: ClusterDescription,
     table: &str,
@@ -414,13 +414,11 @@ fn path_of_load(state: &TableState) -> String {
 }
 
 /// Gives files of a table of the store.
-pub(in crate::sql) fn give_files(store: &Store, mut request: Asked, mut say: Answering) {
-    if let Err(error) = give_all(store, &mut request, &mut say) {
-        say.fail(&error);
-    }
-}
-
-fn give_all(store: &Store, request: &mut Asked, say: &mut Answering) -> Result<()> {
+pub(in crate::sql) fn give_files(
+    store: &Store,
+    request: &mut Asked,
+    say: &mut Answering,
+) -> Result<()> {
     let head = request.head()?;
     let mut from = Cursor::new(&head);
     check_protocol(&mut from)?;

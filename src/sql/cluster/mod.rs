@@ -29,7 +29,7 @@
 //! | `node` | what a machine does for others |
 //! | `calls` | calls whose request and answer go on at the same time |
 //! | `storing` | segments on their way into the store of a machine |
-//! | `copies` | tables of which each machine has all rows |
+//! | `copies` | loads into tables in copies, and `sty cluster copy` |
 //! | `placing` | which machine gets which rows |
 //! | `stopped` | loads that some of their machines have, and others have not |
 //! | `loads` | a load whose rows go to several machines |

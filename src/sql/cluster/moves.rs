@@ -356,13 +356,7 @@ fn check_alike(had: &Root, sent: &Root, from: &Node, to: &Node, table: &str) -> 
 }
 
 /// Gives a partition of the store away.
-pub(in crate::sql) fn give(store: &Store, mut request: Asked, mut say: Answering) {
-    if let Err(error) = give_all(store, &mut request, &mut say) {
-        say.fail(&error);
-    }
-}
-
-fn give_all(store: &Store, request: &mut Asked, say: &mut Answering) -> Result<()> {
+pub(in crate::sql) fn give(store: &Store, request: &mut Asked, say: &mut Answering) -> Result<()> {
     let head = request.head()?;
     let mut from = Cursor::new(&head);
     check_protocol(&mut from)?;

@@ -211,17 +211,6 @@ pub(super) async fn pass(
 pub(in crate::sql) fn take(
     store: &Store,
     options: &LoadOptions,
-    mut request: Asked,
-    mut say: Answering,
-) {
-    if let Err(error) = take_all(store, options, &mut request, &mut say) {
-        say.fail(&error);
-    }
-}
-
-fn take_all(
-    store: &Store,
-    options: &LoadOptions,
     request: &mut Asked,
     say: &mut Answering,
 ) -> Result<()> {
@@ -243,13 +232,11 @@ fn take_all(
 }
 
 /// Makes a copy of a table what another machine has.
-pub(in crate::sql) fn become_same(store: &Store, mut request: Asked, mut say: Answering) {
-    if let Err(error) = become_all(store, &mut request, &mut say) {
-        say.fail(&error);
-    }
-}
-
-fn become_all(store: &Store, request: &mut Asked, say: &mut Answering) -> Result<()> {
+pub(in crate::sql) fn become_same(
+    store: &Store,
+    request: &mut Asked,
+    say: &mut Answering,
+) -> Result<()> {
     let head = request.head()?;
     let mut from = Cursor::new(&head);
     let table = table_of(store, &mut from)?;

@@ -140,7 +140,7 @@ impl ClusterTables {
                 spread(name, heard, moved, partial)?
             }
             Placement::Shared => {
-                let same = same_everywhere(name, heard)?;
+                let same = same_everywhere(name, heard, "")?;
                 let of = u32::try_from(same.len()).unwrap_or(u32::MAX);
                 let shared = (0..).zip(same).map(|(number, (node, table))| {
                     part(node, table, (of > 1).then_some(Share { number, of }))
@@ -148,7 +148,8 @@ impl ClusterTables {
                 shared.collect()
             }
             Placement::Copies => {
-                let mut same = same_everywhere(name, heard)?;
+                let then = format!(": sty cluster copy {name} makes them the same");
+                let mut same = same_everywhere(name, heard, &then)?;
                 let turn = self.turn.fetch_add(1, Ordering::Relaxed);
                 let copies: Arc<[_]> = same.iter().map(|(node, _)| Arc::clone(node)).collect();
                 let chosen = turn.checked_rem(same.len()).map(|at| same.swap_remove(at));
@@ -365,8 +366,12 @@ fn are_same(heard: &[Heard]) -> bool {
 }
 
 /// The machines that have a table, which must be the same on all. Those that do not answer are left
-/// out, as long as one does.
-fn same_everywhere(name: &str, heard: Vec<Heard>) -> Result<Vec<(Arc<Node>, Arc<RemoteTable>)>> {
+/// out, as long as one does. `then` says what to do if the machines differ.
+fn same_everywhere(
+    name: &str,
+    heard: Vec<Heard>,
+    then: &str,
+) -> Result<Vec<(Arc<Node>, Arc<RemoteTable>)>> {
     let (mut same, mut failure) = (Vec::<(Arc<Node>, Arc<RemoteTable>)>::new(), None);
     for (node, heard) in heard {
         let table = match heard {
@@ -382,7 +387,8 @@ fn same_everywhere(name: &str, heard: Vec<Heard>) -> Result<Vec<(Arc<Node>, Arc<
             && of_first.state != table.state
         {
             return Err(Error::InvalidInput(format!(
-                "table {name} is not the same on all nodes: {} has generation {}, and {} has {}{}",
+                "table {name} is not the same on all nodes: {} has generation {}, and {} has \
+                 {}{}{then}",
                 first.name,
                 of_first.state.generation,
                 node.name,

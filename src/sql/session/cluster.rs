@@ -254,19 +254,25 @@ impl NodeService {
         }
     }
 
-    /// Writes to the store, and answers meanwhile.
+    /// Reads or writes files of the store, and answers meanwhile; a failure is the last answer.
     fn write(
         engine: &Engine,
         request: Body,
-        write: impl FnOnce(&Store, &LoadOptions, Asked, Answering) + Send + 'static,
+        write: impl FnOnce(&Store, &LoadOptions, &mut Asked, &mut Answering) -> Result<()>
+        + Send
+        + 'static,
     ) -> Response<Body> {
         let Some((store, options)) = engine.writing() else {
             return Status::permission_denied("the node only reads").into_http();
         };
         let handle = Handle::current();
-        let (answering, body) = Answering::new(&handle);
-        let asked = Asked::new(request, &handle);
-        tokio::task::spawn_blocking(move || write(&store, &options, asked, answering));
+        let (mut answering, body) = Answering::new(&handle);
+        let mut asked = Asked::new(request, &handle);
+        tokio::task::spawn_blocking(move || {
+            if let Err(error) = write(&store, &options, &mut asked, &mut answering) {
+                answering.fail(&error);
+            }
+        });
         Response::new(body)
     }
 }
@@ -298,15 +304,20 @@ impl Service<Request<Body>> for NodeService {
                 NAMES => node::names,
                 STORE => return Ok(NodeService::write(&engine, request.into_body(), take)),
                 MOVE => {
-                    let give = |store: &Store, _: &_, asked, say| give(store, asked, say);
+                    let give =
+                        |store: &_, _: &_, asked: &mut _, say: &mut _| give(store, asked, say);
                     return Ok(NodeService::write(&engine, request.into_body(), give));
                 }
                 GIVE => {
-                    let give = |store: &Store, _: &_, asked, say| give_files(store, asked, say);
+                    let give = |store: &_, _: &_, asked: &mut _, say: &mut _| {
+                        give_files(store, asked, say)
+                    };
                     return Ok(NodeService::write(&engine, request.into_body(), give));
                 }
                 BECOME => {
-                    let take = |store: &Store, _: &_, asked, say| become_same(store, asked, say);
+                    let take = |store: &_, _: &_, asked: &mut _, say: &mut _| {
+                        become_same(store, asked, say)
+                    };
                     return Ok(NodeService::write(&engine, request.into_body(), take));
                 }
                 _ => return service.oneshot(request).await,
