@@ -157,8 +157,8 @@ pub use ingest::text::number_format::NumberFormat;
 pub use sql::CopyTarget;
 #[cfg(feature = "sql")]
 pub use sql::{
-    BatchStream, Canceller, Described, Engine, Parameters, ReadSoFar, Session, SessionOptions,
-    SqlExpressions, SqlSelect, Statement, StatementMemory, StatementProgress,
+    BatchStream, Canceller, Described, DividedAnswer, Engine, Parameters, ReadSoFar, Session,
+    SessionOptions, SqlExpressions, SqlSelect, Statement, StatementMemory, StatementProgress,
 };
 #[cfg(feature = "cluster")]
 pub use sql::{

@@ -74,6 +74,7 @@ pub use run::stream::BatchStream;
 #[cfg(feature = "cluster")]
 pub use session::NodeService;
 pub use session::describe::Described;
+pub use session::divided::DividedAnswer;
 pub use session::dry_run::{DryRun, PlannedChange};
 pub use session::known::{KnownColumn, KnownFunction};
 pub use session::pool::StatementMemory;

@@ -1,8 +1,9 @@
 //! The directory of tables.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use super::outside::enclosing_table;
 use super::{Caches, Table};
 #[cfg(feature = "sql")]
 use crate::budget::Budget;
@@ -18,6 +19,8 @@ pub struct Store {
     disk: Arc<dyn Disk>,
     caches: Arc<Caches>,
     wait: LockWait,
+    /// Set once it is known that the directory is not that of a table.
+    is_none_of_table: Arc<OnceLock<()>>,
 }
 
 impl Store {
@@ -28,7 +31,13 @@ impl Store {
 
     /// The store in a directory of `disk`.
     pub(crate) fn open_with(disk: Arc<dyn Disk>, path: impl Into<PathBuf>) -> Store {
-        Store { path: path.into(), disk, caches: Arc::default(), wait: LockWait::default() }
+        Store {
+            path: path.into(),
+            disk,
+            caches: Arc::default(),
+            wait: LockWait::default(),
+            is_none_of_table: Arc::default(),
+        }
     }
 
     /// The same store; decoding refuses to hold more than `bytes` of memory at a time, which is
@@ -88,9 +97,27 @@ impl Store {
         self.disk.exists(&self.path)
     }
 
+    /// Refuses the directory of a table and those in it: tables in there would be lost with the
+    /// table, and the table's own files with them.
+    fn check_path(&self) -> Result<()> {
+        if self.is_none_of_table.get().is_some() {
+            return Ok(());
+        }
+        if let Some(table) = enclosing_table(&self.path)? {
+            let (path, store) = (self.path.display(), table.parent().unwrap_or(&table).display());
+            let table = table.display();
+            return Err(Error::InvalidInput(format!(
+                "'{path}' is no store, but in the table {table}; the store is {store}"
+            )));
+        }
+        let () = self.is_none_of_table.get_or_init(|| ());
+        Ok(())
+    }
+
     /// The names of the tables, sorted. A damaged one is among them, as is a directory of which the
     /// system does not tell whether it is a table: opening it says what is wrong.
     pub fn tables(&self) -> Result<Vec<String>> {
+        self.check_path()?;
         let entries = self.disk.list(&self.path).map_err(|error| match error {
             error if is_missing(&error) => {
                 Error::NotFound(format!("there is no store at '{}'", self.path.display()))
@@ -126,6 +153,7 @@ impl Store {
     /// A table by name; it need not exist yet.
     pub fn table(&self, name: &str) -> Result<Table> {
         check_name(name)?;
+        self.check_path()?;
         Ok(self.at(self.dir(name)))
     }
 

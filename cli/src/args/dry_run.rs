@@ -11,7 +11,7 @@ pub(crate) struct DryRunArg {
     ///
     /// A row for each thing: action, table, name, segments, blocks, rows, bytes, whether these are
     /// exact or the most that it can be, and a note.
-    #[arg(long = "dry-run", value_name = "FORMAT", value_enum, num_args = 0..=1,
+    #[arg(long = "dry-run", global = true, value_name = "FORMAT", value_enum, num_args = 0..=1,
         require_equals = true, hide_possible_values = true)]
     asked: Option<Option<Format>>,
 }

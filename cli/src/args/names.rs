@@ -55,8 +55,10 @@ pub(crate) fn column_lists() -> ArgValueCompleter {
 /// Tables of the store that the command line names, and their columns, in SQL.
 pub(crate) fn sql() -> ArgValueCompleter {
     ArgValueCompleter::new(|current: &OsStr| {
-        let Some((store, tables)) = store_on_line() else { return Vec::new() };
         let text = current.to_string_lossy();
+        // An option may stand here, too.
+        let store = store_on_line().filter(|_| !text.starts_with('-'));
+        let Some((store, tables)) = store else { return Vec::new() };
         let is_named = |table: &String| text.contains(table.as_str());
         // Columns of the tables in the text, or of all of them as long as it has none.
         let any = tables.iter().any(is_named);

@@ -31,7 +31,7 @@ pub(crate) struct LimitArgs {
 pub(crate) struct WaitArg {
     /// Wait for a table that another process writes, for at most this long if a time is given; exit
     /// code 5 if it passes
-    #[arg(long, value_name = "TIME", value_parser = parse_wait)]
+    #[arg(long, global = true, value_name = "TIME", value_parser = parse_wait)]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "forever")]
     #[arg(env = "STY_WAIT", hide_env = true)]
     wait: Option<Duration>,

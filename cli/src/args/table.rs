@@ -118,11 +118,29 @@ impl ScopeArg {
             }
             Scope::Store(path) => {
                 let store = context.store(&path);
-                let names = store.tables()?;
+                let names = all_tables(&store)?;
                 TablesInScope { store, names, whole: true }
             }
         })
     }
+}
+
+/// The names of all tables of a store; an error if the directory has other things than a store.
+pub(crate) fn all_tables(store: &Store) -> Result<Vec<String>, Failure> {
+    let names = store.tables()?;
+    let is_shown =
+        |entry: std::fs::DirEntry| !entry.file_name().as_encoded_bytes().starts_with(b".");
+    let has_others = || {
+        let mut entries = store.path().read_dir().into_iter().flatten().flatten();
+        entries.any(is_shown)
+    };
+    if names.is_empty() && store.views()?.is_empty() && store.begun()?.is_empty() && has_others() {
+        let path = store.path().display();
+        return Err(
+            Error::NotFound(format!("'{path}' is no store: there are no tables in it")).into()
+        );
+    }
+    Ok(names)
 }
 
 /// Tables that a command goes through.

@@ -10,6 +10,7 @@ use stylobate::{Error, Result, Store};
 
 use crate::args::choices::ListFormat;
 use crate::args::names;
+use crate::args::table::all_tables;
 use crate::context::{Context, Failures};
 use crate::errors::Failure;
 use crate::exit::Exit;
@@ -37,7 +38,7 @@ pub(crate) struct TablesArgs {
 /// Runs `sty tables`.
 pub(crate) fn run(args: &TablesArgs, context: &Context) -> Result<(), Failure> {
     let store = context.store(&args.store);
-    let names = store.tables()?;
+    let names = all_tables(&store)?;
     let mut counts: [Vec<Option<u64>>; 4] = Default::default();
     let (mut states, mut failures) = (Vec::new(), Failures::default());
     let mut listed = Vec::new();

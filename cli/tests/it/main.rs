@@ -45,6 +45,8 @@ mod serve_flight;
 #[cfg(feature = "serve")]
 mod serve_flight_limits;
 #[cfg(feature = "serve")]
+mod serve_flight_parts;
+#[cfg(feature = "serve")]
 mod serve_limits;
 #[cfg(feature = "serve")]
 mod serve_page;

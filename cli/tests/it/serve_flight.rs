@@ -16,7 +16,7 @@ use arrow_flight::sql::{
     CommandGetDbSchemas, CommandGetPrimaryKeys, CommandGetTables, CommandGetXdbcTypeInfo,
     CommandStatementIngest, SqlInfo, TableDefinitionOptions,
 };
-use arrow_flight::{FlightDescriptor, FlightInfo, IpcMessage};
+use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, IpcMessage};
 use arrow_schema::{ArrowError, DataType, Schema};
 use tempfile::TempDir;
 use tonic::codegen::tokio_stream::{self, StreamExt as _};
@@ -130,15 +130,23 @@ pub(crate) async fn fetch(
         true => Schema::empty(),
         false => Schema::try_from(IpcMessage(info.schema.clone()))?,
     };
-    assert_eq!(info.endpoint.len(), 1);
-    let ticket = info.endpoint[0].ticket.clone().unwrap();
-    let mut stream = client.do_get(ticket).await?;
+    let [place] = &info.endpoint[..] else { panic!("one place") };
+    let rows = fetch_from(client, place).await?;
+    assert_eq!(rows.schema().fields(), told.fields());
+    Ok(rows)
+}
+
+/// The rows of one place.
+pub(crate) async fn fetch_from(
+    client: &mut Client,
+    place: &FlightEndpoint,
+) -> Result<RecordBatch, FlightError> {
+    let mut stream = client.do_get(place.ticket.clone().unwrap()).await?;
     let mut batches = Vec::new();
     while let Some(batch) = stream.next().await {
         batches.push(batch?);
     }
     let schema = stream.schema().unwrap().clone();
-    assert_eq!(schema.fields(), told.fields());
     Ok(arrow_select::concat::concat_batches(&schema, &batches)?)
 }
 

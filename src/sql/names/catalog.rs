@@ -176,6 +176,12 @@ impl Tables {
         }
     }
 
+    /// A new statement begins, in which the name of a table of the store means this one.
+    pub(crate) fn pin_own(&self, table: Arc<StoreTable>) {
+        let own = Pinned::from([(table.name().to_owned(), table)]);
+        self.pin(Pins { own, ..Pins::default() });
+    }
+
     /// Forgets what the last statement has opened.
     pub(crate) fn begin_statement(&self) {
         self.pin(Pins::default());

@@ -15,6 +15,7 @@ pub(in crate::sql) mod frames;
 pub(in crate::sql) mod guards;
 pub(in crate::sql) mod kept_limits;
 pub(in crate::sql) mod large_limits;
+pub(in crate::sql) mod last_branches;
 pub(in crate::sql) mod lists;
 pub(in crate::sql) mod literal_sides;
 pub(in crate::sql) mod null_joins;

@@ -1,10 +1,11 @@
-//! Gives a type to join keys that are only nulls.
+//! Gives a type to join keys, and to what is counted, that are only nulls.
 //!
 //! Where this stands on the road of a query: an analyzer rule, after types are coerced and
 //! subqueries have become joins. `SELECT NULL, … INTERSECT SELECT NULL, …` becomes a join with a
 //! key of the null type. DataFusion's hash join (55.2) counts no nulls in arrays of that type, and
 //! hands the other side a filter that drops the rows with nulls, although nulls are equal there. In
-//! arrays of any other type it does count nulls.
+//! arrays of any other type it does count nulls. Nor does `count(DISTINCT …)` beside another
+//! aggregate.
 
 use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
@@ -25,14 +26,14 @@ impl AnalyzerRule for TypedNullKeys {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         let in_keys =
             any_node(&plan, |node| matches!(node, LogicalPlan::Join(join) if has_null_keys(join)));
-        if !in_keys && !any_expression(&plan, is_distinction) {
+        if !in_keys && !any_expression(&plan, is_concerned) {
             return Ok(plan);
         }
         let rewrite = |node: LogicalPlan| match node {
             LogicalPlan::Join(join) if has_null_keys(&join) => {
                 with_typed_keys(join).map(Transformed::yes)
             }
-            other => rewrite_where(other, is_distinction, |expr, schema| {
+            other => rewrite_where(other, is_concerned, |expr, schema| {
                 rewrite_up(expr, |expr| Ok(decided(expr, schema)))
             }),
         };
@@ -66,14 +67,30 @@ fn with_typed_keys(mut join: Join) -> DataFusionResult<LogicalPlan> {
     Ok(LogicalPlan::Join(join))
 }
 
+fn is_concerned(expr: &Expr) -> bool {
+    is_distinction(expr) || matches!(expr, Expr::AggregateFunction(call) if call.params.distinct)
+}
+
 fn is_distinction(expr: &Expr) -> bool {
     use Operator::{IsDistinctFrom, IsNotDistinctFrom};
     matches!(expr, Expr::BinaryExpr(BinaryExpr { op: IsDistinctFrom | IsNotDistinctFrom, .. }))
 }
 
-/// Decides whether a constant null is distinct from another, for which no join is needed.
+/// Decides whether a constant null is distinct from another, for which no join is needed; gives
+/// distinct values that are counted a type.
 fn decided(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match &expr {
+        Expr::AggregateFunction(call)
+            if is_concerned(&expr)
+                && call.func.name() == "count"
+                && call.params.args.iter().any(|arg| is_null(arg, schema)) =>
+        {
+            let mut typed = call.clone();
+            for arg in typed.params.args.iter_mut().filter(|arg| is_null(arg, schema)) {
+                *arg = cast(arg.clone(), DataType::Int64);
+            }
+            Transformed::yes(Expr::AggregateFunction(typed))
+        }
         Expr::BinaryExpr(BinaryExpr { left, op, right })
             if is_distinction(&expr) && is_null(left, schema) && is_null(right, schema) =>
         {

@@ -27,7 +27,6 @@ use crate::sql::run::table::StoreTable;
 use crate::sql::work::handle::SessionHandle;
 
 /// What stands for a part of a plan that runs in our own code.
-#[derive(Debug)]
 pub(crate) struct FragmentNode {
     fragment: Arc<Fragment>,
     table: Arc<StoreTable>,
@@ -121,6 +120,13 @@ impl FragmentNode {
             true => exec,
             false => exec.with_logical(self.replaced.clone()),
         }))
+    }
+}
+
+/// EXPLAIN FORMAT pgjson shows nodes by this.
+impl fmt::Debug for FragmentNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fmt_for_explain(f)
     }
 }
 

@@ -54,7 +54,7 @@ pub(in crate::sql) type Cells = Vec<(usize, Cell)>;
 pub(in crate::sql) type Summarized = Vec<(String, String, DataType)>;
 
 /// SUMMARIZE as a node of logical plans.
-#[derive(Debug, PartialEq, Eq, Hash, PartialOrd)]
+#[derive(PartialEq, Eq, Hash, PartialOrd)]
 pub(in crate::sql) struct SummaryNode {
     columns: Summarized,
     inputs: Vec<(LogicalPlan, Cells)>,
@@ -123,6 +123,13 @@ impl SummaryNode {
             inputs: inputs.iter().cloned().zip(cells).collect(),
             properties: properties(),
         }))
+    }
+}
+
+/// EXPLAIN FORMAT pgjson shows nodes by this.
+impl fmt::Debug for SummaryNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fmt_for_explain(f)
     }
 }
 

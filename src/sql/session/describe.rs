@@ -2,6 +2,7 @@
 //! of its answer. Protocols in which clients prepare statements ask for both.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use arrow_schema::{DataType as ArrowType, SchemaRef};
 use datafusion::common::ScalarValue;
@@ -9,9 +10,12 @@ use datafusion::common::tree_node::{TreeNode as _, TreeNodeRecursion};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::expr::Placeholder;
 use datafusion::logical_expr::{Expr, ExprSchemable as _, LogicalPlan};
+use datafusion::physical_plan::ExecutionPlan;
 use datafusion::sql::parser::Statement as Parsed;
 use datafusion::sql::sqlparser::ast::Statement as SqlStatement;
 
+use super::divided::DividedAnswer;
+use super::kept::Template;
 use super::planned::Planned;
 use super::prepared::most_placeholders;
 use super::statement::StatementPlanner;
@@ -39,17 +43,37 @@ impl Session {
         statement: &Statement,
         declared: &[Option<ArrowType>],
     ) -> Result<Described> {
-        let described = self.described(statement, declared);
+        let described = self.described(statement, declared, None);
         // What was opened for this is not what the next statement means.
         self.tables.end_statement();
-        described
+        Ok(described?.0)
     }
 
+    /// The same of a statement without parameters, with its answer in parts, if it is large and
+    /// consists of rows of one table.
+    pub fn describe_in_parts(
+        &self,
+        statement: &Statement,
+    ) -> Result<(Described, Option<DividedAnswer>)> {
+        let template = Template::default();
+        let divided = match self.described(statement, &[], Some(&template)) {
+            Ok((described, Some(plan))) if described.parameters.is_empty() => {
+                self.divided(statement, &plan, template).map(|parts| (described, parts))
+            }
+            Ok((described, _)) => Ok((described, None)),
+            Err(error) => Err(error),
+        };
+        self.tables.end_statement();
+        divided
+    }
+
+    /// What a statement takes and gives, and the plan of its answer.
     fn described(
         &self,
         statement: &Statement,
         declared: &[Option<ArrowType>],
-    ) -> Result<Described> {
+        template: Option<&Template>,
+    ) -> Result<(Described, Option<Arc<dyn ExecutionPlan>>)> {
         let parsed = &statement.parsed.statement;
         let count = sql_in(parsed).map_or(0, most_placeholders).min(MOST_PARAMETERS);
         let mut parameters: Vec<_> = declared.iter().take(MOST_PARAMETERS).cloned().collect();
@@ -73,7 +97,7 @@ impl Session {
             }
         }
         if statement.changes_session() && !runs_prepared(parsed) {
-            return Ok(Described { parameters, answer: None });
+            return Ok((Described { parameters, answer: None }, None));
         }
         let mut values = Parameters::default();
         for (at, known) in parameters.iter().enumerate() {
@@ -83,12 +107,13 @@ impl Session {
             };
             values.set(&(at + 1).to_string(), null);
         }
-        let answer = match self.plan(statement, &values, None)? {
-            Planned::Answer(plan) => Some(plan.schema()),
+        let plan = match self.plan(statement, &values, template)? {
+            Planned::Answer(plan) => Some(plan),
             _ => None,
         };
+        let answer = plan.as_ref().map(|plan| plan.schema());
         let answer = answer.filter(|schema| !schema.fields().is_empty());
-        Ok(Described { parameters, answer })
+        Ok((Described { parameters, answer }, plan))
     }
 }
 

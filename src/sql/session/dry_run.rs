@@ -143,6 +143,16 @@ impl Session {
             }
         }
         self.tables.begin_statement();
+        self.plan_pinned(statement, parameters, template)
+    }
+
+    /// The same, where names that are pinned mean what they are pinned to.
+    pub(super) fn plan_pinned(
+        &self,
+        statement: &Statement,
+        parameters: &Parameters,
+        template: Option<&Template>,
+    ) -> Result<Planned> {
         self.own.workers.expect_levels(statement.parsed.levels);
         let planner = StatementPlanner {
             context: &self.context,

@@ -44,6 +44,18 @@ pub(super) struct Run<'a> {
     running: Arc<Running>,
 }
 
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        session: &Session,
+        statement: &'a Statement,
+        parameters: &'a Parameters,
+    ) -> Run<'a> {
+        let (tables, _working) = (Arc::clone(&session.tables), session.own.workers.keep());
+        let running = Arc::new(Running { tables, _working });
+        Run { statement, parameters, timed: false, started: Instant::now(), running }
+    }
+}
+
 /// Keeps what a statement needs until the last of it is dropped: the threads of its session, and
 /// the tables that it has opened.
 struct Running {
@@ -76,9 +88,7 @@ impl Session {
         let (mut held, mut gathers) = (None, true);
         loop {
             self.own.widest.take();
-            let (tables, _working) = (Arc::clone(&self.tables), self.own.workers.keep());
-            let running = Arc::new(Running { tables, _working });
-            let run = Run { statement, parameters, timed, started: Instant::now(), running };
+            let run = Run { timed, ..Run::new(self, statement, parameters) };
             let planned = self.plan_or_find(statement, parameters)?;
             let written = planned.written().map(str::to_owned);
             let is_there = planned.base().is_some();

@@ -1,5 +1,5 @@
 //! Writes out what depends on the columns of a FROM, and on their values: COLUMNS(…), `* EXCLUDE`,
-//! PIVOT, UNPIVOT, and INSERT … BY NAME.
+//! PIVOT, UNPIVOT, ORDER BY ALL, and INSERT … BY NAME.
 //!
 //! Where this stands on the road of a query: just before planning. The columns are those of a
 //! `SELECT *` from the same FROM; the values of a PIVOT without a list are asked for by a query of
@@ -57,6 +57,7 @@ impl StatementPlanner<'_> {
         for _ in 0..MOST_SITES {
             let current = changed.as_ref().unwrap_or(statement);
             let Some(site) = sites::find(current, &needs_columns) else {
+                let changed = self.ordered(changed, statement, state).await?;
                 return self.with_named_columns(changed, statement, parameters, state).await;
             };
             let mut next = current.clone();
@@ -84,6 +85,29 @@ impl StatementPlanner<'_> {
         Err(Error::LimitExceeded(format!(
             "more than {MOST_SITES} queries of a statement have a COLUMNS(…), a PIVOT or an UNPIVOT"
         )))
+    }
+
+    /// Writes out ORDER BY ALL of what is not a list, by positions.
+    async fn ordered(
+        &self,
+        mut changed: Option<Statement>,
+        statement: &Statement,
+        state: &SessionState,
+    ) -> Result<Option<Statement>> {
+        let mut from = 0;
+        while let Some(found) = sites::find_ordered(changed.as_ref().unwrap_or(statement), from) {
+            from = found.index + 1;
+            match self.columns_of(found.rows.clone(), state).await {
+                Ok(columns) => {
+                    let next = changed.get_or_insert_with(|| statement.clone());
+                    found.by_columns(next, columns.len());
+                }
+                // It may read columns of a query around it; DataFusion knows what `SELECT *` has.
+                Err(_) if found.is_select => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(changed)
     }
 
     /// The columns that a query answers with.

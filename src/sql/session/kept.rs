@@ -89,7 +89,7 @@ impl Template {
 
     /// Whether a plan may be kept, and of what it may be made with other parameters: of what came
     /// before it, unless its columns were given other names in the end.
-    fn of(self, plan: &Plan) -> Option<Option<Arc<LogicalPlan>>> {
+    pub(super) fn of(self, plan: &Plan) -> Option<Option<Arc<LogicalPlan>>> {
         let found = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         let Found::Plans { answer, unbound } = found else { return None };
         Some(unbound.filter(|_| Arc::ptr_eq(&answer, plan)))

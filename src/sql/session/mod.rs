@@ -6,6 +6,7 @@ mod cluster;
 mod decoded;
 pub(in crate::sql) mod describe;
 mod described;
+pub(in crate::sql) mod divided;
 pub(in crate::sql) mod dry_run;
 mod engine;
 mod execution;

@@ -22,6 +22,7 @@ use crate::sql::rules::filter_projections::SelectAboveFilters;
 use crate::sql::rules::frames::FramesOfPeers;
 use crate::sql::rules::kept_limits::keep_limits;
 use crate::sql::rules::large_limits::SpillLargeLimits;
+use crate::sql::rules::last_branches::keep_places_in_unions;
 use crate::sql::rules::lists::UniteLists;
 use crate::sql::rules::literal_sides::{self, literals_right};
 use crate::sql::rules::null_joins::keep_null_equal_joins;
@@ -97,7 +98,8 @@ pub(in crate::sql) fn analyzer_rules(most: MostBytes) -> Vec<Arc<dyn AnalyzerRul
 /// the session is cancelled.
 pub(in crate::sql) fn logical_rules() -> Vec<LogicalRule> {
     let rules = Optimizer::new().rules.into_iter();
-    let rules = rules.map(keep_null_equal_joins).map(keep_above_empty_groups).map(skip_idle);
+    let rules = rules.map(keep_null_equal_joins).map(keep_above_empty_groups);
+    let rules = rules.map(keep_places_in_unions).map(skip_idle);
     let mut rules: Vec<_> = rules.collect();
     // `decorrelate` has done the work of the second one.
     let left_out = ["single_distinct_aggregation_to_group_by", "rewrite_set_comparison"];

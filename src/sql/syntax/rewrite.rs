@@ -13,8 +13,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arrow_schema::Schema as ArrowSchema;
-use datafusion::common::SchemaError;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, SchemaError};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::logical_expr::{Expr as PlannedExpr, LogicalPlan};
 use datafusion::physical_expr::expressions::Column;
@@ -86,6 +86,11 @@ fn is_correctable(error: &DataFusionError) -> bool {
 }
 
 impl Rewritten {
+    /// Whether some of these columns have other names in the rewritten statement.
+    pub(in crate::sql) fn renames_any_of(&self, columns: &DFSchema) -> bool {
+        columns.fields().iter().any(|field| self.new_names.contains_key(field.name()))
+    }
+
     /// The original names by the names that columns have while the statement is planned.
     pub(in crate::sql) fn names(
         &self,

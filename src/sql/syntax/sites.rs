@@ -1,5 +1,5 @@
 //! Finds SELECTs that can only be written out once the columns of their FROM are known, and queries
-//! that tell them.
+//! that tell them; and queries that are ordered by all of their columns.
 //!
 //! Where this stands on the road of a query: just before planning.
 
@@ -7,8 +7,9 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Cte, Ident, ObjectName, Query, Select, SelectFlavor, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TableWithJoins, Visitor, VisitorMut, With,
+    Cte, Expr, Ident, ObjectName, OrderBy, OrderByExpr, OrderByKind, OrderByOptions, Query, Select,
+    SelectFlavor, SelectItem, SelectItemQualifiedWildcardKind, SetExpr, TableWithJoins, Value,
+    Visitor, VisitorMut, With,
 };
 
 use crate::sql::syntax::{sql_in, sql_of};
@@ -19,18 +20,72 @@ pub(in crate::sql) struct Site {
     /// How many SELECTs end before it.
     index: usize,
     pub(in crate::sql) select: Box<Select>,
+    around: Around,
+}
+
+/// The first query with ORDER BY ALL. Those in subqueries come before the one around them.
+pub(in crate::sql) struct Ordered {
+    /// How many queries end before it.
+    pub(in crate::sql) index: usize,
+    /// What it orders, in a query of its own.
+    pub(in crate::sql) rows: Box<Query>,
+    /// Whether that is a SELECT.
+    pub(in crate::sql) is_select: bool,
+    options: OrderByOptions,
+    around: Around,
+}
+
+/// What is visible at a place of a statement.
+struct Around {
     /// The WITHs around it, as far as they are visible in it, the innermost first.
     withs: Vec<With>,
     /// For each query around it that has not been looked at: how many had ended there.
     ended: Vec<usize>,
 }
 
-impl Site {
-    /// A query in the place of the SELECT.
-    pub(in crate::sql) fn query(&self, body: SetExpr) -> Box<Query> {
+impl Around {
+    /// A query in that place.
+    fn query(&self, body: SetExpr) -> Box<Query> {
         self.withs
             .iter()
             .fold(query(None, body), |inner, with| query(Some(with.clone()), SetExpr::Query(inner)))
+    }
+
+    /// Adds the WITH of the next query around it: the tables before the one that it is in.
+    fn within(&mut self, around: &Query) {
+        let (Some(ended), Some(with)) = (self.ended.pop(), &around.with) else { return };
+        let visible = ended + usize::from(with.recursive);
+        let cte_tables: Vec<Cte> = with.cte_tables.iter().take(visible).cloned().collect();
+        if !cte_tables.is_empty() {
+            self.withs.push(With { cte_tables, ..with.clone() });
+        }
+    }
+}
+
+impl Ordered {
+    /// Orders the query in its statement by this many columns.
+    pub(in crate::sql) fn by_columns(&self, statement: &mut Statement, columns: usize) {
+        let order = by_positions(columns, self.options);
+        if let Some(sql) = sql_of(statement) {
+            let _ = visit_mut(sql, &mut Order { index: self.index, queries: 0, order });
+        }
+    }
+}
+
+/// An ORDER BY of this many columns, by their positions.
+pub(in crate::sql) fn by_positions(columns: usize, options: OrderByOptions) -> OrderByKind {
+    let key = |position: usize| OrderByExpr {
+        expr: Expr::value(Value::Number(position.to_string(), false)),
+        options,
+        with_fill: None,
+    };
+    OrderByKind::Expressions((1..=columns).map(key).collect())
+}
+
+impl Site {
+    /// A query in the place of the SELECT.
+    pub(in crate::sql) fn query(&self, body: SetExpr) -> Box<Query> {
+        self.around.query(body)
     }
 
     /// `SELECT *` from what the SELECT selects from.
@@ -45,16 +100,6 @@ impl Site {
         let all = SelectItem::QualifiedWildcard(kind, Default::default());
         let select = plain(&self.select, vec![all], self.select.from.clone());
         self.query(SetExpr::Select(Box::new(select)))
-    }
-
-    /// Adds the WITH of the next query around it: the tables before the one that it is in.
-    fn within(&mut self, around: &Query) {
-        let (Some(ended), Some(with)) = (self.ended.pop(), &around.with) else { return };
-        let visible = ended + usize::from(with.recursive);
-        let cte_tables: Vec<Cte> = with.cte_tables.iter().take(visible).cloned().collect();
-        if !cte_tables.is_empty() {
-            self.withs.push(With { cte_tables, ..with.clone() });
-        }
     }
 
     /// Changes the SELECT in its statement.
@@ -76,6 +121,65 @@ pub(in crate::sql) fn find(statement: &Statement, test: &dyn Fn(&Select) -> bool
     search.found
 }
 
+/// Finds the first query with ORDER BY ALL, from a number of queries on.
+pub(in crate::sql) fn find_ordered(statement: &Statement, from: usize) -> Option<Ordered> {
+    let mut search = SearchOrdered { from, queries: 0, ended: Vec::new(), found: None };
+    let _ = visit(sql_in(statement)?, &mut search);
+    let (mut found, body) = search.found?;
+    found.rows = found.around.query(body);
+    Some(found)
+}
+
+struct SearchOrdered {
+    from: usize,
+    queries: usize,
+    ended: Vec<usize>,
+    found: Option<(Ordered, SetExpr)>,
+}
+
+impl Visitor for SearchOrdered {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
+        self.ended.push(0);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, ordered: &Query) -> ControlFlow<()> {
+        if self.found.is_none()
+            && self.queries >= self.from
+            && let Some(OrderBy { kind: OrderByKind::All(options), .. }) = &ordered.order_by
+        {
+            let body = ordered.body.as_ref().clone();
+            let found = Ordered {
+                index: self.queries,
+                rows: query(None, body.clone()),
+                is_select: body.as_select().is_some(),
+                options: *options,
+                around: Around { withs: Vec::new(), ended: self.ended.clone() },
+            };
+            self.found = Some((found, body));
+        }
+        self.queries += 1;
+        let found = self.found.as_mut().map(|(found, _)| &mut found.around);
+        leave(ordered, &mut self.ended, found);
+        ControlFlow::Continue(())
+    }
+}
+
+/// A query has been looked at, and something may have been found in it.
+fn leave(query: &Query, ended: &mut Vec<usize>, found: Option<&mut Around>) {
+    if let Some(found) = found
+        && found.ended.len() == ended.len()
+    {
+        found.within(query);
+    }
+    ended.pop();
+    if let Some(ended) = ended.last_mut() {
+        *ended += 1;
+    }
+}
+
 struct Search<'t> {
     test: &'t dyn Fn(&Select) -> bool,
     selects: usize,
@@ -92,15 +196,7 @@ impl Visitor for Search<'_> {
     }
 
     fn post_visit_query(&mut self, around: &Query) -> ControlFlow<()> {
-        if let Some(found) = &mut self.found
-            && found.ended.len() == self.ended.len()
-        {
-            found.within(around);
-        }
-        self.ended.pop();
-        if let Some(ended) = self.ended.last_mut() {
-            *ended += 1;
-        }
+        leave(around, &mut self.ended, self.found.as_mut().map(|found| &mut found.around));
         ControlFlow::Continue(())
     }
 
@@ -109,8 +205,7 @@ impl Visitor for Search<'_> {
             self.found = Some(Site {
                 index: self.selects,
                 select: Box::new(select.clone()),
-                withs: Vec::new(),
-                ended: self.ended.clone(),
+                around: Around { withs: Vec::new(), ended: self.ended.clone() },
             });
         }
         self.selects += 1;
@@ -133,6 +228,28 @@ impl VisitorMut for Change<'_> {
             return ControlFlow::Break(());
         }
         self.selects += 1;
+        ControlFlow::Continue(())
+    }
+}
+
+/// Gives a query another order.
+struct Order {
+    index: usize,
+    queries: usize,
+    order: OrderByKind,
+}
+
+impl VisitorMut for Order {
+    type Break = ();
+
+    fn post_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        if self.queries == self.index
+            && let Some(order) = &mut query.order_by
+        {
+            order.kind = self.order.clone();
+            return ControlFlow::Break(());
+        }
+        self.queries += 1;
         ControlFlow::Continue(())
     }
 }

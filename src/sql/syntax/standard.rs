@@ -1,6 +1,6 @@
 //! Rewords standard SQL that DataFusion (55.2) refuses: `GROUP BY ()`, rows in GROUP BY, ROLLUP and
 //! CUBE, ROLLUP and CUBE within GROUPING SETS, WITH TOTALS, HAVING without GROUP BY, FETCH FIRST,
-//! ORDER BY ALL of computed columns, LIKE with an ESCAPE, TRUNCATE, and words of CREATE VIEW that
+//! ORDER BY ALL, joined subqueries without a name, LIKE with an ESCAPE, TRUNCATE, and words of CREATE VIEW that
 //! are not DataFusion's to follow (`parse::CreatedView`).
 //!
 //! Where this stands on the road of a query: after parsing.
@@ -9,9 +9,9 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    GroupByWithModifier, Interval, LimitClause, OrderByExpr, OrderByKind, Query, Select,
-    SelectItem, SetExpr, Statement, TableFactor, TableWithJoins, Truncate, TruncateTableTarget,
-    Value, ValueWithSpan, Visitor, VisitorMut,
+    GroupByWithModifier, Ident, Interval, LimitClause, OrderByKind, Query, Select, SelectItem,
+    SetExpr, SetQuantifier, Statement, TableAlias, TableFactor, TableWithJoins, Truncate,
+    TruncateTableTarget, Value, ValueWithSpan, Visitor, VisitorMut,
 };
 
 use crate::error::{Error, Result};
@@ -66,6 +66,7 @@ impl VisitorMut for Rewording {
         }
         group(select);
         ordinals::resolve(select);
+        name_subqueries(select);
         ControlFlow::Continue(())
     }
 
@@ -106,31 +107,70 @@ fn product(interval: &mut Interval) -> Option<Expr> {
     })))
 }
 
-/// `ORDER BY ALL` is by position, so that it knows computed columns, too. Beside a `*`, whose
-/// columns are not known yet, it orders a query above.
+/// `ORDER BY ALL` is by position. Where the text does not tell the number of columns, it is written
+/// out once they are known (`session/expansion.rs`).
 fn order_by_all(query: &mut Query) {
-    let (Some(order), Some(select)) = (&mut query.order_by, query.body.as_select()) else {
-        return;
-    };
+    let Some(order) = &mut query.order_by else { return };
     let OrderByKind::All(options) = &order.kind else { return };
+    if let Some(columns) = width(&query.body) {
+        order.kind = sites::by_positions(columns, *options);
+    }
+}
+
+/// How many columns a query has, if its text tells.
+fn width(body: &SetExpr) -> Option<usize> {
     let is_one = |item: &SelectItem| match item {
         SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
             !columns::has_call_expr(expr)
         }
         _ => false,
     };
-    if select.projection.iter().all(is_one) {
-        let key = |position: usize| OrderByExpr {
-            expr: Expr::value(Value::Number(position.to_string(), false)),
-            options: *options,
-            with_fill: None,
-        };
-        order.kind = OrderByKind::Expressions((1..=select.projection.len()).map(key).collect());
-    } else if select.projection.iter().any(is_one) {
-        let subquery = sites::query(None, query.body.as_ref().clone());
-        let relation = TableFactor::Derived { lateral: false, subquery, alias: None, sample: None };
-        let above = sites::all_of(select, vec![TableWithJoins { relation, joins: Vec::new() }]);
-        *query.body = SetExpr::Select(Box::new(above));
+    match body {
+        SetExpr::Select(select) => {
+            select.projection.iter().all(is_one).then_some(select.projection.len())
+        }
+        SetExpr::Values(values) => Some(values.rows.first()?.content.len()),
+        SetExpr::SetOperation { left, set_quantifier, .. } => {
+            let is_by_position = matches!(
+                set_quantifier,
+                SetQuantifier::None | SetQuantifier::All | SetQuantifier::Distinct
+            );
+            width(left).filter(|_| is_by_position)
+        }
+        SetExpr::Query(query) => width(&query.body),
+        _ => None,
+    }
+}
+
+/// Gives subqueries names that are joined and have none: DataFusion refuses columns without a table
+/// beside others of the same name. The names are DuckDB's.
+fn name_subqueries(select: &mut Select) {
+    let is_alone = match &*select.from {
+        [one] => one.joins.is_empty() && matches!(one.relation, TableFactor::Derived { .. }),
+        _ => false,
+    };
+    if is_alone {
+        return;
+    }
+    let mut count = 0;
+    select.from.iter_mut().for_each(|table| name_joined(table, &mut count));
+}
+
+fn name_joined(table: &mut TableWithJoins, count: &mut usize) {
+    let joined = table.joins.iter_mut().map(|join| &mut join.relation);
+    for relation in std::iter::once(&mut table.relation).chain(joined) {
+        match relation {
+            TableFactor::Derived { alias: alias @ None, .. } => {
+                *count += 1;
+                let number = if *count > 1 { count.to_string() } else { String::new() };
+                let name = Ident::new(format!("unnamed_subquery{number}"));
+                *alias = Some(TableAlias { explicit: true, name, columns: Vec::new(), at: None });
+            }
+            TableFactor::NestedJoin { table_with_joins, .. } => {
+                name_joined(table_with_joins, count)
+            }
+            _ => {}
+        }
     }
 }
 

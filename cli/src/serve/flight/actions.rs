@@ -19,7 +19,7 @@ use super::errors::{invalid, status};
 use super::ingest::no_transaction;
 use super::messages::schema_bytes;
 use super::queries;
-use super::tickets::Ticket;
+use super::tickets::{Ticket, Wanted};
 use crate::serve::running::Ended;
 
 const PREPARE: &str = "CreatePreparedStatement";
@@ -72,9 +72,15 @@ pub(super) async fn run(call: Call, action: Action) -> Result<Option<Bytes>, Sta
             Ok(Some(result.as_any().encode_to_vec().into()))
         }
         RENEW => {
-            // Places do not get old.
             let command = RenewFlightEndpointRequest::decode(action.body).map_err(malformed)?;
-            Ok(Some(command.endpoint.unwrap_or_default().encode_to_vec().into()))
+            let place = command.endpoint.unwrap_or_default();
+            // Others do not get old.
+            if let Some(Ok(Ticket { wanted: Wanted::Part { answer, .. }, .. })) =
+                place.ticket.as_ref().map(|it| Ticket::decode(&it.ticket))
+            {
+                call.shared.divided.renew(&call.user, &answer);
+            }
+            Ok(Some(place.encode_to_vec().into()))
         }
         name if OF_TRANSACTIONS.contains(&name) => Err(no_transaction()),
         name => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tonic::{Request, Status};
 
+use super::divided::DividedAnswers;
 use super::prepared::PreparedStatements;
 use super::tokens::Tokens;
 use crate::serve::server::Server;
@@ -23,6 +24,7 @@ pub(in crate::serve) struct Shared {
     pub(super) server: Arc<Server>,
     pub(super) tokens: Tokens,
     pub(super) prepared: PreparedStatements,
+    pub(super) divided: DividedAnswers,
     /// Clients that may send rows.
     pub(super) sending: Arc<Semaphore>,
 }
@@ -33,6 +35,7 @@ impl Shared {
             server,
             tokens: Tokens::default(),
             prepared: PreparedStatements::default(),
+            divided: DividedAnswers::default(),
             sending: Arc::new(Semaphore::new(MOST_SENDING)),
         })
     }

@@ -11,7 +11,7 @@
 //! | `tickets` | what a client brings for an answer |
 //! | `types`, `messages` | batches as they are sent |
 //! | `description` | what a statement takes and gives |
-//! | `tokens`, `prepared` | what is kept between calls |
+//! | `tokens`, `prepared`, `divided` | what is kept between calls |
 //! | `call`, `authentication`, `work` | a call, who has made it, and the statement that it runs |
 //! | `statements`, `parameters` | placeholders, and what they stand for |
 //! | `received` | rows that a client sends |
@@ -29,6 +29,7 @@ mod messages;
 mod tokens;
 mod description;
 mod prepared;
+mod divided;
 mod call;
 mod authentication;
 mod work;

@@ -2,7 +2,8 @@
 //!
 //! The statement runs when the ticket is brought, and reads what is in force then: all of an answer
 //! is of one generation of each table. Where the columns are others by then than what was told, the
-//! answer is refused.
+//! answer is refused. Many rows of one table come in parts, with a ticket for each, and are those
+//! that were in force when the client was told.
 
 use std::sync::Arc;
 
@@ -14,6 +15,7 @@ use tonic::codegen::Bytes;
 
 use super::call::Call;
 use super::description::Description;
+use super::divided;
 use super::errors::{Stop, invalid};
 use super::messages::{Encoder, schema_bytes, schema_message};
 use super::parameters::{check_count, row};
@@ -30,14 +32,34 @@ pub(super) async fn info(
     descriptor: FlightDescriptor,
     wanted: Wanted,
 ) -> Result<FlightInfo, Status> {
-    let columns = columns(call, &wanted).await?;
-    let ticket = Ticket::new(wanted, &columns)?;
-    let info = info_of(&columns, descriptor, ticket.encode())?;
+    let (columns, parts) = match &wanted {
+        // The parts of a session with a name would wait for each other.
+        Wanted::Statement(sql) if call.session.is_none() => in_parts(call, sql.clone()).await?,
+        _ => (columns(call, &wanted).await?, Vec::new()),
+    };
+    let wanted = if parts.is_empty() { vec![wanted] } else { parts };
+    let tickets = wanted.into_iter().map(|wanted| Ok(Ticket::new(wanted, &columns)?.encode()));
+    let info = info_of(&columns, descriptor, tickets.collect::<Result<_, Status>>()?)?;
     // Drivers that know no columns wait for them, and so for the end of a statement that writes.
     Ok(match columns.fields().is_empty() {
         true => FlightInfo { schema: Bytes::new(), ..info },
         false => info,
     })
+}
+
+/// The columns of an answer and, if it is held in parts, what the tickets of these are for.
+async fn in_parts(call: Call, sql: String) -> Result<(SchemaRef, Vec<Wanted>), Status> {
+    let (shared, user) = (Arc::clone(&call.shared), Arc::clone(&call.user));
+    let work = Work::new(call, None, sql)?;
+    let described =
+        work.on_thread(|work, used| statements::describe_in_parts(used, &work.sql)).await?;
+    let (description, Some(answer)) = described else {
+        return Ok((described.0.columns(), Vec::new()));
+    };
+    let parts = 0..u32::try_from(answer.parts()).unwrap_or(u32::MAX);
+    let number = divided::hold(&shared, &user, answer)?;
+    let of = |answer| parts.map(|at| Wanted::Part { answer, at }).collect();
+    Ok((description.columns(), number.map(of).unwrap_or_default()))
 }
 
 /// The columns of an answer. Those of a prepared statement are known, unless they depend on the
@@ -52,6 +74,7 @@ pub(super) async fn columns(call: Call, wanted: &Wanted) -> Result<SchemaRef, St
                 Some(types) => (prepared.sql.to_string(), types),
             }
         }
+        Wanted::Part { .. } => return Err(unlike_descriptor()),
     };
     Ok(describe(call, sql, types).await?.columns())
 }
@@ -66,17 +89,20 @@ pub(super) async fn describe(
     work.on_thread(move |work, used| statements::describe(used, &work.sql, &types)).await
 }
 
-/// An info of one answer, which is at one place.
+/// An info of one answer, of which each ticket is for a part.
 pub(super) fn info_of(
     columns: &SchemaRef,
     descriptor: FlightDescriptor,
-    ticket: Vec<u8>,
+    tickets: Vec<Vec<u8>>,
 ) -> Result<FlightInfo, Status> {
     let schema = schema_bytes(columns);
     let schema = schema.map_err(|error| Status::internal(error.to_string()))?;
-    let endpoint = FlightEndpoint::new().with_ticket(FlightTicket::new(ticket));
-    let info = FlightInfo { schema, ..FlightInfo::new() };
-    Ok(info.with_descriptor(descriptor).with_endpoint(endpoint).with_ordered(true))
+    let is_ordered = tickets.len() == 1;
+    let info = FlightInfo { schema, ..FlightInfo::new() }.with_descriptor(descriptor);
+    let info = tickets.into_iter().fold(info, |info, ticket| {
+        info.with_endpoint(FlightEndpoint::new().with_ticket(FlightTicket::new(ticket)))
+    });
+    Ok(info.with_ordered(is_ordered))
 }
 
 fn prepared_of(call: &Call, wanted: &Wanted) -> Result<Prepared, Status> {
@@ -85,11 +111,28 @@ fn prepared_of(call: &Call, wanted: &Wanted) -> Result<Prepared, Status> {
             Ok(Prepared { sql: sql.as_str().into(), description: Arc::default(), values: None })
         }
         Wanted::Prepared(handle) => call.shared.prepared.get(&call.user, handle),
+        Wanted::Part { .. } => Err(unlike_descriptor()),
     }
+}
+
+#[cold]
+fn unlike_descriptor() -> Status {
+    invalid("a part of an answer is fetched, and not described")
 }
 
 /// The answer for a ticket.
 pub(super) async fn answer(call: Call, ticket: Ticket) -> Result<Answer, Status> {
+    if let Wanted::Part { answer, at } = ticket.wanted {
+        let at = usize::try_from(at).unwrap_or(usize::MAX);
+        let answer = call.shared.divided.get(&call.user, &answer, at)?;
+        let work = Work::new(call, Some(ticket.id()), answer.text().to_owned())?;
+        let send = move |work: &Work, used: &Used, sending: &Sending| {
+            let mut reply = Reply { work, sending, ticket: Some(&ticket), encoder: None };
+            reply.send(used.session.execute_part(&answer, at)?)?;
+            reply.end()
+        };
+        return work.streamed(send).await;
+    }
     let prepared = prepared_of(&call, &ticket.wanted)?;
     let work = Work::new(call, Some(ticket.id()), prepared.sql.to_string())?;
     work.streamed(move |work, used, sending| send(work, used, sending, &prepared, Some(&ticket)))

@@ -80,7 +80,7 @@ impl Service {
             Asked::Metadata(columns) => {
                 // The command is the ticket.
                 let ticket = descriptor.cmd.to_vec();
-                queries::info_of(&columns, descriptor, ticket)
+                queries::info_of(&columns, descriptor, vec![ticket])
             }
         }
     }

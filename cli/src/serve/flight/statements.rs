@@ -3,6 +3,7 @@
 
 use arrow_schema::DataType;
 use stylobate::internal::sql::{LexemeKind, lexemes};
+use stylobate::{Described, DividedAnswer};
 
 use super::description::Description;
 use super::errors::Stop;
@@ -53,9 +54,22 @@ pub(super) fn describe(
 ) -> Result<Description, Stop> {
     let (sql, names) = numbered(sql);
     let statement = used.parse(&sql)?;
-    let described = used.session.describe(&statement, declared)?;
+    Ok(description(used.session.describe(&statement, declared)?, names))
+}
+
+/// The same of a statement without parameters, with its answer in parts, if it is of many rows.
+pub(super) fn describe_in_parts(
+    used: &Used,
+    sql: &str,
+) -> Result<(Description, Option<DividedAnswer>), Stop> {
+    let (sql, names) = numbered(sql);
+    let (described, divided) = used.session.describe_in_parts(&used.parse(&sql)?)?;
+    Ok((description(described, names), divided))
+}
+
+fn description(described: Described, names: Vec<String>) -> Description {
     let answer = described.answer.map(|columns| sent_schema(&columns));
-    Ok(Description { parameters: described.parameters, names, answer })
+    Description { parameters: described.parameters, names, answer }
 }
 
 /// What an INSERT of parameters fills: `INSERT INTO t (a, b) VALUES (?, ?)`, where each value is a

@@ -1,10 +1,12 @@
 //! Tickets: what a client brings to get an answer. They hold what is to be run, so that the server
-//! keeps nothing for answers that nobody fetches; who brings one may run no more than who asks.
+//! keeps nothing for answers that nobody fetches, but for those in parts; who brings one may run no
+//! more than who asks.
 //!
 //! ```text
 //! ┌─────────┬──────┬──────────┬─────────────┬────────────────────────────────────┐
 //! │ "sty"   │ kind │ number   │ columns     │ statement, or handle of a prepared │
-//! │ 3 bytes │ 1    │ 16       │ 8           │ one                                │
+//! │ 3 bytes │ 1    │ 16       │ 8           │ one, or 16 bytes that name an      │
+//! │         │      │          │             │ answer and 4 that number its part  │
 //! └─────────┴──────┴──────────┴─────────────┴────────────────────────────────────┘
 //! ```
 
@@ -13,6 +15,7 @@ use ring::digest;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tonic::Status;
 
+use super::divided;
 use super::errors::invalid;
 
 /// How a ticket begins.
@@ -27,6 +30,8 @@ pub(super) enum Wanted {
     Statement(String),
     /// That of a prepared one.
     Prepared(Vec<u8>),
+    /// A part of an answer that is held.
+    Part { answer: divided::Number, at: u32 },
 }
 
 /// A ticket.
@@ -47,10 +52,11 @@ impl Ticket {
 
     pub(super) fn encode(&self) -> Vec<u8> {
         let (kind, rest) = match &self.wanted {
-            Wanted::Statement(sql) => (b'S', sql.as_bytes()),
-            Wanted::Prepared(handle) => (b'P', handle.as_slice()),
+            Wanted::Statement(sql) => (b'S', sql.as_bytes().to_vec()),
+            Wanted::Prepared(handle) => (b'P', handle.clone()),
+            Wanted::Part { answer, at } => (b'D', [&answer[..], &at.to_le_bytes()].concat()),
         };
-        [MARK, &[kind], &self.number, &self.columns, rest].concat()
+        [MARK, &[kind], &self.number, &self.columns, &rest].concat()
     }
 
     pub(super) fn decode(bytes: &[u8]) -> Result<Ticket, Status> {
@@ -65,6 +71,11 @@ impl Ticket {
                 Wanted::Statement(sql.to_owned())
             }
             b'P' => Wanted::Prepared(rest.to_vec()),
+            b'D' => {
+                let (answer, rest) = rest.split_first_chunk().ok_or_else(wrong)?;
+                let at = rest.try_into().map(u32::from_le_bytes).map_err(|_| wrong())?;
+                Wanted::Part { answer: *answer, at }
+            }
             _ => return Err(wrong()),
         };
         Ok(Ticket { number: *number, columns: *columns, wanted })
@@ -116,7 +127,9 @@ mod tests {
     #[test]
     fn tickets_come_back() {
         let columns = Schema::new(vec![Field::new("a", DataType::Int64, true)]);
-        for wanted in [Wanted::Statement("SELECT 'ä'".into()), Wanted::Prepared(vec![0, 255])] {
+        let part = Wanted::Part { answer: [7; divided::NUMBER_BYTES], at: 258 };
+        for wanted in [Wanted::Statement("SELECT 'ä'".into()), Wanted::Prepared(vec![0, 255]), part]
+        {
             let ticket = Ticket::new(wanted, &columns).unwrap();
             let bytes = ticket.encode();
             assert_eq!(Ticket::decode(&bytes).unwrap(), ticket);
@@ -126,5 +139,6 @@ mod tests {
             }
         }
         assert!(Ticket::decode(b"styS0123456789abcdef01234567\xff").is_err());
+        assert!(Ticket::decode(b"styD0123456789abcdef012345670123456789abcdef012").is_err());
     }
 }

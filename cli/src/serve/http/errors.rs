@@ -13,7 +13,7 @@ pub(crate) struct HttpError {
 }
 
 /// The kinds that a server of ours has, with ClickHouse's names and statuses for them.
-const KINDS: [(u16, &str, u16); 31] = [
+const KINDS: [(u16, &str, u16); 32] = [
     (6, "CANNOT_PARSE_TEXT", 400),
     (16, "NO_SUCH_COLUMN_IN_TABLE", 404),
     (27, "CANNOT_PARSE_INPUT_ASSERTION_FAILED", 400),
@@ -27,6 +27,7 @@ const KINDS: [(u16, &str, u16); 31] = [
     (57, "TABLE_ALREADY_EXISTS", 500),
     (60, "UNKNOWN_TABLE", 404),
     (62, "SYNTAX_ERROR", 400),
+    (72, "CANNOT_PARSE_NUMBER", 400),
     (73, "UNKNOWN_FORMAT", 404),
     (81, "UNKNOWN_DATABASE", 404),
     (117, "INCORRECT_DATA", 400),

@@ -78,11 +78,14 @@ pub(crate) fn read(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<As
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let is_on = |name: &str| matches!(named.get(name).map(String::as_str), Some("1" | "true"));
     let number = |name: &str| named.get(name).and_then(|text| text.parse::<f64>().ok());
-    let time = |name: &str| seconds(number(name)?);
-    let session = named.get("session_id").filter(|id| !id.is_empty()).map(|id| {
-        let time = time("session_timeout").unwrap_or(SESSION_TIME).min(MOST_SESSION_TIME);
-        (id.clone(), time)
-    });
+    let bound = |name: &str| match named.get(name).filter(|text| !text.is_empty()) {
+        Some(text) => bound(name, text).map(Some),
+        None => Ok(None),
+    };
+    let session_time = bound("session_timeout")?.and_then(seconds);
+    let session_time = session_time.unwrap_or(SESSION_TIME).min(MOST_SESSION_TIME);
+    let session = named.get("session_id").filter(|id| !id.is_empty());
+    let session = session.map(|id| (id.clone(), session_time));
     let body = match (is_on("decompress"), headers.get(CONTENT_ENCODING)) {
         (true, _) => Encoding::Blocks,
         (false, None) => Encoding::None,
@@ -108,15 +111,11 @@ pub(crate) fn read(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<As
         return Err(HttpError::of(81, what));
     }
     let format = named.get("default_format").map(String::as_str);
-    let database = named.get("database").map(String::as_str);
-    let database = database.or(header("x-clickhouse-database")).unwrap_or("default");
-    if !["", "default", "public", "system"].contains(&database) {
-        return Err(HttpError::of(81, format!("there is no database {database}, only default")));
-    }
+    let is_read_only = bound("readonly")?.is_some_and(|level| level > 0.0);
     Ok(Asked {
         query: named.get("query").filter(|query| !query.is_empty()).cloned(),
         credentials: credentials(&named, headers)?,
-        read_only: method == Method::GET || method == Method::HEAD || is_on("readonly"),
+        read_only: method == Method::GET || method == Method::HEAD || is_read_only,
         values,
         query_id: named.get("query_id").filter(|id| !id.is_empty()).cloned(),
         session,
@@ -125,11 +124,23 @@ pub(crate) fn read(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<As
         revision: number("client_protocol_version").map_or(0, |number| number as u32),
         wait_end: is_on("wait_end_of_query"),
         cuts_short: named.get("cut_short").is_none_or(|value| value != "0"),
-        most_time: time("max_execution_time"),
-        most_rows: number("max_result_rows").and_then(rows),
+        most_time: bound("max_execution_time")?.and_then(seconds),
+        most_rows: bound("max_result_rows")?.and_then(rows),
         body,
         reply,
     })
+}
+
+/// The value of a setting that bounds what a statement may do or take: a wrong one is no bound.
+pub(super) fn bound(name: &str, text: &str) -> Result<f64, HttpError> {
+    let number = match text {
+        "true" => Some(1.0),
+        "false" => Some(0.0),
+        text => text.parse().ok(),
+    };
+    number
+        .filter(|number: &f64| number.is_finite() && *number >= 0.0)
+        .ok_or_else(|| HttpError::of(72, format!("{name} is a number from 0 on, and not '{text}'")))
 }
 
 /// A time in seconds; 0 is none.
@@ -212,6 +223,22 @@ mod tests {
         assert_eq!(asked.most_time, Some(Duration::from_millis(1500)));
         assert_eq!(asked.session, Some(("s".to_owned(), MOST_SESSION_TIME)));
         assert_eq!(asked.credentials, of_password("default", ""));
+    }
+
+    #[test]
+    fn what_bounds_nothing_is_refused() {
+        for wrong in [
+            "readonly=yes",
+            "max_execution_time=abc",
+            "max_result_rows=-1",
+            "max_result_rows=NaN",
+            "session_timeout=1s",
+        ] {
+            let refused = asked(&format!("/?session_id=s&{wrong}"), &[]).unwrap_err();
+            assert_eq!(refused.code, 72, "{wrong}");
+        }
+        let asked = asked("/?readonly=2&max_execution_time=&max_result_rows=0", &[]).unwrap();
+        assert!(asked.read_only && asked.most_time.is_none() && asked.most_rows.is_none());
     }
 
     #[test]

@@ -87,19 +87,20 @@ struct Bounds {
 }
 
 impl Bounds {
-    fn of(asked: &Asked, settings: &[(String, String)]) -> Bounds {
+    fn of(asked: &Asked, settings: &[(String, String)]) -> Result<Bounds, HttpError> {
         let Asked { most_time: time, most_rows: rows, read_only, .. } = asked;
         let mut bounds = Bounds { time: *time, rows: *rows, read_only: *read_only };
         for (name, value) in settings {
-            match (name.as_str(), value.parse::<f64>()) {
-                ("max_execution_time", Ok(seconds)) => bounds.time = request::seconds(seconds),
-                ("max_result_rows", Ok(rows)) => bounds.rows = request::rows(rows),
-                ("readonly", Ok(level)) => bounds.read_only |= level > 0.0,
+            let bound = || request::bound(name, value);
+            match name.as_str() {
+                "max_execution_time" => bounds.time = request::seconds(bound()?),
+                "max_result_rows" => bounds.rows = request::rows(bound()?),
+                "readonly" => bounds.read_only |= bound()? > 0.0,
                 // Others mean nothing here.
                 _ => {}
             }
         }
-        bounds
+        Ok(bounds)
     }
 }
 
@@ -135,7 +136,7 @@ impl Work {
             let here = text.as_bytes().get(from..).unwrap_or_default();
             io::Cursor::new(here.to_vec()).chain(rows)
         });
-        let bounds = Bounds::of(&self.asked, &read.settings);
+        let bounds = Bounds::of(&self.asked, &read.settings)?;
         self.in_session(&bounds, |session| {
             let asked = running::Asked {
                 id: query_id,

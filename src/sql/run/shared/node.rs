@@ -43,7 +43,6 @@ impl SharedPart {
 }
 
 /// What stands at a place of a shared part.
-#[derive(Debug)]
 pub(crate) struct SharedNode(Arc<SharedPart>);
 
 impl SharedNode {
@@ -53,6 +52,13 @@ impl SharedNode {
             internal_datafusion_err!("part {} of the plan is not planned", self.0.number)
         })?;
         Ok(Arc::new(SharedExec::new(Arc::clone(rows))))
+    }
+}
+
+/// EXPLAIN FORMAT pgjson shows nodes by this.
+impl fmt::Debug for SharedNode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.fmt_for_explain(f)
     }
 }
 

@@ -35,6 +35,7 @@ use datafusion::sql::sqlparser::ast::{
     Visitor, VisitorMut, With,
 };
 
+use crate::sql::syntax::rewrite;
 pub(in crate::sql) use crate::sql::syntax::scopes::from::joins_by_columns;
 use crate::sql::syntax::scopes::from::tables_of;
 use crate::sql::syntax::scopes::scope::Scope;
@@ -97,13 +98,21 @@ impl Found {
         self,
         state: &SessionState,
     ) -> DataFusionResult<Option<Vec<Vec<Column>>>> {
-        let sql = SqlStatement::Query(self.probe);
-        match state.statement_to_plan(Statement::Statement(Box::new(sql))).await {
-            Ok(plan) => Ok(from::of_tables(&plan, self.tables)),
-            // DataFusion would merge other columns.
-            Err(error) if self.merges => Err(error),
-            Err(_) => Ok(None),
+        let probe = Statement::Statement(Box::new(SqlStatement::Query(self.probe)));
+        let error = match state.statement_to_plan(probe.clone()).await {
+            Ok(plan) => return Ok(from::of_tables(&plan, self.tables)),
+            Err(error) => error,
+        };
+        // In other words it may be planned, which give no column of a table another name.
+        for attempt in rewrite::candidates(&probe, &error) {
+            if let Ok(plan) = state.statement_to_plan(attempt.statement.clone()).await
+                && !attempt.renames_any_of(plan.schema())
+            {
+                return Ok(from::of_tables(&plan, self.tables));
+            }
         }
+        // DataFusion would merge other columns.
+        if self.merges { Err(error) } else { Ok(None) }
     }
 
     /// Adds the WITH of the next query around it, as far as it is visible: the tables before the
