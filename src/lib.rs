@@ -172,7 +172,7 @@ pub use maintain::{Alteration, CompactForecast, CompactOptions, CompactReport, P
 pub use maintain::{BlockPlace, blocks, read_block};
 pub use maintain::{Cast, CastOptions, CastReport, cast, would_cast};
 pub use maintain::{
-    Damage, DamageKind, VerifyOptions, VerifyReport, skip_damaged, verify, verify_with,
+    Damage, DamageKind, VerifyOptions, VerifyReport, skip_damaged, verify, verify_kept, verify_with,
 };
 pub use maintain::{Lost, RepairOptions, RepairReport, Rewritten, repair};
 pub use maintain::{alter, compact, drop_partitions, drop_table, partitions};

@@ -2,7 +2,8 @@
 //!
 //! Whenever eight segments of similar size (within a factor of eight) stand at the end, they become
 //! one, and so on (`manifest::tiers`). A table that receives a hundred rows at a time has O(log n)
-//! small segments, and each row is written O(log n) times.
+//! small segments, and each row is written O(log n) times. Where there is no space for that, the
+//! segments stay as they are: a later commit merges them.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
@@ -13,6 +14,7 @@ use super::options::PipelineOptions;
 use super::pipeline;
 use super::rewrite;
 use super::segment_files::store_segment;
+use crate::disk::temporary::is_full;
 use crate::error::{Error, Result};
 use crate::manifest::commit::MERGE_BYTES;
 use crate::manifest::tiers::TierPolicy;
@@ -45,6 +47,15 @@ enum TailSegment {
     New(NewSegment),
 }
 
+impl TailSegment {
+    fn into_new(self) -> Option<NewSegment> {
+        match self {
+            TailSegment::New(segment) => Some(segment),
+            TailSegment::Old(_) => None,
+        }
+    }
+}
+
 /// The edits that add `new` segments (by partition, in row order) to the table, with those at the
 /// end of each partition merged. The merged segments are written on `pool`.
 pub(crate) fn append(
@@ -69,6 +80,7 @@ pub(crate) fn append(
     };
     let chunks = ChunkLengths::new(writer);
     let (mut removed, mut insert, mut touched) = (Vec::new(), Vec::new(), HashSet::new());
+    let mut has_space = true;
     let mut of_partition: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (at, entry) in old.iter().enumerate() {
         if partitions.contains_key(&entry.partition) {
@@ -85,7 +97,7 @@ pub(crate) fn append(
         let from_new = merged.min(segments.len());
         let from_old = places.get(places.len() - (merged - from_new)..).unwrap_or_default();
         let cost = chunks.cost(from_old, &touched);
-        if merged < 2 || cost > budget {
+        if merged < 2 || cost > budget || !has_space {
             insert.extend(segments);
             continue;
         }
@@ -97,8 +109,19 @@ pub(crate) fn append(
             .chain(segments.split_off(segments.len() - from_new).into_iter().map(TailSegment::New))
             .collect();
         insert.extend(segments);
-        insert.extend(merge(writer, &partition, &old, tail, schema, arrangement, pool, options)?);
-        removed.extend_from_slice(from_old);
+        let made = writer.data_files().made();
+        match merge(writer, &partition, &old, &tail, schema, arrangement, pool, options) {
+            Ok(merged) => {
+                insert.extend(merged);
+                removed.extend_from_slice(from_old);
+            }
+            Err(Error::Io { source, .. }) if is_full(&source) => {
+                has_space = false;
+                writer.data_files().discard_all_but(&made);
+                insert.extend(tail.into_iter().filter_map(TailSegment::into_new));
+            }
+            Err(error) => return Err(error),
+        }
     }
     removed.sort_unstable();
     let mut edits: Vec<Edit<NewSegment>> = Vec::new();
@@ -147,7 +170,7 @@ fn merge(
     writer: &TableWriter,
     partition: &str,
     old: &[SegmentEntry],
-    tail: Vec<TailSegment>,
+    tail: &[TailSegment],
     schema: &Schema,
     arrangement: &Arrangement,
     pool: &rayon::ThreadPool,

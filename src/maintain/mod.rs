@@ -33,7 +33,7 @@ pub use partitions::{Partition, drop_partitions, partitions, would_drop};
 pub use read::{BlockPlace, blocks, read_block};
 pub use repair::{Lost, RepairOptions, RepairReport, Rewritten, repair};
 pub use verify::{
-    Damage, DamageKind, VerifyOptions, VerifyReport, skip_damaged, verify, verify_with,
+    Damage, DamageKind, VerifyOptions, VerifyReport, skip_damaged, verify, verify_kept, verify_with,
 };
 
 #[cfg(test)]

@@ -106,6 +106,8 @@ pub(crate) fn read_statements(
             name.display()
         ))));
     }
+    // Editors begin files with it.
+    let text = text.strip_prefix(b"\xef\xbb\xbf").map(<[u8]>::to_vec).unwrap_or(text);
     String::from_utf8(text).map_err(io::Error::other).with_path(name)
 }
 

@@ -227,6 +227,21 @@ impl ErrorArgs {
         Ok(on_error)
     }
 
+    /// Refuses to write rejected rows over an input.
+    fn check_not_read(&self, inputs: &[Input]) -> Result<(), Failure> {
+        let Some(file) = self.rejects.as_ref().and_then(|file| file.canonicalize().ok()) else {
+            return Ok(());
+        };
+        let is_it = |input: &&Input| input.name().canonicalize().is_ok_and(|name| name == file);
+        match inputs.iter().find(is_it) {
+            Some(input) => Err(Failure::usage(format!(
+                "{} is an input; --rejects would write over it: name another file",
+                input.name().display()
+            ))),
+            None => Ok(()),
+        }
+    }
+
     fn reject_to(&self, file: &Path) -> Result<OnError, Failure> {
         if file.as_os_str() == "-" {
             return Err(Failure::usage(
@@ -280,6 +295,7 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     let profile = args.profile.map(Profile::from);
     let options = TableOptions { profile: profile.unwrap_or_default(), ..TableOptions::default() };
     let are_files = inputs.iter().all(|input| input.size().is_some());
+    args.errors.check_not_read(&inputs)?;
     let mut load_options = args.load_options(profile, on_error, context);
     if let Some(sql) = &args.select {
         load_options.select = Some(Arc::new(select(sql, context)?));

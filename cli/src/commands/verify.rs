@@ -5,7 +5,9 @@ use std::sync::atomic::Ordering;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt64Array};
 use clap::Args;
-use stylobate::{Damage, DamageKind, Error, SqlExpressions, Store, VerifyOptions, verify_with};
+use stylobate::{
+    Damage, DamageKind, Error, SqlExpressions, Store, VerifyOptions, verify_kept, verify_with,
+};
 
 use crate::args::resources::IoArg;
 use crate::args::table::{ScopeArg, TablesInScope};
@@ -20,8 +22,8 @@ use crate::units::{show_counted, show_size};
 ///
 /// Every checksum is computed again and every value decoded, and everything that is said of them is
 /// compared with the values: statistics of blocks, segments and manifest, dictionaries, sort order,
-/// NOT NULL, partitions, the ledger; and the texts of views. Goes on after damage; exit code 3 if
-/// there is any. Each is named on stderr with its table, file and byte, segment, column and rows;
+/// NOT NULL, partitions, the ledger; and the texts of views. Older generations that are kept are
+/// checked, too (t@3). Goes on after damage; exit code 3 if there is any. Each is named on stderr with its table, file and byte, segment, column and rows;
 /// --format prints them as a list on stdout instead.
 ///
 /// Examples:
@@ -61,8 +63,9 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
     let mut found: Vec<(String, Damage)> = Vec::new();
     for name in names {
         signals::check()?;
-        let snapshot = match store.table(name).and_then(|table| table.snapshot()) {
-            Ok(snapshot) => snapshot,
+        let opened = store.table(name).and_then(|table| Ok((table.snapshot()?, table)));
+        let (snapshot, table) = match opened {
+            Ok(opened) => opened,
             Err(error) if scope.has_gone(name, &error) => continue,
             // One damaged table does not hide the others.
             Err(error) => {
@@ -82,6 +85,11 @@ pub(crate) fn run(args: &VerifyArgs, context: &Context) -> Result<(), Failure> {
             show_counted(report.segments, "segment"),
             show_size(report.bytes)
         ));
+        for (generation, report) in verify_kept(&table, &snapshot, &options)? {
+            signals::check()?;
+            let name = format!("{name}@{generation}");
+            found.extend(report.problems.into_iter().map(|damage| (name.clone(), damage)));
+        }
     }
     drop(progress);
     let damaged_tables = found.len();

@@ -460,3 +460,34 @@ fn json_keeps_every_digit_and_takes_empty_keys_and_objects() {
     shell.stdout("ingest -q db/t b.jsonl");
     assert_eq!(shell.stdout_of("query db", "SELECT count(*) AS n FROM t"), "n\n4\n");
 }
+
+#[test]
+fn rejected_rows_are_not_written_over_an_input() {
+    let shell = Shell::new();
+    shell.file("in.csv", "a,b\n1,1\nbad,2\n");
+    let line = "ingest db/t in.csv --schema a:int64 --force --rejects";
+    for name in ["in.csv", "./in.csv"] {
+        let (code, _, stderr) = shell.run(&format!("{line} {name}"));
+        assert!(code == 2 && stderr.contains("--rejects would write over it"), "{stderr}");
+    }
+    shell.stdout(&format!("{line} bad.csv"));
+    assert_eq!(shell.stdout_of("query db", "SELECT count(*) AS n FROM t"), "n\n1\n");
+}
+
+#[test]
+fn an_empty_input_has_the_columns_that_are_named() {
+    let shell = Shell::new();
+    shell.file("e.jsonl", "").file("e.json", "[]").file("e.csv", "");
+    for (table, line) in [
+        ("a", "e.jsonl --schema a:int32,b:utf8"),
+        ("b", "e.json --schema a:int32,b:utf8"),
+        ("c", "e.csv --names a,b --schema a:int32,b:utf8"),
+    ] {
+        shell.stdout(&format!("ingest db/{table} {line}"));
+        let schema = shell.stdout(&format!("schema db/{table}"));
+        assert!(schema.contains("a,int32,0,") && schema.contains("b,utf8,1,"), "{line}: {schema}");
+    }
+    shell.file("b.jsonl", "{\"a\":7}\n");
+    shell.stdout("ingest db/a b.jsonl");
+    assert_eq!(shell.stdout_of("query db", "SELECT a FROM a"), "a\n7\n");
+}

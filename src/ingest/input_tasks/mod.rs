@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow_schema::Field;
 use rayon::ThreadPool;
 
-use self::selected::{Selected, selected};
+use self::selected::{Selected, no_rows, selected};
 use self::text::{csv_task, json_task, with_path_columns};
 use super::batch_checks::lacks_column;
 use super::misguesses::GuessCheck;
@@ -370,7 +370,11 @@ impl<'a> InputTasks<'a> {
             return Err(lacks_column(&opened.name, name));
         }
         let columns = schema.columns.iter();
-        self.set_columns(columns.clone().map(|one| one.data_type.to_field(&one.name, true)));
+        let fields = columns.clone().map(|one| one.data_type.to_field(&one.name, true));
+        self.set_columns(fields.clone());
+        if first.is_none() && header.is_none() {
+            return Ok(no_rows(fields.collect()));
+        }
         let columns = columns.map(|column| (&*column.name, &column.data_type, column.is_guess()));
         self.note_types(columns, |_, _| None);
         let first = skip_chunks(self.pieces_to_skip(), first, &mut chunks)?;
@@ -424,7 +428,11 @@ impl<'a> InputTasks<'a> {
         let schema = json::infer(&opened.name, &options, first.as_ref())?;
         let schema = Arc::new(schema.requiring(&required));
         let columns = schema.columns.iter();
-        self.set_columns(columns.clone().map(|one| one.data_type.to_field(&one.name, true)));
+        let fields = columns.clone().map(|one| one.data_type.to_field(&one.name, true));
+        self.set_columns(fields.clone());
+        if first.is_none() {
+            return Ok(no_rows(fields.collect()));
+        }
         let columns = columns.map(|column| (&*column.name, &column.data_type, false));
         self.note_types(columns, needed_type);
         let first = skip_chunks(self.pieces_to_skip(), first, &mut chunks)?;

@@ -206,10 +206,18 @@ impl InputTasks<'_> {
 
     /// An input without rows; a selection computes columns all the same.
     pub(super) fn nothing(&self) -> CurrentInput {
-        let none = RecordBatch::new_empty(Arc::new(ArrowSchema::empty()));
-        let task = self.selected.as_ref().map(|_| Ok(Task::new(0, || Ok(none.into()))));
-        CurrentInput::Other(Box::new(task.into_iter()))
+        match &self.selected {
+            Some(_) => no_rows(Vec::new()),
+            None => CurrentInput::Other(Box::new(std::iter::empty())),
+        }
     }
+}
+
+/// An input of these columns without rows: a new table has them all the same.
+pub(super) fn no_rows(columns: Vec<Field>) -> CurrentInput {
+    let none = RecordBatch::new_empty(Arc::new(ArrowSchema::new(columns)));
+    let task = Ok(Task::new(0, || Ok(none.into())));
+    CurrentInput::Other(Box::new(std::iter::once(task)))
 }
 
 impl Selected {

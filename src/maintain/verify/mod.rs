@@ -26,8 +26,8 @@ use rayon::prelude::*;
 pub use self::report::{Damage, DamageKind, VerifyOptions, VerifyReport};
 use crate::error::{Error, Result};
 use crate::ingest::options::thread_pool;
-use crate::manifest::{Chunk, ChunkRef, LoadedSource, commit, recover};
-use crate::store::{SegmentEntry, Snapshot};
+use crate::manifest::{Chunk, ChunkRef, LoadedSource, SegmentKey, commit, recover};
+use crate::store::{SegmentEntry, Snapshot, Table};
 
 /// Verifies a generation with the default options; see [`verify_with`].
 pub fn verify(snapshot: &Snapshot) -> VerifyReport {
@@ -79,6 +79,49 @@ pub fn verify_with(snapshot: &Snapshot, options: &VerifyOptions) -> VerifyReport
         report.problems.push(Damage::of_table(error));
     }
     report
+}
+
+/// Verifies the older generations of a table that are kept, each with its number. Segments that the
+/// newest generation, or one before, has as well are not verified again.
+///
+/// # Errors
+///
+/// The generations that are kept cannot be told.
+pub fn verify_kept(
+    table: &Table,
+    newest: &Snapshot,
+    options: &VerifyOptions,
+) -> Result<Vec<(u64, VerifyReport)>> {
+    let mut verified: HashSet<SegmentKey> = HashSet::new();
+    let mut add = |snapshot: &Snapshot| -> Result<BTreeSet<u64>> {
+        let segments = snapshot.segments()?;
+        let known = (0..).zip(segments.iter()).filter(|(_, entry)| !verified.insert(entry.key()));
+        Ok(known.map(|(number, _)| number).collect())
+    };
+    // What is wrong with its chunks has been found with it.
+    let _ = add(newest);
+    let mut reports = Vec::new();
+    let older = table.generations()?.into_iter().filter(|number| *number < newest.generation());
+    for generation in older.rev() {
+        let mut report = VerifyReport::default();
+        let verified = table.snapshot_at(generation).and_then(|snapshot| {
+            let root = recover::read_root(snapshot.disk(), snapshot.dir(), generation);
+            report.problems.extend(root.err().map(Damage::of_table));
+            report.problems.extend(ledger(&snapshot).into_iter().map(Damage::of_table));
+            let others = snapshot.without(&add(&snapshot)?)?;
+            check_contents(&others, options, &mut report)
+        });
+        match verified {
+            // It has been freed meanwhile.
+            Err(Error::NotFound(_)) => continue,
+            Err(error) => report.problems.push(Damage::of_table(error)),
+            Ok(()) => {}
+        }
+        // Segments are numbered without those that are verified.
+        report.problems.iter_mut().for_each(|damage| damage.segment = None);
+        reports.push((generation, report));
+    }
+    Ok(reports)
 }
 
 /// Verifies the chunks and segments of a generation. An error says that none was verified.

@@ -30,8 +30,8 @@ use datafusion::common::{DFSchema, internal_datafusion_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::{
-    ColumnarValue, Expr, ExprSchemable, Filter, LogicalPlan, Projection, ReturnFieldArgs,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility,
+    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Projection,
+    ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -153,11 +153,16 @@ fn loses_digits(from: &DataType, to: &DataType) -> bool {
     scale(from).zip(scale(to)).is_some_and(|(from, to)| from > to)
 }
 
-/// Hides casts that round in a filter that DataFusion runs, so that it derives no bounds from them.
-pub(in crate::sql) fn hide_rounding_casts(
+/// Hides casts that round and differences of dates in a filter that DataFusion runs, so that it
+/// derives no bounds from them: those of differences are durations, which are compared with days.
+pub(in crate::sql) fn hide_wrong_bounds(
     mut filter: Filter,
 ) -> DataFusionResult<Transformed<Filter>> {
-    if !has_part(&filter.predicate, |part| matches!(part, Expr::Cast(_))) {
+    let is_candidate = |part: &Expr| {
+        matches!(part, Expr::Cast(_))
+            || matches!(part, Expr::BinaryExpr(BinaryExpr { op: Operator::Minus, .. }))
+    };
+    if !has_part(&filter.predicate, is_candidate) {
         return Ok(Transformed::no(filter));
     }
     let schema = Arc::clone(filter.input.schema());
@@ -169,10 +174,23 @@ pub(in crate::sql) fn hide_rounding_casts(
                 None => Transformed::no(Expr::Cast(cast)),
             })
         }
+        Expr::BinaryExpr(difference)
+            if difference.op == Operator::Minus
+                && is_date(&difference.left, &schema)
+                && is_date(&difference.right, &schema) =>
+        {
+            let difference = Expr::BinaryExpr(difference);
+            Ok(Transformed::yes(hide_nullable(Volatility::Immutable, difference)))
+        }
         other => Ok(Transformed::no(other)),
     })?;
     filter.predicate = predicate.data;
     Ok(Transformed::new_transformed(filter, predicate.transformed))
+}
+
+fn is_date(expr: &Expr, schema: &DFSchema) -> bool {
+    let data_type = expr.get_type(schema);
+    data_type.is_ok_and(|it| matches!(it, DataType::Date32 | DataType::Date64))
 }
 
 /// A cast from which no bounds are derived. TRY_CAST is one, and files are still pruned by it. But
@@ -366,7 +384,7 @@ mod tests {
             .build()
             .unwrap();
         let LogicalPlan::Filter(filter) = plan else { panic!("{plan}") };
-        hide_rounding_casts(filter).unwrap().data.predicate.to_string()
+        hide_wrong_bounds(filter).unwrap().data.predicate.to_string()
     }
 
     #[test]

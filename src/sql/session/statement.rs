@@ -30,7 +30,7 @@ use crate::sql::syntax::named_tables::named_tables;
 use crate::sql::syntax::parse::CreatedView;
 use crate::sql::syntax::{
     any_case, file_functions, ignored, implicit_groups, lateral_aliases, macros, order_names,
-    rewrite, scopes, sql_in,
+    outer_tables, rewrite, scopes, sql_in,
 };
 use crate::sql::write::modify::Modify;
 use crate::sql::write::{assignments, empty_answer};
@@ -253,6 +253,12 @@ impl StatementPlanner<'_> {
         }
         if let Some(next) = lateral_aliases::written_out(state, statement, &error)? {
             return Box::pin(self.plan_in_any_words(&next, parameters, state)).await;
+        }
+        if let Some(attempt) = outer_tables::written_out(words, &error)
+            && let Ok((_, planned)) =
+                self.plan_in_words(&attempt, &attempt, parameters, state).await
+        {
+            return Ok(planned);
         }
         for attempt in rewrite::candidates(words, &error) {
             let words = &attempt.statement;

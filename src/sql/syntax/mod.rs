@@ -25,6 +25,7 @@ pub(in crate::sql) mod named_tables;
 pub(in crate::sql) mod nesting;
 pub(in crate::sql) mod operators;
 pub(in crate::sql) mod order_names;
+pub(in crate::sql) mod outer_tables;
 pub(in crate::sql) mod ordinals;
 pub(in crate::sql) mod function_aliases;
 pub(in crate::sql) mod output_names;

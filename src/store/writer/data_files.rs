@@ -1,6 +1,6 @@
 //! Data files that are being written, and what a commit has to make durable.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -74,6 +74,22 @@ impl DataFiles {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, Uncommitted> {
         self.written.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The files that were made since the last commit.
+    pub(crate) fn made(&self) -> HashSet<Id> {
+        self.lock().made.keys().copied().collect()
+    }
+
+    /// Removes files again that no commit has named, but for some, best effort.
+    pub(crate) fn discard_all_but(&self, kept: &HashSet<Id>) {
+        let mut written = self.lock();
+        let others: Vec<_> = written.made.extract_if(|file, _| !kept.contains(file)).collect();
+        for (file, partition) in others {
+            let path = self.dir.data_file(&partition, &file);
+            written.unsynced.remove(&path);
+            let _ = self.disk.remove(&path);
+        }
     }
 
     /// Removes the files again that no commit has named, best effort.

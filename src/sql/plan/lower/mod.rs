@@ -124,7 +124,7 @@ impl TreeNodeRewriter for Lowering<'_> {
                 None => Transformed::no(LogicalPlan::Limit(limit)),
             }),
             LogicalPlan::Filter(filter) => {
-                Ok(opaque::hide_rounding_casts(filter)?.update_data(LogicalPlan::Filter))
+                Ok(opaque::hide_wrong_bounds(filter)?.update_data(LogicalPlan::Filter))
             }
             LogicalPlan::Projection(_) => opaque::hide_reordering_casts(plan),
             other => Ok(Transformed::no(other)),

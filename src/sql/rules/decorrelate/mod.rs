@@ -15,6 +15,7 @@
 mod counts;
 mod dependent;
 mod domain;
+mod never_null;
 mod only_value;
 mod outer;
 mod push_down;

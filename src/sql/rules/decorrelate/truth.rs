@@ -14,7 +14,8 @@ use datafusion::logical_expr::{
 };
 
 use super::counts::{count_in, count_of};
-use super::outer::{as_subquery, is_correlated};
+use super::never_null::{is_column_never_null, is_never_null};
+use super::outer::{as_outer, as_subquery, is_correlated};
 use crate::sql::rules::column_names::unique_name;
 use crate::sql::rules::opaque::{has_missing_null, misses_nulls};
 use crate::sql::walks::rewrite_up;
@@ -38,14 +39,33 @@ pub(super) fn condition(condition: Expr, input: &LogicalPlan) -> DataFusionResul
 }
 
 /// Rewrites an IN that is a whole condition. DataFusion turns it into a semi join, or into an anti
-/// join that respects nulls but cannot read outer columns.
+/// join that respects nulls but cannot read outer columns; it hashes the rows around the subquery,
+/// and does not spill. Where there are no nulls, a NOT EXISTS says the same.
 fn in_condition(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
     let reads_row = !test.expr.column_refs().is_empty();
     let correlated = is_correlated(&Expr::InSubquery(test.clone()));
+    if reads_row && test.negated && !correlated && has_no_nulls(&test, input) {
+        return not_among(test, input);
+    }
     if reads_row && (!test.negated || !correlated) {
         return Ok(Expr::InSubquery(test));
     }
     value(Expr::InSubquery(test), input)
+}
+
+/// Whether neither what is looked for nor what it is looked for in has nulls.
+fn has_no_nulls(test: &InSubquery, input: &LogicalPlan) -> bool {
+    is_never_null(&test.expr, input) && is_column_never_null(&test.subquery.subquery, 0)
+}
+
+/// That no row of a subquery is equal.
+fn not_among(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
+    let rows = test.subquery.subquery.as_ref().clone();
+    let member = rows.schema().columns().into_iter().next().map(Expr::Column);
+    let Some(member) = member else { return Ok(Expr::InSubquery(test)) };
+    let equal = as_outer(*test.expr, input.schema())?.eq(member);
+    let equal = LogicalPlanBuilder::from(rows).filter(equal)?.build()?;
+    Ok(Expr::Exists(Exists { subquery: as_subquery(equal), negated: true }))
 }
 
 /// Rewrites an expression in which null has the same effect as false.
