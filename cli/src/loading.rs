@@ -1,6 +1,6 @@
 //! Where the rows of `sty ingest` go: into a table of a store, or to the machines of a cluster.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stylobate::internal::ingest::rejected_before;
@@ -231,5 +231,18 @@ pub(crate) mod cluster {
             self.is_begun = true;
             Ok(())
         }
+    }
+}
+
+/// Refuses to write rejected rows over an input.
+pub(crate) fn check_not_read(rejects: Option<&Path>, inputs: &[Input]) -> Result<(), Failure> {
+    let Some(file) = rejects.and_then(|file| file.canonicalize().ok()) else { return Ok(()) };
+    let is_it = |input: &&Input| input.name().canonicalize().is_ok_and(|name| name == file);
+    match inputs.iter().find(is_it) {
+        Some(input) => Err(Failure::usage(format!(
+            "{} is an input; --rejects would write over it: name another file",
+            input.name().display()
+        ))),
+        None => Ok(()),
     }
 }

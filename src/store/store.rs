@@ -107,7 +107,7 @@ impl Store {
             let (path, store) = (self.path.display(), table.parent().unwrap_or(&table).display());
             let table = table.display();
             return Err(Error::InvalidInput(format!(
-                "'{path}' is no store, but in the table {table}; the store is {store}"
+                "'{path}' is no store: it is, or is in, the table {table}; the store is {store}"
             )));
         }
         let () = self.is_none_of_table.get_or_init(|| ());

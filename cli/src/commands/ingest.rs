@@ -28,9 +28,9 @@ use crate::config::{InForce, Origin};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::exit::Exit;
-use crate::loading::Target;
 #[cfg(feature = "cluster")]
 use crate::loading::cluster::OfCluster;
+use crate::loading::{Target, check_not_read};
 use crate::progress::{Seen, Unit};
 use crate::reports::dry_run;
 use crate::reports::load::{of_node, print_for_people, print_json};
@@ -227,21 +227,6 @@ impl ErrorArgs {
         Ok(on_error)
     }
 
-    /// Refuses to write rejected rows over an input.
-    fn check_not_read(&self, inputs: &[Input]) -> Result<(), Failure> {
-        let Some(file) = self.rejects.as_ref().and_then(|file| file.canonicalize().ok()) else {
-            return Ok(());
-        };
-        let is_it = |input: &&Input| input.name().canonicalize().is_ok_and(|name| name == file);
-        match inputs.iter().find(is_it) {
-            Some(input) => Err(Failure::usage(format!(
-                "{} is an input; --rejects would write over it: name another file",
-                input.name().display()
-            ))),
-            None => Ok(()),
-        }
-    }
-
     fn reject_to(&self, file: &Path) -> Result<OnError, Failure> {
         if file.as_os_str() == "-" {
             return Err(Failure::usage(
@@ -295,7 +280,7 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     let profile = args.profile.map(Profile::from);
     let options = TableOptions { profile: profile.unwrap_or_default(), ..TableOptions::default() };
     let are_files = inputs.iter().all(|input| input.size().is_some());
-    args.errors.check_not_read(&inputs)?;
+    check_not_read(args.errors.rejects.as_deref(), &inputs)?;
     let mut load_options = args.load_options(profile, on_error, context);
     if let Some(sql) = &args.select {
         load_options.select = Some(Arc::new(select(sql, context)?));

@@ -1,7 +1,7 @@
 //! One Parquet file compressed with zstd. Row groups hold at most a million rows or 128 MiB, and
-//! end where their writers take 256 MiB, so that a result of any size is written in bounded memory. Rows are gathered, and then all threads
-//! encode and compress them, a column at a time each. Writing Parquet needs no seeks, so `>
-//! file.parquet` works as well as `-o`.
+//! end where their writers take 256 MiB, so that a result of any size is written in bounded memory.
+//! Rows are gathered, and then all threads encode and compress them, a column at a time each.
+//! Writing Parquet needs no seeks, so `> file.parquet` works as well as `-o`.
 //!
 //! A type that Parquet lacks, and that the writer would write as bare integers or not at all, is
 //! cast to the nearest one: seconds to milliseconds, decimals of a negative scale to whole ones. A

@@ -29,7 +29,7 @@ fn parts_of_an_answer_are_of_one_generation() {
     table(&server, &mut client);
     let some = info(&server, &mut client, "SELECT a + 1 AS b FROM t WHERE k <> 3");
     assert_eq!((some.endpoint.len(), some.ordered), (2, false));
-    let all = info(&server, &mut client, "TABLE t");
+    let all = info(&server, &mut client, "SELECT * FROM t");
     // What happens then is not seen, also if a part is fetched twice.
     server.update(&mut client, "DELETE FROM t WHERE a % 2 = 0");
     server.update(&mut client, "INSERT INTO t SELECT -1, 3 FROM generate_series(1, 300000)");

@@ -312,3 +312,46 @@ fn few_wide_rows_are_not_many_in_memory() {
     let (code, _, stderr) = shell.pipe("query db --memory-limit 64MiB", sql.as_str());
     assert!(code == 5 && stderr.contains("limit exceeded"), "{code} {stderr}");
 }
+
+#[test]
+fn a_table_is_no_store_and_neither_is_any_other_directory() {
+    let shell = Shell::new();
+    shell.file("other/a.csv", "a\n1\n");
+    shell.stdout_of("query db", "CREATE TABLE t AS SELECT 1 AS a");
+    for (line, sql) in [
+        ("query db/t", "CREATE TABLE data AS SELECT 2 AS b"),
+        ("query db/t/data", "CREATE TABLE x AS SELECT 2 AS b"),
+        ("query db/t", "SELECT 1 FROM t"),
+        ("ingest db/t/x other/a.csv", ""),
+        ("tables db/t", ""),
+        ("verify db/t/data", ""),
+    ] {
+        let (code, _, stderr) = shell.pipe(line, sql);
+        assert!(code != 0 && stderr.contains("is no store"), "{line}: {code} {stderr}");
+    }
+    assert_eq!(shell.stdout_of("query db", "SELECT a FROM t"), "a\n1\n");
+    for line in ["tables other", "verify other", "gc other"] {
+        let (code, _, stderr) = shell.run(line);
+        assert!(code == 6 && stderr.contains("there are no tables in it"), "{line}: {stderr}");
+    }
+}
+
+#[test]
+fn kept_generations_are_verified_if_asked() {
+    let shell = Shell::new();
+    shell.stdout_of("query db", "CREATE TABLE t AS SELECT 1 AS a");
+    shell.stdout("alter db/t keep 7d");
+    for value in 2..5 {
+        shell.stdout_of("query db", &format!("INSERT INTO t VALUES ({value})"));
+    }
+    let mut roots = shell.files("db/t/manifest", "root");
+    roots.sort();
+    assert!(roots.len() > 2);
+    shell.stdout("verify db --kept");
+    let mut bytes = std::fs::read(&roots[0]).unwrap();
+    bytes[40..60].fill(0);
+    shell.rewrite(roots[0].to_str().unwrap(), bytes);
+    shell.stdout("verify db");
+    let (code, _, stderr) = shell.run("verify db --kept");
+    assert!(code == 3 && stderr.contains("(table 't@"), "{code} {stderr}");
+}

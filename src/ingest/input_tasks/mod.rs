@@ -14,7 +14,7 @@ use arrow_schema::Field;
 use rayon::ThreadPool;
 
 use self::selected::{Selected, no_rows, selected};
-use self::text::{csv_task, json_task, with_path_columns};
+use self::text::{csv_task, json_task, skip_chunks, with_path_columns};
 use super::batch_checks::lacks_column;
 use super::misguesses::GuessCheck;
 use super::options::LoadOptions;
@@ -81,21 +81,6 @@ pub(super) struct InputTasks<'a> {
     /// The heaviest task to make, where the piece can be divided.
     #[cfg_attr(not(feature = "parquet"), expect(dead_code, reason = "only Parquet needs it"))]
     max_task_bytes: usize,
-}
-
-/// Skips `skip` chunks, counting `first`, and returns the next one.
-fn skip_chunks<T>(
-    skip: u64,
-    mut first: Option<T>,
-    rest: &mut impl Iterator<Item = Result<T>>,
-) -> Result<Option<T>> {
-    for _ in 0..skip {
-        if first.is_none() {
-            break;
-        }
-        first = rest.next().transpose()?;
-    }
-    Ok(first)
 }
 
 /// Whether the dates of some column may have the day or the month first.

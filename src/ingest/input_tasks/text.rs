@@ -114,3 +114,18 @@ fn add_path_columns(parsed: Parsed, added: Arc<PathColumns>) -> Result<Parsed> {
     });
     Ok(Parsed { batches, reparse, ..parsed })
 }
+
+/// Skips `skip` chunks, counting `first`, and returns the next one.
+pub(super) fn skip_chunks<T>(
+    skip: u64,
+    mut first: Option<T>,
+    rest: &mut impl Iterator<Item = Result<T>>,
+) -> Result<Option<T>> {
+    for _ in 0..skip {
+        if first.is_none() {
+            break;
+        }
+        first = rest.next().transpose()?;
+    }
+    Ok(first)
+}

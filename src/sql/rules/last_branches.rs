@@ -1,8 +1,11 @@
-//! Keeps the columns of a union in their places when only one of its inputs has rows.
+//! Keeps the columns of a union in their places, and their names, when some of its inputs have no
+//! rows.
 //!
-//! DataFusion's logical rule `propagate_empty_relation` (55.2) puts that input in the place of the
-//! union, and takes its columns by the names that the union has: `SELECT a, b FROM t WHERE false
-//! UNION ALL SELECT DISTINCT b, a FROM t` exchanges them. Here they are taken by position.
+//! DataFusion's logical rule `propagate_empty_relation` (55.2) puts the only input that has rows in
+//! the place of the union, and takes its columns by the names that the union has: `SELECT a, b FROM
+//! t WHERE false UNION ALL SELECT DISTINCT b, a FROM t` exchanges them. Of several such inputs it
+//! makes a union whose names are those of the first. Here columns are taken by position, and have
+//! the names that they had.
 
 use std::sync::Arc;
 
@@ -31,24 +34,36 @@ fn rewrite(
     plan: LogicalPlan,
     config: &dyn OptimizerConfig,
 ) -> DataFusionResult<Transformed<LogicalPlan>> {
-    match &plan {
-        LogicalPlan::Union(union) => match last_branch(union)? {
-            Some(projection) => Ok(Transformed::yes(LogicalPlan::Projection(projection))),
-            None => rule.rewrite(plan, config),
-        },
-        _ => rule.rewrite(plan, config),
+    let LogicalPlan::Union(union) = &plan else { return rule.rewrite(plan, config) };
+    match without_empty(union)? {
+        Some(live) => Ok(Transformed::yes(live)),
+        None => rule.rewrite(plan, config),
     }
 }
 
-/// The columns of the only input that has rows, with the names of the union; `None` if it has them,
-/// or if there are more such inputs.
-fn last_branch(union: &Union) -> DataFusionResult<Option<Projection>> {
+/// A union without its inputs that have no rows, the first of the others with the names of the
+/// union; `None` if there are none of either kind, or the first has the names.
+fn without_empty(union: &Union) -> DataFusionResult<Option<LogicalPlan>> {
     let is_empty = |input: &&Arc<LogicalPlan>| match &***input {
         LogicalPlan::EmptyRelation(empty) => !empty.produce_one_row,
         _ => false,
     };
-    let mut live = union.inputs.iter().filter(|input| !is_empty(input));
-    let (Some(input), None) = (live.next(), live.next()) else { return Ok(None) };
+    let mut live = union.inputs.iter().filter(|input| !is_empty(input)).cloned();
+    let Some(first) = live.next() else { return Ok(None) };
+    let others: Vec<Arc<LogicalPlan>> = live.collect();
+    if others.len() + 1 == union.inputs.len() {
+        return Ok(None);
+    }
+    let Some(first) = renamed(&first, union)? else { return Ok(None) };
+    if others.is_empty() {
+        return Ok(Some(first));
+    }
+    let inputs = std::iter::once(Arc::new(first)).chain(others).collect();
+    Ok(Some(LogicalPlan::Union(Union { inputs, schema: Arc::clone(&union.schema) })))
+}
+
+/// The columns of an input with the names of the union; `None` if it has them.
+fn renamed(input: &Arc<LogicalPlan>, union: &Union) -> DataFusionResult<Option<LogicalPlan>> {
     let names = || union.schema.iter().zip(input.schema().iter());
     let is_named = |of: Named, own: Named| of.0 == own.0 && of.1.name() == own.1.name();
     if names().all(|(of, own)| is_named(of, own)) {
@@ -59,5 +74,6 @@ fn last_branch(union: &Union) -> DataFusionResult<Option<Projection>> {
         false => Expr::from(own).alias_qualified(of.0.cloned(), of.1.name()),
     });
     let (columns, schema) = (columns.collect(), Arc::clone(&union.schema));
-    Projection::try_new_with_schema(columns, Arc::clone(input), schema).map(Some)
+    let renamed = Projection::try_new_with_schema(columns, Arc::clone(input), schema)?;
+    Ok(Some(LogicalPlan::Projection(renamed)))
 }

@@ -6,7 +6,8 @@ use arrow_schema::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::default_table_source::{provider_as_source, source_as_provider};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::TableReference;
+use datafusion::common::stats::Precision;
+use datafusion::common::{Statistics, TableReference};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{
     Expr, TableProviderFilterPushDown, TableScan, TableScanBuilder, TableType,
@@ -166,6 +167,20 @@ impl TableProvider for StoreProvider {
 
     fn table_type(&self) -> TableType {
         TableType::Base
+    }
+
+    /// How many nulls each column has, as far as the manifest tells.
+    fn statistics(&self) -> Option<Statistics> {
+        let snapshot = self.table.snapshot();
+        let mut statistics = Statistics::new_unknown(self.table.schema());
+        let columns = snapshot.schema().columns().iter();
+        for (column, known) in columns.zip(&mut statistics.column_statistics) {
+            let segments = snapshot.column_stats(column.id).ok()?;
+            let nulls = segments.iter().map(|one| Some(one.as_ref()?.stats.nulls));
+            let nulls = nulls.sum::<Option<u64>>().and_then(|nulls| usize::try_from(nulls).ok());
+            known.null_count = nulls.map_or(Precision::Absent, Precision::Exact);
+        }
+        Some(statistics)
     }
 
     /// Zone maps only rule rows out: DataFusion filters what is left, but for what has become a

@@ -368,7 +368,7 @@ fn is_datafusions_fault(
     a: &RecordBatch,
 ) -> bool {
     let sizes = |sql: &str| engines.memory(sql).ok();
-    // What a spelling is compared with, such as all rows where a limit picks some, is spelled so too.
+    // What a spelling is compared with, such as all rows where a limit picks some, is spelled so.
     let confirms = |(spelled, detour): (&Statement, Detour)| {
         let all = engines.memory(&detour.sql).or_else(|_| ask(&engines.off, &detour.sql).0);
         all.is_ok_and(|all| compare(spelled, a, &slice(&all, &detour), &sizes).is_ok())

@@ -24,7 +24,7 @@ pub(in crate::serve) struct Shared {
     pub(super) server: Arc<Server>,
     pub(super) tokens: Tokens,
     pub(super) prepared: PreparedStatements,
-    pub(super) divided: DividedAnswers,
+    pub(super) divided: Arc<DividedAnswers>,
     /// Clients that may send rows.
     pub(super) sending: Arc<Semaphore>,
 }
@@ -35,7 +35,7 @@ impl Shared {
             server,
             tokens: Tokens::default(),
             prepared: PreparedStatements::default(),
-            divided: DividedAnswers::default(),
+            divided: Arc::default(),
             sending: Arc::new(Semaphore::new(MOST_SENDING)),
         })
     }

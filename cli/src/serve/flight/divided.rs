@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 use stylobate::DividedAnswer;
 use tonic::Status;
 
-use super::call::Shared;
-use super::tickets::random;
+use super::tickets::{Number, random};
 use crate::serve::users::User;
 
 /// How long an answer is held of which nobody fetches a part; and where all have been fetched, in
@@ -18,11 +17,6 @@ const UNUSED: Duration = Duration::from_secs(60);
 const FETCHED: Duration = Duration::from_secs(2);
 /// The most that are held.
 const MOST: usize = 256;
-/// The bytes of the number of an answer.
-pub(super) const NUMBER_BYTES: usize = 16;
-
-pub(super) type Number = [u8; NUMBER_BYTES];
-
 /// The answers in parts of a server, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct DividedAnswers {
@@ -52,7 +46,23 @@ impl DividedAnswers {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds an answer of a user; `None` if there are too many.
+    /// Holds an answer of a user, and lets it go in time; returns the number in the tickets of its
+    /// parts, unless too many are held.
+    pub(super) fn hold(
+        self: &Arc<DividedAnswers>,
+        user: &User,
+        answer: DividedAnswer,
+    ) -> Result<Option<Number>, Status> {
+        let Some(number) = self.add(user, answer)? else { return Ok(None) };
+        let all = Arc::clone(self);
+        drop(tokio::spawn(async move {
+            while let Some(left) = all.left(&number) {
+                tokio::time::sleep(left).await;
+            }
+        }));
+        Ok(Some(number))
+    }
+
     fn add(&self, user: &User, answer: DividedAnswer) -> Result<Option<Number>, Status> {
         let number = random()?;
         let mut all = self.lock();
@@ -105,21 +115,4 @@ impl DividedAnswers {
         drop(over);
         left
     }
-}
-
-/// Holds an answer of a user, and lets it go in time; returns the number in the tickets of its
-/// parts, unless too many are held.
-pub(super) fn hold(
-    shared: &Arc<Shared>,
-    user: &User,
-    answer: DividedAnswer,
-) -> Result<Option<Number>, Status> {
-    let Some(number) = shared.divided.add(user, answer)? else { return Ok(None) };
-    let shared = Arc::clone(shared);
-    drop(tokio::spawn(async move {
-        while let Some(left) = shared.divided.left(&number) {
-            tokio::time::sleep(left).await;
-        }
-    }));
-    Ok(Some(number))
 }

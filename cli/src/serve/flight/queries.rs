@@ -15,7 +15,6 @@ use tonic::codegen::Bytes;
 
 use super::call::Call;
 use super::description::Description;
-use super::divided;
 use super::errors::{Stop, invalid};
 use super::messages::{Encoder, schema_bytes, schema_message};
 use super::parameters::{check_count, row};
@@ -57,7 +56,7 @@ async fn in_parts(call: Call, sql: String) -> Result<(SchemaRef, Vec<Wanted>), S
         return Ok((described.0.columns(), Vec::new()));
     };
     let parts = 0..u32::try_from(answer.parts()).unwrap_or(u32::MAX);
-    let number = divided::hold(&shared, &user, answer)?;
+    let number = shared.divided.hold(&user, answer)?;
     let of = |answer| parts.map(|at| Wanted::Part { answer, at }).collect();
     Ok((description.columns(), number.map(of).unwrap_or_default()))
 }

@@ -15,12 +15,13 @@ use ring::digest;
 use ring::rand::{SecureRandom as _, SystemRandom};
 use tonic::Status;
 
-use super::divided;
 use super::errors::invalid;
 
 /// How a ticket begins.
 const MARK: &[u8] = b"sty";
 const NUMBER_BYTES: usize = 16;
+/// What an answer, or the statement of a ticket, is known by.
+pub(super) type Number = [u8; NUMBER_BYTES];
 const COLUMNS_BYTES: usize = 8;
 
 /// What a ticket is for.
@@ -31,14 +32,14 @@ pub(super) enum Wanted {
     /// That of a prepared one.
     Prepared(Vec<u8>),
     /// A part of an answer that is held.
-    Part { answer: divided::Number, at: u32 },
+    Part { answer: Number, at: u32 },
 }
 
 /// A ticket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
     /// By which the statement is known while it runs.
-    pub(super) number: [u8; NUMBER_BYTES],
+    pub(super) number: Number,
     /// What the columns are, as the client was told.
     pub(super) columns: [u8; COLUMNS_BYTES],
     pub(super) wanted: Wanted,
@@ -127,7 +128,7 @@ mod tests {
     #[test]
     fn tickets_come_back() {
         let columns = Schema::new(vec![Field::new("a", DataType::Int64, true)]);
-        let part = Wanted::Part { answer: [7; divided::NUMBER_BYTES], at: 258 };
+        let part = Wanted::Part { answer: [7; NUMBER_BYTES], at: 258 };
         for wanted in [Wanted::Statement("SELECT 'ä'".into()), Wanted::Prepared(vec![0, 255]), part]
         {
             let ticket = Ticket::new(wanted, &columns).unwrap();

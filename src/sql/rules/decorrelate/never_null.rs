@@ -1,9 +1,9 @@
-//! Which expressions are never null, by the counts of nulls in the manifest.
+//! Which expressions are never null, by the nulls that tables count in the manifest.
 
+use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::JoinType;
+use datafusion::common::stats::Precision;
 use datafusion::logical_expr::{Distinct, Expr, LogicalPlan, TableScan};
-
-use crate::sql::run::provider::store_provider;
 
 /// Whether an expression over the rows of a plan is never null. It holds for the generations of
 /// tables that the plan reads.
@@ -51,12 +51,11 @@ pub(super) fn is_column_never_null(plan: &LogicalPlan, at: usize) -> bool {
     }
 }
 
-/// Whether a column of a stored table has no nulls in any segment.
+/// Whether a column of a table has no nulls, as its statistics tell.
 fn has_no_nulls(scan: &TableScan, at: usize) -> Option<bool> {
-    let provider = store_provider(scan)?;
-    let snapshot = provider.table.snapshot();
     let name = scan.projected_schema.fields().get(at)?.name();
-    let column = snapshot.schema().columns().iter().find(|column| *column.name == **name)?;
-    let stats = snapshot.column_stats(column.id).ok()?;
-    Some(stats.iter().all(|one| one.as_ref().is_some_and(|one| one.stats.nulls == 0)))
+    let table = source_as_provider(&scan.source).ok()?;
+    let at = table.schema().index_of(name).ok()?;
+    let known = table.statistics()?;
+    Some(known.column_statistics.get(at)?.null_count == Precision::Exact(0))
 }
