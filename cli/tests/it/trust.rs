@@ -316,6 +316,7 @@ fn few_wide_rows_are_not_many_in_memory() {
 #[test]
 fn a_table_is_no_store_and_neither_is_any_other_directory() {
     let shell = Shell::new();
+    fs::create_dir(shell.path("other")).unwrap();
     shell.file("other/a.csv", "a\n1\n");
     shell.stdout_of("query db", "CREATE TABLE t AS SELECT 1 AS a");
     for (line, sql) in [
