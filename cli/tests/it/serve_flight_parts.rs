@@ -26,6 +26,7 @@ fn table(server: &Server, client: &mut Client) {
 fn parts_of_an_answer_are_of_one_generation() {
     let server = Server::start(&["--threads", "2"]);
     let mut client = server.connect();
+    client.set_header("endpoints", "2");
     table(&server, &mut client);
     let some = info(&server, &mut client, "SELECT a + 1 AS b FROM t WHERE k <> 3");
     assert_eq!((some.endpoint.len(), some.ordered), (2, false));
@@ -71,6 +72,8 @@ fn other_answers_are_whole() {
     let server = Server::start(&["--threads", "2"]);
     let mut client = server.connect();
     table(&server, &mut client);
+    assert_eq!(info(&server, &mut client, "SELECT * FROM t").endpoint.len(), 1, "nobody asked");
+    client.set_header("endpoints", "7");
     server.update(&mut client, "CREATE TABLE small AS SELECT 1 AS a");
     server.update(&mut client, "CREATE VIEW v AS SELECT * FROM t WHERE k = 1");
     for (sql, parts) in [
@@ -96,6 +99,12 @@ fn other_answers_are_whole() {
     ] {
         assert_eq!(info(&server, &mut client, sql).endpoint.len(), parts, "{sql}");
     }
+    let mut prepared = server.wait(client.prepare("SELECT * FROM t".into(), None)).unwrap();
+    assert_eq!(server.wait(prepared.execute()).unwrap().endpoint.len(), 2);
+    client.set_header("endpoints", "0");
+    let refused = server.wait(client.execute("SELECT 1".to_owned(), None)).unwrap_err();
+    assert!(refused.to_string().contains("a number from 1 to 64"), "{refused}");
+    client.set_header("endpoints", "2");
     // A session with a name answers one call at a time.
     client.set_header("session_id", "s");
     assert_eq!(info(&server, &mut client, "SELECT * FROM t").endpoint.len(), 1);

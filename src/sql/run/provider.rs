@@ -23,6 +23,9 @@ use crate::sql::run::scan::{Scan, ScanExec, ScanOrder};
 use crate::sql::run::settings::Settings;
 use crate::sql::run::table::StoreTable;
 
+/// The most columns of a table whose nulls are counted.
+const MOST_COUNTED: usize = 256;
+
 /// The table as DataFusion sees it: all scans of a statement share one.
 #[derive(Clone, Debug)]
 pub(crate) struct StoreProvider {
@@ -169,16 +172,22 @@ impl TableProvider for StoreProvider {
         TableType::Base
     }
 
-    /// How many nulls each column has, as far as the manifest tells.
+    /// How many nulls each column has, as far as the manifest tells; `None` of a wide table, for
+    /// all columns are looked at.
     fn statistics(&self) -> Option<Statistics> {
         let snapshot = self.table.snapshot();
-        let mut statistics = Statistics::new_unknown(self.table.schema());
-        let columns = snapshot.schema().columns().iter();
-        for (column, known) in columns.zip(&mut statistics.column_statistics) {
+        let columns = snapshot.schema().columns();
+        if columns.len() > MOST_COUNTED {
+            return None;
+        }
+        let nulls_of = |column: &Column| {
             let segments = snapshot.column_stats(column.id).ok()?;
             let nulls = segments.iter().map(|one| Some(one.as_ref()?.stats.nulls));
-            let nulls = nulls.sum::<Option<u64>>().and_then(|nulls| usize::try_from(nulls).ok());
-            known.null_count = nulls.map_or(Precision::Absent, Precision::Exact);
+            usize::try_from(nulls.sum::<Option<u64>>()?).ok()
+        };
+        let mut statistics = Statistics::new_unknown(self.table.schema());
+        for (column, known) in columns.iter().zip(&mut statistics.column_statistics) {
+            known.null_count = nulls_of(column).map_or(Precision::Absent, Precision::Exact);
         }
         Some(statistics)
     }

@@ -49,16 +49,17 @@ impl Session {
         Ok(described?.0)
     }
 
-    /// The same of a statement without parameters, with its answer in parts, if it is large and
-    /// consists of rows of one table.
+    /// The same of a statement without parameters, with its answer in parts, `most` of them, if it
+    /// is large and consists of rows of one table.
     pub fn describe_in_parts(
         &self,
         statement: &Statement,
+        most: usize,
     ) -> Result<(Described, Option<DividedAnswer>)> {
         let template = Template::default();
         let divided = match self.described(statement, &[], Some(&template)) {
             Ok((described, Some(plan))) if described.parameters.is_empty() => {
-                self.divided(statement, &plan, template).map(|parts| (described, parts))
+                self.divided(statement, most, &plan, template).map(|parts| (described, parts))
             }
             Ok((described, _)) => Ok((described, None)),
             Err(error) => Err(error),

@@ -49,11 +49,12 @@ impl DividedAnswer {
 }
 
 impl Session {
-    /// Divides the answer of a statement, that a plan gives, by at most as many parts as the
-    /// session has threads; `None` if it is small, or not of rows of one table.
+    /// Divides the answer of a statement, that a plan gives, into some parts at most; `None` if it
+    /// is small, or not of rows of one table.
     pub(super) fn divided(
         &self,
         statement: &Statement,
+        most: usize,
         plan: &Arc<dyn ExecutionPlan>,
         template: Template,
     ) -> Result<Option<DividedAnswer>> {
@@ -69,7 +70,7 @@ impl Session {
         }
         let segments = table.snapshot().segments()?.len();
         let large = (scan.expected_rows() / PART_ROWS) as usize;
-        let parts = self.threads.min(segments).min(large);
+        let parts = most.min(segments).min(large);
         let (statement, table) = (statement.clone(), Arc::clone(table));
         Ok((parts > 1).then_some(DividedAnswer { statement, table, parts }))
     }

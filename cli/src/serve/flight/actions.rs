@@ -128,9 +128,14 @@ async fn prepare(
 /// Ends the statements of an info, as far as they run and the user may end them.
 fn cancel(call: &Call, info: FlightInfo) -> CancelStatus {
     let tickets = info.endpoint.into_iter().filter_map(|place| place.ticket);
-    let ids: Vec<String> =
-        tickets.filter_map(|it| Some(Ticket::decode(&it.ticket).ok()?.id())).collect();
+    let tickets: Vec<Ticket> = tickets.filter_map(|it| Ticket::decode(&it.ticket).ok()).collect();
+    let ids: Vec<String> = tickets.iter().map(Ticket::id).collect();
     let user = &call.user;
+    for ticket in &tickets {
+        if let Wanted::Part { answer, .. } = &ticket.wanted {
+            call.shared.divided.release(user, answer);
+        }
+    }
     let may_end_all = user.tables.is_none() && !user.read_only;
     let mut running = call.shared.server.running.list();
     running.retain(|it| ids.contains(&it.id) && (may_end_all || it.user == user.name));

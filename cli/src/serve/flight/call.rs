@@ -19,6 +19,9 @@ const MOST_SESSION_TIME: Duration = Duration::from_secs(3600);
 /// How many clients send rows at a time. Their messages may be long.
 const MOST_SENDING: usize = 8;
 
+/// The most endpoints of an answer.
+const MOST_ENDPOINTS: usize = 64;
+
 /// What the calls of a server share.
 pub(in crate::serve) struct Shared {
     pub(super) server: Arc<Server>,
@@ -52,6 +55,9 @@ pub(super) struct Call {
     pub(super) user: Arc<User>,
     /// The session, by name, and how long it lives.
     pub(super) session: Option<(String, Duration)>,
+    /// How many endpoints the client wants for an answer that has many rows: it fetches them at the
+    /// same time.
+    pub(super) endpoints: usize,
     /// How long the client waits.
     pub(super) most: Option<Duration>,
 }
@@ -68,7 +74,17 @@ impl Call {
             (id.to_owned(), time)
         });
         let most = header("grpc-timeout").and_then(timeout);
-        Ok(Call { shared: Arc::clone(shared), user, session, most })
+        let endpoints = match header("endpoints") {
+            None => 1,
+            Some(text) => {
+                text.parse().ok().filter(|n| (1..=MOST_ENDPOINTS).contains(n)).ok_or_else(|| {
+                    let what =
+                        format!("the header endpoints is a number from 1 to {MOST_ENDPOINTS}");
+                    Status::invalid_argument(what)
+                })?
+            }
+        };
+        Ok(Call { shared: Arc::clone(shared), user, session, endpoints, most })
     }
 }
 

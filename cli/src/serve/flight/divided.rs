@@ -15,7 +15,10 @@ use crate::serve::users::User;
 /// case that one is fetched again.
 const UNUSED: Duration = Duration::from_secs(60);
 const FETCHED: Duration = Duration::from_secs(2);
-/// The most that are held.
+/// How often it is looked whether the time of an answer is over.
+const LOOK: Duration = Duration::from_millis(500);
+/// The most that are held of a user, and of all.
+const MOST_OF_USER: usize = 32;
 const MOST: usize = 256;
 /// The answers in parts of a server, by their numbers.
 #[derive(Debug, Default)]
@@ -32,12 +35,13 @@ struct Held {
 }
 
 impl Held {
-    /// How long it is held from now on; `None` if that is over.
-    fn left(&self) -> Option<Duration> {
+    /// Whether it is not held any more. As long as a part is read, the time does not begin.
+    fn is_over(&mut self) -> bool {
+        if Arc::strong_count(&self.answer) > 1 {
+            self.used = Instant::now();
+        }
         let most = if self.is_fetched.contains(&false) { UNUSED } else { FETCHED };
-        let left = most.checked_sub(self.used.elapsed()).filter(|left| !left.is_zero());
-        let is_read = Arc::strong_count(&self.answer) > 1;
-        if is_read { Some(left.unwrap_or(FETCHED)) } else { left }
+        self.used.elapsed() >= most
     }
 }
 
@@ -56,8 +60,8 @@ impl DividedAnswers {
         let Some(number) = self.add(user, answer)? else { return Ok(None) };
         let all = Arc::clone(self);
         drop(tokio::spawn(async move {
-            while let Some(left) = all.left(&number) {
-                tokio::time::sleep(left).await;
+            while all.is_held(&number) {
+                tokio::time::sleep(LOOK).await;
             }
         }));
         Ok(Some(number))
@@ -66,7 +70,8 @@ impl DividedAnswers {
     fn add(&self, user: &User, answer: DividedAnswer) -> Result<Option<Number>, Status> {
         let number = random()?;
         let mut all = self.lock();
-        if all.len() >= MOST {
+        let own = all.values().filter(|held| held.user == user.name).count();
+        if own >= MOST_OF_USER || all.len() >= MOST {
             return Ok(None);
         }
         let is_fetched = vec![false; answer.parts()];
@@ -105,14 +110,23 @@ impl DividedAnswers {
         held.into_iter().for_each(|held| held.used = Instant::now());
     }
 
-    /// How long an answer is still held. Once that is over, it is let go.
-    fn left(&self, number: &Number) -> Option<Duration> {
+    /// Whether an answer is still held. Once its time is over, it is let go.
+    fn is_held(&self, number: &Number) -> bool {
         let mut all = self.lock();
-        let left = all.get(number)?.left();
-        let over = if left.is_none() { all.remove(number) } else { None };
+        let over = all.get_mut(number).is_none_or(Held::is_over);
+        let held = if over { all.remove(number) } else { None };
         drop(all);
         // Its files are unmapped while nobody waits for the lock.
-        drop(over);
-        left
+        drop(held);
+        !over
+    }
+
+    /// Lets an answer go.
+    pub(super) fn release(&self, user: &User, number: &Number) {
+        let mut all = self.lock();
+        let is_own = all.get(number).is_some_and(|held| held.user == user.name);
+        let held = if is_own { all.remove(number) } else { None };
+        drop(all);
+        drop(held);
     }
 }

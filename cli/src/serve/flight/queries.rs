@@ -31,10 +31,20 @@ pub(super) async fn info(
     descriptor: FlightDescriptor,
     wanted: Wanted,
 ) -> Result<FlightInfo, Status> {
-    let (columns, parts) = match &wanted {
+    let sql = match &wanted {
         // The parts of a session with a name would wait for each other.
-        Wanted::Statement(sql) if call.session.is_none() => in_parts(call, sql.clone()).await?,
-        _ => (columns(call, &wanted).await?, Vec::new()),
+        _ if call.endpoints < 2 || call.session.is_some() => None,
+        Wanted::Statement(sql) => Some(sql.clone()),
+        Wanted::Prepared(handle) => {
+            let prepared = call.shared.prepared.get(&call.user, handle)?;
+            let is_plain = prepared.description.parameters.is_empty();
+            is_plain.then(|| prepared.sql.to_string())
+        }
+        Wanted::Part { .. } => None,
+    };
+    let (columns, parts) = match sql {
+        Some(sql) => in_parts(call, sql).await?,
+        None => (columns(call, &wanted).await?, Vec::new()),
     };
     let wanted = if parts.is_empty() { vec![wanted] } else { parts };
     let tickets = wanted.into_iter().map(|wanted| Ok(Ticket::new(wanted, &columns)?.encode()));
@@ -49,9 +59,11 @@ pub(super) async fn info(
 /// The columns of an answer and, if it is held in parts, what the tickets of these are for.
 async fn in_parts(call: Call, sql: String) -> Result<(SchemaRef, Vec<Wanted>), Status> {
     let (shared, user) = (Arc::clone(&call.shared), Arc::clone(&call.user));
+    let most = call.endpoints;
     let work = Work::new(call, None, sql)?;
     let described =
-        work.on_thread(|work, used| statements::describe_in_parts(used, &work.sql)).await?;
+        work.on_thread(move |work, used| statements::describe_in_parts(used, &work.sql, most));
+    let described = described.await?;
     let (description, Some(answer)) = described else {
         return Ok((described.0.columns(), Vec::new()));
     };

@@ -57,13 +57,15 @@ pub(super) fn describe(
     Ok(description(used.session.describe(&statement, declared)?, names))
 }
 
-/// The same of a statement without parameters, with its answer in parts, if it is of many rows.
+/// The same of a statement without parameters, with its answer in parts, `most` of them, if it is
+/// of many rows.
 pub(super) fn describe_in_parts(
     used: &Used,
     sql: &str,
+    most: usize,
 ) -> Result<(Description, Option<DividedAnswer>), Stop> {
     let (sql, names) = numbered(sql);
-    let (described, divided) = used.session.describe_in_parts(&used.parse(&sql)?)?;
+    let (described, divided) = used.session.describe_in_parts(&used.parse(&sql)?, most)?;
     Ok((description(described, names), divided))
 }
 

@@ -60,7 +60,8 @@ fn has_no_nulls(test: &InSubquery, input: &LogicalPlan) -> bool {
 
 /// That no row of a subquery is equal.
 fn not_among(test: InSubquery, input: &LogicalPlan) -> DataFusionResult<Expr> {
-    let rows = test.subquery.subquery.as_ref().clone();
+    // A column of the same name around it would be taken for the subquery's own.
+    let rows = renamed(&test.subquery)?.subquery.as_ref().clone();
     let member = rows.schema().columns().into_iter().next().map(Expr::Column);
     let Some(member) = member else { return Ok(Expr::InSubquery(test)) };
     let equal = as_outer(*test.expr, input.schema())?.eq(member);

@@ -232,7 +232,6 @@ impl ScanExec {
     }
 
     /// What it reads.
-    #[cfg(feature = "cluster")]
     pub(crate) fn scan(&self) -> &Scan {
         &self.scan
     }
