@@ -21,8 +21,8 @@ use crate::sql::walks::{visit, visit_mut};
 /// What DataFusion says of a field of what has none.
 const NO_FIELDS: [&str; 2] = ["Cannot access field at argument", "could not parse compound"];
 
-/// A query, or a statement that stores one, which failed for a field of what has none, with other
-/// names for its tables; `None` of other statements and errors.
+/// A query that failed for a field of what has none, with other names for its tables; `None` of
+/// other statements and errors.
 pub(in crate::sql) fn written_out(
     statement: &Statement,
     error: &DataFusionError,
@@ -31,14 +31,7 @@ pub(in crate::sql) fn written_out(
     if !NO_FIELDS.iter().any(|said| what.contains(said)) {
         return None;
     }
-    // Views keep their text, and the table that is changed its name.
-    let is_query = |sql: &&SqlStatement| {
-        matches!(
-            sql,
-            SqlStatement::Query(_) | SqlStatement::Insert(_) | SqlStatement::CreateTable(_)
-        )
-    };
-    let query = sql_in(statement).filter(is_query)?;
+    let query = sql_in(statement).filter(|sql| matches!(sql, SqlStatement::Query(_)))?;
     let mut found = Found::default();
     let _ = visit(query, &mut found);
     let names: BTreeSet<String> = found.tables.intersection(&found.qualifiers).cloned().collect();
