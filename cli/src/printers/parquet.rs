@@ -1,7 +1,7 @@
-//! One Parquet file compressed with zstd. Row groups hold at most a million rows or 128 MiB, and
-//! end where their writers take 256 MiB, so that a result of any size is written in bounded memory.
-//! Rows are gathered, and then all threads encode and compress them, a column at a time each.
-//! Writing Parquet needs no seeks, so `> file.parquet` works as well as `-o`.
+//! One Parquet file compressed with zstd. Row groups hold at most a million rows or 128 MiB, so
+//! that a result of any size is written in bounded memory. Rows are gathered, and then all threads
+//! encode and compress them, a column at a time each. Writing Parquet needs no seeks, so `>
+//! file.parquet` works as well as `-o`.
 //!
 //! A type that Parquet lacks, and that the writer would write as bare integers or not at all, is
 //! cast to the nearest one: seconds to milliseconds, decimals of a negative scale to whole ones. A
@@ -32,9 +32,6 @@ use crate::output::Output;
 
 const ROW_GROUP_ROWS: usize = 1_000_000;
 const ROW_GROUP_BYTES: usize = 128 << 20;
-/// The memory of the writers of a row group's columns: each has a dictionary and a table of its
-/// values, which for thousands of columns take far more than what is encoded.
-const ROW_GROUP_MEMORY: usize = 256 << 20;
 /// Rows and bytes are gathered up to these bounds before they are encoded.
 const GATHERED_ROWS: usize = 1 << 16;
 const GATHERED_BYTES: usize = 16 << 20;
@@ -154,13 +151,9 @@ impl ParquetPrinter {
             None => group.fields.iter_mut().enumerate().try_for_each(encode),
         }?;
         group.rows += std::mem::take(&mut self.rows);
-        let sum = |of: fn(&ArrowColumnWriter) -> usize| -> usize {
-            group.fields.iter().flatten().map(of).sum()
-        };
-        if group.rows >= ROW_GROUP_ROWS
-            || sum(ArrowColumnWriter::get_estimated_total_bytes) >= ROW_GROUP_BYTES
-            || sum(ArrowColumnWriter::memory_size) >= ROW_GROUP_MEMORY
-        {
+        let writers = group.fields.iter().flatten();
+        let bytes: usize = writers.map(ArrowColumnWriter::get_estimated_total_bytes).sum();
+        if group.rows >= ROW_GROUP_ROWS || bytes >= ROW_GROUP_BYTES {
             self.end_group()?;
         }
         Ok(())
