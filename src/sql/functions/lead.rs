@@ -14,7 +14,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
-use arrow_schema::FieldRef;
+use arrow_schema::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
@@ -66,6 +66,7 @@ impl WindowUDFImpl for Shift {
         arguments: PartitionEvaluatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn PartitionEvaluator>> {
         let ignore_nulls = arguments.ignore_nulls();
+        let data_type = arguments.input_fields().first().map(|field| field.data_type().clone());
         let inner = match arguments.input_exprs() {
             [value, offset, ..] if literal(offset).is_some_and(ScalarValue::is_null) => {
                 always_null(&self.inner, value, arguments)?
@@ -73,7 +74,7 @@ impl WindowUDFImpl for Shift {
             _ => self.inner.partition_evaluator_factory(arguments)?,
         };
         Ok(if ignore_nulls && !inner.is_causal() {
-            Box::new(WholePartition { inner, results: None })
+            Box::new(WholePartition { inner, data_type, results: None })
         } else {
             inner
         })
@@ -117,8 +118,23 @@ fn always_null(
 #[derive(Debug)]
 struct WholePartition {
     inner: Box<dyn PartitionEvaluator>,
+    /// The type of the values, and of the default. Running windows hand on texts in another layout
+    /// (`run/window_texts`).
+    data_type: Option<DataType>,
     /// The results for all rows, kept because DataFusion asks for them row by row.
     results: Option<ArrayRef>,
+}
+
+impl WholePartition {
+    fn typed(&self, values: &[ArrayRef]) -> DataFusionResult<Vec<ArrayRef>> {
+        let typed = |array: &ArrayRef| match &self.data_type {
+            Some(known) if known != array.data_type() && !known.is_null() => {
+                Ok(arrow_cast::cast(array, known)?)
+            }
+            _ => Ok(Arc::clone(array)),
+        };
+        values.iter().map(typed).collect()
+    }
 }
 
 impl PartitionEvaluator for WholePartition {
@@ -129,7 +145,8 @@ impl PartitionEvaluator for WholePartition {
     }
 
     fn evaluate_all(&mut self, values: &[ArrayRef], rows: usize) -> DataFusionResult<ArrayRef> {
-        self.inner.evaluate_all(values, rows)
+        let values = self.typed(values)?;
+        self.inner.evaluate_all(&values, rows)
     }
 
     fn evaluate(
@@ -139,7 +156,7 @@ impl PartitionEvaluator for WholePartition {
     ) -> DataFusionResult<ScalarValue> {
         let results = match self.results.take() {
             Some(results) => results,
-            None => self.inner.evaluate_all(values, range.end)?,
+            None => self.evaluate_all(values, range.end)?,
         };
         if range.start >= results.len() {
             return Err(DataFusionError::Internal(
