@@ -97,8 +97,8 @@ impl Store {
         self.disk.exists(&self.path)
     }
 
-    /// Refuses the directory of a table and those in it: tables in there would be lost with the
-    /// table, and the table's own files with them.
+    /// Refuses a path that is, or is inside, the directory of a table: dropping either table would
+    /// remove files of the other.
     fn check_path(&self) -> Result<()> {
         if self.is_none_of_table.get().is_some() {
             return Ok(());
@@ -107,7 +107,7 @@ impl Store {
             let (path, store) = (self.path.display(), table.parent().unwrap_or(&table).display());
             let table = table.display();
             return Err(Error::InvalidInput(format!(
-                "'{path}' is no store: it is, or is in, the table {table}; the store is {store}"
+                "'{path}' is no store: it belongs to the table {table}, whose store is {store}"
             )));
         }
         let () = self.is_none_of_table.get_or_init(|| ());

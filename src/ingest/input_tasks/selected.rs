@@ -213,7 +213,7 @@ impl InputTasks<'_> {
     }
 }
 
-/// An input of these columns without rows: a new table has them all the same.
+/// An input with these columns and no rows. A new table gets the columns.
 pub(super) fn no_rows(columns: Vec<Field>) -> CurrentInput {
     let none = RecordBatch::new_empty(Arc::new(ArrowSchema::new(columns)));
     let task = Ok(Task::new(0, || Ok(none.into())));

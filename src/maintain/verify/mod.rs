@@ -81,12 +81,12 @@ pub fn verify_with(snapshot: &Snapshot, options: &VerifyOptions) -> VerifyReport
     report
 }
 
-/// Verifies the older generations of a table that are kept, each with its number. Segments that the
-/// newest generation, or one before, has as well are not verified again.
+/// Verifies the older generations that a table keeps, and returns a report for each. Segments that
+/// `newest` or a later generation shares are not verified again.
 ///
 /// # Errors
 ///
-/// The generations that are kept cannot be told.
+/// The directory of the table cannot be listed.
 pub fn verify_kept(
     table: &Table,
     newest: &Snapshot,
@@ -98,7 +98,7 @@ pub fn verify_kept(
         let known = (0..).zip(segments.iter()).filter(|(_, entry)| !verified.insert(entry.key()));
         Ok(known.map(|(number, _)| number).collect())
     };
-    // What is wrong with its chunks has been found with it.
+    // The caller has verified the newest generation, and has its damage.
     let _ = add(newest);
     let mut reports = Vec::new();
     let older = table.generations()?.into_iter().filter(|number| *number < newest.generation());

@@ -41,8 +41,8 @@ fn rewrite(
     }
 }
 
-/// A union without its inputs that have no rows, the first of the others with the names of the
-/// union; `None` if there are none of either kind, or the first has the names.
+/// The union without its empty inputs, where the first input that is left gets the names of the
+/// union; `None` if it has them, or if all inputs or none are empty.
 fn without_empty(union: &Union) -> DataFusionResult<Option<LogicalPlan>> {
     let is_empty = |input: &&Arc<LogicalPlan>| match &***input {
         LogicalPlan::EmptyRelation(empty) => !empty.produce_one_row,

@@ -1,9 +1,8 @@
-//! Answers whose rows several readers fetch at the same time, each a part of them.
+//! Divides an answer into parts, which several readers fetch at the same time.
 //!
-//! Rows that come from one table of the store, one by one, can be read in any number of parts: each
-//! is the answer of the statement over some of the table's segments. All parts are of the
-//! generation that the table had when the answer was divided, which stays readable as long as the
-//! division is held.
+//! A statement that filters and projects the rows of one stored table can be divided: each part is
+//! the answer over some of the table's segments. All parts read the generation that was in force
+//! when the answer was divided. It stays readable as long as the [`DividedAnswer`] lives.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -49,8 +48,8 @@ impl DividedAnswer {
 }
 
 impl Session {
-    /// Divides the answer of a statement, that a plan gives, into some parts at most; `None` if it
-    /// is small, or not of rows of one table.
+    /// Divides the answer of a statement with this plan into `most` parts or fewer; `None` if the
+    /// answer is small, or if the statement does more than filter and project one table.
     pub(super) fn divided(
         &self,
         statement: &Statement,
@@ -58,7 +57,7 @@ impl Session {
         plan: &Arc<dyn ExecutionPlan>,
         template: Template,
     ) -> Result<Option<DividedAnswer>> {
-        // It is of the session's names alone, and of nothing that changes in between.
+        // The answer must depend on nothing but the generation of the table, such as the time.
         let (Some(_), Some(tables)) = (template.of(plan), self.tables.looked_up()) else {
             return Ok(None);
         };
@@ -75,7 +74,7 @@ impl Session {
         Ok((parts > 1).then_some(DividedAnswer { statement, table, parts }))
     }
 
-    /// Executes a part of an answer, of those from 0 to [`DividedAnswer::parts`].
+    /// Executes one part of an answer, numbered from 0.
     pub fn execute_part(&self, answer: &DividedAnswer, part: usize) -> Result<BatchStream> {
         if part >= answer.parts {
             let parts = answer.parts;

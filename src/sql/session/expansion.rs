@@ -87,7 +87,7 @@ impl StatementPlanner<'_> {
         )))
     }
 
-    /// Writes out ORDER BY ALL of what is not a list, by positions.
+    /// Replaces each ORDER BY ALL by the positions of the query's columns.
     async fn ordered(
         &self,
         mut changed: Option<Statement>,

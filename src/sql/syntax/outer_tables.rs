@@ -1,9 +1,9 @@
-//! Tables of a query around a subquery, whose name a column of the subquery has, too.
+//! Renames tables of an outer query that have the name of a column in a subquery.
 //!
 //! Where this stands on the road of a query: after a first try to plan it. DataFusion (55.2) takes
 //! `customer.id` in `FROM customer WHERE EXISTS (SELECT … FROM orders WHERE orders.customer =
-//! customer.id)` for a field of `orders.customer`. In SQL what is qualified so is a table. Here
-//! such tables get other names.
+//! customer.id)` for a field of the column `orders.customer`. In SQL, the qualifier of a column is
+//! a table. The query is planned once more with other names for such tables.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -18,11 +18,11 @@ use datafusion::sql::sqlparser::ast::{
 use crate::sql::syntax::{folded, sql_in, sql_of};
 use crate::sql::walks::{visit, visit_mut};
 
-/// What DataFusion says of a field of what has none.
+/// DataFusion's errors for a field of a column that has no fields.
 const NO_FIELDS: [&str; 2] = ["Cannot access field at argument", "could not parse compound"];
 
-/// A query that failed for a field of what has none, with other names for its tables; `None` of
-/// other statements and errors.
+/// The query with other names for such tables; `None` for other statements, or if planning failed
+/// for another reason.
 pub(in crate::sql) fn written_out(
     statement: &Statement,
     error: &DataFusionError,

@@ -81,7 +81,7 @@ impl DataFiles {
         self.lock().made.keys().copied().collect()
     }
 
-    /// Removes files again that no commit has named, but for some, best effort.
+    /// Removes the files made since the last commit, except `kept`; best effort.
     pub(crate) fn discard_all_but(&self, kept: &HashSet<Id>) {
         let mut written = self.lock();
         let others: Vec<_> = written.made.extract_if(|file, _| !kept.contains(file)).collect();

@@ -55,8 +55,7 @@ pub(super) struct Call {
     pub(super) user: Arc<User>,
     /// The session, by name, and how long it lives.
     pub(super) session: Option<(String, Duration)>,
-    /// How many endpoints the client wants for an answer that has many rows: it fetches them at the
-    /// same time.
+    /// The most endpoints that the client wants for an answer. It fetches them at the same time.
     pub(super) endpoints: usize,
     /// How long the client waits.
     pub(super) most: Option<Duration>,

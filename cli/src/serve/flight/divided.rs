@@ -1,5 +1,6 @@
-//! Answers in parts, which clients fetch at the same time. Each is held from when a client is told
-//! of it until its parts have been fetched, or nobody has come for them: its table stays as it was.
+//! Answers in several parts, one for each endpoint. Clients fetch the parts at the same time. The
+//! server holds an answer, and with it the generation of its table, from GetFlightInfo until all
+//! parts have been fetched, or until a minute has passed in which no part was read.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -11,16 +12,17 @@ use tonic::Status;
 use super::tickets::{Number, random};
 use crate::serve::users::User;
 
-/// How long an answer is held of which nobody fetches a part; and where all have been fetched, in
-/// case that one is fetched again.
+/// How long the server holds an answer while no client reads a part of it, and how long after all
+/// parts have been fetched: a client may fetch one again.
 const UNUSED: Duration = Duration::from_secs(60);
 const FETCHED: Duration = Duration::from_secs(2);
-/// How often it is looked whether the time of an answer is over.
+/// How often the server checks whether to release an answer.
 const LOOK: Duration = Duration::from_millis(500);
-/// The most that are held of a user, and of all.
+/// The most answers that the server holds for one user, and for all users.
 const MOST_OF_USER: usize = 32;
 const MOST: usize = 256;
-/// The answers in parts of a server, by their numbers.
+
+/// The answers that a server holds, by their numbers.
 #[derive(Debug, Default)]
 pub(super) struct DividedAnswers {
     all: Mutex<HashMap<Number, Held>>,
@@ -35,7 +37,7 @@ struct Held {
 }
 
 impl Held {
-    /// Whether it is not held any more. As long as a part is read, the time does not begin.
+    /// Whether its time is over. The time starts anew as long as a client reads a part.
     fn is_over(&mut self) -> bool {
         if Arc::strong_count(&self.answer) > 1 {
             self.used = Instant::now();
@@ -50,8 +52,8 @@ impl DividedAnswers {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Holds an answer of a user, and lets it go in time; returns the number in the tickets of its
-    /// parts, unless too many are held.
+    /// Holds an answer for a user and releases it when its time is over. Returns its number, which
+    /// the tickets of its parts have; `None` if the server holds too many answers.
     pub(super) fn hold(
         self: &Arc<DividedAnswers>,
         user: &User,
@@ -80,7 +82,7 @@ impl DividedAnswers {
         Ok(Some(number))
     }
 
-    /// An answer of which a part is fetched.
+    /// Returns an answer, of which a client fetches a part.
     pub(super) fn get(
         &self,
         user: &User,
@@ -103,14 +105,14 @@ impl DividedAnswers {
         Ok(Arc::clone(&held.answer))
     }
 
-    /// Holds an answer for longer.
+    /// Starts the time of an answer anew.
     pub(super) fn renew(&self, user: &User, number: &Number) {
         let mut all = self.lock();
         let held = all.get_mut(number).filter(|held| held.user == user.name);
         held.into_iter().for_each(|held| held.used = Instant::now());
     }
 
-    /// Whether an answer is still held. Once its time is over, it is let go.
+    /// Whether the server still holds an answer. Releases it once its time is over.
     fn is_held(&self, number: &Number) -> bool {
         let mut all = self.lock();
         let over = all.get_mut(number).is_none_or(Held::is_over);
@@ -121,7 +123,7 @@ impl DividedAnswers {
         !over
     }
 
-    /// Lets an answer go.
+    /// Releases an answer.
     pub(super) fn release(&self, user: &User, number: &Number) {
         let mut all = self.lock();
         let is_own = all.get(number).is_some_and(|held| held.user == user.name);

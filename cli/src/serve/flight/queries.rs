@@ -2,8 +2,8 @@
 //!
 //! The statement runs when the ticket is brought, and reads what is in force then: all of an answer
 //! is of one generation of each table. Where the columns are others by then than what was told, the
-//! answer is refused. Many rows of one table come in parts, with a ticket for each, and are those
-//! that were in force when the client was told.
+//! answer is refused. If the client asks for several endpoints, each has a ticket for a part of the
+//! rows; all parts read the generation that was in force at GetFlightInfo.
 
 use std::sync::Arc;
 
@@ -56,7 +56,7 @@ pub(super) async fn info(
     })
 }
 
-/// The columns of an answer and, if it is held in parts, what the tickets of these are for.
+/// The columns of an answer and, if it has several parts, what the ticket of each part is for.
 async fn in_parts(call: Call, sql: String) -> Result<(SchemaRef, Vec<Wanted>), Status> {
     let (shared, user) = (Arc::clone(&call.shared), Arc::clone(&call.user));
     let most = call.endpoints;
@@ -100,7 +100,7 @@ pub(super) async fn describe(
     work.on_thread(move |work, used| statements::describe(used, &work.sql, &types)).await
 }
 
-/// An info of one answer, of which each ticket is for a part.
+/// The info of an answer. It has an endpoint for each ticket.
 pub(super) fn info_of(
     columns: &SchemaRef,
     descriptor: FlightDescriptor,

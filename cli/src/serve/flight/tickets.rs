@@ -1,6 +1,6 @@
 //! Tickets: what a client brings to get an answer. They hold what is to be run, so that the server
-//! keeps nothing for answers that nobody fetches, but for those in parts; who brings one may run no
-//! more than who asks.
+//! keeps nothing for answers that nobody fetches, unless these have several parts. A ticket gives no
+//! rights beyond those of the user who brings it.
 //!
 //! ```text
 //! ┌─────────┬──────┬──────────┬─────────────┬────────────────────────────────────┐
@@ -20,7 +20,7 @@ use super::errors::invalid;
 /// How a ticket begins.
 const MARK: &[u8] = b"sty";
 const NUMBER_BYTES: usize = 16;
-/// What an answer, or the statement of a ticket, is known by.
+/// Identifies an answer that the server holds, or the statement of a ticket.
 pub(super) type Number = [u8; NUMBER_BYTES];
 const COLUMNS_BYTES: usize = 8;
 

@@ -131,16 +131,17 @@ pub(crate) fn read(method: &Method, uri: &Uri, headers: &HeaderMap) -> Result<As
     })
 }
 
-/// The value of a setting that bounds what a statement may do or take: a wrong one is no bound.
+/// Reads the value of a setting that limits a statement. A value that is no number is an error: the
+/// statement would run without the limit.
 pub(super) fn bound(name: &str, text: &str) -> Result<f64, HttpError> {
     let number = match text {
         "true" => Some(1.0),
         "false" => Some(0.0),
         text => text.parse().ok(),
     };
-    number
-        .filter(|number: &f64| number.is_finite() && *number >= 0.0)
-        .ok_or_else(|| HttpError::of(72, format!("{name} is a number from 0 on, and not '{text}'")))
+    number.filter(|number: &f64| number.is_finite() && *number >= 0.0).ok_or_else(|| {
+        HttpError::of(72, format!("{name} takes a number, 0 or more, and not '{text}'"))
+    })
 }
 
 /// A time in seconds; 0 is none.

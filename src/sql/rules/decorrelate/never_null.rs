@@ -1,4 +1,4 @@
-//! Which expressions are never null, by the nulls that tables count in the manifest.
+//! Tells which expressions are never null, from the counts of nulls in the manifest.
 
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::common::JoinType;
