@@ -1,5 +1,5 @@
 //! Tickets: what a client brings to get an answer. They hold what is to be run, so that the server
-//! keeps nothing for answers that nobody fetches, unless these have several parts. A ticket gives no
+//! keeps nothing for answers that nobody fetches, unless they have several parts. A ticket gives no
 //! rights beyond those of the user who brings it.
 //!
 //! ```text
