@@ -9,6 +9,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::{ArrayRef, RecordBatch, StringArray};
 use stylobate::{LockWait, Store};
 
+use crate::compressed::uncompressed;
 use crate::errors::{ErrorFormat, Failure};
 use crate::exit::Exit;
 use crate::output::Output;
@@ -107,7 +108,8 @@ impl Context {
     ) -> Result<(Output, Format, PrintOptions), Failure> {
         let output = Output::open(path, force)?;
         let format = Format::choose(asked, path, &output);
-        let extension = path.and_then(Path::extension).filter(|name| *name != "txt");
+        let extension =
+            path.map(uncompressed).and_then(Path::extension).filter(|name| *name != "txt");
         if asked.is_none()
             && let Some((path, _)) = path.zip(extension).filter(|_| output.is_file())
             && Format::of_name(path).is_none()

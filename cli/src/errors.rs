@@ -306,6 +306,10 @@ impl From<stylobate::Error> for Failure {
             }
             Error::Unsupported(_) => Failure::new(Exit::Failed, "unsupported", message),
             Error::InvalidInput(_) => Failure::new(Exit::Failed, "invalid-input", message),
+            // Nothing is waited for that has changed already.
+            Error::Busy(what) if what.ends_with("try again") => {
+                Failure::new(Exit::Failed, "busy", message)
+            }
             Error::Busy(_) => Failure::new(Exit::Failed, "busy", message)
                 .hint("--wait waits for it, --wait=30s for so long; in SQL, SET sty.wait = '30s'"),
             Error::NotFound(_) => Failure::new(Exit::NotFound, "not-found", message),

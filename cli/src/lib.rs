@@ -16,6 +16,7 @@ mod progress;
 mod errors;
 mod signals;
 mod pager;
+mod compressed;
 mod output;
 mod charts;
 mod page;

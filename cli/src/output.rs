@@ -12,6 +12,7 @@ use stylobate::internal::disk::without_path;
 use stylobate::internal::store::check_outside_tables;
 use tempfile::NamedTempFile;
 
+use crate::compressed::{ResultFile, check_name};
 use crate::errors::{Failure, IoResult};
 use crate::pager::Pager;
 use crate::progress::{erase, make_room};
@@ -33,8 +34,9 @@ pub(crate) enum Output {
     Screen(Pager),
     /// A file under a temporary name beside its target.
     File {
-        /// What is being written.
+        /// What is being written, and what it is written through.
         temporary: NamedTempFile,
+        file: ResultFile,
         /// The name it gets at the end.
         target: PathBuf,
         /// Whether it may replace an existing file.
@@ -42,7 +44,7 @@ pub(crate) enum Output {
     },
     /// Such a file for one of several answers in it; somebody else completes it.
     Part {
-        file: File,
+        file: ResultFile,
         /// The name it gets at the end.
         target: PathBuf,
     },
@@ -58,13 +60,14 @@ impl Output {
     }
 
     /// Opens the file of `-o`, or stdout if there is none or it is `-`. Without `force`, an
-    /// existing file is refused, before any work is done. Pipes and devices are written as they
-    /// are.
+    /// existing file is refused, before any work is done. A file is compressed as its name says.
+    /// Pipes and devices are written as they are.
     pub(crate) fn open(path: Option<&Path>, force: bool) -> Result<Self, Failure> {
         let Some(path) = path.filter(|path| path.as_os_str() != "-") else {
             return Output::stdout();
         };
         check_outside_tables(path)?;
+        check_name(path)?;
         let target = match path.metadata() {
             Ok(found) if found.is_dir() => {
                 return Err(Failure::usage(format!(
@@ -93,7 +96,9 @@ impl Output {
             .map_err(without_path)
             .with_path(path)?;
         unfinished().push(temporary.path().to_path_buf());
-        Ok(Output::File { temporary, target, force })
+        let same = temporary.as_file().try_clone().with_path(path)?;
+        let file = ResultFile::new(same, path).with_path(path)?;
+        Ok(Output::File { temporary, file, target, force })
     }
 
     /// Writes an object for programs on one line.
@@ -115,15 +120,27 @@ impl Output {
         matches!(self, Output::File { .. } | Output::Part { .. })
     }
 
+    /// Whether its bytes are compressed.
+    pub(crate) fn is_compressed(&self) -> bool {
+        match self {
+            Output::File { file, .. } | Output::Part { file, .. } => file.is_compressed(),
+            Output::Stream(_) | Output::Screen(_) => false,
+        }
+    }
+
     /// Completes the output. A file gets its name, or one beside it if there is a file of that name
     /// by now.
     pub(crate) fn commit(self) -> Result<(), Failure> {
         let (temporary, target, force) = match self {
-            Output::File { temporary, target, force } => (temporary, target, force),
+            Output::File { temporary, file, target, force } => {
+                file.finish().with_path(&target)?;
+                (temporary, target, force)
+            }
             Output::Screen(mut pager) => {
                 return pager.finish().map_err(|error| Failure::io(Path::new("stdout"), &error));
             }
-            Output::Stream(_) | Output::Part { .. } => return Ok(()),
+            Output::Part { file, target } => return file.finish().with_path(&target),
+            Output::Stream(_) => return Ok(()),
         };
         if force {
             let kept = temporary.persist(&target);
@@ -179,8 +196,7 @@ impl Write for Output {
                 erase();
                 pager.write(bytes)
             }
-            Output::File { temporary, .. } => temporary.as_file_mut().write(bytes),
-            Output::Part { file, .. } => file.write(bytes),
+            Output::File { file, .. } | Output::Part { file, .. } => file.write(bytes),
         }
     }
 

@@ -268,7 +268,8 @@ fn copy_options(
         let wrong = || {
             Failure::failed(format!(
                 "COPY … TO does not know {name} '{value}'; it knows FORMAT (csv, tsv, json, jsonl, \
-                 markdown, arrow, parquet), HEADER (true, false) and DELIMITER (',', '\\t')"
+                 markdown, arrow, parquet), HEADER (true, false) and DELIMITER (',', '\\t'), and \
+                 compresses a file that is named so (.gz, .zst)"
             ))
         };
         match (name.trim_start_matches("format."), value.to_ascii_lowercase().as_str()) {

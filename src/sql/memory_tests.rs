@@ -114,6 +114,27 @@ fn the_rows_of_a_new_table_may_need_a_join_of_sorted_inputs() {
     assert_eq!(counted.unwrap(), ["400000|40000200000|200000"]);
 }
 
+/// Neither side fits in a hash table, and the conditions compare both.
+#[test]
+fn joins_with_conditions_beside_their_keys_sort_their_inputs() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 32);
+    let a = "(SELECT n + 0 AS n, s || s || s AS s FROM t) a";
+    let b = "(SELECT n * 1 AS n, s || s || s || s AS s FROM t) b";
+    let condition = "a.n = b.n AND (a.n + b.n) % 4 = 0 AND a.s < b.s";
+    for (from, expected) in [
+        (format!("{a} JOIN {b} ON {condition}"), "100000|10000100000"),
+        (format!("{a} WHERE EXISTS (SELECT 1 FROM {b} WHERE {condition})"), "100000|10000100000"),
+        (
+            format!("{a} WHERE NOT EXISTS (SELECT 1 FROM {b} WHERE {condition})"),
+            "100000|10000000000",
+        ),
+    ] {
+        let sql = format!("SELECT count(*), sum(a.n) FROM {from}");
+        assert_eq!(rows(&session, &sql, &[]).unwrap(), [expected], "{sql}");
+    }
+}
+
 #[test]
 fn long_patterns_are_refused_wherever_they_come_from() {
     let dir = tempfile::tempdir().unwrap();

@@ -36,12 +36,13 @@ const MAX_OPEN_FILES: usize = 256;
 ///
 /// To a file or to stdout (-), rows come in the order of the table. To a directory, which is made
 /// if it does not exist, each segment becomes a file of its own, all threads write, and
-/// --partition-by spreads rows over directories as Hive does. A file appears when it is complete.
+/// --partition-by spreads rows over directories as Hive does. A file appears when it is complete,
+/// and is compressed if its name ends with .gz or .zst.
 ///
 /// Examples:
 ///   sty export db/trips -o trips.parquet
 ///   sty export db/trips -o out/ --partition-by 'year(pickup_datetime) AS year'
-///   sty export db/trips -o - --format jsonl | gzip > trips.jsonl.gz
+///   sty export db/trips -o trips.jsonl.gz
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
 pub(crate) struct ExportArgs {
@@ -198,6 +199,17 @@ impl<'a> DirectoryExport<'a> {
     ) -> Result<Self, Failure> {
         let format = args.format.unwrap_or(ExportFormat::Parquet);
         check_outside_tables(&args.output)?;
+        if let Some(file) = exported_before(&args.output, format.extension())
+            && !args.force
+        {
+            let what = format!("{} has files of an export already", args.output.display());
+            let hint = format!(
+                "whoever reads the directory would read their rows, too: remove {} and the like, or \
+                 name another directory; --force replaces those that get the same names",
+                file.display()
+            );
+            return Err(Failure::usage(what).hint(hint));
+        }
         std::fs::create_dir_all(&args.output).with_path(&args.output)?;
         Ok(DirectoryExport {
             args,
@@ -297,6 +309,19 @@ impl<'a> DirectoryExport<'a> {
         let options = PrintOptions::new(Look::default());
         Printer::new(self.format.format(), &self.schema, &options, output)
     }
+}
+
+/// A file in a directory, or below it, that was written there by an export.
+fn exported_before(directory: &Path, extension: &str) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(directory).ok()?;
+    entries.flatten().find_map(|entry| {
+        let path = entry.path();
+        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+            return exported_before(&path, extension);
+        }
+        let is_part = entry.file_name().to_string_lossy().starts_with("part-");
+        (is_part && path.extension().is_some_and(|own| own == extension)).then_some(path)
+    })
 }
 
 fn close_files(open: &mut HashMap<u32, Printer>) -> Result<(), Failure> {

@@ -188,7 +188,7 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Failure> {
     let server = Arc::new(server(args, store, users, context)?);
     let log = args.query_log.map(|keep| {
         let (store, context) = (context.store(store), *context);
-        QueryLog::begin(&server, store, keep, move |text| context.warn(text))
+        QueryLog::begin(&server, store, keep, reads_cluster(args), move |text| context.warn(text))
     });
     let log = log.transpose()?;
     raise_open_files();
@@ -207,6 +207,15 @@ pub(crate) fn run(args: &ServeArgs, context: &Context) -> Result<(), Failure> {
     runtime.shutdown_background();
     log.into_iter().for_each(QueryLog::end);
     served
+}
+
+/// Whether statements read the tables of a cluster: their sessions store nothing.
+fn reads_cluster(args: &ServeArgs) -> bool {
+    #[cfg(feature = "cluster")]
+    let reads = args.cluster.cluster.is_some();
+    #[cfg(not(feature = "cluster"))]
+    let reads = false;
+    reads
 }
 
 async fn serve(

@@ -50,6 +50,7 @@ pub(crate) use html::{PagePart, Place};
 pub(crate) use plain_text::plain_text;
 
 use crate::charts::ChartOptions;
+use crate::compressed::uncompressed;
 use crate::errors::Failure;
 use crate::output::Output;
 use crate::terminal::Look;
@@ -94,9 +95,10 @@ impl Format {
         asked.or_else(|| Format::of_name(path?)).unwrap_or_else(default)
     }
 
-    /// The format that the name of a file says.
+    /// The format that the name of a file says, compressed or not.
     pub(crate) fn of_name(path: &Path) -> Option<Format> {
-        let extension = path.extension().and_then(OsStr::to_str)?.to_ascii_lowercase();
+        let extension =
+            uncompressed(path).extension().and_then(OsStr::to_str)?.to_ascii_lowercase();
         Some(match extension.as_str() {
             "csv" => Format::Csv,
             "tsv" | "tab" => Format::Tsv,
@@ -208,6 +210,11 @@ impl Printer {
             return Err(Failure::usage("a terminal cannot show this format").hint(hint));
         }
         let name = output.name().to_path_buf();
+        if format.is_binary() && output.is_compressed() {
+            let what = format!("{}: this format is compressed by itself", name.display());
+            let hint = format!("name the file {}", uncompressed(&name).display());
+            return Err(Failure::usage(what).hint(hint));
+        }
         let printer = match format {
             Format::Table => FormatPrinter::Table(Box::new(table::TablePrinter::new(
                 schema,

@@ -28,6 +28,8 @@ pub(crate) struct Done {
     pub(crate) memory: Option<u64>,
     /// ClickHouse's number of its failure, and the text.
     pub(crate) failure: Option<(u16, String)>,
+    /// What its answer lacks, and else is to be known of it.
+    pub(crate) notes: Option<String>,
     /// Whether it was only planned, which is no statement of its own.
     pub(crate) is_planned_only: bool,
 }
@@ -37,6 +39,18 @@ impl Done {
     pub(crate) fn fail(&mut self, code: u16, message: &str) {
         let end = message.floor_char_boundary(MOST_OF_MESSAGE.min(message.len()));
         self.failure = Some((code, message.get(..end).unwrap_or_default().to_owned()));
+    }
+
+    /// Its client was told these.
+    pub(crate) fn note(&mut self, notes: &[String]) {
+        for note in notes {
+            let all = self.notes.get_or_insert_default();
+            if !all.is_empty() {
+                all.push_str("; ");
+            }
+            all.push_str(note);
+            all.truncate(all.floor_char_boundary(MOST_OF_MESSAGE));
+        }
     }
 }
 
@@ -57,7 +71,8 @@ pub(crate) struct Finished {
 impl Finished {
     fn bytes(&self) -> usize {
         let message = self.done.failure.as_ref().map_or(0, |(_, message)| message.len());
-        size_of::<Finished>() + self.id.len() + self.user.len() + self.sql.len() + message
+        let notes = self.done.notes.as_ref().map_or(0, String::len);
+        size_of::<Finished>() + self.id.len() + self.user.len() + self.sql.len() + message + notes
     }
 }
 

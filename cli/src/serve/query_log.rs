@@ -18,8 +18,8 @@ use stylobate::internal::ingest::partition_keys;
 use stylobate::internal::model::Arrangement;
 use stylobate::internal::store::Changes;
 use stylobate::{
-    DataType, Parameters, Schema, Session, SqlExpressions, Store, TableOptions, TimeUnit,
-    drop_partitions, partitions,
+    DataType, Parameters, Schema, Session, SessionOptions, SqlExpressions, Store, TableOptions,
+    TimeUnit, drop_partitions, partitions,
 };
 
 use super::finished::Finished;
@@ -58,17 +58,25 @@ struct Writing {
 
 impl QueryLog {
     /// Makes the table, unless it is there, and begins to write. `warn` says what goes wrong.
+    /// With `is_over_cluster`, the sessions of the server store nothing.
     pub(crate) fn begin(
         server: &Arc<Server>,
         store: Store,
         keep: Duration,
+        is_over_cluster: bool,
         warn: impl Fn(&str) + Send + 'static,
     ) -> Result<QueryLog, Failure> {
         match store.has_table(TABLE)? {
             true => check(store.table(TABLE)?.snapshot()?.schema())?,
             false => create(&store)?,
         }
-        let session = server.sessions.engine().session()?;
+        let session = match is_over_cluster {
+            true => {
+                let options = SessionOptions { threads: Some(1), ..SessionOptions::default() };
+                Session::open(&store, &options)?
+            }
+            false => server.sessions.engine().session()?,
+        };
         session.run(PATIENCE, &Parameters::default(), |_| Ok(()))?;
         server.running.finished.keep();
         let server = Arc::clone(server);
@@ -253,7 +261,11 @@ fn rows(statements: &[Finished]) -> stylobate::Result<RecordBatch> {
         counts(|it| it.done.memory),
         texts(|it| it.ended),
         Arc::new(Int32Array::from_iter_values(all().map(code))),
-        texts(|it| it.done.failure.as_ref().map(|(_, message)| message.as_str())),
+        // What an answer lacks stands where the failure would.
+        texts(|it| match &it.done.failure {
+            Some((_, message)) => Some(message.as_str()),
+            None => it.done.notes.as_deref(),
+        }),
         texts(|it| Some(it.sql.as_str())),
     ];
     let named = columns().into_iter().zip(arrays).map(|((name, _), array)| (name, array, true));
@@ -265,6 +277,7 @@ fn rows(statements: &[Finished]) -> stylobate::Result<RecordBatch> {
 mod tests {
     use super::*;
     use crate::serve::finished::Done;
+    use arrow_array::Array as _;
 
     #[test]
     fn a_statement_is_a_row_and_fits_the_table() {
@@ -275,6 +288,22 @@ mod tests {
         check(store.table(TABLE).unwrap().snapshot().unwrap().schema()).unwrap();
         let mut done = Done { rows: 3, memory: Some(1 << 20), ..Done::default() };
         done.fail(60, "no table t");
+        let noted = Finished {
+            begun: UNIX_EPOCH,
+            time: Duration::ZERO,
+            id: "n".to_owned(),
+            user: "u".to_owned(),
+            protocol: "http",
+            sql: "SELECT 1".to_owned(),
+            ended: None,
+            done: Done::default(),
+        };
+        let mut partial = noted.clone();
+        partial.done.note(&["rows are left out".to_owned(), "others, too".to_owned()]);
+        let said = rows(&[noted, partial]).unwrap();
+        let said = said.column_by_name("exception").unwrap();
+        let said = said.as_any().downcast_ref::<StringArray>().unwrap();
+        assert!(said.is_null(0) && said.value(1) == "rows are left out; others, too");
         let statement = Finished {
             begun: UNIX_EPOCH + Duration::from_secs(20_000 * DAY - 1),
             time: Duration::from_millis(1500),
@@ -286,7 +315,7 @@ mod tests {
             done,
         };
         let batch = rows(&[statement]).unwrap();
-        let session = Session::open(&store, &stylobate::SessionOptions::default()).unwrap();
+        let session = Session::open(&store, &SessionOptions::default()).unwrap();
         session.insert(TABLE, &[], std::iter::once(Ok(batch))).unwrap();
         let snapshot = store.table(TABLE).unwrap().snapshot().unwrap();
         let days = partitions(&snapshot).unwrap();

@@ -3,6 +3,7 @@
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
+use crate::compressed::ResultFile;
 use crate::context::Context;
 use crate::errors::{Failure, IoResult as _};
 use crate::output::Output;
@@ -87,7 +88,8 @@ impl Answers {
                 let file = temporary.as_file_mut();
                 let before = file.stream_position().with_path(&*target)?;
                 let same = file.try_clone().with_path(&*target)?;
-                Ok((Output::Part { file: same, target: target.clone() }, before))
+                let file = ResultFile::new(same, target).with_path(&*target)?;
+                Ok((Output::Part { file, target: target.clone() }, before))
             }
             Some(Output::Stream(device)) => {
                 Ok((Output::Stream(device.try_clone().with_path("the output")?), 0))

@@ -239,6 +239,72 @@ fn nodes_answer_as_one_store_does() {
 }
 
 #[test]
+fn subqueries_stand_where_they_may_on_one_node() {
+    let cluster = Cluster::start(2, FEW);
+    for sql in [
+        "SELECT sum(id + (SELECT 1)), sum(seven + (SELECT min(seven) FROM small)) FROM t",
+        "SELECT seven = (SELECT min(seven) FROM small) AS least, count(*), sum(price) FROM t \
+         GROUP BY 1",
+        "SELECT count(*) FILTER (WHERE seven = (SELECT max(seven) FROM t)), count(*) FROM t",
+        "SELECT sum(seven + (SELECT max(id) FROM t WHERE root < 9)) FROM small",
+        "SELECT DISTINCT sum(id + (SELECT 1)) OVER (PARTITION BY even = (SELECT true)) FROM t",
+        "SELECT count(*) FROM t LEFT JOIN small s ON t.seven = s.seven + (SELECT min(id) FROM t)",
+        "SELECT count(*) FROM t FULL JOIN small s ON t.seven > (SELECT max(seven) FROM small)",
+        "SELECT seven, count(*) FROM t GROUP BY ROLLUP (seven, seven + (SELECT 1))",
+        "SELECT t.seven, sum(t.id + (SELECT max(id) FROM t)) FROM t JOIN small USING (seven) \
+         WHERE t.root > (SELECT avg(root) FROM t) GROUP BY 1 HAVING count(*) > (SELECT 3)",
+        "SET sty.gather_bytes = 1; SELECT id % (SELECT 100), avg(price) FROM t GROUP BY 1",
+    ] {
+        cluster.check(sql);
+    }
+    // One with many rows is none, and its rows are not joined.
+    for sql in
+        ["SELECT (SELECT seven FROM small) FROM t", "SELECT sum(id + (SELECT id FROM t)) FROM t"]
+    {
+        let failed = cluster.of_cluster(sql);
+        let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+        assert!(said.contains("more than one row"), "{sql}: {said}");
+    }
+}
+
+#[test]
+fn estimates_of_distinct_values_are_counts() {
+    let cluster = Cluster::start(3, FEW);
+    for sql in [
+        "SELECT approx_distinct(id), arrow_typeof(approx_distinct(id)) FROM t",
+        "SELECT approx_distinct(root), approx_count_distinct(eighth) FROM t",
+        "SELECT approx_distinct(zero), count(DISTINCT zero), approx_distinct(price) FROM t",
+        "SELECT name, approx_distinct(id), count(DISTINCT id), count(*) FROM t GROUP BY name",
+        "SELECT approx_distinct(id) FILTER (WHERE even) + 1, approx_distinct(name) FROM t",
+        "SELECT seven, approx_distinct(name) AS names FROM t WHERE id > 9 GROUP BY seven \
+         HAVING approx_distinct(name) > 3 ORDER BY approx_distinct(root)",
+        "SELECT even, seven, approx_distinct(root) FROM t GROUP BY ROLLUP (even, seven)",
+        "SELECT id % (SELECT 3), approx_distinct(root) FROM t GROUP BY 1",
+        "SELECT approx_distinct(word), approx_distinct(seven) FROM small",
+    ] {
+        cluster.check(sql);
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_node_that_stalls_in_a_statement_is_gone() {
+    let cluster = Cluster::start(2, MANY);
+    let stalled = cluster.nodes[1].id().to_string();
+    let failed = std::thread::scope(|scope| {
+        let pairs = "SELECT count(*) FROM t a, t b WHERE a.root * b.root = -1";
+        let asking = scope.spawn(|| cluster.of_cluster(pairs));
+        std::thread::sleep(Duration::from_secs(2));
+        assert!(Command::new("kill").args(["-STOP", &stalled]).status().unwrap().success());
+        asking.join().unwrap()
+    });
+    let said = String::from_utf8_lossy(&failed.stderr).into_owned();
+    assert_eq!(failed.status.code(), Some(1), "{said}");
+    assert!(said.starts_with("error: node n1 (http://127.0.0.1:"), "{said}");
+    assert!(said.contains("): it is gone, in the middle of a statement\nhint: "), "{said}");
+}
+
+#[test]
 fn a_node_that_is_gone_is_named_within_a_second() {
     let mut cluster = Cluster::start(2, FEW);
     cluster.check("SELECT count(*) FROM t");

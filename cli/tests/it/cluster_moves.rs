@@ -145,6 +145,40 @@ fn a_partition_moves_and_its_rows_count_once() {
 }
 
 #[test]
+fn readers_beside_moves_get_their_answers() {
+    let machines = Machines::start(3, "");
+    csv(&machines.path("a.csv"), 0, 2600);
+    machines.load(&["t", "a.csv", "--partition-by", "part"]);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let sql = "SELECT count(*), sum(id * 1.5), count(DISTINCT name) FROM t WHERE id >= 0";
+    let query = ["query", "--cluster", "nodes.toml", "-", sql, "--format", "csv"];
+    let all = machines.said(&query).0;
+    assert!(all.contains("2600,"), "{all}");
+    std::thread::scope(|scope| {
+        let readers = [(); 4].map(|()| {
+            scope.spawn(|| {
+                while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                    assert_eq!(machines.said(&query).0, all);
+                }
+            })
+        });
+        // Each goes round, so that generations go as fast as they come.
+        for round in 0..4 {
+            for part in 0..6 {
+                let part = format!("part={part}");
+                let to = format!("n{}", (round + 1) % 3);
+                let moving = ["cluster", "move", "t", &part, "--to", &to];
+                let moved = machines.sty(&[&moving[..], &["--cluster", "nodes.toml"]].concat());
+                let said = String::from_utf8_lossy(&moved.stderr).into_owned();
+                assert!(moved.status.success() || said.contains("already"), "{said}");
+            }
+        }
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+        readers.into_iter().for_each(|reader| reader.join().unwrap());
+    });
+}
+
+#[test]
 fn moves_that_cross_do_not_wait_for_each_other() {
     let machines = Machines::start(2, "[tables.t.partitions]\n'part=1' = 'n0'\n'part=2' = 'n1'\n");
     csv(&machines.path("a.csv"), 0, 1300);

@@ -43,3 +43,39 @@ fn files_that_come_later_are_rows_of_an_external_table() {
     let (code, stdout, stderr) = shell.pipe("query - --no-header", sql);
     assert_eq!((code, stdout.as_str()), (0, "1\n2\n"), "{stderr}");
 }
+
+#[test]
+fn files_are_compressed_as_their_names_say() {
+    let shell = Shell::new();
+    let run = |sql: &str| shell.pipe("query db", sql);
+    assert_eq!(run("CREATE TABLE t AS SELECT value AS a FROM generate_series(1, 3)").0, 0);
+    let (gzip, zstd): (&[u8], &[u8]) = (&[0x1f, 0x8b], &[0x28, 0xb5, 0x2f, 0xfd]);
+    for (sql, args, name, magic) in [
+        ("COPY t TO 'copied.csv.gz'", "query db", "copied.csv.gz", gzip),
+        ("COPY t TO 'copied.tsv.zst'", "query db", "copied.tsv.zst", zstd),
+        ("FROM t WHERE a < 3; FROM t WHERE a = 3", "query db -o a.jsonl.GZ", "a.jsonl.GZ", gzip),
+        ("", "export db/t -o exported.csv.zst", "exported.csv.zst", zstd),
+        (
+            ".output o.jsonl.gz\nFROM t WHERE a < 3;\nFROM t WHERE a = 3;",
+            "shell db",
+            "o.jsonl.gz",
+            gzip,
+        ),
+    ] {
+        let (code, _, stderr) = shell.pipe(args, sql);
+        assert_eq!(code, 0, "{name}: {stderr}");
+        assert!(std::fs::read(shell.path(name)).unwrap().starts_with(magic), "{name}");
+        let (code, stdout, stderr) = run(&format!("SELECT sum(a) AS s, count(*) FROM '{name}'"));
+        assert_eq!((code, stdout.ends_with("\n6,3\n")), (0, true), "{name}: {stdout}{stderr}");
+    }
+    let (code, _, stderr) = shell.pipe("export db/t -o t.parquet.gz", "");
+    assert!(code == 2 && stderr.contains("name the file t.parquet"), "{stderr}");
+    let (code, _, stderr) = shell.pipe("query db -o t.csv.bz2", "FROM t");
+    assert!(code == 2 && stderr.contains(".gz or .zst"), "{stderr}");
+    // A statement that fails leaves the answers before it whole.
+    let failing = ".output f.csv.gz\nSELECT 1 AS a;\n\
+                   SELECT 1 / (a - 100000) FROM generate_series(1, 100000) AS g(a);";
+    let (_, _, stderr) = shell.pipe("shell db", failing);
+    assert!(stderr.contains("division") || stderr.contains("Divide"), "{stderr}");
+    assert_eq!(run("SELECT count(*) FROM 'f.csv.gz'").1, "count(*)\n1\n");
+}

@@ -9,6 +9,8 @@ mod charts;
 #[cfg(feature = "cluster")]
 mod cluster;
 #[cfg(feature = "cluster")]
+mod cluster_clients;
+#[cfg(feature = "cluster")]
 mod cluster_copies;
 #[cfg(feature = "cluster")]
 mod cluster_joins;
@@ -54,6 +56,8 @@ mod serve_page;
 mod serve_postgres;
 #[cfg(feature = "serve")]
 mod serve_postgres_catalogs;
+#[cfg(feature = "serve")]
+mod serve_postgres_sessions;
 #[cfg(feature = "serve")]
 mod serve_writes;
 mod shell;

@@ -155,6 +155,10 @@ fn tables_are_exported_and_come_back() {
         assert_eq!(sorted(&format!("{format}2")), sorted("t"), "{format}");
     }
     assert!(shell.sh("ls out-csv").1.starts_with("kind=k0\nkind=k1\n"));
+    let (code, _, stderr) = shell.run("export db/t -o out-csv/ --format csv --partition-by day");
+    assert!(code == 2 && stderr.contains("has files of an export already"), "{stderr}");
+    shell.stdout("export -q db/t -o out-csv/ --format csv --partition-by kind --force");
+    shell.stdout("export -q db/t -o out-csv/ --format jsonl --partition-by kind");
     let (code, _, stderr) = shell.run("export db/t -o one.csv");
     assert!(code != 0 && stderr.contains("--force"), "{stderr}");
     assert_eq!(

@@ -113,6 +113,53 @@ fn answers_come_in_as_they_went_out() {
     }
 }
 
+/// A backslash before a tab or a line feed stands for it, as some clients write texts.
+#[test]
+fn line_feeds_stand_behind_backslashes() {
+    let server = Server::start(&[]);
+    server.ask("CREATE TABLE t (id BIGINT, s VARCHAR)");
+    let reply = server.post("/?param_s=a%5C%0Ab%5C%09c%5Cd", "SELECT {s:String}");
+    assert_eq!(reply.text(), "a\\nb\\tc\\\\d\n");
+    assert_eq!(server.ask("SELECT 'a\\\nb\\\tc\\d'"), "a\\nb\\tc\\\\d\n");
+    let rows = b"1\ta\\\nb\\\tc\n2\tx\\\\\n3\ty\n";
+    assert_eq!(insert(&server, "INSERT INTO t FORMAT TSV", rows), (200, String::new()));
+    let rows = server.ask("SELECT * FROM t ORDER BY id FORMAT TSV");
+    assert_eq!(rows, "1\ta\\nb\\tc\n2\tx\\\\\n3\ty\n");
+    let (status, text) = insert(&server, "INSERT INTO t FORMAT TSV", b"4\ta\\\nb\nx\ty\n");
+    assert!(status == 400 && text.contains('x'), "{text}");
+}
+
+#[test]
+fn settings_stand_where_clients_put_them() {
+    let server = Server::start(&[]);
+    server.ask("CREATE TABLE t (id BIGINT, s VARCHAR)");
+    server.ask("INSERT INTO t SETTINGS async_insert=1, wait_for_async_insert=1 VALUES (1, 'x')");
+    server.ask("INSERT INTO t (s, id) SETTINGS x=0.5 SELECT 'y', 2");
+    server.ask("INSERT INTO t SETTINGS async_insert=1 FORMAT TSV\n3\tz\n");
+    let sql = "SELECT id, s FROM t ORDER BY id FORMAT CSV SETTINGS x=1";
+    assert_eq!(server.ask(sql), "1,\"x\"\n2,\"y\"\n3,\"z\"\n");
+    // They are read there, too.
+    for sql in [
+        "SELECT id FROM t FORMAT CSV SETTINGS max_result_rows=1",
+        "SELECT id FROM t SETTINGS max_result_rows=1 FORMAT CSV",
+    ] {
+        let reply = server.post("/?wait_end_of_query=1", sql).text();
+        assert!(reply.contains("more than 1 rows"), "{sql}: {reply}");
+    }
+    let reply = server.post("/", "INSERT INTO t SETTINGS readonly=1 VALUES (4, 'x')");
+    assert!(reply.text().contains("(READONLY)"), "{}", reply.text());
+}
+
+#[test]
+fn a_uuid_is_checked() {
+    let server = Server::start(&[]);
+    let ask = |value: &str| server.post(&format!("/?param_u={value}"), "SELECT {u:UUID}");
+    let uuid = "61f0c404-5cb3-11e7-907b-a6006ad3dba0";
+    assert_eq!(ask(&uuid.to_uppercase()).text(), format!("{uuid}\n"));
+    let reply = ask("zz");
+    assert!(reply.status == 400 && reply.text().contains("'zz' is no UUID"), "{}", reply.text());
+}
+
 /// Bodies of some megabytes are read as they come.
 #[test]
 fn large_bodies_come_in() {

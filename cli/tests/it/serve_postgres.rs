@@ -44,19 +44,12 @@ impl Server {
     }
 
     pub(crate) fn connect(&self) -> Client {
-        let mut client = self.begin("anna");
-        client.until(b'Z');
-        client
+        Client::connect(self.address)
     }
 
     /// A connection that has named its user.
     fn begin(&self, user: &str) -> Client {
-        let stream = TcpStream::connect(self.address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
-        let mut client = Client { stream };
-        let parameters = format!("user\0{user}\0database\0db\0application_name\0test\0\0");
-        client.send_first(&[&196_608_i32.to_be_bytes(), parameters.as_bytes()].concat());
-        client
+        Client::begin(self.address, user)
     }
 }
 
@@ -68,24 +61,40 @@ impl Drop for Server {
 }
 
 /// A message: its kind, and its body.
-type Message = (u8, Vec<u8>);
+pub(crate) type Message = (u8, Vec<u8>);
 
 pub(crate) struct Client {
     stream: TcpStream,
 }
 
 impl Client {
+    /// A connection to any server.
+    pub(crate) fn connect(address: SocketAddr) -> Client {
+        let mut client = Client::begin(address, "anna");
+        client.until(b'Z');
+        client
+    }
+
+    fn begin(address: SocketAddr, user: &str) -> Client {
+        let stream = TcpStream::connect(address).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let mut client = Client { stream };
+        let parameters = format!("user\0{user}\0database\0db\0application_name\0test\0\0");
+        client.send_first(&[&196_608_i32.to_be_bytes(), parameters.as_bytes()].concat());
+        client
+    }
+
     fn send_first(&mut self, body: &[u8]) {
         let length = (body.len() as u32 + 4).to_be_bytes();
         self.stream.write_all(&[&length, body].concat()).unwrap();
     }
 
-    fn send(&mut self, kind: u8, body: &[u8]) {
+    pub(crate) fn send(&mut self, kind: u8, body: &[u8]) {
         let length = (body.len() as u32 + 4).to_be_bytes();
         self.stream.write_all(&[&[kind], &length[..], body].concat()).unwrap();
     }
 
-    fn receive(&mut self) -> Message {
+    pub(crate) fn receive(&mut self) -> Message {
         let mut head = [0; 5];
         self.stream.read_exact(&mut head).unwrap();
         let length = u32::from_be_bytes(head[1..].try_into().unwrap()) as usize;
@@ -95,7 +104,7 @@ impl Client {
     }
 
     /// All messages up to one of this kind.
-    fn until(&mut self, kind: u8) -> Vec<Message> {
+    pub(crate) fn until(&mut self, kind: u8) -> Vec<Message> {
         let mut found = vec![self.receive()];
         while found.last().unwrap().0 != kind {
             found.push(self.receive());
@@ -103,7 +112,7 @@ impl Client {
         found
     }
 
-    fn query(&mut self, sql: &str) -> Vec<Message> {
+    pub(crate) fn query(&mut self, sql: &str) -> Vec<Message> {
         self.send(b'Q', &[sql.as_bytes(), b"\0"].concat());
         self.until(b'Z')
     }
@@ -115,7 +124,7 @@ impl Client {
     }
 }
 
-fn show(messages: &[Message]) -> String {
+pub(crate) fn show(messages: &[Message]) -> String {
     let one = |(kind, body): &Message| match kind {
         b'D' => values(body).join("|"),
         b'C' => text(body),
@@ -133,7 +142,7 @@ fn text(body: &[u8]) -> String {
 }
 
 /// A field of an error.
-fn field(body: &[u8], name: u8) -> String {
+pub(crate) fn field(body: &[u8], name: u8) -> String {
     let mut fields = body.split(|byte| *byte == 0);
     let found = fields.find(|field| field.first() == Some(&name));
     found.map(|field| text(&field[1..])).unwrap_or_default()
@@ -459,6 +468,6 @@ fn the_query_log_has_statements_and_their_failures() {
     }
     let ok = ["2|0|0|NULL|INSERT I", "0|2|0|NULL|SELECT a"].map(|it| format!("postgres|anna|{it}"));
     assert_eq!(found[1..3], ok, "{found:?}");
-    let failed = ["0|0|1002|42703:|INSERT I", "0|0|1002|22012:|SELECT 1"];
+    let failed = ["0|0|1002|23502:|INSERT I", "0|0|1002|22012:|SELECT 1"];
     assert_eq!(found[3..], failed.map(|it| format!("postgres|anna|{it}")), "{found:?}");
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use datafusion::execution::TaskContext;
 
+use super::nodes::CHANGED;
 use super::state::{self, state_of};
 use super::status;
 use crate::error::{Error, Result};
@@ -78,8 +79,8 @@ impl OfNode {
                 }
                 Some(now) => format!("has generation {}, not the one", now.snapshot().generation()),
             };
-            return Err(Error::InvalidInput(format!(
-                "table {name} {now} for which the statement was planned (generation {}); try again",
+            return Err(Error::Busy(format!(
+                "table {name} {now} {CHANGED} (generation {}); try again",
                 task.state.generation
             )));
         };

@@ -194,24 +194,75 @@ pub(super) fn innermost(mut error: &(dyn std::error::Error + 'static)) -> String
     error.to_string()
 }
 
-/// Says of which machine a failure is.
+/// What is said of a machine that is gone. One that was to give rows to another one is gone in the
+/// words of that other one: machines tell each other texts.
+const GONE: &str = "it is gone, in the middle of a statement";
+/// What is said of a table that is another one by now. Machines tell each other the texts of errors
+/// and not their kinds, so this is by what it is known.
+pub(super) const CHANGED: &str = "for which the statement was planned";
+
+/// What connections say of themselves, where it is known by its text alone.
+const LOST: [&str; 7] = [
+    "transport error",
+    "tcp connect error",
+    "connection error",
+    "h2 protocol error",
+    "http2 error",
+    "hyper::Error",
+    "error trying to connect",
+];
+
+/// Says of which machine a failure is, and which kind of failure it is: what a connection says is
+/// no failure of the statement.
 fn of_node(name: &str, url: &Url, error: DataFusionError) -> DataFusionError {
-    let ours = Error::from(error);
     let named = |what: String| match what.starts_with("node ") {
         true => what,
         false => format!("node {name} ({url}): {what}"),
     };
-    let lost = ["transport error", "tcp connect error", "connection error", "h2 protocol error"];
-    match ours {
-        Error::InvalidInput(what) if lost.iter().any(|lost| what.contains(lost)) => {
-            Error::Unreachable(named("it is gone, in the middle of a statement".into())).into()
+    let gone = || Error::Unreachable(named(GONE.into()));
+    let ours = match of_connection(&error) {
+        Some(status) if is_lost(status) => gone(),
+        Some(status) => of_status(name, url, status),
+        None => match Error::from(error) {
+            Error::InvalidInput(what) if what.contains(GONE) => {
+                let other = what.find("node ").and_then(|at| what.get(at..));
+                Error::Unreachable(named(other.unwrap_or(&what).to_owned()))
+            }
+            Error::InvalidInput(what) if what.contains(CHANGED) => Error::Busy(named(what)),
+            Error::InvalidInput(what) if LOST.iter().any(|lost| what.contains(lost)) => gone(),
+            Error::InvalidInput(what) => Error::InvalidInput(named(what)),
+            Error::LimitExceeded(what) => Error::LimitExceeded(named(what)),
+            Error::Unsupported(what) => Error::Unsupported(named(what)),
+            Error::Unreachable(what) => Error::Unreachable(named(what)),
+            Error::Busy(what) => Error::Busy(named(what)),
+            other => other,
+        },
+    };
+    ours.into()
+}
+
+/// The end of a call, if it has none of the statement's errors: those come as such.
+fn of_connection(error: &DataFusionError) -> Option<&Status> {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        let boxed = || error.downcast_ref::<Box<Status>>().map(|status| &**status);
+        if let Some(status) = error.downcast_ref::<Status>().or_else(boxed) {
+            return Some(status);
         }
-        Error::InvalidInput(what) => Error::InvalidInput(named(what)).into(),
-        Error::LimitExceeded(what) => Error::LimitExceeded(named(what)).into(),
-        Error::Unsupported(what) => Error::Unsupported(named(what)).into(),
-        Error::Unreachable(what) => Error::Unreachable(named(what)).into(),
-        other => other.into(),
+        next = error.source();
     }
+    None
+}
+
+/// Whether a call has ended because its connection did: then what is below it was the reason, or
+/// the machine had no time to give one.
+fn is_lost(status: &Status) -> bool {
+    use std::error::Error as _;
+    let is_of_connection = matches!(
+        status.code(),
+        Code::Unavailable | Code::Unknown | Code::Cancelled | Code::DeadlineExceeded
+    );
+    is_of_connection || status.source().is_some()
 }
 
 /// How statements find machines and their connections.
@@ -289,6 +340,57 @@ impl WorkerChannel for NamedChannel {
         &mut self,
         request: GetWorkerInfoRequest,
     ) -> DataFusionResult<GetWorkerInfoResponse> {
-        self.inner.get_worker_info(request).await
+        let answer = self.inner.get_worker_info(request).await;
+        answer.map_err(|error| of_node(&self.name, &self.url, error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(error: DataFusionError) -> Error {
+        let url = Url::parse("http://10.0.0.2:8815/").unwrap();
+        of_node("b", &url, error).into()
+    }
+
+    #[test]
+    fn what_a_connection_says_is_that_its_machine_is_gone() {
+        let all = [
+            Status::unavailable("http2 error"),
+            Status::unknown("transport error"),
+            Status::cancelled("operation was canceled"),
+            Status::from_error(Box::new(std::io::Error::other("keep-alive timed out"))),
+        ];
+        let texts = ["http2 error", "hyper::Error(Http2, KeepAliveTimedOut)"];
+        let of_texts = texts.map(|text| DataFusionError::Execution(text.into()));
+        let all = all.map(|status| DataFusionError::External(Box::new(status)));
+        for error in all.into_iter().chain(of_texts) {
+            match said(DataFusionError::Shared(Arc::new(error))) {
+                Error::Unreachable(what) => {
+                    assert_eq!(what, format!("node b (http://10.0.0.2:8815/): {GONE}"));
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+        // Of a machine that another one has asked.
+        let relayed = format!("Error during flight stream: node c (http://c/): {GONE}");
+        match said(DataFusionError::Execution(relayed)) {
+            Error::Unreachable(what) => assert_eq!(what, format!("node c (http://c/): {GONE}")),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_a_machine_says_stays_what_it_is() {
+        let changed = format!("table h has generation 18, not the one {CHANGED} (generation 17)");
+        let of_text = |text: &str| said(DataFusionError::Execution(text.into()));
+        assert!(matches!(of_text(&changed), Error::Busy(what) if what.starts_with("node b (")));
+        assert!(matches!(of_text("divide by zero"), Error::InvalidInput(_)));
+        let full = DataFusionError::ResourcesExhausted("memory".into());
+        assert!(matches!(said(full), Error::LimitExceeded(_)));
+        let secret = Status::unauthenticated("the secret is another one");
+        let refused = said(DataFusionError::External(Box::new(secret)));
+        assert!(matches!(refused, Error::InvalidInput(what) if what.contains("the secret")));
     }
 }

@@ -15,6 +15,14 @@ pub(super) fn advice(message: &str) -> Option<String> {
     if let Some(types) = message.strip_prefix(logical) {
         return Some(format!("there is no {types}; AND and OR join conditions, such as `x <> 0`"));
     }
+    if message.starts_with("Cannot access field at argument ") {
+        let data_type = message.split(": type ").nth(1)?.split(" is not").next()?;
+        let data_type = data_type.to_ascii_lowercase();
+        return Some(format!(
+            "a column of type {data_type} has no fields; in a.b, a is a table, or a column that is \
+             a struct"
+        ));
+    }
     if message.starts_with("There isn't a common type to coerce ") && message.contains("LIKE") {
         return Some("LIKE compares texts; cast what is none: x::text LIKE '1%'".to_owned());
     }

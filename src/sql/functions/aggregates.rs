@@ -2,8 +2,8 @@
 //! on.
 //!
 //! Where this stands on the road of a query: a session registers them under the names of the
-//! functions that they replace. The corrections are in `extremes`, `percentiles`, `sliding` and
-//! `collected`.
+//! functions that they replace. The corrections are in `extremes`, `percentiles`, `sliding`,
+//! `collected` and `picked`.
 //!
 //! One more is here: if two windows of a query differ only in the direction of their order,
 //! DataFusion computes one of them backwards, and its `string_agg` and `array_agg` then give their
@@ -21,6 +21,7 @@ use datafusion::functions_aggregate::bit_and_or_xor::{bit_and_udaf, bit_or_udaf,
 use datafusion::functions_aggregate::bool_and_or::{bool_and_udaf, bool_or_udaf};
 use datafusion::functions_aggregate::correlation::corr_udaf;
 use datafusion::functions_aggregate::covariance::{covar_pop_udaf, covar_samp_udaf};
+use datafusion::functions_aggregate::first_last::{first_value_udaf, last_value_udaf};
 use datafusion::functions_aggregate::median::median_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::percentile_cont::percentile_cont_udaf;
@@ -45,6 +46,7 @@ use datafusion::logical_expr::{
 use crate::sql::functions::collected::{Collected, CollectedGroups, HeldViews, WindowValues};
 use crate::sql::functions::extremes;
 use crate::sql::functions::percentiles;
+use crate::sql::functions::picked;
 use crate::sql::functions::sliding;
 use crate::sql::functions::sliding::{Moment, Total};
 
@@ -78,6 +80,8 @@ pub(in crate::sql) fn functions(memory: u64) -> impl Iterator<Item = AggregateUD
         (bit_xor_udaf(), Kind::Mergeable),
         (bool_and_udaf(), Kind::Mergeable),
         (bool_or_udaf(), Kind::Mergeable),
+        (first_value_udaf(), Kind::Picked),
+        (last_value_udaf(), Kind::Picked),
         (string_agg_udaf(), sequence()),
         (array_agg_udaf(), sequence()),
     ];
@@ -136,6 +140,8 @@ enum Kind {
     Moment(Moment),
     /// The state is small, and the states of two parts of the rows can be merged in any order.
     Mergeable,
+    /// One value, of the first or the last row of an order.
+    Picked,
     /// All values, in the order of the rows, under a limit of memory in bytes.
     Sequence {
         memory: u64,
@@ -217,6 +223,7 @@ impl AggregateUDFImpl for Override {
                 extremes::groups_accumulator(&self.inner, greatest, arguments)
             }
             Kind::Percentile => percentiles::groups_accumulator(&self.inner, arguments),
+            Kind::Picked => picked::groups_accumulator(&self.inner, arguments),
             Kind::Sequence { .. } => {
                 let views = HeldViews::new(self.name(), &arguments);
                 Ok(CollectedGroups::boxed(self.inner.create_groups_accumulator(arguments)?, views))
@@ -239,6 +246,7 @@ impl AggregateUDFImpl for Override {
                 return sliding::merged(&self.inner, arguments);
             }
             Kind::Mergeable => {}
+            Kind::Picked => return self.inner.create_sliding_accumulator(arguments),
             Kind::Sequence { window, .. } => {
                 let views = HeldViews::new(self.name(), &arguments);
                 let inner = match arguments.is_reversed {

@@ -25,23 +25,16 @@ use regex::{Regex, RegexBuilder};
 
 use crate::sql::functions::anchored::{Anchored, Place};
 use crate::sql::functions::patterns::check_length;
-use crate::sql::functions::templates;
+use crate::sql::functions::{templates, time_texts};
 
 /// All of them.
 pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
-    use Function::{Char, Extract, Read, TryRead, Write};
-    let all = [Write, Char, Read, TryRead, Extract];
-    all.into_iter().map(|function| {
-        let signature = match function {
-            Char => to_char().signature().clone(),
-            _ => Signature::variadic_any(Volatility::Immutable),
-        };
-        let aliases = match function {
-            Char => to_char().aliases().to_vec(),
-            _ => Vec::new(),
-        };
-        ScalarUDF::from(Formatted { function, signature, aliases })
-    })
+    use Function::{Extract, Read, TryRead, Write};
+    let others = [Write, Read, TryRead, Extract].into_iter().map(|function| {
+        let signature = Signature::variadic_any(Volatility::Immutable);
+        ScalarUDF::from(Formatted { function, signature, aliases: Vec::new() })
+    });
+    others.chain([to_char_function()])
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
@@ -170,7 +163,7 @@ fn write(mut given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         }
     }
     *format = mapped(format, |format| Ok(translated(format, Direction::Write)))?;
-    let written = to_char().invoke_with_args(given)?;
+    let written = as_texts(given)?;
     written.cast_to(&DataType::Utf8, None)
 }
 
@@ -182,7 +175,32 @@ fn write_char(mut given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> 
     {
         *format = mapped(format, templates::as_strftime)?;
     }
+    as_texts(given)
+}
+
+/// What DataFusion's `to_char` writes.
+fn as_texts(given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+    if let [ColumnarValue::Array(times), ColumnarValue::Scalar(format)] = given.args.as_slice()
+        && let Some(Some(text)) = format.try_as_str()
+    {
+        let each = |times: ArrayRef| {
+            let rows = times.len();
+            let args = vec![ColumnarValue::Array(times), ColumnarValue::Scalar(format.clone())];
+            let given = ScalarFunctionArgs { args, number_rows: rows, ..given.clone() };
+            to_char().invoke_with_args(given)?.into_array(rows)
+        };
+        if let Some(texts) = time_texts::written(times, text, each)? {
+            return Ok(ColumnarValue::Array(texts));
+        }
+    }
     to_char().invoke_with_args(given)
+}
+
+/// The function `to_char` of this module.
+pub(in crate::sql) fn to_char_function() -> ScalarUDF {
+    let signature = to_char().signature().clone();
+    let aliases = to_char().aliases().to_vec();
+    ScalarUDF::from(Formatted { function: Function::Char, signature, aliases })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! names are opened, once per statement, so that all its scans of one table see the same
 //! generation.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -48,6 +48,8 @@ pub(crate) struct Tables {
     pub(crate) no_files: bool,
     /// Temporary views and external tables, which live as long as the session.
     pub(super) session: Mutex<BTreeMap<String, Arc<dyn TableProvider>>>,
+    /// Those of them that lists of names leave out.
+    pub(super) hidden: Mutex<BTreeSet<String>>,
     /// The definitions of the views among them.
     pub(super) definitions: Mutex<HashMap<String, Definition>>,
     /// How to plan the views of stores.
@@ -420,7 +422,10 @@ impl Tables {
 
     /// These names and those of views and external tables.
     pub(super) fn with_views(&self, stored: impl Iterator<Item = String>) -> Vec<String> {
-        let mut names: Vec<String> = stored.chain(lock(&self.session).keys().cloned()).collect();
+        let hidden = lock(&self.hidden);
+        let session = lock(&self.session);
+        let shown = session.keys().filter(|name| !hidden.contains(*name));
+        let mut names: Vec<String> = stored.chain(shown.cloned()).collect();
         names.sort();
         names.dedup();
         names

@@ -56,7 +56,7 @@ impl Tables {
     }
 
     /// The nodes of the cluster, as messages list them.
-    pub(super) fn cluster_nodes(&self) -> Option<&str> {
+    pub(in crate::sql) fn cluster_nodes(&self) -> Option<&str> {
         #[cfg(feature = "cluster")]
         let nodes = self.cluster.get().map(|cluster| cluster.nodes.as_str());
         #[cfg(not(feature = "cluster"))]

@@ -70,6 +70,22 @@ impl Tables {
         is_view
     }
 
+    /// Forgets all views and external tables.
+    pub(crate) fn forget_all(&self) {
+        self.changes.fetch_add(1, Ordering::Relaxed);
+        lock(&self.definitions).clear();
+        lock(&self.hidden).clear();
+        // They are dropped, and what they keep open is closed, while nobody waits for the lock.
+        let dropped = std::mem::take(&mut *lock(&self.session));
+        drop(dropped);
+        self.end_statement();
+    }
+
+    /// Leaves a view or an external table out of lists of names from now on.
+    pub(crate) fn hide(&self, name: &str) {
+        lock(&self.hidden).insert(name.to_owned());
+    }
+
     /// Whether `name` is a view.
     pub(crate) fn is_view(&self, name: &str) -> bool {
         lock(&self.definitions).contains_key(name)

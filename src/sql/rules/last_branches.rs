@@ -9,8 +9,6 @@
 
 use std::sync::Arc;
 
-use arrow_schema::FieldRef;
-use datafusion::common::TableReference;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::{Expr, LogicalPlan, Projection, Union};
@@ -25,9 +23,6 @@ pub(in crate::sql) fn keep_places_in_unions(rule: LogicalRule) -> LogicalRule {
         _ => rule,
     }
 }
-
-/// A column of a schema.
-type Named<'a> = (Option<&'a TableReference>, &'a FieldRef);
 
 fn rewrite(
     rule: &LogicalRule,
@@ -64,16 +59,13 @@ fn without_empty(union: &Union) -> DataFusionResult<Option<LogicalPlan>> {
 
 /// The columns of an input with the names of the union; `None` if it has them.
 fn renamed(input: &Arc<LogicalPlan>, union: &Union) -> DataFusionResult<Option<LogicalPlan>> {
-    let names = || union.schema.iter().zip(input.schema().iter());
-    let is_named = |of: Named, own: Named| of.0 == own.0 && of.1.name() == own.1.name();
-    if names().all(|(of, own)| is_named(of, own)) {
+    let columns = || union.schema.iter().zip(input.schema().iter());
+    if columns().all(|(of, own)| of.0 == own.0 && of.1.name() == own.1.name()) {
         return Ok(None);
     }
-    let columns = names().map(|(of, own)| match is_named(of, own) {
-        true => Expr::from(own),
-        false => Expr::from(own).alias_qualified(of.0.cloned(), of.1.name()),
-    });
-    let (columns, schema) = (columns.collect(), Arc::clone(&union.schema));
+    let renamed =
+        columns().map(|(of, own)| Expr::from(own).alias_qualified(of.0.cloned(), of.1.name()));
+    let (columns, schema) = (renamed.collect(), Arc::clone(&union.schema));
     let renamed = Projection::try_new_with_schema(columns, Arc::clone(input), schema)?;
     Ok(Some(LogicalPlan::Projection(renamed)))
 }

@@ -29,4 +29,5 @@ pub(in crate::sql) mod set_operations;
 pub(in crate::sql) mod skipped;
 pub(in crate::sql) mod top_keys;
 pub(in crate::sql) mod totals;
+pub(in crate::sql) mod window_keys;
 pub(in crate::sql) mod wrapped;

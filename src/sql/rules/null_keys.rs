@@ -81,7 +81,7 @@ fn is_distinction(expr: &Expr) -> bool {
 fn decided(expr: Expr, schema: &DFSchema) -> Transformed<Expr> {
     match &expr {
         Expr::AggregateFunction(call)
-            if is_concerned(&expr)
+            if call.params.distinct
                 && call.func.name() == "count"
                 && call.params.args.iter().any(|arg| is_null(arg, schema)) =>
         {

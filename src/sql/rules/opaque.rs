@@ -2,8 +2,9 @@
 //!
 //! Where this stands on the road of a query: an analyzer rule, after all others. DataFusion (55.2)
 //!
-//! - takes a scalar subquery for never null if its column is never null, although the subquery is
-//!   null where it has no row: `(SELECT id FROM t WHERE false) IS NULL` is false;
+//! - takes a scalar subquery for never null if its column is never null, or turns out to be so once
+//!   constants are folded, although the subquery is null where it has no row: `(SELECT id FROM t
+//!   WHERE false) IS NULL` is false;
 //! - removes a cast from a comparison with a literal that fits the type below the cast, although
 //!   the cast loses digits (`price::int = 3` becomes `price = 3.00`) or is null for values that do
 //!   not fit (`try_cast(x AS SMALLINT) <> 3`);
@@ -26,12 +27,13 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
-use datafusion::common::{DFSchema, internal_datafusion_err};
+use datafusion::common::{Column, DFSchema, internal_datafusion_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::{Cast, ScalarFunction, TryCast};
 use datafusion::logical_expr::{
-    BinaryExpr, ColumnarValue, Expr, ExprSchemable, Filter, LogicalPlan, Operator, Projection,
-    ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery, Volatility,
+    BinaryExpr, ColumnarValue, Distinct, Expr, ExprSchemable, Filter, LogicalPlan, Operator,
+    Projection, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Subquery,
+    Volatility,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -248,7 +250,9 @@ fn keeps_order(from: &DataType, to: &DataType) -> bool {
 
 /// Whether a number or a time may change when it is cast to a type and back.
 fn rounds(from: &DataType, to: &DataType) -> bool {
-    use DataType::{Float16, Float32, Float64, Int32, Int64, Timestamp, UInt32, UInt64};
+    use DataType::{
+        Duration, Float16, Float32, Float64, Int32, Int64, Interval, Timestamp, UInt32, UInt64,
+    };
     match (from, to) {
         (Timestamp(from, _), Timestamp(to, _)) => to < from,
         (Timestamp(..), _) => true,
@@ -256,6 +260,8 @@ fn rounds(from: &DataType, to: &DataType) -> bool {
         | (Int64 | UInt64, Float64)
         | (Int32 | Int64 | UInt32 | UInt64, Float32) => true,
         (Float16 | Float32 | Float64, to) => !to.is_floating(),
+        // Days that are added to a date: their bounds would be compared with intervals.
+        (from, to @ (Duration(_) | Interval(_))) => from != to,
         _ => false,
     }
 }
@@ -277,8 +283,34 @@ fn is_missing_null(expr: &Expr) -> bool {
 }
 
 fn misses_null(subquery: &Subquery) -> bool {
-    !subquery.subquery.schema().fields().iter().any(|field| field.is_nullable())
-        && !has_a_row(&subquery.subquery)
+    let plan = &subquery.subquery;
+    let all_stay_nullable = (0..plan.schema().fields().len()).all(|at| stays_nullable(plan, at));
+    !all_stay_nullable && !has_a_row(plan)
+}
+
+/// Whether a column of a plan is one that may be null and stays so: what is computed may turn out
+/// to be never null once parts of it are folded.
+fn stays_nullable(plan: &LogicalPlan, at: usize) -> bool {
+    let of = |column: &Column, input: &LogicalPlan| {
+        input.schema().maybe_index_of_column(column).is_some_and(|at| stays_nullable(input, at))
+    };
+    match plan {
+        LogicalPlan::Projection(projection) => match projection.expr.get(at) {
+            Some(Expr::Column(column)) => of(column, &projection.input),
+            Some(Expr::Alias(alias)) => match alias.expr.as_ref() {
+                Expr::Column(column) => of(column, &projection.input),
+                _ => false,
+            },
+            _ => false,
+        },
+        LogicalPlan::Filter(filter) => stays_nullable(&filter.input, at),
+        LogicalPlan::Sort(sort) => stays_nullable(&sort.input, at),
+        LogicalPlan::Limit(limit) => stays_nullable(&limit.input, at),
+        LogicalPlan::SubqueryAlias(alias) => stays_nullable(&alias.input, at),
+        LogicalPlan::Distinct(Distinct::All(input)) => stays_nullable(input, at),
+        LogicalPlan::TableScan(scan) => scan.projected_schema.field(at).is_nullable(),
+        _ => false,
+    }
 }
 
 /// Whether a plan always has a row, as an aggregate without keys does.

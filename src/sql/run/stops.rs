@@ -91,11 +91,16 @@ fn stoppable(filter: &JoinFilter, cancelled: &Cancelled) -> JoinFilter {
 /// The condition as it was before.
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn without_stop(filter: &JoinFilter) -> JoinFilter {
-    let condition = match filter.expression().downcast_ref::<Stoppable>() {
-        Some(stoppable) => Arc::clone(&stoppable.condition),
-        None => Arc::clone(filter.expression()),
-    };
+    let condition = Arc::clone(unstoppable(filter.expression()));
     JoinFilter::new(condition, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
+}
+
+/// A condition without what stops it.
+pub(in crate::sql) fn unstoppable(condition: &Arc<dyn PhysicalExpr>) -> &Arc<dyn PhysicalExpr> {
+    match condition.downcast_ref::<Stoppable>() {
+        Some(stoppable) => &stoppable.condition,
+        None => condition,
+    }
 }
 
 /// A condition that fails once its statement is cancelled.

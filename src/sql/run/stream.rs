@@ -32,7 +32,9 @@ pub struct BatchStream {
     execution: Duration,
     rows: u64,
     /// How to answer with less memory, as long as no row has come.
-    frugal: Option<Frugal>,
+    frugal: Option<Begun>,
+    /// How to answer of tables that have changed since it was planned, as long as no row has come.
+    anew: Option<Begun>,
     /// Whether the statement has written.
     committed: bool,
     /// Whether all of it is out.
@@ -52,8 +54,8 @@ pub(in crate::sql) struct Held {
     pub(in crate::sql) running: Arc<dyn Send + Sync>,
 }
 
-/// Plans and starts a statement once more, so that it needs less memory.
-pub(crate) type Frugal =
+/// Plans and starts a statement once more.
+pub(crate) type Begun =
     Box<dyn FnMut() -> Result<(SendableRecordBatchStream, Arc<dyn ExecutionPlan>)> + Send>;
 
 impl BatchStream {
@@ -74,14 +76,22 @@ impl BatchStream {
             execution: Duration::ZERO,
             rows: 0,
             frugal: None,
+            anew: None,
             committed: false,
             ended: false,
         }
     }
 
     /// The same answer; whenever it needs more memory than there is, it is begun anew in this way.
-    pub(crate) fn or(mut self, frugal: Frugal) -> Self {
+    pub(crate) fn or(mut self, frugal: Begun) -> Self {
         self.frugal = Some(frugal);
+        self
+    }
+
+    /// The same answer; whenever other machines have tables other than those for which it was
+    /// planned, it is begun anew in this way.
+    pub(crate) fn or_anew(mut self, anew: Option<Begun>) -> Self {
+        self.anew = anew;
         self
     }
 
@@ -106,16 +116,30 @@ impl BatchStream {
         }
     }
 
-    /// Begins once more, in the way that needs less memory. Returns the error if there is none.
-    fn begin_frugally(&mut self, error: Error) -> Result<()> {
-        if self.frugal.is_none() || !matches!(error, Error::LimitExceeded(_)) {
+    /// Begins once more, in the way that mends an error. Returns the error if there is none.
+    fn begin_once_more(&mut self, error: Error) -> Result<()> {
+        let has_way = match error {
+            Error::LimitExceeded(_) => self.frugal.is_some(),
+            Error::Busy(_) => self.anew.is_some(),
+            _ => false,
+        };
+        if !has_way {
             return Err(error);
         }
         // Gives the memory back.
         self.end();
-        let Some(Ok((stream, plan))) = self.frugal.as_mut().map(|frugal| frugal()) else {
+        let way = match error {
+            Error::Busy(_) => &mut self.anew,
+            _ => &mut self.frugal,
+        };
+        let Some(Ok((stream, plan))) = way.as_mut().map(|begin| begin()) else {
             return Err(error);
         };
+        // The columns are known already.
+        if stream.schema() != self.schema {
+            self.held.workers.on_stack(|| drop((stream, plan)));
+            return Err(error);
+        }
         self.held.progress.begin(&plan);
         (self.stream, self.plan) = (Some(stream), plan);
         Ok(())
@@ -123,8 +147,9 @@ impl BatchStream {
 
     /// From now on, the statement does not begin once more. Deep ones are dropped by recursion.
     fn go_on_as_it_is(&mut self) {
-        if let Some(frugal) = self.frugal.take() {
-            self.held.workers.on_stack(|| drop(frugal));
+        let ways = (self.frugal.take(), self.anew.take());
+        if ways.0.is_some() || ways.1.is_some() {
+            self.held.workers.on_stack(|| drop(ways));
         }
     }
 
@@ -196,7 +221,7 @@ impl Iterator for BatchStream {
                 }
                 return Some(Ok(batch));
             }
-            Ok(Some(Err(error))) => match self.begin_frugally(self.located(error.into())) {
+            Ok(Some(Err(error))) => match self.begin_once_more(self.located(error.into())) {
                 Ok(()) => return self.next(),
                 Err(error) => Some(Err(error)),
             },
@@ -221,5 +246,69 @@ impl Drop for BatchStream {
 impl std::fmt::Debug for BatchStream {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("BatchStream").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow_array::Int64Array;
+    use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+    use futures::stream;
+
+    use super::*;
+    use crate::{Parameters, Session, SessionOptions};
+
+    /// What a plan gives: some rows of a number, and perhaps what ends it.
+    fn giving(
+        schema: &SchemaRef,
+        rows: &[i64],
+        error: Option<Error>,
+    ) -> (SendableRecordBatchStream, Arc<dyn ExecutionPlan>) {
+        let plan = Arc::new(EmptyExec::new(Arc::clone(schema)));
+        let numbers = Arc::new(Int64Array::from(rows.to_vec()));
+        let batch = RecordBatch::try_new(Arc::clone(schema), vec![numbers]).unwrap();
+        let rows = (batch.num_rows() > 0).then_some(Ok(batch));
+        let items = rows.into_iter().chain(error.map(|error| Err(error.into())));
+        let items = stream::iter(items.collect::<Vec<_>>());
+        (Box::pin(RecordBatchStreamAdapter::new(Arc::clone(schema), items)), plan)
+    }
+
+    fn changed() -> Option<Error> {
+        Some(Error::Busy("t has changed; try again".into()))
+    }
+
+    #[test]
+    fn a_statement_begins_anew_as_long_as_no_row_has_come() {
+        let session = Session::new(&SessionOptions::default()).unwrap();
+        let statement = session.parse("SELECT 1::BIGINT AS one").unwrap().remove(0);
+        // The plans, one after the other, and what comes out.
+        let run = |plans: Vec<(Vec<i64>, Option<Error>)>| {
+            let mut answer = session.execute(&statement, &Parameters::default()).unwrap();
+            let schema = answer.schema();
+            let mut plans = plans.into_iter();
+            let mut next = move || {
+                let (rows, error) = plans.next()?;
+                Some(giving(&schema, &rows, error))
+            };
+            answer.stream = next().map(|(stream, _)| stream);
+            let none = || Error::Unsupported("often enough".into());
+            let mut answer = answer.or_anew(Some(Box::new(move || next().ok_or_else(none))));
+            let mut rows = 0;
+            let failed = answer.try_for_each(|batch| batch.map(|batch| rows += batch.num_rows()));
+            (rows, failed)
+        };
+        let (rows, failed) =
+            run(vec![(vec![], changed()), (vec![], changed()), (vec![1, 2], None)]);
+        assert!(rows == 2 && failed.is_ok(), "{rows} {failed:?}");
+        // Rows that are out would come twice.
+        let (rows, failed) = run(vec![(vec![1], changed()), (vec![1, 2], None)]);
+        assert!(rows == 1 && matches!(failed, Err(Error::Busy(_))), "{rows} {failed:?}");
+        // It has an end.
+        let (rows, failed) = run(vec![(vec![], changed()), (vec![], changed())]);
+        assert!(rows == 0 && matches!(failed, Err(Error::Busy(_))), "{rows} {failed:?}");
+        // Other failures stay.
+        let gone = Some(Error::Unreachable("node b is gone".into()));
+        let (_, failed) = run(vec![(vec![], gone), (vec![1], None)]);
+        assert!(matches!(failed, Err(Error::Unreachable(_))), "{failed:?}");
     }
 }

@@ -79,7 +79,14 @@ pub(super) fn over(
         .with_distributed_compression(None)?
         .with_distributed_planner();
     // Where `distribute` has put no exchange, there is none: other machines have no other files.
-    builder.with_distributed_max_tasks_per_stage(1)
+    let mut builder = builder.with_distributed_max_tasks_per_stage(1)?;
+    // The exchange turns it off, because it could send a part of a plan without the values of its
+    // subqueries. `distribute` sends no expression with a subquery (`sendable`), and joins in their
+    // place are planned in conditions and projections only, and take any number of rows for one.
+    if let Some(config) = builder.config() {
+        config.options_mut().optimizer.enable_physical_uncorrelated_scalar_subquery = true;
+    }
+    Ok(builder)
 }
 
 /// How sessions find tables of a cluster.

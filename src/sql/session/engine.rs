@@ -19,6 +19,7 @@ use datafusion::prelude::{SessionConfig, SessionContext};
 
 #[cfg(feature = "cluster")]
 use super::cluster;
+use super::defaults::Beginning;
 use super::kept::KeptPlans;
 use super::pool::{StatementMemory, environment, within};
 use super::{Session, SessionOptions, check_store_exists, decoded, neighbours, rules, views};
@@ -32,7 +33,7 @@ use crate::sql::cluster::{
     distribute::Functions, functions::hidden, nodes::Nodes, tables::ClusterTables,
 };
 use crate::sql::functions::bounds::MostBytes;
-use crate::sql::functions::{aggregates, dates, growing, lead, patterns, text};
+use crate::sql::functions::{aggregates, dates, growing, lead, nearest, patterns, rankings, text};
 use crate::sql::names::attached::Schemas;
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::stored::OpenTables;
@@ -256,6 +257,7 @@ impl Engine {
             Some(_) => within(state.runtime_env(), *memory, &memory_used),
             None => Arc::clone(state.runtime_env()),
         };
+        Beginning::note(&mut config, &environment);
         Begun { tables: Arc::new(tables), own, config, environment, memory_used }
     }
 
@@ -310,7 +312,8 @@ fn with_functions(state: SessionState, memory: u64) -> Result<SessionState> {
     context.register_expr_planner(Arc::new(BooleanComparison))?;
     dates::functions().for_each(|function| context.register_udf(function));
     aggregates::functions(memory).for_each(|function| context.register_udaf(function));
-    lead::functions().into_iter().for_each(|function| context.register_udwf(function));
+    let windows = lead::functions().into_iter().chain(nearest::functions());
+    windows.chain(rankings::functions()).for_each(|function| context.register_udwf(function));
     context.register_udf(marks::function());
     context.register_udf(zones::function());
     context.register_udf(similar::function());

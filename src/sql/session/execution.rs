@@ -6,7 +6,7 @@
 //! that table, it is planned once more under the lock. So no writer comes in between, and a steady
 //! stream of other writers does not keep it from coming to its end.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
@@ -24,10 +24,11 @@ use crate::maintain::{ModifyOptions, drop_table};
 use crate::query::Recorder;
 use crate::sql::keys::expressions::SqlExpressions;
 use crate::sql::names::catalog::{Pins, Tables};
+use crate::sql::names::lock;
 use crate::sql::names::parameters::Parameters;
 use crate::sql::run::settings::Settings;
 use crate::sql::run::statistics::task_context;
-use crate::sql::run::stream::{BatchStream, Frugal, Held};
+use crate::sql::run::stream::{BatchStream, Begun, Held};
 use crate::sql::work::cancel::Canceller;
 use crate::sql::work::workers::Working;
 use crate::sql::write::modify::Modify;
@@ -36,9 +37,9 @@ use crate::store::TableWriter;
 
 /// A statement that runs.
 pub(super) struct Run<'a> {
-    statement: &'a Statement,
-    parameters: &'a Parameters,
-    timed: bool,
+    pub(super) statement: &'a Statement,
+    pub(super) parameters: &'a Parameters,
+    pub(super) timed: bool,
     /// When planning began.
     started: Instant,
     running: Arc<Running>,
@@ -180,8 +181,9 @@ impl Session {
     ) -> Result<BatchStream> {
         match planned {
             Planned::Answer(plan) => {
-                let pins = self.tables.pins();
-                self.answer(plan, pins, run)
+                let pins = Arc::new(Mutex::new(self.tables.pins()));
+                let anew = self.anew(run, Arc::clone(&pins));
+                Ok(self.answer_of(plan, pins, run)?.or_anew(anew))
             }
             Planned::Write(write) => self.write(*write, writer, run),
             Planned::Modify(modify) => self.modify(*modify, writer, run),
@@ -231,6 +233,16 @@ impl Session {
         pins: Pins,
         run: &Run,
     ) -> Result<BatchStream> {
+        self.answer_of(plan, Arc::new(Mutex::new(pins)), run)
+    }
+
+    /// The same, of a statement whose names may come to mean something else.
+    fn answer_of(
+        &self,
+        plan: Arc<dyn ExecutionPlan>,
+        pins: Arc<Mutex<Pins>>,
+        run: &Run,
+    ) -> Result<BatchStream> {
         let thrift = frugal::Thrift::new(&self.context, &plan);
         let answer = self.start(plan, &self.own.canceller, run)?;
         // The standard input cannot be read twice.
@@ -241,7 +253,7 @@ impl Session {
     }
 
     /// How to answer a statement with less memory. It reads the same generations of tables.
-    fn frugally(&self, run: &Run, pins: Pins, mut thrift: frugal::Thrift) -> Frugal {
+    fn frugally(&self, run: &Run, pins: Arc<Mutex<Pins>>, mut thrift: frugal::Thrift) -> Begun {
         let (context, memory, timed) = (self.context.clone(), self.memory, run.timed);
         let (tables, prepared) = (Arc::clone(&self.tables), Arc::clone(&self.prepared));
         let (own, values) = (Arc::clone(&self.own), run.parameters.clone());
@@ -254,7 +266,7 @@ impl Session {
                 .session(&context, memory)
                 .ok_or_else(|| Error::Unsupported("no plan takes less memory".into()))?;
             frugal::wait_for_memory(&context, free);
-            tables.pin(pins.clone());
+            tables.pin(lock(&pins).clone());
             let (context, tables, prepared) = (&context, &*tables, &*prepared);
             let planner = StatementPlanner {
                 context,

@@ -50,6 +50,12 @@ impl Session {
         Ok(())
     }
 
+    /// Leaves such a table out of what lists the names of tables, as errors and SHOW TABLES do.
+    #[doc(hidden)]
+    pub fn hide_table(&self, name: &str) {
+        self.tables.hide(name);
+    }
+
     /// Takes back what [`Session::add_table`] has added.
     pub fn remove_table(&self, name: &str) -> Result<()> {
         self.context.deregister_table(name)?;

@@ -1,9 +1,11 @@
 //! A session: configures DataFusion, once and quickly; parses, plans and starts statements.
 
+mod anew;
 mod attach;
 #[cfg(feature = "cluster")]
 mod cluster;
 mod decoded;
+mod defaults;
 pub(in crate::sql) mod describe;
 mod described;
 pub(in crate::sql) mod divided;

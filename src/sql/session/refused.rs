@@ -8,7 +8,9 @@ use std::sync::Arc;
 use datafusion::logical_expr::{
     DdlStatement, LogicalPlan, SetVariable, Statement as PlannedStatement,
 };
+use datafusion::prelude::SessionConfig;
 
+use super::defaults::begun_with;
 use super::memory_settings;
 use crate::error::{Error, Result};
 use crate::sql::names::catalog::files_refused;
@@ -23,7 +25,8 @@ pub(super) fn refuse<T>(what: &str, instead: &str) -> Result<T> {
 const OURS: &str = "sty.";
 
 /// Refuses statements that cannot run. An INSERT is explained by the query that gives its rows.
-pub(super) fn check_supported(plan: LogicalPlan) -> Result<LogicalPlan> {
+/// `config` is that of the session.
+pub(super) fn check_supported(plan: LogicalPlan, config: &SessionConfig) -> Result<LogicalPlan> {
     // Also within EXPLAIN ANALYZE, which runs what it explains.
     if any_node(&plan, |node| matches!(node, LogicalPlan::Copy(_))) {
         return refuse(
@@ -54,13 +57,15 @@ pub(super) fn check_supported(plan: LogicalPlan) -> Result<LogicalPlan> {
         LogicalPlan::Statement(PlannedStatement::ResetVariable(reset)) => {
             memory_settings::check_reset(&reset.variable)?;
             let variable = reset.variable.to_ascii_lowercase();
-            // DataFusion (55.2) does not reset what an extension sets.
-            Ok(LogicalPlan::Statement(match variable.starts_with(OURS) {
-                true => PlannedStatement::SetVariable(SetVariable {
-                    variable,
-                    value: "default".to_owned(),
-                }),
-                false => PlannedStatement::ResetVariable(reset),
+            // DataFusion (55.2) does not reset what an extension sets, and gives others its own
+            // defaults.
+            let value = match variable.starts_with(OURS) {
+                true => Some("default".to_owned()),
+                false => begun_with(config, &variable),
+            };
+            Ok(LogicalPlan::Statement(match value {
+                Some(value) => PlannedStatement::SetVariable(SetVariable { variable, value }),
+                None => PlannedStatement::ResetVariable(reset),
             }))
         }
         other => Ok(other),

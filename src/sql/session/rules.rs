@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use crate::sql::functions::bounds::MostBytes;
 use crate::sql::functions::concatenation;
+use crate::sql::functions::formats::to_char_function;
 use crate::sql::plan::first_rows::FirstRowsOfGroups;
 use crate::sql::plan::grouping_sets::GroupByAllKeysFirst;
 use crate::sql::plan::join_order::JoinOrder;
@@ -36,6 +37,7 @@ use crate::sql::rules::set_operations::CountEqualRows;
 use crate::sql::rules::skipped::{skip_idle, skip_mere_reads};
 use crate::sql::rules::top_keys::limit_exact_keys;
 use crate::sql::rules::totals::TotalsOfPassingGroups;
+use crate::sql::rules::window_keys::compute_keys_below_windows;
 use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, stoppable, whole_plan};
 use crate::sql::run::shared::ShowSharedParts;
 use crate::sql::run::sort::SortExternally;
@@ -78,7 +80,7 @@ pub(in crate::sql) fn analyzer_rules(most: MostBytes) -> Vec<Arc<dyn AnalyzerRul
     let mut rules: Vec<_> = first.into_iter().chain(before).chain(rest).collect();
     rules.push(Arc::new(OuterColumns));
     rules.push(Arc::new(RoundCasts));
-    rules.push(Arc::new(TimestampTexts));
+    rules.push(Arc::new(TimestampTexts(Arc::new(to_char_function()))));
     rules.push(Arc::new(ExactNumbers));
     rules.push(Arc::new(ExactMeans));
     rules.push(Arc::new(UniteLists));
@@ -118,6 +120,7 @@ pub(in crate::sql) fn logical_rules() -> Vec<LogicalRule> {
     rules.insert(outer.map_or(0, |at| at + 1), padded);
     rules.push(each_node("limit_empty_rows", limit_empty_rows));
     rules.push(each_node("each_key_once", each_key_once));
+    rules.push(each_node("compute_keys_below_windows", compute_keys_below_windows));
     // One of the last: by now, literals have the type of their column.
     rules.push(each_node("both_zeros", both_zeros));
     rules.push(whole_plan("refuse_long_patterns", refuse_long));

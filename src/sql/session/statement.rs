@@ -292,7 +292,7 @@ impl StatementPlanner<'_> {
         parameters: &Parameters,
         state: &SessionState,
     ) -> Result<Planned, Failure> {
-        let plan = check_supported(plan)?;
+        let plan = check_supported(plan, state.config())?;
         if self.tables.refuses_files() {
             refuse_files(&plan)?;
         }

@@ -1,13 +1,14 @@
 //! Names that functions have in other databases: `mod(a, b)` is `a % b`, `sign` is `signum`,
-//! `every` is `bool_and`, and `strlen`, which counts bytes, is `octet_length`.
+//! `every` is `bool_and`, and `strlen`, which counts bytes, is `octet_length`. The order of values
+//! that are collected may stand behind the call, too.
 //!
 //! Where this stands on the road of a query: after parsing.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, ObjectNamePart, VisitMut,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
+    FunctionArguments, Ident, ObjectName, ObjectNamePart, VisitMut,
 };
 
 use crate::sql::walks::visit_expressions_mut;
@@ -24,6 +25,13 @@ pub(in crate::sql) fn translate(tree: &mut impl VisitMut) {
 fn translate_one(expr: &mut Expr) {
     let Expr::Function(function) = expr else { return };
     let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return };
+    if ["array_agg", "group_concat", "list", "listagg", "string_agg"]
+        .iter()
+        .any(|collecting| name.value.eq_ignore_ascii_case(collecting))
+    {
+        order_within_parentheses(function);
+        return;
+    }
     match name.value.to_ascii_lowercase().as_str() {
         "sign" => function.name = object_name("signum"),
         "strlen" => function.name = object_name("octet_length"),
@@ -34,6 +42,16 @@ fn translate_one(expr: &mut Expr) {
             }
         }
         _ => {}
+    }
+}
+
+/// `listagg(s, ',') WITHIN GROUP (ORDER BY s)` is `listagg(s, ',' ORDER BY s)`.
+fn order_within_parentheses(function: &mut Function) {
+    if let FunctionArguments::List(list) = &mut function.args
+        && !function.within_group.is_empty()
+    {
+        let order = std::mem::take(&mut function.within_group);
+        list.clauses.push(FunctionArgumentClause::OrderBy(order));
     }
 }
 

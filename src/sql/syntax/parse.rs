@@ -212,7 +212,7 @@ fn corrected(
             from_first::complete(sql);
             join_words::reword(sql)?;
             show::reword(sql);
-            short_forms::restore_parameters(sql);
+            short_forms::restore_calls(sql);
             output_names::set(sql);
             qualified::alias(sql)?;
             operators::as_calls(sql)?;

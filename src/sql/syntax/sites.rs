@@ -32,7 +32,6 @@ pub(in crate::sql) struct Ordered {
     /// Whether that is a SELECT.
     pub(in crate::sql) is_select: bool,
     options: OrderByOptions,
-    around: Around,
 }
 
 /// What is visible at a place of a statement.
@@ -125,16 +124,17 @@ pub(in crate::sql) fn find(statement: &Statement, test: &dyn Fn(&Select) -> bool
 pub(in crate::sql) fn find_ordered(statement: &Statement, from: usize) -> Option<Ordered> {
     let mut search = SearchOrdered { from, queries: 0, ended: Vec::new(), found: None };
     let _ = visit(sql_in(statement)?, &mut search);
-    let (mut found, body) = search.found?;
-    found.rows = found.around.query(body);
-    Some(found)
+    let (index, body, options, around) = search.found?;
+    let is_select = body.as_select().is_some();
+    Some(Ordered { index, rows: around.query(body), is_select, options })
 }
 
 struct SearchOrdered {
     from: usize,
     queries: usize,
     ended: Vec<usize>,
-    found: Option<(Ordered, SetExpr)>,
+    /// Its number, what it orders and how, and what is visible there.
+    found: Option<(usize, SetExpr, OrderByOptions, Around)>,
 }
 
 impl Visitor for SearchOrdered {
@@ -150,19 +150,12 @@ impl Visitor for SearchOrdered {
             && self.queries >= self.from
             && let Some(OrderBy { kind: OrderByKind::All(options), .. }) = &ordered.order_by
         {
-            let body = ordered.body.as_ref().clone();
-            let found = Ordered {
-                index: self.queries,
-                rows: query(None, body.clone()),
-                is_select: body.as_select().is_some(),
-                options: *options,
-                around: Around { withs: Vec::new(), ended: self.ended.clone() },
-            };
-            self.found = Some((found, body));
+            let around = Around { withs: Vec::new(), ended: self.ended.clone() };
+            self.found = Some((self.queries, ordered.body.as_ref().clone(), *options, around));
         }
         self.queries += 1;
-        let found = self.found.as_mut().map(|(found, _)| &mut found.around);
-        leave(ordered, &mut self.ended, found);
+        let around = self.found.as_mut().map(|(.., around)| around);
+        leave(ordered, &mut self.ended, around);
         ControlFlow::Continue(())
     }
 }

@@ -1,8 +1,8 @@
 //! Rewrites `VALUES ((SELECT 1), 2)` as `SELECT (SELECT 1) AS column1, 2 AS column2`.
 //!
 //! Where this stands on the road of a query: after parsing. DataFusion (55.2) plans subqueries in
-//! VALUES and then fails on them, and refuses VALUES as the subquery of IN. Several rows become a
-//! UNION ALL in the same order.
+//! VALUES, and columns of the query around them, and then fails on them; and it refuses VALUES as
+//! the subquery of IN. Several rows become a UNION ALL in the same order.
 
 use std::ops::ControlFlow;
 
@@ -18,7 +18,7 @@ use crate::sql::walks::{visit, visit_mut};
 /// The column that rows are sorted by.
 const ROW: &str = "sty__row";
 
-/// Rewrites all VALUES that contain a subquery or are the subquery of an IN.
+/// Rewrites all VALUES that contain a subquery or a column, or are the subquery of an IN.
 pub(in crate::sql) fn as_selects(statement: &mut Statement) {
     let _ = visit_mut(statement, &mut AsSelects);
 }
@@ -30,7 +30,7 @@ impl VisitorMut for AsSelects {
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
         if let SetExpr::Values(values) = query.body.as_ref()
-            && has_subquery(values)
+            && must_be_selected(values)
             && let [_, _, ..] = values.rows.as_slice()
         {
             let _ = rewrite_ordered(query);
@@ -43,7 +43,7 @@ impl VisitorMut for AsSelects {
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
         if let Expr::InSubquery { subquery, .. } = expr
             && let SetExpr::Values(values) = subquery.body.as_ref()
-            && !has_subquery(values)
+            && !must_be_selected(values)
             && let Some(mut query) = select_from(values)
             && replace_source(&mut query, subquery.body.clone())
         {
@@ -74,7 +74,7 @@ fn rewrite_operands(expr: &mut SetExpr) {
             rewrite_operands(left);
             rewrite_operands(right);
         }
-        SetExpr::Values(values) if has_subquery(values) => {
+        SetExpr::Values(values) if must_be_selected(values) => {
             if let Some(union) = union(values, false) {
                 *expr = union;
             }
@@ -83,15 +83,27 @@ fn rewrite_operands(expr: &mut SetExpr) {
     }
 }
 
-fn has_subquery(values: &Values) -> bool {
-    struct Queries;
-    impl Visitor for Queries {
+/// Whether there is a subquery, or a column, which can only be one of the query around.
+fn must_be_selected(values: &Values) -> bool {
+    struct Reads;
+    impl Visitor for Reads {
         type Break = ();
+
         fn pre_visit_query(&mut self, _: &Query) -> ControlFlow<()> {
             ControlFlow::Break(())
         }
+
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+                Expr::Identifier(name) if !name.value.eq_ignore_ascii_case("default") => {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
     }
-    values.rows.iter().any(|row| visit(&row.content, &mut Queries).is_break())
+    values.rows.iter().any(|row| visit(&row.content, &mut Reads).is_break())
 }
 
 /// `SELECT column1, … FROM (SELECT 1) ORDER BY` the row's number.

@@ -7,7 +7,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float32Type, Float64Type};
 use arrow_array::{Array, ArrayRef, Float64Array, RecordBatch, RecordBatchOptions};
 use arrow_row::{RowConverter, Rows, SortField};
-use arrow_schema::DataType::{self, Decimal128, Int32, Int64, Time64, Timestamp};
+use arrow_schema::DataType::{self, Decimal128, Int32, Int64, Time64, Timestamp, UInt64};
 use arrow_schema::TimeUnit::{Microsecond, Nanosecond};
 use arrow_schema::{Field, Schema};
 use datafusion::arrow::util::pretty::pretty_format_batches;
@@ -163,10 +163,13 @@ fn with_cut_medians(statement: &Statement, a: &RecordBatch, b: &RecordBatch) -> 
     RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), columns, &options).unwrap()
 }
 
-/// An answer whose times have microseconds, and whose lengths 64 bits, if those of the other have:
-/// DataFusion makes nanoseconds of dates, and lengths of 32 bits.
+/// An answer whose times have microseconds, and whose lengths and numbers of rows are signed and of
+/// 64 bits, if those of the other are: DataFusion makes nanoseconds of dates, lengths of 32 bits,
+/// and unsigned numbers.
 fn in_units_of(statement: &Statement, a: &RecordBatch, b: &RecordBatch) -> RecordBatch {
     let has_lengths = statement.sql.contains("length(");
+    let numbering = ["row_number(", "rank(", "ntile("];
+    let numbers_rows = numbering.iter().any(|function| statement.sql.contains(function));
     let (wanted, schema) = (a.schema(), b.schema());
     let column = |(at, column): (usize, &ArrayRef)| -> (Arc<Field>, ArrayRef) {
         let field = Arc::clone(&schema.fields()[at]);
@@ -174,6 +177,7 @@ fn in_units_of(statement: &Statement, a: &RecordBatch, b: &RecordBatch) -> Recor
             (Some(Timestamp(Microsecond, zone)), Timestamp(Nanosecond, same)) if zone == same => {}
             (Some(Time64(Microsecond)), Time64(Nanosecond)) => {}
             (Some(Int64), Int32) if has_lengths => {}
+            (Some(Int64), UInt64) if numbers_rows => {}
             _ => return (field, column.clone()),
         }
         let data_type = wanted.field(at).data_type();

@@ -86,6 +86,7 @@ fn of_failure(failure: &Failure) -> Status {
     let message = &*failure.message;
     let code = match (failure.code, failure.exit) {
         ("busy", _) => Code::Aborted,
+        ("unreachable", _) => Code::Unavailable,
         ("unsupported", _) => Code::Unimplemented,
         ("not-found", _) => Code::NotFound,
         ("rejected", _) => Code::InvalidArgument,
@@ -133,6 +134,8 @@ mod tests {
         assert_eq!(of(read_only, None), Code::PermissionDenied);
         assert_eq!(of(Error::InvalidInput("x".into()), None), Code::InvalidArgument);
         assert_eq!(of(Error::Unsupported("x".into()), None), Code::Unimplemented);
+        assert_eq!(of(Error::Busy("try again".into()), None), Code::Aborted);
+        assert_eq!(of(Error::Unreachable("node b is gone".into()), None), Code::Unavailable);
         let long = of_stop(Error::NotFound("ä".repeat(5000)).into(), None);
         assert!(long.message().len() <= MOST_TEXT);
     }

@@ -7,7 +7,9 @@
 
 use std::sync::Arc;
 
-use arrow_flight::{FlightDescriptor, FlightEndpoint, FlightInfo, Ticket as FlightTicket};
+use arrow_flight::{
+    FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, Ticket as FlightTicket,
+};
 use arrow_schema::{DataType, SchemaRef};
 use stylobate::{BatchStream, Parameters};
 use tonic::Status;
@@ -138,8 +140,10 @@ pub(super) async fn answer(call: Call, ticket: Ticket) -> Result<Answer, Status>
         let answer = call.shared.divided.get(&call.user, &answer, at)?;
         let work = Work::new(call, Some(ticket.id()), answer.text().to_owned())?;
         let send = move |work: &Work, used: &Used, sending: &Sending| {
-            let mut reply = Reply { work, sending, ticket: Some(&ticket), encoder: None };
-            reply.send(used.session.execute_part(&answer, at)?)?;
+            let mut reply = Reply::new(work, sending, Some(&ticket));
+            let stream = used.session.execute_part(&answer, at)?;
+            reply.note(used);
+            reply.send(stream)?;
             reply.end()
         };
         return work.streamed(send).await;
@@ -166,10 +170,11 @@ fn send(
     ticket: Option<&Ticket>,
 ) -> Result<(), Stop> {
     let statement = used.parse(&numbered(&prepared.sql).0)?;
-    let mut reply = Reply { work, sending, ticket, encoder: None };
+    let mut reply = Reply::new(work, sending, ticket);
     for values in all_values(prepared)? {
         let values = values?;
         let stream = used.session.execute(&statement, &values)?;
+        reply.note(used);
         reply.send(stream)?;
     }
     reply.end()
@@ -194,9 +199,22 @@ struct Reply<'a> {
     ticket: Option<&'a Ticket>,
     /// Once the columns have been sent.
     encoder: Option<(SchemaRef, Encoder)>,
+    /// What the answer lacks, and else is to be known of it, as long as it has not been sent.
+    notes: Vec<String>,
 }
 
-impl Reply<'_> {
+impl<'a> Reply<'a> {
+    fn new(work: &'a Work, sending: &'a Sending, ticket: Option<&'a Ticket>) -> Reply<'a> {
+        Reply { work, sending, ticket, encoder: None, notes: Vec::new() }
+    }
+
+    /// Notes what the session says of the statement that has begun.
+    fn note(&mut self, used: &Used) {
+        let notes = used.session.take_notes();
+        self.work.current.tell(|told| told.note(&notes));
+        self.notes.extend(notes);
+    }
+
     fn send(&mut self, mut stream: BatchStream) -> Result<(), Stop> {
         if stream.has_committed() || stream.schema().fields().is_empty() {
             // What is stored stays, whatever becomes of the reply.
@@ -209,10 +227,13 @@ impl Reply<'_> {
         }
         self.begin(&sent_schema(&stream.schema()))?;
         let Some((_, encoder)) = &mut self.encoder else { return Ok(()) };
+        let mut notes = std::mem::take(&mut self.notes);
         for batch in stream {
             let batch = batch?;
             for piece in encoder.pieces(&batch) {
-                self.sending.send(piece?)?;
+                let piece = with_notes(&notes, piece?);
+                notes.clear();
+                self.sending.send(piece)?;
             }
             self.work.has_sent(batch.num_rows() as u64);
         }
@@ -234,7 +255,7 @@ impl Reply<'_> {
             let what = "the columns of the answer are others than was told; ask or prepare anew";
             return Err(Status::failed_precondition(what).into());
         }
-        self.sending.send(schema_message(columns))?;
+        self.sending.send(with_notes(&self.notes, schema_message(columns)))?;
         self.encoder = Some((SchemaRef::clone(columns), Encoder::new(SchemaRef::clone(columns))));
         Ok(())
     }
@@ -245,5 +266,14 @@ impl Reply<'_> {
             self.sending.send(schema_message(&arrow_schema::Schema::empty()))?;
         }
         Ok(())
+    }
+}
+
+/// A message that tells notes beside what it has. Some clients look at what is beside the columns,
+/// and others beside rows only: both have them.
+fn with_notes(notes: &[String], message: FlightData) -> FlightData {
+    match notes.is_empty() {
+        true => message,
+        false => FlightData { app_metadata: notes.join("\n").into(), ..message },
     }
 }

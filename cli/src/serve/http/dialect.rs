@@ -10,8 +10,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use super::errors::HttpError;
-use super::statement::{Kind, Token, tokens};
 use super::system;
+use super::words::{Kind, Token, tokens};
 
 /// Engines whose tables hold the rows that were put in, as tables here do.
 const ENGINES: [&str; 7] = [

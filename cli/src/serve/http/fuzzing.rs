@@ -9,13 +9,13 @@ use hyper::{Method, Uri};
 use super::encoding::Encoding;
 use super::json_envelope::RowsOf;
 use super::json_rows::{Heading, ObjectsOf, Wrong};
-use super::{dialect, request, statement};
+use super::{dialect, request, statement, words};
 
 /// A statement, behind a byte that says whether it is cut.
 pub(crate) fn statement(bytes: &[u8]) {
     let [cut, text @ ..] = bytes else { return };
     let (text, is_cut) = (String::from_utf8_lossy(text), cut & 1 == 1);
-    let tokens = statement::tokens(&text, is_cut);
+    let tokens = words::tokens(&text, is_cut);
     let end = tokens.iter().fold(0, |end, token| {
         assert_eq!(token.range.start, end);
         assert!(token.range.end > end && text.is_char_boundary(token.range.end));

@@ -6,6 +6,8 @@
 //! | `encoding` | bodies and replies that are compressed |
 //! | `request` | what URL and headers say |
 //! | `system` | what clients ask about the server |
+//! | `words` | the words of their statements |
+//! | `tail` | FORMAT and SETTINGS of their statements |
 //! | `statement` | their statements in our words |
 //! | `dialect` | what ClickHouse's statements have and ours have not |
 //! | `json_rows` | rows of a body that are arrays of JSON |
@@ -20,6 +22,8 @@ mod errors;
 mod encoding;
 mod request;
 mod system;
+mod words;
+mod tail;
 mod statement;
 mod dialect;
 mod json_rows;

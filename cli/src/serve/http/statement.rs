@@ -2,56 +2,18 @@
 //!
 //! What differs in the letters is put right here: texts with backslashes, names in backticks,
 //! `{name:Type}` for values that come beside the statement, the database `default`, and what stands
-//! behind a statement, FORMAT and SETTINGS. What a statement means is not looked at.
+//! behind a statement, FORMAT and SETTINGS (`tail`). What a statement means is not looked at.
 
 use std::collections::HashMap;
-use std::ops::Range;
-
-use stylobate::Parameters;
 
 use super::errors::HttpError;
 use super::system;
+use super::tail::{self, Tail};
+use super::words::{Kind, ReadStatement, Token, is_word, tokens};
 use crate::errors::Failure;
 use crate::serve::clickhouse::rows_in;
 use crate::serve::clickhouse::types::Type;
 use crate::serve::query_log;
-
-/// A statement of a client, in our words.
-#[derive(Debug, Default)]
-pub(crate) struct ReadStatement {
-    pub(crate) sql: String,
-    /// The format after FORMAT.
-    pub(crate) format: Option<String>,
-    /// The values of `{name:Type}`.
-    pub(crate) parameters: Parameters,
-    /// Settings after SETTINGS.
-    pub(crate) settings: Vec<(String, String)>,
-    /// An INSERT whose rows follow its FORMAT: where they begin in the text.
-    pub(crate) rows_from: Option<usize>,
-    /// Tables of the database `system` that it reads; in `sql`, they have a prefix.
-    pub(crate) system: Vec<String>,
-}
-
-/// A word of a statement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Token {
-    pub(super) kind: Kind,
-    pub(super) range: Range<usize>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
-    Word,
-    /// In single quotes.
-    Text,
-    /// In double quotes or backticks.
-    Name,
-    /// `{name:Type}`.
-    Parameter,
-    /// A blank or a comment.
-    Blank,
-    Sign,
-}
 
 /// Reads a statement. `values` are those of its parameters, by name. If the text is cut, it is too
 /// long for a statement, and what follows the VALUES of an INSERT are rows, as behind a FORMAT.
@@ -62,11 +24,11 @@ pub(crate) fn read(
 ) -> Result<ReadStatement, HttpError> {
     let tokens = tokens(text, is_cut);
     let mut read = ReadStatement::default();
-    let end = tail(text, &tokens, is_cut, &mut read);
+    let Tail { end, left_out: settings } = tail::read(text, &tokens, is_cut, &mut read);
     let mut left_out = 0;
     for (at, token) in tokens.iter().take(end).enumerate() {
         let word = &text[token.range.clone()];
-        if at < left_out {
+        if at < left_out || settings.contains(&at) {
             continue;
         }
         if let Some((known, length)) = system_table(text, &tokens, at) {
@@ -92,95 +54,6 @@ pub(crate) fn read(
         }
     }
     Ok(read)
-}
-
-/// Where the statement itself ends, before FORMAT and SETTINGS, which are read.
-fn tail(text: &str, tokens: &[Token], is_cut: bool, read: &mut ReadStatement) -> usize {
-    let word = |at: usize| tokens.get(at).map_or("", |token| &text[token.range.clone()]);
-    let is = |at: usize, expected: &str| word(at).eq_ignore_ascii_case(expected);
-    let mut marks = tokens.iter().enumerate().filter(|(_, token)| token.kind != Kind::Blank);
-    let inserts = marks.clone().next().is_some_and(|(at, _)| is(at, "insert"));
-    if inserts {
-        // The rows follow, and are no words of SQL.
-        let format = marks.clone().find(|(at, token)| {
-            token.kind == Kind::Word
-                && ["format", "values", "select"].iter().any(|end| is(*at, end))
-        });
-        if let Some((at, token)) = format.filter(|(at, _)| is_cut && is(*at, "values")) {
-            read.format = Some("Values".to_owned());
-            read.rows_from = Some(token.range.end);
-            return settings_before(text, tokens, at, read);
-        }
-        if let Some((at, _)) = format.filter(|(at, _)| is(*at, "format"))
-            && let Some((name, token)) = marks.find(|(next, _)| *next > at)
-        {
-            read.format = Some(word(name).to_owned());
-            read.rows_from = Some(begin_of_rows(text, token.range.end));
-            return settings_before(text, tokens, at, read);
-        }
-    }
-    let significant: Vec<usize> = marks_of(tokens);
-    let mut end = significant.len();
-    while end > 0 && significant.get(end - 1).is_some_and(|at| word(*at) == ";") {
-        end -= 1;
-    }
-    let mut ends_at = match significant.get(end.wrapping_sub(1)) {
-        Some(last) => last + 1,
-        None => tokens.len(),
-    };
-    if end >= 3
-        && let [.., before, name] = significant[..end]
-        && is(before, "format")
-        && tokens[name].kind == Kind::Word
-    {
-        read.format = Some(word(name).to_owned());
-        ends_at = before;
-    }
-    settings_before(text, tokens, ends_at, read)
-}
-
-/// Where rows begin behind the name of their format: after blanks, and a line break.
-fn begin_of_rows(text: &str, end: usize) -> usize {
-    let bytes = text.as_bytes();
-    let blanks = |at: usize| bytes.get(at).is_some_and(|byte| b" \t\x0c".contains(byte));
-    let mut at = end;
-    while blanks(at) {
-        at += 1;
-    }
-    at += usize::from(bytes.get(at) == Some(&b'\r'));
-    at + usize::from(bytes.get(at) == Some(&b'\n'))
-}
-
-/// The places of the tokens that are no blanks.
-fn marks_of(tokens: &[Token]) -> Vec<usize> {
-    let marks = tokens.iter().enumerate().filter(|(_, token)| token.kind != Kind::Blank);
-    marks.map(|(at, _)| at).collect()
-}
-
-/// Reads `SETTINGS a = 1, b = 'x'` that ends at `end`; returns where it begins.
-fn settings_before(text: &str, tokens: &[Token], end: usize, read: &mut ReadStatement) -> usize {
-    let word = |token: &Token| &text[token.range.clone()];
-    let begin = tokens.iter().take(end).rposition(|token| {
-        token.kind == Kind::Word && word(token).eq_ignore_ascii_case("settings")
-    });
-    let Some(begin) = begin else { return end };
-    let marks: Vec<&Token> = tokens.get(begin + 1..end).unwrap_or_default().iter().collect();
-    let marks: Vec<&Token> = marks.into_iter().filter(|token| token.kind != Kind::Blank).collect();
-    let mut found = Vec::new();
-    for setting in marks.split(|token| word(token) == ",") {
-        match setting {
-            [name, equals, value @ ..]
-                if name.kind == Kind::Word && word(equals) == "=" && !value.is_empty() =>
-            {
-                let value: String = value.iter().map(|token| word(token)).collect();
-                found.push((word(name).to_owned(), value.trim_matches('\'').to_owned()));
-            }
-            // A column of this name, or something else that only looks like it.
-            _ => return end,
-        }
-    }
-    read.settings = found;
-    begin
 }
 
 /// A table of the database `system` that begins here, and how many tokens its name has.
@@ -280,6 +153,8 @@ fn unescaped(text: &str, quote: Option<char>) -> String {
                 Some('a') => plain.push('\u{7}'),
                 Some('v') => plain.push('\u{b}'),
                 Some(other @ ('\\' | '\'' | '"' | '`' | '/' | '=')) => plain.push(other),
+                // A tab or line feed itself.
+                Some(control) if control < ' ' => plain.push(control),
                 // ClickHouse keeps the backslash before what it does not know.
                 Some(other) => plain.extend(['\\', other]),
                 None => plain.push('\\'),
@@ -295,121 +170,6 @@ fn unescaped(text: &str, quote: Option<char>) -> String {
     plain
 }
 
-/// The most bytes of a parameter with its type.
-const MOST_PARAMETER: usize = 1024;
-
-/// The words of a statement; together they are the text.
-pub(super) fn tokens(text: &str, is_cut: bool) -> Vec<Token> {
-    let bytes = text.as_bytes();
-    let (mut found, mut at) = (Vec::<Token>::new(), 0);
-    // Rows follow the FORMAT of an INSERT, and are no words.
-    let mut insert = Insert::Unknown;
-    // What begins with a quote that has no end is looked for once.
-    let mut unclosed = Vec::new();
-    let mut ends = |rest: &[u8], quote: u8| match unclosed.contains(&quote) {
-        true => None,
-        false => quoted(rest, quote).or_else(|| {
-            unclosed.push(quote);
-            None
-        }),
-    };
-    while let Some(first) = bytes.get(at).filter(|_| insert != Insert::Rows) {
-        let rest = &bytes[at..];
-        let (kind, length) = match first {
-            b'\'' => ends(rest, b'\'').map_or((Kind::Sign, 1), |length| (Kind::Text, length)),
-            b'`' | b'"' => ends(rest, *first).map_or((Kind::Sign, 1), |it| (Kind::Name, it)),
-            b'-' if rest.starts_with(b"--") => (Kind::Blank, line(rest)),
-            b'#' if rest.starts_with(b"# ") || rest.starts_with(b"#!") => (Kind::Blank, line(rest)),
-            b'/' if rest.starts_with(b"/*") => (Kind::Blank, comment(rest)),
-            b'{' => parameter(rest).map_or((Kind::Sign, 1), |it| (Kind::Parameter, it)),
-            byte if byte.is_ascii_whitespace() => (Kind::Blank, run(rest, u8::is_ascii_whitespace)),
-            byte if is_word(byte) => (Kind::Word, run(rest, is_word)),
-            _ => (Kind::Sign, 1),
-        };
-        if kind != Kind::Blank {
-            insert = insert.after(&text[at..at + length], is_cut);
-        }
-        found.push(Token { kind, range: at..at + length });
-        at += length;
-    }
-    found
-}
-
-/// How far the words of an INSERT have come.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Insert {
-    Unknown,
-    /// It is another statement, or one whose rows are SQL.
-    No,
-    Begun,
-    Format,
-    Rows,
-}
-
-impl Insert {
-    fn after(self, word: &str, is_cut: bool) -> Insert {
-        let is = |expected: &str| word.eq_ignore_ascii_case(expected);
-        match self {
-            Insert::Unknown if is("insert") => Insert::Begun,
-            Insert::Unknown => Insert::No,
-            Insert::Begun if is("format") => Insert::Format,
-            Insert::Begun if is("values") && is_cut => Insert::Rows,
-            Insert::Begun if is("values") || is("select") => Insert::No,
-            Insert::Format => Insert::Rows,
-            as_it_was => as_it_was,
-        }
-    }
-}
-
-/// Letters, digits, underscores, and all that is not ASCII.
-fn is_word(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80
-}
-
-fn run(bytes: &[u8], holds: impl Fn(&u8) -> bool) -> usize {
-    bytes.iter().take_while(|byte| holds(byte)).count()
-}
-
-fn line(bytes: &[u8]) -> usize {
-    run(bytes, |byte| *byte != b'\n')
-}
-
-fn comment(bytes: &[u8]) -> usize {
-    let end = bytes.windows(2).skip(2).position(|pair| pair == b"*/");
-    end.map_or(bytes.len(), |end| end + 4)
-}
-
-/// The length of something in quotes; `None` if it has no end.
-fn quoted(bytes: &[u8], quote: u8) -> Option<usize> {
-    let mut at = 1;
-    loop {
-        match bytes.get(at)? {
-            b'\\' => at += 2,
-            byte if *byte == quote && bytes.get(at + 1) == Some(&quote) => at += 2,
-            byte if *byte == quote => return Some(at + 1),
-            _ => at += 1,
-        }
-    }
-}
-
-/// The length of `{name:Type}`, in which there is no other brace.
-fn parameter(bytes: &[u8]) -> Option<usize> {
-    let mut within = bytes.iter().take(MOST_PARAMETER).skip(1);
-    let end = within.position(|byte| matches!(byte, b'{' | b'}'))? + 1;
-    if bytes.get(end) != Some(&b'}') {
-        return None;
-    }
-    let inner = std::str::from_utf8(bytes.get(1..end)?).ok()?;
-    let (name, data_type) = inner.split_once(':')?;
-    let name = name.trim();
-    let is_type = |c: char| c.is_ascii_alphanumeric() || " _(),'\"/".contains(c);
-    let is_parameter = !name.is_empty()
-        && name.bytes().all(|byte| is_word(&byte))
-        && data_type.trim().starts_with(|c: char| c.is_ascii_alphabetic())
-        && data_type.chars().all(is_type);
-    is_parameter.then_some(end + 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -422,6 +182,7 @@ mod tests {
     fn letters_are_put_right() {
         for (theirs, ours) in [
             ("SELECT 'it\\'s', 'a''b', '\\\\', '\\n'", "SELECT 'it''s', 'a''b', '\\', '\n'"),
+            ("SELECT 'a\\\nb\\\tc\\d'", "SELECT 'a\nb\tc\\d'"),
             ("SELECT `a b`, \"c\", `x\\`y`", "SELECT \"a b\", \"c\", \"x`y\""),
             ("SELECT * FROM default.t, `default`.`t`", "SELECT * FROM public.t, public.\"t\""),
             ("SELECT a.default.b", "SELECT a.default.b"),
@@ -443,29 +204,6 @@ mod tests {
         assert_eq!(found.system, ["tables"]);
         assert_eq!(sql("SELECT a.system.b, version (x)"), "SELECT a.system.b, version (x)");
         assert_eq!(sql("SELECT 1 FROM system.query_log"), "SELECT 1 FROM public.query_log");
-    }
-
-    #[test]
-    fn format_and_settings_are_read() {
-        let statement = |text: &str| {
-            read(text, &HashMap::new(), false).map(|it| (it.sql, it.format, it.settings))
-        };
-        let settings = |list: &[(&str, &str)]| -> Vec<(String, String)> {
-            list.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
-        };
-        let native = Some("Native".to_owned());
-        let (sql, format, found) = statement("SELECT 1 FORMAT Native ;\n").unwrap();
-        assert_eq!((sql.trim(), format, found), ("SELECT 1", native.clone(), Vec::new()));
-        let (sql, format, found) =
-            statement("SELECT 1 SETTINGS a = 1, b='x' FORMAT Native").unwrap();
-        assert_eq!(sql.trim(), "SELECT 1");
-        assert_eq!((format, found), (native, settings(&[("a", "1"), ("b", "x")])));
-        let (sql, format, _) = statement("SELECT format FROM t").unwrap();
-        assert_eq!((sql.as_str(), format), ("SELECT format FROM t", None));
-        let (sql, format, _) = statement("SELECT 'x FORMAT JSON'").unwrap();
-        assert_eq!((sql.as_str(), format), ("SELECT 'x FORMAT JSON'", None));
-        let (sql, _, found) = statement("SELECT settings FROM t WHERE a = 1").unwrap();
-        assert_eq!((sql.as_str(), found), ("SELECT settings FROM t WHERE a = 1", Vec::new()));
     }
 
     #[test]
@@ -495,6 +233,8 @@ mod tests {
         let error = read("SELECT {x:Int8}", &values, false).unwrap_err();
         assert!(error.message.contains("param_x"), "{}", error.message);
         assert!(read("SELECT {n:Array(Int8)}", &values, false).is_err());
+        let wrong = read("SELECT {n:UUID}", &values, false).unwrap_err();
+        assert!(wrong.code == 36 && wrong.message.contains("is no UUID"), "{}", wrong.message);
         assert!(read("SELECT {n:Array(", &values, false).unwrap().sql.contains("{n:Array("));
     }
 }

@@ -13,8 +13,9 @@ use super::dialect;
 use super::errors::HttpError;
 use super::insert::{self, NotStored};
 use super::request::{self, Asked};
-use super::statement::{self, ReadStatement};
+use super::statement;
 use super::system;
+use super::words::ReadStatement;
 use super::writing::{Head, Stop, Writing, new_id};
 use crate::errors::Failure;
 use crate::serve::body::Body;
@@ -289,6 +290,7 @@ impl Work {
         }
         let unchanged = !statement.changes_session();
         let mut stream = session.execute(statement, &read.parameters)?;
+        writing.note(session.take_notes());
         if stream.has_committed() || stream.schema().fields().is_empty() {
             // What is stored stays, whatever becomes of the reply, which says how many rows.
             let rows = running::rows_changed(&mut stream)?;
@@ -299,7 +301,7 @@ impl Work {
             return Ok(unchanged);
         }
         let mut writer = self.writer(read, &stream.schema(), writing)?;
-        self.write_rows(&mut stream, bounds, &mut writer, writing)?;
+        self.write_rows(session, &mut stream, bounds, &mut writer, writing)?;
         let read_rows = session.progress().now().map(|read| read.rows);
         drop(stream);
         writer.finish(writing, read_rows)?;
@@ -324,6 +326,7 @@ impl Work {
 
     fn write_rows(
         &self,
+        session: &Session,
         stream: &mut BatchStream,
         bounds: &Bounds,
         writer: &mut RowWriter,
@@ -331,6 +334,7 @@ impl Work {
     ) -> Result<(), Failed> {
         for batch in stream {
             let batch = batch?;
+            writing.note(session.take_notes());
             add(&self.server.metrics.rows_out, batch.num_rows() as u64);
             writer.rows += batch.num_rows() as u64;
             if let Some(most) = bounds.rows.filter(|most| writer.rows > *most) {
@@ -339,6 +343,8 @@ impl Work {
             }
             writer.batch(&batch, writing).map_err(Failed::from)?;
         }
+        // One that was planned anew may have notes and no row.
+        writing.note(session.take_notes());
         Ok(())
     }
 

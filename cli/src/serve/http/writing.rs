@@ -16,6 +16,9 @@ const TAG_LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 /// The most bytes of a failure's text behind a reply: clients look at 16 KiB.
 const MOST_MARKED: usize = 15 << 10;
 
+/// The header that says what an answer lacks.
+const NOTES_HEADER: &str = "x-sty-note";
+
 /// What the head of a reply says.
 #[derive(Clone, Debug)]
 pub(crate) struct Head {
@@ -71,7 +74,12 @@ pub(super) struct Writing {
     /// Bytes of rows, before they are compressed.
     pub(super) result_bytes: u64,
     pub(super) written_rows: Option<u64>,
+    /// What the answer lacks, and else is to be known of it.
+    notes: Vec<String>,
 }
+
+/// The most bytes of notes in a head.
+const MOST_OF_NOTES: usize = 4 << 10;
 
 impl Writing {
     pub(super) fn new(reply: Reply<Head>, asked: &Asked) -> Writing {
@@ -89,7 +97,24 @@ impl Writing {
             result_rows: 0,
             result_bytes: 0,
             written_rows: None,
+            notes: Vec::new(),
         }
+    }
+
+    /// Notes something that the head tells, unless it has been sent, and the query log.
+    pub(super) fn note(&mut self, notes: Vec<String>) {
+        self.notes.extend(notes);
+    }
+
+    /// The notes as one line of a head, which has letters of ASCII only.
+    fn notes(&self) -> Option<String> {
+        let printable = |letter: char| match letter {
+            ' '..='~' => letter,
+            _ => '?',
+        };
+        let all: String =
+            self.notes.join("; ").chars().map(printable).take(MOST_OF_NOTES).collect();
+        (!all.is_empty()).then_some(all)
     }
 
     /// Hands over what has been written, if it is enough.
@@ -116,7 +141,7 @@ impl Writing {
             Some((name, kind)) => (name.as_str(), *kind),
             None => ("TabSeparated", "text/plain; charset=UTF-8"),
         };
-        let headers = vec![
+        let mut headers = vec![
             ("content-type", kind.to_owned()),
             ("x-clickhouse-query-id", self.query_id.clone()),
             ("x-clickhouse-format", format.to_owned()),
@@ -125,6 +150,7 @@ impl Writing {
             ("x-clickhouse-summary", self.summary()),
             ("x-clickhouse-exception-tag", self.tag.clone()),
         ];
+        headers.extend(self.notes().map(|notes| (NOTES_HEADER, notes)));
         Head { status: 200, headers, encoding: self.encoding }
     }
 
@@ -133,6 +159,7 @@ impl Writing {
         done.rows_read = Some(self.read_rows).filter(|rows| *rows > 0);
         (done.rows, done.bytes) = (self.result_rows, self.result_bytes);
         done.rows_written = self.written_rows.unwrap_or_default();
+        done.note(&self.notes);
         if let Err(Stop::Error(error)) = outcome {
             done.fail(error.code, &error.message);
         }

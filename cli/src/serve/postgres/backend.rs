@@ -10,7 +10,7 @@ use stylobate::Session;
 
 use super::catalog;
 use super::compat;
-use super::errors::PgError;
+use super::errors::{PgError, not_a_query};
 use super::known::Known;
 use super::messages::{Message, Target};
 use super::output::Output;
@@ -181,7 +181,7 @@ impl Backend {
         match &prepared.work {
             Work::Own(Own::Fetch { name, sends: true, .. }) => {
                 let cursor = self.portals.get(name).ok_or_else(|| no_portal(name))?;
-                cursor.prepared.columns(&self.session)
+                cursor.columns(&self.session)
             }
             _ => prepared.columns(&self.session),
         }
@@ -302,8 +302,10 @@ impl Backend {
         if let Some(own) = own::read(sql)? {
             if let Own::Declare { name, is_held, query } = own {
                 let inner = self.prepare(&query, types.clone())?;
-                if !matches!(inner.work, Work::Ours(_)) {
-                    return Err(PgError::of("42601", "a cursor is declared for a query"));
+                // It starts at once, and must not change anything before it is refused.
+                let asks = |it: &Work| matches!(it, Work::Ours(it) if !it.changes_session());
+                if !asks(&inner.work) || tags::may_write(&query) {
+                    return Err(not_a_query());
                 }
                 let work = Work::Declare { name, is_held, query: Arc::new(inner) };
                 return Ok(Prepared::new(work, sql, types));
@@ -405,8 +407,7 @@ impl Backend {
             return Ok(());
         }
         let mut running = self.begin(&prepared.sql);
-        running.is_counted = false;
-        running.tell(|told| told.is_planned_only = true);
+        running.goes_on_later();
         let described = prepared.described(&self.session);
         described.map(drop).map_err(|error| running.or_ended(error))
     }
@@ -428,6 +429,12 @@ impl Running {
     /// Tells what it has done, for the query log.
     pub(super) fn tell(&self, tell: impl FnOnce(&mut Done)) {
         self.entry.statement.tell(tell);
+    }
+
+    /// What has begun is counted and logged when it goes on.
+    pub(super) fn goes_on_later(&mut self) {
+        self.is_counted = false;
+        self.tell(|told| told.is_planned_only = true);
     }
 
     /// Tells how it has failed, if it has.

@@ -32,6 +32,8 @@ pub(super) fn provide(session: &Session, sql: &str, known: &Known) -> Result<(),
         let rows = rows(session, &name, known);
         // The name of one of information_schema has a point in it.
         session.add_table(&relations::quoted(&name), catalogs::batch(&name, &rows)?)?;
+        // It is none of the user's tables.
+        session.hide_table(&name);
     }
     Ok(())
 }
@@ -146,7 +148,7 @@ fn settings(known: &Known) -> Vec<Row> {
             ("context", if settings::is_fixed(name) { "internal" } else { "user" }.into()),
             ("source", source.into()),
             ("boot_val", default.into()),
-            ("reset_val", default.into()),
+            ("reset_val", known.settings.begun_with(name).into()),
         ]
     };
     known.settings.all().map(row).collect()

@@ -215,6 +215,7 @@ async fn session<S: AsyncRead + AsyncWrite>(
             return;
         }
     }
+    settings.begin();
     let mut bytes = Vec::new();
     for (name, value) in settings.all_reported() {
         replies::parameter(name, value, &mut bytes);

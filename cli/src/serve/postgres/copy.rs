@@ -184,6 +184,7 @@ impl Backend {
         self.check_may_write(&query)?;
         let running = self.begin(sql);
         let done = self.send_copied(copy, &statement, &running, out);
+        self.hand_on_notes(&running, out);
         running.tell_failure(&done);
         done
     }

@@ -98,7 +98,11 @@ impl<R: Read> BinaryRows<R> {
         let value = parameters::read(oid, Some(&target), 1, Some(&bytes));
         // A number has as many digits as it was sent with.
         let value = value.and_then(|value| exactly(&value, &target));
-        Ok((value.map_err(|error| self.wrong(&error.message))?, length))
+        let value = value.map_err(|error| {
+            let message = self.wrong(&error.message).message;
+            PgError { message, ..error }
+        });
+        Ok((value?, length))
     }
 
     pub(super) fn next_batch(&mut self) -> Result<Option<RecordBatch>, PgError> {

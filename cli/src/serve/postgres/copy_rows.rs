@@ -8,6 +8,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 
 use super::errors::PgError;
 use super::own::{Format, Options};
+use crate::serve::clickhouse::rows_in::ends_in_escape;
 
 /// Bytes of a batch of rows that come, and of one of them, at most.
 const BATCH_BYTES: usize = 8 << 20;
@@ -136,13 +137,18 @@ impl<R: Read> TextRows<R> {
         TextRows { input, options, columns, bytes, at: 0, line: 0, has_ended: false }
     }
 
-    /// The range of the next line, without its end.
+    /// The range of the next line, without its end. A line feed behind a backslash is a part of a
+    /// value.
     fn next_line(&mut self) -> Result<Option<std::ops::Range<usize>>, PgError> {
         let mut searched = self.at;
         loop {
             let rest = self.bytes.get(searched..).unwrap_or_default();
             if let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
                 let line = self.at..searched + end;
+                if ends_in_escape(self.bytes.get(line.clone()).unwrap_or_default()) {
+                    searched = line.end + 1;
+                    continue;
+                }
                 self.at = line.end + 1;
                 return Ok(Some(line));
             }
@@ -175,9 +181,13 @@ impl<R: Read> TextRows<R> {
         while bytes < BATCH_BYTES && rows < BATCH_ROWS {
             let Some(line) = self.next_line()? else { break };
             let is_header = self.line == 0 && self.options.has_header;
-            self.line += 1;
+            let number = self.line + 1;
             let line = self.bytes.get(line).unwrap_or_default();
-            let line = line.strip_suffix(b"\r").unwrap_or(line);
+            self.line = number + line.iter().filter(|byte| **byte == b'\n').count() as u64;
+            let line = match line.strip_suffix(b"\r") {
+                Some(line) if !ends_in_escape(line) => line,
+                _ => line,
+            };
             if line == b"\\." {
                 // What follows counts for nothing.
                 self.has_ended = true;
@@ -187,7 +197,7 @@ impl<R: Read> TextRows<R> {
             if !is_header {
                 bytes += line.len();
                 rows += 1;
-                split(line, &self.options, self.line, &mut builders)?;
+                split(line, &self.options, number, &mut builders)?;
             }
         }
         if rows == 0 {
@@ -335,6 +345,25 @@ mod tests {
         assert_eq!(read(b"a\tb\n", 1).unwrap_err().code, "22P04");
         assert_eq!(read(b"a\n", 2).unwrap_err().message, "line 1 has only 1 values");
         assert_eq!(read(b"\xff\n", 1).unwrap_err().code, "22P04");
+    }
+
+    #[test]
+    fn a_line_feed_behind_a_backslash_is_of_its_value() {
+        let row = |values: &[&str]| -> Vec<Option<String>> {
+            values.iter().map(|value| Some((*value).to_owned())).collect()
+        };
+        let text = b"a\\\nb\tc\\\td\ne\\\\\tf\\\r\n";
+        assert_eq!(read(text, 2).unwrap(), [row(&["a\nb", "c\td"]), row(&["e\\", "f\r"])]);
+        assert_eq!(read(b"a\\\\\nb\\\n", 1).unwrap(), [row(&["a\\"]), row(&["b\n"])]);
+        // Lines are counted as an editor does, wherever a piece of the input ends.
+        let wrong = read(b"a\\\n\\\nb\nc\td\n", 1).unwrap_err();
+        assert_eq!(wrong.message, "line 4 has more than 1 values");
+        for before in READ_BYTES - 4..READ_BYTES + 4 {
+            let long = "x".repeat(before);
+            let text = format!("{long}\\\ny\nz\n");
+            let expected = [row(&[&format!("{long}\ny")]), row(&["z"])];
+            assert_eq!(read(text.as_bytes(), 1).unwrap(), expected);
+        }
     }
 
     #[test]

@@ -14,18 +14,29 @@ pub(super) struct PgError {
 }
 
 /// What messages about wrong input say, and the kind of each; the first that fits counts.
-const KINDS: [(&str, &str); 30] = [
+const KINDS: [(&str, &str); 53] = [
     ("read-only", "25006"),
+    ("nput syntax for type", "22007"),
     ("syntax", "42601"),
     ("Expected: ", "42601"),
     ("row 1 of VALUES", "42601"),
-    ("does not hold", "22P02"),
+    ("ount doesn't match", "42601"),
+    ("different number of columns", "42601"),
+    (VIOLATES_NOT_NULL, "23502"),
+    ("does not hold '", "22P02"),
+    ("does not hold", "22003"),
     ("Unterminated", "42601"),
+    ("no setting", "42704"),
+    ("is not a variable", "42704"),
+    ("onfig value", "42704"),
     ("no function", "42883"),
     ("is not a function", "42883"),
+    ("a cast may help", "42883"),
     ("no table", "42P01"),
     ("already exists", "42P07"),
     ("there is a table or view", "42P07"),
+    ("is named twice", "42701"),
+    ("of the FROM are called", "42712"),
     ("no column", "42703"),
     ("No field named", "42703"),
     ("has no column", "42703"),
@@ -33,19 +44,35 @@ const KINDS: [(&str, &str); 30] = [
     ("mbiguous", "42702"),
     ("of several tables", "42702"),
     ("GROUP BY", "42803"),
+    ("ggregate function", "42803"),
+    ("For SELECT DISTINCT", "42P10"),
+    ("a condition must be true or false", "42804"),
+    ("more than one row", "21000"),
+    ("LIMIT must be", "2201W"),
     ("ivide by zero", "22012"),
     ("division by zero", "22012"),
     ("verflow", "22003"),
     ("out of range", "22003"),
     ("does not fit", "22003"),
+    ("is too large to store", "22003"),
+    ("an't cast value", "22003"),
+    ("value of date", "22007"),
+    ("value of timestamp", "22007"),
+    ("rror parsing timestamp", "22007"),
     ("Cannot cast", "22P02"),
     ("annot be cast", "22P02"),
     ("rror parsing", "22P02"),
+    ("is no UUID", "22P02"),
     ("must not be null", "23502"),
     ("not null", "23502"),
+    ("no value for $", "42P02"),
     ("placeholder", "42P02"),
     ("parameter", "42P02"),
 ];
+
+/// What is said of rows that lack a value where there must be one, be it of a statement or of a
+/// file.
+const VIOLATES_NOT_NULL: &str = "is NOT NULL";
 
 impl PgError {
     pub(super) fn of(code: &'static str, message: impl Into<String>) -> PgError {
@@ -70,11 +97,17 @@ impl PgError {
         }
         let message = &*failure.message;
         let code = match (failure.code, failure.exit) {
+            // What was planned for has changed: drivers try these once more.
+            ("busy", _) if message.ends_with("try again") => "40001",
             ("busy", _) => "55P03",
+            ("unreachable", _) => "58000",
+            ("unsupported", _) if message.contains("SQL type") => "42704",
+            ("unsupported", _) if message.contains("there is a table") => "42P07",
             ("unsupported", _) => "0A000",
             ("not-found", _) if message.contains("prepared") => "26000",
             ("not-found", _) if message.contains("column") => "42703",
             ("not-found", _) => "42P01",
+            ("rejected", _) if message.contains(VIOLATES_NOT_NULL) => "23502",
             ("rejected", _) => "22P02",
             (_, Exit::Corrupt) => "XX001",
             (_, Exit::Limit) => "53200",
@@ -110,6 +143,11 @@ impl From<stylobate::Error> for PgError {
     }
 }
 
+/// What is said of a DECLARE for a statement that writes or sets something.
+pub(super) fn not_a_query() -> PgError {
+    PgError::of("42601", "a cursor is declared for a query")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,5 +161,23 @@ mod tests {
         assert_eq!(of(Error::Cancelled, Some(Ended::Late)), "57014");
         assert_eq!(of(Error::InvalidInput("this session is read-only".into()), None), "25006");
         assert_eq!(of(Error::Unsupported("x".into()), None), "0A000");
+        assert_eq!(of(Error::Busy("t has changed; try again".into()), None), "40001");
+        assert_eq!(of(Error::Busy("t is being written".into()), None), "55P03");
+        assert_eq!(of(Error::Unreachable("node b is gone".into()), None), "58000");
+        for (what, code) in [
+            ("column 'a' is NOT NULL, but a row has no value in it; nothing was stored", "23502"),
+            ("column 'a' is int32, which does not hold 99999999999 as it is", "22003"),
+            ("column 'a' is int32, which does not hold 'abc' as it is", "22P02"),
+            ("column 'a' is named twice", "42701"),
+            ("no column zz; there are: a, b", "42703"),
+            ("Can't cast value 300 to type Int8", "22003"),
+            ("Cannot cast string 'zz' to value of date type", "22007"),
+            ("Cannot cast string 'x' to value of int32 type", "22P02"),
+            ("Scalar subquery returned more than one row", "21000"),
+            ("there is no utf8 + int64; a cast may help, as in `x::bigint`", "42883"),
+            ("no value for $1; give it one with -p 1=VALUE", "42P02"),
+        ] {
+            assert_eq!(of(Error::InvalidInput(what.into()), None), code, "{what}");
+        }
     }
 }

@@ -17,7 +17,8 @@
 //! | `relations`, `information_schema`, `catalog` | the rows of the catalogs |
 //! | `marks`, `calls`, `compat` | our words for theirs, and for functions about the server |
 //! | `output` | from the thread of a statement to its connection |
-//! | `portals`, `backend`, `run`, `copy`, `copy_rows`, `copy_binary` | the thread of a statement |
+//! | `portals`, `backend`, `run`, `cursors`, `resets` | the thread of a statement |
+//! | `copy`, `copy_rows`, `copy_binary` | COPY, on that thread |
 //! | `connection` | the task of a connection |
 
 mod errors;
@@ -47,6 +48,8 @@ mod output;
 mod portals;
 mod backend;
 mod run;
+mod cursors;
+mod resets;
 mod copy_rows;
 mod copy_binary;
 mod copy;

@@ -29,7 +29,7 @@ pub(super) enum Own {
     /// A setting is asked for; of all if there is no name.
     Show(Option<String>),
     ResetAll,
-    DiscardAll,
+    Discard(Discarded),
     /// All if there is no name.
     Deallocate(Option<String>),
     CopyIn(Copy),
@@ -51,6 +51,27 @@ pub(super) enum Own {
     Close(Option<String>),
     /// LISTEN and the like: accepted, and nothing follows from it.
     Nothing(&'static str),
+}
+
+/// What DISCARD makes a connection forget.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Discarded {
+    /// All that it has made or set.
+    All,
+    /// Its temporary views.
+    Temporary,
+    /// What there is nothing of here; this is the tag.
+    Nothing(&'static str),
+}
+
+impl Discarded {
+    pub(super) fn tag(self) -> &'static str {
+        match self {
+            Discarded::All => "DISCARD ALL",
+            Discarded::Temporary => "DISCARD TEMP",
+            Discarded::Nothing(tag) => tag,
+        }
+    }
 }
 
 /// What a block may do, as far as it says.
@@ -121,13 +142,18 @@ pub(super) fn read(sql: &str) -> Result<Option<Own>, PgError> {
         "savepoint" => Some(Own::Savepoint),
         "release" => Some(Own::Release),
         "set" => set(words),
+        "reset" if words.take_all("session authorization") => Some(Own::Nothing("RESET")),
+        "reset" if words.take_all("time zone") => {
+            Some(Own::Set { name: "timezone".to_owned(), value: None, is_local: false })
+        }
         "reset" => match words.name() {
             Some(name) if name == "all" => Some(Own::ResetAll),
+            Some(name) if name == "role" => Some(Own::Nothing("RESET")),
             Some(name) => pg_name(name).map(|name| Own::Set { name, value: None, is_local: false }),
             None => None,
         },
         "show" => show(words),
-        "discard" => Some(Own::DiscardAll),
+        "discard" => discard(words),
         "deallocate" => {
             let _ = words.take("prepare");
             let name = words.name();
@@ -143,6 +169,16 @@ pub(super) fn read(sql: &str) -> Result<Option<Own>, PgError> {
         "close" => words.name().map(|name| Own::Close(Some(name).filter(|name| name != "all"))),
         _ => None,
     })
+}
+
+fn discard(mut words: Words) -> Option<Own> {
+    Some(Own::Discard(match words.name()?.as_str() {
+        "all" => Discarded::All,
+        "temp" | "temporary" => Discarded::Temporary,
+        "plans" => Discarded::Nothing("DISCARD PLANS"),
+        "sequences" => Discarded::Nothing("DISCARD SEQUENCES"),
+        _ => return None,
+    }))
 }
 
 /// `DECLARE name … CURSOR … FOR query`.
@@ -397,6 +433,9 @@ mod tests {
         assert_eq!(of("set DateStyle to ISO, MDY"), set("datestyle", Some("ISO, MDY")));
         assert_eq!(of("SET TIME ZONE 'UTC'"), set("timezone", Some("UTC")));
         assert_eq!(of("RESET application_name"), set("application_name", None));
+        assert_eq!(of("RESET TIME ZONE"), set("timezone", None));
+        assert_eq!(of("DISCARD temp"), Some(Own::Discard(Discarded::Temporary)));
+        assert_eq!(of("DISCARD PLANS"), Some(Own::Discard(Discarded::Nothing("DISCARD PLANS"))));
         let shown = Own::Show(Some("transaction_isolation".into()));
         assert_eq!(of("show transaction isolation level"), Some(shown));
         let query = "SELECT 'for'".to_owned();
@@ -406,8 +445,7 @@ mod tests {
         assert_eq!(of("FETCH FORWARD 10 FROM \"c\""), fetch(10));
         assert_eq!((of("FETCH ALL IN c"), of("fetch c")), (fetch(0), fetch(1)));
         assert!(read("FETCH BACKWARD 1 FROM c").is_err());
-        for other in ["SHOW TABLES", "SET datafusion.x.y = 1", "SELECT 1", "COPY t TO 'x.csv'", ""]
-        {
+        for other in ["SHOW TABLES", "RESET sty.x", "SELECT 1", "COPY t TO 'x.csv'", ""] {
             assert_eq!(of(other), None, "{other}");
         }
     }

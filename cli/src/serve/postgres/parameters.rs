@@ -163,6 +163,7 @@ fn text(text: &str, target: &DataType) -> Result<ArrayRef, PgError> {
             };
             Arc::new(BooleanArray::from(vec![is_true]))
         }
+        DataType::Date32 | DataType::Timestamp(..) if is_infinity(text) => return Err(infinite()),
         other => {
             let text = match other {
                 DataType::Date32 => without_zone(text.trim()),
@@ -172,6 +173,12 @@ fn text(text: &str, target: &DataType) -> Result<ArrayRef, PgError> {
             cast(&array, other)?
         }
     })
+}
+
+/// Whether a text is PostgreSQL's word for a time before or after all others.
+fn is_infinity(text: &str) -> bool {
+    let text = text.trim().trim_start_matches(['-', '+']);
+    text.eq_ignore_ascii_case("infinity") || text.eq_ignore_ascii_case("inf")
 }
 
 /// A date or time without the zone behind it, such as `+02` or `-03:30`: PostgreSQL does not look
@@ -247,6 +254,12 @@ fn list(items: &ArrayRef) -> Result<ArrayRef, PgError> {
     Ok(Arc::new(list.map_err(|error| wrong(&error))?))
 }
 
+/// The error of a date or time that PostgreSQL has and a store has not.
+fn infinite() -> PgError {
+    let what = "infinity, or a time beyond all that can be stored, is no date or time here";
+    PgError::of("22008", what).hint("NULL, or a day that is far enough away")
+}
+
 fn fixed<const N: usize>(bytes: &[u8]) -> Result<[u8; N], PgError> {
     bytes.try_into().map_err(|_| {
         let what = format!("the value of a parameter has {} bytes, not {N}", bytes.len());
@@ -267,15 +280,19 @@ fn binary(oid: u32, bytes: &[u8]) -> Result<ArrayRef, PgError> {
         Type::NUMERIC => numeric_of_binary(bytes)?,
         Type::BYTEA => bytes_array(bytes),
         Type::DATE => {
-            let days = i32::from_be_bytes(fixed(bytes)?).saturating_add(EPOCH_DAYS);
-            Arc::new(Date32Array::from(vec![days]))
+            let days = i32::from_be_bytes(fixed(bytes)?);
+            let is_finite = days != i32::MIN && days != i32::MAX;
+            let days = days.checked_add(EPOCH_DAYS).filter(|_| is_finite);
+            Arc::new(Date32Array::from(vec![days.ok_or_else(infinite)?]))
         }
         Type::TIME => {
             Arc::new(Time64MicrosecondArray::from(vec![i64::from_be_bytes(fixed(bytes)?)]))
         }
         Type::TIMESTAMP | Type::TIMESTAMPTZ => {
-            let micros = i64::from_be_bytes(fixed(bytes)?).saturating_add(EPOCH_MICROS);
-            let array = TimestampMicrosecondArray::from(vec![micros]);
+            let micros = i64::from_be_bytes(fixed(bytes)?);
+            let is_finite = micros != i64::MIN && micros != i64::MAX;
+            let micros = micros.checked_add(EPOCH_MICROS).filter(|_| is_finite);
+            let array = TimestampMicrosecondArray::from(vec![micros.ok_or_else(infinite)?]);
             match known {
                 Type::TIMESTAMPTZ => Arc::new(array.with_timezone("UTC")),
                 _ => Arc::new(array),
@@ -458,6 +475,21 @@ mod tests {
             (day("1969-12-31 +00"), day("1969-12-31")),
             (day("1969-12-31 -03:30"), day(" 1969-12-31 "))
         );
+        // A date or time without an end has no place in a store, in either form.
+        for (oid, ends) in [
+            (1082, [i32::MIN, i32::MAX].map(|it| it.to_be_bytes().to_vec())),
+            (1114, [i64::MIN, i64::MAX].map(|it| it.to_be_bytes().to_vec())),
+            (1184, [i64::MIN, i64::MAX - 1].map(|it| it.to_be_bytes().to_vec())),
+        ] {
+            let target = arrow_type(oid).unwrap();
+            for value in ends {
+                let refused = read(oid, target.as_ref(), 1, Some(&value)).unwrap_err();
+                assert_eq!(refused.code, "22008", "{oid} {value:?}");
+            }
+            for text in ["infinity", "-Infinity"] {
+                assert_eq!(code(oid, text), "22008", "{oid} {text}");
+            }
+        }
         let uuid = read(2950, Some(&DataType::Utf8View), 1, Some(&[0xab; 16])).unwrap();
         assert_eq!(spelled(&uuid), "abababab-abab-abab-abab-abababababab");
     }

@@ -3,6 +3,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use arrow_schema::SchemaRef;
 use stylobate::{BatchStream, Described, Parameters, Session, Statement};
 
 use super::columns::Column;
@@ -46,6 +47,8 @@ pub(super) struct Portal {
     /// Whether it stays beyond the end of its block.
     pub(super) is_held: bool,
     pub(super) state: State,
+    /// The columns of its answer, once it has begun.
+    pub(super) schema: Option<SchemaRef>,
 }
 
 /// How far a portal is.
@@ -172,6 +175,7 @@ impl Portal {
             describes_rows: false,
             is_held: false,
             state: State::Waits,
+            schema: None,
         }
     }
 
@@ -210,6 +214,14 @@ impl Portal {
     /// The form in which a column is asked for; 1 is binary.
     pub(super) fn format(&self, column: usize) -> i16 {
         format_of(&self.result_formats, column)
+    }
+
+    /// The columns of its answer, if it has one: those with which it has begun, if it has.
+    pub(super) fn columns(&self, session: &Session) -> Result<Option<Vec<ColumnInfo>>, PgError> {
+        match &self.schema {
+            Some(schema) => Ok(Some(infos(schema))),
+            None => self.prepared.columns(session),
+        }
     }
 
     /// Tells of the columns, which are these.

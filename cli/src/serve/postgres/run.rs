@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use stylobate::BatchStream;
 
-use super::backend::{Backend, Running, Stop, check_count, no_portal};
+use super::backend::{Backend, Running, Stop, no_portal};
 use super::columns::{Column, columns};
 use super::errors::PgError;
 use super::output::Output;
 use super::own::{Mode, Own};
-use super::portals::{Portal, Prepared, Rows, State, Work, infos, own_columns};
+use super::portals::{Portal, Rows, State, Work, infos, own_columns};
 use super::replies::{self, Status};
 use super::tags;
 use super::{binary, text};
@@ -20,11 +20,18 @@ use crate::serve::running::rows_changed_in;
 const ROWS_AT_ONCE: usize = 256;
 
 /// What has become of a statement.
-enum Advanced {
+pub(super) enum Advanced {
     /// It has no rows, and this tag.
     Change(String),
     /// This many rows have been sent; `is_end` says that there are no more.
     Rows { count: u64, is_end: bool },
+}
+
+/// A statement that has begun.
+pub(super) enum Opened {
+    /// It gives no rows and has done what it does, which this tag says.
+    Change(String),
+    Rows(Box<Rows>),
 }
 
 impl Backend {
@@ -48,7 +55,7 @@ impl Backend {
                 portal.state = State::HasEnded(tag);
             }
             (Work::Declare { name, is_held, query }, _) => {
-                self.declare(name, *is_held, query, portal)?;
+                self.declare(name, *is_held, query, portal, out)?;
                 replies::complete("DECLARE CURSOR", &mut out.bytes);
             }
             (Work::Ours(_), state) => {
@@ -72,7 +79,7 @@ impl Backend {
     }
 
     /// Begins a statement of the library, or goes on with it.
-    fn advance(
+    pub(super) fn advance(
         &mut self,
         portal: &mut Portal,
         most_rows: usize,
@@ -84,8 +91,18 @@ impl Backend {
         }
         let running = self.begin(&portal.prepared.sql);
         let done = self.go_on(portal, most_rows, sends, &running, out);
+        self.hand_on_notes(&running, out);
         running.tell_failure(&done);
         done
+    }
+
+    /// Tells the client what an answer lacks, and else is to be known of it.
+    pub(super) fn hand_on_notes(&self, running: &Running, out: &mut Output) {
+        let notes = self.session.take_notes();
+        for note in &notes {
+            warn("01000", note, out);
+        }
+        running.tell(|told| told.note(&notes));
     }
 
     fn go_on(
@@ -96,34 +113,42 @@ impl Backend {
         running: &Running,
         out: &mut Output,
     ) -> Result<Advanced, Stop> {
+        let rows = match std::mem::replace(&mut portal.state, State::Waits) {
+            State::Runs(rows) => rows,
+            State::Waits | State::HasEnded(_) => match self.open(portal, running, out)? {
+                Opened::Change(tag) => return Ok(Advanced::Change(tag)),
+                Opened::Rows(rows) => rows,
+            },
+        };
+        self.send_rows(portal, rows, most_rows, sends, running, out)
+    }
+
+    /// Plans the statement of a portal and starts it: its rows are those that there are now,
+    /// whenever they are asked for.
+    pub(super) fn open(
+        &mut self,
+        portal: &mut Portal,
+        running: &Running,
+        out: &mut Output,
+    ) -> Result<Opened, Stop> {
         let prepared = Arc::clone(&portal.prepared);
         let Work::Ours(statement) = &prepared.work else {
             return Err(PgError::of("XX000", "the portal has no query").into());
         };
-        let rows = match std::mem::replace(&mut portal.state, State::Waits) {
-            State::Runs(rows) => Some(*rows),
-            State::Waits | State::HasEnded(_) => None,
-        };
-        let rows = match rows {
-            Some(rows) => rows,
-            None => {
-                self.check_may_write(&prepared.sql)?;
-                self.provide_catalogs(&prepared.sql)?;
-                let stream = self.session.execute(statement, &portal.parameters);
-                let stream = stream.map_err(|error| running.failure(error))?;
-                let schema = stream.schema();
-                if stream.has_committed() || schema.fields().is_empty() {
-                    let tag = self.finish_change(&prepared.sql, stream, running)?;
-                    return Ok(Advanced::Change(tag));
-                }
-                portal.check_columns(&schema)?;
-                if portal.describes_rows {
-                    portal.describe(Some(&infos(&schema)), &mut out.bytes);
-                }
-                Rows { stream, columns: Vec::new(), at: 0, count: 0 }
-            }
-        };
-        self.send_rows(portal, rows, most_rows, sends, running, out)
+        self.check_may_write(&prepared.sql)?;
+        self.provide_catalogs(&prepared.sql)?;
+        let stream = self.session.execute(statement, &portal.parameters);
+        let stream = stream.map_err(|error| running.failure(error))?;
+        let schema = stream.schema();
+        if stream.has_committed() || schema.fields().is_empty() {
+            return Ok(Opened::Change(self.finish_change(&prepared.sql, stream, running)?));
+        }
+        portal.check_columns(&schema)?;
+        if portal.describes_rows {
+            portal.describe(Some(&infos(&schema)), &mut out.bytes);
+        }
+        portal.schema = Some(schema);
+        Ok(Opened::Rows(Box::new(Rows { stream, columns: Vec::new(), at: 0, count: 0 })))
     }
 
     /// Runs a statement that gives no rows to its end; returns its tag.
@@ -152,7 +177,7 @@ impl Backend {
     fn send_rows(
         &mut self,
         portal: &mut Portal,
-        mut rows: Rows,
+        mut rows: Box<Rows>,
         most: usize,
         sends: bool,
         running: &Running,
@@ -181,7 +206,7 @@ impl Backend {
                 out.pass_on()?;
             }
             if left == 0 {
-                portal.state = State::Runs(Box::new(rows));
+                portal.state = State::Runs(rows);
                 return Ok(Advanced::Rows { count: most as u64, is_end: false });
             }
             match rows.stream.next() {
@@ -195,55 +220,6 @@ impl Backend {
         }
         portal.state = State::HasEnded(String::new());
         Ok(Advanced::Rows { count: (most - left) as u64, is_end: true })
-    }
-
-    /// Makes a portal of a query.
-    fn declare(
-        &mut self,
-        name: &str,
-        is_held: bool,
-        query: &Arc<Prepared>,
-        portal: &Portal,
-    ) -> Result<(), PgError> {
-        if !is_held && self.block.status == Status::Idle {
-            let what = "a cursor lives in a block, and none is open";
-            return Err(PgError::of("25P01", what).hint("BEGIN, or WITH HOLD"));
-        }
-        if self.portals.contains_key(name) {
-            return Err(PgError::of("42P03", format!("there is a cursor of the name '{name}'")));
-        }
-        check_count(self.portals.len())?;
-        let mut cursor = Portal::without_parameters(Arc::clone(query));
-        cursor.parameters = portal.parameters.clone();
-        cursor.is_held = is_held;
-        self.portals.insert(name.to_owned(), cursor);
-        Ok(())
-    }
-
-    /// Sends or counts rows of a cursor; returns how many.
-    fn fetch(
-        &mut self,
-        name: &str,
-        rows: usize,
-        sends: bool,
-        portal: &Portal,
-        out: &mut Output,
-    ) -> Result<u64, Stop> {
-        let mut cursor = self.portals.remove(name).ok_or_else(|| no_portal(name))?;
-        if sends && portal.describes_rows {
-            let columns = cursor.prepared.columns(&self.session)?;
-            portal.describe(columns.as_deref(), &mut out.bytes);
-        }
-        // The client may ask for the rest in the forms of the cursor itself.
-        let formats = cursor.take_formats(portal);
-        let advanced = self.advance(&mut cursor, rows, sends, out);
-        cursor.give_formats(formats);
-        let count = match advanced? {
-            Advanced::Rows { count, .. } => count,
-            Advanced::Change(_) => 0,
-        };
-        self.portals.insert(name.to_owned(), cursor);
-        Ok(count)
     }
 
     /// What the block may do from now on, and how it is isolated until it ends.
@@ -324,14 +300,12 @@ impl Backend {
                 "SHOW"
             }
             Own::ResetAll => {
-                self.reset_settings(out);
+                self.reset_settings(out)?;
                 "RESET"
             }
-            Own::DiscardAll => {
-                self.forget(None);
-                self.portals.clear();
-                self.reset_settings(out);
-                "DISCARD ALL"
+            Own::Discard(what) => {
+                self.discard(*what, out)?;
+                what.tag()
             }
             Own::Deallocate(name) => {
                 if !self.forget(name.as_deref()) || name.is_none() {
@@ -389,13 +363,6 @@ impl Backend {
             let hint = "each statement is a commit of its own; generations before can be read as \
                         table@generation";
             replies::warning(&warning.hint(hint), &mut out.bytes);
-        }
-    }
-
-    fn reset_settings(&mut self, out: &mut Output) {
-        self.settings.reset();
-        for (name, value) in self.settings.all_reported() {
-            replies::parameter(name, value, &mut out.bytes);
         }
     }
 

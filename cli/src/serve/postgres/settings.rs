@@ -92,6 +92,8 @@ const FIXED: [&str; 13] = [
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
     set: BTreeMap<String, String>,
+    /// What was set when the connection began.
+    begun: BTreeMap<String, String>,
     /// What SET LOCAL has set, and what was before.
     local: Vec<(String, Option<String>)>,
 }
@@ -123,7 +125,18 @@ impl Settings {
         self.set.get(name).map_or_else(|| default_of(name), String::as_str)
     }
 
-    /// Sets a value, or the default again. Returns what the client is to be told.
+    /// The connection begins: to what is set now, RESET goes back.
+    pub(super) fn begin(&mut self) {
+        self.begun = self.set.clone();
+    }
+
+    /// The value that RESET goes back to.
+    pub(super) fn begun_with(&self, name: &str) -> &str {
+        self.begun.get(name).map_or_else(|| default_of(name), String::as_str)
+    }
+
+    /// Sets a value, or that with which the connection has begun. Returns what the client is to be
+    /// told.
     pub(super) fn set(
         &mut self,
         name: &str,
@@ -131,12 +144,14 @@ impl Settings {
         is_local: bool,
     ) -> Result<Option<(&'static str, String)>, PgError> {
         let value = value.map(|value| checked(name, value)).transpose()?;
-        let before = match value {
+        let before = match value.or_else(|| self.begun.get(name).cloned()) {
             Some(value) => self.set.insert(name.to_owned(), value),
             None => self.set.remove(name),
         };
-        if is_local {
-            self.local.push((name.to_owned(), before));
+        match is_local {
+            true => self.local.push((name.to_owned(), before)),
+            // It outlives the block, whatever SET LOCAL has said before.
+            false => self.local.retain(|(local, _)| local != name),
         }
         Ok(self.reported(name))
     }
@@ -162,10 +177,10 @@ impl Settings {
         }
     }
 
-    /// All have their defaults again.
+    /// All have the values again with which the connection has begun.
     pub(super) fn reset(&mut self) {
         self.local.clear();
-        self.set.retain(|name, _| name == "session_authorization");
+        self.set = self.begun.clone();
     }
 
     fn reported(&self, name: &str) -> Option<(&'static str, String)> {
@@ -263,6 +278,18 @@ mod tests {
         assert_eq!(settings.statement_timeout(), Some(Duration::from_secs(5)));
         settings.reset();
         assert_eq!((settings.get("application_name"), settings.statement_timeout()), ("", None));
+        settings.keep("application_name", "begun");
+        settings.begin();
+        for value in [Some("x"), None] {
+            settings.set("application_name", value.map(str::to_owned), false).unwrap();
+            assert_eq!(settings.get("application_name"), value.unwrap_or("begun"));
+        }
+        set(&mut settings, "application_name", "local", true).unwrap();
+        set(&mut settings, "application_name", "stays", false).unwrap();
+        settings.end_block();
+        assert_eq!(settings.get("application_name"), "stays");
+        settings.reset();
+        assert_eq!(settings.get("application_name"), "begun");
         for (name, value) in [
             ("client_encoding", "LATIN1"),
             ("timezone", "Europe/Berlin"),

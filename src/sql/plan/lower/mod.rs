@@ -6,9 +6,11 @@
 //! over projections and filters of one table of the store (`source`). Projections are
 //! inlined, filters become conditions, and computed columns become expressions over stored columns
 //! (`expression`, `traits`). Sums over one integer expression are made of one sum (`sums`). If a
-//! candidate is not taken, EXPLAIN shows the reason at its scan.
+//! candidate is not taken, EXPLAIN shows the reason at its scan, and its estimates of distinct
+//! values are counted (`estimates`).
 
 mod aggregate;
+mod estimates;
 mod expression;
 #[cfg(feature = "cluster")]
 pub(in crate::sql) mod sent;
@@ -95,6 +97,12 @@ impl TreeNodeRewriter for Lowering<'_> {
             }
             Some(Err(refusal)) => {
                 self.refusals.push(Some(refusal.into()));
+                if let LogicalPlan::Aggregate(aggregate) = &plan
+                    && let Some(counted) = estimates::counted(aggregate)?
+                {
+                    // The aggregate is the next one.
+                    return Ok(Transformed::yes(counted));
+                }
                 self.split_distinct(plan)
             }
             None => {

@@ -32,9 +32,27 @@ pub(super) fn suits_datafusion(plan: &LogicalPlan, expr: &Expr, subquery: &Subqu
         Expr::ScalarSubquery(_) => pull_up.with_need_handle_count_bug(true),
         _ => pull_up,
     };
-    check_subquery_expr(plan, &subquery.subquery, expr).is_ok()
-        && subquery.subquery.as_ref().clone().rewrite(&mut pull_up).is_ok()
-        && pull_up.can_pull_up
+    if check_subquery_expr(plan, &subquery.subquery, expr).is_err() {
+        return false;
+    }
+    let Ok(pulled) = subquery.subquery.as_ref().clone().rewrite(&mut pull_up) else { return false };
+    pull_up.can_pull_up && tells_columns_apart(expr, &pulled.data, &pull_up)
+}
+
+/// Whether the columns of a subquery that a join would read have names of their own: DataFusion
+/// (55.2) forgets their tables, and takes the first column of a name.
+fn tells_columns_apart(expr: &Expr, pulled: &LogicalPlan, pull_up: &PullUpCorrelatedExpr) -> bool {
+    let schema = pulled.schema();
+    let member = match expr {
+        Expr::InSubquery(_) => schema.columns().into_iter().next(),
+        _ => None,
+    };
+    let conditions = &pull_up.join_filters;
+    let of_conditions = conditions.iter().flat_map(|condition| condition.column_refs());
+    let mut read = of_conditions.filter(|column| schema.has_column(column)).chain(&member);
+    read.all(|column| {
+        schema.fields().iter().filter(|field| *field.name() == column.name).count() == 1
+    })
 }
 
 /// Whether conditions can be pulled up through all nodes of a subquery without further care.

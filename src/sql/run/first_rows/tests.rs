@@ -172,7 +172,6 @@ fn filters_on_the_number_of_a_row_keep_first_rows_below_the_sort() {
     for window in [
         "percent_rank() OVER (PARTITION BY small ORDER BY id)",
         "count(*) OVER (PARTITION BY small ORDER BY id)",
-        "row_number() OVER (PARTITION BY small ORDER BY random())",
         "rank() OVER (PARTITION BY small)",
         "ntile(3) OVER (PARTITION BY small ORDER BY id)",
     ] {

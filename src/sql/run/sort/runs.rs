@@ -172,8 +172,7 @@ async fn sort<'a>(order: &mut [Place], key: impl Fn(&Place) -> &'a [u8]) {
             compare(part, skipped);
             continue;
         }
-        let skipped = skipped + common_bytes(part.iter().map(|place| &key(place)[skipped..]));
-        part.iter_mut().for_each(|place| place.head = head(&key(place)[skipped..]));
+        let skipped = look_up_heads(part, skipped, &key);
         part.sort_by_key(|place| place.head);
         let mut first = start;
         for equal in part.chunk_by_mut(|a, b| a.head == b.head) {
@@ -191,6 +190,35 @@ async fn sort<'a>(order: &mut [Place], key: impl Fn(&Place) -> &'a [u8]) {
     }
 }
 
+/// Notes the bytes of keys after all that they have in common. Returns where these begin.
+///
+/// Each key is a wait for memory. What some of them have in common, most often all have, and then
+/// they are looked up once.
+fn look_up_heads<'a>(
+    part: &mut [Place],
+    skipped: usize,
+    key: impl Fn(&Place) -> &'a [u8],
+) -> usize {
+    let some = part.iter().step_by(part.len().div_ceil(SAMPLES)).chain(part.last());
+    let common = some.map(|place| &key(place)[skipped..]);
+    let expected = common.reduce(common_of).unwrap_or_default();
+    for place in &mut *part {
+        match key(place)[skipped..].strip_prefix(expected) {
+            Some(rest) => place.head = head(rest),
+            None => {
+                let skipped =
+                    skipped + common_bytes(part.iter().map(|place| &key(place)[skipped..]));
+                part.iter_mut().for_each(|place| place.head = head(&key(place)[skipped..]));
+                return skipped;
+            }
+        }
+    }
+    skipped + expected.len()
+}
+
+/// How many keys are looked at for what all have in common.
+const SAMPLES: usize = 16;
+
 /// How many rows are sorted before others may have the thread.
 const ROWS_AT_ONCE: usize = 1 << 16;
 
@@ -206,13 +234,15 @@ pub(super) fn head(key: &[u8]) -> u64 {
 }
 
 /// The number of bytes with which all keys begin alike.
-pub(super) fn common_bytes<'a>(mut keys: impl Iterator<Item = &'a [u8]>) -> usize {
-    let Some(mut common) = keys.next() else { return 0 };
-    for key in keys {
-        if !key.starts_with(common) {
-            let alike = common.iter().zip(key).take_while(|(a, b)| a == b).count();
-            common = &common[..alike];
-        }
+pub(super) fn common_bytes<'a>(keys: impl Iterator<Item = &'a [u8]>) -> usize {
+    keys.reduce(common_of).map_or(0, <[u8]>::len)
+}
+
+/// The bytes with which two keys begin alike.
+fn common_of<'a>(one: &'a [u8], other: &'a [u8]) -> &'a [u8] {
+    if other.starts_with(one) {
+        return one;
     }
-    common.len()
+    let alike = one.iter().zip(other).take_while(|(a, b)| a == b).count();
+    &one[..alike]
 }

@@ -94,6 +94,12 @@ fn expanded(call: &Function) -> Result<Option<Expr>> {
     for (signature, text) in &known {
         let parameters = name_and_parameters(signature).1;
         if parameters.len() == arguments.len() {
+            if !call.within_group.is_empty() {
+                return Err(Error::InvalidInput(format!(
+                    "{} takes no WITHIN GROUP; write its ORDER BY within its parentheses",
+                    call.name
+                )));
+            }
             let filled = filled(text, &parameters, &arguments)?;
             return carried(filled, call, |name| name.strip_prefix(MARK));
         }

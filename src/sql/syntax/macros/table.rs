@@ -12,6 +12,15 @@ pub(super) const DUCKDB: &[Macro] = &[
     ("age(t)", "sty__age(current_date(), t)"),
     ("age(a, b)", "sty__age(a, b)"),
     ("array_apply(l, f)", "list_transform(l, f)"),
+    // DataFusion's count without a sign: differences would wrap around.
+    ("array_indexof(l, x)", POSITION),
+    ("array_indexof(l, x, after)", POSITION_AFTER),
+    ("array_length(l)", "CAST(\"array_length\"(l) AS BIGINT)"),
+    ("array_length(l, level)", "CAST(\"array_length\"(l, level) AS BIGINT)"),
+    ("array_ndims(l)", "CAST(\"array_ndims\"(l) AS BIGINT)"),
+    ("array_position(l, x)", POSITION),
+    ("array_position(l, x, after)", POSITION_AFTER),
+    ("cardinality(l)", "CAST(\"cardinality\"(l) AS BIGINT)"),
     // The year 0 is the first before Christ.
     (
         "century(t)",
@@ -31,11 +40,23 @@ pub(super) const DUCKDB: &[Macro] = &[
     ("isinf(x)", "(abs(x) = CAST('Infinity' AS DOUBLE))"),
     ("isodow(t)", "date_part('isodow', t)"),
     ("isoyear(t)", "date_part('isoyear', t)"),
-    ("last_day(t)", "CAST(date_trunc('month', t) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)"),
+    // Days as integers: months are added date by date.
+    (
+        "last_day(t)",
+        "CAST(CAST(CAST(date_trunc('month', CAST(CAST(CAST(date_trunc('month', t) AS DATE) AS INT) \
+         + 31 AS DATE)) AS DATE) AS INT) - 1 AS DATE)",
+    ),
     ("lcase(s)", "lower(s)"),
     ("length(x)", "len(x)"),
     ("list_apply(l, f)", "list_transform(l, f)"),
     ("list_distinct(l)", "array_compact(array_distinct(l))"),
+    ("list_indexof(l, x)", POSITION),
+    ("list_indexof(l, x, after)", POSITION_AFTER),
+    ("list_length(l)", "CAST(\"array_length\"(l) AS BIGINT)"),
+    ("list_length(l, level)", "CAST(\"array_length\"(l, level) AS BIGINT)"),
+    ("list_ndims(l)", "CAST(\"array_ndims\"(l) AS BIGINT)"),
+    ("list_position(l, x)", POSITION),
+    ("list_position(l, x, after)", POSITION_AFTER),
     ("list_reverse_sort(l)", "array_sort(l, 'DESC', 'NULLS LAST')"),
     ("list_sort(l)", "array_sort(l, 'ASC', 'NULLS LAST')"),
     ("list_sort(l, way)", "array_sort(l, way, 'NULLS LAST')"),
@@ -68,6 +89,9 @@ pub(super) const DUCKDB: &[Macro] = &[
          THEN -date_part('week', t) ELSE date_part('week', t) END)",
     ),
 ];
+
+const POSITION: &str = "CAST(\"array_position\"(l, x) AS BIGINT)";
+const POSITION_AFTER: &str = "CAST(\"array_position\"(l, x, after) AS BIGINT)";
 
 const UNICODE: &str = "CASE WHEN s = '' THEN -1 ELSE ascii(s) END";
 

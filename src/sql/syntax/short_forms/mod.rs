@@ -1,7 +1,8 @@
 //! Short forms of DuckDB and ClickHouse that sqlparser (0.62) does not read, written out in words
 //! that it does: `SUMMARIZE t`, `PIVOT t ON a`, `UNPIVOT t ON a, b`, `FROM t WHERE a > 1`,
 //! `USING SAMPLE 10%`, `INSERT INTO t BY NAME`, `COPY t TO 'x.csv' (HEADER)`, `quantile(0.9)(x)`,
-//! `a ISNULL`, which would be an alias, `a ** b`, `a GLOB 'x*'`, `a JOIN b JOIN c ON … ON …`.
+//! `a ISNULL`, which would be an alias, `a ** b`, `a GLOB 'x*'`, `a JOIN b JOIN c ON … ON …`,
+//! `WITH x AS MATERIALIZED (…)`, `lag(f(a) IGNORE NULLS)`.
 //!
 //! Where this stands on the road of a query: between the tokenizer and the parser. Some become
 //! calls of functions whose names begin with `sty__`; later steps put what they mean in their
@@ -11,6 +12,7 @@ mod copy;
 mod from_first;
 mod insert;
 mod nested_joins;
+mod null_treatment;
 mod operators;
 mod parametric;
 mod pivot;
@@ -18,18 +20,32 @@ mod sample;
 mod summarize;
 mod words;
 
+use std::ops::ControlFlow;
+
+use datafusion::sql::sqlparser::ast::{Expr, VisitMut};
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use self::words::{BEFORE_NAMES, Replacement, is_one_of, is_sign, is_word, span_of, words};
 use crate::error::{Error, Result};
+use crate::sql::walks::visit_expressions_mut;
 
 pub(in crate::sql) use insert::BY_NAME;
-pub(in crate::sql) use parametric::restore as restore_parameters;
 pub(in crate::sql) use pivot::{KEYS, ON, PIVOT, UNPIVOT, UNPIVOT_NULLS, USING};
 pub(in crate::sql) use summarize::SUMMARIZE;
 
 /// The most short forms of one text: each takes time in proportion to the text.
 const MOST: usize = 1_000;
+
+/// Makes calls in a parsed statement what they were in its text.
+pub(in crate::sql) fn restore_calls(tree: &mut impl VisitMut) {
+    let _ = visit_expressions_mut(tree, |expr| {
+        if let Expr::Function(call) = expr {
+            parametric::restore(call);
+            null_treatment::restore(call);
+        }
+        ControlFlow::<()>::Continue(())
+    });
+}
 
 /// The text with its short forms written out.
 pub(in crate::sql) fn write_out(tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
@@ -66,7 +82,7 @@ pub(in crate::sql) fn may_hide_text(tokens: &[TokenWithSpan]) -> bool {
 
 /// Whether a token is in any short form.
 fn may_be_of_one(token: &TokenWithSpan) -> bool {
-    const WORDS: [&str; 18] = [
+    const WORDS: [&str; 21] = [
         "ASOF",
         "AUTOINCREMENT",
         "AUTO_INCREMENT",
@@ -85,8 +101,20 @@ fn may_be_of_one(token: &TokenWithSpan) -> bool {
         "COPY",
         "QUANTILE",
         "TOPK",
+        "IGNORE",
+        "RESPECT",
+        "MATERIALIZED",
     ];
     WORDS.iter().any(|word| is_word(Some(token), word)) || parametric::is_name(Some(token))
+}
+
+/// `AS MATERIALIZED (` and `AS NOT MATERIALIZED (` of a WITH: a hint, which is left out.
+fn materialised(text: &[TokenWithSpan], at: usize) -> Option<Replacement> {
+    let not = at.checked_sub(1).filter(|before| is_word(text.get(*before), "NOT"));
+    let from = not.unwrap_or(at);
+    let is_hint = is_sign(text.get(at + 1), &Token::LParen)
+        && from.checked_sub(1).is_some_and(|before| is_word(text.get(before), "AS"));
+    is_hint.then(|| (from..at + 1, Vec::new()))
 }
 
 /// The short form that begins at a token, written out.
@@ -112,6 +140,8 @@ fn form_at(text: &[TokenWithSpan], at: usize) -> Result<Option<Replacement>> {
         "COPY" => copy::written_out(text, at),
         "ISNULL" => Ok(is_null(text, at)),
         "GLOB" => operators::glob(text, at),
+        "IGNORE" | "RESPECT" => Ok(null_treatment::argument(text, at)),
+        "MATERIALIZED" => Ok(materialised(text, at)),
         "ASOF" | "AUTOINCREMENT" | "AUTO_INCREMENT" | "EXCLUDE" => {
             operators::refused(text, at).map(|()| None)
         }

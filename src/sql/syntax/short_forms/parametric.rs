@@ -1,14 +1,11 @@
 //! ClickHouse's `quantile(0.9)(x)`: its parameters become the first argument.
 
-use std::ops::ControlFlow;
-
 use datafusion::sql::sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, VisitMut,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
 };
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan};
 
 use super::words::{Replacement, is_sign, is_word, opening, span_of, unquoted, words};
-use crate::sql::walks::visit_expressions_mut;
 
 /// The function of the parameters.
 pub(in crate::sql) const PARAMETERS: &str = "sty__parameters";
@@ -41,17 +38,13 @@ pub(super) fn written_out(text: &[TokenWithSpan], at: usize) -> Option<Replaceme
 }
 
 /// Makes the first arguments the parameters of their calls, which are written so.
-pub(in crate::sql) fn restore(tree: &mut impl VisitMut) {
-    let _ = visit_expressions_mut(tree, |expr| {
-        if let Expr::Function(call) = expr
-            && let FunctionArguments::List(list) = &mut call.args
-            && let Some(parameters) = list.args.first().and_then(parameters)
-        {
-            call.parameters = parameters;
-            list.args.remove(0);
-        }
-        ControlFlow::<()>::Continue(())
-    });
+pub(super) fn restore(call: &mut Function) {
+    if let FunctionArguments::List(list) = &mut call.args
+        && let Some(parameters) = list.args.first().and_then(parameters)
+    {
+        call.parameters = parameters;
+        list.args.remove(0);
+    }
 }
 
 fn parameters(argument: &FunctionArg) -> Option<FunctionArguments> {

@@ -47,7 +47,7 @@ use crate::sql::walks::{
     any_expression, any_node, is_comparison, rewrite_plan, rewrite_up, rewrite_where,
 };
 
-pub(in crate::sql) use as_text::{PRINTED, TimestampTexts};
+pub(in crate::sql) use as_text::{PLAIN, PRINTED, TimestampTexts};
 pub(in crate::sql) use calendar::{date_of_days, days_to_month};
 pub(in crate::sql) use functions::series;
 pub(in crate::sql) use literals::correct_literals;

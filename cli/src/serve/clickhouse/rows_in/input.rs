@@ -2,6 +2,7 @@
 
 use std::io::{self, BufRead, BufReader, Read};
 
+use super::literals::ends_in_escape;
 use crate::errors::Failure;
 use crate::serve::clickhouse::refusals::{invalid, too_large};
 
@@ -106,22 +107,34 @@ impl<'a> Input<'a> {
         }
     }
 
-    /// Appends the next line without its end, if there is one.
-    pub(super) fn line(&mut self, out: &mut Vec<u8>) -> Result<bool, Failure> {
-        let most = self.left.saturating_add(1);
-        match self.body.by_ref().take(most).read_until(b'\n', out) {
-            Ok(0) => return Ok(false),
-            Ok(read) => {
-                self.position += read as u64;
-                self.charge(read as u64)?;
+    /// Appends the next line without its end, if there is one. With escapes, a line feed behind a
+    /// backslash is a part of the line.
+    pub(super) fn line(&mut self, has_escapes: bool, out: &mut Vec<u8>) -> Result<bool, Failure> {
+        let start = out.len();
+        let is_escaped = |out: &[u8]| {
+            has_escapes && ends_in_escape(out.get(start..out.len() - 1).unwrap_or_default())
+        };
+        loop {
+            let most = self.left.saturating_add(1);
+            match self.body.by_ref().take(most).read_until(b'\n', out) {
+                Ok(0) => return Ok(out.len() > start),
+                Ok(read) => {
+                    self.position += read as u64;
+                    self.charge(read as u64)?;
+                }
+                Err(error) => return Err(self.failure(&error)),
             }
-            Err(error) => return Err(self.failure(&error)),
+            if out.last() != Some(&b'\n') {
+                return Ok(true);
+            }
+            if !is_escaped(out) {
+                out.pop();
+                if out.last() == Some(&b'\r') && !is_escaped(out) {
+                    out.pop();
+                }
+                return Ok(true);
+            }
         }
-        if out.last() == Some(&b'\n') {
-            out.pop();
-            out.pop_if(|last| *last == b'\r');
-        }
-        Ok(true)
     }
 
     /// Appends the next literal in parentheses, if there is one. There may be a comma before it,

@@ -106,6 +106,25 @@ fn is_part_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }
 
+/// Whether what follows a text is escaped by the backslash at its end.
+pub(in crate::serve) fn ends_in_escape(text: &[u8]) -> bool {
+    // Each of two stands for the other.
+    text.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
+}
+
+/// The fields of a line of tab-separated values. A tab behind a backslash is a part of its field.
+pub(super) fn fields(line: &[u8], has_escapes: bool) -> impl Iterator<Item = &[u8]> + Clone {
+    let has_escapes = has_escapes && line.contains(&b'\\');
+    let mut is_escaped = false;
+    line.split(move |byte| {
+        if std::mem::take(&mut is_escaped) {
+            return false;
+        }
+        is_escaped = has_escapes && *byte == b'\\';
+        *byte == b'\t'
+    })
+}
+
 /// A field of tab-separated values without its escapes.
 pub(super) fn unescaped(field: &[u8]) -> Vec<u8> {
     let (mut text, mut at) = (Vec::with_capacity(field.len()), 0);
@@ -146,6 +165,8 @@ fn unescape(text: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
             out.extend_from_slice(b"\\x");
         }
         b'\\' | b'\'' | b'"' | b'`' | b'/' => out.push(*next),
+        // A tab or line feed itself.
+        control if *control < b' ' => out.push(*control),
         // What is no escape keeps its backslash, as in ClickHouse.
         other => out.extend_from_slice(&[b'\\', *other]),
     }

@@ -15,6 +15,7 @@ mod offsets;
 mod row_binary;
 mod text_column;
 mod text_rows;
+mod uuids;
 
 #[cfg(test)]
 mod random_tests;
@@ -27,6 +28,8 @@ use std::io::Read;
 
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
+
+pub(in crate::serve) use literals::ends_in_escape;
 
 use self::text_column::TextColumn;
 use super::refusals::invalid;
@@ -131,7 +134,7 @@ pub(crate) fn parameter(found: &Type, text: &[u8]) -> Result<ArrayRef, Failure> 
     };
     let mut column = TextColumn::new(&found.arrow());
     column.push_field(text, true).map_err(wrong)?;
-    let array = column.finish().map_err(wrong)?;
+    let array = uuids::spelled(found, column.finish().map_err(wrong)?).map_err(wrong)?;
     if array.logical_null_count() > 0 && !found.is_nullable() {
         return Err(invalid(format!("a parameter of type {found} cannot be null")));
     }

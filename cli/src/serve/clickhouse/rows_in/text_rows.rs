@@ -6,7 +6,7 @@ use arrow_schema::SchemaRef;
 
 use super::arrange;
 use super::input::Input;
-use super::literals::{Scanner, unescaped};
+use super::literals::{Scanner, fields, unescaped};
 use super::text_column::TextColumn;
 use crate::errors::Failure;
 use crate::serve::clickhouse::refusals::invalid;
@@ -56,21 +56,21 @@ impl<'a> TextReader<'a> {
         let all = (0..self.declared.fields().len()).collect();
         let Dialect::Tabs { escaped, head: head @ 1.. } = self.dialect else { return Ok(all) };
         let mut line = Vec::new();
-        if !self.input.line(&mut line)? {
+        if !self.input.line(escaped, &mut line)? {
             return Ok(all);
         }
         let name = |field: &[u8]| {
             let name = if escaped { unescaped(field) } else { field.to_vec() };
             String::from_utf8(name).map_err(|_| invalid("the name of a column is not UTF-8"))
         };
-        let (found, most) = (line.split(|byte| *byte == b'\t'), self.declared.fields().len());
+        let (found, most) = (fields(&line, escaped), self.declared.fields().len());
         if found.clone().count() > most {
             return Err(invalid(format!("the body names more columns than the {most} there are")));
         }
         let names = found.map(name).collect::<Result<Vec<_>, _>>()?;
         for _ in 1..head {
             line.clear();
-            self.input.line(&mut line)?;
+            self.input.line(escaped, &mut line)?;
         }
         arrange::places(&names, &self.declared)
     }
@@ -84,7 +84,7 @@ impl<'a> TextReader<'a> {
             row.clear();
             let found = match self.dialect {
                 Dialect::Values => self.input.tuple(&mut row)?,
-                Dialect::Tabs { .. } => self.input.line(&mut row)?,
+                Dialect::Tabs { escaped, .. } => self.input.line(escaped, &mut row)?,
             };
             if !found {
                 break;
@@ -127,13 +127,12 @@ fn push_row(dialect: Dialect, row: &[u8], columns: &mut [TextColumn]) -> Result<
             scanner.expect(b')')
         }
         Dialect::Tabs { escaped, .. } => {
-            let fields = row.split(|byte| *byte == b'\t').count();
-            if fields != columns.len() {
-                let wanted = columns.len();
-                return Err(invalid(format!("there are {fields} fields for {wanted} columns")));
+            let (found, wanted) = (fields(row, escaped), columns.len());
+            let count = found.clone().count();
+            if count != wanted {
+                return Err(invalid(format!("there are {count} fields for {wanted} columns")));
             }
-            let mut fields = row.split(|byte| *byte == b'\t').zip(columns);
-            fields.try_for_each(|(field, column)| column.push_field(field, escaped))
+            found.zip(columns).try_for_each(|(field, column)| column.push_field(field, escaped))
         }
     }
 }

@@ -134,6 +134,18 @@ fn lines_of_fields() {
         "1\tx\\ty\\\\\n\\N\t\\N\n"
     );
     assert_eq!(read(BodyFormat::TabSeparated, b"1\t\r\n2\tz"), "1\t\n2\tz\n");
+    // What stands behind a backslash ends neither a field nor a line.
+    assert_eq!(
+        read(BodyFormat::TabSeparated, b"1\tx\\\ny\\\tz\\\\\n2\tw\\\r\n3\t\\\n"),
+        "1\tx\\ny\\tz\\\\\n2\tw\\r\n3\t\\n\n"
+    );
+    assert_eq!(read(BodyFormat::TabSeparatedRaw, b"1\tx\\\n"), "1\tx\\\\\n");
+    for before in (64 << 10) - 6..(64 << 10) {
+        let long = "x".repeat(before);
+        let body = format!("1\t{long}\\\ny\n2\tz\n");
+        let expected = format!("1\t{long}\\ny\n2\tz\n");
+        assert!(read(BodyFormat::TabSeparated, body.as_bytes()) == expected, "{before}");
+    }
     assert_eq!(read(BodyFormat::TabSeparatedRaw, b"1\tx\\ty\n"), "1\tx\\\\ty\n");
     assert_eq!(read(BodyFormat::TabSeparatedWithNames, b"b\ta\nx\t1\n"), "1\tx\n");
     assert_eq!(read(BodyFormat::TabSeparatedWithNames, b"b\nx\n"), "\\N\tx\n");
@@ -204,6 +216,7 @@ fn parameters_have_their_type() {
         ("Int32", "-5", "(-5)"),
         ("String", "it's\\ta\\\\b", "('it\\'s\\ta\\\\b')"),
         ("String", "", "('')"),
+        ("String", "a\\\nb\\\tc\\q", "('a\\nb\\tc\\\\q')"),
         ("Nullable(String)", "\\N", "(NULL)"),
         ("Float64", "1e-3", "(0.001)"),
         ("Float64", "inf", "(inf)"),
@@ -223,6 +236,7 @@ fn parameters_have_their_type() {
             "61f0c404-5cb3-11e7-907b-a6006ad3dba0",
             "('61f0c404-5cb3-11e7-907b-a6006ad3dba0')",
         ),
+        ("UUID", "61F0C4045CB311E7907BA6006AD3DBA0", "('61f0c404-5cb3-11e7-907b-a6006ad3dba0')"),
     ] {
         assert_eq!(shown(found, text).unwrap(), expected, "{found}");
     }
@@ -235,6 +249,9 @@ fn parameters_have_their_type() {
         ("Array(UInt8)", "[1,2"),
         ("Decimal(5, 2)", "123456"),
         ("Date", "yesterday"),
+        ("UUID", "zz"),
+        ("Nullable(UUID)", "61f0c4045cb311e7-907b-a6006ad3dba0"),
+        ("Array(UUID)", "['61f0c404-5cb3-11e7-907b-a6006ad3dba0','x']"),
     ] {
         let failure = shown(found, text).unwrap_err();
         assert!(failure.message.contains("parameter"), "{}", failure.message);
