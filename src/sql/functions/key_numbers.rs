@@ -1,5 +1,4 @@
-//! Keys as numbers of which the order is theirs: integers, floats, decimals, dates and timestamps in
-//! 128 bits.
+//! Keys as numbers in their order: integers, floats, decimals, dates and timestamps in 128 bits.
 //!
 //! Where this stands on the road of a query: under what compares keys row by row, as `picked` and
 //! joins by ranges (`run/range_join`) do.

@@ -53,6 +53,7 @@ mod number_sets;
 pub(in crate::sql) mod dynamic;
 pub(in crate::sql) mod provider;
 pub(in crate::sql) mod progress;
+pub(in crate::sql) mod range_join;
 pub(in crate::sql) mod report;
 pub(in crate::sql) mod describe;
 pub(in crate::sql) mod generate;

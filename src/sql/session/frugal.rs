@@ -26,6 +26,7 @@ use super::statement::StatementPlanner;
 use crate::error::{Error, Result};
 use crate::sql::functions::bounds::{SMALL_SHARE, rows_within};
 use crate::sql::names::parameters::Parameters;
+use crate::sql::run::range_join::RangeJoinExec;
 use crate::sql::run::statistics::task_context;
 use crate::sql::work::handle::SessionHandle;
 
@@ -113,7 +114,7 @@ impl Thrift {
     pub(super) fn new(context: &SessionContext, plan: &Arc<dyn ExecutionPlan>) -> Thrift {
         let batch_rows = context.state_ref().read().config().batch_size();
         let may_sort =
-            has_node(plan, |node| node.is::<HashJoinExec>());
+            has_node(plan, |node| node.is::<HashJoinExec>() || node.is::<RangeJoinExec>());
         Thrift { batch_rows, native: true, may_sort, sorts: false }
     }
 
