@@ -80,8 +80,9 @@ pub(crate) fn uncompressed(name: &Path) -> &Path {
 pub(crate) fn check_name(name: &Path) -> Result<(), Failure> {
     match extension(name).as_deref() {
         Some(other @ ("bz2" | "lz4" | "xz" | "zip")) => {
-            let what = format!("{}: results are not written as .{other}", name.display());
-            Err(Failure::usage(what).hint("they are compressed as .gz or .zst"))
+            let what =
+                format!("{}: sty reads .{other} files, but does not write them", name.display());
+            Err(Failure::usage(what).hint("end the name with .gz or .zst"))
         }
         _ => Ok(()),
     }

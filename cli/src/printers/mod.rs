@@ -211,7 +211,10 @@ impl Printer {
         }
         let name = output.name().to_path_buf();
         if format.is_binary() && output.is_compressed() {
-            let what = format!("{}: this format is compressed by itself", name.display());
+            let what = format!(
+                "{}: Parquet and Arrow files are not compressed as a whole",
+                name.display()
+            );
             let hint = format!("name the file {}", uncompressed(&name).display());
             return Err(Failure::usage(what).hint(hint));
         }

@@ -1,4 +1,4 @@
-//! `sty serve --cluster`: what clients of its protocols are told of answers that lack rows.
+//! `sty serve --cluster`: each protocol warns its clients about incomplete answers.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::{SocketAddr, TcpStream};
@@ -70,7 +70,7 @@ const SOME: &str = "SET sty.partial_answers = on";
 const COUNT: &str = "SELECT count(*) FROM t";
 const LACKS: &str = "the answer leaves out rows of t: node n1 (http://127.0.0.1:";
 
-/// What is told beside an answer over Flight, and its rows.
+/// The notes and the rows of an answer over Flight.
 fn over_flight(address: SocketAddr) -> (Vec<String>, i64) {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();

@@ -1,5 +1,4 @@
-//! What connections of PostgreSQL's clients keep between statements, and what they are told when a
-//! statement fails.
+//! The state of PostgreSQL connections between statements, and the codes of failed statements.
 
 use crate::serve_postgres::{Client, Server, field, show};
 

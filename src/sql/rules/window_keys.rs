@@ -1,11 +1,11 @@
 //! Computes below a window what it is partitioned, ordered and filtered by.
 //!
 //! Where this stands on the road of a query: one of the last logical rules. DataFusion (55.2)
-//! computes such keys where rows are sorted and once more in the window, and takes itself at its
-//! word that the order is the same: not for `-abs(x)` ("does not satisfy order requirements"), nor
-//! for a widening cast before other keys ("Expects PARTITION BY expression to be ordered"). Columns
-//! have an order that both sides know. A filter over texts would be computed of another layout of
-//! them than it was planned for (`run/window_texts`).
+//! computes such keys for the sort and again for the window. It then fails to see that the rows are
+//! in order for `-abs(x)` ("does not satisfy order requirements"), and for a widening cast before
+//! other keys ("Expects PARTITION BY expression to be ordered"). It tracks the order of plain
+//! columns correctly. A filter over texts would be evaluated on another layout of them than it was
+//! planned for (`run/window_texts`).
 
 use std::sync::Arc;
 

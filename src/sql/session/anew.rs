@@ -45,14 +45,7 @@ impl Session {
             // Names mean what machines say now.
             tables.pin(Pins::default());
             let (context, tables, prepared) = (&context, &*tables, &*prepared);
-            let planner = StatementPlanner {
-                context,
-                tables,
-                prepared,
-                template: None,
-                view: None,
-                of_view: None,
-            };
+            let planner = StatementPlanner::new(context, tables, prepared);
             // It is large, and this may be deep in the stack of a writer.
             let starting = Box::pin(async {
                 let Planned::Answer(plan) = planner.plan(&parsed.statement, &values).await? else {

@@ -81,14 +81,7 @@ impl Session {
         parameters.resize(count.max(parameters.len()), None);
         if parameters.iter().any(Option::is_none) {
             self.own.workers.expect_levels(statement.parsed.levels);
-            let planner = StatementPlanner {
-                context: &self.context,
-                tables: &self.tables,
-                prepared: &self.prepared,
-                template: None,
-                view: None,
-                of_view: None,
-            };
+            let planner = StatementPlanner::new(&self.context, &self.tables, &self.prepared);
             let inferring = Box::pin(planner.parameter_types(parsed));
             let inferred = self.own.workers.run(&self.own.canceller, inferring)?;
             for (at, known) in parameters.iter_mut().enumerate() {

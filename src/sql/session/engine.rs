@@ -41,6 +41,7 @@ use crate::sql::names::{CATALOG, SCHEMA};
 use crate::sql::plan::planner::Planner;
 use crate::sql::plan::summarize::Summaries;
 use crate::sql::run::progress::StatementProgress;
+use crate::sql::run::range_join::JoinByRanges;
 use crate::sql::run::settings::Settings;
 use crate::sql::syntax::whole_rows::WholeRows;
 use crate::sql::syntax::{dialect, marks, similar};
@@ -135,8 +136,10 @@ impl Engine {
         #[cfg(feature = "cluster")]
         let builder = match &nodes {
             Some(nodes) => cluster::over(builder, nodes, Arc::clone(&known))?,
-            None => builder,
+            None => builder.with_physical_optimizer_rule(Arc::new(JoinByRanges)),
         };
+        #[cfg(not(feature = "cluster"))]
+        let builder = builder.with_physical_optimizer_rule(Arc::new(JoinByRanges));
         let state = builder.build();
         let (open, crews) = (OpenTables::default(), Arc::new(Crews::new(threads)));
         let (state, options) = (with_functions(state, memory)?, options.clone());

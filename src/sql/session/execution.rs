@@ -268,14 +268,7 @@ impl Session {
             frugal::wait_for_memory(&context, free);
             tables.pin(lock(&pins).clone());
             let (context, tables, prepared) = (&context, &*tables, &*prepared);
-            let planner = StatementPlanner {
-                context,
-                tables,
-                prepared,
-                template: None,
-                view: None,
-                of_view: None,
-            };
+            let planner = StatementPlanner::new(context, tables, prepared);
             // It is large, and this may be deep in the stack of a writer.
             let starting = Box::pin(frugal::start(planner, &parsed.statement, &values, timed));
             own.workers.run(&own.canceller, starting)?

@@ -39,7 +39,6 @@ use crate::sql::rules::top_keys::limit_exact_keys;
 use crate::sql::rules::totals::TotalsOfPassingGroups;
 use crate::sql::rules::window_keys::compute_keys_below_windows;
 use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, stoppable, whole_plan};
-use crate::sql::run::range_join::JoinByRanges;
 use crate::sql::run::shared::ShowSharedParts;
 use crate::sql::run::sort::SortExternally;
 use crate::sql::run::stops::StopJoins;
@@ -163,6 +162,5 @@ pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
     rules.push(Arc::new(ShowSharedParts));
     rules.push(Arc::new(WaitForNone));
     rules.push(Arc::new(StopJoins));
-    rules.push(Arc::new(JoinByRanges));
     rules
 }

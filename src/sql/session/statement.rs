@@ -76,6 +76,17 @@ pub(in crate::sql) struct StatementPlanner<'a> {
     pub(in crate::sql) of_view: Option<&'a Mutex<Option<LogicalPlan>>>,
 }
 
+impl<'a> StatementPlanner<'a> {
+    /// A planner of statements that make no view, of which nothing is kept.
+    pub(in crate::sql) fn new(
+        context: &'a SessionContext,
+        tables: &'a Tables,
+        prepared: &'a Prepared,
+    ) -> StatementPlanner<'a> {
+        StatementPlanner { context, tables, prepared, template: None, view: None, of_view: None }
+    }
+}
+
 impl StatementPlanner<'_> {
     pub(in crate::sql) async fn plan(
         &self,

@@ -82,7 +82,7 @@ impl DividedAnswers {
         Ok(Some(number))
     }
 
-    /// Returns an answer, of which a client fetches a part.
+    /// Returns the answer that holds the part which a client fetches.
     pub(super) fn get(
         &self,
         user: &User,

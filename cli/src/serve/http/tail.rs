@@ -78,7 +78,7 @@ pub(super) fn read(text: &str, tokens: &[Token], is_cut: bool, read: &mut ReadSt
     Tail { end: ends_at, left_out }
 }
 
-/// The places of the tokens that are no blanks.
+/// The indices of all tokens except blanks and comments.
 fn marks_of(tokens: &[Token]) -> Vec<usize> {
     let marks = tokens.iter().enumerate().filter(|(_, token)| token.kind != Kind::Blank);
     marks.map(|(at, _)| at).collect()

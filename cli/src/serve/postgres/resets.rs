@@ -1,5 +1,5 @@
-//! RESET ALL and DISCARD: a connection becomes again what it was when it began, for the next one
-//! who takes it out of a pool.
+//! RESET ALL and DISCARD return a connection to its initial state, so that a pool can hand it to
+//! another user.
 
 use super::backend::{Backend, Stop};
 use super::errors::PgError;
@@ -26,8 +26,8 @@ impl Backend {
                     let what = "DISCARD ALL is for a connection without a block";
                     return Err(PgError::of("25001", what).hint("COMMIT or ROLLBACK first").into());
                 }
-                // A new session has nothing of what this one was told: temporary views, SQL's own
-                // prepared statements, attached stores, settings.
+                // A new session starts without the old one's temporary views, prepared statements,
+                // attached stores and settings.
                 let session = self.server.sessions.open(&self.user, false);
                 let session = session.map_err(|failure| PgError::of_statement(&failure, None))?;
                 self.forget(None);

@@ -1,11 +1,13 @@
 //! Joins of points and ranges: `a.ts BETWEEN b.begins AND b.ends`.
 //!
-//! Where this stands on the road of a query: the last physical rule puts a [`RangeJoinExec`] in the
-//! place of an inner join by conditions alone if two of them say that a value of one side is within
-//! a range of the other (`bounds`). DataFusion (55.2) compares all pairs of rows. Here the rows of
-//! the left side are put in order (`index`), and each row of the right one finds those that it may
-//! be joined to (`probe`); of these, the whole condition decides. Ranges are in an interval tree
-//! (Cormen, Leiserson, Rivest, Stein, Introduction to Algorithms, 14.3), laid out as an array.
+//! Where this stands on the road of a query: the last physical rule, which sessions over a cluster
+//! do not have, because machines send each other DataFusion's joins. It puts a [`RangeJoinExec`]
+//! in the place of an inner join by conditions alone if two of them say that a value of one side
+//! is within a range of the other (`bounds`). DataFusion (55.2) compares all pairs of rows. Here
+//! the rows of the left side are put in order (`index`), and each row of the right one finds those
+//! that it may be joined to (`probe`); of these, the whole condition decides. Ranges are in an
+//! interval tree (Cormen, Leiserson, Rivest, Stein, Introduction to Algorithms, 14.3), laid out as
+//! an array.
 //!
 //! The left side is in memory. Where it does not fit, the statement begins once more with
 //! DataFusion's join, which spills (`session/frugal`).

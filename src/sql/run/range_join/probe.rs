@@ -1,6 +1,8 @@
 //! The rows of the right side, one batch after the other, and those of the left side that they are
 //! joined to.
 
+use std::sync::Arc;
+
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::SchemaRef;
@@ -12,7 +14,6 @@ use datafusion::physical_expr::PhysicalExprRef;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::metrics::BaselineMetrics;
 use futures::StreamExt;
-use std::sync::Arc;
 
 use super::bounds::Ranges;
 use super::index::{Index, Search};
