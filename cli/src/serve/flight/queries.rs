@@ -199,7 +199,7 @@ struct Reply<'a> {
     ticket: Option<&'a Ticket>,
     /// Once the columns have been sent.
     encoder: Option<(SchemaRef, Encoder)>,
-    /// What the answer lacks, and else is to be known of it, as long as it has not been sent.
+    /// Notes about the answer, such as missing rows, that have not been sent yet.
     notes: Vec<String>,
 }
 
@@ -269,8 +269,8 @@ impl<'a> Reply<'a> {
     }
 }
 
-/// A message that tells notes beside what it has. Some clients look at what is beside the columns,
-/// and others beside rows only: both have them.
+/// A message with notes in its metadata. Some clients read the metadata of the schema message,
+/// others only that of row messages, so both carry the notes.
 fn with_notes(notes: &[String], message: FlightData) -> FlightData {
     match notes.is_empty() {
         true => message,

@@ -16,7 +16,7 @@ const TAG_LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz";
 /// The most bytes of a failure's text behind a reply: clients look at 16 KiB.
 const MOST_MARKED: usize = 15 << 10;
 
-/// The header that says what an answer lacks.
+/// The header with the notes about an answer, such as missing rows.
 const NOTES_HEADER: &str = "x-sty-note";
 
 /// What the head of a reply says.
@@ -74,11 +74,11 @@ pub(super) struct Writing {
     /// Bytes of rows, before they are compressed.
     pub(super) result_bytes: u64,
     pub(super) written_rows: Option<u64>,
-    /// What the answer lacks, and else is to be known of it.
+    /// Notes about the answer, such as missing rows.
     notes: Vec<String>,
 }
 
-/// The most bytes of notes in a head.
+/// The most bytes of notes in a header.
 const MOST_OF_NOTES: usize = 4 << 10;
 
 impl Writing {
@@ -101,12 +101,12 @@ impl Writing {
         }
     }
 
-    /// Notes something that the head tells, unless it has been sent, and the query log.
+    /// Adds notes for the response headers, if they are not sent yet, and for the query log.
     pub(super) fn note(&mut self, notes: Vec<String>) {
         self.notes.extend(notes);
     }
 
-    /// The notes as one line of a head, which has letters of ASCII only.
+    /// The notes as one header value, in printable ASCII.
     fn notes(&self) -> Option<String> {
         let printable = |letter: char| match letter {
             ' '..='~' => letter,

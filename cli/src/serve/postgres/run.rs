@@ -96,7 +96,7 @@ impl Backend {
         done
     }
 
-    /// Tells the client what an answer lacks, and else is to be known of it.
+    /// Sends the client the notes about an answer, such as missing rows.
     pub(super) fn hand_on_notes(&self, running: &Running, out: &mut Output) {
         let notes = self.session.take_notes();
         for note in &notes {
