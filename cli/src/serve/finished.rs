@@ -28,7 +28,7 @@ pub(crate) struct Done {
     pub(crate) memory: Option<u64>,
     /// ClickHouse's number of its failure, and the text.
     pub(crate) failure: Option<(u16, String)>,
-    /// What its answer lacks, and else is to be known of it.
+    /// Notes about its answer, such as missing rows.
     pub(crate) notes: Option<String>,
     /// Whether it was only planned, which is no statement of its own.
     pub(crate) is_planned_only: bool,
