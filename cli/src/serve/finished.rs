@@ -69,10 +69,11 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
+    /// The bytes of its texts.
     fn bytes(&self) -> usize {
         let message = self.done.failure.as_ref().map_or(0, |(_, message)| message.len());
         let notes = self.done.notes.as_ref().map_or(0, String::len);
-        size_of::<Finished>() + self.id.len() + self.user.len() + self.sql.len() + message + notes
+        self.id.len() + self.user.len() + self.sql.len() + message + notes
     }
 }
 
