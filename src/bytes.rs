@@ -5,8 +5,10 @@
 //! number.
 
 mod checksum;
+mod key_head;
 
 pub(crate) use self::checksum::checksum_holds;
+pub(crate) use self::key_head::{KeyHead, key_head};
 use crate::error::{Error, Result};
 
 /// Reads little-endian values from a slice; errors name the offset of the failure.

@@ -17,7 +17,7 @@
 //! depends on the high one: where it saves 1 %, low bytes are sorted (stably) by the high byte and
 //! each group gets its own code table, which approaches the joint entropy.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::ops::Range;
 
 use super::choose::Facts;
@@ -193,9 +193,14 @@ enum Plane<'a> {
     Grouped {
         groups: Vec<Buffer<'a>>,
         in_row_order: OnceCell<(Vec<u8>, Charge)>,
+        /// How many single rows have been asked for.
+        singles: Cell<usize>,
         budget: &'a Budget,
     },
 }
+
+/// From so many single rows of a block on, all are brought in row order.
+const MANY_SINGLES: usize = 8;
 
 impl<'a, W: Word> Planes<'a, W> {
     pub(super) fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
@@ -246,10 +251,32 @@ impl<'a, W: Word> Planes<'a, W> {
         let mut bytes = Vec::new();
         for (i, plane) in self.planes.iter().enumerate() {
             bytes.clear();
-            self.decode_plane(i, plane, vector..row + 1, &mut bytes)?;
-            code = code << 8 | u64::from(bytes.last().copied().unwrap_or(0));
+            let single = match plane {
+                Plane::Grouped { groups, in_row_order, singles, budget }
+                    if in_row_order.get().is_none() && singles.get() < MANY_SINGLES =>
+                {
+                    singles.set(singles.get() + 1);
+                    let _room = budget.charge(self.rows)?;
+                    Some(grouped_byte(&self.above(i)?, groups, row)?)
+                }
+                _ => {
+                    self.decode_plane(i, plane, vector..row + 1, &mut bytes)?;
+                    bytes.last().copied()
+                }
+            };
+            code = code << 8 | u64::from(single.unwrap_or(0));
         }
         Ok(Word::add(self.base, Word::mul(self.factor, W::from_u64(code))))
+    }
+
+    /// The bytes of all rows in the plane above plane `i`.
+    fn above(&self, i: usize) -> Result<Vec<u8>> {
+        let mut high = Vec::with_capacity(self.rows);
+        if let Some((above, plane)) = i.checked_sub(1).and_then(|i| Some((i, self.planes.get(i)?)))
+        {
+            self.decode_plane(above, plane, 0..self.rows, &mut high)?;
+        }
+        Ok(high)
     }
 
     /// Appends the bytes of plane `i` for `rows`, whose start is the start of a vector.
@@ -268,18 +295,12 @@ impl<'a, W: Word> Planes<'a, W> {
             Plane::Few { symbols, packed: Some(packed) } => {
                 unpack_digits(symbols, packed, rows, out)?
             }
-            Plane::Grouped { groups, in_row_order, budget } => {
+            Plane::Grouped { groups, in_row_order, budget, .. } => {
                 if in_row_order.get().is_none() {
                     // The plane above lives as long as this call, the result as the block.
                     let _above = budget.charge(self.rows)?;
                     let charge = budget.charge(self.rows)?;
-                    let mut high = Vec::with_capacity(self.rows);
-                    if let Some((above, plane)) =
-                        i.checked_sub(1).and_then(|i| Some((i, self.planes.get(i)?)))
-                    {
-                        self.decode_plane(above, plane, 0..self.rows, &mut high)?;
-                    }
-                    let _ = in_row_order.set((ungroup(&high, groups)?, charge));
+                    let _ = in_row_order.set((ungroup(&self.above(i)?, groups)?, charge));
                 }
                 out.extend_from_slice(
                     in_row_order.get().and_then(|(bytes, _)| bytes.get(rows)).unwrap_or_default(),
@@ -305,7 +326,7 @@ impl<'a> Plane<'a> {
                 }
                 source.count_words(rows, 1)?;
                 let (in_row_order, budget) = (OnceCell::new(), source.budget());
-                Ok(Plane::Grouped { groups, in_row_order, budget })
+                Ok(Plane::Grouped { groups, in_row_order, singles: Cell::new(0), budget })
             }
             n if usize::from(n) <= FEW => {
                 let symbols = source.cursor.take(usize::from(n))?;
@@ -365,6 +386,28 @@ fn unpack_digits(
         left = left.saturating_sub(VECTOR);
     }
     Ok(())
+}
+
+/// The byte of a single row among bytes that are grouped by the plane above: its group begins after
+/// all rows with a lesser byte above, and earlier rows of the group come first.
+fn grouped_byte(high: &[u8], groups: &[Buffer<'_>], row: usize) -> Result<u8> {
+    let short = || Error::corrupt(0, "groups of bytes are too short");
+    let (before, of_row) = (high.get(..row), high.get(row).copied());
+    let (before, of_row) = before.zip(of_row).ok_or_else(short)?;
+    let mut at = count(high, |byte| byte < of_row) + count(before, |byte| byte == of_row);
+    for group in groups {
+        if at < group.len() {
+            return group.range(at..at + 1)?.first().copied().ok_or_else(short);
+        }
+        at -= group.len();
+    }
+    Err(short())
+}
+
+/// How many bytes pass a test. Sums of single bytes are vectorised.
+fn count(bytes: &[u8], passes: impl Fn(u8) -> bool) -> usize {
+    let some = |bytes: &[u8]| bytes.iter().map(|byte| u8::from(passes(*byte))).sum::<u8>();
+    bytes.chunks(usize::from(u8::MAX)).map(|bytes| usize::from(some(bytes))).sum()
 }
 
 /// Restores the row order of bytes that are grouped by the plane above.

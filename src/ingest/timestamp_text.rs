@@ -7,6 +7,8 @@ use std::borrow::Cow;
 
 #[cfg(feature = "sql")]
 use arrow_array::StringViewArray;
+#[cfg(feature = "sql")]
+use arrow_array::timezone::Tz;
 use arrow_array::{GenericStringArray, OffsetSizeTrait};
 
 /// Completes a timestamp: `2024-02-08 06:00:00` for `2024-2-8 6:00`. Any other text is returned as
@@ -18,27 +20,49 @@ pub(crate) fn complete(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Completes a timestamp, and leaves out its offset or zone: the time that a clock on the wall
+/// shows.
+#[cfg(feature = "sql")]
+pub(crate) fn local(text: &str) -> Cow<'_, str> {
+    let full = complete(text);
+    // A date has ten characters; after these, a dash begins an offset.
+    let Some(time) = full.get(10..).filter(|_| full.contains(':')) else { return full };
+    let is_end = |char: char| !matches!(char, '0'..='9' | ':' | '.');
+    let Some(end) = time.get(1..).and_then(|time| time.find(is_end)) else { return full };
+    let (local, zone) = full.split_at(11 + end);
+    let zone = zone.trim();
+    match zone.is_empty() || zone.eq_ignore_ascii_case("z") || zone.parse::<Tz>().is_ok() {
+        true => Cow::Owned(local.to_owned()),
+        false => full,
+    }
+}
+
 /// Completes an array; `None` if all of its texts are complete.
 pub(crate) fn complete_all<O: OffsetSizeTrait>(
     texts: &GenericStringArray<O>,
 ) -> Option<GenericStringArray<O>> {
-    let is_short = |text: &str| matches!(complete(text), Cow::Owned(_));
-    texts
-        .iter()
-        .flatten()
-        .any(is_short)
-        .then(|| texts.iter().map(|text| text.map(complete)).collect())
+    rewrite_all(texts, complete)
 }
 
-/// [`complete_all`] for views.
+/// The texts of an array, rewritten; `None` if none of them changes.
+pub(crate) fn rewrite_all<O: OffsetSizeTrait>(
+    texts: &GenericStringArray<O>,
+    rewrite: fn(&str) -> Cow<'_, str>,
+) -> Option<GenericStringArray<O>> {
+    let changes = |text: &str| matches!(rewrite(text), Cow::Owned(_));
+    let any = texts.iter().flatten().any(changes);
+    any.then(|| texts.iter().map(|text| text.map(rewrite)).collect())
+}
+
+/// [`rewrite_all`] for views.
 #[cfg(feature = "sql")]
-pub(crate) fn complete_views(texts: &StringViewArray) -> Option<StringViewArray> {
-    let is_short = |text: &str| matches!(complete(text), Cow::Owned(_));
-    texts
-        .iter()
-        .flatten()
-        .any(is_short)
-        .then(|| texts.iter().map(|text| text.map(complete)).collect())
+pub(crate) fn rewrite_views(
+    texts: &StringViewArray,
+    rewrite: fn(&str) -> Cow<'_, str>,
+) -> Option<StringViewArray> {
+    let changes = |text: &str| matches!(rewrite(text), Cow::Owned(_));
+    let any = texts.iter().flatten().any(changes);
+    any.then(|| texts.iter().map(|text| text.map(rewrite)).collect())
 }
 
 /// A quick check that most texts pass: a date, or a date and a time with seconds.
@@ -94,6 +118,19 @@ mod tests {
         ] {
             assert_eq!(complete(given), expected);
             assert!(matches!(complete(expected), Cow::Borrowed(_)), "{expected}");
+        }
+    }
+
+    #[cfg(feature = "sql")]
+    #[test]
+    fn offsets_and_zones_are_left_out() {
+        let expected = "2024-01-01 00:30:00";
+        for zone in ["", "Z", "+02", "-0230", "+02:00", " +02:00", "z", " UTC", " Europe/Rome"] {
+            assert_eq!(local(&format!("2024-01-01 00:30:00{zone}")), expected, "{zone}");
+        }
+        assert_eq!(local("2024-1-1T0:30:00.25-02"), "2024-01-01T00:30:00.25");
+        for text in ["", "2024-01-01", "2024-01-01 00:30:00 noon", "-02:00", "2024-01-01T", "é:"] {
+            assert_eq!(local(text), text);
         }
     }
 

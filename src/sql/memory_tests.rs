@@ -133,6 +133,18 @@ fn joins_with_conditions_beside_their_keys_sort_their_inputs() {
         let sql = format!("SELECT count(*), sum(a.n) FROM {from}");
         assert_eq!(rows(&session, &sql, &[]).unwrap(), [expected], "{sql}");
     }
+    // All pairs of 20 rows in order, and each last or first row alone.
+    let condition = "a.n // 20 = b.n // 20 AND a.n < b.n";
+    for (join, expected) in
+        [("LEFT", "1909982|1909982|1899981"), ("RIGHT", "1909982|1899981|1909982")]
+    {
+        let sql = format!(
+            "SELECT count(*), count(a.n), count(b.n), max(length(b.s)) FROM {a} {join} JOIN {b} \
+             ON {condition}"
+        );
+        let answer = rows(&session, &sql, &[]).unwrap();
+        assert!(answer[0].starts_with(expected), "{sql}: {answer:?}");
+    }
 }
 
 #[test]
@@ -212,7 +224,12 @@ fn windows_over_whole_partitions_are_aggregated_where_they_can_be() {
     let dir = tempfile::tempdir().unwrap();
     let session = session(&dir, 64);
     for (window, mode) in [
-        ("sum(n) OVER (PARTITION BY s)", "rows=aggregated"),
+        ("sum(n) OVER (PARTITION BY s)", "rows=hashed"),
+        (
+            "sum(n) OVER (PARTITION BY s), rank() OVER (PARTITION BY s ORDER BY n)",
+            "rows=aggregated",
+        ),
+        ("count(DISTINCT n) OVER (PARTITION BY s)", "rows=aggregated"),
         ("string_agg(s, ',') OVER (PARTITION BY n / 3)", "rows=aggregated"),
         ("sum(n) FILTER (WHERE n > 1) OVER (PARTITION BY s)", "rows=together"),
         (

@@ -1,7 +1,10 @@
 //! Buffers as they are read: chunks are verified and decompressed one by one.
+//!
+//! Unpacked chunks are kept for as long as their block is open, unless memory is short: then a
+//! buffer keeps the one that was asked for last, and callers get copies.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::ops::Range;
 
 use super::codec::{CODEC_LZ4, CODEC_NONE, unzstd};
@@ -27,6 +30,15 @@ pub struct Buffer<'a> {
     pub(super) chunks: Vec<Chunk>,
     /// Unpacked chunks are charged to it for as long as they are kept.
     pub(super) budget: &'a Budget,
+    /// The chunk that was unpacked last while memory was short.
+    pub(super) last: RefCell<Option<Box<LastChunk>>>,
+}
+
+#[derive(Debug)]
+pub(super) struct LastChunk {
+    number: usize,
+    unpacked: Vec<u8>,
+    _charge: Charge,
 }
 
 impl<'a> Buffer<'a> {
@@ -86,7 +98,7 @@ impl<'a> Buffer<'a> {
     }
 
     /// A range of the uncompressed bytes; touches and unpacks only the chunks that overlap it, and
-    /// keeps the unpacked chunks for the next call.
+    /// keeps the unpacked chunks for the next call if there is memory.
     pub fn range(&self, range: Range<usize>) -> Result<Cow<'_, [u8]>> {
         if range.start > range.end || range.end > self.raw_len {
             return Err(Error::corrupt(
@@ -110,14 +122,21 @@ impl<'a> Buffer<'a> {
                 ..range.end.min(chunk.raw.end) - chunk.raw.start
         };
         let chunks = &self.chunks[first..last];
-        if let [chunk] = chunks {
-            return Ok(Cow::Borrowed(&self.unpacked(chunk)?[part(chunk)]));
+        if let [chunk] = chunks
+            && let Some(unpacked) = self.kept(chunk)?
+        {
+            return Ok(Cow::Borrowed(&unpacked[part(chunk)]));
         }
         // The copy lives no longer than the call that asks for it, but there must be room for it.
         let _room = self.budget.charge(range.len())?;
         let mut out = Vec::with_capacity(range.len());
-        for chunk in chunks {
-            out.extend_from_slice(&self.unpacked(chunk)?[part(chunk)]);
+        for (number, chunk) in chunks.iter().enumerate() {
+            match self.kept(chunk)? {
+                Some(unpacked) => out.extend_from_slice(&unpacked[part(chunk)]),
+                None => self.unpack_for_now(first + number, chunk, |unpacked| {
+                    out.extend_from_slice(&unpacked[part(chunk)]);
+                })?,
+            }
         }
         Ok(Cow::Owned(out))
     }
@@ -128,25 +147,47 @@ impl<'a> Buffer<'a> {
             .ok_or_else(|| Error::corrupt(self.offset as u64, "chunk lies outside its block"))
     }
 
-    fn unpacked<'c>(&self, chunk: &'c Chunk) -> Result<&'c [u8]> {
+    /// A chunk that is kept from now on; `None` if there is too little memory to keep it.
+    fn kept<'c>(&self, chunk: &'c Chunk) -> Result<Option<&'c [u8]>> {
         if chunk.unpacked.get().is_none() {
-            let stored = self.stored(chunk)?;
-            let raw_len = chunk.raw.len();
-            let charge = self.budget.charge(raw_len)?;
-            let unpacked = match self.codec {
-                CODEC_NONE => Ok(stored.to_vec()),
-                CODEC_LZ4 => {
-                    lz4_flex::block::decompress(stored, raw_len).map_err(|e| e.to_string())
-                }
-                _ => unzstd(stored, raw_len).map_err(|e| e.to_string()),
+            if self.budget.is_tight() {
+                return Ok(None);
             }
-            .ok()
-            .filter(|unpacked| unpacked.len() == raw_len)
-            .ok_or_else(|| {
-                Error::corrupt(chunk.stored.start as u64, "chunk does not unpack to its length")
-            })?;
-            let _ = chunk.unpacked.set((unpacked, charge));
+            let Ok(charge) = self.budget.charge(chunk.raw.len()) else { return Ok(None) };
+            let _ = chunk.unpacked.set((self.unpack(chunk)?, charge));
         }
-        Ok(chunk.unpacked.get().map_or(&[], |(unpacked, _)| unpacked))
+        Ok(chunk.unpacked.get().map(|(unpacked, _)| unpacked.as_slice()))
+    }
+
+    /// Lends the bytes of a chunk, which are kept until those of another one are needed.
+    fn unpack_for_now(
+        &self,
+        number: usize,
+        chunk: &Chunk,
+        mut lend: impl FnMut(&[u8]),
+    ) -> Result<()> {
+        let mut last = self.last.borrow_mut();
+        if last.as_ref().is_none_or(|last| last.number != number) {
+            *last = None;
+            let charge = self.budget.charge(chunk.raw.len())?;
+            let unpacked = self.unpack(chunk)?;
+            *last = Some(Box::new(LastChunk { number, unpacked, _charge: charge }));
+        }
+        if let Some(last) = &*last {
+            lend(&last.unpacked);
+        }
+        Ok(())
+    }
+
+    fn unpack(&self, chunk: &Chunk) -> Result<Vec<u8>> {
+        let (stored, raw_len) = (self.stored(chunk)?, chunk.raw.len());
+        let unpacked = match self.codec {
+            CODEC_NONE => Ok(stored.to_vec()),
+            CODEC_LZ4 => lz4_flex::block::decompress(stored, raw_len).map_err(|e| e.to_string()),
+            _ => unzstd(stored, raw_len).map_err(|e| e.to_string()),
+        };
+        unpacked.ok().filter(|unpacked| unpacked.len() == raw_len).ok_or_else(|| {
+            Error::corrupt(chunk.stored.start as u64, "chunk does not unpack to its length")
+        })
     }
 }

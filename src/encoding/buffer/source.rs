@@ -1,6 +1,6 @@
 //! The reading end: parses descriptors, and checks their lengths against the payload.
 
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 
 use super::ALIGN;
 use super::chunked::{Buffer, Chunk};
@@ -139,6 +139,7 @@ impl<'a> Source<'a> {
             offset: offset as usize,
             chunks,
             budget: self.budget,
+            last: RefCell::default(),
         };
         if self.verify {
             buffer.verify()?;

@@ -3,11 +3,14 @@
 use super::super::context::Context;
 use super::super::memory::Reservation;
 use super::ranks::Ranks;
+use crate::bytes::{KeyHead, key_head};
 use crate::error::{Error, Result};
 
 /// A row that may be in the answer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
+    /// Of the key.
+    head: KeyHead,
     /// Sorts as the order asks.
     pub(super) key: Box<[u8]>,
     /// The segment's place in the table: rows of one key come in the order of the table.
@@ -17,6 +20,22 @@ pub(super) struct Candidate {
     /// Position in [`Survivors::segments`](super::super::open::Survivors::segments).
     pub(super) segment: u32,
     pub(super) ranks: Ranks,
+}
+
+impl Candidate {
+    /// The row of these ranks and this key, at this place.
+    pub(super) fn new(key: Box<[u8]>, ranks: Ranks, at: At) -> Candidate {
+        let At { number, block, row, segment } = at;
+        Candidate { head: key_head(&key), key, number, block, row, segment, ranks }
+    }
+}
+
+/// Where a candidate is; see there.
+pub(super) struct At {
+    pub(super) number: u32,
+    pub(super) block: u32,
+    pub(super) row: u32,
+    pub(super) segment: u32,
 }
 
 /// What a key takes beside its bytes.
@@ -82,9 +101,13 @@ impl<'a> Held<'a> {
         self.rows.extend(other.rows);
     }
 
-    /// The rows, sorted. Nothing is held then.
-    pub(super) fn take_sorted(&mut self) -> Vec<Candidate> {
+    /// The rows from the one at `first` in their order, sorted. Nothing is held then.
+    pub(super) fn take_sorted(&mut self, first: usize) -> Vec<Candidate> {
         let mut rows = std::mem::take(&mut self.rows);
+        if (1..rows.len()).contains(&first) {
+            rows.select_nth_unstable(first);
+        }
+        rows.drain(..first.min(rows.len()));
         rows.sort_unstable();
         self.keys = 0;
         rows

@@ -21,7 +21,7 @@ use arrow_array::ArrayRef;
 use arrow_row::{RowConverter, SortField};
 use arrow_schema::SortOptions;
 
-use self::candidates::{Candidate, Held};
+use self::candidates::{At, Candidate, Held};
 pub(crate) use self::output::RowsOutput;
 use self::output::places;
 use self::ranks::{ANY, Ranks, best_of_segment, best_ranks, first_guess, pair};
@@ -340,14 +340,10 @@ impl Worker for Top<'_, '_> {
                 .selected()
                 .map_or(*place, |rows| rows.get(*place as usize).copied().unwrap_or(0));
             let row_at = at + slice.range.start as u32;
-            self.held.push(Candidate {
-                key: row.as_ref().into(),
-                number: slice.block.segment.number as u32,
-                block: block as u32,
-                row: row_at,
-                segment: segment as u32,
-                ranks: if is_ranked { both(*place) } else { (0, of(&next, *place)) },
-            });
+            let ranks = if is_ranked { both(*place) } else { (0, of(&next, *place)) };
+            let number = slice.block.segment.number as u32;
+            let at = At { number, block: block as u32, row: row_at, segment: segment as u32 };
+            self.held.push(Candidate::new(row.as_ref().into(), ranks, at));
         }
         if !reserved {
             return self.spill();

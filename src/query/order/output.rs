@@ -50,8 +50,10 @@ pub(super) fn places<'a>(
         runs.add(&mut found)?;
         reservation.grow(bytes)?;
     }
-    let (mut rows, mut at) = (Vec::with_capacity(most), 0);
-    runs.merged(found.take_sorted(), |Candidate { segment, block, row, .. }| {
+    // Those in memory are not sorted up to the first that comes out, unless runs go between them.
+    let mut at = if runs.is_empty() { skip } else { 0 };
+    let mut rows = Vec::with_capacity(most);
+    runs.merged(found.take_sorted(at), |Candidate { segment, block, row, .. }| {
         if at >= skip {
             rows.push(Place { segment, block, row });
         }

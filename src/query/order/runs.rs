@@ -11,7 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::super::context::Context;
 use super::super::spill::{SpillFile, SpilledBytes};
-use super::candidates::{Candidate, Held};
+use super::candidates::{At, Candidate, Held};
 use crate::bytes::{Cursor, Writer};
 use crate::error::Result;
 
@@ -83,7 +83,7 @@ impl Runs {
 
     /// Spills candidates. Returns the last row that would still be in the answer, if it is known.
     pub(super) fn add(&self, held: &mut Held<'_>) -> Result<Option<Candidate>> {
-        let mut rows = held.take_sorted();
+        let mut rows = held.take_sorted(0);
         let mut state = self.state();
         if rows.is_empty() {
             return Ok(state.worst.clone());
@@ -146,7 +146,7 @@ fn write(
 ) -> Result<Vec<SpilledBytes>> {
     let (mut run, mut chunk) = (Vec::new(), Writer::new());
     for row in rows {
-        let Candidate { key, number, block, row, segment, ranks } = row?;
+        let Candidate { key, number, block, row, segment, ranks, .. } = row?;
         chunk.blob(&key);
         [number, block, row, segment].into_iter().for_each(|v| chunk.u32(v));
         [ranks.0, ranks.1].into_iter().for_each(|v| chunk.u64(v as u64));
@@ -177,14 +177,15 @@ impl Reader<'_> {
         }
         let rest = self.plain.get(self.at..).unwrap_or_default();
         let mut cursor = Cursor::new(rest);
-        let row = Candidate {
-            key: cursor.blob(u32::MAX as usize)?.into(),
+        let key = cursor.blob(u32::MAX as usize)?.into();
+        let at = At {
             number: cursor.u32()?,
             block: cursor.u32()?,
             row: cursor.u32()?,
             segment: cursor.u32()?,
-            ranks: (cursor.u64()? as i64, cursor.u64()? as i64),
         };
+        let ranks = (cursor.u64()? as i64, cursor.u64()? as i64);
+        let row = Candidate::new(key, ranks, at);
         self.at += cursor.position();
         Ok(Some(row))
     }

@@ -6,21 +6,23 @@ use datafusion::logical_expr::{ScalarUDF, Volatility};
 use crate::sql::functions::bounds::MostBytes;
 use crate::sql::functions::{concatenation, patterns};
 use crate::sql::rules::opaque;
-use crate::sql::types::times::WRITE_OUT;
+use crate::sql::types::times::{WRITE_OUT, WRITE_OUT_LOCAL};
 use crate::sql::types::uuids::cast_function;
-use crate::sql::types::{intervals, rounding, zeros};
+use crate::sql::types::{intervals, nested_zeros, rounding, zeros};
 
 /// All of them, for a session whose statements may use this much memory.
 pub(in crate::sql) fn hidden(memory: u64) -> impl Iterator<Item = ScalarUDF> {
     let all = [
         rounding::function(),
         zeros::one_nan(),
+        nested_zeros::function(),
         // It hides an expression from the rules of planning, and these have run before a plan is
         // sent: nobody looks at its volatility any more.
         opaque::function(Volatility::Immutable, true),
         patterns::checked(),
         concatenation::function(MostBytes::new(memory)),
         WRITE_OUT.clone(),
+        WRITE_OUT_LOCAL.clone(),
         cast_function(false),
         cast_function(true),
     ];

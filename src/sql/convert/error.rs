@@ -79,7 +79,10 @@ pub(crate) fn from_arrow(error: ArrowError) -> Error {
              possible; SET datafusion.execution.batch_size to fewer rows before the statement"
         )),
         ArrowError::NotYetImplemented(what) => Error::Unsupported(what),
-        other => Error::InvalidInput(arrow_message(&other)),
+        other => {
+            let message = arrow_message(&other);
+            Error::InvalidInput(regex_message(&message).unwrap_or(message))
+        }
     }
 }
 
@@ -173,10 +176,13 @@ fn from_leaf(error: &DataFusionError) -> Error {
 
 /// What is wrong with a regular expression, in one line.
 fn regex_message(message: &str) -> Option<String> {
-    let (_, rest) = message.split_once("regex parse error:\n")?;
+    let Some((_, rest)) = message.split_once("regex parse error:\n") else {
+        let (_, pattern) = message.split_once("Regular expression did not compile: ")?;
+        return Some(format!("the regular expression {pattern} is wrong, or too large"));
+    };
     let (pattern, why) = rest.split_once("\nerror: ")?;
     let pattern = pattern.lines().next()?.trim();
-    Some(format!("the regular expression {pattern} is wrong: {}", why.trim_end()))
+    Some(format!("the regular expression {pattern} is wrong: {}", why.lines().next()?))
 }
 
 /// The error of the operating system: writers of temporary files wrap it in others, whose kind and

@@ -3,7 +3,7 @@
 //!
 //! Where this stands on the road of a query: a session registers them under the names of the
 //! functions that they replace. The corrections are in `extremes`, `percentiles`, `sliding`,
-//! `collected` and `picked`.
+//! `collected`, `sequences`, `picked` and `distinct_rows`.
 //!
 //! One more is here: if two windows of a query differ only in the direction of their order,
 //! DataFusion computes one of them backwards, and its `string_agg` and `array_agg` then give their
@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, FieldRef};
 use datafusion::common::ScalarValue;
+use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::average::avg_udaf;
@@ -26,8 +27,8 @@ use datafusion::functions_aggregate::median::median_udaf;
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::percentile_cont::percentile_cont_udaf;
 use datafusion::functions_aggregate::regr::{
-    regr_avgx_udaf, regr_avgy_udaf, regr_intercept_udaf, regr_r2_udaf, regr_slope_udaf,
-    regr_sxx_udaf, regr_sxy_udaf, regr_syy_udaf,
+    regr_avgx_udaf, regr_avgy_udaf, regr_count_udaf, regr_intercept_udaf, regr_r2_udaf,
+    regr_slope_udaf, regr_sxx_udaf, regr_sxy_udaf, regr_syy_udaf,
 };
 use datafusion::functions_aggregate::stddev::{stddev_pop_udaf, stddev_udaf};
 use datafusion::functions_aggregate::string_agg::string_agg_udaf;
@@ -44,11 +45,14 @@ use datafusion::logical_expr::{
 };
 
 use crate::sql::functions::collected::{Collected, CollectedGroups, HeldViews, WindowValues};
+use crate::sql::functions::distinct_rows;
 use crate::sql::functions::extremes;
 use crate::sql::functions::percentiles;
 use crate::sql::functions::picked;
+use crate::sql::functions::sequences;
 use crate::sql::functions::sliding;
 use crate::sql::functions::sliding::{Moment, Total};
+use crate::sql::walks::rewrite_up;
 
 /// All aggregate functions that replace one of DataFusion's, for a session with this memory limit.
 pub(in crate::sql) fn functions(memory: u64) -> impl Iterator<Item = AggregateUDF> {
@@ -75,6 +79,7 @@ pub(in crate::sql) fn functions(memory: u64) -> impl Iterator<Item = AggregateUD
         (regr_sxx_udaf(), Kind::Moment(Moment::SquaresX)),
         (regr_syy_udaf(), Kind::Moment(Moment::SquaresY)),
         (regr_sxy_udaf(), Kind::Moment(Moment::Products)),
+        (regr_count_udaf(), Kind::Counted),
         (bit_and_udaf(), Kind::Mergeable),
         (bit_or_udaf(), Kind::Mergeable),
         (bit_xor_udaf(), Kind::Mergeable),
@@ -138,6 +143,8 @@ enum Kind {
     Total(Total),
     /// Moments of floats.
     Moment(Moment),
+    /// Right but for DISTINCT.
+    Counted,
     /// The state is small, and the states of two parts of the rows can be merged in any order.
     Mergeable,
     /// One value, of the first or the last row of an order.
@@ -156,8 +163,6 @@ impl AggregateUDFImpl for Override {
         aliases() -> &[String];
         signature() -> &Signature;
         is_nullable() -> bool;
-        state_fields(arguments: StateFieldsArgs<'_>) -> DataFusionResult<Vec<FieldRef>>;
-        groups_accumulator_supported(arguments: AccumulatorArgs<'_>) -> bool;
         coerce_types(arguments: &[DataType]) -> DataFusionResult<Vec<DataType>>;
         is_descending() -> Option<bool>;
         value_from_stats(arguments: &StatisticsArgs<'_>) -> Option<ScalarValue>;
@@ -186,13 +191,28 @@ impl AggregateUDFImpl for Override {
         })
     }
 
-    /// `string_agg` sorts what it has collected, as `array_agg` does. DataFusion says so of the
-    /// latter alone, and refuses to group by what has two `string_agg` of different orders.
+    /// `string_agg` and `array_agg` sort what they have collected. DataFusion would sort all rows
+    /// before the latter, and refuses to group by what has two `string_agg` of different orders.
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         match self.kind {
-            Kind::Sequence { .. } => AggregateOrderSensitivity::SoftRequirement,
+            Kind::Sequence { .. } => AggregateOrderSensitivity::Insensitive,
             _ => self.inner.order_sensitivity(),
         }
+    }
+
+    fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> DataFusionResult<Vec<FieldRef>> {
+        match self.takes_rows_once(arguments.is_distinct) {
+            true => Ok(distinct_rows::state_fields(&arguments)),
+            false => self.inner.state_fields(arguments),
+        }
+    }
+
+    fn groups_accumulator_supported(&self, arguments: AccumulatorArgs<'_>) -> bool {
+        if self.takes_rows_once(arguments.is_distinct) {
+            return false;
+        }
+        matches!(self.kind, Kind::Sequence { .. }) && sequences::supports(self.name(), &arguments)
+            || self.inner.groups_accumulator_supported(arguments)
     }
 
     fn accumulator(
@@ -200,8 +220,16 @@ impl AggregateUDFImpl for Override {
         arguments: AccumulatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn Accumulator>> {
         match &self.kind {
+            _ if self.takes_rows_once(arguments.is_distinct) => {
+                distinct_rows::accumulator(&self.inner, arguments)
+            }
             Kind::Percentile => percentiles::accumulator(&self.inner, arguments),
             Kind::Sequence { window, .. } => {
+                if window.is_none()
+                    && let Some(sequence) = sequences::accumulator(self.name(), &arguments)?
+                {
+                    return Ok(sequence);
+                }
                 let views = HeldViews::new(self.name(), &arguments);
                 // Only in a window do rows come backwards without an ORDER BY of the aggregate.
                 let inner = match arguments.is_reversed && arguments.order_bys.is_empty() {
@@ -225,6 +253,9 @@ impl AggregateUDFImpl for Override {
             Kind::Percentile => percentiles::groups_accumulator(&self.inner, arguments),
             Kind::Picked => picked::groups_accumulator(&self.inner, arguments),
             Kind::Sequence { .. } => {
+                if let Some(sequences) = sequences::groups_accumulator(self.name(), &arguments)? {
+                    return Ok(sequences);
+                }
                 let views = HeldViews::new(self.name(), &arguments);
                 Ok(CollectedGroups::boxed(self.inner.create_groups_accumulator(arguments)?, views))
             }
@@ -237,7 +268,12 @@ impl AggregateUDFImpl for Override {
         arguments: AccumulatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn Accumulator>> {
         match &self.kind {
+            _ if self.takes_rows_once(arguments.is_distinct) => {
+                let own = Override { inner: Arc::clone(&self.inner), kind: self.kind.clone() };
+                return Ok(sliding::recomputed(&Arc::new(AggregateUDF::from(own)), arguments));
+            }
             Kind::Percentile => return percentiles::accumulator(&self.inner, arguments),
+            Kind::Counted => return self.inner.create_sliding_accumulator(arguments),
             Kind::Total(total) if takes_floats(&arguments) => return Ok(sliding::totals(*total)),
             Kind::Moment(moment) if takes_floats(&arguments) => {
                 return Ok(sliding::moments(*moment));
@@ -314,13 +350,14 @@ impl AggregateUDFImpl for Override {
         if !has_room.contains(&value.data_type()) {
             return Ok(None);
         }
-        self.inner.inner().simplify_expr_op_literal(
+        let simple = self.inner.inner().simplify_expr_op_literal(
             function,
             argument,
             operator,
             literal,
             argument_is_left,
-        )
+        )?;
+        simple.map(without_casts_in_counts).transpose()
     }
 
     fn reverse_expr(&self) -> ReversedUDAF {
@@ -336,6 +373,31 @@ impl AggregateUDFImpl for Override {
     fn set_monotonicity(&self, data_type: &DataType) -> SetMonotonicity {
         self.inner.inner().set_monotonicity(data_type)
     }
+}
+
+impl Override {
+    /// Whether rows of arguments that are equal count once, which DataFusion's function does not
+    /// know.
+    fn takes_rows_once(&self, is_distinct: bool) -> bool {
+        is_distinct && matches!(self.kind, Kind::Moment(_) | Kind::Counted)
+    }
+}
+
+/// An expression whose counts are of columns without casts: names in plans leave casts out, and so
+/// a count with one would have the name of a count without, which the statement may have, too.
+fn without_casts_in_counts(expr: Expr) -> DataFusionResult<Expr> {
+    let rewritten = rewrite_up(expr, |expr| match expr {
+        Expr::AggregateFunction(mut count) if count.func.name() == "count" => {
+            for argument in &mut count.params.args {
+                while let Expr::Cast(cast) = argument {
+                    *argument = std::mem::take(&mut *cast.expr);
+                }
+            }
+            Ok(Transformed::yes(Expr::AggregateFunction(count)))
+        }
+        other => Ok(Transformed::no(other)),
+    })?;
+    Ok(rewritten.data)
 }
 
 fn takes_floats(arguments: &AccumulatorArgs<'_>) -> bool {

@@ -13,6 +13,12 @@
 
 use std::sync::Arc;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::Decimal256Type;
+use arrow_array::{ArrayRef, Int64Array};
+use arrow_buffer::i256;
+use arrow_schema::{ArrowError, DECIMAL256_MAX_PRECISION};
+use datafusion::arrow::compute::kernels::arity::try_binary;
 use datafusion::arrow::datatypes::{DataType, Field, Schema, TimeUnit};
 use datafusion::arrow::record_batch::RecordBatch;
 use datafusion::common::{DFSchema, ScalarValue, exec_err, plan_err};
@@ -20,6 +26,7 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::functions::datetime::date_bin;
 use datafusion::functions::math::{floor, trunc};
 use datafusion::functions::unicode::character_length;
+use datafusion::functions::utils::make_scalar_function;
 use datafusion::functions_nested::expr_fn::array_length;
 use datafusion::logical_expr::execution_props::ExecutionProps;
 use datafusion::logical_expr::physical_planning_context::PhysicalPlanningContext;
@@ -148,6 +155,8 @@ impl Function {
                 };
                 Some(cast(cast(time.clone(), T::Timestamp(unit, zone)), T::Int64))
             }
+            // `whole_quotients` computes it.
+            (Function::IntDiv, _, [of_a, of_b]) if is_decimal_quotient(of_a, of_b) => None,
             (Function::IntDiv, [a, b], [of_a, of_b]) => {
                 let result = quotient_type(of_a, of_b);
                 let (whole, by) =
@@ -197,6 +206,31 @@ fn quotient_type(a: &DataType, b: &DataType) -> DataType {
     }
 }
 
+/// Whether one of two types is a decimal, and the other one a decimal or an integer.
+fn is_decimal_quotient(a: &DataType, b: &DataType) -> bool {
+    (a.is_decimal() || b.is_decimal()) && [a, b].iter().all(|of| of.is_decimal() || is_integer(of))
+}
+
+/// The quotients of decimals without their fractions.
+fn whole_quotients(a: &ArrayRef, b: &ArrayRef) -> DataFusionResult<ArrayRef> {
+    let scale = |values: &ArrayRef| match values.data_type() {
+        DataType::Decimal128(_, scale) | DataType::Decimal256(_, scale) => *scale,
+        _ => 0,
+    };
+    // Wide enough for the digits of both.
+    let wide = DataType::Decimal256(DECIMAL256_MAX_PRECISION, scale(a).max(scale(b)));
+    let (a, b) = (arrow_cast::cast(a, &wide)?, arrow_cast::cast(b, &wide)?);
+    let quotient = |a: i256, b: i256| {
+        let quotient = a.checked_div(b).ok_or(ArrowError::DivideByZero)?;
+        let quotient = quotient.to_i128().and_then(|quotient| i64::try_from(quotient).ok());
+        quotient
+            .ok_or_else(|| ArrowError::ArithmeticOverflow("a quotient of // is no BIGINT".into()))
+    };
+    let (a, b) = (a.as_primitive::<Decimal256Type>(), b.as_primitive::<Decimal256Type>());
+    let quotients: Int64Array = try_binary(a, b, quotient)?;
+    Ok(Arc::new(quotients))
+}
+
 /// Milliseconds become microseconds, as TIMESTAMP has them.
 fn timestamp_unit(unit: TimeUnit) -> TimeUnit {
     if unit == TimeUnit::Nanosecond { unit } else { TimeUnit::Microsecond }
@@ -244,13 +278,24 @@ impl ScalarUDFImpl for ByType {
         })
     }
 
-    /// Only where all arguments are constants, or where one varies, so that its value must not be
-    /// asked for twice.
+    /// Quotients of decimals; others only where all arguments are constants, or where one varies,
+    /// so that its value must not be asked for twice.
     fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         if let (Function::TypeOf, [field]) = (self.function, given.arg_fields.as_slice()) {
             return Ok(ColumnarValue::Scalar(ScalarValue::from(field_type_name(field))));
         }
         let types: Vec<DataType> = given.args.iter().map(ColumnarValue::data_type).collect();
+        if let (Function::IntDiv, [of_a, of_b]) = (self.function, types.as_slice())
+            && is_decimal_quotient(of_a, of_b)
+        {
+            return make_scalar_function(
+                |arguments| match arguments {
+                    [a, b] => whole_quotients(a, b),
+                    _ => exec_err!("intdiv() takes two numbers"),
+                },
+                vec![],
+            )(&given.args);
+        }
         let fields =
             (0..).zip(&types).map(|(at, of)| Field::new(format!("a{at}"), of.clone(), true));
         let schema = Arc::new(Schema::new(fields.collect::<Vec<_>>()));

@@ -396,7 +396,7 @@ impl Compiled {
 }
 
 /// A regex with DuckDB's options.
-fn compiled(pattern: &str, flags: &str) -> DataFusionResult<Regex> {
+pub(super) fn compiled(pattern: &str, flags: &str) -> DataFusionResult<Regex> {
     check_length(pattern.len())?;
     let mut builder = RegexBuilder::new(pattern);
     for flag in flags.chars() {
@@ -407,7 +407,7 @@ fn compiled(pattern: &str, flags: &str) -> DataFusionResult<Regex> {
             'm' | 'n' | 'p' => builder.multi_line(true),
             'g' => &mut builder,
             other => {
-                return exec_err!("regexp_extract() has no option '{other}'; it has i, c, s, m");
+                return exec_err!("a pattern has no option '{other}'; there are i, c, s, m");
             }
         };
     }

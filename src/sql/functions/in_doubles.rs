@@ -16,6 +16,9 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
+#[cfg(feature = "cluster")]
+use crate::sql::functions::whole_numbers;
+
 /// All of them.
 pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
     let of_one = [
@@ -55,7 +58,7 @@ pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
 #[cfg(feature = "cluster")]
 pub(in crate::sql) fn computes_as(known: &ScalarUDF, other: &ScalarUDF) -> bool {
     let inner = known.inner().downcast_ref::<InDoubles>().map(|known| &*known.inner);
-    known == other || inner == Some(other)
+    known == other || inner.or_else(|| whole_numbers::inner(known)) == Some(other)
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]

@@ -1,4 +1,5 @@
-//! `lead` and `lag`, corrected for ignored nulls, LIMIT, and offsets that are null.
+//! `lead` and `lag`, corrected for ignored nulls, LIMIT, offsets that are null, and defaults of
+//! another type.
 //!
 //! DataFusion's functions (55.2) take a partition row by row as it comes. A `lead` that ignores
 //! nulls loses count there: a null that comes into reach is never counted, and an offset of 0 gives
@@ -8,40 +9,49 @@
 //!
 //! They also tell the rule that pushes a LIMIT below a window how many more rows they need, but
 //! ignore nulls, negative offsets and the opposite order. Here a limit is pushed only below a `lag`
-//! that looks back. Finally, DataFusion takes a null offset for 0; here the result is null.
+//! that looks back. DataFusion takes a null offset for 0; here the result is null. Finally, it
+//! takes only literals for offsets and defaults; others are computed for each row here
+//! (`shifted`).
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::ArrayRef;
-use arrow_schema::{DataType, FieldRef};
-use datafusion::common::ScalarValue;
+use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType, FieldRef};
+use datafusion::common::{ScalarValue, plan_err};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
 use datafusion::logical_expr::function::{
     ExpressionArgs, PartitionEvaluatorArgs, WindowUDFFieldArgs,
 };
 use datafusion::logical_expr::{
-    Documentation, LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, WindowUDF,
+    Documentation, LimitEffect, PartitionEvaluator, ReversedUDWF, Signature, Volatility, WindowUDF,
     WindowUDFImpl,
 };
 use datafusion::physical_expr::PhysicalExpr;
-use datafusion::physical_expr::expressions::{Literal, lit};
+use datafusion::physical_expr::expressions::lit;
+
+use super::shifted::{self, literal};
 
 /// Both functions.
 pub(in crate::sql) fn functions() -> [WindowUDF; 2] {
-    [lead_udwf(), lag_udwf()].map(|inner| WindowUDF::from(Shift { inner, reversed: false }))
+    [lead_udwf(), lag_udwf()].map(|inner| WindowUDF::from(Shift::new(inner, false)))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct Shift {
     /// DataFusion's function.
     inner: Arc<WindowUDF>,
+    signature: Signature,
     /// Whether rows come in the opposite order.
     reversed: bool,
 }
 
 impl Shift {
+    fn new(inner: Arc<WindowUDF>, reversed: bool) -> Shift {
+        Shift { inner, signature: Signature::user_defined(Volatility::Immutable), reversed }
+    }
+
     /// Whether no row needs one that comes later, with or without nulls.
     fn looks_back(&self, arguments: &[Arc<dyn PhysicalExpr>]) -> bool {
         let forward = arguments.get(1).is_none_or(|offset| match literal(offset) {
@@ -55,16 +65,44 @@ impl Shift {
 impl WindowUDFImpl for Shift {
     delegate! {
         name() -> &str;
-        signature() -> &Signature;
-        expressions(arguments: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>>;
         field(arguments: WindowUDFFieldArgs<'_>) -> DataFusionResult<FieldRef>;
         documentation() -> Option<&Documentation>;
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    /// The value and the default get their common type; DataFusion casts the default to the type of
+    /// the value, which cuts its fraction.
+    fn coerce_types(&self, arguments: &[DataType]) -> DataFusionResult<Vec<DataType>> {
+        let mut types = arguments.to_vec();
+        match types.as_mut_slice() {
+            [_] | [_, _] => {}
+            [value, _, default] => {
+                if let Some(common) = common_type(value, default) {
+                    (*value, *default) = (common.clone(), common);
+                }
+            }
+            _ => return plan_err!("{}() takes a value, an offset and a default", self.name()),
+        }
+        Ok(types)
+    }
+
+    fn expressions(&self, arguments: ExpressionArgs<'_>) -> Vec<Arc<dyn PhysicalExpr>> {
+        match shifted::is_needed(arguments.input_exprs()) {
+            true => arguments.input_exprs().to_vec(),
+            false => self.inner.expressions(arguments),
+        }
     }
 
     fn partition_evaluator(
         &self,
         arguments: PartitionEvaluatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn PartitionEvaluator>> {
+        if shifted::is_needed(arguments.input_exprs()) {
+            return shifted::evaluator(self.inner.name() == "lag", &arguments);
+        }
         let ignore_nulls = arguments.ignore_nulls();
         let data_type = arguments.input_fields().first().map(|field| field.data_type().clone());
         let inner = match arguments.input_exprs() {
@@ -81,7 +119,7 @@ impl WindowUDFImpl for Shift {
     }
 
     fn reverse_expr(&self) -> ReversedUDWF {
-        let reversed = Shift { inner: Arc::clone(&self.inner), reversed: !self.reversed };
+        let reversed = Shift::new(Arc::clone(&self.inner), !self.reversed);
         ReversedUDWF::Reversed(Arc::new(WindowUDF::from(reversed)))
     }
 
@@ -90,9 +128,34 @@ impl WindowUDFImpl for Shift {
     }
 }
 
-fn literal(expr: &Arc<dyn PhysicalExpr>) -> Option<&ScalarValue> {
-    expr.downcast_ref::<Literal>().map(Literal::value)
+/// The type that holds both values and defaults, if that of the values does not hold the fractions
+/// of the defaults.
+fn common_type(value: &DataType, default: &DataType) -> Option<DataType> {
+    use DataType::{Date32, Decimal128, Float64, Timestamp};
+    match (value, default) {
+        (value, default) if default.is_floating() && (value.is_integer() || value.is_decimal()) => {
+            Some(Float64)
+        }
+        (value, Decimal128(digits, scale)) => {
+            let (value_digits, value_scale) = match value {
+                Decimal128(digits, scale) => (*digits, *scale),
+                integer if integer.is_integer() => (INTEGER_DIGITS, 0),
+                _ => return None,
+            };
+            let whole = |digits: u8, scale: i8| i16::from(digits) - i16::from(scale);
+            let most = whole(value_digits, value_scale).max(whole(*digits, *scale));
+            let common_scale = value_scale.max(*scale);
+            let needed = u8::try_from(most + i16::from(common_scale)).ok()?;
+            (common_scale > value_scale || most > whole(value_digits, value_scale))
+                .then(|| Decimal128(needed.min(DECIMAL128_MAX_PRECISION), common_scale))
+        }
+        (Date32, Timestamp(..)) => Some(default.clone()),
+        _ => None,
+    }
 }
+
+/// The digits of the decimals that DataFusion makes of integers of 64 bits.
+const INTEGER_DIGITS: u8 = 20;
 
 /// An evaluator that gives null for every row: the offset is beyond any partition, and the default
 /// is a null of its type.
@@ -241,6 +304,24 @@ mod tests {
                     );
                 }
             }
+        }
+    }
+
+    #[test]
+    fn defaults_keep_their_fractions() {
+        use DataType::{Date32, Decimal128, Float64, Int32, Int64, Utf8};
+        for (value, default, common) in [
+            (Int32, Float64, Some(Float64)),
+            (Int64, Decimal128(3, 1), Some(Decimal128(21, 1))),
+            (Decimal128(9, 2), Decimal128(2, 1), None),
+            (Decimal128(9, 2), Decimal128(4, 3), Some(Decimal128(10, 3))),
+            (Decimal128(38, 9), Float64, Some(Float64)),
+            (Int32, Int64, None),
+            (Float64, Int64, None),
+            (Utf8, Int64, None),
+            (Date32, Date32, None),
+        ] {
+            assert_eq!(common_type(&value, &default), common, "{value} {default}");
         }
     }
 

@@ -6,6 +6,10 @@
 //! functions here cut such a batch where it has a new pattern too many, and call DataFusion's for
 //! each piece.
 //!
+//! DataFusion also makes operators of `regexp_like` with a constant pattern, and LIKE of these. The
+//! LIKE of a regex that stands for a backslash does not escape it, and `.*` becomes IS NOT NULL.
+//! Such patterns are written in another way here, of which it makes neither.
+//!
 //! Where this stands on the road of a query: a session registers these functions in place of
 //! DataFusion's. `rules/patterns.rs` puts them in place of operators, too.
 
@@ -15,6 +19,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, StringViewArray};
 use arrow_schema::{DataType, FieldRef};
+use datafusion::common::ScalarValue;
 use datafusion::common::utils::take_function_args;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
@@ -22,6 +27,7 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
     ScalarUDFImpl, Signature, Volatility,
 };
+use regex_syntax::hir::HirKind;
 
 use crate::error::Error;
 use crate::sql::functions::growing::rows_of;
@@ -71,6 +77,35 @@ pub(in crate::sql) fn is_constant(expr: &Expr) -> bool {
     })
 }
 
+/// The same regex in a form that DataFusion does not simplify, if it would do so wrongly: `.*` as
+/// the empty regex, and one with a literal backslash after an empty group.
+pub(in crate::sql) fn misread(pattern: &ScalarValue) -> Option<ScalarValue> {
+    let regex = pattern.try_as_str()??;
+    let other = match regex {
+        ".*" => String::new(),
+        _ if has_backslash(regex) => format!("(){regex}"),
+        _ => return None,
+    };
+    ScalarValue::Utf8(Some(other)).cast_to(&pattern.data_type()).ok()
+}
+
+/// Whether a backslash is among the literal texts of a regex.
+fn has_backslash(regex: &str) -> bool {
+    // Most patterns have neither an escape nor a class, and are not parsed for this.
+    if regex.len() > MAX_BYTES || !regex.contains(['\\', '[']) {
+        return false;
+    }
+    let Ok(parsed) = regex_syntax::parse(regex) else { return false };
+    let mut parts = vec![&parsed];
+    while let Some(part) = parts.pop() {
+        if matches!(part.kind(), HirKind::Literal(text) if text.0.contains(&b'\\')) {
+            return true;
+        }
+        parts.extend(part.kind().subs());
+    }
+    false
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct InPieces {
     /// DataFusion's function.
@@ -87,16 +122,21 @@ impl ScalarUDFImpl for InPieces {
         documentation() -> Option<&Documentation>;
     }
 
-    /// Calls become operators, which know no pieces, only where the pattern is the same everywhere.
+    /// Calls become operators, which know no pieces, only where the pattern is a literal.
     fn simplify(
         &self,
-        arguments: Vec<Expr>,
+        mut arguments: Vec<Expr>,
         info: &SimplifyContext,
     ) -> DataFusionResult<ExprSimplifyResult> {
-        match arguments.get(1).is_some_and(is_constant) {
-            true => self.inner.simplify(arguments, info),
-            false => Ok(ExprSimplifyResult::Original(arguments)),
+        let Some(Expr::Literal(pattern, _)) = arguments.get_mut(1) else {
+            return Ok(ExprSimplifyResult::Original(arguments));
+        };
+        if self.inner.name() == "regexp_like"
+            && let Some(other) = misread(pattern)
+        {
+            *pattern = other;
         }
+        self.inner.simplify(arguments, info)
     }
 
     fn invoke_with_args(&self, arguments: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
@@ -190,6 +230,18 @@ mod tests {
         assert_eq!(cut(nine.collect()), [8, 9]);
         let all = texts.iter().flat_map(|text| [None, Some(text.as_str()), Some(text.as_str())]);
         assert_eq!(cut(all.collect()), [25, 49, 60]);
+    }
+
+    #[test]
+    fn regexes_with_a_backslash_are_not_simplified() {
+        for regex in [r"\\", r"a\\b|zz", r"[\\]", r"\x5c", r"\\{1}", r"(a\\)+"] {
+            let expected = ScalarValue::from(format!("(){regex}"));
+            assert_eq!(misread(&ScalarValue::from(regex)), Some(expected), "{regex}");
+        }
+        assert_eq!(misread(&ScalarValue::from(".*")), Some(ScalarValue::from("")));
+        for regex in ["", "a", r"a\.b", r"\d[0-9]", "[", r"a\"] {
+            assert_eq!(misread(&ScalarValue::from(regex)), None, "{regex}");
+        }
     }
 
     #[test]

@@ -25,6 +25,7 @@ pub(in crate::sql) mod opaque;
 pub(in crate::sql) mod orders;
 pub(in crate::sql) mod outer_joins;
 pub(in crate::sql) mod patterns;
+pub(in crate::sql) mod set_keys;
 pub(in crate::sql) mod set_operations;
 pub(in crate::sql) mod skipped;
 pub(in crate::sql) mod top_keys;

@@ -7,10 +7,8 @@
 //!
 //! Patterns that come from rows are looked at when they are there: operators of regular expressions
 //! become functions, and a pattern of LIKE goes through a function that looks at its length
-//! (`functions/patterns.rs`).
-//!
-//! The regex `.*`, which DataFusion (55.2) takes for IS NOT NULL, becomes the empty one: `s ~ '.*'`
-//! is null where s is.
+//! (`functions/patterns.rs`). So do operators whose pattern is a constant that DataFusion (55.2)
+//! simplifies wrongly, or one that is not computed yet: the function puts such a pattern right.
 
 use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
@@ -22,7 +20,7 @@ use datafusion::logical_expr::{Expr, Like, LogicalPlan, Operator, lit};
 use datafusion::optimizer::AnalyzerRule;
 
 use crate::sql::functions::patterns::{
-    CHECKED, MAX_BYTES, check_length, checked, in_pieces, is_constant,
+    CHECKED, MAX_BYTES, check_length, checked, in_pieces, is_constant, misread,
 };
 use crate::sql::walks::{Rewritten, any_expression, rewrite_plan, rewrite_up, rewrite_where};
 
@@ -33,12 +31,12 @@ pub(in crate::sql) struct BoundPatterns;
 impl AnalyzerRule for BoundPatterns {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         let plan = refuse_long(plan)?.data;
-        let is_concerned = |expr: &Expr| has_pattern_of_rows(expr) || fits_all(expr);
-        if !any_expression(&plan, is_concerned) {
+        if !any_expression(&plan, is_unbounded) {
             return Ok(plan);
         }
-        let bound = |expr| Ok(if fits_all(&expr) { with_empty(expr) } else { bounded(expr) });
-        let rewrite = |node| rewrite_where(node, is_concerned, |expr, _| rewrite_up(expr, bound));
+        let rewrite = |node| {
+            rewrite_where(node, is_unbounded, |expr, _| rewrite_up(expr, |expr| Ok(bounded(expr))))
+        };
         Ok(rewrite_plan(plan, rewrite)?.data)
     }
 
@@ -55,34 +53,17 @@ pub(in crate::sql) fn refuse_long(plan: LogicalPlan) -> Rewritten<LogicalPlan> {
     Ok(Transformed::no(plan))
 }
 
-fn has_pattern_of_rows(expr: &Expr) -> bool {
+/// Whether an expression has a pattern that comes from rows, or a regex that is no literal, or one
+/// that DataFusion would simplify wrongly.
+fn is_unbounded(expr: &Expr) -> bool {
     match expr {
         Expr::Like(Like { pattern, .. }) => !is_constant(pattern) && !is_checked(pattern),
-        Expr::BinaryExpr(binary) => is_regex_match(binary.op) && !is_constant(&binary.right),
+        Expr::BinaryExpr(binary) if is_regex_match(binary.op) => match binary.right.as_ref() {
+            Expr::Literal(regex, _) => misread(regex).is_some(),
+            _ => true,
+        },
         _ => false,
     }
-}
-
-/// Whether it has the regex `.*`.
-fn fits_all(expr: &Expr) -> bool {
-    let pattern = match expr {
-        Expr::BinaryExpr(binary) if is_regex_match(binary.op) => Some(binary.right.as_ref()),
-        Expr::ScalarFunction(call) if call.func.name() == "regexp_like" => call.args.get(1),
-        _ => None,
-    };
-    matches!(pattern, Some(Expr::Literal(regex, _)) if regex.try_as_str() == Some(Some(".*")))
-}
-
-/// The same expression with the empty regex.
-fn with_empty(mut expr: Expr) -> Transformed<Expr> {
-    match &mut expr {
-        Expr::BinaryExpr(binary) => *binary.right = lit(""),
-        Expr::ScalarFunction(call) => {
-            call.args.get_mut(1).into_iter().for_each(|pattern| *pattern = lit(""));
-        }
-        _ => return Transformed::no(expr),
-    }
-    Transformed::yes(expr)
 }
 
 fn is_checked(pattern: &Expr) -> bool {
@@ -94,9 +75,9 @@ fn is_regex_match(op: Operator) -> bool {
     matches!(op, RegexMatch | RegexIMatch | RegexNotMatch | RegexNotIMatch)
 }
 
-/// The same expression with its pattern bounded, if that comes from rows.
+/// The same expression with its pattern bounded, if it is not.
 fn bounded(expr: Expr) -> Transformed<Expr> {
-    if !has_pattern_of_rows(&expr) {
+    if !is_unbounded(&expr) {
         return Transformed::no(expr);
     }
     Transformed::yes(match expr {

@@ -34,6 +34,7 @@
 //! | `statistics` | counters of an operator, also as metrics for `EXPLAIN ANALYZE` |
 //! | `width` | how many bytes the widest row of a batch may have |
 //! | `window_texts` | which texts pass running windows as bytes of their own |
+//! | `join_conditions` | what joins of sorted inputs test after the join |
 //! | `waiting_joins` | joins that would wait for rows that nobody asks for |
 //! | `wide_rows` | rows so wide that a batch of them does not fit into memory |
 //! | `whole_partitions` | windows whose frames reach the end of their partition |
@@ -64,6 +65,7 @@ pub(in crate::sql) mod leaf;
 pub(in crate::sql) mod unary;
 pub(in crate::sql) mod node;
 pub(in crate::sql) mod executions;
+pub(in crate::sql) mod join_conditions;
 pub(in crate::sql) mod key_sets;
 pub(in crate::sql) mod first_rows;
 pub(in crate::sql) mod scan;

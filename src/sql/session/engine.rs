@@ -4,6 +4,7 @@
 //! the rules and functions that plan and answer statements, and has one memory, the threads that
 //! statements borrow, and the tables that are open. A session adds what is its caller's own.
 
+use std::iter;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -15,6 +16,7 @@ use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::execution::TaskContext;
 use datafusion::execution::runtime_env::RuntimeEnv;
 use datafusion::execution::{FunctionRegistry, SessionState, SessionStateBuilder};
+use datafusion::logical_expr::planner::ExprPlanner;
 use datafusion::prelude::{SessionConfig, SessionContext};
 
 #[cfg(feature = "cluster")]
@@ -33,6 +35,7 @@ use crate::sql::cluster::{
     distribute::Functions, functions::hidden, nodes::Nodes, tables::ClusterTables,
 };
 use crate::sql::functions::bounds::MostBytes;
+use crate::sql::functions::elements::ElementsOfLists;
 use crate::sql::functions::{aggregates, dates, growing, lead, nearest, patterns, rankings, text};
 use crate::sql::names::attached::Schemas;
 use crate::sql::names::catalog::Tables;
@@ -332,7 +335,12 @@ fn with_functions(state: SessionState, memory: u64) -> Result<SessionState> {
     times.for_each(|function| context.register_udf(function));
     let series = times::series(context.state_ref().read().table_functions());
     series.into_iter().for_each(|(name, function)| context.register_udtf(name, function));
-    Ok(context.state())
+    let state = context.state();
+    let (array_agg, first_value) = (state.udaf("array_agg")?, state.udaf("first_value")?);
+    let elements: Arc<dyn ExprPlanner> = Arc::new(ElementsOfLists { array_agg, first_value });
+    // Planners are asked in turn, and DataFusion's would answer first.
+    let planners = iter::once(elements).chain(state.expr_planners().iter().cloned()).collect();
+    Ok(SessionStateBuilder::new_from_existing(state).with_expr_planners(planners).build())
 }
 
 /// The part of the memory that may be read ahead of a merge, and the most bytes for one thread.

@@ -2,20 +2,18 @@
 //!
 //! Where this stands on the road of a query: the hash table of a join (DataFusion 55.2) cannot
 //! spill. A statement that fails for it, before it has given a row, is planned once more with joins
-//! of sorted inputs. Where such outer joins have conditions beside their keys, the error stays. One
+//! of sorted inputs. Where such full joins have conditions beside their keys, the error stays. One
 //! that fails for wide rows (`functions/bounds`, `run/wide_rows`) is planned once more with fewer
 //! rows in a batch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use datafusion::common::JoinType;
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::common::{JoinSide, JoinType, internal_datafusion_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_expr::expressions::Column;
-use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
@@ -26,65 +24,32 @@ use super::statement::StatementPlanner;
 use crate::error::{Error, Result};
 use crate::sql::functions::bounds::{SMALL_SHARE, rows_within};
 use crate::sql::names::parameters::Parameters;
+use crate::sql::run::join_conditions::tested_above;
 use crate::sql::run::range_join::RangeJoinExec;
 use crate::sql::run::statistics::task_context;
+use crate::sql::run::whole_partitions::WholePartitionsExec;
 use crate::sql::work::handle::SessionHandle;
 
 /// How long to wait for memory.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Tests the conditions that inner joins of sorted inputs have beside their keys after the join:
-/// DataFusion's (55.2, `sort_merge_join/filter.rs`) panics on some of them.
+/// Tests the conditions that joins of sorted inputs have beside their keys after the join.
 fn with_conditions_above(plan: Arc<dyn ExecutionPlan>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
     let above = |node: Arc<dyn ExecutionPlan>| {
-        let Some(join) = node.downcast_ref::<SortMergeJoinExec>() else {
-            return Ok(Transformed::no(node));
-        };
-        let Some(condition) = join.filter().as_ref().filter(|_| join.join_type == JoinType::Inner)
-        else {
-            return Ok(Transformed::no(node));
-        };
-        let unconditional = SortMergeJoinExec::try_new(
-            Arc::clone(join.left()),
-            Arc::clone(join.right()),
-            join.on().to_vec(),
-            None,
-            JoinType::Inner,
-            join.sort_options().to_vec(),
-            join.null_equality(),
-        )?;
-        let columns_of_left = join.left().schema().fields().len();
-        let schema = unconditional.schema();
-        let column = |of_condition: &Column| -> DataFusionResult<Column> {
-            let known = condition.column_indices().get(of_condition.index());
-            let known = known.ok_or_else(|| internal_datafusion_err!("a condition's column"))?;
-            let index = match known.side {
-                JoinSide::Right => columns_of_left + known.index,
-                JoinSide::Left | JoinSide::None => known.index,
-            };
-            Ok(Column::new(schema.field(index).name(), index))
-        };
-        let predicate = Arc::clone(condition.expression()).transform_up(|part| {
-            match part.downcast_ref::<Column>() {
-                Some(of_condition) => Ok(Transformed::yes(Arc::new(column(of_condition)?) as _)),
-                None => Ok(Transformed::no(part)),
-            }
-        })?;
-        let filter = FilterExec::try_new(predicate.data, Arc::new(unconditional))?;
-        Ok(Transformed::yes(Arc::new(filter) as Arc<dyn ExecutionPlan>))
+        let join = node.downcast_ref::<SortMergeJoinExec>();
+        Ok(match join.map(tested_above).transpose()?.flatten() {
+            Some(tested) => Transformed::yes(tested),
+            None => Transformed::no(node),
+        })
     };
     Ok(plan.transform_up(above)?.data)
 }
 
-/// Whether a plan has an outer join of sorted inputs with a condition, on which DataFusion may
-/// panic, too.
-fn has_conditional_outer_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
+/// Whether a plan has a full join of sorted inputs with a condition, on which DataFusion may panic.
+fn has_conditional_full_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
     has_node(plan, |node| {
-        node.downcast_ref::<SortMergeJoinExec>().is_some_and(|join| {
-            let is_outer =
-                matches!(join.join_type, JoinType::Left | JoinType::Right | JoinType::Full);
-            is_outer && join.filter().is_some()
-        })
+        node.downcast_ref::<SortMergeJoinExec>()
+            .is_some_and(|join| join.join_type == JoinType::Full && join.filter().is_some())
     })
 }
 
@@ -104,8 +69,8 @@ pub(super) struct Thrift {
     batch_rows: usize,
     /// Whether fragments run in our own executor, which handles some thousand rows at a time.
     native: bool,
-    /// Whether hash joins of the plan may still become joins of sorted inputs, and joins by ranges
-    /// those of DataFusion.
+    /// Whether hash joins of the plan may still become joins of sorted inputs, joins by ranges
+    /// those of DataFusion, and windows ones over sorted rows.
     may_sort: bool,
     sorts: bool,
 }
@@ -113,8 +78,12 @@ pub(super) struct Thrift {
 impl Thrift {
     pub(super) fn new(context: &SessionContext, plan: &Arc<dyn ExecutionPlan>) -> Thrift {
         let batch_rows = context.state_ref().read().config().batch_size();
-        let may_sort =
-            has_node(plan, |node| node.is::<HashJoinExec>() || node.is::<RangeJoinExec>());
+        let is_hashed = |node: &dyn ExecutionPlan| {
+            node.is::<HashJoinExec>()
+                || node.is::<RangeJoinExec>()
+                || node.downcast_ref().is_some_and(WholePartitionsExec::is_hashed)
+        };
+        let may_sort = has_node(plan, is_hashed);
         Thrift { batch_rows, native: true, may_sort, sorts: false }
     }
 
@@ -173,8 +142,8 @@ pub(super) async fn start(
     };
     let plan = plan.ok_or_else(|| Error::Unsupported("a statement without rows".into()))?;
     let plan = with_conditions_above(plan)?;
-    if has_conditional_outer_join(&plan) {
-        let what = "an outer join of sorted inputs with a condition";
+    if has_conditional_full_join(&plan) {
+        let what = "a full join of sorted inputs with a condition";
         return Err(Error::Unsupported(what.into()));
     }
     Ok((execute_stream(Arc::clone(&plan), task_context(planner.context, timed))?, plan))

@@ -5,26 +5,32 @@ use datafusion::prelude::SessionContext;
 
 use crate::sql::functions::ages;
 use crate::sql::functions::bars;
+use crate::sql::functions::bits;
 use crate::sql::functions::by_type;
 use crate::sql::functions::differences;
+use crate::sql::functions::extracts;
 use crate::sql::functions::formats;
 use crate::sql::functions::in_doubles;
 use crate::sql::functions::list_aggregates;
 use crate::sql::functions::powers;
 use crate::sql::functions::printf;
 use crate::sql::functions::tallies;
+use crate::sql::functions::whole_numbers;
 
 /// Registers them.
 pub(super) fn register(context: &SessionContext) {
     context.register_udf(ages::function());
     context.register_udf(bars::function());
+    bits::functions().for_each(|function| context.register_udf(function));
     by_type::functions().for_each(|function| context.register_udf(function));
     differences::functions().for_each(|function| context.register_udf(function));
+    context.register_udf(extracts::function());
     formats::functions().for_each(|function| context.register_udf(function));
     in_doubles::functions().for_each(|function| context.register_udf(function));
     printf::functions().for_each(|function| context.register_udf(function));
     powers::functions().for_each(|function| context.register_udaf(function));
     tallies::functions().for_each(|function| context.register_udaf(function));
+    whole_numbers::functions().for_each(|function| context.register_udf(function));
     let of_lists = list_aggregates::functions(|name| context.udaf(name).ok());
     of_lists.into_iter().for_each(|function| context.register_udf(function));
 }

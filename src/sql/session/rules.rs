@@ -33,6 +33,7 @@ use crate::sql::rules::opaque::HideFromRules;
 use crate::sql::rules::orders::SortUnsortedInputs;
 use crate::sql::rules::outer_joins::inner_where_padded_rows_go;
 use crate::sql::rules::patterns::{BoundPatterns, refuse_long};
+use crate::sql::rules::set_keys::NamedSetKeys;
 use crate::sql::rules::set_operations::CountEqualRows;
 use crate::sql::rules::skipped::{skip_idle, skip_mere_reads};
 use crate::sql::rules::top_keys::limit_exact_keys;
@@ -49,7 +50,7 @@ use crate::sql::types::integer_means::ExactMeans;
 use crate::sql::types::intervals::Intervals;
 use crate::sql::types::outer_columns::OuterColumns;
 use crate::sql::types::rounding::{MarkCasts, RoundCasts};
-use crate::sql::types::times::{Times, TimestampTexts};
+use crate::sql::types::times::{CoarserUnits, Times, TimestampTexts};
 use crate::sql::types::uuids::Uuids;
 use crate::sql::types::zeros::{OneZero, both_zeros};
 use crate::sql::types::zones::LocalTimes;
@@ -59,7 +60,8 @@ use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 
 /// DataFusion's analyzer rules, with ours before and after them. Statements may use `memory` bytes.
 pub(in crate::sql) fn analyzer_rules(most: MostBytes) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 10] = [
+    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 11] = [
+        Arc::new(NamedSetKeys),
         Arc::new(Samples),
         Arc::new(OwnKeys),
         Arc::new(TotalsOfPassingGroups),
@@ -80,6 +82,7 @@ pub(in crate::sql) fn analyzer_rules(most: MostBytes) -> Vec<Arc<dyn AnalyzerRul
     let mut rules: Vec<_> = first.into_iter().chain(before).chain(rest).collect();
     rules.push(Arc::new(OuterColumns));
     rules.push(Arc::new(RoundCasts));
+    rules.push(Arc::new(CoarserUnits));
     rules.push(Arc::new(TimestampTexts(Arc::new(to_char_function()))));
     rules.push(Arc::new(ExactNumbers));
     rules.push(Arc::new(ExactMeans));
@@ -157,8 +160,8 @@ pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
     let handed_down = before(&rules, "PositionalFilterPushdown(Post)");
     rules.insert(handed_down, Arc::new(SpillLargeLimits { memory }));
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortUnsortedInputs));
-    rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortExternally));
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(PartitionByPartition));
+    rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortExternally));
     rules.push(Arc::new(ShowSharedParts));
     rules.push(Arc::new(WaitForNone));
     rules.push(Arc::new(StopJoins));

@@ -1,6 +1,6 @@
-//! The dialect of statements and expressions: DuckDB's, except that the argument of `f(a = 1)` is a
-//! comparison, and that `||` binds less tightly than arithmetic and `^` more tightly, as they do in
-//! DuckDB itself.
+//! The dialect of statements and expressions: DuckDB's with PostgreSQL's `a ^@ b` and texts with
+//! escapes (`E'…'` and `U&'…'`), except that the argument of `f(a = 1)` is a comparison, and that
+//! `||` binds less tightly than arithmetic and `^` more tightly, as they do in DuckDB itself.
 //!
 //! Where this stands on the road of a query: first, in the parser. In DuckDB's dialect, sqlparser
 //! (0.62) takes `a = 1` for a named argument, in aggregates too, and refuses `count(a = 1)`. Named
@@ -16,12 +16,13 @@ use std::cell::Cell;
 use datafusion::common::config::Dialect as Name;
 use datafusion::execution::config::SessionConfig;
 use datafusion::sql::parser::DFParserBuilder;
-use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias};
+use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias, Value};
 use datafusion::sql::sqlparser::dialect::{Dialect, DuckDbDialect, Precedence, dialect_from_str};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
 use crate::error::{Error, Result};
+use crate::sql::walks::function_call;
 
 /// How often the parser may try to read an expression: this often for each byte of the text, and
 /// this often beside that. Valid SQL needs fewer than ten attempts a byte.
@@ -87,19 +88,41 @@ impl Dialect for StylobateDialect {
         match parser.peek_token_ref().token {
             Token::StringConcat => Some(Ok(self.prec_value(Precedence::PlusMinus) - 1)),
             Token::Caret => Some(Ok(self.prec_value(Precedence::MulDivModOp) + 1)),
+            Token::CaretAt => Some(Ok(self.prec_value(Precedence::PgOther))),
             _ => None,
         }
     }
 
-    fn parse_prefix(&self, _: &mut Parser) -> Option<std::result::Result<Expr, ParserError>> {
-        match self.attempts.get().checked_sub(1) {
-            Some(left) => {
-                self.attempts.set(left);
-                None
-            }
+    fn parse_prefix(&self, parser: &mut Parser) -> Option<std::result::Result<Expr, ParserError>> {
+        let Some(left) = self.attempts.get().checked_sub(1) else {
             // The only error after which the parser does not try something else.
-            None => Some(Err(ParserError::RecursionLimitExceeded)),
+            return Some(Err(ParserError::RecursionLimitExceeded));
+        };
+        self.attempts.set(left);
+        // The parser takes texts with escapes in other dialects only.
+        let (Token::EscapedStringLiteral(text) | Token::UnicodeStringLiteral(text)) =
+            &parser.peek_token_ref().token
+        else {
+            return None;
+        };
+        let text = Value::SingleQuotedString(text.clone());
+        parser.advance_token();
+        Some(Ok(Expr::value(text)))
+    }
+
+    /// `a ^@ b` is `starts_with(a, b)`.
+    fn parse_infix(
+        &self,
+        parser: &mut Parser,
+        left: &Expr,
+        precedence: u8,
+    ) -> Option<std::result::Result<Expr, ParserError>> {
+        if parser.peek_token_ref().token != Token::CaretAt {
+            return None;
         }
+        parser.advance_token();
+        let right = parser.parse_subexpr(precedence);
+        Some(right.map(|right| function_call("starts_with", vec![left.clone(), right])))
     }
 
     // All that `DuckDbDialect` has, except supports_named_fn_args_with_eq_operator, and more.
@@ -128,6 +151,9 @@ impl Dialect for StylobateDialect {
         supports_select_wildcard_replace
         supports_comma_separated_trim
         supports_window_function_null_treatment_arg
+        allow_extract_custom
+        supports_string_escape_constant
+        supports_unicode_string_literal
     }
 }
 

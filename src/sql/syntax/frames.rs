@@ -1,20 +1,23 @@
 //! Writes out what windows leave implicit: the default frame, which is `RANGE` from the first row
-//! to the peers of the current one if there is an ORDER BY, and what a window inherits from the one
-//! that it names.
+//! to the peers of the current one if there is an ORDER BY, what a window inherits from the one
+//! that it names, and bounds of frames that are computed (`1 + 1 PRECEDING`).
 //!
 //! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes `ROWS` as the
 //! default frame if it believes that no rows are peers, and for some aggregates it is wrong (see
-//! `rules::dependencies`).
+//! `rules::dependencies`). A QUALIFY without a window of its own it refuses; here it gets one that
+//! is always true if the SELECT list has a window.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr as SqlExpr, NamedWindowDefinition, NamedWindowExpr, Select, Statement, VisitorMut,
-    WindowFrame as SqlWindowFrame, WindowSpec, WindowType,
+    BinaryOperator, Expr as SqlExpr, Ident, NamedWindowDefinition, NamedWindowExpr, Select,
+    SelectItem, Statement, UnaryOperator, Value, ValueWithSpan, Visit, VisitorMut,
+    WindowFrame as SqlWindowFrame, WindowFrameBound, WindowSpec, WindowType,
 };
 
-use crate::sql::walks::{visit_mut, visit_outer_expressions_mut};
+use crate::sql::syntax::{folded, show};
+use crate::sql::walks::{visit_expressions, visit_mut, visit_outer_expressions_mut};
 
 /// Writes out the frames and the inherited parts of all windows.
 pub(in crate::sql) fn write_out(statement: &mut Statement) {
@@ -32,7 +35,7 @@ impl VisitorMut for Frames {
             if let NamedWindowExpr::WindowSpec(window) = window {
                 inherit(window, &known);
                 known.insert(name.value.to_lowercase(), window.clone());
-                add_default_frame(window);
+                complete_frame(window);
             }
         }
         if !known.is_empty() {
@@ -47,6 +50,16 @@ impl VisitorMut for Frames {
             let _ = visit_outer_expressions_mut(&mut select.projection, &mut inherit_in);
             let _ = visit_outer_expressions_mut(&mut select.qualify, &mut inherit_in);
         }
+        if let Some(condition) = &mut select.qualify
+            && !has_window(condition)
+            && has_window(&select.projection)
+            && !names_window(condition, &select.projection)
+            && let Some(always) = show::parsed_expr("row_number() OVER () > 0")
+        {
+            let own = std::mem::replace(condition, always.clone());
+            let (left, right) = (Box::new(SqlExpr::Nested(own.into())), Box::new(always));
+            *condition = SqlExpr::BinaryOp { left, op: BinaryOperator::And, right };
+        }
         ControlFlow::Continue(())
     }
 
@@ -54,9 +67,71 @@ impl VisitorMut for Frames {
         if let SqlExpr::Function(function) = expr
             && let Some(WindowType::WindowSpec(window)) = &mut function.over
         {
-            add_default_frame(window);
+            complete_frame(window);
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// Whether a window function is called, subqueries included.
+fn has_window(tree: &impl Visit) -> bool {
+    let is_window = |expr: &SqlExpr| matches!(expr, SqlExpr::Function(call) if call.over.is_some());
+    visit_expressions(tree, |expr| match is_window(expr) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    })
+    .is_break()
+}
+
+/// Whether a condition names a column of the SELECT list that is computed by a window.
+fn names_window(condition: &SqlExpr, items: &[SelectItem]) -> bool {
+    let is_window = |name: &Ident| {
+        items.iter().any(|item| match item {
+            SelectItem::ExprWithAlias { expr, alias } => {
+                folded(alias) == folded(name) && has_window(expr)
+            }
+            _ => false,
+        })
+    };
+    visit_expressions(condition, |part| match part {
+        SqlExpr::Identifier(name) if is_window(name) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    })
+    .is_break()
+}
+
+/// Computes a bound of integers.
+fn compute(bound: &mut WindowFrameBound) {
+    let (WindowFrameBound::Preceding(Some(offset)) | WindowFrameBound::Following(Some(offset))) =
+        bound
+    else {
+        return;
+    };
+    if matches!(**offset, SqlExpr::Value(_)) {
+        return;
+    }
+    if let Some(number) = integer(offset).filter(|number| *number >= 0) {
+        **offset = SqlExpr::value(Value::Number(number.to_string(), false));
+    }
+}
+
+fn integer(expr: &SqlExpr) -> Option<i64> {
+    match expr {
+        SqlExpr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+            digits.parse().ok()
+        }
+        SqlExpr::Nested(inner) => integer(inner),
+        SqlExpr::UnaryOp { op: UnaryOperator::Minus, expr } => integer(expr)?.checked_neg(),
+        SqlExpr::BinaryOp { left, op, right } => {
+            let (left, right) = (integer(left)?, integer(right)?);
+            match op {
+                BinaryOperator::Plus => left.checked_add(right),
+                BinaryOperator::Minus => left.checked_sub(right),
+                BinaryOperator::Multiply => left.checked_mul(right),
+                _ => None,
+            }
+        }
+        _ => None,
     }
 }
 
@@ -72,8 +147,14 @@ fn inherit(window: &mut WindowSpec, known: &HashMap<String, WindowSpec>) {
     }
 }
 
-fn add_default_frame(window: &mut WindowSpec) {
+fn complete_frame(window: &mut WindowSpec) {
     if !window.order_by.is_empty() && window.window_frame.is_none() {
         window.window_frame = Some(SqlWindowFrame::default());
+    }
+    if let Some(frame) = &mut window.window_frame {
+        compute(&mut frame.start_bound);
+        if let Some(end) = &mut frame.end_bound {
+            compute(end);
+        }
     }
 }

@@ -1,17 +1,20 @@
 //! Names that functions have in other databases: `mod(a, b)` is `a % b`, `sign` is `signum`,
-//! `every` is `bool_and`, and `strlen`, which counts bytes, is `octet_length`. The order of values
-//! that are collected may stand behind the call, too.
+//! `every` is `bool_and`, `strlen`, which counts bytes, is `octet_length`, and `localtimestamp` is
+//! `now()` without a zone. The order of values that are collected may stand behind the call, too.
+//! Nulls are left out of lists that are joined: DataFusion (55.2) refuses a null without a type
+//! there.
 //!
 //! Where this stands on the road of a query: after parsing.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause,
-    FunctionArguments, Ident, ObjectName, ObjectNamePart, VisitMut,
+    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, Ident, ObjectName, ObjectNamePart, TimezoneInfo,
+    Value, VisitMut,
 };
 
-use crate::sql::walks::visit_expressions_mut;
+use crate::sql::walks::{function_call, visit_expressions_mut};
 
 /// Translates function names to DataFusion's, in an expression or in anything that contains
 /// expressions.
@@ -34,7 +37,11 @@ fn translate_one(expr: &mut Expr) {
     }
     match name.value.to_ascii_lowercase().as_str() {
         "sign" => function.name = object_name("signum"),
+        "localtimestamp" if matches!(function.args, FunctionArguments::None) => {
+            *expr = local_timestamp();
+        }
         "strlen" => function.name = object_name("octet_length"),
+        "array_cat" | "array_concat" | "list_cat" | "list_concat" => leave_nulls_out(function),
         "every" => function.name = object_name("bool_and"),
         "mod" => {
             if let Some(remainder) = remainder(function) {
@@ -42,6 +49,29 @@ fn translate_one(expr: &mut Expr) {
             }
         }
         _ => {}
+    }
+}
+
+/// `now()` on the wall clock.
+fn local_timestamp() -> Expr {
+    Expr::Cast {
+        kind: CastKind::Cast,
+        expr: Box::new(function_call("now", Vec::new())),
+        data_type: DataType::Timestamp(None, TimezoneInfo::None),
+        array: false,
+        format: None,
+    }
+}
+
+/// `list_concat([1], NULL)` is `list_concat([1])`.
+fn leave_nulls_out(function: &mut Function) {
+    let FunctionArguments::List(list) = &mut function.args else { return };
+    let is_null = |argument: &FunctionArg| {
+        matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Value(value)))
+            if value.value == Value::Null)
+    };
+    if !list.args.iter().all(is_null) {
+        list.args.retain(|argument| !is_null(argument));
     }
 }
 

@@ -48,6 +48,13 @@ pub(in crate::sql) fn named_cast(cast: SqlExpr) -> SqlExpr {
     function_call(MARK, vec![cast, data_type])
 }
 
+/// Wraps a subquery, or a test with one, in a mark, together with its text, which DataFusion leaves
+/// out of column names.
+pub(in crate::sql) fn named_subquery(subquery: SqlExpr) -> SqlExpr {
+    let text = SqlExpr::Value(Value::SingleQuotedString(subquery.to_string()).into());
+    function_call(MARK, vec![subquery, text])
+}
+
 /// The value inside a mark; `None` if the expression is not a mark.
 pub(in crate::sql) fn unmarked(expr: &Expr) -> Option<Expr> {
     match expr {

@@ -5,8 +5,10 @@
 //! written.
 
 pub(in crate::sql) mod any_case;
+pub(in crate::sql) mod array_queries;
 pub(in crate::sql) mod chains;
 pub(in crate::sql) mod columns;
+pub(in crate::sql) mod date_parts;
 pub(in crate::sql) mod dialect;
 pub(in crate::sql) mod file_functions;
 pub(in crate::sql) mod frames;
@@ -40,6 +42,7 @@ pub(in crate::sql) mod rewrite;
 pub(in crate::sql) mod row_values;
 pub(in crate::sql) mod samples;
 pub(in crate::sql) mod scopes;
+pub(in crate::sql) mod shadowed;
 pub(in crate::sql) mod short_forms;
 pub(in crate::sql) mod show;
 pub(in crate::sql) mod similar;

@@ -16,10 +16,11 @@ use crate::error::{Error, Result};
 use crate::sql::stack::with_syntax_levels;
 use crate::sql::syntax::placeholders::allow_names;
 use crate::sql::syntax::{
-    chains, dialect, file_functions, frames, from_first, function_aliases, ignored, join_words,
-    limit_by, macros, misspelt, nesting, operators, order_names, output_names, precedence,
-    qualified, quantified, repeated, row_values, samples, short_forms, show, similar, size, sql_of,
-    standard, table_functions, underscores, values,
+    array_queries, chains, date_parts, dialect, file_functions, frames, from_first,
+    function_aliases, ignored, join_words, limit_by, macros, misspelt, nesting, operators,
+    order_names, output_names, precedence, qualified, quantified, repeated, row_values, samples,
+    shadowed, short_forms, show, similar, size, sql_of, standard, table_functions, underscores,
+    values,
 };
 use crate::sql::types::decimals;
 use crate::sql::types::times;
@@ -214,6 +215,8 @@ fn corrected(
             show::reword(sql);
             short_forms::restore_calls(sql);
             output_names::set(sql);
+            shadowed::rename(sql);
+            array_queries::write_out(sql);
             qualified::alias(sql)?;
             operators::as_calls(sql)?;
             samples::as_queries(sql)?;
@@ -221,6 +224,7 @@ fn corrected(
             table_functions::name_columns(sql);
             values::as_selects(sql);
             function_aliases::translate(sql);
+            date_parts::as_calls(sql);
             macros::expand(sql)?;
             similar::as_regexes(sql)?;
             precedence::correct(sql);

@@ -1,12 +1,13 @@
 //! Rewrites what other databases accept and DataFusion's planner does not: several columns with the
-//! same name in a SELECT, aggregates that differ only in a cast, and a plus before something other
-//! than a number.
+//! same name in a SELECT, aggregates that differ only in a cast or within a subquery, and a plus
+//! before something other than a number.
 //!
 //! Only a statement that failed for one of these is rewritten and planned once more, so that others
 //! pay nothing. Columns with the name of an earlier one get a new name while the statement is
 //! planned (`a:1`), and the answer has the requested names again. `min(a), min(a::double)` have the
-//! same name in DataFusion, which leaves casts out of names: here casts are marked, and the mark is
-//! part of the name. A plus is removed.
+//! same name in DataFusion, which leaves casts and the texts of subqueries out of names: here casts
+//! are marked, and subqueries in the arguments of functions; the mark is part of the name. A plus
+//! is removed.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -27,8 +28,8 @@ use datafusion::sql::sqlparser::ast::{
     UnaryOperator, VisitorMut,
 };
 
-use crate::sql::syntax::marks::{named_cast, unmarked};
-use crate::sql::syntax::{folded, sql_of};
+use crate::sql::syntax::marks::{named_cast, named_subquery, unmarked};
+use crate::sql::syntax::{folded, is_subquery, sql_of};
 use crate::sql::walks::{rewrite_up, visit_mut};
 
 /// A statement that is planned differently from how it was written.
@@ -59,6 +60,7 @@ fn rewritten(statement: &Statement, marks_casts: bool) -> Option<Rewritten> {
         text: inner.to_string(),
         renames: !creates,
         marks_casts,
+        calls: vec![0],
     };
     let _ = visit_mut(inner, &mut names);
     (changed != *statement).then_some(Rewritten {
@@ -180,6 +182,8 @@ struct Renamer {
     text: String,
     renames: bool,
     marks_casts: bool,
+    /// For each query around a place, how many calls of functions are around it within the query.
+    calls: Vec<usize>,
 }
 
 impl VisitorMut for Renamer {
@@ -194,11 +198,34 @@ impl VisitorMut for Renamer {
         };
         let which = if self.renames { Renamed::Duplicates } else { Renamed::None };
         self.rename(&mut query.body, &order, which);
+        self.calls.push(0);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _: &mut Query) -> ControlFlow<()> {
+        self.calls.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let (Expr::Function(_), Some(calls)) = (expr, self.calls.last_mut()) {
+            *calls += 1;
+        }
         ControlFlow::Continue(())
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let (Expr::Function(_), Some(calls)) = (&*expr, self.calls.last_mut()) {
+            *calls = calls.saturating_sub(1);
+        }
         match expr {
+            subquery
+                if self.marks_casts
+                    && is_subquery(subquery)
+                    && self.calls.last().is_some_and(|calls| *calls > 0) =>
+            {
+                *subquery = named_subquery(subquery.clone());
+            }
             Expr::UnaryOp { op: UnaryOperator::Plus, expr: operand } => {
                 *expr = Expr::Nested(operand.clone())
             }

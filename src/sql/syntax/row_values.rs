@@ -11,8 +11,8 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    ObjectNamePart, Query, Select, SetExpr, Statement, TableFactor, UnaryOperator, Value,
-    VisitorMut,
+    ObjectNamePart, Query, Select, SelectItem, SetExpr, Statement, TableFactor, UnaryOperator,
+    Value, VisitorMut,
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
@@ -51,8 +51,20 @@ impl VisitorMut for RowComparisons {
                 (Some(left), Some(right)) if left.len() == right.len() => {
                     compare(&left, op, &right)
                 }
+                (Some(row), None) => subquery(right).and_then(|query| {
+                    self.with_subquery(&row, query, |row, found| compare(row, op, found))
+                }),
+                (None, Some(row)) => subquery(left).and_then(|query| {
+                    self.with_subquery(&row, query, |row, found| compare(found, op, row))
+                }),
                 _ => None,
             },
+            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => row(left)
+                .zip(subquery(right))
+                .and_then(|(row, query)| self.in_subquery(&row, query, false)),
+            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => row(left)
+                .zip(subquery(right))
+                .and_then(|(row, query)| self.in_subquery(&row, query, true)),
             Expr::Between { expr, low, high, negated } => match (row(expr), row(low), row(high)) {
                 (Some(values), Some(low), Some(high))
                     if values.len() == low.len() && low.len() == high.len() =>
@@ -87,6 +99,15 @@ fn row(expr: &Expr) -> Option<Cow<'_, [Expr]>> {
         Expr::Tuple(values) => Some(Cow::Borrowed(values)),
         Expr::Nested(inner) => row(inner),
         Expr::Function(function) => called_row(function).map(Cow::Owned),
+        _ => None,
+    }
+}
+
+/// The query of an expression that is one.
+fn subquery(expr: &Expr) -> Option<&Query> {
+    match expr {
+        Expr::Subquery(query) => Some(query),
+        Expr::Nested(inner) => subquery(inner),
         _ => None,
     }
 }
@@ -155,12 +176,39 @@ fn not(expr: Expr) -> Expr {
 }
 
 impl RowComparisons {
+    /// A subquery of one row with the comparison of its columns: null without a row, and an error
+    /// with several.
+    fn with_subquery(
+        &mut self,
+        values: &[Expr],
+        subquery: &Query,
+        compare: impl Fn(&[Expr], &[Expr]) -> Option<Expr>,
+    ) -> Option<Expr> {
+        let (template, member) = self.template(values.len())?;
+        let mut query = over(&template, subquery)?;
+        let SetExpr::Select(select) = query.body.as_mut() else { return None };
+        select.projection = vec![SelectItem::UnnamedExpr(compare(values, &member)?)];
+        Some(Expr::Subquery(Box::new(query)))
+    }
+
     /// True if the subquery has an equal row; otherwise null if it has a row that may be equal.
     fn in_subquery(&mut self, values: &[Expr], subquery: &Query, negated: bool) -> Option<Expr> {
+        let (template, member) = self.template(values.len())?;
+        let equal = compare(values, &BinaryOperator::Eq, &member)?;
+        let found = exists(&template, subquery, equal.clone())?;
+        let unknown =
+            exists(&template, subquery, Expr::IsNull(Box::new(Expr::Nested(Box::new(equal)))))?;
+        let or_unknown = binary(&unknown, &BinaryOperator::And, &Expr::Value(Value::Null.into()));
+        let is_in = binary(&found, &BinaryOperator::Or, &Expr::Nested(Box::new(or_unknown)));
+        Some(if negated { not(is_in) } else { is_in })
+    }
+
+    /// A query from a subquery that is to be put into it, and the columns of the latter.
+    fn template(&mut self, width: usize) -> Option<(Query, Vec<Expr>)> {
         self.subqueries += 1;
         let name = format!("{ROWS}{}", self.subqueries);
         let columns: Vec<String> =
-            (0..values.len()).map(|column| format!("sty__{}_{column}", self.subqueries)).collect();
+            (0..width).map(|column| format!("sty__{}_{column}", self.subqueries)).collect();
         let text =
             format!("SELECT 1 FROM (SELECT 1) AS \"{name}\" (\"{}\")", columns.join("\", \""));
         let dialect = StylobateDialect::new(text.len());
@@ -170,13 +218,7 @@ impl RowComparisons {
             .map(|column| Parser::new(&dialect).try_with_sql(&format!("\"{name}\".\"{column}\"")))
             .map(|parser| parser.ok()?.parse_expr().ok())
             .collect::<Option<Vec<Expr>>>()?;
-        let equal = compare(values, &BinaryOperator::Eq, &member)?;
-        let found = exists(&template, subquery, equal.clone())?;
-        let unknown =
-            exists(&template, subquery, Expr::IsNull(Box::new(Expr::Nested(Box::new(equal)))))?;
-        let or_unknown = binary(&unknown, &BinaryOperator::And, &Expr::Value(Value::Null.into()));
-        let is_in = binary(&found, &BinaryOperator::Or, &Expr::Nested(Box::new(or_unknown)));
-        Some(if negated { not(is_in) } else { is_in })
+        Some((*template, member))
     }
 }
 
@@ -212,11 +254,18 @@ fn is_and_null(expr: &Expr) -> bool {
 
 /// `EXISTS` over the rows of the subquery that satisfy a condition.
 fn exists(template: &Query, subquery: &Query, condition: Expr) -> Option<Expr> {
+    let mut query = over(template, subquery)?;
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    select.selection = Some(condition);
+    Some(Expr::Exists { subquery: Box::new(query), negated: false })
+}
+
+/// The template with a subquery in its FROM.
+fn over(template: &Query, subquery: &Query) -> Option<Query> {
     let mut query = template.clone();
     let SetExpr::Select(select) = query.body.as_mut() else { return None };
     let from = select.from.first_mut()?;
     let TableFactor::Derived { subquery: inner, .. } = &mut from.relation else { return None };
     **inner = subquery.clone();
-    select.selection = Some(condition);
-    Some(Expr::Exists { subquery: Box::new(query), negated: false })
+    Some(query)
 }

@@ -4,7 +4,7 @@
 //! that is in use is known. DataFusion (55.2) lists all that the information schema has.
 
 use datafusion::sql::sqlparser::ast::{
-    DescribeAlias, ShowStatementFilter, ShowStatementFilterPosition, ShowStatementOptions,
+    DescribeAlias, Expr, ShowStatementFilter, ShowStatementFilterPosition, ShowStatementOptions,
     Statement, Value,
 };
 use datafusion::sql::sqlparser::parser::Parser;
@@ -78,6 +78,12 @@ pub(in crate::sql) fn tables(
 pub(in crate::sql) fn parsed(sql: &str) -> Option<Statement> {
     let dialect = StylobateDialect::new(sql.len());
     Parser::new(&dialect).try_with_sql(sql).ok()?.parse_statement().ok()
+}
+
+/// An expression of ours.
+pub(in crate::sql) fn parsed_expr(text: &str) -> Option<Expr> {
+    let dialect = StylobateDialect::new(text.len());
+    Parser::new(&dialect).try_with_sql(text).ok()?.parse_expr().ok()
 }
 
 fn columns(options: &ShowStatementOptions) -> Option<Statement> {

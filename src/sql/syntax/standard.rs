@@ -66,6 +66,7 @@ impl VisitorMut for Rewording {
         }
         group(select);
         ordinals::resolve(select);
+        name_keys_once(select);
         name_subqueries(select);
         ControlFlow::Continue(())
     }
@@ -240,6 +241,35 @@ fn group(select: &mut Select) {
     }
     if keys.is_empty() {
         keys.push(Expr::GroupingSets(vec![Vec::new()]));
+    }
+}
+
+/// Removes keys from grouping sets that they have already, which DataFusion takes for two columns
+/// of one name. A ROLLUP or CUBE that repeats a key is written out.
+fn name_keys_once(select: &mut Select) {
+    let GroupByExpr::Expressions(keys, _) = &mut select.group_by else { return };
+    let repeats = |parts: &[Vec<Expr>]| {
+        let all: Vec<&Expr> = parts.iter().flatten().collect();
+        all.iter().enumerate().any(|(at, key)| all.iter().take(at).any(|known| known == key))
+    };
+    for key in keys {
+        match key {
+            Expr::Rollup(parts) if repeats(parts) => *key = Expr::GroupingSets(rollup(parts)),
+            Expr::Cube(parts) if parts.len() <= MAX_CUBE_PARTS && repeats(parts) => {
+                *key = Expr::GroupingSets(cube(parts));
+            }
+            _ => {}
+        }
+        let Expr::GroupingSets(sets) = key else { continue };
+        for set in sets {
+            let mut once: Vec<Expr> = Vec::with_capacity(set.len());
+            for key in std::mem::take(set) {
+                if !once.contains(&key) {
+                    once.push(key);
+                }
+            }
+            *set = once;
+        }
     }
 }
 

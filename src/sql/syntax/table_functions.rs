@@ -4,18 +4,21 @@
 //!
 //! Where this stands on the road of a query: after parsing. For DataFusion (55.2), `unnest` is a
 //! word of its own, and the column of a series is called `value`; it still is where nothing names
-//! it otherwise.
+//! it otherwise. Their arguments are constants there. Here a call that reads columns of the tables
+//! before it, or of a query around it, becomes a LATERAL subquery over the list that the function
+//! of this name makes.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectNamePart, Query, SetExpr, Statement,
-    TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, VisitorMut,
+    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectNamePart, Query, SelectItem, SetExpr,
+    Statement, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, VisitorMut,
 };
 
 use crate::sql::syntax::folded;
-use crate::sql::walks::{visit_expressions, visit_mut};
+use crate::sql::syntax::show::parsed;
+use crate::sql::walks::{function_call, visit_expressions, visit_mut};
 
 const SERIES: [&str; 2] = ["generate_series", "range"];
 const UNNEST: &str = "unnest";
@@ -41,14 +44,72 @@ impl VisitorMut for Names {
         }
         let used = used_names(query);
         let SetExpr::Select(select) = query.body.as_mut() else { return ControlFlow::Continue(()) };
-        for from in &mut select.from {
+        let tables = select.from.iter_mut().flat_map(|from| {
             let joined = from.joins.iter_mut().map(|join| &mut join.relation);
-            for table in std::iter::once(&mut from.relation).chain(joined) {
-                name_column(table, &used);
+            std::iter::once(&mut from.relation).chain(joined)
+        });
+        for (at, table) in tables.enumerate() {
+            name_column(table, &used);
+            // The first one has no table before it.
+            if let TableFactor::Derived { lateral, .. } = table
+                && at == 0
+            {
+                *lateral = false;
             }
         }
         ControlFlow::Continue(())
     }
+}
+
+fn reads_columns(args: &Vec<FunctionArg>) -> bool {
+    visit_expressions(args, |part| match part {
+        Expr::Identifier(_) | Expr::CompoundIdentifier(_) => ControlFlow::Break(()),
+        _ => ControlFlow::Continue(()),
+    })
+    .is_break()
+}
+
+/// `LATERAL (SELECT unnest(rows) FROM (SELECT list AS rows) …)`.
+fn lateral(
+    function: &str,
+    list: Option<&Expr>,
+    given: &TableFunctionArgs,
+    alias: Option<TableAlias>,
+) -> Option<TableFactor> {
+    let list = match list {
+        Some(list) => list.clone(),
+        None => {
+            let argument = |arg: &FunctionArg| match arg {
+                FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+                _ => None,
+            };
+            function_call(function, given.args.iter().map(argument).collect::<Option<_>>()?)
+        }
+    };
+    let text = "SELECT unnest(sty__list) FROM (SELECT sty__list AS sty__list) AS sty__lists";
+    let Statement::Query(mut query) = parsed(text)? else { return None };
+    let SetExpr::Select(outer) = query.body.as_mut() else { return None };
+    let TableFactor::Derived { subquery, .. } = &mut outer.from.first_mut()?.relation else {
+        return None;
+    };
+    let SetExpr::Select(inner) = subquery.body.as_mut() else { return None };
+    let SelectItem::ExprWithAlias { expr, .. } = inner.projection.first_mut()? else {
+        return None;
+    };
+    *expr = list;
+    // Without another name, the column of a series is called `value`.
+    let alias = alias.unwrap_or_else(|| TableAlias {
+        explicit: true,
+        name: Ident::new(function),
+        columns: Vec::new(),
+        at: None,
+    });
+    let columns = match alias.columns.is_empty() {
+        true => vec![TableAliasColumnDef { name: Ident::new("value"), data_type: None }],
+        false => alias.columns,
+    };
+    let alias = Some(TableAlias { columns, ..alias });
+    Some(TableFactor::Derived { lateral: true, subquery: query, alias, sample: None })
 }
 
 /// Names of columns, each with that of the table if it stands before it.
@@ -117,6 +178,12 @@ fn name_column(table: &mut TableFactor, used: &UsedNames) {
                 }
             }
         }
+    }
+    if reads_columns(&given.args)
+        && let Some(rows) = lateral(&function, list.as_ref(), given, alias.take())
+    {
+        *table = rows;
+        return;
     }
     if let Some(list) = list {
         *table = TableFactor::UNNEST {

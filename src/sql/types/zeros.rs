@@ -4,7 +4,8 @@
 //! DataFusion's comparisons (55.2) treat the zeros as equal, but it looks values up in longer lists
 //! by their bits, and compares bits in some other places. Here a list with one of the zeros gets
 //! the other one, too; 0.0 is added to the keys of windows and to the arguments of a count of
-//! distinct values, which gives the same for both zeros; CASE with an operand and `nullif` become
+//! distinct values, which gives the same for both zeros (within lists and structs, `nested_zeros`
+//! does); CASE with an operand and `nullif` become
 //! comparisons. A NaN with its sign bit set, which 0/0, `-x` and ln(-1) give, sorts first in the
 //! total order and is not equal to the other NaN: the sign is removed from the results of
 //! quotients, remainders, negations and functions of floats. Sums, differences and products stay as
@@ -35,6 +36,7 @@ use datafusion::physical_expr::{
     expressions::{BinaryExpr as PhysicalSum, Literal},
 };
 
+use super::nested_zeros::{self, plus_zero};
 use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
 
 /// Adds the other zero to lists that have one.
@@ -73,6 +75,10 @@ impl AnalyzerRule for OneZero {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         let is_distinct_on =
             |node: &LogicalPlan| matches!(node, LogicalPlan::Distinct(Distinct::On(_)));
+        let plan = match nested_zeros::are_in(&plan) {
+            true => nested_zeros::made_one(plan)?,
+            false => plan,
+        };
         if !any_expression(&plan, compares_bits) && !any_node(&plan, is_distinct_on) {
             return Ok(plan);
         }
@@ -105,7 +111,8 @@ fn compares_bits(expr: &Expr) -> bool {
         Expr::ScalarFunction(function) => function.func.name() == "nullif",
         Expr::AggregateFunction(function) => function.params.order_by.len() > 1,
         Expr::WindowFunction(window) => {
-            !window.params.partition_by.is_empty() || !window.params.order_by.is_empty()
+            let params = &window.params;
+            params.distinct || !params.partition_by.is_empty() || !params.order_by.is_empty()
         }
         _ => false,
     }
@@ -145,10 +152,12 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<E
             let keys = params
                 .partition_by
                 .iter_mut()
-                .chain(params.order_by.iter_mut().map(|key| &mut key.expr));
-            for key in keys.filter(|key| is_float(key)) {
-                *key = plus_zero(key.clone(), schema)?;
-                changed = true;
+                .chain(params.order_by.iter_mut().map(|key| &mut key.expr))
+                .chain(params.args.iter_mut().filter(|_| params.distinct));
+            for key in keys {
+                let one = plus_zero(key.clone(), schema)?;
+                changed |= one != *key;
+                *key = one;
             }
             Ok(Transformed::new_transformed(Expr::WindowFunction(window), changed))
         }
@@ -273,15 +282,6 @@ fn without_sign(values: &ArrayRef) -> ArrayRef {
     }
 }
 
-/// Adds 0.0 to floats, which makes 0.0 of -0.0.
-fn plus_zero(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
-    Ok(match expr.get_type(schema)? {
-        DataType::Float64 => expr + lit(0.0_f64),
-        DataType::Float32 => expr + lit(0.0_f32),
-        _ => expr,
-    })
-}
-
 /// Makes aggregates of distinct floats take both zeros for one.
 pub(in crate::sql) fn one_zero_in_distinct(
     expr: Expr,
@@ -322,15 +322,4 @@ fn missing_zero(list: &[Expr]) -> Option<Expr> {
         _ => None,
     })?;
     (!list.contains(&other)).then_some(other)
-}
-
-/// Replaces -0.0 with 0.0 in floats; other arrays stay as they are.
-pub(in crate::sql) fn one_zero(values: &ArrayRef) -> ArrayRef {
-    if let Some(floats) = values.as_primitive_opt::<Float64Type>() {
-        return Arc::new(floats.unary::<_, Float64Type>(|value| value + 0.0));
-    }
-    match values.as_primitive_opt::<Float32Type>() {
-        Some(floats) => Arc::new(floats.unary::<_, Float32Type>(|value| value + 0.0)),
-        None => Arc::clone(values),
-    }
 }

@@ -17,7 +17,7 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::error::Result;
 use crate::sql::convert::from_arrow;
-use crate::sql::types::zeros;
+use crate::sql::types::nested_zeros;
 
 /// The most values that are written out as a list.
 pub(super) const LISTED: usize = 1024;
@@ -48,7 +48,7 @@ impl ValueSet {
     }
 
     pub(super) fn add(&mut self, values: &ArrayRef) -> DataFusionResult<()> {
-        let values = zeros::one_zero(&arrow_cast::cast(values, &self.data_type)?);
+        let values = nested_zeros::one_zero(&arrow_cast::cast(values, &self.data_type)?);
         let values = match values.logical_nulls() {
             Some(nulls) => {
                 self.has_null = true;
@@ -107,7 +107,7 @@ impl ValueSet {
     /// For each value, whether it is in the set. The result is null for a null, and also for a
     /// value that is not found if the set has a null.
     fn find(&self, values: &ArrayRef) -> DataFusionResult<BooleanArray> {
-        let rows = self.converter.convert_columns(&[zeros::one_zero(values)])?;
+        let rows = self.converter.convert_columns(&[nested_zeros::one_zero(values)])?;
         let nulls = values.logical_nulls();
         let find = |(at, row): (usize, Row<'_>)| {
             if nulls.as_ref().is_some_and(|nulls| nulls.is_null(at)) {

@@ -9,7 +9,7 @@
 
 use std::sync::Arc;
 
-use datafusion::common::tree_node::{Transformed, TreeNodeRecursion};
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, DFSchema, JoinType};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::logical_plan::FetchType;
@@ -145,11 +145,15 @@ fn columns_read(plan: &LogicalPlan, row: &DFSchema) -> Vec<Column> {
 }
 
 /// Rewrites a LATERAL join: the right side is computed once for each distinct value that it reads
-/// from the left side, and joined on these values. Returns `None` if it reads none, or if
-/// DataFusion's own rewrite is right (equalities alone), which reads the left side once.
+/// from the left side, and joined on these values; one that reads none is not LATERAL. Returns
+/// `None` if DataFusion's own rewrite is right (equalities alone), which reads the left side once.
 pub(super) fn lateral(join: &Join) -> DataFusionResult<Option<LogicalPlan>> {
     let outer = columns_read(&join.right, join.left.schema());
-    if outer.is_empty() || is_plain_lateral(&join.right) {
+    if outer.is_empty() {
+        let right = without_lateral(join.right.as_ref().clone())?.into();
+        return Ok(Some(LogicalPlan::Join(Join { right, ..join.clone() })));
+    }
+    if is_plain_lateral(&join.right) {
         return Ok(None);
     }
     let domain = Domain::new(&join.left, outer)?;
@@ -164,6 +168,19 @@ pub(super) fn lateral(join: &Join) -> DataFusionResult<Option<LogicalPlan>> {
         conditions,
     )?;
     wider.project(join.schema.columns().into_iter().map(Expr::from))?.build().map(Some)
+}
+
+/// The plan of a LATERAL as one of a derived table, if it reads nothing around it.
+fn without_lateral(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    match plan {
+        LogicalPlan::Subquery(subquery) if outer_columns(&subquery.subquery).is_empty() => {
+            Ok(subquery.subquery.as_ref().clone())
+        }
+        LogicalPlan::SubqueryAlias(_) | LogicalPlan::Projection(_) | LogicalPlan::Join(_) => {
+            Ok(plan.map_children(|input| Ok(Transformed::yes(without_lateral(input)?)))?.data)
+        }
+        other => Ok(other),
+    }
 }
 
 /// Whether a LATERAL only selects rows of tables by equalities.

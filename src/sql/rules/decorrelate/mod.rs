@@ -10,8 +10,11 @@
 //!   values;
 //! - tests in other places than filters become counts (`counts`);
 //! - a subquery that uses the outer row for more than equality is computed once for each distinct
-//!   outer value (`dependent`), and joined (Neumann and Kemper, Unnesting Arbitrary Queries, 2015).
+//!   outer value (`dependent`), and joined (Neumann and Kemper, Unnesting Arbitrary Queries, 2015);
+//! - one in the condition of an outer join that reads both sides gets the values of one side beside
+//!   the rows of the other (`both_sides`).
 
+mod both_sides;
 mod counts;
 mod dependent;
 mod domain;
@@ -133,24 +136,33 @@ fn rewritten_again(plan: &LogicalPlan, pushed: LogicalPlan) -> DataFusionResult<
 
 /// Rewrites a node whose inputs and subqueries are rewritten already.
 fn rewritten(plan: LogicalPlan) -> DataFusionResult<Transformed<LogicalPlan>> {
-    let plan = match plan {
+    let (plan, is_changed) = match plan {
         LogicalPlan::Join(join) if is_lateral(&join.right) => match dependent::lateral(&join)? {
+            // Only no longer LATERAL.
+            Some(joined @ LogicalPlan::Join(_)) => (joined, true),
             Some(joined) => return Ok(Transformed::yes(joined)),
-            None => LogicalPlan::Join(join),
+            None => (LogicalPlan::Join(join), false),
         },
-        other => other,
+        other => (other, false),
     };
     if !node_has_part(&plan, is_candidate) {
-        return Ok(Transformed::no(plan));
+        return Ok(Transformed::new_transformed(plan, is_changed));
     }
     match plan {
         LogicalPlan::Filter(filter) => filtered(filter),
         LogicalPlan::Projection(projection) => projected(projection),
         LogicalPlan::Join(join) if join.join_type == JoinType::Inner => joined(join),
+        LogicalPlan::Join(join) => match both_sides::widened(&join)? {
+            Some(wider) => {
+                let columns = join.schema.columns().into_iter().map(Expr::from);
+                let plan = LogicalPlanBuilder::from(computed_below(wider)?.data);
+                plan.project(columns)?.build().map(Transformed::yes)
+            }
+            None => computed_below(LogicalPlan::Join(join)),
+        },
         LogicalPlan::Aggregate(_)
         | LogicalPlan::Sort(_)
         | LogicalPlan::Window(_)
-        | LogicalPlan::Join(_)
         | LogicalPlan::Distinct(Distinct::On(_)) => computed_below(plan),
         other => Ok(Transformed::no(other)),
     }

@@ -56,10 +56,16 @@ impl Domain {
             LogicalPlan::Window(window) => self.window(window, plan),
             LogicalPlan::Join(join) => self.join(join, plan),
             LogicalPlan::Union(union) => self.union(union),
+            LogicalPlan::Unnest(unnest) => {
+                let below = self.pushed(&unnest.input)?;
+                let (lists, options) = (unnest.exec_columns.clone(), unnest.options.clone());
+                let plan = LogicalPlanBuilder::from(below.plan);
+                let plan = plan.unnest_columns_with_options(lists, options)?.build()?;
+                Ok(Pushed { plan, columns: below.columns })
+            }
             // The plan behind a LATERAL.
             LogicalPlan::Subquery(subquery) => self.pushed(&subquery.subquery),
             LogicalPlan::Distinct(Distinct::On(_)) => refused("with DISTINCT ON"),
-            LogicalPlan::Unnest(_) => refused("with UNNEST"),
             _ => refused("of this form"),
         }
     }
@@ -128,10 +134,27 @@ impl Domain {
         let below = self.pushed(&aggregate.input)?;
         let group_expr = self.all_with_domain(&aggregate.group_expr, node, &below.columns)?;
         let aggr_expr = self.all_with_domain(&aggregate.aggr_expr, node, &below.columns)?;
-        let keys = below.exprs().chain(group_expr).collect();
         let columns = below.columns.clone();
+        // A key that is an outer column is among those of the domain.
+        let mut keys: Vec<Expr> = below.exprs().collect();
+        let (mut places, mut known_keys) = (Vec::new(), Vec::new());
+        for (own, key) in aggregate.group_expr.iter().zip(group_expr) {
+            // One that is named twice is one column.
+            if known_keys.contains(&own) {
+                continue;
+            }
+            known_keys.push(own);
+            let known = keys.iter().position(|known| *known == key);
+            places.push(known.unwrap_or(keys.len()));
+            if known.is_none() {
+                keys.push(key);
+            }
+        }
+        let width = keys.len();
         let grouped = Aggregate::try_new(below.plan.into(), keys, aggr_expr.clone())?;
-        let outputs = grouped.schema.columns().into_iter().skip(columns.len());
+        let all = grouped.schema.columns();
+        let outputs = places.into_iter().filter_map(|place| all.get(place));
+        let outputs = outputs.chain(all.iter().skip(width)).cloned();
         let grouped = LogicalPlan::Aggregate(grouped);
         let names = aggregate.schema.iter();
         if !aggregate.group_expr.is_empty() {

@@ -2,11 +2,12 @@
 
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType};
+use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{Expr, LogicalPlan, Subquery, check_subquery_expr};
 use datafusion::optimizer::decorrelate::PullUpCorrelatedExpr;
 
 use super::outer::{outer_columns, subquery_of};
-use crate::sql::walks::node_has_part;
+use crate::sql::walks::{any_node, has_part, node_has_part};
 
 /// Whether DataFusion's rules turn a correlated subquery of `plan` into the right join.
 pub(super) fn suits_datafusion(plan: &LogicalPlan, expr: &Expr, subquery: &Subquery) -> bool {
@@ -15,6 +16,8 @@ pub(super) fn suits_datafusion(plan: &LogicalPlan, expr: &Expr, subquery: &Subqu
     };
     if !outer_columns(&subquery.subquery).iter().all(resolved)
         || !has_plain_shape(&subquery.subquery)
+        || (matches!(expr, Expr::ScalarSubquery(_))
+            && any_node(&subquery.subquery, keeps_value_from_join))
     {
         return false;
     }
@@ -92,14 +95,29 @@ pub(super) fn passes_on_outer_columns(node: &LogicalPlan) -> bool {
     })
 }
 
+/// Whether a filter of a scalar subquery has a condition that DataFusion (55.2) cannot make a join
+/// condition of: one over outer columns alone may be simplified to another before, and one over an
+/// aggregate (HAVING) selects the aggregate twice.
+fn keeps_value_from_join(node: &LogicalPlan) -> bool {
+    let LogicalPlan::Filter(filter) = node else { return false };
+    let is_having = matches!(without_projections(&filter.input), LogicalPlan::Aggregate(_));
+    split_conjunction(&filter.predicate).into_iter().any(|condition| {
+        has_part(condition, |part| matches!(part, Expr::OuterReferenceColumn(..)))
+            && (is_having || condition.column_refs().is_empty())
+    })
+}
+
+fn without_projections(mut plan: &LogicalPlan) -> &LogicalPlan {
+    while let LogicalPlan::Projection(projection) = plan {
+        plan = &projection.input;
+    }
+    plan
+}
+
 /// The input of the aggregate without keys whose values a plan returns; the plan itself if there is
 /// none.
 fn below_aggregate(plan: &LogicalPlan) -> &LogicalPlan {
-    let mut above = plan;
-    while let LogicalPlan::Projection(projection) = above {
-        above = &projection.input;
-    }
-    match above {
+    match without_projections(plan) {
         LogicalPlan::Aggregate(aggregate) if aggregate.group_expr.is_empty() => &aggregate.input,
         _ => plan,
     }

@@ -91,8 +91,8 @@ impl Collector {
     }
 
     fn take(&mut self, batch: &RecordBatch, keys: &Rows) -> DataFusionResult<()> {
-        // The standard library's stable sort allocates half as many places again.
-        let order = size_of::<Place>() * batch.num_rows() * 3 / 2;
+        // The sort has places to copy from.
+        let order = size_of::<Place>() * batch.num_rows() * 2;
         self.memory.try_grow(self.counter.count_batch(batch) + keys.size() + order)
     }
 

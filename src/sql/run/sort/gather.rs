@@ -18,7 +18,7 @@ use crate::sql::run::coalesce::compact;
 /// Rows of several batches, in order.
 #[derive(Default)]
 pub(super) struct Picks {
-    batches: Vec<RecordBatch>,
+    batches: Vec<Arc<Held>>,
     /// Batch and row.
     rows: Vec<(usize, usize)>,
     /// About how long the rows are.
@@ -36,10 +36,16 @@ impl Picks {
 
     /// Adds a row. `place` is what is known of its batch: the last round in which it was used, and
     /// its number there.
-    pub(super) fn add(&mut self, held: &Held, row: usize, place: &mut (usize, u32), round: usize) {
+    pub(super) fn add(
+        &mut self,
+        held: &Arc<Held>,
+        row: usize,
+        place: &mut (usize, u32),
+        round: usize,
+    ) {
         if place.0 != round {
             *place = (round, self.batches.len() as u32);
-            self.batches.push(held.batch.clone());
+            self.batches.push(Arc::clone(held));
         }
         self.rows.push((place.1 as usize, row));
         self.bytes += held.row_bytes(row);
@@ -58,9 +64,10 @@ pub(super) fn part_of(batch: &RecordBatch, rows: Range<usize>) -> DataFusionResu
 
 /// Copies the rows into one batch. Only texts that many rows share stay in the buffers they are in.
 pub(super) fn gather(picks: &Picks) -> DataFusionResult<RecordBatch> {
-    let schema = picks.batches[0].schema();
+    let schema = picks.batches[0].batch.schema();
     let column = |at: usize| {
-        let columns: Vec<&ArrayRef> = picks.batches.iter().map(|batch| batch.column(at)).collect();
+        let columns = picks.batches.iter().map(|held| held.batch.column(at));
+        let columns: Vec<&ArrayRef> = columns.collect();
         let gathered = match schema.field(at).data_type() {
             DataType::Utf8View => gather_texts::<StringViewType>(&columns, &picks.rows),
             DataType::BinaryView => gather_texts::<BinaryViewType>(&columns, &picks.rows),
@@ -78,7 +85,8 @@ pub(super) fn gather(picks: &Picks) -> DataFusionResult<RecordBatch> {
 }
 
 /// Copies texts to one new buffer (`arrow-select` would keep the buffers of all columns). Returns
-/// nothing if that would be larger than the buffers of now, because many rows share a text.
+/// nothing if all texts are within their views, or if the buffer would be larger than those of now,
+/// because many rows share a text.
 fn gather_texts<T: ByteViewType>(
     columns: &[&ArrayRef],
     rows: &[(usize, usize)],
@@ -91,6 +99,9 @@ fn gather_texts<T: ByteViewType>(
             column.is_valid(row).then(|| column.value(row))
         })
     };
+    if columns.iter().all(|column| column.data_buffers().is_empty()) {
+        return None;
+    }
     let long = |text: Option<&T::Native>| match text.map(|text| AsRef::<[u8]>::as_ref(text).len()) {
         Some(len) if len > MAX_INLINE => len,
         _ => 0,

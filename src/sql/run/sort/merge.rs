@@ -17,7 +17,8 @@ use datafusion::physical_plan::SpillManager;
 use futures::StreamExt;
 
 use super::gather::{Picks, gather};
-use super::runs::{ChunkSize, Held, Keys, MemoryRun, common_bytes, head};
+use super::runs::{ChunkSize, Held, Keys, MemoryRun, common_bytes};
+use crate::bytes::{KeyHead, key_head};
 
 /// The most files that are merged at once.
 const MAX_FILES: usize = 256;
@@ -161,10 +162,12 @@ impl MemoryMerge {
             part = before;
         }
         let mut cursors = Vec::with_capacity(part.len());
-        for (run, rows) in self.runs.iter().zip(part) {
+        for (run, rows) in self.runs.iter().zip(part).filter(|(_, rows)| !rows.is_empty()) {
             cursors.push(MemoryCursor::new(Arc::clone(run), rows));
         }
-        MemoryCursor::look_up_heads(&mut cursors);
+        if let [_, _, ..] = cursors[..] {
+            MemoryCursor::look_up_heads(&mut cursors);
+        }
         let cursors = cursors.into_iter().map(Cursor::Memory).collect();
         Some(Merge::new(cursors, Arc::clone(&self.keys), self.size))
     }
@@ -210,6 +213,10 @@ impl Merge {
     pub(super) async fn next(&mut self) -> DataFusionResult<Option<Picks>> {
         self.rounds += 1;
         let mut picks = Picks::default();
+        if let [Cursor::Memory(only)] = &mut self.cursors[..] {
+            only.pick_all(self.rounds, self.size, &mut picks);
+            return Ok(Some(picks).filter(|picks| !picks.are_empty()));
+        }
         while !picks.are_full(self.size) {
             let first = self.tournament.winner();
             let Some(cursor) = self.cursors.get_mut(first) else { break };
@@ -304,7 +311,7 @@ pub(super) struct MemoryCursor {
     rows: Range<usize>,
     /// Bytes of the keys of these rows, after those that all runs have in common; empty if not
     /// known. They are looked up in one go, as comparisons would wait for memory one by one.
-    heads: std::vec::IntoIter<u64>,
+    heads: std::vec::IntoIter<KeyHead>,
     /// The number of each batch among the picks of a round.
     places: Vec<(usize, u32)>,
 }
@@ -312,7 +319,7 @@ pub(super) struct MemoryCursor {
 pub(super) struct FileCursor {
     rows: SendableRecordBatchStream,
     /// The batch with the next row.
-    held: Option<Held>,
+    held: Option<Arc<Held>>,
     row: usize,
     /// The number of the batch among the picks of a round.
     place: (usize, u32),
@@ -324,14 +331,37 @@ impl MemoryCursor {
         MemoryCursor { run, rows, heads: Vec::new().into_iter(), places }
     }
 
+    fn pick(&mut self, round: usize, picks: &mut Picks) {
+        self.heads.next();
+        if let Some(next) = self.rows.next() {
+            let (batch, row) = self.run.place(next);
+            picks.add(&self.run.batches[batch], row, &mut self.places[batch], round);
+        }
+    }
+
+    /// Picks rows up to the end of a chunk.
+    fn pick_all(&mut self, round: usize, size: ChunkSize, picks: &mut Picks) {
+        while !self.rows.is_empty() && !picks.are_full(size) {
+            self.pick(round, picks);
+        }
+    }
+
     fn look_up_heads(cursors: &mut [MemoryCursor]) {
-        let ends = cursors.iter().filter(|cursor| !cursor.rows.is_empty()).flat_map(|cursor| {
+        let known = cursors.first().and_then(|cursor| cursor.run.common());
+        if known.is_some() && cursors.iter().all(|cursor| cursor.run.common() == known) {
+            for cursor in cursors {
+                cursor.heads =
+                    cursor.run.heads(cursor.rows.clone()).collect::<Vec<_>>().into_iter();
+            }
+            return;
+        }
+        let ends = cursors.iter().flat_map(|cursor| {
             [cursor.rows.start, cursor.rows.end - 1].map(|row| cursor.run.key(row))
         });
         let common = common_bytes(ends);
         for cursor in cursors {
-            let heads = cursor.rows.clone().map(|row| head(&cursor.run.key(row)[common..]));
-            cursor.heads = heads.collect::<Vec<u64>>().into_iter();
+            let heads = cursor.rows.clone().map(|row| key_head(&cursor.run.key(row)[common..]));
+            cursor.heads = heads.collect::<Vec<KeyHead>>().into_iter();
         }
     }
 }
@@ -342,10 +372,10 @@ impl Cursor {
     }
 
     /// The first bytes of the next key, if they are known.
-    fn head(&self) -> u64 {
+    fn head(&self) -> KeyHead {
         match self {
             Cursor::Memory(cursor) => cursor.heads.as_slice().first().copied().unwrap_or_default(),
-            Cursor::File(_) => 0,
+            Cursor::File(_) => KeyHead::default(),
         }
     }
 
@@ -367,13 +397,7 @@ impl Cursor {
     /// Picks the next row.
     fn pick(&mut self, round: usize, picks: &mut Picks) {
         match self {
-            Cursor::Memory(cursor) => {
-                cursor.heads.next();
-                if let Some(next) = cursor.rows.next() {
-                    let (batch, row) = cursor.run.place(next);
-                    picks.add(&cursor.run.batches[batch], row, &mut cursor.places[batch], round);
-                }
-            }
+            Cursor::Memory(cursor) => cursor.pick(round, picks),
             Cursor::File(cursor) => {
                 if let Some(held) = &cursor.held {
                     picks.add(held, cursor.row, &mut cursor.place, round);
@@ -400,7 +424,7 @@ impl Cursor {
             let batch = batch?;
             if batch.num_rows() > 0 {
                 let rows = keys.of(&batch)?;
-                cursor.held = Some(Held::new(batch, rows));
+                cursor.held = Some(Arc::new(Held::new(batch, rows)));
                 break;
             }
         }

@@ -1,9 +1,10 @@
 //! Rows in memory, and the order in which they are sorted.
 //!
-//! Keys are compared as bytes (`arrow-row`), eight of them at once: those after the bytes with
+//! Keys are compared as bytes (`arrow-row`), sixteen of them at once: those after the bytes with
 //! which all keys begin, as `http://` or the high bytes of numbers that are small.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, RecordBatch};
@@ -13,6 +14,8 @@ use arrow_schema::{DataType, Schema};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::memory_pool::MemoryReservation;
 use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+
+use crate::bytes::{KeyHead, key_head};
 
 /// How much of a run is put together, written and read at once, at most. A row may be longer.
 #[derive(Clone, Copy, Debug)]
@@ -57,8 +60,11 @@ fn fields(order: &LexOrdering, schema: &Schema) -> DataFusionResult<Vec<SortFiel
 
 /// A run in memory: the batches as they came, and the order of their rows.
 pub(super) struct MemoryRun {
-    pub(super) batches: Vec<Held>,
+    pub(super) batches: Vec<Arc<Held>>,
     order: Vec<Place>,
+    /// How many bytes all keys have in common before those that the places hold, if these are at
+    /// the same place in all keys.
+    common: Option<usize>,
     /// Given back with the rows.
     _memory: Option<MemoryReservation>,
 }
@@ -67,31 +73,40 @@ pub(super) struct MemoryRun {
 pub(super) struct Held {
     pub(super) batch: RecordBatch,
     keys: Rows,
-    /// The mean bytes of a row, beside long texts.
+    /// The mean bytes of a row, beside the texts of `views`.
     fixed_bytes: usize,
-    /// The views of texts.
+    /// The views of texts that may be long.
     views: Vec<ScalarBuffer<u128>>,
 }
 
 impl Held {
     pub(super) fn new(batch: RecordBatch, keys: Rows) -> Self {
         let (mut bytes, mut views) = (0, Vec::new());
+        let mut fixed_bytes = 0;
         for column in batch.columns() {
-            match column.data_type() {
-                DataType::Utf8View => views.push(column.as_string_view().views().clone()),
-                DataType::BinaryView => views.push(column.as_binary_view().views().clone()),
-                _ => bytes += column.to_data().get_slice_memory_size().unwrap_or_default(),
+            let texts = match column.data_type() {
+                DataType::Utf8View => column.as_string_view().views(),
+                DataType::BinaryView => column.as_binary_view().views(),
+                _ => {
+                    bytes += column.to_data().get_slice_memory_size().unwrap_or_default();
+                    continue;
+                }
+            };
+            let longest = texts.iter().map(text_bytes).max().unwrap_or_default();
+            fixed_bytes += size_of::<u128>();
+            match longest {
+                ..=SHORT_TEXT => fixed_bytes += longest,
+                _ => views.push(texts.clone()),
             }
         }
-        let fixed_bytes = bytes / batch.num_rows().max(1) + size_of::<u128>() * views.len();
+        fixed_bytes += bytes / batch.num_rows().max(1);
         Held { batch, keys, fixed_bytes, views }
     }
 
     /// About how many bytes a row takes by itself.
     pub(super) fn row_bytes(&self, row: usize) -> usize {
-        // The length of a text is in the lower half of its view.
-        let text = |views: &ScalarBuffer<u128>| views[row] as u32 as usize;
-        self.fixed_bytes + self.views.iter().map(text).sum::<usize>()
+        let texts = self.views.iter().map(|views| text_bytes(&views[row]));
+        self.fixed_bytes + texts.sum::<usize>()
     }
 
     pub(super) fn key(&self, row: usize) -> &[u8] {
@@ -99,10 +114,19 @@ impl Held {
     }
 }
 
+/// Where no text of a batch is longer, all are taken to be as long as the longest, rather than
+/// looked at one by one.
+const SHORT_TEXT: usize = 64;
+
+/// The length of a text, which is in the lower half of its view.
+fn text_bytes(view: &u128) -> usize {
+    *view as u32 as usize
+}
+
 /// A row of a run, with bytes of its key.
 #[derive(Clone, Copy)]
 pub(super) struct Place {
-    head: u64,
+    head: KeyHead,
     batch: u32,
     row: u32,
 }
@@ -110,14 +134,16 @@ pub(super) struct Place {
 impl MemoryRun {
     /// Sorts the rows of batches. Equal ones stay in their order.
     pub(super) async fn sorted(batches: Vec<Held>, memory: Option<MemoryReservation>) -> MemoryRun {
+        let batches: Vec<Arc<Held>> = batches.into_iter().map(Arc::new).collect();
         let rows = batches.iter().map(|held| held.batch.num_rows()).sum();
         let mut order = Vec::with_capacity(rows);
         for (batch, held) in batches.iter().enumerate() {
-            let place = |row| Place { head: 0, batch: batch as u32, row: row as u32 };
+            let place = |row| Place { head: [0; 2], batch: batch as u32, row: row as u32 };
             order.extend((0..held.batch.num_rows()).map(place));
         }
-        sort(&mut order, |place| batches[place.batch as usize].key(place.row as usize)).await;
-        MemoryRun { batches, order, _memory: memory }
+        let key = |place: &Place| batches[place.batch as usize].key(place.row as usize);
+        let common = sort(&mut order, key).await;
+        MemoryRun { batches, order, common, _memory: memory }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -136,6 +162,19 @@ impl MemoryRun {
         self.batches[batch].key(row)
     }
 
+    /// The bytes that all keys begin with, if the places hold those after them.
+    pub(super) fn common(&self) -> Option<&[u8]> {
+        match self.order.is_empty() {
+            true => None,
+            false => self.key(0).get(..self.common?),
+        }
+    }
+
+    /// Bytes of the keys of some rows, after those that are [`common`](Self::common).
+    pub(super) fn heads(&self, rows: Range<usize>) -> impl Iterator<Item = KeyHead> {
+        self.order[rows].iter().map(|place| place.head)
+    }
+
     /// The first of some rows whose key is not before a bound.
     pub(super) fn lower_bound(
         &self,
@@ -150,16 +189,18 @@ impl MemoryRun {
 /// Fewer rows are compared by their whole keys.
 const FEW: usize = 16;
 
-/// Sorts rows by eight bytes of their keys, then those that have these in common by the eight bytes
+/// Sorts rows by some bytes of their keys, then those that have these in common by the bytes
 /// after all that they have in common, and so on: a key is looked up once for each such step, not
 /// once for each comparison (Ng and Kakehi, Cache Efficient Radix Sort for String Sorting, 2007).
 ///
-/// It can be stopped between two steps.
-async fn sort<'a>(order: &mut [Place], key: impl Fn(&Place) -> &'a [u8]) {
+/// It can be stopped between two steps. Returns how many bytes all keys have in common before the
+/// ones that places then hold, if a single step was enough.
+async fn sort<'a>(order: &mut [Place], key: impl Fn(&Place) -> &'a [u8]) -> Option<usize> {
     let compare = |part: &mut [Place], skipped: usize| {
         part.sort_by(|a, b| key(a)[skipped..].cmp(&key(b)[skipped..]));
     };
     let (mut open, mut sorted) = (vec![(0..order.len(), 0)], 0);
+    let (mut steps, mut common, mut copies) = (0, None, Vec::new());
     while let Some((range, skipped)) = open.pop() {
         sorted += range.len();
         if sorted >= ROWS_AT_ONCE {
@@ -173,7 +214,9 @@ async fn sort<'a>(order: &mut [Place], key: impl Fn(&Place) -> &'a [u8]) {
             continue;
         }
         let skipped = look_up_heads(part, skipped, &key);
-        part.sort_by_key(|place| place.head);
+        steps += 1;
+        common = Some(skipped).filter(|_| steps == 1);
+        sort_by_heads(part, &mut copies);
         let mut first = start;
         for equal in part.chunk_by_mut(|a, b| a.head == b.head) {
             let range = first..first + equal.len();
@@ -188,7 +231,46 @@ async fn sort<'a>(order: &mut [Place], key: impl Fn(&Place) -> &'a [u8]) {
             }
         }
     }
+    common
 }
+
+/// Sorts rows by the bytes of their keys that are noted. Many are first moved to where those with
+/// the same high bits go, so that what is left to sort fits into the caches.
+fn sort_by_heads(part: &mut [Place], copies: &mut Vec<Place>) {
+    let high = |place: &Place| place.head[0];
+    let bounds = (part.iter().map(high).min(), part.iter().map(high).max());
+    let (Some(least), Some(greatest), true) = (bounds.0, bounds.1, part.len() >= MANY) else {
+        part.sort_by_key(|place| place.head);
+        return;
+    };
+    let bits = u64::BITS - (greatest - least).leading_zeros();
+    let shift = bits.saturating_sub(BUCKET_BITS);
+    let bucket = |place: &Place| ((high(place) - least) >> shift) as usize;
+    let mut ends = vec![0; 1 << BUCKET_BITS];
+    for place in &*part {
+        ends[bucket(place)] += 1;
+    }
+    let mut before = 0;
+    for end in &mut ends {
+        before += std::mem::replace(end, before);
+    }
+    copies.clear();
+    copies.extend_from_slice(part);
+    for place in &*copies {
+        let end = &mut ends[bucket(place)];
+        part[*end] = *place;
+        *end += 1;
+    }
+    let mut start = 0;
+    for end in ends {
+        part[start..end].sort_by_key(|place| place.head);
+        start = end;
+    }
+}
+
+/// From how many rows on they are moved to buckets first, and how many bits tell buckets apart.
+const MANY: usize = 1 << 13;
+const BUCKET_BITS: u32 = 11;
 
 /// Notes the bytes of keys after all that they have in common. Returns where these begin.
 ///
@@ -204,11 +286,11 @@ fn look_up_heads<'a>(
     let expected = common.reduce(common_of).unwrap_or_default();
     for place in &mut *part {
         match key(place)[skipped..].strip_prefix(expected) {
-            Some(rest) => place.head = head(rest),
+            Some(rest) => place.head = key_head(rest),
             None => {
                 let skipped =
                     skipped + common_bytes(part.iter().map(|place| &key(place)[skipped..]));
-                part.iter_mut().for_each(|place| place.head = head(&key(place)[skipped..]));
+                part.iter_mut().for_each(|place| place.head = key_head(&key(place)[skipped..]));
                 return skipped;
             }
         }
@@ -223,15 +305,7 @@ const SAMPLES: usize = 16;
 const ROWS_AT_ONCE: usize = 1 << 16;
 
 /// The bytes of a key that are compared at once.
-const HEAD_BYTES: usize = 8;
-
-/// The first bytes of a key as a number.
-pub(super) fn head(key: &[u8]) -> u64 {
-    let mut bytes = [0; HEAD_BYTES];
-    let len = key.len().min(HEAD_BYTES);
-    bytes[..len].copy_from_slice(&key[..len]);
-    u64::from_be_bytes(bytes)
-}
+const HEAD_BYTES: usize = size_of::<KeyHead>();
 
 /// The number of bytes with which all keys begin alike.
 pub(super) fn common_bytes<'a>(keys: impl Iterator<Item = &'a [u8]>) -> usize {

@@ -131,7 +131,7 @@ fn accumulator(function: &AggregateFunctionExpr) -> DataFusionResult<Box<dyn Gro
 }
 
 /// Emits rows, each with the values of its group.
-async fn emit_copies(
+pub(super) async fn emit_copies(
     out: &Out,
     rows: &RecordBatch,
     groups: &[u32],

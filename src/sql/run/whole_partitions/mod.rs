@@ -7,12 +7,16 @@
 //!
 //! Where each function has one value for all rows of a partition (`sum(x) OVER (PARTITION BY g)`),
 //! rows are [`aggregated`] as they come, as for GROUP BY; those of the partition that is not
-//! complete wait in memory, or in a file once there is no room. Other functions (`ntile`, a frame
+//! complete wait in memory, or in a file once there is no room. If nothing above needs their order,
+//! they are not sorted at all ([`unordered`], [`hashed`]). Other functions (`ntile`, a frame
 //! from each row to the end) need the rows of a partition [`together`], which must fit in memory.
 
 mod aggregated;
+mod hashed;
+mod one_value;
 mod rows;
 mod together;
+mod unordered;
 
 use std::fmt;
 use std::sync::Arc;
@@ -22,9 +26,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Statistics, internal_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
-use datafusion::logical_expr::{WindowFrameBound, WindowFrameUnits};
-use datafusion::physical_expr::aggregate::AggregateFunctionExpr;
-use datafusion::physical_expr::window::{PlainAggregateWindowExpr, WindowExpr};
+use datafusion::physical_expr::window::WindowExpr;
 use datafusion::physical_expr::{OrderingRequirements, PhysicalExpr};
 use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::coop::make_cooperative;
@@ -39,6 +41,8 @@ use datafusion::physical_plan::{
 };
 
 use self::aggregated::Aggregated;
+use self::hashed::{Hashed, numbered, partitions_of};
+use self::one_value::{function, has_one_value, windows};
 use self::rows::{Cut, Held, Out};
 use self::together::Together;
 use crate::sql::run::generate::generate;
@@ -50,7 +54,13 @@ type Plan = Arc<dyn ExecutionPlan>;
 pub(in crate::sql) struct PartitionByPartition;
 
 impl PhysicalOptimizerRule for PartitionByPartition {
-    fn optimize(&self, plan: Plan, _: &ConfigOptions) -> DataFusionResult<Plan> {
+    fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DataFusionResult<Plan> {
+        let is_ordered = unordered::is_ordered(&plan);
+        // A statement that begins again for lack of memory sorts.
+        let plan = match options.optimizer.prefer_hash_join {
+            true => unordered::without_sorts(plan, is_ordered, WholePartitionsExec::hashed)?,
+            false => plan,
+        };
         let rewritten = plan.transform_down(|node| {
             Ok(match node.is::<WindowAggExec>() {
                 true => Transformed::yes(Arc::new(WholePartitionsExec::new(node)) as Plan),
@@ -69,33 +79,57 @@ impl PhysicalOptimizerRule for PartitionByPartition {
     }
 }
 
-/// Computes windows one partition after the other.
+/// How the rows of windows are held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// In any order, until all have come.
+    Hashed,
+    /// In the order of partitions, each with one value.
+    Aggregated,
+    /// In the order of partitions, those of one at a time.
+    Together,
+}
+
+/// Computes windows over whole partitions.
 #[derive(Debug)]
-struct WholePartitionsExec {
+pub(in crate::sql) struct WholePartitionsExec {
     /// DataFusion's operator, which knows the properties of the rows.
     replaced: Plan,
-    /// Whether each function has one value for all rows of a partition.
-    one_value: bool,
+    mode: Mode,
     metrics: ExecutionPlanMetricsSet,
 }
 
 impl WholePartitionsExec {
     fn new(replaced: Plan) -> WholePartitionsExec {
         let metrics = ExecutionPlanMetricsSet::new();
-        let mut node = WholePartitionsExec { replaced, one_value: false, metrics };
-        node.one_value = node.windows().iter().all(has_one_value);
-        node
+        let one_value = windows(&replaced).iter().all(has_one_value);
+        let mode = if one_value { Mode::Aggregated } else { Mode::Together };
+        WholePartitionsExec { replaced, mode, metrics }
+    }
+
+    /// One over rows in any order.
+    fn hashed(replaced: Plan) -> Plan {
+        Arc::new(WholePartitionsExec { mode: Mode::Hashed, ..WholePartitionsExec::new(replaced) })
+    }
+
+    /// Whether it holds what must fit in memory, and would not over sorted rows.
+    pub(in crate::sql) fn is_hashed(&self) -> bool {
+        self.mode == Mode::Hashed
     }
 
     fn windows(&self) -> &[Arc<dyn WindowExpr>] {
-        self.replaced.downcast_ref::<WindowAggExec>().map_or(&[], WindowAggExec::window_expr)
+        windows(&self.replaced)
     }
 }
 
 impl DisplayAs for WholePartitionsExec {
     fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.windows().iter().map(|window| window.name()).collect();
-        let mode = if self.one_value { "aggregated" } else { "together" };
+        let mode = match self.mode {
+            Mode::Hashed => "hashed",
+            Mode::Aggregated => "aggregated",
+            Mode::Together => "together",
+        };
         write!(f, "{}: wdw=[{}], rows={mode}", self.name(), names.join(", "))
     }
 }
@@ -122,7 +156,8 @@ impl ExecutionPlan for WholePartitionsExec {
 
     fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> DataFusionResult<Plan> {
         let replaced = replace_children_if_necessary(Arc::clone(&self.replaced), children)?;
-        Ok(Arc::new(WholePartitionsExec::new(replaced)))
+        let metrics = ExecutionPlanMetricsSet::new();
+        Ok(Arc::new(WholePartitionsExec { replaced, mode: self.mode, metrics }))
     }
 
     fn maintains_input_order(&self) -> Vec<bool> {
@@ -130,7 +165,10 @@ impl ExecutionPlan for WholePartitionsExec {
     }
 
     fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
-        self.replaced.required_input_ordering()
+        match self.mode {
+            Mode::Hashed => vec![None],
+            Mode::Aggregated | Mode::Together => self.replaced.required_input_ordering(),
+        }
     }
 
     fn input_distribution_requirements(&self) -> InputDistributionRequirements {
@@ -154,20 +192,31 @@ impl ExecutionPlan for WholePartitionsExec {
         let spills = SpillManager::new(
             context.runtime_env(),
             SpillMetrics::new(&self.metrics, partition),
-            input.schema(),
+            match self.mode {
+                Mode::Hashed => numbered(&input.schema()),
+                Mode::Aggregated | Mode::Together => input.schema(),
+            },
         );
-        let held = Held::new(spills, self.one_value, &context);
-        let cut = Cut::new(windows.first().map_or(&[], |window| window.partition_by()));
+        let held = Held::new(spills, self.mode != Mode::Together, &context);
+        let keys = windows.first().map_or(&[][..], |window| window.partition_by());
+        let cut = Cut::new(keys);
         let baseline = BaselineMetrics::new(&self.metrics, partition);
         let out = Out::new(self.schema(), baseline, &context);
-        Ok(match self.one_value {
-            true => {
+        Ok(match self.mode {
+            Mode::Hashed => {
+                let partitions = partitions_of(keys, &input.schema())?;
+                let functions = Aggregated::functions(windows.iter().filter_map(function))?;
+                let state = Aggregated::state(&context);
+                let hashed = Hashed { windows, functions, partitions, state, held, out };
+                generate(self.schema(), |output| hashed.run(rows, output))
+            }
+            Mode::Aggregated => {
                 let functions = Aggregated::functions(windows.iter().filter_map(function))?;
                 let state = Aggregated::state(&context);
                 let partitions = Aggregated { windows, functions, state, cut, held, out };
                 generate(self.schema(), |output| partitions.run(rows, output))
             }
-            false => {
+            Mode::Together => {
                 let partitions = Together { windows, cut, held, out };
                 generate(self.schema(), |output| partitions.run(rows, output))
             }
@@ -189,25 +238,4 @@ impl ExecutionPlan for WholePartitionsExec {
     ) -> DataFusionResult<Arc<Statistics>> {
         self.replaced.statistics_from_inputs(inputs, arguments)
     }
-}
-
-/// Whether a window has one value for all rows of a partition.
-fn has_one_value(window: &Arc<dyn WindowExpr>) -> bool {
-    let frame = window.get_window_frame();
-    let peers = frame.units == WindowFrameUnits::Range && window.order_by().is_empty();
-    let reaches_end = |bound: &WindowFrameBound| match bound {
-        WindowFrameBound::CurrentRow => peers,
-        bound => bound.is_unbounded(),
-    };
-    // A FILTER is the last field of an aggregate, and there is no other way to see it.
-    let takes_all = || format!("{window:?}").ends_with("filter: None }");
-    function(window).is_some()
-        && reaches_end(&frame.start_bound)
-        && reaches_end(&frame.end_bound)
-        && takes_all()
-}
-
-fn function(window: &Arc<dyn WindowExpr>) -> Option<&AggregateFunctionExpr> {
-    let plain = window.as_any().downcast_ref::<PlainAggregateWindowExpr>()?;
-    Some(plain.get_aggregate_expr())
 }

@@ -34,6 +34,7 @@ pub(super) const DUCKDB: &[Macro] = &[
     ("dayofmonth(t)", "date_part('day', t)"),
     ("decade(t)", "(date_part('year', t) / 10)"),
     ("epoch(t)", "date_part('epoch', t)"),
+    ("era(t)", "CAST(date_part('year', t) > 0 AS INT)"),
     ("get_current_timestamp()", "now()"),
     ("ifnull(x, y)", "coalesce(x, y)"),
     ("isfinite(x)", "(abs(x) < CAST('Infinity' AS DOUBLE))"),
@@ -46,6 +47,7 @@ pub(super) const DUCKDB: &[Macro] = &[
         "CAST(CAST(CAST(date_trunc('month', CAST(CAST(CAST(date_trunc('month', t) AS DATE) AS INT) \
          + 31 AS DATE)) AS DATE) AS INT) - 1 AS DATE)",
     ),
+    ("julian(t)", "(date_part('epoch', t) / 86400e0 + 2440588e0)"),
     ("lcase(s)", "lower(s)"),
     ("length(x)", "len(x)"),
     ("list_apply(l, f)", "list_transform(l, f)"),
@@ -68,6 +70,11 @@ pub(super) const DUCKDB: &[Macro] = &[
          + CAST(date_part('epoch', make_time(h, mi, 0)) AS BIGINT) * 1000000 \
          + CAST(round(s * 1e6) AS BIGINT))",
     ),
+    (
+        "millennium(t)",
+        "CAST(CASE WHEN date_part('year', t) > 0 THEN ceil(date_part('year', t) / 1000.0) \
+         ELSE trunc(date_part('year', t) / 1000.0) - 1 END AS INT)",
+    ),
     ("monthname(t)", "to_char(t, '%B')"),
     ("nvl(x, y)", "coalesce(x, y)"),
     ("ord(s)", UNICODE),
@@ -83,6 +90,7 @@ pub(super) const DUCKDB: &[Macro] = &[
     ("unicode(s)", UNICODE),
     ("weekday(t)", "date_part('dow', t)"),
     ("weekofyear(t)", "date_part('week', t)"),
+    ("xor(a, b)", "((a | b) - (a & b))"),
     (
         "yearweek(t)",
         "(date_part('isoyear', t) * 100 + CASE WHEN date_part('isoyear', t) < 0 \
@@ -263,6 +271,14 @@ pub(super) const OTHERS: &[Macro] = &[
 
 /// Functions of PostgreSQL. The words are those that it would not read as names of columns.
 pub(super) const POSTGRESQL: &[Macro] = &[
+    (
+        "width_bucket(x, low, high, n)",
+        "CAST(CASE WHEN low < high THEN \
+         CASE WHEN x < low THEN 0 WHEN x >= high THEN n + 1 \
+         ELSE floor((CAST(x AS DOUBLE) - low) * n / (high - low)) + 1 END \
+         WHEN low > high THEN CASE WHEN x > low THEN 0 WHEN x <= high THEN n + 1 \
+         ELSE floor((low - CAST(x AS DOUBLE)) * n / (low - high)) + 1 END END AS INT)",
+    ),
     (
         "pg_size_pretty(n)",
         "CASE WHEN n IS NULL THEN NULL \

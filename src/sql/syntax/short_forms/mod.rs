@@ -2,7 +2,8 @@
 //! that it does: `SUMMARIZE t`, `PIVOT t ON a`, `UNPIVOT t ON a, b`, `FROM t WHERE a > 1`,
 //! `USING SAMPLE 10%`, `INSERT INTO t BY NAME`, `COPY t TO 'x.csv' (HEADER)`, `quantile(0.9)(x)`,
 //! `a ISNULL`, which would be an alias, `a ** b`, `a GLOB 'x*'`, `a JOIN b JOIN c ON … ON …`,
-//! `WITH x AS MATERIALIZED (…)`, `lag(f(a) IGNORE NULLS)`.
+//! `WITH x AS MATERIALIZED (…)`, `lag(f(a) IGNORE NULLS)`, `a IN ((SELECT 1), 3)`,
+//! `ROLLUP ((a + 1) * 2, b)`.
 //!
 //! Where this stands on the road of a query: between the tokenizer and the parser. Some become
 //! calls of functions whose names begin with `sty__`; later steps put what they mean in their
@@ -15,6 +16,7 @@ mod nested_joins;
 mod null_treatment;
 mod operators;
 mod parametric;
+mod parenthesised;
 mod pivot;
 mod sample;
 mod summarize;
@@ -42,6 +44,9 @@ pub(in crate::sql) fn restore_calls(tree: &mut impl VisitMut) {
         if let Expr::Function(call) = expr {
             parametric::restore(call);
             null_treatment::restore(call);
+            if let Some(query) = parenthesised::query(call) {
+                *expr = query;
+            }
         }
         ControlFlow::<()>::Continue(())
     });
@@ -82,7 +87,7 @@ pub(in crate::sql) fn may_hide_text(tokens: &[TokenWithSpan]) -> bool {
 
 /// Whether a token is in any short form.
 fn may_be_of_one(token: &TokenWithSpan) -> bool {
-    const WORDS: [&str; 21] = [
+    const WORDS: [&str; 25] = [
         "ASOF",
         "AUTOINCREMENT",
         "AUTO_INCREMENT",
@@ -104,6 +109,10 @@ fn may_be_of_one(token: &TokenWithSpan) -> bool {
         "IGNORE",
         "RESPECT",
         "MATERIALIZED",
+        "IN",
+        "ROLLUP",
+        "CUBE",
+        "SETS",
     ];
     WORDS.iter().any(|word| is_word(Some(token), word)) || parametric::is_name(Some(token))
 }
@@ -142,6 +151,8 @@ fn form_at(text: &[TokenWithSpan], at: usize) -> Result<Option<Replacement>> {
         "GLOB" => operators::glob(text, at),
         "IGNORE" | "RESPECT" => Ok(null_treatment::argument(text, at)),
         "MATERIALIZED" => Ok(materialised(text, at)),
+        "IN" => Ok(parenthesised::first_value(text, at)),
+        "ROLLUP" | "CUBE" | "SETS" => Ok(parenthesised::keys(text, at)),
         "ASOF" | "AUTOINCREMENT" | "AUTO_INCREMENT" | "EXCLUDE" => {
             operators::refused(text, at).map(|()| None)
         }
@@ -249,6 +260,17 @@ mod tests {
                 "UNPIVOT t ON a, b INTO NAME n VALUE v",
                 "SELECT * FROM sty__unpivot ( ( SELECT * FROM t ) , sty__on ( a ) , \
                  sty__on ( b ) , sty__using ( n , v ) )",
+            ),
+            (
+                "SELECT a IN ((SELECT 1), 3), b NOT IN ((SELECT 1)), c IN ((1), 2)",
+                "SELECT a IN ( sty__one_value ( ( SELECT 1 ) ) , 3 ) , \
+                 b NOT IN ( ( SELECT 1 ) ) , c IN ( ( 1 ) , 2 )",
+            ),
+            (
+                "SELECT 1 FROM t GROUP BY ROLLUP ((a + 1) * 2, (b, c)), \
+                 GROUPING SETS ((), (a)::int)",
+                "SELECT 1 FROM t GROUP BY ROLLUP ( ( ( a + 1 ) * 2 ) , ( b , c ) ) , \
+                 GROUPING SETS ( ( ) , ( ( a ) :: int ) )",
             ),
             ("SELECT pivot, summarize FROM t", "SELECT pivot , summarize FROM t"),
             ("SELECT a AS pivot FROM t JOIN u ON b", "SELECT a AS pivot FROM t JOIN u ON b"),

@@ -1,10 +1,10 @@
-//! Sums, differences and products of a decimal and a number with a point: the number becomes an
-//! exact decimal.
+//! Sums, differences, products and remainders of a decimal and a number with a point: the number
+//! becomes an exact decimal. So it does in remainders of integers.
 //!
 //! Where this stands on the road of a query: while a statement is planned, because the types of its
-//! columns are determined then. Beside doubles and integers the number stays a double, and also if
-//! the sum or product with a decimal might need more than 38 digits. Quotients are computed of
-//! doubles, because DataFusion truncates quotients of decimals at scale + 4.
+//! columns are determined then. Beside doubles and, but for remainders, integers the number stays a
+//! double, and also if the result with a decimal might need more than 38 digits. Quotients are
+//! computed of doubles, because DataFusion truncates quotients of decimals at scale + 4.
 
 use arrow_schema::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
@@ -30,7 +30,7 @@ impl ExprPlanner for DecimalArithmetic {
         use BinaryOperator::{Divide, Minus, Modulo, Multiply, Plus};
         let RawBinaryExpr { op, mut left, mut right } = operation;
         match op {
-            Plus | Minus | Multiply => {
+            Plus | Minus | Multiply | Modulo => {
                 let (left_number, right_number) = (exact_literal(&left), exact_literal(&right));
                 let decimal_beside = |number: Option<ScalarValue>, other: &Expr| {
                     let number = number?;
@@ -46,7 +46,6 @@ impl ExprPlanner for DecimalArithmetic {
                 }
             }
             Divide => (left, right) = (quotient_operand(left)?, quotient_operand(right)?),
-            Modulo => (left, right) = (to_double(left), to_double(right)),
             _ => {}
         }
         Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
@@ -112,10 +111,15 @@ fn quotient_operand(expr: Expr) -> DataFusionResult<Expr> {
     Ok(if has_part(&expr, is_number) { cast(expr, DataType::Float64) } else { expr })
 }
 
-/// Whether the sum, difference or product of two types is a decimal that holds every result.
+/// The digits of a decimal that holds all integers, which is what DataFusion makes of them.
+const INTEGER_DIGITS: i32 = 20;
+
+/// Whether the result of two types is a decimal that holds every value of theirs.
 fn is_exact(op: &BinaryOperator, left: &DataType, right: &DataType) -> bool {
+    let is_remainder = *op == BinaryOperator::Modulo;
     let digits = |data_type: &DataType| match data_type {
         DataType::Decimal128(precision, scale) => Some((i32::from(*precision), i32::from(*scale))),
+        other if is_remainder && other.is_integer() => Some((INTEGER_DIGITS, 0)),
         _ => None,
     };
     let (Some((left, left_scale)), Some((right, right_scale))) = (digits(left), digits(right))
@@ -156,7 +160,7 @@ mod tests {
 
     #[test]
     fn numbers_beside_decimals_are_decimals() {
-        use BinaryOperator::{Divide, Minus, Multiply, Plus};
+        use BinaryOperator::{Divide, Minus, Modulo, Multiply, Plus};
         assert_eq!(planned(col("d"), Plus, lit(0.2)), "d + Decimal128(0.2,1,1)");
         assert_eq!(planned(-lit(1.25), Multiply, col("d")), "Decimal128(-1.25,3,2) * d");
         assert_eq!(planned(col("d"), Minus, lit(0.1) + lit(0.2)), "d - Decimal128(0.3,1,1)");
@@ -166,6 +170,9 @@ mod tests {
         assert_eq!(planned(col("d"), Plus, lit(1_i64)), "d + Int64(1)");
         assert_eq!(planned(col("i"), Multiply, lit(0.5)), "i * Float64(0.5)");
         assert_eq!(planned(col("x"), Multiply, lit(0.5)), "x * Float64(0.5)");
+        assert_eq!(planned(col("d"), Modulo, lit(0.1)), "d % Decimal128(0.1,1,1)");
+        assert_eq!(planned(lit(7.5), Modulo, col("i")), "Decimal128(7.5,2,1) % i");
+        assert_eq!(planned(col("x"), Modulo, lit(0.1)), "x % Float64(0.1)");
         assert_eq!(planned(col("d"), Multiply, cast(lit(0.5), DataType::Float64)), {
             "d * CAST(Float64(0.5) AS Float64)"
         });

@@ -14,7 +14,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::common::{DFSchema, DFSchemaRef, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{ScalarFunction, WindowFunction};
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Distinct, Expr, ExprSchemable, LogicalPlan, Projection, Union, cast, lit,
@@ -23,6 +23,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::arithmetic::{exact_literal, is_exact_literal, lossy_digits, to_double};
 use super::comparison::is_comparison;
+use super::number::MAX_DIGITS;
 use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
 
 /// The rule of this module.
@@ -92,9 +93,15 @@ fn is_candidate(expr: &Expr) -> bool {
         Expr::ScalarFunction(call) => {
             round_places(call).is_some() || has_uniform_arguments(call.func.name())
         }
+        Expr::WindowFunction(call) => is_shift(call),
         Expr::Case(_) => true,
         _ => false,
     }
+}
+
+/// Whether a window is `lag` or `lead` with a default.
+fn is_shift(call: &WindowFunction) -> bool {
+    matches!(call.fun.name(), "lag" | "lead") && call.params.args.len() == 3
 }
 
 fn is_literal(expr: &Expr) -> bool {
@@ -114,17 +121,22 @@ pub(in crate::sql) fn unify_numbers(
             Expr::BinaryExpr(binary) => {
                 unify_group_numbers(&mut [&mut binary.left, &mut binary.right], schema)
             }
-            Expr::Between(between) => {
-                unify_group(&mut [&mut between.expr, &mut between.low, &mut between.high], schema)
-            }
+            Expr::Between(between) => unify_compared(
+                &mut [&mut between.expr, &mut between.low, &mut between.high],
+                schema,
+            ),
             Expr::InList(list) => {
                 let mut group: Vec<&mut Expr> = list.list.iter_mut().collect();
                 group.push(&mut list.expr);
-                unify_group(&mut group, schema)
+                unify_compared(&mut group, schema)
             }
             Expr::ScalarFunction(call) if call.func.name() == "round" => {
                 coerce_round_places(call, schema)
             }
+            Expr::WindowFunction(call) => match call.params.args.as_mut_slice() {
+                [value, _, default] => unify_group(&mut [value, default], schema),
+                _ => false,
+            },
             Expr::ScalarFunction(call) => {
                 unify_group(&mut call.args.iter_mut().collect::<Vec<_>>(), schema)
             }
@@ -183,7 +195,11 @@ fn unify_group_numbers(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
         types.push(expr.get_type(schema).ok()?);
         Some(types)
     });
-    let Some(kind) = types.and_then(|types| Kind::from_other_types(&types)) else { return false };
+    let Some(types) = types else { return false };
+    let Some(mut kind) = Kind::from_other_types(&types) else { return false };
+    if !have_room(&types, numbers.iter().flatten()) {
+        kind = Kind::Doubles;
+    }
     let mut changed = false;
     for (expr, number) in group.iter_mut().zip(numbers) {
         if let Some(number) = number {
@@ -194,13 +210,45 @@ fn unify_group_numbers(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
     changed
 }
 
+/// Whether a decimal with the places of all these types and numbers holds the numbers: 1e30 and
+/// nine places are too many digits.
+fn have_room<'a>(
+    types: &[DataType],
+    numbers: impl Iterator<Item = &'a ScalarValue> + Clone,
+) -> bool {
+    let digits = |of: &DataType| match of {
+        DataType::Decimal128(precision, scale) => (i32::from(*precision), i32::from(*scale)),
+        _ => (0, 0),
+    };
+    let numbers = numbers.map(|number| digits(&number.data_type()));
+    let scales = types.iter().map(|of| digits(of).1).chain(numbers.clone().map(|number| number.1));
+    let places = scales.max().unwrap_or(0);
+    numbers
+        .map(|(precision, scale)| precision - scale + places)
+        .all(|needed| usize::try_from(needed).is_ok_and(|needed| needed <= MAX_DIGITS))
+}
+
 /// The same, and makes decimals among doubles doubles: with more than two values, coercion would
 /// make decimals of them all.
 fn unify_group(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
     let changed = unify_group_numbers(group, schema);
+    make_doubles(group, schema) || changed
+}
+
+/// The same for values that are compared, where decimals stay beside numbers: these are compared
+/// exactly later.
+fn unify_compared(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
+    let changed = unify_group_numbers(group, schema);
+    let is_float = |expr: &Expr| expr.get_type(schema).is_ok_and(|of| of.is_floating());
+    let all_are_numbers = group.iter().all(|expr| !is_float(expr) || is_exact_literal(expr));
+    !all_are_numbers && make_doubles(group, schema) || changed
+}
+
+/// Makes decimals among doubles doubles. Returns whether there are both.
+fn make_doubles(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
     let types: Option<Vec<DataType>> =
         group.iter().map(|expr| expr.get_type(schema).ok()).collect();
-    let Some(types) = types.filter(|types| are_mixed(types)) else { return changed };
+    let Some(types) = types.filter(|types| are_mixed(types)) else { return false };
     for (expr, data_type) in group.iter_mut().zip(types) {
         if data_type.is_decimal() {
             **expr = cast(expr.clone(), DataType::Float64);

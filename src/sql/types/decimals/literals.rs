@@ -66,7 +66,7 @@ impl VisitorMut for KeepDigits {
     }
 
     fn post_visit_expr(&mut self, expr: &mut SqlExpr) -> ControlFlow<()> {
-        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, Multiply, NotEq, Plus};
+        use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, Minus, Modulo, Multiply, NotEq, Plus};
         match expr {
             // Numbers become casts only after they are visited, so this is a cast of the user.
             SqlExpr::Cast { expr, data_type, .. } if is_decimal(data_type) => {
@@ -80,7 +80,7 @@ impl VisitorMut for KeepDigits {
                 keep(left);
                 keep(right);
             }
-            SqlExpr::BinaryOp { left, op: Plus | Minus | Multiply, right } => {
+            SqlExpr::BinaryOp { left, op: Plus | Minus | Multiply | Modulo, right } => {
                 for side in [left, right] {
                     keep_double(side);
                     keep(side);
@@ -100,19 +100,43 @@ impl VisitorMut for KeepDigits {
                     keep(&mut branch.result);
                 }
             }
-            SqlExpr::Function(call) if has_uniform_arguments(&call.name.to_string()) => {
-                let FunctionArguments::List(list) = &mut call.args else {
-                    return ControlFlow::Continue(());
-                };
-                for argument in &mut list.args {
-                    if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument {
-                        keep(expr);
-                    }
+            SqlExpr::Function(call) => {
+                let name = call.name.to_string();
+                if has_uniform_arguments(&name) {
+                    arguments(&mut call.args).for_each(keep);
+                } else if name.eq_ignore_ascii_case(QUOTIENT) {
+                    arguments(&mut call.args).for_each(make_decimal);
                 }
             }
             _ => {}
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// The function that `a // b` has become.
+const QUOTIENT: &str = "intdiv";
+
+/// The arguments of a call that are expressions.
+fn arguments(of: &mut FunctionArguments) -> impl Iterator<Item = &mut SqlExpr> {
+    let list = match of {
+        FunctionArguments::List(list) => list.args.as_mut_slice(),
+        _ => &mut [],
+    };
+    list.iter_mut().filter_map(|argument| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr),
+        _ => None,
+    })
+}
+
+/// Makes a number with a point the decimal that it says.
+fn make_decimal(expr: &mut SqlExpr) {
+    let number =
+        sign_and_digits(expr).filter(|(_, digits)| digits.contains('.') && !is_double(digits));
+    if let Some(decimal) =
+        number.and_then(|(sign, digits)| decimal_cast(&format!("{sign}{digits}")))
+    {
+        *expr = decimal;
     }
 }
 

@@ -32,7 +32,7 @@ use datafusion::logical_expr::{Expr, Join, LogicalPlan, Projection, Subquery};
 use datafusion::optimizer::AnalyzerRule;
 
 use self::doubles::{as_doubles, is_float_as_decimal, to_double};
-use self::number::Number;
+use self::number::{ExactType, Number};
 use crate::sql::walks::{rewrite_plan, rewrite_up, rewrite_where};
 pub(in crate::sql) use arithmetic::{DecimalArithmetic, exact_literal};
 pub(in crate::sql) use common_type::{NumbersBesideDecimals, unify_numbers};
@@ -112,26 +112,28 @@ fn rewrite_expr(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<E
             Ok(Transformed::new_transformed(Expr::SetComparison(test), changed))
         }
         Expr::Cast(mut cast) => {
-            let changed = cast.field.data_type().is_decimal() && make_exact(&mut cast.expr);
+            let changed = make_exact(&mut cast.expr, cast.field.data_type());
             Ok(Transformed::new_transformed(Expr::Cast(cast), changed))
         }
         Expr::TryCast(mut cast) => {
-            let changed = cast.field.data_type().is_decimal() && make_exact(&mut cast.expr);
+            let changed = make_exact(&mut cast.expr, cast.field.data_type());
             Ok(Transformed::new_transformed(Expr::TryCast(cast), changed))
         }
         other => Ok(Transformed::no(other)),
     }
 }
 
-/// Replaces a double that is cast to a decimal with the exact decimal, if it is a literal number.
-/// Returns whether it did.
-fn make_exact(expr: &mut Expr) -> bool {
+/// Replaces a double that is cast to a decimal with the exact decimal, if it is a literal number
+/// that the decimal has room for. Returns whether it did.
+fn make_exact(expr: &mut Expr, to: &DataType) -> bool {
+    let Some(to) = ExactType::new(to).filter(|_| to.is_decimal()) else { return false };
     let is_double = match &*expr {
         Expr::Literal(value, _) => value.data_type() == DataType::Float64,
         Expr::Negative(_) | Expr::BinaryExpr(_) => true,
         _ => false,
     };
-    match Number::from_expr(expr).filter(|_| is_double).and_then(|number| number.to_decimal()) {
+    let number = Number::from_expr(expr).filter(|number| is_double && number.is_within(&to));
+    match number.and_then(Number::to_decimal) {
         Some(decimal) => {
             *expr = Expr::Literal(decimal, None);
             true

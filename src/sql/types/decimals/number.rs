@@ -136,6 +136,12 @@ impl Number {
         ))
     }
 
+    /// Whether it is not beyond the values of a type of integers or decimals.
+    pub(super) fn is_within(self, exact: &ExactType) -> bool {
+        let Position { floor, exact: is_value } = self.position(exact);
+        is_value || (exact.min_value()..exact.max_value()).contains(&floor)
+    }
+
     /// Where it lies among the values of a type of integers or decimals.
     pub(super) fn position(&self, exact: &ExactType) -> Position {
         let (min, max) = exact.range();
@@ -361,7 +367,10 @@ mod tests {
         assert_eq!(position("1e300", money.clone()), (9999, false));
         assert_eq!(position("-1e300", money.clone()), (-10000, false));
         assert_eq!(position("1e-300", money.clone()), (0, false));
-        assert_eq!(position("-1e-300", money), (-1, false));
+        assert_eq!(position("-1e-300", money.clone()), (-1, false));
+        let is_within = |text: &str| number(text).is_within(&ExactType::new(&money).unwrap());
+        assert!(["99.99", "99.985", "-99.99", "1e-300"].into_iter().all(is_within));
+        assert!(!["99.995", "1e30", "-100"].into_iter().any(is_within));
         assert_eq!(position("2.5", DataType::UInt8), (2, false));
         assert_eq!(position("-2.5", DataType::UInt8), (-1, false));
         assert_eq!(position("9223372036854775808", DataType::Int64), (i128::from(i64::MAX), false));

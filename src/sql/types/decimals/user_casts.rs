@@ -1,11 +1,13 @@
-//! Distinguishes casts to decimals that the user wrote from those that coercion adds.
+//! Distinguishes casts to decimals and floats that the user wrote from those that coercion adds.
 //!
 //! Where this stands on the road of a query: an analyzer rule, right before types are coerced.
 //! DataFusion (55.2) casts a float that is compared with a decimal to a decimal, and the rule after
 //! coercion undoes that. `x::decimal(20,15) = d` looks the same by then, but there the decimal is
-//! intended. So a cast of the user is marked before coercion by doubling it, and the mark is
-//! removed afterwards.
+//! intended. `x::double = 0.5` looks like an integer beside a number with a point, and there the
+//! user wants doubles to be compared. So a cast of the user is marked before coercion by doubling
+//! it, and the mark is removed afterwards.
 
+use arrow_schema::DataType;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DataFusionResult;
@@ -34,11 +36,15 @@ impl AnalyzerRule for UserCasts {
     }
 }
 
-/// Whether an expression is a cast to a decimal of anything but a number. A number means the same
-/// in any type that holds it.
+/// Whether an expression is a cast to a decimal or a float of anything but a number. A number means
+/// the same in any type that holds it.
 fn is_user_cast(expr: &Expr) -> bool {
-    matches!(expr, Expr::Cast(cast) if cast.field.data_type().is_decimal())
+    matches!(expr, Expr::Cast(cast) if is_concerned(cast.field.data_type()))
         && Number::from_expr(expr).is_none()
+}
+
+fn is_concerned(to: &DataType) -> bool {
+    to.is_decimal() || to.is_floating()
 }
 
 /// Doubles each such cast in an expression.
@@ -72,11 +78,14 @@ pub(super) fn unmark(expr: Expr) -> DataFusionResult<Transformed<Expr>> {
     })
 }
 
-/// The operand of a cast, marked or not; any other expression as it is.
+/// The operand of a cast of coercion, or of a marked one to a decimal; any other expression as it
+/// is.
 pub(super) fn below_cast(expr: &Expr) -> &Expr {
     match expr {
         Expr::Cast(outer) => match outer.expr.as_ref() {
-            Expr::Cast(inner) if is_marked(expr) => &inner.expr,
+            Expr::Cast(inner) if is_marked(expr) && inner.field.data_type().is_decimal() => {
+                &inner.expr
+            }
             other => other,
         },
         other => other,
@@ -86,12 +95,11 @@ pub(super) fn below_cast(expr: &Expr) -> &Expr {
 fn is_marked(expr: &Expr) -> bool {
     let Expr::Cast(outer) = expr else { return false };
     let Expr::Cast(inner) = outer.expr.as_ref() else { return false };
-    outer.field.data_type().is_decimal() && outer.field.data_type() == inner.field.data_type()
+    is_concerned(outer.field.data_type()) && outer.field.data_type() == inner.field.data_type()
 }
 
 #[cfg(test)]
 mod tests {
-    use arrow_schema::DataType;
     use datafusion::prelude::{col, lit};
 
     use super::*;
@@ -105,6 +113,10 @@ mod tests {
             "CAST(CAST(x AS Decimal128(20, 15)) AS Decimal128(20, 15)) = d"
         );
         assert_eq!(unmark(marked).unwrap().data, own.eq(col("d")));
+        let double = cast(col("x"), DataType::Float64);
+        let marked = mark_user_casts(double.clone()).unwrap().data;
+        assert_eq!(below_cast(&marked), &double);
+        assert_eq!(unmark(marked).unwrap().data, double);
         let number = cast(lit(0.5), DataType::Decimal128(2, 1));
         assert!(!mark_user_casts(number).unwrap().transformed);
         assert!(mark_user_casts(cast(lit(0.55), DataType::Decimal128(2, 1))).unwrap().transformed);

@@ -83,7 +83,13 @@ impl ScalarUDFImpl for Truncate {
         self.inner.documentation()
     }
 
-    fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+    fn invoke_with_args(&self, mut given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        if let [ColumnarValue::Scalar(part), _] = given.args.as_mut_slice()
+            && let Some(Some(name)) = part.try_as_str()
+            && let Some(one) = singular(name)
+        {
+            *part = ScalarValue::from(one);
+        }
         if let [ColumnarValue::Scalar(part), times] = given.args.as_slice()
             && let Some(Some(part)) = part.try_as_str()
             && let DataType::Timestamp(unit, zone) = times.data_type()
@@ -127,6 +133,17 @@ const PARTS: [&str; 13] = [
     "century",
     "millennium",
 ];
+
+/// The name of a part that is given in plural.
+fn singular(part: &str) -> Option<&'static str> {
+    let part = part.to_ascii_lowercase();
+    let one = match part.as_str() {
+        "centuries" => "century",
+        "millennia" | "millenniums" => "millennium",
+        many => many.strip_suffix('s')?,
+    };
+    PARTS.into_iter().find(|known| *known == one)
+}
 
 /// Maps timestamps value by value; a scalar stays a scalar. If the map gives `None` for a value,
 /// the result is the error.
@@ -367,6 +384,15 @@ mod tests {
         ] {
             assert_eq!(truncated(part, date), expected, "{part} of {date}");
         }
+    }
+
+    #[test]
+    fn parts_have_plurals() {
+        assert_eq!(singular("Milliseconds"), Some("millisecond"));
+        assert_eq!(singular("centuries"), Some("century"));
+        assert_eq!(singular("days"), Some("day"));
+        assert_eq!(singular("day"), None);
+        assert_eq!(singular("moons"), None);
     }
 
     #[test]

@@ -15,6 +15,7 @@
 //! - [`literals`]: what literals of timestamps may say, corrected after parsing.
 //! - [`texts`]: other texts that become timestamps.
 //! - [`as_text`]: texts that are made of timestamps, a rule of its own.
+//! - [`coarser`]: casts to coarser units, a rule of its own, too.
 //! - [`time_of_day`]: times of day, which the rule casts to one unit, too.
 //! - [`calendar`], [`bins`]: `date_trunc` and `date_bin`, without an end in 2262.
 //! - [`functions`]: `now()` and `to_timestamp` in microseconds, and `generate_series`, which only
@@ -23,6 +24,7 @@
 mod as_text;
 mod bins;
 mod calendar;
+mod coarser;
 mod comparison;
 mod functions;
 mod literals;
@@ -36,12 +38,13 @@ use datafusion::common::DFSchema;
 use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::Transformed;
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::expr::Cast;
+use datafusion::logical_expr::expr::{Cast, TryCast};
 use datafusion::logical_expr::{
     Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, ScalarUDF, cast,
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use self::texts::Meaning;
 use self::units::is_timestamp;
 use crate::sql::walks::{
     any_expression, any_node, is_comparison, rewrite_plan, rewrite_up, rewrite_where,
@@ -49,10 +52,11 @@ use crate::sql::walks::{
 
 pub(in crate::sql) use as_text::{PLAIN, PRINTED, TimestampTexts};
 pub(in crate::sql) use calendar::{date_of_days, days_to_month};
+pub(in crate::sql) use coarser::CoarserUnits;
 pub(in crate::sql) use functions::series;
 pub(in crate::sql) use literals::correct_literals;
 #[cfg(feature = "cluster")]
-pub(in crate::sql) use texts::WRITE_OUT;
+pub(in crate::sql) use texts::{WRITE_OUT, WRITE_OUT_LOCAL};
 pub(in crate::sql) use time_of_day::TimeOfDayComparison;
 
 /// Immutable functions: their results depend only on their arguments.
@@ -92,12 +96,12 @@ impl AnalyzerRule for Times {
     }
 }
 
-/// Whether an expression may be a timestamp or a time of day although none of its columns is.
+/// Whether an expression may be a time, a timestamp or a date although none of its columns is.
 fn may_make_time(expr: &Expr) -> bool {
     match expr {
-        Expr::Literal(value, _) => is_time_or_timestamp(&value.data_type()),
-        Expr::Cast(cast) => is_time_or_timestamp(cast.field.data_type()),
-        Expr::TryCast(cast) => is_time_or_timestamp(cast.field.data_type()),
+        Expr::Literal(value, _) => is_time_or_date(&value.data_type()),
+        Expr::Cast(cast) => is_time_or_date(cast.field.data_type()),
+        Expr::TryCast(cast) => is_time_or_date(cast.field.data_type()),
         Expr::ScalarFunction(function) => may_return_times(function.name()),
         _ => false,
     }
@@ -119,16 +123,16 @@ fn may_return_times(function: &str) -> bool {
     NAMES.contains(&function) || function.starts_with("to_timestamp") || function.contains("cast")
 }
 
-/// Whether there is a column of timestamps or times of day, or a nested one that may contain some.
+/// Whether there is a column of times, timestamps or dates, or a nested one that may contain some.
 fn has_time(schema: &DFSchema) -> bool {
     schema
         .fields()
         .iter()
-        .any(|field| is_time_or_timestamp(field.data_type()) || field.data_type().is_nested())
+        .any(|field| is_time_or_date(field.data_type()) || field.data_type().is_nested())
 }
 
-fn is_time_or_timestamp(data_type: &DataType) -> bool {
-    is_timestamp(data_type) || time_of_day::is_time(data_type)
+fn is_time_or_date(data_type: &DataType) -> bool {
+    is_timestamp(data_type) || time_of_day::is_time(data_type) || *data_type == DataType::Date32
 }
 
 /// Whether an expression may compare timestamps or times of day, choose among them, or make a
@@ -136,8 +140,9 @@ fn is_time_or_timestamp(data_type: &DataType) -> bool {
 fn is_candidate(expr: &Expr) -> bool {
     match expr {
         Expr::BinaryExpr(binary) => is_comparison(binary.op),
-        Expr::Cast(cast) => is_timestamp(cast.field.data_type()),
-        Expr::TryCast(cast) => is_timestamp(cast.field.data_type()),
+        Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
+            Meaning::in_type(field.data_type()).is_some()
+        }
         Expr::ScalarFunction(function) => {
             time_of_day::has_uniform_arguments(function) || may_return_times(function.name())
         }
@@ -180,15 +185,12 @@ pub(in crate::sql) fn write_out_texts(
 /// whether one has changed.
 fn write_out_texts_of(expr: &mut Expr, schema: &DFSchema) -> bool {
     match expr {
-        Expr::Cast(cast) if is_timestamp(cast.field.data_type()) => {
-            texts::write_out(&mut cast.expr, schema)
+        Expr::Cast(Cast { expr, field }) | Expr::TryCast(TryCast { expr, field }) => {
+            Meaning::in_type(field.data_type())
+                .is_some_and(|meaning| texts::write_out(expr, meaning, schema))
         }
-        Expr::TryCast(cast) if is_timestamp(cast.field.data_type()) => {
-            texts::write_out(&mut cast.expr, schema)
-        }
-        Expr::ScalarFunction(function) => {
-            texts::timestamp_argument(function).is_some_and(|text| texts::write_out(text, schema))
-        }
+        Expr::ScalarFunction(function) => texts::timestamp_argument(function)
+            .is_some_and(|(text, meaning)| texts::write_out(text, meaning, schema)),
         other => compared_sides(other)
             .is_some_and(|sides| texts::write_out_beside_timestamps(sides, schema)),
     }

@@ -93,10 +93,15 @@ impl TimestampType {
         }
     }
 
-    /// A text without an offset is a local time in the zone of the timestamps.
+    /// A text without an offset is a local time in the zone of the timestamps. Beside timestamps
+    /// without a zone, an offset means nothing.
     fn instant_of_text(&self, text: &str) -> Option<i128> {
         let zone: Tz = self.zone.as_deref().unwrap_or(UTC).parse().ok()?;
-        let instant = string_to_datetime(&zone, &timestamp_text::complete(text)).ok()?;
+        let text = match self.zone {
+            Some(_) => timestamp_text::complete(text),
+            None => timestamp_text::local(text),
+        };
+        let instant = string_to_datetime(&zone, &text).ok()?;
         Some(
             i128::from(instant.timestamp()) * nanoseconds(TimeUnit::Second)
                 + i128::from(instant.timestamp_subsec_nanos()),

@@ -1,0 +1,70 @@
+//! Elements of the list that an aggregate collects: `(array_agg(x ORDER BY y))[n]`.
+//!
+//! Where this stands on the road of a query: while expressions are planned, before DataFusion's own
+//! planner of `[n]`. That one (55.2) makes `nth_value(x, n ORDER BY y)` of it, which ignores
+//! DISTINCT, takes no other `n` than a literal that is not zero, and refuses two different orders
+//! beside each other. Here the list is collected, except for the first element of an order.
+//! `nth_value(DISTINCT x, n)` becomes the element of a list, too.
+
+use std::sync::Arc;
+
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::functions_nested::expr_fn::array_element;
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::planner::{
+    ExprPlanner, PlannerResult, RawAggregateExpr, RawFieldAccessExpr,
+};
+use datafusion::logical_expr::{AggregateUDF, Expr, GetFieldAccess};
+
+/// Plans elements of collected lists.
+#[derive(Debug)]
+pub(in crate::sql) struct ElementsOfLists {
+    pub(in crate::sql) array_agg: Arc<AggregateUDF>,
+    pub(in crate::sql) first_value: Arc<AggregateUDF>,
+}
+
+impl ExprPlanner for ElementsOfLists {
+    fn plan_field_access(
+        &self,
+        access: RawFieldAccessExpr,
+        _: &DFSchema,
+    ) -> DataFusionResult<PlannerResult<RawFieldAccessExpr>> {
+        let RawFieldAccessExpr { expr, field_access } = access;
+        match (expr, field_access) {
+            (Expr::AggregateFunction(collected), GetFieldAccess::ListIndex { key })
+                if collected.func.name() == self.array_agg.name() =>
+            {
+                Ok(PlannerResult::Planned(self.element(collected, *key)))
+            }
+            (expr, field_access) => {
+                Ok(PlannerResult::Original(RawFieldAccessExpr { expr, field_access }))
+            }
+        }
+    }
+
+    fn plan_aggregate(
+        &self,
+        mut call: RawAggregateExpr,
+    ) -> DataFusionResult<PlannerResult<RawAggregateExpr>> {
+        if !call.distinct || call.func.name() != "nth_value" || call.args.len() != 2 {
+            return Ok(PlannerResult::Original(call));
+        }
+        let Some(number) = call.args.pop() else { return Ok(PlannerResult::Original(call)) };
+        let RawAggregateExpr { args, filter, order_by, null_treatment, .. } = call;
+        let list = Arc::clone(&self.array_agg);
+        let list = AggregateFunction::new_udf(list, args, true, filter, order_by, null_treatment);
+        Ok(PlannerResult::Planned(array_element(Expr::AggregateFunction(list), number)))
+    }
+}
+
+impl ElementsOfLists {
+    fn element(&self, mut collected: AggregateFunction, number: Expr) -> Expr {
+        let is_first = matches!(number, Expr::Literal(ScalarValue::Int64(Some(1)), _));
+        if is_first && !collected.params.distinct && !collected.params.order_by.is_empty() {
+            collected.func = Arc::clone(&self.first_value);
+            return Expr::AggregateFunction(collected);
+        }
+        array_element(Expr::AggregateFunction(collected), number)
+    }
+}
