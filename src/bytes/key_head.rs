@@ -1,5 +1,5 @@
-//! The first bytes of keys that are compared as bytes (`arrow-row`), as numbers: a comparison of two
-//! heads waits for no memory, and seldom is another one needed.
+//! The first bytes of keys that are compared as bytes (`arrow-row`), as numbers: a comparison of
+//! two heads waits for no memory, and seldom is another one needed.
 
 /// Numbers that compare like the first sixteen bytes of keys.
 pub(crate) type KeyHead = [u64; 2];

@@ -145,6 +145,23 @@ fn joins_with_conditions_beside_their_keys_sort_their_inputs() {
         let answer = rows(&session, &sql, &[]).unwrap();
         assert!(answer[0].starts_with(expected), "{sql}: {answer:?}");
     }
+    // What goes by the order of the join still does.
+    let sql = format!(
+        "SELECT sum(r), max(length(s)) > 100 FROM (SELECT row_number() OVER (PARTITION BY a.n \
+         ORDER BY b.n) AS r, b.s FROM {a} LEFT JOIN {b} ON a.n = b.n AND a.s < b.s)"
+    );
+    assert_eq!(rows(&session, &sql, &[]).unwrap(), ["200000|true"]);
+}
+
+/// States are handed out before the last row has come, and values come again after that.
+#[test]
+fn distinct_and_sorted_values_of_groups_spill() {
+    let dir = tempfile::tempdir().unwrap();
+    let sql = "SELECT count(*), sum(length(a)), sum(length(b)), sum(len(c)) FROM (SELECT n % 50021, \
+         string_agg(DISTINCT s, ',' ORDER BY s DESC) AS a, string_agg(s, ',' ORDER BY n) AS b, \
+         array_agg(DISTINCT n % 7) AS c FROM t GROUP BY n % 50021)";
+    let expected = rows(&session(&dir, 1024), sql, &[]).unwrap();
+    assert_eq!(rows(&session(&dir, 48), sql, &[]).unwrap(), expected);
 }
 
 #[test]

@@ -195,7 +195,7 @@ impl AggregateUDFImpl for Override {
     /// before the latter, and refuses to group by what has two `string_agg` of different orders.
     fn order_sensitivity(&self) -> AggregateOrderSensitivity {
         match self.kind {
-            Kind::Sequence { .. } => AggregateOrderSensitivity::Insensitive,
+            Kind::Sequence { .. } => AggregateOrderSensitivity::Beneficial,
             _ => self.inner.order_sensitivity(),
         }
     }

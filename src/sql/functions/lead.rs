@@ -129,7 +129,9 @@ impl WindowUDFImpl for Shift {
 }
 
 /// The type that holds both values and defaults, if that of the values does not hold the fractions
-/// of the defaults.
+/// of the defaults. Whole numbers stay what they are, as literals are wide: a default that does not
+/// fit is an error. Beside floats it is a double, as in CASE and `coalesce`. Decimals that would
+/// need more than 38 digits lose places of the defaults, never of the values.
 fn common_type(value: &DataType, default: &DataType) -> Option<DataType> {
     use DataType::{Date32, Decimal128, Float64, Timestamp};
     match (value, default) {
@@ -144,10 +146,14 @@ fn common_type(value: &DataType, default: &DataType) -> Option<DataType> {
             };
             let whole = |digits: u8, scale: i8| i16::from(digits) - i16::from(scale);
             let most = whole(value_digits, value_scale).max(whole(*digits, *scale));
-            let common_scale = value_scale.max(*scale);
+            let most_scale = i16::from(DECIMAL128_MAX_PRECISION) - most;
+            let common_scale = value_scale.max(*scale).min(i8::try_from(most_scale).ok()?);
+            if common_scale < value_scale {
+                return None;
+            }
             let needed = u8::try_from(most + i16::from(common_scale)).ok()?;
             (common_scale > value_scale || most > whole(value_digits, value_scale))
-                .then(|| Decimal128(needed.min(DECIMAL128_MAX_PRECISION), common_scale))
+                .then_some(Decimal128(needed, common_scale))
         }
         (Date32, Timestamp(..)) => Some(default.clone()),
         _ => None,
@@ -317,6 +323,9 @@ mod tests {
             (Decimal128(9, 2), Decimal128(4, 3), Some(Decimal128(10, 3))),
             (Decimal128(38, 9), Float64, Some(Float64)),
             (Int32, Int64, None),
+            (Decimal128(38, 9), Decimal128(38, 20), None),
+            (Decimal128(30, 2), Decimal128(38, 20), Some(Decimal128(38, 10))),
+            (Decimal128(38, 9), Decimal128(38, 0), None),
             (Float64, Int64, None),
             (Utf8, Int64, None),
             (Date32, Date32, None),

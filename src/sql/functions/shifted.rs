@@ -7,6 +7,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::Int64Type;
 use arrow_array::{Array, ArrayRef};
+use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 use arrow_select::interleave::interleave;
 use datafusion::common::{ScalarValue, exec_err, not_impl_err};
@@ -44,10 +45,12 @@ impl PartitionEvaluator for Shifted {
         let [of_rows, offsets, others @ ..] = values else {
             return exec_err!("lag and lead take an offset here");
         };
-        let offsets = arrow_cast::cast(offsets, &DataType::Int64)?;
+        // What does not fit is an error.
+        let strict = CastOptions { safe: false, ..CastOptions::default() };
+        let offsets = cast_with_options(offsets, &DataType::Int64, &strict)?;
         let offsets = offsets.as_primitive::<Int64Type>();
         let default = match others.first() {
-            Some(default) => arrow_cast::cast(default, of_rows.data_type())?,
+            Some(default) => cast_with_options(default, of_rows.data_type(), &strict)?,
             None => arrow_array::new_null_array(of_rows.data_type(), rows),
         };
         let null = arrow_array::new_null_array(of_rows.data_type(), 1);

@@ -29,6 +29,7 @@ use datafusion::physical_plan::projection::ProjectionExec;
 use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, PlanProperties};
 use futures::StreamExt;
 
+use crate::sql::run::coalesce::compact;
 use crate::sql::run::generate::{Output, generate};
 use crate::sql::run::unary::unary_methods;
 
@@ -137,10 +138,11 @@ fn with_mark(rows: &Plan) -> DataFusionResult<Plan> {
     Ok(Arc::new(ProjectionExec::try_new(columns, Arc::clone(rows))?))
 }
 
-/// The properties of rows that come as those of an input do.
+/// The properties of rows that come as those of an input do, in its order.
 fn properties_like(input: &Plan, schema: Arc<Schema>) -> Arc<PlanProperties> {
+    let orders = input.equivalence_properties().oeq_class().iter().cloned();
     Arc::new(PlanProperties::new(
-        EquivalenceProperties::new(schema),
+        EquivalenceProperties::new_with_orderings(schema, orders),
         input.output_partitioning().clone(),
         EmissionType::Incremental,
         input.boundedness(),
@@ -308,7 +310,14 @@ impl Open {
                 rows.extend(alone.map(|row| (row, false)));
                 self.last = None;
             } else {
-                let alone = alone.map(|row| self.rows_of(batch, &[(row, false)]));
+                // Without the texts of the other rows.
+                let alone = alone.map(|row| {
+                    Ok::<_, DataFusionError>(compact(
+                        self.rows_of(batch, &[(row, false)])?,
+                        0,
+                        usize::MAX,
+                    )?)
+                });
                 self.last = Some((number, alone.transpose()?));
             }
         }

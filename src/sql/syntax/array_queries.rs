@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     Array, Expr, Function, FunctionArguments, Ident, OrderByExpr, OrderByKind, Query, SelectItem,
-    SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor,
+    SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, Value, ValueWithSpan,
 };
 
 use crate::sql::syntax::show::parsed_expr;
@@ -62,7 +62,11 @@ fn collected(query: &Query) -> Option<Expr> {
             format!("ORDER BY {VALUE}{}", key.options)
         }
         (keys, SetExpr::Select(select)) if select.distinct.is_none() => {
-            let by = |key: &OrderByExpr| key.to_string();
+            let items = &select.projection;
+            let by = |key: &OrderByExpr| {
+                let expr = selected(&key.expr, items).unwrap_or(&key.expr);
+                OrderByExpr { expr: expr.clone(), ..key.clone() }.to_string()
+            };
             let keys = keys.iter().map(by).collect::<Vec<_>>().join(", ");
             let number = format!("row_number() OVER (ORDER BY {keys})");
             select.projection.push(SelectItem::UnnamedExpr(parsed_expr(&number)?));
@@ -87,17 +91,48 @@ fn collected(query: &Query) -> Option<Expr> {
     Some(function_call("coalesce", vec![expr, parsed_expr("[]")?]))
 }
 
-/// Whether a key of the order is the first column, by its number, its name or its expression.
-fn is_first_column(key: &Expr, body: &SetExpr) -> bool {
-    let first = match body {
-        SetExpr::Select(select) => select.projection.first(),
+/// The expression of the item that a key names, by its number or its name.
+fn selected<'a>(key: &Expr, items: &'a [SelectItem]) -> Option<&'a Expr> {
+    let expr_of = |item: &'a SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => Some(expr),
         _ => None,
     };
-    let key = key.to_string();
-    key == "1"
-        || match first {
-            Some(SelectItem::UnnamedExpr(expr)) => expr.to_string() == key,
-            Some(SelectItem::ExprWithAlias { alias, .. }) => alias.to_string() == key,
-            _ => false,
+    match key {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+            let number: usize = digits.parse().ok()?;
+            items.get(number.checked_sub(1)?).and_then(expr_of)
         }
+        Expr::Identifier(name) => {
+            let is_named = |item: &&SelectItem| match item {
+                SelectItem::ExprWithAlias { alias, .. } => is_same(alias, name),
+                SelectItem::UnnamedExpr(Expr::CompoundIdentifier(path)) => {
+                    path.last().is_some_and(|last| is_same(last, name))
+                }
+                _ => false,
+            };
+            items.iter().find(is_named).and_then(expr_of)
+        }
+        _ => None,
+    }
+}
+
+fn is_same(left: &Ident, right: &Ident) -> bool {
+    let is_quoted = left.quote_style.is_some() && right.quote_style.is_some();
+    left.value == right.value || (!is_quoted && left.value.eq_ignore_ascii_case(&right.value))
+}
+
+/// Whether a key of the order is the first column, by its number, its name or its expression.
+fn is_first_column(key: &Expr, body: &SetExpr) -> bool {
+    let items = match body {
+        SetExpr::Select(select) => select.projection.as_slice(),
+        _ => &[],
+    };
+    let key_text = key.to_string();
+    let is_itself = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) => expr.to_string() == key_text,
+        _ => false,
+    };
+    key_text == "1"
+        || items.get(..1).is_some_and(|first| selected(key, first).is_some())
+        || items.first().is_some_and(is_itself)
 }

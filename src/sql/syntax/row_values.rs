@@ -18,7 +18,8 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::sql::syntax::chains::joined;
 use crate::sql::syntax::dialect::StylobateDialect;
-use crate::sql::walks::visit_mut;
+use crate::sql::syntax::volatile;
+use crate::sql::walks::{visit_expressions, visit_mut};
 
 /// The prefix of the names of subqueries of several columns.
 pub(in crate::sql) const ROWS: &str = "sty__rows_";
@@ -177,7 +178,8 @@ fn not(expr: Expr) -> Expr {
 
 impl RowComparisons {
     /// A subquery of one row with the comparison of its columns: null without a row, and an error
-    /// with several.
+    /// with several. A row that may have an aggregate, which belongs to the query around the
+    /// subquery, is compared with one subquery for each column.
     fn with_subquery(
         &mut self,
         values: &[Expr],
@@ -185,10 +187,22 @@ impl RowComparisons {
         compare: impl Fn(&[Expr], &[Expr]) -> Option<Expr>,
     ) -> Option<Expr> {
         let (template, member) = self.template(values.len())?;
-        let mut query = over(&template, subquery)?;
-        let SetExpr::Select(select) = query.body.as_mut() else { return None };
-        select.projection = vec![SelectItem::UnnamedExpr(compare(values, &member)?)];
-        Some(Expr::Subquery(Box::new(query)))
+        let query = over(&template, subquery)?;
+        let calls_function = |part: &Expr| match part {
+            Expr::Function(_) => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        };
+        let may_aggregate =
+            values.iter().any(|value| visit_expressions(value, calls_function).is_break());
+        // Each column is computed by itself, which has to give those of one row.
+        let is_certain = subquery.limit_clause.is_none()
+            && subquery.fetch.is_none()
+            && volatile::calls(subquery) == 0;
+        if may_aggregate && is_certain {
+            let found = member.iter().map(|column| selecting(&query, column.clone()));
+            return compare(values, &found.collect::<Option<Vec<Expr>>>()?);
+        }
+        selecting(&query, compare(values, &member)?)
     }
 
     /// True if the subquery has an equal row; otherwise null if it has a row that may be equal.
@@ -258,6 +272,14 @@ fn exists(template: &Query, subquery: &Query, condition: Expr) -> Option<Expr> {
     let SetExpr::Select(select) = query.body.as_mut() else { return None };
     select.selection = Some(condition);
     Some(Expr::Exists { subquery: Box::new(query), negated: false })
+}
+
+/// The query with an expression as its only column, as a value.
+fn selecting(query: &Query, column: Expr) -> Option<Expr> {
+    let mut query = query.clone();
+    let SetExpr::Select(select) = query.body.as_mut() else { return None };
+    select.projection = vec![SelectItem::UnnamedExpr(column)];
+    Some(Expr::Subquery(Box::new(query)))
 }
 
 /// The template with a subquery in its FROM.

@@ -2,7 +2,8 @@
 //!
 //! Where this stands on the road of a query: a part of the analyzer rule in `zeros`. DataFusion
 //! (55.2) compares lists and structs by the bytes of their rows, in which the two zeros of floats
-//! differ. Here -0.0 becomes 0.0 in what is compared, grouped, made distinct and looked up.
+//! differ. Here -0.0 becomes 0.0 in what is compared, grouped, made distinct and looked up; and so
+//! it is in what DISTINCT, groups, INTERSECT, EXCEPT and `array_distinct` answer.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::ScalarFunction;
 use datafusion::logical_expr::{
     ColumnarValue, Distinct, Expr, ExprSchemable, LogicalPlan, LogicalPlanBuilder,
-    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit,
+    ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility, lit, when,
 };
 
 use crate::sql::walks::{
@@ -25,7 +26,7 @@ use crate::sql::walks::{
 };
 
 /// Functions that look values up in lists, or compare the items of lists.
-const LOOKUPS: [&str; 14] = [
+const LOOKUPS: [&str; 15] = [
     "array_distinct",
     "array_except",
     "array_has",
@@ -39,7 +40,18 @@ const LOOKUPS: [&str; 14] = [
     "array_remove_n",
     "array_replace",
     "array_replace_all",
+    "array_replace_n",
     "array_union",
+];
+
+/// Those whose results have items of their first argument that are not equal to the second.
+const KEEPERS: [&str; 6] = [
+    "array_remove",
+    "array_remove_all",
+    "array_remove_n",
+    "array_replace",
+    "array_replace_all",
+    "array_replace_n",
 ];
 
 /// Functions that make lists and structs of values.
@@ -69,15 +81,22 @@ fn made_one_in(node: LogicalPlan) -> Rewritten<LogicalPlan> {
         LogicalPlan::Distinct(Distinct::All(input))
             if schema.fields().iter().any(|field| has_nested_floats(field.data_type())) =>
         {
-            let one = |column| {
-                let expr = Expr::Column(column);
-                let (qualifier, name) = expr.qualified_name();
-                let one = with_one_zero(expr.clone(), &schema);
-                if one == expr { one } else { one.alias_qualified(qualifier, name) }
-            };
-            let columns: Vec<Expr> = schema.columns().into_iter().map(one).collect();
-            let rows = LogicalPlanBuilder::from(Arc::unwrap_or_clone(input)).project(columns)?;
+            let rows = LogicalPlanBuilder::from(Arc::unwrap_or_clone(input));
+            let rows = rows.project(columns_with_one_zero(&schema))?;
             rows.distinct()?.build().map(Transformed::yes)
+        }
+        // Those of INTERSECT, EXCEPT and USING; other conditions are not taken apart yet.
+        LogicalPlan::Join(mut join) => {
+            let (left, right) = (Arc::clone(join.left.schema()), Arc::clone(join.right.schema()));
+            for (of_left, of_right) in &mut join.on {
+                *of_left = with_one_zero(std::mem::take(of_left), &left);
+                *of_right = with_one_zero(std::mem::take(of_right), &right);
+            }
+            join.filter = match join.filter {
+                Some(filter) => Some(compared(filter, &schema)?.data),
+                None => None,
+            };
+            Ok(Transformed::yes(LogicalPlan::Join(join)))
         }
         LogicalPlan::Aggregate(_) => rewrite_expressions(node, |expr, schema| {
             let expr = compared(expr, schema)?;
@@ -110,6 +129,32 @@ fn compared(expr: Expr, schema: &DFSchema) -> Rewritten<Expr> {
                 list.list.iter_mut().for_each(one);
                 Transformed::yes(Expr::InList(list))
             }
+            Expr::InSubquery(mut found) if is_nested(&found.expr) => {
+                one(&mut found.expr);
+                found.subquery.subquery = with_one_zero_in(&found.subquery.subquery)?;
+                Transformed::yes(Expr::InSubquery(found))
+            }
+            Expr::Case(mut case) if case.expr.as_deref().is_some_and(is_nested) => {
+                case.expr.as_deref_mut().into_iter().for_each(one);
+                case.when_then_expr.iter_mut().for_each(|(value, _)| one(value));
+                Transformed::yes(Expr::Case(case))
+            }
+            Expr::ScalarFunction(function)
+                if function.name() == "nullif" && function.args.iter().any(is_nested) =>
+            {
+                let [value, other] = function.args.as_slice() else {
+                    return Ok(Transformed::no(Expr::ScalarFunction(function)));
+                };
+                let equal =
+                    with_one_zero(value.clone(), schema).eq(with_one_zero(other.clone(), schema));
+                let null = lit(ScalarValue::try_from(&value.get_type(schema)?)?);
+                Transformed::yes(when(equal, null).otherwise(value.clone())?)
+            }
+            Expr::ScalarFunction(function)
+                if KEEPERS.contains(&function.name()) && function.args.iter().any(is_nested) =>
+            {
+                Transformed::yes(keeping(function, schema)?)
+            }
             Expr::ScalarFunction(mut function)
                 if LOOKUPS.contains(&function.name()) && function.args.iter().any(is_nested) =>
             {
@@ -121,6 +166,45 @@ fn compared(expr: Expr, schema: &DFSchema) -> Rewritten<Expr> {
             other => Transformed::no(other),
         })
     })
+}
+
+/// `array_remove` and the like: only a zero needs one zero in the list, whose other items stay as
+/// they are.
+fn keeping(function: ScalarFunction, schema: &DFSchema) -> DataFusionResult<Expr> {
+    let mut replaced = function.clone();
+    for argument in replaced.args.iter_mut().take(2) {
+        *argument = plus_zero(std::mem::take(argument), schema)?;
+    }
+    let replaced = Expr::ScalarFunction(replaced);
+    let as_it_is = |function: ScalarFunction| Expr::ScalarFunction(function);
+    let Some(sought) = function.args.get(1).cloned() else { return Ok(as_it_is(function)) };
+    let zero = match sought.get_type(schema)? {
+        DataType::Float64 => lit(0.0_f64),
+        DataType::Float32 => lit(0.0_f32),
+        _ => return Ok(replaced),
+    };
+    when(sought.eq(zero), replaced).otherwise(as_it_is(function))
+}
+
+/// A query without -0.0 in the lists and structs of its rows.
+fn with_one_zero_in(query: &Arc<LogicalPlan>) -> DataFusionResult<Arc<LogicalPlan>> {
+    let schema = query.schema();
+    if !schema.fields().iter().any(|field| has_nested_floats(field.data_type())) {
+        return Ok(Arc::clone(query));
+    }
+    let rows = LogicalPlanBuilder::from(query.as_ref().clone());
+    rows.project(columns_with_one_zero(schema))?.build().map(Arc::new)
+}
+
+/// The columns of a schema under their names, without -0.0 in lists and structs.
+fn columns_with_one_zero(schema: &DFSchema) -> Vec<Expr> {
+    let one = |column| {
+        let expr = Expr::Column(column);
+        let (qualifier, name) = expr.qualified_name();
+        let one = with_one_zero(expr.clone(), schema);
+        if one == expr { one } else { one.alias_qualified(qualifier, name) }
+    };
+    schema.columns().into_iter().map(one).collect()
 }
 
 /// Whether a type is a list or a struct that has floats.

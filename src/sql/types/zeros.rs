@@ -36,7 +36,7 @@ use datafusion::physical_expr::{
     expressions::{BinaryExpr as PhysicalSum, Literal},
 };
 
-use super::nested_zeros::{self, plus_zero};
+use super::nested_zeros::{self, plus_zero, with_one_zero};
 use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
 
 /// Adds the other zero to lists that have one.
@@ -185,11 +185,14 @@ fn one_zero_before_last(keys: &mut [SortExpr], schema: &DFSchema) -> DataFusionR
     Ok(changed)
 }
 
-/// The keys of DISTINCT ON are also those of its ORDER BY, and must stay equal to them.
+/// The keys of DISTINCT ON are also those of its ORDER BY, and must stay equal to them. Without an
+/// ORDER BY, only lists and structs need it.
 fn distinct_on(mut on: DistinctOn) -> DataFusionResult<Transformed<LogicalPlan>> {
     let schema = Arc::clone(on.input.schema());
     let Some(sort) = on.sort_expr.take() else {
-        return Ok(Transformed::no(LogicalPlan::Distinct(Distinct::On(on))));
+        let keys = on.on_expr.into_iter().map(|key| with_one_zero(key, &schema)).collect();
+        let on = DistinctOn::try_new(keys, on.select_expr, None, on.input)?;
+        return Ok(Transformed::yes(LogicalPlan::Distinct(Distinct::On(on))));
     };
     let normalise = |expr: Expr| plus_zero(expr, &schema);
     let keys = on.on_expr.into_iter().map(normalise).collect::<DataFusionResult<_>>()?;

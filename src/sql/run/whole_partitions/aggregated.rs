@@ -101,12 +101,13 @@ impl Aggregated {
     }
 
     /// The values of complete partitions.
-    fn values(&mut self, partitions: EmitTo) -> DataFusionResult<Vec<ArrayRef>> {
-        self.functions.iter_mut().map(|function| function.evaluate(partitions)).collect()
+    fn values(&mut self, partitions: EmitTo) -> DataFusionResult<Values> {
+        let values = self.functions.iter_mut().map(|function| function.evaluate(partitions));
+        Ok(Values::new(values.collect::<DataFusionResult<_>>()?))
     }
 
     /// Emits the rows that were held, with the first of the values.
-    async fn emit_held(&mut self, values: &[ArrayRef], to: &Output) -> Result<()> {
+    async fn emit_held(&mut self, values: &Values, to: &Output) -> Result<()> {
         while let Some(file) = self.held.files.pop_front() {
             let mut rows = self.held.spills.read_spill_as_stream_unbuffered(file, None)?;
             while let Some(batch) = rows.next().await {
@@ -130,16 +131,29 @@ fn accumulator(function: &AggregateFunctionExpr) -> DataFusionResult<Box<dyn Gro
     Ok(Box::new(GroupsAccumulatorAdapter::new(move || function.create_accumulator())))
 }
 
+/// The values of groups, of each function.
+pub(super) struct Values {
+    of_functions: Vec<ArrayRef>,
+    /// See [`copied_sizes`].
+    copied: Vec<usize>,
+}
+
+impl Values {
+    pub(super) fn new(of_functions: Vec<ArrayRef>) -> Values {
+        let copied = copied_sizes(&of_functions);
+        Values { of_functions, copied }
+    }
+}
+
 /// Emits rows, each with the values of its group.
 pub(super) async fn emit_copies(
     out: &Out,
     rows: &RecordBatch,
     groups: &[u32],
-    values: &[ArrayRef],
+    values: &Values,
     to: &Output,
 ) -> Result<()> {
-    let sizes = copied_sizes(values);
-    let size = |group: &u32| sizes.get(*group as usize).copied().unwrap_or_default();
+    let size = |group: &u32| values.copied.get(*group as usize).copied().unwrap_or_default();
     if groups.iter().map(size).sum::<usize>() > out.most_copied {
         return Err(Error::LimitExceeded(format!(
             "the texts or lists that a window gives to {} rows take more than {} bytes, which is \
@@ -156,7 +170,7 @@ pub(super) async fn emit_copies(
             end += 1;
         }
         let of_rows = UInt32Array::from(groups[start..end].to_vec());
-        let copies = values.iter().map(|values| Ok(take(values, &of_rows, None)?));
+        let copies = values.of_functions.iter().map(|values| Ok(take(values, &of_rows, None)?));
         let copies = copies.collect::<DataFusionResult<Vec<_>>>()?;
         out.emit(&rows.slice(start, end - start), copies, to).await?;
         start = end;

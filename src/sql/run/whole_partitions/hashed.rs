@@ -20,7 +20,7 @@ use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use futures::StreamExt;
 
-use super::aggregated::emit_copies;
+use super::aggregated::{Values, emit_copies};
 use super::rows::{Held, Out};
 use crate::error::Result;
 use crate::sql::run::coalesce::compact;
@@ -87,7 +87,11 @@ impl Hashed {
         let values = values.collect::<DataFusionResult<Vec<_>>>()?;
         drop(functions);
         let bytes = values.iter().map(|values| values.get_array_memory_size()).sum();
-        state.try_resize(bytes)?;
+        if state.try_resize(bytes).is_err() {
+            held.spill()?;
+            state.try_resize(bytes)?;
+        }
+        let values = Values::new(values);
         while let Some(file) = held.files.pop_front() {
             let mut rows = held.spills.read_spill_as_stream_unbuffered(file, None)?;
             while let Some(batch) = rows.next().await {
@@ -137,7 +141,7 @@ impl Hashed {
 }
 
 /// Emits numbered rows with the values of their partitions.
-async fn emit(out: &Out, rows: &RecordBatch, values: &[ArrayRef], to: &Output) -> Result<()> {
+async fn emit(out: &Out, rows: &RecordBatch, values: &Values, to: &Output) -> Result<()> {
     let mut rows = rows.clone();
     let numbers = rows.remove_column(rows.num_columns() - 1);
     let numbers = numbers.as_primitive::<UInt32Type>();

@@ -55,10 +55,10 @@ pub(in crate::sql) struct PartitionByPartition;
 
 impl PhysicalOptimizerRule for PartitionByPartition {
     fn optimize(&self, plan: Plan, options: &ConfigOptions) -> DataFusionResult<Plan> {
-        let is_ordered = unordered::is_ordered(&plan);
+        let order_matters = unordered::may_be_ordered(&plan);
         // A statement that begins again for lack of memory sorts.
         let plan = match options.optimizer.prefer_hash_join {
-            true => unordered::without_sorts(plan, is_ordered, WholePartitionsExec::hashed)?,
+            true => unordered::without_sorts(plan, order_matters, WholePartitionsExec::hashed)?,
             false => plan,
         };
         let rewritten = plan.transform_down(|node| {

@@ -41,9 +41,11 @@ pub(super) fn without_sorts(
     replace_children_if_necessary(plan, children)
 }
 
-/// Whether somebody asks for the order of a statement's rows.
-pub(super) fn is_ordered(plan: &Plan) -> bool {
-    plan.output_ordering().is_some()
+/// Whether somebody may ask for the order of a statement's rows. An ORDER BY that the sort for the
+/// window serves, too, has left no trace, unless rows of several partitions come out: they have no
+/// order.
+pub(super) fn may_be_ordered(plan: &Plan) -> bool {
+    plan.output_partitioning().partition_count() == 1
 }
 
 /// What is below the sort for a window, where the window does not need it.
@@ -84,10 +86,15 @@ fn has_small_state(function: &AggregateFunctionExpr) -> bool {
     !function.is_distinct() && SMALL_STATES.contains(&function.fun().name())
 }
 
+/// Functions that take rows in the order in which a subquery has them.
+const KEEP_ORDER: &[&str] = &["array_agg", "first_value", "last_value", "nth_value", "string_agg"];
+
 /// Whether an operator goes by the order of its input though it does not ask for one.
 fn takes_rows_in_order(plan: &dyn ExecutionPlan) -> bool {
     let by_order = |plan: &AggregateExec| {
-        plan.aggr_expr().iter().any(|function| !function.order_bys().is_empty())
+        plan.aggr_expr().iter().any(|function| {
+            !function.order_bys().is_empty() || KEEP_ORDER.contains(&function.fun().name())
+        })
     };
     plan.fetch().is_some()
         || plan.is::<GlobalLimitExec>()

@@ -273,11 +273,15 @@ pub(super) const OTHERS: &[Macro] = &[
 pub(super) const POSTGRESQL: &[Macro] = &[
     (
         "width_bucket(x, low, high, n)",
+        // The zero makes numbers with a point decimals. Equal bounds are a division by zero.
         "CAST(CASE WHEN low < high THEN \
          CASE WHEN x < low THEN 0 WHEN x >= high THEN n + 1 \
-         ELSE floor((CAST(x AS DOUBLE) - low) * n / (high - low)) + 1 END \
+         ELSE intdiv((x + CAST(0 AS DECIMAL(1,0)) - (low + CAST(0 AS DECIMAL(1,0)))) * n, \
+         high + CAST(0 AS DECIMAL(1,0)) - (low + CAST(0 AS DECIMAL(1,0)))) + 1 END \
          WHEN low > high THEN CASE WHEN x > low THEN 0 WHEN x <= high THEN n + 1 \
-         ELSE floor((low - CAST(x AS DOUBLE)) * n / (low - high)) + 1 END END AS INT)",
+         ELSE intdiv((low + CAST(0 AS DECIMAL(1,0)) - (x + CAST(0 AS DECIMAL(1,0)))) * n, \
+         low + CAST(0 AS DECIMAL(1,0)) - (high + CAST(0 AS DECIMAL(1,0)))) + 1 END \
+         ELSE 1 / CAST(low <> high AS INT) END AS INT)",
     ),
     (
         "pg_size_pretty(n)",

@@ -36,7 +36,7 @@ pub(super) fn query(call: &Function) -> Option<Expr> {
     let FunctionArguments::List(list) = &call.args else { return None };
     match list.args.as_slice() {
         [FunctionArg::Unnamed(FunctionArgExpr::Expr(query))] if call.name.to_string() == VALUE => {
-            Some(Expr::Nested(Box::new(query.clone())))
+            Some(query.clone())
         }
         _ => None,
     }

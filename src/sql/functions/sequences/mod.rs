@@ -1,25 +1,21 @@
 //! `array_agg` and `string_agg` with ORDER BY or DISTINCT.
 //!
 //! DataFusion (55.2) keeps each value, and each key of the order, as an enum in a list of its
-//! group, and sorts group by group. Here values stay in arrays, and keys are rows of bytes
-//! (`arrow-row`); values are put in the order of their groups and keys when they are handed out.
-//! So the rows need not come in any order.
-//! Distinct values are kept as a GROUP BY of the group and the value would keep them, and come in
-//! their own order. States are DataFusion's.
+//! group, and sorts group by group, or all rows before. Here values stay in arrays ([`ordered`]),
+//! and keys are rows of bytes (`arrow-row`); values are put in the order of their groups and keys
+//! when they are handed out. Distinct values are kept as a GROUP BY of the group and the value
+//! would keep them, and come in their own order. States are DataFusion's.
+
+mod ordered;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use arrow_array::builder::LargeStringBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::types::UInt32Type;
-use arrow_array::{
-    Array, ArrayRef, BooleanArray, LargeStringArray, ListArray, StringArray, StringViewArray,
-    StructArray, UInt32Array, new_empty_array,
-};
-use arrow_buffer::{NullBuffer, OffsetBuffer};
-use arrow_row::{Row, RowConverter, Rows, SortField};
+use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, StructArray, UInt32Array};
+use arrow_buffer::NullBuffer;
+use arrow_row::{RowConverter, SortField};
 use arrow_schema::{DataType, Field, Fields, Schema, SortOptions};
-use arrow_select::interleave::interleave;
 use arrow_select::take::take;
 use datafusion::common::{ScalarValue, exec_err, internal_datafusion_err};
 use datafusion::error::Result as DataFusionResult;
@@ -29,6 +25,8 @@ use datafusion::physical_expr::expressions::Literal;
 use datafusion::physical_plan::aggregates::group_values::{GroupValues, new_group_values};
 use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use datafusion_functions_aggregate_common::utils::ordering_fields;
+
+use self::ordered::{Chunk, Ordered, Sorted, key, list_array, owned};
 
 /// Whether a call of `array_agg` or `string_agg` is one of these.
 pub(super) fn supports(function: &str, arguments: &AccumulatorArgs<'_>) -> bool {
@@ -114,35 +112,6 @@ enum Held {
     All(Ordered),
     /// Pairs of a group and a value.
     Distinct(Box<dyn GroupValues>),
-}
-
-/// All values, in the order in which they have come.
-#[derive(Default)]
-struct Ordered {
-    chunks: Vec<Arc<Chunk>>,
-    places: Vec<Place>,
-    /// The bytes of the chunks.
-    bytes: usize,
-}
-
-struct Chunk {
-    values: ArrayRef,
-    keys: Rows,
-}
-
-#[derive(Clone, Copy)]
-struct Place {
-    group: u32,
-    chunk: u32,
-    row: u32,
-}
-
-/// The values of some groups, group by group.
-struct Sorted {
-    chunks: Vec<Arc<Chunk>>,
-    places: Vec<Place>,
-    /// How many values each group has.
-    lengths: Vec<usize>,
 }
 
 impl Sequences {
@@ -410,149 +379,10 @@ impl GroupsAccumulator for Sequences {
 
     fn size(&self) -> usize {
         match &self.held {
-            Held::All(ordered) => {
-                ordered.bytes + ordered.places.capacity() * (2 * size_of::<Place>())
-            }
+            Held::All(ordered) => ordered.size(),
             Held::Distinct(pairs) => pairs.size(),
         }
     }
-}
-
-impl Ordered {
-    fn push(&mut self, chunk: Chunk, groups: Vec<u32>) {
-        let number = self.chunks.len() as u32;
-        let place = |(row, group)| Place { group, chunk: number, row };
-        self.places.extend((0..).zip(groups).map(place));
-        self.bytes += chunk.values.get_array_memory_size() + chunk.keys.size();
-        self.chunks.push(Arc::new(chunk));
-    }
-
-    /// Hands out the first groups.
-    fn emit(&mut self, emitted: usize, converter: &RowConverter) -> DataFusionResult<Sorted> {
-        let (places, mut rest): (Vec<Place>, Vec<Place>) =
-            self.places.drain(..).partition(|place| (place.group as usize) < emitted);
-        rest.iter_mut().for_each(|place| place.group -= emitted as u32);
-        let sorted = Sorted::of(self.chunks.clone(), &places, emitted);
-        (self.places, self.bytes) = (Vec::new(), 0);
-        let chunks = std::mem::take(&mut self.chunks);
-        if !rest.is_empty() {
-            let values = gather(&chunks, rest.iter())?;
-            let mut keys = converter.empty_rows(rest.len(), 0);
-            let of_rest = rest.iter().filter_map(|place| key(&chunks, place));
-            of_rest.for_each(|key| keys.push(key));
-            self.push(Chunk { values, keys }, rest.iter().map(|place| place.group).collect());
-        }
-        Ok(sorted)
-    }
-}
-
-fn key<'a>(chunks: &'a [Arc<Chunk>], place: &Place) -> Option<Row<'a>> {
-    Some(chunks.get(place.chunk as usize)?.keys.row(place.row as usize))
-}
-
-fn gather<'a>(
-    chunks: &[Arc<Chunk>],
-    places: impl Iterator<Item = &'a Place>,
-) -> DataFusionResult<ArrayRef> {
-    let values: Vec<&dyn Array> = chunks.iter().map(|chunk| chunk.values.as_ref()).collect();
-    let places = places.map(|place| (place.chunk as usize, place.row as usize));
-    Ok(owned(interleave(&values, &places.collect::<Vec<_>>())?))
-}
-
-impl Sorted {
-    /// Equal keys stay in the order in which they have come.
-    fn of(chunks: Vec<Arc<Chunk>>, unordered: &[Place], groups: usize) -> Sorted {
-        let mut lengths = vec![0; groups];
-        for place in unordered {
-            lengths[place.group as usize] += 1;
-        }
-        let mut next: Vec<usize> = lengths
-            .iter()
-            .scan(0, |end, length| Some(std::mem::replace(end, *end + length)))
-            .collect();
-        let mut places = unordered.to_vec();
-        for place in unordered {
-            let at = &mut next[place.group as usize];
-            places[*at] = *place;
-            *at += 1;
-        }
-        let mut rest = places.as_mut_slice();
-        for length in &lengths {
-            let group;
-            (group, rest) = rest.split_at_mut(*length);
-            group.sort_by(|a, b| key(&chunks, a).cmp(&key(&chunks, b)));
-        }
-        Sorted { chunks, places, lengths }
-    }
-
-    fn lists(&self, values_type: &DataType) -> DataFusionResult<ArrayRef> {
-        if i32::try_from(self.places.len()).is_err() {
-            return exec_err!("lists of groups with more than 2^31 values in all");
-        }
-        let values = match self.places.is_empty() {
-            true => new_empty_array(values_type),
-            false => gather(&self.chunks, self.places.iter())?,
-        };
-        let nulls = self.lengths.iter().map(|length| *length > 0).collect();
-        list_array(values, self.lengths.iter().copied(), Some(nulls))
-    }
-
-    fn texts(&self, separator: &str) -> DataFusionResult<ArrayRef> {
-        let values: Vec<Texts<'_>> = self
-            .chunks
-            .iter()
-            .map(|chunk| Texts::of(&chunk.values))
-            .collect::<DataFusionResult<_>>()?;
-        let (mut texts, mut text) = (LargeStringBuilder::new(), String::new());
-        let mut places = self.places.iter();
-        for length in &self.lengths {
-            text.clear();
-            for (at, place) in places.by_ref().take(*length).enumerate() {
-                if at > 0 {
-                    text.push_str(separator);
-                }
-                text.push_str(values[place.chunk as usize].get(place.row as usize));
-            }
-            texts.append_option((*length > 0).then_some(&text));
-        }
-        Ok(Arc::new(texts.finish()))
-    }
-}
-
-/// Texts of any type.
-enum Texts<'a> {
-    Short(&'a StringArray),
-    Long(&'a LargeStringArray),
-    Views(&'a StringViewArray),
-}
-
-impl<'a> Texts<'a> {
-    fn of(values: &'a ArrayRef) -> DataFusionResult<Texts<'a>> {
-        Ok(match values.data_type() {
-            DataType::Utf8 => Texts::Short(values.as_string()),
-            DataType::LargeUtf8 => Texts::Long(values.as_string()),
-            DataType::Utf8View => Texts::Views(values.as_string_view()),
-            other => return exec_err!("string_agg takes texts, not {other}"),
-        })
-    }
-
-    fn get(&self, row: usize) -> &'a str {
-        match self {
-            Texts::Short(texts) => texts.value(row),
-            Texts::Long(texts) => texts.value(row),
-            Texts::Views(texts) => texts.value(row),
-        }
-    }
-}
-
-fn list_array(
-    values: ArrayRef,
-    lengths: impl IntoIterator<Item = usize>,
-    nulls: Option<NullBuffer>,
-) -> DataFusionResult<ArrayRef> {
-    let offsets = OffsetBuffer::from_lengths(lengths);
-    let item = Arc::new(Field::new_list_field(values.data_type().clone(), true));
-    Ok(Arc::new(ListArray::try_new(item, offsets, values, nulls)?))
 }
 
 /// What keeps distinct pairs of a group and a value.
@@ -572,13 +402,4 @@ fn items(lists: &ListArray, groups: &[usize]) -> (Vec<u32>, Vec<u32>) {
         }
     }
     (rows, of_rows)
-}
-
-/// Values that do not refer to the texts of those they were taken from.
-fn owned(values: ArrayRef) -> ArrayRef {
-    match values.data_type() {
-        DataType::Utf8View => Arc::new(values.as_string_view().gc()),
-        DataType::BinaryView => Arc::new(values.as_binary_view().gc()),
-        _ => values,
-    }
 }
