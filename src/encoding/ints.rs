@@ -8,7 +8,7 @@ use super::constant::Constant;
 use super::delta::Delta;
 use super::frame::Frame;
 use super::plain::Plain;
-use super::planes::Planes;
+use super::planes::{MANY_SINGLES, Planes};
 use super::run_length::RunLength;
 use super::sequence::Sequence;
 use super::word::limits;
@@ -181,7 +181,7 @@ impl<'a, W: Word> Ints<'a, W> {
         check_range(&(0..end), self.rows())?;
         match self {
             Ints::Frame(stream) => stream.gather(rows, out),
-            _ if self.is_light() => {
+            _ if self.is_light() || self.looks_up(rows.len()) => {
                 for row in rows {
                     out.push(self.get(*row as usize)?);
                 }
@@ -202,6 +202,11 @@ impl<'a, W: Word> Ints<'a, W> {
                 Ok(())
             }
         }
+    }
+
+    /// Whether few rows are looked up one by one though their values are not light.
+    fn looks_up(&self, rows: usize) -> bool {
+        matches!(self, Ints::Planes(_)) && rows <= MANY_SINGLES
     }
 
     /// About what decoding costs, as a multiple of unpacking; of runs, asking each of them.

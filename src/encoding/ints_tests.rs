@@ -90,6 +90,16 @@ fn check_ranges<W: Word>(ints: &Ints<'_, W>, values: &[W], signed: bool) {
 
 fn round_trip<W: Word>(values: &[W], signed: bool, options: &Options) -> Encoding {
     let (head, payload) = written(values, signed, options);
+    // Single rows, before others of the block have been asked for.
+    let step = (values.len() / 5).max(1);
+    let few: Vec<u32> = (0..values.len()).skip(step / 2).step_by(step).map(|r| r as u32).collect();
+    let expected: Vec<W> = few.iter().map(|row| values[*row as usize]).collect();
+    let (ints, mut out) = (open::<W>(&head, &payload, values.len()).unwrap(), Vec::new());
+    for _ in 0..3 {
+        out.clear();
+        ints.gather(&few, &mut out).unwrap();
+        assert_eq!(out, expected, "{:?}", ints.encoding());
+    }
     let ints = open::<W>(&head, &payload, values.len()).unwrap();
     let mut out = vec![W::one()];
     ints.decode(0..values.len(), &mut out).unwrap();
@@ -261,4 +271,25 @@ fn the_choice_is_the_obvious_one() {
     assert!(head.len() + payload.len() < rows * 7 / 8, "outliers are patched: {}", payload.len());
     let small = Options::new(Profile::Small);
     assert_eq!(round_trip(&shaped::<u32>(7, rows, 5), true, &small), Encoding::Planes);
+}
+
+/// The low bytes depend on the high ones, so that they are grouped by them.
+#[test]
+fn single_rows_of_grouped_planes_are_looked_up() {
+    let values: Vec<u64> = (0..40_000u64)
+        .map(|row| {
+            let noise = row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            let high = noise % 11;
+            high << 8 | (high * 23 + noise / 11 % 20) % 256
+        })
+        .collect();
+    let options = Options { force: Some(Encoding::Planes), ..Options::new(Profile::Balanced) };
+    assert_eq!(round_trip(&values, true, &options), Encoding::Planes);
+    let (head, payload) = written(&values, true, &options);
+    let ints = open::<u64>(&head, &payload, values.len()).unwrap();
+    let Ints::Planes(planes) = &ints else { panic!("{:?}", ints.encoding()) };
+    assert!(planes.has_grouped(), "{planes:?}");
+    for row in [39_999, 0, 17, 1024, 20_000, 5, 30_001, 12_345, 7, 8, 9] {
+        assert_eq!(ints.get(row).unwrap(), values[row]);
+    }
 }

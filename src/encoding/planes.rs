@@ -199,8 +199,8 @@ enum Plane<'a> {
     },
 }
 
-/// From so many single rows of a block on, all are brought in row order.
-const MANY_SINGLES: usize = 8;
+/// How many single rows of a block are looked up before all are brought in row order.
+pub(super) const MANY_SINGLES: usize = 8;
 
 impl<'a, W: Word> Planes<'a, W> {
     pub(super) fn parse(source: &mut Source<'a>, rows: usize) -> Result<Self> {
@@ -225,6 +225,12 @@ impl<'a, W: Word> Planes<'a, W> {
     /// The number of planes.
     pub fn count(&self) -> usize {
         self.planes.len()
+    }
+
+    /// Whether bytes of a plane are grouped by those above them.
+    #[cfg(test)]
+    pub(super) fn has_grouped(&self) -> bool {
+        self.planes.iter().any(|plane| matches!(plane, Plane::Grouped { .. }))
     }
 
     pub(super) fn decode(&self, rows: Range<usize>, out: &mut Vec<W>) -> Result<()> {
