@@ -280,7 +280,7 @@ fn single_rows_of_grouped_planes_are_looked_up() {
         .map(|row| {
             let noise = row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
             let high = noise % 11;
-            high << 8 | (high * 23 + noise / 11 % 20) % 256
+            (high << 8) | ((high * 23 + noise / 11 % 20) % 256)
         })
         .collect();
     let options = Options { force: Some(Encoding::Planes), ..Options::new(Profile::Balanced) };
