@@ -1,9 +1,9 @@
 //! Conditions that joins of sorted inputs have beside their keys, tested after the join.
 //!
-//! Where this stands on the road of a query: behind it. A statement that begins again for lack of
-//! memory (`session/frugal`) joins sorted inputs, and DataFusion's join of these (55.2,
-//! `sort_merge_join/filter.rs`) panics on some conditions. Without its condition, an inner join
-//! gives the rows that a filter takes. An outer join gives each row of its outer side with all rows
+//! Where this stands on the road of a query: the first physical rule, for statements that begin
+//! again for lack of memory (`session/frugal`) and join sorted inputs. DataFusion (55.2) moves
+//! projections below such joins without a look at their conditions, which then read other columns,
+//! or none. Without its condition, an inner join gives the rows that a filter takes. An outer join gives each row of its outer side with all rows
 //! of its key, one after the other: those that pass go on, and if none does, the outer row alone.
 //! To tell outer rows from their copies, they are numbered below the join.
 
@@ -15,12 +15,14 @@ use arrow_array::types::UInt64Type;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, UInt32Array, UInt64Array};
 use arrow_schema::{DataType, Field, Schema};
 use arrow_select::take::take;
+use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{JoinSide, JoinType, internal_datafusion_err};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_expr::expressions::{Column, lit};
 use datafusion::physical_expr::{EquivalenceProperties, PhysicalExpr};
+use datafusion::physical_optimizer::PhysicalOptimizerRule;
 use datafusion::physical_plan::execution_plan::{EmissionType, ExecutionPlanProperties};
 use datafusion::physical_plan::filter::FilterExec;
 use datafusion::physical_plan::joins::SortMergeJoinExec;
@@ -35,8 +37,33 @@ use crate::sql::run::unary::unary_methods;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
-/// What stands for a join with a condition; `None` for joins that can test theirs.
-pub(in crate::sql) fn tested_above(join: &SortMergeJoinExec) -> DataFusionResult<Option<Plan>> {
+/// Tests the conditions of inner, left and right joins of sorted inputs above them.
+#[derive(Debug)]
+pub(in crate::sql) struct TestConditionsAbove;
+
+impl PhysicalOptimizerRule for TestConditionsAbove {
+    fn optimize(&self, plan: Plan, _: &ConfigOptions) -> DataFusionResult<Plan> {
+        let above = |node: Plan| {
+            let join = node.downcast_ref::<SortMergeJoinExec>();
+            Ok(match join.map(tested_above).transpose()?.flatten() {
+                Some(tested) => Transformed::yes(tested),
+                None => Transformed::no(node),
+            })
+        };
+        Ok(plan.transform_up(above)?.data)
+    }
+
+    fn name(&self) -> &'static str {
+        "test_conditions_above"
+    }
+
+    fn schema_check(&self) -> bool {
+        true
+    }
+}
+
+/// What stands for a join with a condition; `None` for joins that test theirs.
+fn tested_above(join: &SortMergeJoinExec) -> DataFusionResult<Option<Plan>> {
     let Some(condition) = join.filter() else { return Ok(None) };
     match join.join_type {
         JoinType::Inner => inner(join, condition).map(Some),
@@ -149,7 +176,7 @@ fn properties_like(input: &Plan, schema: Arc<Schema>) -> Arc<PlanProperties> {
     ))
 }
 
-/// Numbers the rows of each partition, in one more column.
+/// Numbers rows, in one more column: no two of any partitions alike.
 #[derive(Debug)]
 struct NumberedExec {
     input: Plan,
@@ -182,6 +209,10 @@ impl ExecutionPlan for NumberedExec {
 
     unary_methods!(no expressions);
 
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
     fn execute(
         &self,
         partition: usize,
@@ -190,7 +221,7 @@ impl ExecutionPlan for NumberedExec {
         let mut rows = self.input.execute(partition, context)?;
         let schema = self.schema();
         Ok(generate(self.schema(), |output: Output| async move {
-            let mut next = 0;
+            let mut next = (partition as u64) << ROWS_BITS;
             while let Some(batch) = rows.next().await {
                 let batch = batch?;
                 let end = next + batch.num_rows() as u64;
@@ -204,6 +235,9 @@ impl ExecutionPlan for NumberedExec {
         }))
     }
 }
+
+/// The bits of a number that count the rows of a partition.
+const ROWS_BITS: u32 = 44;
 
 /// Leaves the pairs that pass a condition, and outer rows of which no pair does.
 #[derive(Debug)]
@@ -238,6 +272,10 @@ impl ExecutionPlan for MatchesExec {
     }
 
     unary_methods!();
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
 
     fn apply_expressions(
         &self,

@@ -11,8 +11,7 @@ use std::time::{Duration, Instant};
 
 use datafusion::common::JoinType;
 use datafusion::common::config::ConfigNonZeroUsize;
-use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
-use datafusion::error::Result as DataFusionResult;
+use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
@@ -24,7 +23,6 @@ use super::statement::StatementPlanner;
 use crate::error::{Error, Result};
 use crate::sql::functions::bounds::{SMALL_SHARE, rows_within};
 use crate::sql::names::parameters::Parameters;
-use crate::sql::run::join_conditions::tested_above;
 use crate::sql::run::range_join::RangeJoinExec;
 use crate::sql::run::statistics::task_context;
 use crate::sql::run::whole_partitions::WholePartitionsExec;
@@ -33,19 +31,8 @@ use crate::sql::work::handle::SessionHandle;
 /// How long to wait for memory.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Tests the conditions that joins of sorted inputs have beside their keys after the join.
-fn with_conditions_above(plan: Arc<dyn ExecutionPlan>) -> DataFusionResult<Arc<dyn ExecutionPlan>> {
-    let above = |node: Arc<dyn ExecutionPlan>| {
-        let join = node.downcast_ref::<SortMergeJoinExec>();
-        Ok(match join.map(tested_above).transpose()?.flatten() {
-            Some(tested) => Transformed::yes(tested),
-            None => Transformed::no(node),
-        })
-    };
-    Ok(plan.transform_up(above)?.data)
-}
-
-/// Whether a plan has a full join of sorted inputs with a condition, on which DataFusion may panic.
+/// Whether a plan has a full join of sorted inputs with a condition, of which DataFusion may lose
+/// columns.
 fn has_conditional_full_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
     has_node(plan, |node| {
         node.downcast_ref::<SortMergeJoinExec>()
@@ -141,7 +128,6 @@ pub(super) async fn start(
         _ => None,
     };
     let plan = plan.ok_or_else(|| Error::Unsupported("a statement without rows".into()))?;
-    let plan = with_conditions_above(plan)?;
     if has_conditional_full_join(&plan) {
         let what = "a full join of sorted inputs with a condition";
         return Err(Error::Unsupported(what.into()));

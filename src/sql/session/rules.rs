@@ -40,6 +40,7 @@ use crate::sql::rules::top_keys::limit_exact_keys;
 use crate::sql::rules::totals::TotalsOfPassingGroups;
 use crate::sql::rules::window_keys::compute_keys_below_windows;
 use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, stoppable, whole_plan};
+use crate::sql::run::join_conditions::TestConditionsAbove;
 use crate::sql::run::shared::ShowSharedParts;
 use crate::sql::run::sort::SortExternally;
 use crate::sql::run::stops::StopJoins;
@@ -151,6 +152,7 @@ pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
     let before = |rules: &[PhysicalRule], name: &str| {
         rules.iter().position(|rule| rule.name() == name).unwrap_or(rules.len())
     };
+    rules.insert(0, Arc::new(TestConditionsAbove));
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(GroupByAllKeysFirst));
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(ForgetAtNullRows));
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(FirstRowsOfGroups));
