@@ -3,9 +3,10 @@
 //! Where this stands on the road of a query: the first physical rule, for statements that begin
 //! again for lack of memory (`session/frugal`) and join sorted inputs. DataFusion (55.2) moves
 //! projections below such joins without a look at their conditions, which then read other columns,
-//! or none. Without its condition, an inner join gives the rows that a filter takes. An outer join gives each row of its outer side with all rows
-//! of its key, one after the other: those that pass go on, and if none does, the outer row alone.
-//! To tell outer rows from their copies, they are numbered below the join.
+//! or none. Without its condition, an inner join gives the rows that a filter takes. An outer join
+//! gives each row of its outer side with all rows of its key, one after the other: those that pass
+//! go on, and if none does, the outer row alone. To tell outer rows from their copies, they are
+//! numbered below the join.
 
 use std::fmt;
 use std::sync::Arc;
