@@ -161,7 +161,14 @@ fn distinct_and_sorted_values_of_groups_spill() {
          string_agg(DISTINCT s, ',' ORDER BY s DESC) AS a, string_agg(s, ',' ORDER BY n) AS b, \
          array_agg(DISTINCT n % 7) AS c FROM t GROUP BY n % 50021)";
     let expected = rows(&session(&dir, 1024), sql, &[]).unwrap();
-    assert_eq!(rows(&session(&dir, 48), sql, &[]).unwrap(), expected);
+    let small = session(&dir, 48);
+    assert_eq!(rows(&small, sql, &[]).unwrap(), expected);
+    let explained = rows(&small, &format!("EXPLAIN ANALYZE {sql}"), &[]).unwrap().join("\n");
+    let mut groups = explained.lines().filter(|line| line.contains("AggregateExec: mode=Final"));
+    assert!(
+        groups.any(|line| line.contains("spill_count=") && !line.contains("spill_count=0")),
+        "{explained}"
+    );
 }
 
 #[test]

@@ -1,8 +1,7 @@
-//! One Parquet file compressed with zstd. Row groups hold at most a million rows or 128 MiB, or
-//! what 96 MiB of memory are enough for, so that a result of any size and width is written in
-//! bounded memory. Rows are gathered, and then all threads
-//! encode and compress them, a column at a time each. Writing Parquet needs no seeks, so `>
-//! file.parquet` works as well as `-o`.
+//! One Parquet file compressed with zstd. A row group ends at a million rows, or once its writers
+//! hold 64 MiB, so that a result of any size and width is written in bounded memory. Rows are
+//! gathered, and then all threads encode and compress them, a column at a time each. Writing
+//! Parquet needs no seeks, so `> file.parquet` works as well as `-o`.
 //!
 //! A type that Parquet lacks, and that the writer would write as bare integers or not at all, is
 //! cast to the nearest one: seconds to milliseconds, decimals of a negative scale to whole ones. A
@@ -32,9 +31,8 @@ use crate::errors::Failure;
 use crate::output::Output;
 
 const ROW_GROUP_ROWS: usize = 1_000_000;
-const ROW_GROUP_BYTES: usize = 128 << 20;
-/// The writers of many columns have dictionaries, which take more memory than bytes in the file.
-const ROW_GROUP_MEMORY: usize = 96 << 20;
+/// What the writers of all columns hold, with their dictionaries.
+const ROW_GROUP_MEMORY: usize = 64 << 20;
 /// Rows and bytes are gathered up to these bounds before they are encoded.
 const GATHERED_ROWS: usize = 1 << 16;
 const GATHERED_BYTES: usize = 16 << 20;
@@ -154,10 +152,9 @@ impl ParquetPrinter {
             None => group.fields.iter_mut().enumerate().try_for_each(encode),
         }?;
         group.rows += std::mem::take(&mut self.rows);
-        let writers = || group.fields.iter().flatten();
-        let bytes: usize = writers().map(ArrowColumnWriter::get_estimated_total_bytes).sum();
-        let memory: usize = writers().map(ArrowColumnWriter::memory_size).sum();
-        if group.rows >= ROW_GROUP_ROWS || bytes >= ROW_GROUP_BYTES || memory >= ROW_GROUP_MEMORY {
+        let writers = group.fields.iter().flatten();
+        let memory: usize = writers.map(ArrowColumnWriter::memory_size).sum();
+        if group.rows >= ROW_GROUP_ROWS || memory >= ROW_GROUP_MEMORY {
             self.end_group()?;
         }
         Ok(())

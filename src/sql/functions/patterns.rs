@@ -8,7 +8,7 @@
 //!
 //! DataFusion also makes operators of `regexp_like` with a constant pattern, and LIKE of these. The
 //! LIKE of a regex that stands for a backslash does not escape it, and `.*` becomes IS NOT NULL.
-//! Such patterns are written in another way here, of which it makes neither.
+//! Such patterns are rewritten here, so that DataFusion makes neither of them.
 //!
 //! Where this stands on the road of a query: a session registers these functions in place of
 //! DataFusion's. `rules/patterns.rs` puts them in place of operators, too.

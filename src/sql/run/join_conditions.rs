@@ -240,7 +240,7 @@ impl ExecutionPlan for NumberedExec {
 /// The bits of a number that count the rows of a partition.
 const ROWS_BITS: u32 = 44;
 
-/// Leaves the pairs that pass a condition, and outer rows of which no pair does.
+/// Keeps the pairs that pass a condition, and each outer row that has no such pair.
 #[derive(Debug)]
 struct MatchesExec {
     input: Plan,

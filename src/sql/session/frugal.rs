@@ -31,8 +31,8 @@ use crate::sql::work::handle::SessionHandle;
 /// How long to wait for memory.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
 
-/// Whether a plan has a full join of sorted inputs with a condition, of which DataFusion may lose
-/// columns.
+/// Whether a plan has a full join of sorted inputs with a condition: DataFusion may drop columns
+/// that the condition reads.
 fn has_conditional_full_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
     has_node(plan, |node| {
         node.downcast_ref::<SortMergeJoinExec>()

@@ -77,7 +77,7 @@ pub(in crate::sql) struct StatementPlanner<'a> {
 }
 
 impl<'a> StatementPlanner<'a> {
-    /// A planner of statements that make no view, of which nothing is kept.
+    /// A planner for statements that create no view and whose plans are not kept.
     pub(in crate::sql) fn new(
         context: &'a SessionContext,
         tables: &'a Tables,

@@ -26,7 +26,7 @@ use crate::sql::walks::{
 };
 
 /// Functions that look values up in lists, or compare the items of lists.
-const LOOKUPS: [&str; 15] = [
+const LOOKUPS: [&str; 9] = [
     "array_distinct",
     "array_except",
     "array_has",
@@ -35,12 +35,6 @@ const LOOKUPS: [&str; 15] = [
     "array_intersect",
     "array_position",
     "array_positions",
-    "array_remove",
-    "array_remove_all",
-    "array_remove_n",
-    "array_replace",
-    "array_replace_all",
-    "array_replace_n",
     "array_union",
 ];
 

@@ -76,7 +76,7 @@ fn ordered(condition: &Expr) -> Option<[Expr; 2]> {
     }
 }
 
-/// The side of which all columns of an expression are; `None` if there is none, or both.
+/// The side that has all columns of an expression; `None` if neither side has.
 fn side_of(expr: &Expr, filter: &JoinFilter) -> Option<JoinSide> {
     let sides = collect_columns(expr).into_iter();
     let mut sides = sides.map(|column| Some(filter.column_indices().get(column.index())?.side));
