@@ -166,15 +166,11 @@ fn with_mark(rows: &Plan) -> DataFusionResult<Plan> {
     Ok(Arc::new(ProjectionExec::try_new(columns, Arc::clone(rows))?))
 }
 
-/// The properties of rows that come as those of an input do, in its order.
-fn properties_like(input: &Plan, schema: Arc<Schema>) -> Arc<PlanProperties> {
-    let orders = input.equivalence_properties().oeq_class().iter().cloned();
-    Arc::new(PlanProperties::new(
-        EquivalenceProperties::new_with_orderings(schema, orders),
-        input.output_partitioning().clone(),
-        EmissionType::Incremental,
-        input.boundedness(),
-    ))
+/// The properties of rows that come as those of an input do.
+fn properties_like(input: &Plan, rows: EquivalenceProperties) -> Arc<PlanProperties> {
+    let partitioning = input.output_partitioning().clone();
+    let emission = EmissionType::Incremental;
+    Arc::new(PlanProperties::new(rows, partitioning, emission, input.boundedness()))
 }
 
 /// Numbers rows, in one more column: no two of any partitions alike.
@@ -188,7 +184,10 @@ impl NumberedExec {
     fn new(input: Plan) -> NumberedExec {
         let number = Arc::new(Field::new("#row", DataType::UInt64, false));
         let fields = input.schema().fields().iter().cloned().chain([number]).collect::<Vec<_>>();
-        let properties = properties_like(&input, Arc::new(Schema::new(fields)));
+        let orders = input.equivalence_properties().oeq_class().iter().cloned();
+        let schema = Arc::new(Schema::new(fields));
+        let rows = EquivalenceProperties::new_with_orderings(schema, orders);
+        let properties = properties_like(&input, rows);
         NumberedExec { input, properties }
     }
 
@@ -252,7 +251,7 @@ struct MatchesExec {
 
 impl MatchesExec {
     fn new(input: Plan, condition: Arc<dyn PhysicalExpr>, of_outer: usize) -> MatchesExec {
-        let properties = properties_like(&input, input.schema());
+        let properties = properties_like(&input, EquivalenceProperties::new(input.schema()));
         MatchesExec { input, condition, of_outer, properties }
     }
 
@@ -274,8 +273,9 @@ impl ExecutionPlan for MatchesExec {
 
     unary_methods!();
 
+    /// A sort that moved below would part the pairs of a row, so the order counts as lost.
     fn maintains_input_order(&self) -> Vec<bool> {
-        vec![true]
+        vec![false]
     }
 
     fn apply_expressions(
