@@ -295,6 +295,10 @@ pub(in crate::sql) fn one_zero_in_distinct(
         Expr::AggregateFunction(mut function) if function.params.distinct => {
             let args = function.params.args.into_iter().map(|arg| plus_zero(arg, schema));
             function.params.args = args.collect::<DataFusionResult<_>>()?;
+            // DataFusion takes no order but that of the argument.
+            for key in &mut function.params.order_by {
+                key.expr = plus_zero(std::mem::take(&mut key.expr), schema)?;
+            }
             Ok(Transformed::yes(Expr::AggregateFunction(function)))
         }
         other => Ok(Transformed::no(other)),
