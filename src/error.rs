@@ -85,6 +85,10 @@ pub enum Error {
         /// What failed after it was in force.
         source: Box<Error>,
     },
+    /// Some machines of a cluster have committed their part of a change, and others have not, or
+    /// nobody knows whether they have. Doing it once more could do it twice where it is done.
+    #[error("{0}")]
+    PartlyStored(String),
     /// The caller asked to stop.
     #[error("cancelled")]
     Cancelled,

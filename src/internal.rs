@@ -115,7 +115,9 @@ pub mod sql {
         DryRun, KnownColumn, KnownFunction, NodeWork, Operator, PlannedChange, Statistics,
         StoreOperator, TableForecast,
     };
-    pub use crate::sql::{Lexeme, LexemeKind, is_complete, items_of_array, lexemes};
+    pub use crate::sql::{
+        Lexeme, LexemeKind, is_complete, items_of_array, lexemes, text_of_literal,
+    };
     pub use crate::sql::{ReadSoFar, StatementProgress};
 }
 

@@ -143,7 +143,9 @@ pub use store::{Snapshot, Store, Table, TableOptions, TableWriter};
 // Rows in.
 pub use ingest::arrange::{Arrange, SortBy};
 pub use ingest::foresee::{LoadForecast, would_load};
-pub use ingest::load::{InputReport, LoadOptions, LoadProgress, LoadReport, load, load_batches};
+pub use ingest::load::{
+    InputReport, LoadOptions, LoadProgress, LoadReport, NewColumn, load, load_batches,
+};
 pub use ingest::rejects::{OnError, Reject};
 pub use ingest::resume::{ChangedInput, CommitEvery, IfLoaded};
 pub use ingest::selection::Select;

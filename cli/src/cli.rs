@@ -239,6 +239,7 @@ pub(crate) fn parse() -> Result<(Command, Context), Exit> {
         timeout,
         wait: Duration::ZERO,
     };
+    settings.notes.iter().for_each(|note| context.note(note));
     Ok((cli.command, context))
 }
 

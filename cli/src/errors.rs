@@ -317,6 +317,7 @@ impl From<stylobate::Error> for Failure {
                 "see that `sty serve --node` runs there; after SET sty.partial_answers = on, statements \
                  leave out the rows of nodes that do not answer",
             ),
+            Error::PartlyStored(_) => Failure::new(Exit::Failed, "partly-stored", message),
             Error::LimitExceeded(_) => Failure::new(Exit::Limit, "limit-exceeded", message),
             Error::Rejected { .. } => Failure::new(Exit::Rejected, "rejected", message).hint(
                 "--max-errors allows more; with --rejects FILE and no bound, all of them are kept \

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use stylobate::internal::ingest::rejected_before;
-use stylobate::{Input, LoadOptions, OnError, Schema, Table, TableOptions, TableWriter};
+use stylobate::{Input, LoadOptions, OnError, Schema, Snapshot, Table, TableOptions, TableWriter};
 
+use crate::context::Context;
 use crate::errors::Failure;
 use crate::output::already_exists;
 
@@ -57,6 +58,26 @@ impl Target {
             }
             #[cfg(feature = "cluster")]
             Target::Cluster(of_cluster) => of_cluster.begin(inputs, options, load),
+        }
+    }
+
+    /// What a load would begin with: the table as it is, if there is one, and the inputs that it
+    /// would load first. Nothing is stored.
+    pub(crate) fn foresee(
+        &mut self,
+        inputs: Vec<Input>,
+        options: TableOptions,
+        load: &LoadOptions,
+        context: &Context,
+    ) -> Result<(Option<Snapshot>, Vec<Input>), Failure> {
+        match self {
+            Target::Table(table, _) => {
+                table.check_writable()?;
+                let snapshot = table.generation()?.map(|_| table.snapshot()).transpose()?;
+                Ok((snapshot, inputs))
+            }
+            #[cfg(feature = "cluster")]
+            Target::Cluster(of_cluster) => of_cluster.foresee(inputs, options, load, context),
         }
     }
 
@@ -125,10 +146,11 @@ pub(crate) mod cluster {
 
     use stylobate::{
         ClusterDescription, ClusterLoad, ClusterRound, Input, LoadOptions, NodeStored, OnError,
-        TableOptions, TableWriter,
+        Snapshot, TableOptions, TableWriter,
     };
 
     use super::{OnNode, Stored};
+    use crate::context::Context;
     use crate::errors::{Failure, IoResult as _};
     use crate::{signals, watch};
 
@@ -182,6 +204,24 @@ pub(crate) mod cluster {
             let (round, writer, inputs) = self.load.begin_round(inputs, options, load)?;
             self.round = Some(round);
             Ok((writer, inputs))
+        }
+
+        /// See [`super::Target::foresee`].
+        pub(crate) fn foresee(
+            &mut self,
+            inputs: Vec<Input>,
+            options: TableOptions,
+            load: &LoadOptions,
+            context: &Context,
+        ) -> Result<(Option<Snapshot>, Vec<Input>), Failure> {
+            let count = inputs.len();
+            let (table, inputs, finishes) = self.load.foresee(inputs, options, load)?;
+            if let Some(finishes) = finishes {
+                let others =
+                    if inputs.len() < count { "; other files come after that" } else { "" };
+                context.note(&format!("{finishes}{others}"));
+            }
+            Ok((table, inputs))
         }
 
         /// See [`super::Target::note`].

@@ -18,7 +18,7 @@ pub(crate) use super::options::{pipeline_options, thread_pool};
 use super::pace::Pace;
 use super::pipeline::{self, Feed, PipelineOptions};
 use super::rejects::{OnError, PriorRejects};
-pub use super::report::{InputReport, LoadReport};
+pub use super::report::{InputReport, LoadReport, NewColumn};
 use super::resume::{self, CommitEvery, IfLoaded};
 use super::segment_files::store_segments;
 pub(crate) use super::segment_files::{store_segment, write_parts};
@@ -289,6 +289,7 @@ impl<'a> Loading<'a> {
         let mut changes = Changes { schema, sources, loaded, ..self.writer.changes() };
         changes.arrangement = arrangement.unwrap_or(changes.arrangement);
         let (schema, arrangement) = (&changes.schema, &changes.arrangement);
+        let new_columns = NewColumn::between(self.writer.schema(), schema, self.writer.rows());
         changes.edits =
             tiers::append(&self.writer, segments, schema, arrangement, &self.pool, &self.pipeline)?;
         self.accounting.seal()?;
@@ -301,6 +302,7 @@ impl<'a> Loading<'a> {
             done => done?,
         };
         self.report.generation = commit.generation;
+        self.report.new_columns.extend(new_columns);
         self.report.bytes_metadata += commit.metadata_bytes;
         self.report.bytes_written += commit.written_bytes;
         self.report.write_volume = commit.write_volume;

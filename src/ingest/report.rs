@@ -1,5 +1,6 @@
 //! Reports of loads.
 
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use super::rejects::Reject;
 use super::resume::ChangedInput;
 use super::sources::csv::Guess;
 use crate::manifest::WriteVolume;
+use crate::model::{Column, ColumnId, Schema};
 
 /// The report of a load.
 #[derive(Clone, Debug, Default)]
@@ -55,10 +57,43 @@ pub struct LoadReport {
     pub segments: u64,
     /// Columns skipped because of their type.
     pub skipped: Vec<String>,
+    /// Columns that were added to a table which has rows.
+    pub new_columns: Vec<NewColumn>,
     /// Guesses about the inputs, once each, with the input.
     pub guesses: Vec<(PathBuf, Guess)>,
     /// Wall-clock time, including the commit.
     pub elapsed: Duration,
+}
+
+/// A column that a load has added to a table which has rows: it is null in these.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewColumn {
+    /// Its name.
+    pub name: String,
+    /// The column of the table whose name differs from this one only in case.
+    pub alike: Option<String>,
+    /// The rows that were there.
+    pub rows: u64,
+}
+
+impl NewColumn {
+    /// Those that `after` has and `before`, the columns of so many rows, has not.
+    pub(super) fn between(before: &Schema, after: &Schema, rows: u64) -> Vec<NewColumn> {
+        let ids: HashSet<ColumnId> = before.columns().iter().map(|column| column.id).collect();
+        let is_new = |column: &&Column| rows > 0 && !ids.contains(&column.id);
+        let added: Vec<&Column> = after.columns().iter().filter(is_new).collect();
+        if added.is_empty() {
+            return Vec::new();
+        }
+        let folded = |column: &Column| (column.name.to_lowercase(), column.name.to_string());
+        let known: HashMap<String, String> = before.columns().iter().map(folded).collect();
+        let new = |column: &Column| NewColumn {
+            name: column.name.to_string(),
+            alike: known.get(&column.name.to_lowercase()).cloned(),
+            rows,
+        };
+        added.into_iter().map(new).collect()
+    }
 }
 
 /// What a load did with one input.

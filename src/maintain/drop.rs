@@ -10,13 +10,11 @@
 //! two renames; [`restore_replaced`] takes back the first if a crash came before the second.
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use crate::disk::{Disk, Lock, LockMode};
 use crate::error::{Error, Result};
-#[cfg(feature = "sql")]
-use crate::store::TableWriter;
-use crate::store::{Store, Table};
+use crate::store::{Store, Table, TableWriter};
 
 /// How the hidden names begin: of what was dropped, of what is to replace a table, and of what has
 /// been replaced. The name of the table follows in the last two.
@@ -26,19 +24,60 @@ const REPLACED: &str = ".replaced-";
 
 const MOST_OF_NAME: usize = 200;
 
+/// The pause between two looks whether a table is still read.
+const PAUSE: Duration = Duration::from_millis(20);
+
 /// Drops a table with all its generations. An error if another process reads or writes it.
 pub fn drop_table(store: &Store, name: &str) -> Result<()> {
     let table = store.table(name)?;
-    let mut writer = table.writer(None)?;
-    let locks = lock_generations(&table)?;
-    let hidden = hidden(store, DROPPED, "");
-    table.disk().rename(table.path(), &hidden)?;
-    writer.has_moved();
-    table.disk().sync_dir(store.path())?;
-    remove_hidden(store, table.disk(), DROPPED, "");
-    remove_leftovers(store, &table);
-    drop((locks, writer));
-    Ok(())
+    let writer = table.writer(None)?;
+    Dropping::begin(store, &table, writer, Duration::ZERO, || ())?.finish()
+}
+
+/// A table that nobody reads or writes until it is dropped. It stays if this is dropped before.
+#[derive(Debug)]
+pub(crate) struct Dropping<'s> {
+    store: &'s Store,
+    table: &'s Table,
+    writer: TableWriter,
+    locks: Vec<Lock>,
+}
+
+impl<'s> Dropping<'s> {
+    /// Locks a table, whose writer the caller holds. An error if somebody still reads it after
+    /// this long; `close` closes it where this process has it open.
+    pub(crate) fn begin(
+        store: &'s Store,
+        table: &'s Table,
+        writer: TableWriter,
+        patience: Duration,
+        close: impl Fn(),
+    ) -> Result<Dropping<'s>> {
+        let begun = Instant::now();
+        loop {
+            close();
+            match lock_generations(table) {
+                Ok(locks) => return Ok(Dropping { store, table, writer, locks }),
+                Err(Error::InvalidInput(_)) if begun.elapsed() < patience => {
+                    std::thread::sleep(PAUSE);
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Drops it.
+    pub(crate) fn finish(self) -> Result<()> {
+        let Dropping { store, table, mut writer, locks } = self;
+        let hidden = hidden(store, DROPPED, "");
+        table.disk().rename(table.path(), &hidden)?;
+        writer.has_moved();
+        table.disk().sync_dir(store.path())?;
+        remove_hidden(store, table.disk(), DROPPED, "");
+        remove_leftovers(store, table);
+        drop((locks, writer));
+        Ok(())
+    }
 }
 
 /// A table under a hidden name, which is to replace another one, whose writer is held.

@@ -24,10 +24,14 @@ pub(crate) mod verify; // compares everything stored with the values
 pub use alter::{Alteration, alter, would_alter};
 pub use cast::{Cast, CastOptions, CastReport, cast, would_cast};
 pub use compact::{CompactForecast, CompactOptions, CompactReport, compact, would_compact};
+#[cfg(feature = "cluster")]
+pub(crate) use drop::Dropping;
 pub use drop::drop_table;
 #[cfg(feature = "sql")]
 pub(crate) use drop::{abandon, replace_table, replacement, restore_replaced};
 pub use files::check_files;
+#[cfg(feature = "cluster")]
+pub(crate) use modify::prepare;
 pub(crate) use modify::{Modification, ModifyOptions, ModifyReport, foresee, modify};
 pub use partitions::{Partition, drop_partitions, partitions, would_drop};
 pub use read::{BlockPlace, blocks, read_block};

@@ -134,14 +134,43 @@ fn select_rows(
     select(columns, conditions, snapshot, &context, found)
 }
 
+/// Changed rows that are in the table's files, and not committed. They are gone if it is dropped.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    writer: TableWriter,
+    edits: Vec<Edit<NewSegment>>,
+    pub(crate) report: ModifyReport,
+}
+
+impl Prepared {
+    /// Puts the changes in force, if there are any.
+    pub(crate) fn commit(mut self) -> Result<(Option<Commit>, ModifyReport)> {
+        if self.edits.is_empty() {
+            return Ok((None, self.report));
+        }
+        let changes = Changes { edits: self.edits, ..self.writer.changes() };
+        Ok((Some(self.writer.commit_changes(changes)?), self.report))
+    }
+}
+
 /// Modifies a table, whose writer the caller holds: it has seen that the expressions were made for
 /// the schema and the generation in force.
 pub(crate) fn modify(
     table: &Table,
-    mut writer: TableWriter,
+    writer: TableWriter,
     modification: &Modification,
     options: &ModifyOptions,
 ) -> Result<(Option<Commit>, ModifyReport)> {
+    prepare(table, writer, modification, options)?.commit()
+}
+
+/// The same up to the commit.
+pub(crate) fn prepare(
+    table: &Table,
+    writer: TableWriter,
+    modification: &Modification,
+    options: &ModifyOptions,
+) -> Result<Prepared> {
     let schema = &writer.schema().clone();
     // The writer's lock is held: this is the generation that the commit will follow.
     let snapshot = table.snapshot()?;
@@ -190,13 +219,8 @@ pub(crate) fn modify(
         Ok(())
     };
     select_rows(modification, &snapshot, &pool, options, &mut change)?;
-    if edits.is_empty() {
-        return Ok((None, report));
-    }
-    // A generation that somebody reads is not freed.
-    drop(snapshot);
-    let changes = Changes { edits, ..writer.changes() };
-    Ok((Some(writer.commit_changes(changes)?), report))
+    // The snapshot ends here: a commit does not free a generation that somebody reads.
+    Ok(Prepared { writer, edits, report })
 }
 
 /// Where changed rows go: where they were, unless a key changes.

@@ -135,9 +135,11 @@ fn joins_with_conditions_beside_their_keys_sort_their_inputs() {
     }
     // All pairs of 20 rows in order, and each last or first row alone.
     let condition = "a.n // 20 = b.n // 20 AND a.n < b.n";
-    for (join, expected) in
-        [("LEFT", "1909982|1909982|1899981"), ("RIGHT", "1909982|1899981|1909982")]
-    {
+    for (join, expected) in [
+        ("LEFT", "1909982|1909982|1899981"),
+        ("RIGHT", "1909982|1899981|1909982"),
+        ("FULL", "1919983|1909982|1909982"),
+    ] {
         let sql = format!(
             "SELECT count(*), count(a.n), count(b.n), max(length(b.s)) FROM {a} {join} JOIN {b} \
              ON {condition}"
@@ -151,6 +153,95 @@ fn joins_with_conditions_beside_their_keys_sort_their_inputs() {
          ORDER BY b.n) AS r, b.s FROM {a} LEFT JOIN {b} ON a.n = b.n AND a.s < b.s)"
     );
     assert_eq!(rows(&session, &sql, &[]).unwrap(), ["200000|true"]);
+}
+
+/// The same rows as those of hash joins, in batches that end anywhere among the pairs of a row.
+#[test]
+fn outer_joins_of_sorted_inputs_have_the_rows_of_hash_joins() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 256);
+    let a = "(SELECT n, CASE WHEN n % 11 > 0 THEN n % 7 END AS k, s FROM t WHERE n <= 200) a";
+    let b = "(SELECT n, CASE WHEN n % 13 > 0 THEN n % 9 - 1 END AS k, s FROM t WHERE n <= 150) b";
+    for batch_rows in [2, 7, 64, 8192] {
+        let batch = format!("SET datafusion.execution.batch_size = {batch_rows}");
+        rows(&session, &batch, &[]).unwrap();
+        for condition in [
+            "a.n < b.n",
+            "a.n > 190 + b.n",
+            "(a.n + b.n) % 50 = 0",
+            "a.n % 3 = 0",
+            "b.n % 3 = 0 AND a.s > b.s",
+            "coalesce(a.n, 0) + coalesce(b.n, 0) > 250",
+            "CASE WHEN a.n % 2 = 0 THEN NULL ELSE a.n = b.n END",
+        ] {
+            for join in ["FULL", "LEFT", "RIGHT"] {
+                let sql = format!(
+                    "SELECT a.n, b.n, a.k, b.k, length(a.s) + length(b.s) FROM {a} {join} JOIN {b} \
+                     ON a.k = b.k AND {condition} ORDER BY ALL"
+                );
+                let expected = rows(&session, &sql, &[]).unwrap();
+                rows(&session, "SET datafusion.optimizer.prefer_hash_join = false", &[]).unwrap();
+                let sorted = plan(&session, &sql);
+                assert!(sorted.contains("SortMergeJoinExec"), "{sorted}");
+                assert_eq!(rows(&session, &sql, &[]).unwrap(), expected, "{batch_rows} {sql}");
+                rows(&session, "SET datafusion.optimizer.prefer_hash_join = true", &[]).unwrap();
+            }
+        }
+    }
+}
+
+/// All inner rows have the same key, and wait for its last outer row.
+#[test]
+fn inner_rows_of_a_full_join_wait_in_files() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 32);
+    rows(&session, "SET datafusion.optimizer.prefer_hash_join = false", &[]).unwrap();
+    let sql = "SELECT count(*), count(a.n), count(b.n), sum(length(b.s)) > 10000000 FROM (SELECT \
+         n, n // 1000000 AS k FROM t WHERE n < 4) a FULL JOIN (SELECT n, n // 1000000 AS k, s || s \
+         AS s FROM t) b ON a.k = b.k AND a.n > b.n";
+    // The pairs 2-1, 3-1 and 3-2; 1 alone on the left, and all but two on the right.
+    assert_eq!(rows(&session, sql, &[]).unwrap(), ["200002|4|200001|true"]);
+}
+
+#[test]
+fn not_in_over_nulls_sorts_its_inputs() {
+    let dir = tempfile::tempdir().unwrap();
+    let small = session(&dir, 24);
+    let left = "(SELECT n, CASE WHEN n % 10 > 0 THEN n END AS k, s || s || s AS s FROM t)";
+    for (right, expected) in [
+        // Odd numbers, none of which is a multiple of ten.
+        ("SELECT n * 2 FROM t", "100000|10000000000|true"),
+        ("SELECT CASE WHEN n < 200000 THEN n * 2 END FROM t", "0|∅|∅"),
+        ("SELECT n FROM t WHERE n * 2 < 0", "200000|20000100000|true"),
+    ] {
+        let sql = format!(
+            "SELECT count(*), sum(n), max(length(s)) > 100 FROM {left} WHERE k NOT IN ({right})"
+        );
+        assert_eq!(rows(&small, &sql, &[]).unwrap(), [expected], "{sql}");
+    }
+    let session = session(&dir, 256);
+    rows(&session, "SET datafusion.execution.batch_size = 16", &[]).unwrap();
+    for (left, right) in [
+        ("CASE WHEN n % 3 > 0 THEN n END", "CASE WHEN n % 5 > 0 THEN n * 2 ELSE 7 END"),
+        ("CASE WHEN n % 3 > 0 THEN s END", "CASE WHEN n % 2 > 0 THEN s ELSE '' END"),
+        ("CASE WHEN n % 3 > 0 THEN s END", "CASE WHEN n < 299 THEN s END"),
+        ("CASE WHEN n > 900 THEN n END", "CASE WHEN n = 5 THEN n END"),
+        (
+            "CASE WHEN n % 5 > 0 THEN n / 4.0e0 - 1 END",
+            "CASE WHEN n % 3 > 0 THEN -0.0e0 ELSE n END",
+        ),
+    ] {
+        let sql = format!(
+            "SELECT n, s FROM t WHERE n <= 1000 AND {left} NOT IN (SELECT {right} FROM t WHERE \
+             n < 300) ORDER BY n"
+        );
+        let expected = rows(&session, &sql, &[]).unwrap();
+        rows(&session, "SET datafusion.optimizer.prefer_hash_join = false", &[]).unwrap();
+        let sorted = plan(&session, &sql);
+        assert!(sorted.contains("NotInExec"), "{sorted}");
+        assert_eq!(rows(&session, &sql, &[]).unwrap(), expected, "{sql}");
+        rows(&session, "SET datafusion.optimizer.prefer_hash_join = true", &[]).unwrap();
+    }
 }
 
 /// States are handed out before the last row has come, and values come again after that.
@@ -209,14 +300,65 @@ fn rows_of_a_window_over_whole_partitions_wait_in_files() {
     let explained = rows(&session, &format!("EXPLAIN ANALYZE {all}"), &[]).unwrap().join("\n");
     let line = explained.lines().find(|line| line.contains("WholePartitionsExec")).unwrap();
     assert!(line.contains("spilled_rows=") && !line.contains("spilled_rows=0"), "{line}");
+    let parts = "SELECT max(q), sum(length(x)) FROM (SELECT s || s || s || s AS x, ntile(4) OVER \
+         (ORDER BY n) AS q FROM t)";
+    let small = self::session(&dir, 12);
+    assert_eq!(rows(&small, parts, &[]).unwrap(), ["4|33955580"]);
+    let explained = rows(&small, &format!("EXPLAIN ANALYZE {parts}"), &[]).unwrap().join("\n");
+    let line = explained.lines().find(|line| line.contains("WholePartitionsExec")).unwrap();
+    assert!(line.contains("spilled_rows=") && !line.contains("spilled_rows=0"), "{line}");
     let lists = "SELECT max(length(l)) FROM (SELECT string_agg(s, ',') OVER (PARTITION BY n / 50) \
          AS l FROM t)";
     assert_eq!(rows(&session, lists, &[]).unwrap(), ["2173"]);
-    let whole = "SELECT max(q), sum(length(x)) FROM (SELECT s || s || s || s AS x, \
-         ntile(4) OVER (ORDER BY n) AS q FROM t)";
-    match rows(&self::session(&dir, 12), whole, &[]) {
+    let whole = "SELECT max(q), sum(length(x)) FROM (SELECT s || s || s || s AS x, count(*) OVER \
+         (ORDER BY n ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS q FROM t)";
+    match rows(&small, whole, &[]) {
         Err(Error::LimitExceeded(what)) => assert!(what.contains("must fit in memory"), "{what}"),
         other => panic!("{other:?}"),
+    }
+}
+
+/// What is known of other windows, and of the rows, beside functions of whole partitions.
+#[test]
+fn rows_of_partitions_that_do_not_fit_wait_for_ranks_and_values() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 20);
+    let long = "s || s || s || s AS x";
+    for by in ["", "PARTITION BY n // 30000", "PARTITION BY n // 3000", "PARTITION BY n // 7"] {
+        for keys in ["n // 3", "n // 45000, n % 3", "0 * n", "-n"] {
+            let sql = format!(
+                "SELECT count(*), sum(length(x)) FROM (SELECT {long}, percent_rank() OVER w AS p, \
+                 cume_dist() OVER w AS c, rank() OVER w AS r, count(*) OVER w AS upto, count(*) \
+                 OVER ({by}) AS a FROM t WINDOW w AS ({by} ORDER BY {keys})) WHERE p = CAST(r - 1 \
+                 AS DOUBLE) / greatest(a - 1, 1) AND c = CAST(upto AS DOUBLE) / a"
+            );
+            assert_eq!(rows(&session, &sql, &[]).unwrap(), ["200000|33955580"], "{sql}");
+        }
+        let sql = format!(
+            "SELECT count(*), sum(length(x)) FROM (SELECT {long}, ntile(7) OVER w AS q, \
+             row_number() OVER w - 1 AS r, count(*) OVER ({by}) AS a FROM t WINDOW w AS ({by} \
+             ORDER BY n)) WHERE q = CASE WHEN r < a % 7 * (a // 7 + 1) THEN r // (a // 7 + 1) + 1 \
+             ELSE a % 7 + (r - a % 7 * (a // 7 + 1)) // greatest(a // 7, 1) + 1 END"
+        );
+        assert_eq!(rows(&session, &sql, &[]).unwrap(), ["200000|33955580"], "{sql}");
+        let sql = format!(
+            "SELECT count(*), sum(length(x)) FROM (SELECT {long}, min(n) OVER ({by}) AS low, \
+             max(n) OVER ({by}) AS high, first_value(n) OVER w AS f, last_value(s) OVER w AS l, \
+             nth_value(n, 2) OVER w AS two, nth_value(n, 100000) OVER w AS far, first_value(CASE \
+             WHEN n % 5 = 4 THEN n END) IGNORE NULLS OVER w AS valid, last_value(CASE WHEN n < 0 \
+             THEN s END) IGNORE NULLS OVER w AS none, sum(n) OVER w AS total, max(n) FILTER (WHERE \
+             n % 5 = 4) OVER w AS most, count(*) FILTER (WHERE n % 5 = 4) OVER w AS c FROM t \
+             WINDOW w AS ({by} ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED \
+             FOLLOWING)) WHERE f = low AND l = 'a text of some length that is number ' || (high * \
+             7919 % 200003) AND two IS NOT DISTINCT FROM \
+             CASE WHEN high > low THEN low + 1 END AND far IS NOT \
+             DISTINCT FROM CASE WHEN high - low > 99998 THEN low + 99999 END AND valid IS NOT \
+             DISTINCT FROM CASE WHEN low + (9 - low % 5) % 5 <= high THEN low + (9 - low % 5) % 5 \
+             END AND none IS NULL AND total = (low + high) * (high - low + 1) // 2 AND c = \
+             (high + 1) // 5 - low // 5 AND most IS NOT DISTINCT FROM CASE WHEN c > 0 THEN (high + \
+             1) // 5 * 5 - 1 END"
+        );
+        assert_eq!(rows(&session, &sql, &[]).unwrap(), ["200000|33955580"], "{sql}");
     }
 }
 
@@ -255,12 +397,14 @@ fn windows_over_whole_partitions_are_aggregated_where_they_can_be() {
         ),
         ("count(DISTINCT n) OVER (PARTITION BY s)", "rows=aggregated"),
         ("string_agg(s, ',') OVER (PARTITION BY n / 3)", "rows=aggregated"),
-        ("sum(n) FILTER (WHERE n > 1) OVER (PARTITION BY s)", "rows=together"),
+        ("sum(n) FILTER (WHERE n > 1) OVER (PARTITION BY s)", "rows=waiting"),
+        ("avg(n) FILTER (WHERE n > 1) OVER (PARTITION BY s)", "rows=together"),
         (
             "count(*) OVER (ORDER BY n ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING)",
             "=together",
         ),
-        ("ntile(3) OVER (ORDER BY n)", "rows=together"),
+        ("ntile(3) OVER (ORDER BY n)", "rows=waiting"),
+        ("lag(n) OVER (ORDER BY n), cume_dist() OVER (ORDER BY n)", "rows=waiting"),
     ] {
         let plan = plan(&session, &format!("SELECT {window} FROM t"));
         assert!(plan.contains("WholePartitionsExec") && plan.contains(mode), "{window}: {plan}");
@@ -277,9 +421,9 @@ fn windows_over_whole_partitions_are_aggregated_where_they_can_be() {
         ..SessionOptions::default()
     };
     let many = Session::open(&Store::open(dir.path().join("db")), &many).unwrap();
-    let ranked = "SELECT count(*), max(q) FROM (SELECT *, ntile(4) OVER (ORDER BY n) AS q FROM t) \
-         WHERE q > 0";
-    assert_eq!(rows(&many, ranked, &[]).unwrap(), ["200000|4"]);
+    let ranked = "SELECT count(*), max(q) FROM (SELECT *, count(*) OVER (ORDER BY n ROWS BETWEEN \
+         CURRENT ROW AND UNBOUNDED FOLLOWING) AS q FROM t) WHERE q > 0";
+    assert_eq!(rows(&many, ranked, &[]).unwrap(), ["200000|200000"]);
 }
 
 #[test]

@@ -80,7 +80,7 @@ pub use session::known::{KnownColumn, KnownFunction};
 pub use session::pool::StatementMemory;
 pub use session::selection::SqlSelect;
 pub use session::{Engine, Session, SessionOptions, Statement};
-pub use syntax::lexemes::{Lexeme, LexemeKind, is_complete, lexemes};
+pub use syntax::lexemes::{Lexeme, LexemeKind, is_complete, lexemes, text_of_literal};
 pub use syntax::literals::items_of_array;
 pub use syntax::parse::CopyTarget;
 pub use work::cancel::Canceller;

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
+#[cfg(feature = "cluster")]
+use std::sync::PoisonError;
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::distinct::distinct_values;
 use super::known_rows::OfConditions;
@@ -42,8 +44,8 @@ struct Inner {
     chunks: Vec<OnceLock<Arc<Chunk>>>,
     segments: OnceLock<(Arc<Vec<SegmentEntry>>, Charge)>,
     /// A shared lock on the root, which the system releases if the process dies; `None` if the data
-    /// is on other machines.
-    lock: Option<Arc<Lock>>,
+    /// is on other machines. It may be let go of.
+    lock: Option<Arc<Mutex<Option<Lock>>>>,
 }
 
 impl Snapshot {
@@ -99,7 +101,7 @@ impl Snapshot {
             root,
             chunks,
             segments: OnceLock::new(),
-            lock: Some(Arc::new(lock)),
+            lock: Some(Arc::new(Mutex::new(Some(lock)))),
         };
         Snapshot { inner: Arc::new(inner) }
     }
@@ -189,6 +191,15 @@ impl Snapshot {
     /// The table's name.
     pub fn table_name(&self) -> &str {
         self.inner.dir.name()
+    }
+
+    /// Lets go of the lock on the generation, for all snapshots that share it: its files may go
+    /// while they are read, which is an error then.
+    #[cfg(feature = "cluster")]
+    pub(crate) fn let_go(&self) {
+        if let Some(lock) = &self.inner.lock {
+            drop(lock.lock().unwrap_or_else(PoisonError::into_inner).take());
+        }
     }
 
     /// The number of the generation.

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use super::outside::refuse_foreign;
 use super::writer::{abandon, unix_millis};
 use super::{Caches, DataFiles, Snapshot, TableOptions, TableWriter, views};
 #[cfg(feature = "sql")]
@@ -179,8 +180,9 @@ impl Table {
         moving::remove(&*self.disk, &self.dir)
     }
 
-    /// The error by which [`Table::writer`] or its first file would be refused: no permission, or a
-    /// file system that is read-only. For those who only say what would be written.
+    /// The error by which [`Table::writer`] or its first file would be refused: no permission, a
+    /// file system that is read-only, or a directory of other things. For those who only say what
+    /// would be written.
     pub fn check_writable(&self) -> Result<()> {
         let (dir, lock) = (self.dir.path(), self.dir.lock());
         // A writer names the first file that it would make in a directory.
@@ -201,6 +203,7 @@ impl Table {
             }
             return Ok(());
         }
+        refuse_foreign(&*self.disk, &self.dir)?;
         if self.disk.exists(&lock)? {
             check(&lock, &lock)?;
             check(dir, &self.dir.unswept())?;

@@ -76,6 +76,8 @@ enum ExportFormat {
     Csv,
     /// Tab-separated, with a header
     Tsv,
+    /// One array of JSON objects
+    Json,
     /// One JSON object a line
     Jsonl,
     /// Arrow IPC
@@ -88,6 +90,7 @@ impl ExportFormat {
             ExportFormat::Parquet => Format::Parquet,
             ExportFormat::Csv => Format::Csv,
             ExportFormat::Tsv => Format::Tsv,
+            ExportFormat::Json => Format::Json,
             ExportFormat::Jsonl => Format::Jsonl,
             ExportFormat::Arrow => Format::Arrow,
         }
@@ -98,6 +101,7 @@ impl ExportFormat {
             ExportFormat::Parquet => "parquet",
             ExportFormat::Csv => "csv",
             ExportFormat::Tsv => "tsv",
+            ExportFormat::Json => "json",
             ExportFormat::Jsonl => "jsonl",
             ExportFormat::Arrow => "arrow",
         }

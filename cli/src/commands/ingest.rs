@@ -132,7 +132,7 @@ pub(crate) struct IngestArgs {
     /// Send each row to its machine: a TOML file of machines and what they have. Partitions of a
     /// table go each to one machine, segments of a table without partitions to all of them in turn
     #[cfg(feature = "cluster")]
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["asked", "commit_every"])]
+    #[arg(long, value_name = "FILE", conflicts_with = "commit_every")]
     cluster: Option<PathBuf>,
     /// Where segments wait until all machines of --cluster have them [default: the system's
     /// directory for temporary files]
@@ -287,11 +287,10 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
     }
     let mut target = args.target(context)?;
     target.check_rejects(&load_options)?;
-    if let (Some(format), Target::Table(table, _)) = (args.dry_run.asked(), &target) {
-        let snapshot = table.generation()?.map(|_| table.snapshot()).transpose()?;
-        table.check_writable()?;
+    if let Some(format) = args.dry_run.asked() {
         let forecast = loop {
-            let error = match would_load(snapshot.as_ref(), inputs, &load_options) {
+            let (table, these) = target.foresee(inputs, options, &load_options, context)?;
+            let error = match would_load(table.as_ref(), these, &load_options) {
                 Ok(forecast) => break forecast,
                 Err(error) => error,
             };

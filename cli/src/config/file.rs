@@ -29,6 +29,8 @@ pub(crate) struct Settings {
     pub(super) entries: Vec<Entry>,
     /// What is wrong in them. Commands that store or answer anything do not run then.
     pub(crate) problems: Vec<Rc<Failure>>,
+    /// What the user should know, and what stops no command.
+    pub(crate) notes: Vec<String>,
 }
 
 impl Settings {
@@ -106,6 +108,12 @@ pub(crate) fn load() -> Settings {
         let entries = match std::fs::read(&path) {
             Ok(bytes) => parse(&path, bytes),
             Err(error) if named.is_none() && is_none(error.kind()) => continue,
+            // Nobody can tell whether there is one: HOME is of another user, as under `su`.
+            Err(error) if named.is_none() && is_hidden(&path, &error) => {
+                let path = path.display();
+                settings.notes.push(format!("no config file is read: {path}: {error}"));
+                continue;
+            }
             Err(error) if named.is_some() => {
                 Err(Failure::io(&path, &error).hint("STY_CONFIG names it"))
             }
@@ -117,6 +125,12 @@ pub(crate) fn load() -> Settings {
         }
     }
     settings
+}
+
+/// Whether the system does not even tell if a file exists, with the error of reading it.
+fn is_hidden(path: &Path, error: &std::io::Error) -> bool {
+    let is_refused = |error: &std::io::Error| error.kind() == ErrorKind::PermissionDenied;
+    is_refused(error) && std::fs::metadata(path).is_err_and(|error| is_refused(&error))
 }
 
 /// The user's file, by the XDG base directories: paths in them are absolute.

@@ -6,7 +6,7 @@ use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::SchemaRef;
 
 use super::flush::FLUSH_BYTES;
-use super::plain_types::{plain_batch, plain_schema};
+use super::plain_types::{plain_batch, plain_schema, without_dictionaries};
 use crate::errors::Failure;
 use crate::output::Output;
 
@@ -23,8 +23,12 @@ enum Writer {
 
 impl ArrowPrinter {
     pub(super) fn new(schema: &SchemaRef, output: Output) -> Result<Self, Failure> {
-        let schema = plain_schema(schema);
         let is_file = output.is_file();
+        // Views may be values of a dictionary.
+        let schema = match is_file {
+            true => plain_schema(&without_dictionaries(schema)),
+            false => plain_schema(schema),
+        };
         let buffered = std::io::BufWriter::with_capacity(FLUSH_BYTES, output);
         let writer = if is_file {
             Writer::File(FileWriter::try_new(buffered, &schema)?)

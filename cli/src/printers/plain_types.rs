@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_cast::CastOptions;
-use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, FieldRef, Schema, SchemaRef};
 
 /// The schema with views replaced.
 pub(super) fn plain_schema(schema: &SchemaRef) -> SchemaRef {
@@ -16,6 +16,30 @@ pub(super) fn plain_schema(schema: &SchemaRef) -> SchemaRef {
     };
     let fields: Vec<_> = schema.fields().iter().map(replace).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+/// The schema with dictionaries replaced by the type of their values, also inside of lists, structs
+/// and maps. A column of an Arrow file has one dictionary, and each batch of an answer may have its
+/// own.
+pub(super) fn without_dictionaries(schema: &Schema) -> SchemaRef {
+    let fields: Vec<_> = schema.fields().iter().map(without_dictionary).collect();
+    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
+}
+
+fn without_dictionary(field: &FieldRef) -> FieldRef {
+    let plain = |inner: &FieldRef| without_dictionary(inner);
+    let data_type = match field.data_type() {
+        DataType::Dictionary(_, values) => values.as_ref().clone(),
+        DataType::List(inner) => DataType::List(plain(inner)),
+        DataType::LargeList(inner) => DataType::LargeList(plain(inner)),
+        DataType::FixedSizeList(inner, size) => DataType::FixedSizeList(plain(inner), *size),
+        DataType::Map(inner, sorted) => DataType::Map(plain(inner), *sorted),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(plain).collect()),
+        _ => return Arc::clone(field),
+    };
+    // A new field: the old one may have the id of its dictionary.
+    let new = Field::new(field.name(), data_type, field.is_nullable());
+    Arc::new(new.with_metadata(field.metadata().clone()))
 }
 
 /// The batch, cast to a schema that [`plain_schema`] or the like has made from its own.

@@ -368,3 +368,22 @@ fn a_closed_pipe_is_success() {
         assert!(failure.exit.is_success(), "{format:?}: {failure:?}");
     }
 }
+
+#[test]
+fn batches_with_dictionaries_of_their_own_fit_into_one_arrow_file() {
+    let coded = |values: [&str; 2]| {
+        let array: arrow_array::DictionaryArray<arrow_array::types::Int32Type> =
+            [Some(values[0]), None, Some(values[1])].into_iter().collect();
+        one_column("s", Arc::new(array))
+    };
+    let bytes = print(Format::Arrow, &[coded(["a", "b"]), coded(["c", "d"])], &options());
+    let reader = arrow_ipc::reader::FileReader::try_new(std::io::Cursor::new(bytes), None).unwrap();
+    let mut read = Vec::new();
+    for batch in reader {
+        let texts = arrow_cast::cast(batch.unwrap().column(0), &DataType::Utf8).unwrap();
+        let texts = texts.as_any().downcast_ref::<StringArray>().unwrap().clone();
+        read.extend(texts.iter().map(|text| text.map(str::to_owned)));
+    }
+    let expected = [Some("a"), None, Some("b"), Some("c"), None, Some("d")];
+    assert_eq!(read, expected.map(|text| text.map(str::to_owned)));
+}

@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
-use stylobate::{ChangedInput, InputReport, LoadReport};
+use stylobate::{ChangedInput, InputReport, LoadReport, NewColumn};
 
 use super::show_amplification;
 use crate::context::Context;
@@ -13,6 +13,8 @@ use crate::loading::OnNode;
 use crate::output::Output;
 use crate::units::{show_count, show_counted, show_duration, show_size};
 
+/// New columns that are printed one by one. The others are only counted.
+const SHOWN_COLUMNS: usize = 5;
 /// Guesses that are printed one by one. The others are only counted.
 const SHOWN_GUESSES: usize = 5;
 
@@ -54,6 +56,7 @@ pub(crate) fn print_for_people(report: &LoadReport, rejects: Option<&Path>, cont
     for name in &report.resumed {
         context.note(&format!("{name}: going on where the last load stopped"));
     }
+    note_new_columns(report, context);
     note_guesses(report, context);
     if report.blank_lines > 0 {
         let lines = show_counted(report.blank_lines, "empty line");
@@ -72,6 +75,24 @@ pub(crate) fn print_for_people(report: &LoadReport, rejects: Option<&Path>, cont
         show_size(report.bytes_written),
         show_amplification(&report.write_volume),
     ));
+}
+
+/// Says which columns the table has now and had not: a misspelt header adds one, too. Those that
+/// are most likely misspelt come first.
+fn note_new_columns(report: &LoadReport, context: &Context) {
+    let (alike, others): (Vec<_>, Vec<_>) =
+        report.new_columns.iter().partition(|column| column.alike.is_some());
+    for NewColumn { name, alike, rows } in alike.iter().chain(&others).take(SHOWN_COLUMNS) {
+        let alike = alike.as_ref().map_or_else(String::new, |alike| {
+            format!(", whose column '{alike}' differs in case; --names says how columns are called")
+        });
+        let rows = show_counted(*rows, "row");
+        context.note(&format!("column '{name}' is new in the table, null in its {rows}{alike}"));
+    }
+    let more = report.new_columns.len().saturating_sub(SHOWN_COLUMNS) as u64;
+    if more > 0 {
+        context.note(&format!("… and {} like these", show_counted(more, "more column")));
+    }
 }
 
 /// Says what was guessed about the inputs, so that a wrong guess does not go unnoticed.

@@ -58,7 +58,7 @@ struct Writing {
 
 impl QueryLog {
     /// Makes the table, unless it is there, and begins to write. `warn` says what goes wrong.
-    /// With `is_over_cluster`, the sessions of the server store nothing.
+    /// With `is_over_cluster`, the sessions of the server write to the cluster, not to the store.
     pub(crate) fn begin(
         server: &Arc<Server>,
         store: Store,

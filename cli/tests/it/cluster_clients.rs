@@ -133,3 +133,36 @@ fn answers_that_lack_rows_say_so_over_each_protocol() {
         (String::from_utf8(logged.stdout).unwrap(), String::from_utf8(logged.stderr).unwrap());
     assert!(logged.ends_with("flight,0,1\nhttp,0,1\npostgres,0,1\n"), "{logged}{said}");
 }
+
+#[test]
+fn clients_write_over_each_protocol() {
+    let mut cluster = Cluster::start(2, 3_000);
+    let server = Server::start(&cluster);
+    let mut client = serve_postgres::Client::connect(server.addresses[1]);
+    let stored = |sql: &str| {
+        let reply = server.post(sql);
+        assert_eq!(reply.status, 200, "{sql}: {}", reply.text());
+    };
+    stored("CREATE TABLE w (id BIGINT, name VARCHAR)");
+    stored("INSERT INTO w VALUES (1, 'one'), (2, 'two')");
+    stored("INSERT INTO w FORMAT TSV\n3\tthree\n4\tfour\n");
+    assert_eq!(client.ask("INSERT INTO w SELECT id + 10, name FROM w"), "INSERT 0 4 I");
+    assert_eq!(client.ask("UPDATE w SET name = upper(name) WHERE id > 10"), "UPDATE 4 I");
+    assert_eq!(client.ask("DELETE FROM w WHERE id IN (2, 12)"), "DELETE 2 I");
+    let names = "SELECT string_agg(name, ' ' ORDER BY id) FROM w";
+    assert_eq!(server.post(names).text(), "one three four ONE THREE FOUR\n");
+    assert_eq!(client.ask("DELETE FROM small WHERE seven > 0"), "DELETE 4 I");
+    assert_eq!(server.post("SELECT word FROM small").text(), "zero\n");
+
+    // Nothing is stored while a machine is gone.
+    cluster.kill(1);
+    let refused = server.post("INSERT INTO w VALUES (9, 'nine')");
+    assert!(
+        refused.status >= 400 && refused.text().contains("node n1 (http"),
+        "{}",
+        refused.text()
+    );
+    assert!(client.ask("DELETE FROM w").contains("!58000"));
+    assert!(client.ask("UPDATE small SET word = 'none'").contains("!58000"));
+    assert_eq!(server.post("SELECT word FROM small").text(), "zero\n");
+}

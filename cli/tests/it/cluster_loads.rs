@@ -335,3 +335,24 @@ fn what_has_stopped_goes_on_by_the_same_command_or_is_given_up() {
     let again = machines.refused(&[&words[..], &["--partition-by", "part"]].concat());
     assert!(again.contains("was loaded before"), "{again}");
 }
+
+#[test]
+fn a_dry_run_knows_what_all_machines_have() {
+    let machines = Machines::start(2, "");
+    csv(&machines.path("a.csv"), 0, 300);
+    csv(&machines.path("b.csv"), 300, 400);
+    let dry = |files: &[&str]| {
+        let options = ["--if-loaded", "skip", "--dry-run=csv"];
+        machines.load(&[&["t"], files, &options].concat()).0
+    };
+    let first = dry(&["a.csv"]);
+    assert!(first.contains("load") && first.contains("a.csv"), "{first}");
+    assert!(["n0", "n1"].iter().all(|node| !machines.path(node).join("t").exists()));
+    machines.load(&["t", "a.csv", "--partition-by", "part"]);
+    let second = dry(&["a.csv", "b.csv"]);
+    let line = |file: &str| second.lines().find(|line| line.contains(file)).unwrap_or_default();
+    assert!(line("a.csv").starts_with("skip"), "{second}");
+    assert!(line("b.csv").starts_with("load"), "{second}");
+    machines.said(&["ingest", "all/t", "a.csv"]);
+    machines.check("t");
+}

@@ -246,3 +246,20 @@ fn all_settings_are_documented() {
         assert!(reference.contains(&row), "docs/reference.md lacks {row}");
     }
 }
+
+#[test]
+fn a_directory_that_nobody_may_look_into_has_no_config_file() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let shell = home("threads = 1\n");
+    let closed = shell.path("xdg/sty");
+    let set = |mode| {
+        std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(mode)).unwrap();
+    };
+    set(0);
+    // The superuser may look everywhere.
+    let is_closed = std::fs::metadata(closed.join("config.toml")).is_err();
+    let (code, _, stderr) = run(&shell, "tables .", &[]);
+    set(0o700);
+    assert_eq!(code, 6, "{stderr}");
+    assert_eq!(stderr.starts_with("no config file is read: "), is_closed, "{stderr}");
+}

@@ -439,6 +439,21 @@ fn files_are_read_with_options() {
     assert!(code == 1 && refused.contains("did you mean delimiter?"), "{code} {refused}");
     let (code, _, refused) = shell.pipe("query db --no-files", "FROM read_csv('a.txt')");
     assert!(code == 1 && refused.contains("reads and writes no files"), "{code} {refused}");
+    // An empty field is a text where that is said, and no number; no rows have known columns.
+    shell.file("e.csv", "1,,x\n2,b,x\n").file("none.csv", "").file("none.jsonl", "");
+    let typed = "header => false, names => ['id', 'a', 'b'], types => {'id': 'int'}";
+    let sql = format!("SELECT a IS NULL AS n FROM read_csv('e.csv', {typed}, null => 'x'");
+    assert_eq!(query(&format!("{sql}) ORDER BY id")), "n\ntrue\nfalse\n");
+    assert_eq!(query(&format!("{sql}, empty_is_null => false) ORDER BY id")), "n\nfalse\nfalse\n");
+    let number = typed.replace("'id': 'int'", "'a': 'int'");
+    let sql = format!("FROM read_csv('e.csv', {number}, empty_is_null => false)");
+    let (code, _, refused) = shell.pipe("query db", sql);
+    assert!(code == 1 && refused.contains("line 1"), "{code} {refused}");
+    for read in ["read_csv('none.csv', header => true", "read_json('none.jsonl'"] {
+        let sql =
+            format!("SELECT a, count(*) OVER () FROM {read}, preferred_types => {{'a': 'int'}})");
+        assert_eq!(query(&sql).lines().count(), 1, "{read}");
+    }
     // The standard input, in another encoding, and read as one thing only.
     let shell_line = "printf 'a;\\344\\n' | sty query db \"SELECT * FROM read_csv('-', \
                       delim => ';', encoding => 'latin1', header => false)\"";

@@ -105,3 +105,46 @@ fn typed_inputs_name_the_row_without_a_value() {
     let what = "b.csv: it has no column 'id', which is NOT NULL in the table";
     assert!(code == 1 && stderr.contains(what), "{stderr}");
 }
+
+#[test]
+fn a_column_that_an_append_adds_is_told() {
+    let shell = Shell::new();
+    shell.file("a.csv", "id,d\n1,2024-01-01\n").file("b.csv", "id,D,e\n2,2024-05-05,x\n");
+    shell.file("c.csv", "id,d\n3,2024-01-01\n");
+    let (code, _, stderr) = shell.run("ingest db/t a.csv");
+    assert!(code == 0 && !stderr.contains("is new"), "{stderr}");
+    let (code, _, stderr) = shell.run("ingest db/t b.csv");
+    assert_eq!(code, 0, "{stderr}");
+    let alike =
+        "column 'D' is new in the table, null in its 1 row, whose column 'd' differs in case";
+    assert!(stderr.starts_with(alike), "{stderr}");
+    assert!(stderr.contains("\ncolumn 'e' is new in the table, null in its 1 row\n"), "{stderr}");
+    let (code, _, stderr) = shell.run("ingest db/t c.csv");
+    assert!(code == 0 && !stderr.contains("is new"), "{stderr}");
+}
+
+#[test]
+fn a_store_is_not_made_a_table() {
+    let shell = Shell::new();
+    shell.file("f.csv", "a\n1\n");
+    shell.run("ingest db/t f.csv");
+    for line in ["ingest ./db f.csv", "ingest ./db f.csv --dry-run"] {
+        let (code, _, stderr) = shell.run(line);
+        assert_eq!(code, 1, "{stderr}");
+        let says = "'./db' is a store, with the table 't', and cannot become a table; \
+                    name a table in it, as in ./db/TABLE";
+        assert!(stderr.contains(says), "{stderr}");
+    }
+    assert_eq!(shell.stdout_of("query db --no-header", "FROM t"), "1\n");
+}
+
+#[test]
+fn a_file_with_two_columns_of_one_name_is_refused() {
+    let shell = Shell::new();
+    for file in ["dup.parquet", "dup.arrow"] {
+        shell.stdout_of(&format!("query -o {file}"), "SELECT 1 a, 2 b, 3 a");
+        let (code, stdout, stderr) = shell.pipe("query", format!("FROM '{file}'"));
+        assert_eq!((code, stdout.as_str()), (1, ""), "{stderr}");
+        assert!(stderr.contains(&format!("{file}: two columns are named 'a'")), "{stderr}");
+    }
+}

@@ -18,6 +18,8 @@ mod cluster_joins;
 mod cluster_loads;
 #[cfg(feature = "cluster")]
 mod cluster_moves;
+#[cfg(feature = "cluster")]
+mod cluster_writes;
 mod codes;
 mod config;
 mod conventions;
@@ -58,6 +60,8 @@ mod serve_postgres;
 mod serve_postgres_catalogs;
 #[cfg(feature = "serve")]
 mod serve_postgres_sessions;
+#[cfg(feature = "serve")]
+mod serve_postgres_values;
 #[cfg(feature = "serve")]
 mod serve_writes;
 mod shell;

@@ -186,6 +186,19 @@ fn statements_are_answered_in_the_format_asked_for() {
     assert_eq!(server.get("/nothing").status, 404);
 }
 
+/// Texts with `E` and `U&` have escapes of their own, and others those of ClickHouse.
+#[test]
+fn texts_with_escapes_mean_what_they_mean_elsewhere() {
+    let server = Server::start(&[]);
+    for (sql, answer) in [
+        (r"SELECT length(E'a\\n'), E'\\', E'\101\u0042'", "3\t\\\\\tAB\n"),
+        (r"SELECT U&'\0041', length('a\\n'), '\101'", "A\t3\t\\\\101\n"),
+        ("SELECT /* /* 'a' */ it's */ 1", "1\n"),
+    ] {
+        assert_eq!(server.ask(sql), answer, "{sql}");
+    }
+}
+
 #[test]
 fn rows_come_in_and_are_there() {
     let server = Server::start(&[]);

@@ -209,3 +209,56 @@ fn uuids_and_intervals_come_in_every_text_format() {
     let rows = stored.iter().zip(1..).map(|(d, n)| format!("{id}\t{d}\t{n}\n"));
     assert_eq!(server.ask("SELECT * FROM u ORDER BY n"), rows.collect::<String>());
 }
+
+/// A body without rows stores none, and is no error.
+#[test]
+fn bodies_without_rows_are_taken() {
+    let server = Server::start(&[]);
+    server.ask("CREATE TABLE t (a INT, b TEXT)");
+    let insert = |format: &str, body: &str| {
+        server.post(&format!("/?query=INSERT+INTO+t+FORMAT+{format}"), body.as_bytes())
+    };
+    for format in [
+        "CSV",
+        "CSVWithNames",
+        "TSV",
+        "JSON",
+        "JSONEachRow",
+        "JSONCompact",
+        "JSONCompactEachRow",
+        "JSONCompactEachRowWithNames",
+        "JSONCompactEachRowWithNamesAndTypes",
+        "Native",
+        "RowBinary",
+        "Values",
+    ] {
+        let none = insert(format, "");
+        assert_eq!(none.status, 200, "{format}: {}", none.text());
+    }
+    for format in ["JSONCompact", "JSONCompactEachRowWithNamesAndTypes", "JSON", "CSVWithNames"] {
+        let answer = server.ask(&format!("SELECT * FROM t FORMAT {format}"));
+        let none = insert(format, &answer);
+        assert_eq!(none.status, 200, "{format}: {}", none.text());
+    }
+    let one = insert("JSONCompactEachRow", "[1,\"x\"]\n");
+    assert_eq!(one.status, 200, "{}", one.text());
+    assert_eq!(server.ask("SELECT * FROM t"), "1\tx\n");
+}
+
+/// A decimal of more digits than its type has is a wrong row.
+#[test]
+fn a_decimal_that_is_too_long_is_a_mistake_of_the_client() {
+    let server = Server::start(&[]);
+    server.ask("CREATE TABLE t (d DECIMAL(38, 2))");
+    let insert = |value: i128| {
+        let body = [&[0][..], &value.to_le_bytes()].concat();
+        server.post("/?query=INSERT+INTO+t+FORMAT+RowBinary", body)
+    };
+    for value in [i128::MIN, i128::MAX, 10_i128.pow(38)] {
+        let refused = insert(value);
+        assert_eq!(refused.status, 400, "{}", refused.text());
+        assert_eq!(refused.header("x-clickhouse-exception-code"), Some("36"));
+    }
+    assert_eq!(insert(-10_i128.pow(38) + 1).status, 200);
+    assert_eq!(server.ask("SELECT * FROM t"), "-999999999999999999999999999999999999.99\n");
+}

@@ -50,12 +50,64 @@ pub(super) fn decompress_in_place(bytes: Bytes, compression: Compression) -> io:
     let buffered = BufReader::with_capacity(BLOCK_BYTES, bytes);
     Ok(match compression {
         Compression::None => Box::new(buffered),
-        Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered)),
+        Compression::Gzip => Box::new(GzipMembers::new(buffered)),
         Compression::Deflate => Box::new(flate2::bufread::DeflateDecoder::new(buffered)),
         Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(buffered)?),
         Compression::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(buffered)),
         Compression::Lz4 => Box::new(Lz4Frames::new(buffered)),
     })
+}
+
+/// Consecutive gzip members. Zeros may follow them: tapes and tar archives are padded with these,
+/// and `gzip -d` passes over them, too.
+struct GzipMembers<R> {
+    /// `None` after the last one.
+    member: Option<flate2::bufread::GzDecoder<R>>,
+}
+
+impl<R: BufRead> GzipMembers<R> {
+    fn new(inner: R) -> Self {
+        GzipMembers { member: Some(flate2::bufread::GzDecoder::new(inner)) }
+    }
+}
+
+impl<R: BufRead> Read for GzipMembers<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let n = member.read(buffer)?;
+            if n > 0 || buffer.is_empty() {
+                return Ok(n);
+            }
+            // The member has ended.
+            let Some(member) = self.member.take() else { break };
+            let mut inner = member.into_inner();
+            match inner.fill_buf()?.first() {
+                None => break,
+                Some(0x1f) => self.member = Some(flate2::bufread::GzDecoder::new(inner)),
+                Some(_) => {
+                    skip_zeros(&mut inner)?;
+                    break;
+                }
+            }
+        }
+        Ok(0)
+    }
+}
+
+/// Reads zeros up to the end; anything else is an error.
+fn skip_zeros(bytes: &mut impl BufRead) -> io::Result<()> {
+    loop {
+        let read = bytes.fill_buf()?;
+        if read.is_empty() {
+            return Ok(());
+        }
+        if read.iter().any(|byte| *byte != 0) {
+            let what = "behind the end of the gzip stream there are bytes that are none of gzip";
+            return Err(io::Error::new(io::ErrorKind::InvalidData, what));
+        }
+        let count = read.len();
+        bytes.consume(count);
+    }
 }
 
 /// Consecutive LZ4 frames.

@@ -11,7 +11,7 @@ use datafusion::common::{internal_err, plan_err};
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::TaskContext;
 use datafusion::execution::context::ExecutionProps;
-use datafusion::logical_expr::{AggregateUDF, Extension, LogicalPlan, TableScan};
+use datafusion::logical_expr::{AggregateUDF, Extension, LogicalPlan, ScalarUDF, TableScan};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion_proto::bytes::{
     logical_plan_from_bytes_with_extension_codec, logical_plan_to_bytes_with_extension_codec,
@@ -30,6 +30,7 @@ use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::table::StoreTable;
 use crate::sql::run::task::{RemoteExec, Task, TaskKind};
 use crate::sql::types::integer_means::exact_mean_function;
+use crate::sql::write::value_set;
 
 /// Stands behind the name of an aggregate function.
 const OF_INTEGERS: u8 = 1;
@@ -45,6 +46,19 @@ pub(super) fn encoded(plan: &LogicalPlan) -> DataFusionResult<Bytes> {
 /// The same of a scan.
 pub(super) fn encoded_scan(scan: &TableScan) -> DataFusionResult<Bytes> {
     encoded(&LogicalPlan::TableScan(scan.clone()))
+}
+
+/// The part of a plan that [`encoded`] has written, over a table of this machine.
+pub(super) fn decoded(
+    bytes: &[u8],
+    functions: &TaskContext,
+    zone: Option<&str>,
+    table: &Arc<StoreTable>,
+) -> DataFusionResult<LogicalPlan> {
+    let codec = TableCodec(Some(Arc::clone(table)));
+    let in_zone = zone.map(|zone| in_zone(functions, zone));
+    let functions = in_zone.as_ref().unwrap_or(functions);
+    logical_plan_from_bytes_with_extension_codec(bytes, functions, &codec)
 }
 
 /// Writes a table as nothing, because its name stands beside it, and reads it as a part of this
@@ -92,6 +106,16 @@ impl LogicalExtensionCodec for TableCodec {
             [OF_INTEGERS] => Ok(Arc::clone(exact_mean_function())),
             _ => plan_err!("there is no aggregate function {name} here"),
         }
+    }
+
+    /// A function that looks values up in a set is its values.
+    fn try_encode_udf(&self, function: &ScalarUDF, out: &mut Vec<u8>) -> DataFusionResult<()> {
+        out.extend(value_set::written(function)?.unwrap_or_default());
+        Ok(())
+    }
+
+    fn try_decode_udf(&self, name: &str, bytes: &[u8]) -> DataFusionResult<Arc<ScalarUDF>> {
+        value_set::read(name, bytes).map(Arc::new)
     }
 
     fn try_encode_table_provider(
@@ -150,10 +174,7 @@ fn operator(
         TaskKind::Merge => node.table(&task.table)?,
         _ => node.part(&task)?,
     };
-    let codec = TableCodec(Some(Arc::clone(&table)));
-    let in_zone = task.zone.as_ref().map(|zone| in_zone(node.functions(), zone));
-    let functions = in_zone.as_ref().unwrap_or(node.functions());
-    let plan = logical_plan_from_bytes_with_extension_codec(&task.plan, functions, &codec)?;
+    let plan = decoded(&task.plan, node.functions(), task.zone.as_deref(), &table)?;
     let refused = |why: String| -> DataFusionError {
         Error::Unsupported(format!("the task over {}: {why}", task.table)).into()
     };
@@ -197,7 +218,7 @@ fn operator(
 }
 
 /// The same functions as those of a session in another zone.
-fn in_zone(context: &TaskContext, zone: &str) -> TaskContext {
+pub(super) fn in_zone(context: &TaskContext, zone: &str) -> TaskContext {
     let mut options = context.session_config().options().as_ref().clone();
     options.execution.time_zone = Some(zone.to_owned());
     let functions = context.scalar_functions().iter().map(|(name, function)| {

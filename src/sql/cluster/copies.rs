@@ -23,10 +23,12 @@
 //! ```
 
 use std::collections::HashSet;
+use std::io::{self, Read};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::{Buf, Bytes};
 use futures::future::join_all;
 
 use super::calls::{Answer as Streamed, Answering, Asked, call};
@@ -321,16 +323,16 @@ impl Copies {
     }
 
     /// Makes a table that has the manifest of the copies, which are the same, and none of their
-    /// segments; or a new one with these options, if there are no copies. Returns its generation,
-    /// too.
+    /// segments; or a `new` one with these columns and options, if there are no copies. Returns its
+    /// generation, too.
     pub(super) fn stage(
         &self,
         nodes: &Nodes,
         staged: &Table,
-        options: TableOptions,
+        new: (Schema, TableOptions),
     ) -> Result<(TableWriter, u64)> {
         let Some((from, newest)) = self.newest() else {
-            return Ok((staged.writer(Some((Schema::default(), options)))?, 0));
+            return Ok((staged.writer(Some(new))?, 0));
         };
         let manifest = Replica::new(None, &newest.root, &[]);
         let bytes = nodes.wait(async {
@@ -345,15 +347,27 @@ impl Copies {
         let mut writer = manifest.open(staged)?;
         manifest.arrive(&writer, &mut &bytes[..])?;
         writer.adopt(manifest.after)?;
-        let path = path_of_load(&newest.state).into();
-        let load = layout::new_id();
-        writer.leave_segments_out(LoadedSource {
-            path,
-            load,
-            done: true,
-            ..LoadedSource::default()
-        });
+        writer.leave_segments_out(entry_of_load(&newest.state));
         Ok((writer, newest.state.generation))
+    }
+
+    /// Makes a table that is a copy of the newest one, with all its segments; `None` if there is no
+    /// table. The next commit notes from which generation it came.
+    pub(super) fn fetch(
+        &self,
+        nodes: &Nodes,
+        staged: &Table,
+        cancelled: &AtomicBool,
+    ) -> Result<Option<TableWriter>> {
+        let Some((from, newest)) = self.newest() else { return Ok(None) };
+        let replica = Replica::new(None, &newest.root, &segments_of(newest)?);
+        let answer = nodes.wait(self.ask_for(nodes, from, &replica))??;
+        let mut bytes = Given { nodes, answer, came: Bytes::new(), cancelled };
+        let mut writer = replica.open(staged)?;
+        replica.arrive(&writer, &mut bytes)?;
+        writer.adopt(replica.after)?;
+        writer.leave_segments_out(entry_of_load(&newest.state));
+        Ok(Some(writer))
     }
 
     /// Has all copies become the newest generation of a table that [`Copies::stage`] has made: for
@@ -407,7 +421,36 @@ async fn ledger(nodes: &Nodes, node: &Node, table: &str) -> Result<Vec<LoadedSou
     Ok(root.map(|root| root.ledger.recent).unwrap_or_default())
 }
 
-/// The entry in the ledger of a load into copies of a state.
+/// The bytes of files that a machine gives, for who reads them on a thread that may wait.
+struct Given<'n> {
+    nodes: &'n Nodes,
+    answer: Streamed,
+    came: Bytes,
+    cancelled: &'n AtomicBool,
+}
+
+impl Read for Given<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while self.came.is_empty() {
+            if self.cancelled.load(Ordering::Relaxed) {
+                return Err(io::Error::other(Error::Cancelled));
+            }
+            let piece = self.nodes.wait(self.answer.expect(PIECE)).map_err(io::Error::other)?;
+            self.came = piece.map_err(io::Error::other)?;
+        }
+        let count = buffer.len().min(self.came.len());
+        self.came.copy_to_slice(buffer.get_mut(..count).unwrap_or_default());
+        Ok(count)
+    }
+}
+
+/// The entry in the ledger of what is made of copies of a state.
+fn entry_of_load(state: &TableState) -> LoadedSource {
+    let (path, load) = (path_of_load(state).into(), layout::new_id());
+    LoadedSource { path, load, done: true, ..LoadedSource::default() }
+}
+
+/// The path of that entry.
 fn path_of_load(state: &TableState) -> String {
     let TableState { generation, checksum, .. } = state;
     format!("loaded into copies of generation {generation} with checksum {checksum:x}")

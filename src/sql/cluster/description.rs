@@ -110,7 +110,7 @@ impl ClusterDescription {
     }
 
     /// How a table is spread, and over which machines.
-    pub(super) fn placed(&self, table: &str) -> (Placement, Vec<Arc<Node>>) {
+    pub(in crate::sql) fn placed(&self, table: &str) -> (Placement, Vec<Arc<Node>>) {
         let known = self.tables.iter().find(|(name, _)| name.eq_ignore_ascii_case(table));
         let Some((_, placed)) = known else { return (self.placement, self.nodes.clone()) };
         let has = |node: &&Arc<Node>| {

@@ -8,14 +8,17 @@ use crate::sql::functions::{concatenation, patterns};
 use crate::sql::rules::opaque;
 use crate::sql::types::times::{WRITE_OUT, WRITE_OUT_LOCAL};
 use crate::sql::types::uuids::cast_function;
-use crate::sql::types::{intervals, nested_zeros, rounding, zeros};
+use crate::sql::types::{decimals, intervals, nested_order, nested_zeros, rounding, zeros};
 
 /// All of them, for a session whose statements may use this much memory.
 pub(in crate::sql) fn hidden(memory: u64) -> impl Iterator<Item = ScalarUDF> {
     let all = [
         rounding::function(),
+        decimals::double_function(),
+        decimals::single_function(),
         zeros::one_nan(),
         nested_zeros::function(),
+        nested_order::function(),
         // It hides an expression from the rules of planning, and these have run before a plan is
         // sent: nobody looks at its volatility any more.
         opaque::function(Volatility::Immutable, true),

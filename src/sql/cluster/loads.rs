@@ -23,10 +23,10 @@ use std::time::Duration;
 use futures::future::join_all;
 
 use super::copies::{Copies, Way};
-use super::description::{ClusterDescription, PlacedTable, Placement};
+use super::description::ClusterDescription;
 use super::nodes::Nodes;
 use super::placing::Placing;
-use super::state::{LEDGER, ledger_question, read_ledger_answer};
+use super::state::hear;
 use super::stopped::{Stopped, entries, files, record, stopped};
 use super::storing::{Delivery, NodeStored, Outcomes, STORE, check_all, send};
 use crate::disk::temporary_dir::TemporaryDir;
@@ -48,22 +48,24 @@ const GOES_ON: &str = "the same command goes on with the others";
 /// A load into a table of a cluster.
 #[derive(Debug)]
 pub struct ClusterLoad {
-    nodes: Nodes,
-    table: String,
-    placing: Placing,
+    pub(super) nodes: Arc<Nodes>,
+    pub(super) table: String,
+    pub(super) placing: Placing,
     /// What each machine has of the table: its columns and its whole ledger.
-    known: Vec<Option<Root>>,
+    pub(super) known: Vec<Option<Root>>,
     /// The copies of a table that is in copies. Nothing else is known of it then.
-    copies: Option<Copies>,
+    pub(super) copies: Option<Copies>,
     staging: TemporaryDir,
     /// How often rows were staged.
-    staged: u64,
+    pub(super) staged: u64,
+    /// Whether nothing is to be stored.
+    pub(super) only_looks: bool,
     /// Files of stopped loads that this one has finished.
     finished: HashSet<Arc<str>>,
     /// The same of a table in copies: they have come from another machine, and are not read.
     came: Vec<LoadedSource>,
     /// Whether some machines may have stored a load, and others have not.
-    is_partly_stored: bool,
+    pub(super) is_partly_stored: bool,
 }
 
 /// A part of a load: some of its inputs go to some of the machines, in one commit on each.
@@ -73,12 +75,14 @@ pub struct ClusterRound {
     pub finishes: Option<String>,
     /// Whether there are more inputs than these.
     pub is_last: bool,
-    table: Table,
-    stopped: Option<Stopped>,
+    pub(super) table: Table,
+    pub(super) stopped: Option<Stopped>,
     /// The machines, by number.
-    to: Vec<usize>,
+    pub(super) to: Vec<usize>,
     /// The last generation of the table before the load.
-    before: u64,
+    pub(super) before: u64,
+    /// What to do if only some of them have stored their rows, of a statement.
+    pub(super) then: Option<String>,
 }
 
 impl ClusterLoad {
@@ -89,11 +93,15 @@ impl ClusterLoad {
         table: &str,
         temporary: Option<&Path>,
     ) -> Result<ClusterLoad> {
-        check_name(table)?;
-        let (placing, is_copied) = placing(&description, table);
-        let nodes = Nodes::new(description)?;
         let temporary = temporary.map_or_else(std::env::temp_dir, Path::to_path_buf);
-        let staging = TemporaryDir::new(&temporary, "sty-load-")?;
+        ClusterLoad::over(Arc::new(Nodes::new(description)?), table, &temporary)
+    }
+
+    /// The same, over connections that there are.
+    pub(super) fn over(nodes: Arc<Nodes>, table: &str, temporary: &Path) -> Result<ClusterLoad> {
+        check_name(table)?;
+        let (placing, is_copied) = Placing::of(&nodes.description, table);
+        let staging = TemporaryDir::new(temporary, "sty-load-")?;
         let (staged, finished) = (0, HashSet::new());
         let (table, known, copies) = (table.to_owned(), Vec::new(), None);
         let mut load = ClusterLoad {
@@ -104,13 +112,14 @@ impl ClusterLoad {
             copies,
             staging,
             staged,
+            only_looks: false,
             finished,
             came: Vec::new(),
             is_partly_stored: false,
         };
         match is_copied {
             true => load.copies = Some(load.hear_copies()?),
-            false => load.known = hear(&load.nodes, &load.placing, &mut load.table)?,
+            false => load.known = hear(&load.nodes, &load.placing.nodes, &mut load.table)?,
         }
         Ok(load)
     }
@@ -125,8 +134,8 @@ impl ClusterLoad {
 
     /// Makes the copies of the table the same, if a load has stopped before all had it, and says
     /// so.
-    fn bring_up_copies(&mut self) -> Result<Option<String>> {
-        if self.copies.is_none() {
+    pub(super) fn bring_up_copies(&mut self) -> Result<Option<String>> {
+        if self.copies.is_none() || self.only_looks {
             return Ok(None);
         }
         let copies = self.hear_copies()?;
@@ -178,7 +187,7 @@ impl ClusterLoad {
             let generations = self.deliver(&lacking, &transfers, None, bytes)?;
             check_all(&generations, GOES_ON)?;
             all.push((files, listed(lacking.iter().filter_map(|at| self.name(*at)))));
-            self.known = hear(&self.nodes, &self.placing, &mut self.table)?;
+            self.known = hear(&self.nodes, &self.placing.nodes, &mut self.table)?;
         }
         Ok(all)
     }
@@ -198,7 +207,7 @@ impl ClusterLoad {
             return Err(Error::Unsupported(what.into()));
         }
         if self.staged > 0 && self.copies.is_none() {
-            self.known = hear(&self.nodes, &self.placing, &mut self.table)?;
+            self.known = hear(&self.nodes, &self.placing.nodes, &mut self.table)?;
         }
         let mut finishes = self.bring_up_copies()?;
         let mut named = Vec::with_capacity(inputs.len());
@@ -235,12 +244,7 @@ impl ClusterLoad {
             let names = listed(paths.iter().map(|path| &**path));
             let nodes = listed(lacking.iter().filter_map(|at| self.name(*at)));
             if !paths.iter().all(is_named) {
-                return Err(Error::InvalidInput(format!(
-                    "the load of {names} has stopped before nodes {nodes} had it; nothing was \
-                     changed: load these files once more by the same command, which stores them \
-                     there alone (or give the rows up: sty cluster forget {})",
-                    self.table
-                )));
+                return Err(self.has_stopped(&names, &nodes));
             }
             named.retain(|(_, path)| path.as_ref().is_some_and(|path| paths.contains(path)));
             finishes = Some(format!("{names}: going on with nodes {nodes}, which lack the rows"));
@@ -248,16 +252,33 @@ impl ClusterLoad {
         }
         let is_last = named.len() == count;
         let inputs = named.into_iter().map(|(input, _)| input).collect();
+        let table = self.next_staged()?;
+        let load = stopped.as_ref().map(|stopped| stopped.load);
+        let new = (Schema::default(), options);
+        let (writer, before) = match &self.copies {
+            Some(copies) => copies.stage(&self.nodes, &table, new)?,
+            None => self.prime(&table, &to, load, new)?,
+        };
+        let then = None;
+        let round = ClusterRound { finishes, is_last, table, stopped, to, before, then };
+        Ok((round, writer, inputs))
+    }
+
+    /// Where the next rows are staged.
+    pub(super) fn next_staged(&mut self) -> Result<Table> {
         self.staged += 1;
         let store = Store::open(self.staging.path().join(self.staged.to_string()));
-        let table = store.table(&self.table)?;
-        let load = stopped.as_ref().map(|stopped| stopped.load);
-        let (writer, before) = match &self.copies {
-            Some(copies) => copies.stage(&self.nodes, &table, options)?,
-            None => self.prime(&table, &to, load, options)?,
-        };
-        let round = ClusterRound { finishes, is_last, table, stopped, to, before };
-        Ok((round, writer, inputs))
+        store.table(&self.table)
+    }
+
+    /// The error for a load of files that only some machines have.
+    pub(super) fn has_stopped(&self, files: &str, lacking: &str) -> Error {
+        Error::InvalidInput(format!(
+            "the load of {files} has stopped before nodes {lacking} had it; nothing was changed: \
+             load these files once more by the same command, which stores them there alone (or \
+             give the rows up: sty cluster forget {})",
+            self.table
+        ))
     }
 
     /// Refuses files of which one machine has the first rows by a load of its own.
@@ -279,7 +300,7 @@ impl ClusterLoad {
         Ok(())
     }
 
-    fn name(&self, at: usize) -> Option<&str> {
+    pub(super) fn name(&self, at: usize) -> Option<&str> {
         self.placing.nodes.get(at).map(|node| &*node.name)
     }
 
@@ -289,11 +310,9 @@ impl ClusterLoad {
         table: &Table,
         to: &[usize],
         load: Option<Id>,
-        options: TableOptions,
+        new: (Schema, TableOptions),
     ) -> Result<(TableWriter, u64)> {
-        let Some(like) = self.common(to)? else {
-            return Ok((table.writer(Some((Schema::default(), options)))?, 0));
-        };
+        let Some(like) = self.common(to)? else { return Ok((table.writer(Some(new))?, 0)) };
         let mut writer = table.writer(Some((like.schema.clone(), like.options)))?;
         let (mut sources, mut seen) = (Vec::new(), HashSet::new());
         for source in self.known.iter().flatten().flat_map(|root| &root.ledger.recent) {
@@ -310,7 +329,7 @@ impl ClusterLoad {
     }
 
     /// What the tables of these machines have in common, those that there are.
-    fn common(&self, to: &[usize]) -> Result<Option<&Root>> {
+    pub(super) fn common(&self, to: &[usize]) -> Result<Option<&Root>> {
         let mut tables = to.iter().filter_map(|at| Some((*at, self.known.get(*at)?.as_ref()?)));
         let Some((first, like)) = tables.next() else { return Ok(None) };
         for (at, other) in tables {
@@ -352,18 +371,11 @@ impl ClusterLoad {
                 )),
             };
         }
-        if let Some(copies) = &self.copies {
-            let (generations, of_each) =
-                copies.store(&self.nodes, &round.table, wait, cancelled)?;
-            let may_be_stored = |it: &Result<u64>| matches!(it, Ok(_) | Err(Error::Unreachable(_)));
-            self.is_partly_stored = generations.iter().any(|(_, it)| may_be_stored(it));
+        if self.copies.is_some() {
             let then = "sty cluster copy brings them to the others, as the same command does \
                         where it loads files";
-            check_all(&generations, then)?;
-            let stored = |(node, generation): (String, Result<u64>)| {
-                Ok(NodeStored { node, generation: generation?, ..of_each.clone() })
-            };
-            return generations.into_iter().map(stored).collect::<Result<_>>().map(Some);
+            let then = round.then.as_deref().unwrap_or(then);
+            return self.store_copies(&round.table, then, wait, cancelled).map(Some);
         }
         let mut sources = snapshot.sources()?;
         sources.retain(|source| source.generation > round.before);
@@ -396,16 +408,27 @@ impl ClusterLoad {
             sources.push(record(&self.placing.nodes, &digest, load));
         }
         let has_files = !sources.is_empty();
-        let transfers = self.transfers(&round.to, &root_for_others(root, sources), &mut segments);
+        let mut to = round.to;
+        if round.then.is_some() {
+            // A statement has nothing to tell to a machine that gets no rows of it.
+            let gets = |at: &usize| {
+                let is_same = |known: &Root| {
+                    known.schema == root.schema && known.arrangement == root.arrangement
+                };
+                let known = self.known.get(*at).and_then(Option::as_ref);
+                !known.is_some_and(is_same) || segments.get(*at).is_some_and(|it| !it.is_empty())
+            };
+            to.retain(gets);
+        }
+        let transfers = self.transfers(&to, &root_for_others(root, sources), &mut segments);
         let bytes = transfers.iter().map(|it| pieces(&snapshot, &it.segments, cancelled)).collect();
-        let generations = self.deliver(&round.to, &transfers, wait, bytes)?;
-        check_all(
-            &generations,
-            match has_files {
-                true => GOES_ON,
-                false => "what came through a pipe cannot be read again",
-            },
-        )?;
+        let generations = self.deliver(&to, &transfers, wait, bytes)?;
+        let then = match (&round.then, has_files) {
+            (Some(then), _) => then,
+            (None, true) => GOES_ON,
+            (None, false) => "what came through a pipe cannot be read again",
+        };
+        check_all(&generations, then)?;
         if round.stopped.is_some() {
             let sources = snapshot.sources()?.into_iter();
             let new = sources.filter(|source| source.generation > round.before);
@@ -465,32 +488,4 @@ impl ClusterLoad {
             Ok(names.into_iter().zip(committed).collect())
         })?
     }
-}
-
-/// Where rows of a table go, and whether each machine gets all of them.
-fn placing(description: &ClusterDescription, table: &str) -> (Placing, bool) {
-    let (placement, mut nodes) = description.placed(table);
-    if placement == Placement::Shared {
-        // They have one directory.
-        nodes.truncate(1);
-    }
-    let of_table = description.tables.iter().find(|(name, _)| name.eq_ignore_ascii_case(table));
-    let pinned = of_table.map(|(_, PlacedTable { partitions, .. })| partitions.clone());
-    let placing = Placing { nodes, pinned: pinned.unwrap_or_default() };
-    (placing, placement == Placement::Copies)
-}
-
-/// Asks all machines what they have of a table, whose name becomes that which they have.
-fn hear(nodes: &Nodes, placing: &Placing, table: &mut String) -> Result<Vec<Option<Root>>> {
-    let question = ledger_question(table, false);
-    let asked = placing.nodes.iter().map(|node| nodes.ask(node, LEDGER, question.clone()));
-    let mut known = Vec::new();
-    for answer in nodes.wait(join_all(asked))? {
-        let found = read_ledger_answer(&answer?)?;
-        known.push(found.map(|(name, root)| {
-            *table = name;
-            root
-        }));
-    }
-    Ok(known)
 }

@@ -33,6 +33,9 @@
 //! | `placing` | which machine gets which rows |
 //! | `stopped` | loads that some of their machines have, and others have not |
 //! | `loads` | a load whose rows go to several machines |
+//! | `forecast` | what a load would begin with |
+//! | `inserts` | rows of statements, and changes of tables in copies |
+//! | `changes` | DELETE, UPDATE and DROP TABLE |
 //! | `moves` | a partition that moves from one machine to another |
 //! | `status` | what machines have |
 
@@ -47,6 +50,9 @@ pub(in crate::sql) mod tables;
 pub(in crate::sql) mod moves;
 mod stopped;
 pub(in crate::sql) mod loads;
+mod forecast;
+pub(in crate::sql) mod inserts;
+pub(in crate::sql) mod changes;
 pub(in crate::sql) mod status;
 mod gather;
 mod merge;

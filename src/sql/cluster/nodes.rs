@@ -47,7 +47,7 @@ const MOST_ANSWER: usize = 1 << 30;
 /// The machines of a cluster.
 #[derive(Debug)]
 pub(in crate::sql) struct Nodes {
-    pub(super) description: ClusterDescription,
+    pub(in crate::sql) description: ClusterDescription,
     channels: Mutex<HashMap<Url, Channel>>,
     /// Drives the connections; there until it is dropped.
     runtime: Option<tokio::runtime::Runtime>,
@@ -199,7 +199,7 @@ pub(super) fn innermost(mut error: &(dyn std::error::Error + 'static)) -> String
 const GONE: &str = "it is gone, in the middle of a statement";
 /// What is said of a table that is another one by now. Machines tell each other the texts of errors
 /// and not their kinds, so this is by what it is known.
-pub(super) const CHANGED: &str = "for which the statement was planned";
+pub(in crate::sql) const CHANGED: &str = "for which the statement was planned";
 
 /// What connections say of themselves, where it is known by its text alone.
 const LOST: [&str; 7] = [

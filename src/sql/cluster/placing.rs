@@ -10,6 +10,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::description::{ClusterDescription, PlacedTable, Placement};
 use crate::ingest::sources::counted::hasher;
 use crate::maintain::partitions::is_within;
 use crate::manifest::Id;
@@ -25,6 +26,19 @@ pub(super) struct Placing {
 }
 
 impl Placing {
+    /// Where rows of a table go, and whether each machine gets all of them.
+    pub(super) fn of(description: &ClusterDescription, table: &str) -> (Placing, bool) {
+        let (placement, mut nodes) = description.placed(table);
+        if placement == Placement::Shared {
+            // They have one directory.
+            nodes.truncate(1);
+        }
+        let of_table = description.tables.iter().find(|(name, _)| name.eq_ignore_ascii_case(table));
+        let pinned = of_table.map(|(_, PlacedTable { partitions, .. })| partitions.clone());
+        let placing = Placing { nodes, pinned: pinned.unwrap_or_default() };
+        (placing, placement == Placement::Copies)
+    }
+
     /// The number of the machine that has a partition.
     pub(super) fn of_partition(&self, path: &str) -> usize {
         let pinned = self.pinned.iter().filter(|(pin, _)| is_within(path, pin));

@@ -25,6 +25,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
+use futures::future::join_all;
+
+use super::nodes::Nodes;
 use crate::bytes::{Cursor, Writer};
 use crate::disk::Mapped;
 use crate::error::{Error, Result};
@@ -35,7 +38,7 @@ use crate::maintain::transfer::{read_root, root_for_others, write_root};
 use crate::manifest::moving::Moving;
 use crate::manifest::{Chunk, ChunkRef, Id, Root};
 use crate::model::PartitionKey;
-use crate::sql::run::parts::{Part, Places, TableState, check_protocol, write_protocol};
+use crate::sql::run::parts::{Node, Part, Places, TableState, check_protocol, write_protocol};
 use crate::sql::run::table::StoreTable;
 use crate::store::Snapshot;
 
@@ -225,6 +228,25 @@ pub(super) fn read_ledger_answer(answer: &[u8]) -> Result<Option<(String, Root)>
     let root = read_root(&mut from)?;
     from.finish()?;
     Ok(Some((name, root)))
+}
+
+/// Asks all machines what they have of a table, whose name becomes that which they have.
+pub(super) fn hear(
+    nodes: &Nodes,
+    of: &[Arc<Node>],
+    table: &mut String,
+) -> Result<Vec<Option<Root>>> {
+    let question = ledger_question(table, false);
+    let asked = of.iter().map(|node| nodes.ask(node, LEDGER, question.clone()));
+    let mut known = Vec::new();
+    for answer in nodes.wait(join_all(asked))? {
+        let found = read_ledger_answer(&answer?)?;
+        known.push(found.map(|(name, root)| {
+            *table = name;
+            root
+        }));
+    }
+    Ok(known)
 }
 
 /// The question for the names of all tables.

@@ -21,6 +21,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use super::calls::{Answer, Answering, Asked, Asking, call};
 use super::nodes::Nodes;
 use crate::bytes::{Cursor, Writer};
@@ -41,11 +43,11 @@ pub(in crate::sql) const STORE: &str = "/sty.Node/Store";
 pub(in crate::sql) const BECOME: &str = "/sty.Node/Become";
 
 /// The last byte of a request.
-const COMMIT: u8 = b'C';
+pub(super) const COMMIT: u8 = b'C';
 
-const BEGUN: u8 = 1;
-const READY: u8 = 2;
-const STORED: u8 = 3;
+pub(super) const BEGUN: u8 = 1;
+pub(super) const READY: u8 = 2;
+pub(super) const STORED: u8 = 3;
 
 /// The kind of message that has bytes of files.
 pub(super) const PIECE: u8 = 3;
@@ -108,9 +110,10 @@ impl Delivery {
         }
     }
 
-    /// Waits until the machine has everything in its files.
-    pub(super) async fn arrived(&mut self) -> Result<()> {
-        self.answer.expect(READY).await.map(drop)
+    /// Waits until the machine has everything in its files, or has prepared what else it is to do;
+    /// what it says of that.
+    pub(super) async fn arrived(&mut self) -> Result<Bytes> {
+        self.answer.expect(READY).await
     }
 
     /// Puts the segments in force; the generation that has them.
@@ -165,25 +168,29 @@ pub(super) type Outcomes = Vec<(String, Result<u64>)>;
 /// An error that says which machines have stored their rows and what to do about the others, unless
 /// all have. Of one that is gone since it was told to, nobody knows.
 pub(super) fn check_all(generations: &[(String, Result<u64>)], then: &str) -> Result<()> {
-    let Some(first) = generations.iter().find_map(|(_, it)| it.as_ref().err()) else {
-        return Ok(());
-    };
-    let stored = generations.iter().filter(|(_, it)| it.is_ok()).map(|(node, _)| node.as_str());
-    let names = listed(stored.clone());
-    let what = match stored.count() {
-        0 if matches!(first, Error::Unreachable(_)) => format!(
-            "{first}; whether it has stored its rows is not known, and no other node has said so: \
-             sty cluster status shows what nodes have"
+    check_done(generations, "stored their rows", then)
+}
+
+/// The same of machines that were to do something else: `what` says that they have.
+pub(super) fn check_done(outcomes: &[(String, Result<u64>)], what: &str, then: &str) -> Result<()> {
+    let failures = || outcomes.iter().filter_map(|(node, it)| Some((node, it.as_ref().err()?)));
+    let Some((_, first)) = failures().next() else { return Ok(()) };
+    let done = outcomes.iter().filter(|(_, it)| it.is_ok()).map(|(node, _)| node.as_str());
+    let names = listed(done.clone());
+    let are_unknown = failures().any(|(_, error)| matches!(error, Error::Unreachable(_)));
+    let said = match done.count() {
+        0 if are_unknown => format!(
+            "{first}; whether nodes {} have {what} is not known, and no other node has said so: \
+             sty cluster status shows what nodes have",
+            listed(failures().map(|(node, _)| node.as_str()))
         ),
-        0 => format!("{first}; no other node has stored its rows"),
+        0 => return Err(Error::InvalidInput(format!("{first}; no other node has {what}"))),
         _ => format!(
-            "{first}; nodes {names} have stored their rows, and others have not said so: {then}"
+            "{first}; nodes {names} have {what}, and others have not said so ({}): {then}",
+            listed(failures().map(|(node, _)| node.as_str()))
         ),
     };
-    Err(match first {
-        Error::Unreachable(_) => Error::Unreachable(what),
-        _ => Error::InvalidInput(what),
-    })
+    Err(Error::PartlyStored(said))
 }
 
 /// Passes bytes of files on that another machine gives, and their hash.
@@ -258,7 +265,7 @@ pub(in crate::sql) fn become_same(
 }
 
 /// The table that a request names, whose writers wait as it says.
-fn table_of(store: &Store, from: &mut Cursor<'_>) -> Result<Table> {
+pub(super) fn table_of(store: &Store, from: &mut Cursor<'_>) -> Result<Table> {
     check_protocol(from)?;
     let (table, wait) = (from.text(limits::MAX_NAME_BYTES)?, from.u64()?);
     match wait {
@@ -267,5 +274,38 @@ fn table_of(store: &Store, from: &mut Cursor<'_>) -> Result<Table> {
             let most = Duration::from_millis(millis);
             store.clone().with_wait(LockWait { most, ..LockWait::default() }).table(table)
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_say_which_machines_have_committed() {
+        let gone = || Err(Error::Unreachable("node b: it is gone".into()));
+        let refused = || Err(Error::InvalidInput("node c: no space".into()));
+        let said = |outcomes: Vec<(&str, Result<u64>)>| {
+            let named = outcomes.into_iter().map(|(node, it)| (node.to_owned(), it));
+            check_all(&named.collect::<Vec<_>>(), "try")
+        };
+        assert!(said(vec![("a", Ok(3)), ("b", Ok(1))]).is_ok());
+        let some = said(vec![("a", Ok(3)), ("b", gone()), ("c", refused())]);
+        assert!(
+            matches!(&some, Err(Error::PartlyStored(what)) if what.contains("nodes a have stored")
+                && what.contains("others have not said so (b, c): try")),
+            "{some:?}"
+        );
+        // Nobody knows of a machine that is gone.
+        let unknown = said(vec![("b", gone()), ("c", refused())]);
+        assert!(
+            matches!(&unknown, Err(Error::PartlyStored(what)) if what.contains("is not known")),
+            "{unknown:?}"
+        );
+        let none = said(vec![("c", refused())]);
+        assert!(
+            matches!(&none, Err(Error::InvalidInput(what)) if what.contains("no other node has")),
+            "{none:?}"
+        );
     }
 }

@@ -125,6 +125,7 @@ pub(crate) fn copied(error: &Error) -> Error {
             Error::Unreported { generation: *generation, source: Box::new(copied(source)) }
         }
         Error::Unreachable(what) => Error::Unreachable(what.clone()),
+        Error::PartlyStored(what) => Error::PartlyStored(what.clone()),
         Error::Cancelled => Error::Cancelled,
     }
 }
@@ -285,7 +286,7 @@ fn type_names(message: &str) -> String {
             "Utf8" | "LargeUtf8" | "Utf8View" => "utf8",
             "Binary" | "LargeBinary" | "BinaryView" => "binary",
             "Boolean" => "bool",
-            "Date32" | "Date64" => "date",
+            "Date" | "Date32" | "Date64" => "date",
             "Int8" => "int8",
             "Int16" => "int16",
             "Int32" => "int32",

@@ -12,9 +12,10 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow_schema::{DataType, FieldRef};
+use arrow_schema::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::common::tree_node::Transformed;
+use datafusion::common::types::logical_date;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::functions_aggregate::array_agg::array_agg_udaf;
 use datafusion::functions_aggregate::average::avg_udaf;
@@ -40,8 +41,9 @@ use datafusion::logical_expr::function::{
 };
 use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, AggregateUDFImpl, Documentation, Expr, GroupsAccumulator, Operator,
-    ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs, WindowFunctionDefinition,
+    Accumulator, AggregateUDF, AggregateUDFImpl, Coercion, Documentation, Expr, GroupsAccumulator,
+    Operator, ReversedUDAF, SetMonotonicity, Signature, StatisticsArgs, TypeSignature,
+    TypeSignatureClass, WindowFunctionDefinition,
 };
 
 use crate::sql::functions::collected::{Collected, CollectedGroups, HeldViews, WindowValues};
@@ -52,6 +54,7 @@ use crate::sql::functions::picked;
 use crate::sql::functions::sequences;
 use crate::sql::functions::sliding;
 use crate::sql::functions::sliding::{Moment, Total};
+use crate::sql::types::times::mean_type;
 use crate::sql::walks::rewrite_up;
 
 /// All aggregate functions that replace one of DataFusion's, for a session with this memory limit.
@@ -90,7 +93,7 @@ pub(in crate::sql) fn functions(memory: u64) -> impl Iterator<Item = AggregateUD
         (string_agg_udaf(), sequence()),
         (array_agg_udaf(), sequence()),
     ];
-    overrides.into_iter().map(|(inner, kind)| AggregateUDF::from(Override { inner, kind }))
+    overrides.into_iter().map(|(inner, kind)| AggregateUDF::from(Override::new(inner, kind)))
 }
 
 /// Gives a function of a window that collects values an account of them, in place of none. Returns
@@ -98,12 +101,12 @@ pub(in crate::sql) fn functions(memory: u64) -> impl Iterator<Item = AggregateUD
 pub(in crate::sql) fn count_collected(window: &mut WindowFunction) -> bool {
     let WindowFunctionDefinition::AggregateUDF(function) = &window.fun else { return false };
     let found = function.inner().downcast_ref::<Override>();
-    let Some(Override { inner, kind: Kind::Sequence { memory, window: None } }) = found else {
+    let Some(Override { inner, kind: Kind::Sequence { memory, window: None }, .. }) = found else {
         return false;
     };
     let values = WindowValues::new(*memory);
     let kind = Kind::Sequence { memory: *memory, window: Some(values) };
-    let counted = AggregateUDF::from(Override { inner: Arc::clone(inner), kind });
+    let counted = AggregateUDF::from(Override::new(Arc::clone(inner), kind));
     window.fun = WindowFunctionDefinition::AggregateUDF(Arc::new(counted));
     true
 }
@@ -113,6 +116,8 @@ struct Override {
     /// DataFusion's function.
     inner: Arc<AggregateUDF>,
     kind: Kind,
+    /// Also those that take times, which a rule makes numbers of (`types::times::means`).
+    signature: Signature,
 }
 
 impl PartialEq for Override {
@@ -161,7 +166,6 @@ impl AggregateUDFImpl for Override {
     delegate! {
         name() -> &str;
         aliases() -> &[String];
-        signature() -> &Signature;
         is_nullable() -> bool;
         coerce_types(arguments: &[DataType]) -> DataFusionResult<Vec<DataType>>;
         is_descending() -> Option<bool>;
@@ -172,7 +176,14 @@ impl AggregateUDFImpl for Override {
         documentation() -> Option<&Documentation>;
     }
 
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
     fn return_type(&self, arguments: &[DataType]) -> DataFusionResult<DataType> {
+        if let Some(mean) = self.mean_type(arguments.first()) {
+            return Ok(mean);
+        }
         let own = self.inner.return_type(arguments)?;
         Ok(match self.kind {
             Kind::Percentile => percentiles::result_type(own),
@@ -181,6 +192,9 @@ impl AggregateUDFImpl for Override {
     }
 
     fn return_field(&self, arguments: &[FieldRef]) -> DataFusionResult<FieldRef> {
+        if let Some(mean) = self.mean_type(arguments.first().map(|of| of.data_type())) {
+            return Ok(Arc::new(Field::new(self.name(), mean, true)));
+        }
         let own = self.inner.return_field(arguments)?;
         Ok(match self.kind {
             Kind::Percentile => {
@@ -269,7 +283,7 @@ impl AggregateUDFImpl for Override {
     ) -> DataFusionResult<Box<dyn Accumulator>> {
         match &self.kind {
             _ if self.takes_rows_once(arguments.is_distinct) => {
-                let own = Override { inner: Arc::clone(&self.inner), kind: self.kind.clone() };
+                let own = Override::new(Arc::clone(&self.inner), self.kind.clone());
                 return Ok(sliding::recomputed(&Arc::new(AggregateUDF::from(own)), arguments));
             }
             Kind::Percentile => return percentiles::accumulator(&self.inner, arguments),
@@ -311,7 +325,7 @@ impl AggregateUDFImpl for Override {
         Ok(match inner {
             Some(inner) => {
                 let kind = self.kind.clone();
-                Some(Arc::new(Override { inner: Arc::new(inner), kind }))
+                Some(Arc::new(Override::new(Arc::new(inner), kind)))
             }
             // `string_agg` sorts in any case.
             None if matches!(self.kind, Kind::Sequence { .. }) => Some(self),
@@ -328,7 +342,7 @@ impl AggregateUDFImpl for Override {
                 let greatest = function.func.name() == max_udaf().name();
                 if greatest || function.func.name() == min_udaf().name() {
                     let inner = Arc::clone(&function.func);
-                    let extreme = Override { inner, kind: Kind::Extreme { greatest } };
+                    let extreme = Override::new(inner, Kind::Extreme { greatest });
                     function.func = Arc::new(AggregateUDF::from(extreme));
                 }
             }
@@ -363,7 +377,7 @@ impl AggregateUDFImpl for Override {
     fn reverse_expr(&self) -> ReversedUDAF {
         match self.inner.reverse_udf() {
             ReversedUDAF::Reversed(inner) => {
-                let reversed = Override { inner, kind: self.kind.clone() };
+                let reversed = Override::new(inner, self.kind.clone());
                 ReversedUDAF::Reversed(Arc::new(AggregateUDF::from(reversed)))
             }
             other => other,
@@ -376,6 +390,37 @@ impl AggregateUDFImpl for Override {
 }
 
 impl Override {
+    fn new(inner: Arc<AggregateUDF>, kind: Kind) -> Override {
+        let mut signature = inner.signature().clone();
+        let known = signature.type_signature.clone();
+        if matches!(kind, Kind::Percentile | Kind::Total(Total::Mean)) {
+            let rest = match &known {
+                TypeSignature::Coercible(types) => types.get(1..).unwrap_or_default(),
+                _ => &[],
+            };
+            let times = [TypeSignatureClass::Timestamp, TypeSignatureClass::Native(logical_date())];
+            let of_times = times.map(|time| {
+                let first = std::iter::once(Coercion::new_exact(time));
+                TypeSignature::Coercible(first.chain(rest.iter().cloned()).collect())
+            });
+            let mut all = match known {
+                TypeSignature::OneOf(all) => all,
+                one => vec![one],
+            };
+            all.extend(of_times);
+            signature.type_signature = TypeSignature::OneOf(all);
+        }
+        Override { inner, kind, signature }
+    }
+
+    /// The type of a mean of times; `None` of anything else.
+    fn mean_type(&self, of: Option<&DataType>) -> Option<DataType> {
+        match self.kind {
+            Kind::Percentile | Kind::Total(Total::Mean) => mean_type(of?),
+            _ => None,
+        }
+    }
+
     /// Whether rows of arguments that are equal count once, which DataFusion's function does not
     /// know.
     fn takes_rows_once(&self, is_distinct: bool) -> bool {

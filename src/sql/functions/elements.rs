@@ -5,17 +5,22 @@
 //! DISTINCT, takes no other `n` than a literal that is not zero, and refuses two different orders
 //! beside each other. Here the list is collected, except for the first element of an order.
 //! `nth_value(DISTINCT x, n)` becomes the element of a list, too.
+//!
+//! `s[n]` and `s[a:b]` of a text are characters of it, as in DuckDB.
 
 use std::sync::Arc;
 
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
+use datafusion::functions::unicode::expr_fn::{character_length, substring};
 use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::planner::{
     ExprPlanner, PlannerResult, RawAggregateExpr, RawFieldAccessExpr,
 };
-use datafusion::logical_expr::{AggregateUDF, Expr, GetFieldAccess};
+use datafusion::logical_expr::{AggregateUDF, Expr, GetFieldAccess, lit, when};
+
+use crate::sql::types::intervals::planned_type;
 
 /// Plans elements of collected lists.
 #[derive(Debug)]
@@ -28,10 +33,19 @@ impl ExprPlanner for ElementsOfLists {
     fn plan_field_access(
         &self,
         access: RawFieldAccessExpr,
-        _: &DFSchema,
+        schema: &DFSchema,
     ) -> DataFusionResult<PlannerResult<RawFieldAccessExpr>> {
         let RawFieldAccessExpr { expr, field_access } = access;
+        let is_text = planned_type(&expr, schema).is_some_and(|data_type| data_type.is_string());
         match (expr, field_access) {
+            (text, GetFieldAccess::ListIndex { key }) if is_text => {
+                Ok(PlannerResult::Planned(characters(text, *key.clone(), *key)?))
+            }
+            (text, GetFieldAccess::ListRange { start, stop, stride })
+                if is_text && *stride == lit(1_i64) =>
+            {
+                Ok(PlannerResult::Planned(characters(text, *start, *stop)?))
+            }
             (Expr::AggregateFunction(collected), GetFieldAccess::ListIndex { key })
                 if collected.func.name() == self.array_agg.name() =>
             {
@@ -56,6 +70,21 @@ impl ExprPlanner for ElementsOfLists {
         let list = AggregateFunction::new_udf(list, args, true, filter, order_by, null_treatment);
         Ok(PlannerResult::Planned(array_element(Expr::AggregateFunction(list), number)))
     }
+}
+
+/// The characters of a text from one place to another; negative places count from its end.
+fn characters(text: Expr, first: Expr, last: Expr) -> DataFusionResult<Expr> {
+    let place = |place: Expr| match &place {
+        Expr::Literal(ScalarValue::Int64(Some(0..)), _) => Ok(place),
+        _ => {
+            let from_end = character_length(text.clone()) + place.clone() + lit(1_i64);
+            when(place.clone().lt(lit(0_i64)), from_end).otherwise(place)
+        }
+    };
+    let (first, last) = (place(first)?, place(last)?);
+    let is_empty = last.clone().lt(first.clone());
+    let count = last - first.clone() + lit(1_i64);
+    when(is_empty, lit("")).otherwise(substring(text, first, count))
 }
 
 impl ElementsOfLists {

@@ -122,8 +122,11 @@ impl AggregateUDFImpl for Tally {
             None => 0.0,
         };
         match self.kind {
-            Kind::Quantile if !(0.0..=1.0).contains(&number) => {
-                return plan_err!("a quantile is from 0 to 1, not {number}");
+            Kind::Quantile if !(-1.0..=1.0).contains(&number) => {
+                return plan_err!(
+                    "a quantile is from 0 to 1, or from 0 to -1 from the greatest value on, not \
+                     {number}"
+                );
             }
             Kind::TopK if !(1.0..=1e6).contains(&number) => {
                 return plan_err!("top_k() takes a count of values, from 1 to 1000000");
@@ -233,7 +236,8 @@ fn with_one_zero(values: &ArrayRef) -> ArrayRef {
 #[derive(Debug)]
 struct TallyAccumulator {
     kind: Kind,
-    /// The fraction of a quantile, or how many values are wanted.
+    /// The fraction of a quantile, negative from the greatest value on, or how many values are
+    /// wanted.
     number: f64,
     counts: Counts,
 }
@@ -252,12 +256,16 @@ impl TallyAccumulator {
     fn quantile(&self) -> DataFusionResult<ScalarValue> {
         let sorted = self.counts.sorted();
         let rows: u64 = sorted.iter().map(|(_, count)| count).sum();
-        let wanted = rows as f64 - (rows as f64 - self.number * rows as f64).floor();
+        let wanted = rows as f64 - (rows as f64 - self.number.abs() * rows as f64).floor();
         let mut before = 0;
-        let found = sorted.iter().find(|(_, count)| {
+        let is_found = |(_, count): &&(_, u64)| {
             before += count;
             before as f64 >= wanted.max(1.0)
-        });
+        };
+        let found = match self.number < 0.0 {
+            true => sorted.iter().rev().find(is_found),
+            false => sorted.iter().find(is_found),
+        };
         self.one(found.map(|(value, _)| *value))
     }
 

@@ -114,15 +114,6 @@ impl SqlExpressions {
     }
 }
 
-/// Compiles an expression over the columns of a schema.
-pub(in crate::sql) fn compile(
-    expression: Expr,
-    schema: &DFSchema,
-    state: &SessionState,
-) -> Result<Expression> {
-    compile_simplified(simplify_statement_expr(expression, schema, state)?, schema, state)
-}
-
 /// Simplifies an expression of a statement as the rules of a session do.
 pub(in crate::sql) fn simplify_statement_expr(
     expression: Expr,
@@ -164,7 +155,8 @@ fn apply_rules(
     Ok(zeros::add_missing_zeros(simplifier.simplify(expression)?)?.data)
 }
 
-fn compile_simplified(
+/// Compiles an expression over the columns of a schema that is simplified already.
+pub(in crate::sql) fn compile_simplified(
     expression: Expr,
     schema: &DFSchema,
     state: &SessionState,

@@ -216,6 +216,14 @@ impl Tables {
         lock(&self.attached).values().for_each(|stored| stored.release(table));
     }
 
+    /// Lets go of the locks of a released table, so that it can be dropped while a statement of
+    /// this process reads it: that ends with an error where it meets a file that is gone.
+    #[cfg(feature = "cluster")]
+    pub(in crate::sql) fn let_go(&self, table: &str) {
+        self.own.iter().for_each(|own| own.let_go(table));
+        lock(&self.attached).values().for_each(|stored| stored.let_go(table));
+    }
+
     /// What `name` means, opened at most once in a statement.
     pub(crate) async fn find(&self, name: &str) -> Result<Option<Arc<dyn TableProvider>>> {
         // Names in a stored view never mean the temporary views of a session.

@@ -47,12 +47,13 @@ const OPTIONS: [&[&str]; 5] = [
     &["infer_rows", "sample_size"],
     &["encoding"],
 ];
-const CSV_OPTIONS: [&[&str]; 12] = [
+const CSV_OPTIONS: [&[&str]; 13] = [
     &["delimiter", "delim", "sep"],
     &["quote"],
     &["header"],
     &["skip"],
     &["null", "nulls", "nullstr"],
+    &["empty_is_null"],
     &["names"],
     &["comment"],
     &["escape"],
@@ -169,6 +170,9 @@ impl FileCall {
             }
             "null" => {
                 to.nulls = texts(value).ok_or_else(|| wrong("a text, or a list of texts"))?;
+            }
+            "empty_is_null" => {
+                to.empty_is_null = boolean(value).ok_or_else(|| wrong("true or false"))?;
             }
             "comment" => {
                 to.comment = Some(character(value).ok_or_else(|| wrong("one ASCII character"))?);

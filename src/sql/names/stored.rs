@@ -2,7 +2,7 @@
 //! found.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use crate::error::Result;
@@ -12,7 +12,26 @@ use crate::store::{Snapshot, Store, check_name};
 
 /// Tables of a store that statements have used, by name; clones share them.
 #[derive(Clone, Debug, Default)]
-pub(in crate::sql) struct OpenTables(Arc<Mutex<HashMap<String, Open>>>);
+pub(in crate::sql) struct OpenTables(Arc<Mutex<Opened>>);
+
+#[derive(Debug, Default)]
+struct Opened {
+    newest: HashMap<String, Open>,
+    /// Those that are closed here, and that statements may still read.
+    closed: HashMap<String, Vec<Weak<StoreTable>>>,
+}
+
+impl Opened {
+    fn close(&mut self, name: &str, open: Option<&Open>) {
+        self.closed.retain(|_, tables| {
+            tables.retain(|table| table.strong_count() > 0);
+            !tables.is_empty()
+        });
+        if let Some(open) = open {
+            self.closed.entry(name.to_owned()).or_default().push(Arc::downgrade(&open.table));
+        }
+    }
+}
 
 #[derive(Debug)]
 struct Open {
@@ -28,7 +47,7 @@ impl OpenTables {
         let is_unused = |_: &String, open: &mut Open| {
             Arc::strong_count(&open.table) == 1 && open.used.elapsed() >= time
         };
-        let unused: Vec<_> = lock(&self.0).extract_if(is_unused).collect();
+        let unused: Vec<_> = lock(&self.0).newest.extract_if(is_unused).collect();
         // Files are unmapped while nobody waits for the lock.
         drop(unused);
     }
@@ -36,15 +55,33 @@ impl OpenTables {
     /// A table, if it was opened at this generation.
     fn get(&self, name: &str, generation: u64) -> Option<Arc<StoreTable>> {
         let mut tables = lock(&self.0);
-        let open = tables.get_mut(name).filter(|open| open.generation == generation)?;
+        let open = tables.newest.get_mut(name).filter(|open| open.generation == generation)?;
         open.used = Instant::now();
         Some(Arc::clone(&open.table))
     }
 
     fn insert(&self, name: &str, generation: u64, table: &Arc<StoreTable>) {
         let open = Open { generation, table: Arc::clone(table), used: Instant::now() };
-        let before = lock(&self.0).insert(name.to_owned(), open);
+        let mut tables = lock(&self.0);
+        let before = tables.newest.insert(name.to_owned(), open);
+        tables.close(name, before.as_ref());
+        drop(tables);
         drop(before);
+    }
+
+    fn close(&self, name: &str) {
+        let mut tables = lock(&self.0);
+        let open = tables.newest.remove(name);
+        tables.close(name, open.as_ref());
+        drop(tables);
+        drop(open);
+    }
+
+    #[cfg(feature = "cluster")]
+    /// Lets go of the locks of a table that is closed, whoever still reads it in this process.
+    fn let_go(&self, name: &str) {
+        let closed = lock(&self.0).closed.remove(name).unwrap_or_default();
+        closed.iter().filter_map(Weak::upgrade).for_each(|table| table.snapshot().let_go());
     }
 }
 
@@ -87,7 +124,12 @@ impl StoredTables {
 
     /// Closes a table.
     pub(super) fn release(&self, table: &str) {
-        lock(&self.open.0).remove(table);
+        self.open.close(table);
+    }
+
+    #[cfg(feature = "cluster")]
+    pub(super) fn let_go(&self, table: &str) {
+        self.open.let_go(table);
     }
 
     /// The newest generation of a table. It stays the same for the whole statement, and is shared

@@ -18,6 +18,7 @@ use datafusion::physical_planner::{DefaultPhysicalPlanner, ExtensionPlanner, Phy
 
 use crate::sql::plan::lower::lower;
 use crate::sql::plan::share::{Divided, divide};
+use crate::sql::run::asof::AsofNode;
 use crate::sql::run::node::FragmentNode;
 use crate::sql::run::settings::Settings;
 use crate::sql::run::shared::SharedNode;
@@ -74,6 +75,9 @@ impl ExtensionPlanner for NodePlanner {
         }
         if let Some(summary) = node.as_any().downcast_ref::<SummaryNode>() {
             return summary.planned(inputs).map(Some);
+        }
+        if let Some(asof) = node.as_any().downcast_ref::<AsofNode>() {
+            return asof.planned(inputs).map(Some);
         }
         let Some(node) = node.as_any().downcast_ref::<FragmentNode>() else { return Ok(None) };
         node.planned(session, context).map(Some)

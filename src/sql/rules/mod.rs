@@ -5,6 +5,7 @@
 //! logical rules, physical rules, in the order in which `session` lists them.
 
 pub(in crate::sql) mod column_names;
+pub(in crate::sql) mod computed_limits;
 pub(in crate::sql) mod concatenations;
 pub(in crate::sql) mod decorrelate;
 pub(in crate::sql) mod dependencies;
@@ -27,6 +28,7 @@ pub(in crate::sql) mod outer_joins;
 pub(in crate::sql) mod patterns;
 pub(in crate::sql) mod set_keys;
 pub(in crate::sql) mod set_operations;
+pub(in crate::sql) mod set_types;
 pub(in crate::sql) mod skipped;
 pub(in crate::sql) mod top_keys;
 pub(in crate::sql) mod totals;

@@ -35,7 +35,9 @@ use tower::{Service, ServiceExt};
 use super::Engine;
 use crate::error::{Error, Result};
 use crate::ingest::load::LoadOptions;
+use crate::maintain::ModifyOptions;
 use crate::sql::cluster::calls::{Answering, Asked, code_of};
+use crate::sql::cluster::changes::{CHANGE, DROP, OfChange, change, drop_here};
 use crate::sql::cluster::codec::Codec;
 use crate::sql::cluster::copies::{GIVE, give_files};
 use crate::sql::cluster::distribute::{Distribute, Functions, route};
@@ -303,6 +305,7 @@ impl Service<Request<Body>> for NodeService {
         let call = Call::new(&self.calls);
         request.headers_mut().insert(HeaderName::from_static(CALL), call.number.into());
         let (service, engine) = (self.inner.clone().into_worker_server(), self.engine.clone());
+        let calls_of = Arc::clone(&self.calls);
         let answering = async move {
             let answer: fn(&Tables, &[u8]) -> Result<Vec<u8>> = match request.uri().path() {
                 STATE => node::answer,
@@ -320,6 +323,21 @@ impl Service<Request<Body>> for NodeService {
                         give_files(store, asked, say)
                     };
                     return Ok(NodeService::write(&engine, request.into_body(), give));
+                }
+                CHANGE => {
+                    let (of, calls, headers) =
+                        (engine.clone(), Arc::clone(&calls_of), request.headers().clone());
+                    let change = move |store: &_, _: &_, asked: &mut _, say: &mut _| {
+                        change(of.of_change(&calls, &headers)?, store, asked, say)
+                    };
+                    return Ok(NodeService::write(&engine, request.into_body(), change));
+                }
+                DROP => {
+                    let of = engine.clone();
+                    let drop_here = move |store: &_, _: &_, asked: &mut _, say: &mut _| {
+                        drop_here(&of.begin().tables, store, asked, say)
+                    };
+                    return Ok(NodeService::write(&engine, request.into_body(), drop_here));
                 }
                 BECOME => {
                     let take = |store: &_, _: &_, asked: &mut _, say: &mut _| {
@@ -356,6 +374,21 @@ impl Service<Request<Body>> for NodeService {
 }
 
 impl Engine {
+    /// What it takes to change rows for another machine, in a session that ends with the call.
+    fn of_change(&self, calls: &Calls, headers: &HeaderMap) -> Result<OfChange> {
+        let session = self.own_session()?;
+        calls.begin(headers, &session.own);
+        let options = ModifyOptions {
+            threads: session.threads,
+            memory_limit: Some(session.memory),
+            cancelled: session.own.canceller.flag(),
+            recorder: Arc::default(),
+        };
+        let (tables, state) = (Arc::clone(&session.tables), session.context.state());
+        let own = Arc::clone(&session.own);
+        Ok(OfChange { tables, functions: self.functions(), state, options, _session: own })
+    }
+
     /// What this engine does for the other machines of a cluster, with its own tables.
     pub fn node_service(&self) -> Result<NodeService> {
         let threads = Builder::new_multi_thread()

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use datafusion::physical_plan::ExecutionPlan;
 
-use super::{Session, cluster_is_read};
+use super::{Session, views_are_of_one_node};
 use crate::error::{Error, Result};
 use crate::maintain::ModifyOptions;
 use crate::sql::names::catalog::files_refused;
@@ -63,7 +63,8 @@ impl Session {
     pub fn dry_run(&self, statement: &Statement, parameters: &Parameters) -> Result<DryRun> {
         let planned = self.plan(statement, parameters, None)?;
         let reads = |plan: &Arc<dyn ExecutionPlan>| forecast(plan);
-        if let Some((name, store)) = planned.written().zip(self.tables.store()) {
+        let of_store = self.tables.store().filter(|_| !self.tables.has_cluster());
+        if let Some((name, store)) = planned.written().zip(of_store) {
             store.table(name)?.check_writable()?;
         }
         match planned {
@@ -80,6 +81,14 @@ impl Session {
                 let reads = write.rows.as_ref().map_or(Ok(Vec::new()), reads)?;
                 Ok(DryRun { reads, change: Some(change) })
             }
+            Planned::Modify(_) | Planned::DropInCluster { .. } if self.tables.has_cluster() => {
+                Err(Error::Unsupported(
+                    "--dry-run of DELETE, UPDATE and DROP TABLE over a cluster; a SELECT with the \
+                     same condition counts the rows"
+                        .into(),
+                ))
+            }
+            Planned::DropInCluster { name, .. } => Err(self.tables.missing(&name)),
             Planned::Modify(modify) => {
                 let Some(store) = self.tables.store() else {
                     return Err(Error::Unsupported("this session has no store".into()));
@@ -165,21 +174,19 @@ impl Session {
         // It is large, and is handed on many times, each of which may copy it to the stack.
         let planning = Box::pin(planner.plan(&statement.parsed.statement, parameters));
         match self.own.workers.run(&self.own.canceller, planning)?? {
-            Planned::Write(_)
-            | Planned::Modify(_)
-            | Planned::Drop(_)
-            | Planned::KeepView { .. }
-            | Planned::DropView(_)
-                if self.tables.has_cluster() =>
-            {
-                Err(cluster_is_read())
+            Planned::KeepView { .. } | Planned::DropView(_) if self.tables.has_cluster() => {
+                Err(views_are_of_one_node())
             }
             Planned::KeepView { .. } if self.refuses_writes() => Err(Error::InvalidInput(
                 "this session is read-only, and makes no view of the store; CREATE TEMP VIEW makes \
                  one that ends with the session"
                     .into(),
             )),
-            Planned::Write(_) | Planned::Modify(_) | Planned::Drop(_) | Planned::DropView(_)
+            Planned::Write(_)
+            | Planned::Modify(_)
+            | Planned::Drop(_)
+            | Planned::DropInCluster { .. }
+            | Planned::DropView(_)
                 if self.refuses_writes() =>
             {
                 Err(Error::InvalidInput("this session is read-only: no statement writes".into()))

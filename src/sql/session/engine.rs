@@ -173,9 +173,11 @@ impl Engine {
 
     /// A new session, with nothing of any other.
     pub fn session(&self) -> Result<Session> {
-        let session = self.own_session()?;
+        #[cfg_attr(not(feature = "cluster"), expect(unused_mut, reason = "it has no cluster"))]
+        let mut session = self.own_session()?;
         #[cfg(feature = "cluster")]
         if let Some(cluster) = &self.0.cluster {
+            session.over_cluster = Some(self.clone());
             // Set once, when the session is made.
             let _ = session.tables.cluster.set(cluster::names(cluster));
         }
@@ -229,6 +231,8 @@ impl Engine {
             progress: StatementProgress::default(),
             memory_used,
             groups: Arc::clone(groups),
+            #[cfg(feature = "cluster")]
+            over_cluster: None,
             threads: *threads,
             memory: *memory,
             shares_memory: options.statement_memory.is_some(),

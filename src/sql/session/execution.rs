@@ -13,6 +13,8 @@ use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
 use datafusion::physical_plan::analyze::AnalyzeExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 
+#[cfg(feature = "cluster")]
+use super::planned::OverCluster;
 use super::planned::Planned;
 use super::statement::StatementPlanner;
 use super::{Session, Statement, frugal};
@@ -87,10 +89,21 @@ impl Session {
         self.memory_used.begin();
         let mut wait = self.lock_wait();
         let (mut held, mut gathers) = (None, true);
+        #[cfg(feature = "cluster")]
+        let mut times = 0;
         loop {
             self.own.widest.take();
             let run = Run { timed, ..Run::new(self, statement, parameters) };
             let planned = self.plan_or_find(statement, parameters)?;
+            #[cfg(feature = "cluster")]
+            let planned = match self.write_over_cluster(planned, &run, times)? {
+                OverCluster::NotWritten(planned) => planned,
+                OverCluster::Done(answer) => return Ok(answer),
+                OverCluster::Changed => {
+                    times += 1;
+                    continue;
+                }
+            };
             let written = planned.written().map(str::to_owned);
             let is_there = planned.base().is_some();
             let planned = match planned {
@@ -193,6 +206,7 @@ impl Session {
                 drop_table(store, &table)?;
                 self.start(empty_answer(), &Canceller::default(), run)
             }
+            Planned::DropInCluster { name, .. } => Err(self.tables.missing(&name)),
             Planned::KeepView { name, statement, replaced } => {
                 let store = self.tables.store().ok_or_else(no_store)?;
                 store.keep_view(&name, &statement, replaced)?;

@@ -2,18 +2,16 @@
 //!
 //! Where this stands on the road of a query: the hash table of a join (DataFusion 55.2) cannot
 //! spill. A statement that fails for it, before it has given a row, is planned once more with joins
-//! of sorted inputs. Where such full joins have conditions beside their keys, the error stays. One
-//! that fails for wide rows (`functions/bounds`, `run/wide_rows`) is planned once more with fewer
-//! rows in a batch.
+//! of sorted inputs. One that fails for wide rows (`functions/bounds`, `run/wide_rows`) is planned
+//! once more with fewer rows in a batch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use datafusion::common::JoinType;
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::joins::{HashJoinExec, SortMergeJoinExec};
+use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
@@ -30,15 +28,6 @@ use crate::sql::work::handle::SessionHandle;
 
 /// How long to wait for memory.
 const LONGEST_WAIT: Duration = Duration::from_secs(1);
-
-/// Whether a plan has a full join of sorted inputs with a condition: DataFusion may drop columns
-/// that the condition reads.
-fn has_conditional_full_join(plan: &Arc<dyn ExecutionPlan>) -> bool {
-    has_node(plan, |node| {
-        node.downcast_ref::<SortMergeJoinExec>()
-            .is_some_and(|join| join.join_type == JoinType::Full && join.filter().is_some())
-    })
-}
 
 fn has_node(plan: &Arc<dyn ExecutionPlan>, test: impl Fn(&dyn ExecutionPlan) -> bool) -> bool {
     let mut found = false;
@@ -128,9 +117,5 @@ pub(super) async fn start(
         _ => None,
     };
     let plan = plan.ok_or_else(|| Error::Unsupported("a statement without rows".into()))?;
-    if has_conditional_full_join(&plan) {
-        let what = "a full join of sorted inputs with a condition";
-        return Err(Error::Unsupported(what.into()));
-    }
     Ok((execute_stream(Arc::clone(&plan), task_context(planner.context, timed))?, plan))
 }

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use arrow_array::{Array as _, RecordBatch};
 use arrow_schema::{Field, Schema as ArrowSchema};
 
+use super::Session;
 use super::gather::changed;
-use super::{Session, cluster_is_read};
 use crate::block::null_array;
 use crate::error::{ArrowResult as _, Error, Result};
 use crate::ingest::load::LoadOptions;
@@ -19,11 +19,26 @@ use crate::store::writer::missing_value;
 use crate::store::{Table, check_name, exists};
 
 impl Session {
+    /// The name and the columns of the table that a name means, of the store or of the cluster, for
+    /// a program that adds rows to it, if the session may. Nothing of it is open in the session
+    /// afterwards.
+    pub fn columns_to_write(&self, name: &str) -> Result<(String, Schema)> {
+        #[cfg(feature = "cluster")]
+        if self.tables.has_cluster() {
+            return self.columns_in_cluster(name);
+        }
+        let table = self.table_to_write(name)?;
+        let schema = table.snapshot()?.schema().clone();
+        Ok((table.name().to_owned(), schema))
+    }
+
     /// The table of the store that a name means, for a program that writes to it, if the session
     /// may. Nothing of it is open in the session afterwards.
     pub fn table_to_write(&self, name: &str) -> Result<Table> {
         if self.tables.has_cluster() {
-            return Err(cluster_is_read());
+            let what =
+                format!("{name}: the tables of a session over a cluster are of no one store");
+            return Err(Error::InvalidInput(what));
         }
         if self.refuses_writes() {
             return Err(Error::InvalidInput(
@@ -81,20 +96,17 @@ impl Session {
         batches: impl Iterator<Item = Result<RecordBatch>>,
     ) -> Result<u64> {
         self.memory_used.begin();
+        #[cfg(feature = "cluster")]
+        if self.tables.has_cluster() {
+            let (table, schema) = self.columns_in_cluster(table)?;
+            let filled = filled(&schema, columns, &table)?;
+            let named = batches.map(|batch| whole_rows(batch?, &filled, &schema));
+            return self.rows_over_cluster(&table, &schema, false, named);
+        }
         let table = self.table_to_write(table)?;
         let schema = table.snapshot()?.schema().clone();
         let filled = filled(&schema, columns, table.name())?;
-        let named = batches.map(|batch| {
-            let batch = batch?;
-            if batch.num_columns() != filled.columns().len() {
-                return Err(Error::InvalidInput(format!(
-                    "the rows have {} columns, and {} are to be filled",
-                    batch.num_columns(),
-                    filled.columns().len()
-                )));
-            }
-            with_all_columns(with_table_names(&batch, &filled)?, &schema)
-        });
+        let named = batches.map(|batch| whole_rows(batch?, &filled, &schema));
         let stored = self.store_rows(&table, &schema, named, |it| *it.schema() == schema)?;
         stored.ok_or_else(|| changed(&table))
     }
@@ -109,9 +121,6 @@ impl Session {
         replaces: bool,
         batches: impl Iterator<Item = Result<RecordBatch>>,
     ) -> Result<u64> {
-        if self.tables.has_cluster() {
-            return Err(cluster_is_read());
-        }
         if self.refuses_writes() {
             return Err(Error::InvalidInput(
                 "this session is read-only: nothing is written".into(),
@@ -121,6 +130,19 @@ impl Session {
         if !self.tables.is_visible(name) {
             let what = format!("this session may not make, change or drop {name}");
             return Err(Error::NotFound(what));
+        }
+        #[cfg(feature = "cluster")]
+        if self.tables.has_cluster() {
+            if replaces {
+                let what = "a table of a cluster is not replaced: drop it, and make it anew";
+                return Err(Error::Unsupported(what.into()));
+            }
+            if self.tables.in_session(name) {
+                return Err(exists(name));
+            }
+            let columns = table_columns(columns, &[])?;
+            let named = batches.map(|batch| with_table_names(&batch?, &columns));
+            return self.rows_over_cluster(name, &columns, true, named);
         }
         let store = self.tables.store().ok_or_else(|| self.tables.missing(name))?;
         let store = store.clone().with_wait(self.lock_wait());
@@ -149,6 +171,18 @@ impl Session {
         write.run(&store, None, &options, |_| Ok(counted))?;
         Ok(rows.get())
     }
+}
+
+/// Rows of the columns that are `filled`, with all columns of their table.
+fn whole_rows(batch: RecordBatch, filled: &Schema, schema: &Schema) -> Result<RecordBatch> {
+    if batch.num_columns() != filled.columns().len() {
+        return Err(Error::InvalidInput(format!(
+            "the rows have {} columns, and {} are to be filled",
+            batch.num_columns(),
+            filled.columns().len()
+        )));
+    }
+    with_all_columns(with_table_names(&batch, filled)?, schema)
 }
 
 /// The same rows, with nulls in columns of the table that they lack.

@@ -4,6 +4,8 @@ mod anew;
 mod attach;
 #[cfg(feature = "cluster")]
 mod cluster;
+#[cfg(feature = "cluster")]
+mod cluster_writes;
 mod decoded;
 mod defaults;
 pub(in crate::sql) mod describe;
@@ -177,6 +179,9 @@ pub struct Session {
     memory_used: StatementMemory,
     /// Small inserts that wait, of all sessions.
     groups: Arc<Groups>,
+    /// The engine, if statements read and write tables of a cluster.
+    #[cfg(feature = "cluster")]
+    over_cluster: Option<Engine>,
     threads: usize,
     /// Bytes of memory that statements may use.
     memory: u64,
@@ -317,11 +322,12 @@ impl std::fmt::Debug for Session {
 /// Bytes of dictionaries that are kept for one statement, unless it needs some of them again.
 const KEPT_ONCE: usize = 64 << 20;
 
-/// What is said to who writes in a session over a cluster.
-fn cluster_is_read() -> Error {
+/// What is said of views in a session over a cluster.
+fn views_are_of_one_node() -> Error {
     Error::InvalidInput(
-        "a session over a cluster stores nothing: rows, tables and views are those of one node; use \
-         its store by itself, without --cluster: sty query STORE, sty ingest, or another sty serve"
+        "a session over a cluster makes and drops no stored views: they are those of one node; use \
+         its store by itself, without --cluster; CREATE TEMP VIEW makes one that ends with the \
+         session"
             .into(),
     )
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 use datafusion::physical_plan::ExecutionPlan;
 
 use crate::error::Result;
+#[cfg(feature = "cluster")]
+use crate::sql::run::stream::BatchStream;
 use crate::sql::syntax::rewrite;
 use crate::sql::write::Write;
 use crate::sql::write::base::Base;
@@ -22,6 +24,12 @@ pub(in crate::sql) enum Planned {
     Modify(Box<Modify>),
     /// Drops a table of the store.
     Drop(String),
+    /// Drops a table of a cluster.
+    DropInCluster {
+        name: String,
+        #[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "there is no cluster"))]
+        if_exists: bool,
+    },
     /// Keeps a view in the store. Where there is one of this name, it is `replaced` or left as it
     /// is; without a word of that, it is an error.
     KeepView { name: String, statement: String, replaced: Option<bool> },
@@ -33,7 +41,10 @@ impl Planned {
     /// The table of the store that is written.
     pub(super) fn written(&self) -> Option<&str> {
         match self {
-            Planned::Answer(_) | Planned::KeepView { .. } | Planned::DropView(_) => None,
+            Planned::Answer(_)
+            | Planned::DropInCluster { .. }
+            | Planned::KeepView { .. }
+            | Planned::DropView(_) => None,
             Planned::Write(write) => Some(&write.table),
             Planned::Modify(modify) => Some(&modify.table),
             Planned::Drop(table) => Some(table),
@@ -47,6 +58,7 @@ impl Planned {
             Planned::Modify(modify) => Some(&modify.base),
             Planned::Answer(_)
             | Planned::Drop(_)
+            | Planned::DropInCluster { .. }
             | Planned::KeepView { .. }
             | Planned::DropView(_) => None,
         }
@@ -59,4 +71,14 @@ impl Planned {
             other => Ok(other),
         }
     }
+}
+
+/// What became of a statement over a cluster.
+#[cfg(feature = "cluster")]
+pub(super) enum OverCluster {
+    /// It does not write, or not to a cluster.
+    NotWritten(Planned),
+    Done(BatchStream),
+    /// Its table is not the one for which it was planned: it is to be planned once more.
+    Changed,
 }

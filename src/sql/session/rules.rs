@@ -8,12 +8,14 @@ use std::sync::Arc;
 use crate::sql::functions::bounds::MostBytes;
 use crate::sql::functions::concatenation;
 use crate::sql::functions::formats::to_char_function;
+use crate::sql::plan::asof::AsofJoins;
 use crate::sql::plan::first_rows::FirstRowsOfGroups;
 use crate::sql::plan::grouping_sets::GroupByAllKeysFirst;
 use crate::sql::plan::join_order::JoinOrder;
 use crate::sql::plan::pushdown::PositionalFilterPushdown;
 use crate::sql::plan::samples::Samples;
 use crate::sql::plan::semi_joins::each_key_once;
+use crate::sql::rules::computed_limits::ComputedLimits;
 use crate::sql::rules::concatenations::CountConcatenations;
 use crate::sql::rules::decorrelate::Decorrelate;
 use crate::sql::rules::dependencies::{self, MISLED, OwnKeys};
@@ -35,23 +37,26 @@ use crate::sql::rules::outer_joins::inner_where_padded_rows_go;
 use crate::sql::rules::patterns::{BoundPatterns, refuse_long};
 use crate::sql::rules::set_keys::NamedSetKeys;
 use crate::sql::rules::set_operations::CountEqualRows;
+use crate::sql::rules::set_types::TypesOfUnions;
 use crate::sql::rules::skipped::{skip_idle, skip_mere_reads};
 use crate::sql::rules::top_keys::limit_exact_keys;
 use crate::sql::rules::totals::TotalsOfPassingGroups;
 use crate::sql::rules::window_keys::compute_keys_below_windows;
 use crate::sql::rules::wrapped::{LogicalRule, PhysicalRule, each_node, stoppable, whole_plan};
 use crate::sql::run::join_conditions::TestConditionsAbove;
+use crate::sql::run::not_in::SortForNotIn;
+use crate::sql::run::running_windows::RunWindows;
 use crate::sql::run::shared::ShowSharedParts;
 use crate::sql::run::sort::SortExternally;
 use crate::sql::run::stops::StopJoins;
 use crate::sql::run::waiting_joins::WaitForNone;
 use crate::sql::run::whole_partitions::PartitionByPartition;
-use crate::sql::types::decimals::{ExactNumbers, NumbersBesideDecimals, UserCasts};
+use crate::sql::types::decimals::{ExactNumbers, NearestFloats, NumbersBesideDecimals, UserCasts};
 use crate::sql::types::integer_means::ExactMeans;
 use crate::sql::types::intervals::Intervals;
 use crate::sql::types::outer_columns::OuterColumns;
 use crate::sql::types::rounding::{MarkCasts, RoundCasts};
-use crate::sql::types::times::{CoarserUnits, Times, TimestampTexts};
+use crate::sql::types::times::{CoarserUnits, MeansOfTimes, Times, TimestampTexts};
 use crate::sql::types::uuids::Uuids;
 use crate::sql::types::zeros::{OneZero, both_zeros};
 use crate::sql::types::zones::LocalTimes;
@@ -61,10 +66,13 @@ use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 
 /// DataFusion's analyzer rules, with ours before and after them. Statements may use `memory` bytes.
 pub(in crate::sql) fn analyzer_rules(most: MostBytes) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 11] = [
+    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 14] = [
         Arc::new(NamedSetKeys),
         Arc::new(Samples),
         Arc::new(OwnKeys),
+        Arc::new(TypesOfUnions),
+        Arc::new(ComputedLimits),
+        Arc::new(MeansOfTimes),
         Arc::new(TotalsOfPassingGroups),
         Arc::new(FramesOfPeers),
         Arc::new(Uuids),
@@ -87,10 +95,12 @@ pub(in crate::sql) fn analyzer_rules(most: MostBytes) -> Vec<Arc<dyn AnalyzerRul
     rules.push(Arc::new(TimestampTexts(Arc::new(to_char_function()))));
     rules.push(Arc::new(ExactNumbers));
     rules.push(Arc::new(ExactMeans));
+    rules.push(Arc::new(NearestFloats));
     rules.push(Arc::new(UniteLists));
     rules.push(Arc::new(CountEqualRows));
     rules.push(Arc::new(OneZero));
     rules.push(Arc::new(LocalTimes));
+    rules.push(Arc::new(AsofJoins));
     rules.push(Arc::new(Decorrelate));
     rules.push(Arc::new(TypedNullKeys));
     rules.push(Arc::new(HideFromRules));
@@ -153,6 +163,7 @@ pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
         rules.iter().position(|rule| rule.name() == name).unwrap_or(rules.len())
     };
     rules.insert(0, Arc::new(TestConditionsAbove));
+    rules.insert(1, Arc::new(SortForNotIn));
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(GroupByAllKeysFirst));
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(ForgetAtNullRows));
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(FirstRowsOfGroups));
@@ -164,6 +175,7 @@ pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortUnsortedInputs));
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(PartitionByPartition));
     rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(SortExternally));
+    rules.insert(before(&rules, "SanityCheckPlan"), Arc::new(RunWindows));
     rules.push(Arc::new(ShowSharedParts));
     rules.push(Arc::new(WaitForNone));
     rules.push(Arc::new(StopJoins));

@@ -5,11 +5,12 @@
 
 use std::sync::{Arc, Mutex};
 
+use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::catalog::information_schema::INFORMATION_SCHEMA;
 use datafusion::common::TableReference;
 use datafusion::error::DataFusionError;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{DdlStatement, LogicalPlan};
+use datafusion::logical_expr::{DdlStatement, DmlStatement, LogicalPlan};
 use datafusion::prelude::SessionContext;
 use datafusion::sql::parser::Statement;
 
@@ -18,6 +19,7 @@ use crate::sql::convert::suggestion;
 use crate::sql::names::SCHEMA;
 use crate::sql::names::catalog::Tables;
 use crate::sql::names::parameters::Parameters;
+use crate::sql::run::provider::StoreProvider;
 use crate::sql::run::settings::Settings;
 use crate::sql::session::described::described;
 use crate::sql::session::kept::{self, Template};
@@ -352,6 +354,13 @@ impl StatementPlanner<'_> {
                     "leave out its number",
                 )?
             }
+            LogicalPlan::Dml(statement) if self.is_only_here(&statement)? => {
+                let name = statement.table_name.table();
+                refuse(
+                    &format!("{name} is a table of this store, and not of the cluster"),
+                    "run the statement without --cluster",
+                )?
+            }
             LogicalPlan::Dml(statement) => match Modify::plan(&statement, state).await? {
                 Some(modify) => Planned::Modify(Box::new(modify)),
                 None => self.run(LogicalPlan::Dml(statement), state).await?,
@@ -364,6 +373,13 @@ impl StatementPlanner<'_> {
                 planned
             }
         })
+    }
+
+    /// Whether a statement of a session over a cluster changes a table of its own store.
+    fn is_only_here(&self, statement: &DmlStatement) -> Result<bool> {
+        let provider = source_as_provider(&statement.target)?;
+        let stored = provider.downcast_ref::<StoreProvider>();
+        Ok(self.tables.has_cluster() && stored.is_some_and(|it| it.table.is_here()))
     }
 
     /// Whether a name means an older generation of a table of the store.

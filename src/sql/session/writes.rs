@@ -54,7 +54,15 @@ impl StatementPlanner<'_> {
             ));
         }
         let how = Create { if_not_exists: create.if_not_exists, replaces };
-        let stored = self.tables.stored_name(name)?;
+        let in_cluster = self.tables.has_cluster();
+        if in_cluster && replaces {
+            return refuse(
+                "CREATE OR REPLACE TABLE over a cluster",
+                "DROP TABLE, and CREATE TABLE",
+            );
+        }
+        // Its machines are asked when the statement runs.
+        let stored = if in_cluster { None } else { self.tables.stored_name(name)? };
         let is_stored = stored.is_some();
         if self.tables.in_session(name)
             || (is_stored && !replaces)
@@ -140,6 +148,9 @@ impl StatementPlanner<'_> {
     }
 
     pub(super) fn drop_stored(&self, name: &str, if_exists: bool) -> Result<Planned> {
+        if self.tables.has_cluster() {
+            return Ok(Planned::DropInCluster { name: name.to_owned(), if_exists });
+        }
         match self.tables.stored_name(name)? {
             Some(stored) => Ok(Planned::Drop(stored)),
             None if if_exists => Ok(Planned::Answer(empty_answer())),

@@ -18,6 +18,7 @@ use datafusion::execution::config::SessionConfig;
 use datafusion::sql::parser::DFParserBuilder;
 use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias, Value};
 use datafusion::sql::sqlparser::dialect::{Dialect, DuckDbDialect, Precedence, dialect_from_str};
+use datafusion::sql::sqlparser::keywords::{Keyword, RESERVED_FOR_TABLE_ALIAS};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
 use datafusion::sql::sqlparser::tokenizer::Token;
 
@@ -84,6 +85,11 @@ impl Dialect for StylobateDialect {
         DuckDbDialect {}.is_identifier_part(character)
     }
 
+    /// `a STRAIGHT_JOIN b` is what `short_forms` makes of an ASOF JOIN.
+    fn is_table_alias(&self, keyword: &Keyword, _: &mut Parser) -> bool {
+        *keyword != Keyword::STRAIGHT_JOIN && !RESERVED_FOR_TABLE_ALIAS.contains(keyword)
+    }
+
     fn get_next_precedence(&self, parser: &Parser) -> Option<std::result::Result<u8, ParserError>> {
         match parser.peek_token_ref().token {
             Token::StringConcat => Some(Ok(self.prec_value(Precedence::PlusMinus) - 1)),
@@ -127,6 +133,7 @@ impl Dialect for StylobateDialect {
 
     // All that `DuckDbDialect` has, except supports_named_fn_args_with_eq_operator, and more.
     yes! {
+        supports_nested_comments
         supports_select_wildcard_rename
         supports_limit_by
         supports_group_by_with_modifier

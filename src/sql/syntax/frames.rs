@@ -1,6 +1,7 @@
 //! Writes out what windows leave implicit: the default frame, which is `RANGE` from the first row
 //! to the peers of the current one if there is an ORDER BY, what a window inherits from the one
-//! that it names, and bounds of frames that are computed (`1 + 1 PRECEDING`).
+//! that it names, bounds of frames that are computed (`1 + 1 PRECEDING`), and the order in which an
+//! aggregate takes the rows of a whole partition.
 //!
 //! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes `ROWS` as the
 //! default frame if it believes that no rows are peers, and for some aggregates it is wrong (see
@@ -11,9 +12,10 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr as SqlExpr, Ident, NamedWindowDefinition, NamedWindowExpr, Select,
-    SelectItem, Statement, UnaryOperator, Value, ValueWithSpan, Visit, VisitorMut,
-    WindowFrame as SqlWindowFrame, WindowFrameBound, WindowSpec, WindowType,
+    BinaryOperator, DuplicateTreatment, Expr as SqlExpr, FunctionArgumentClause, FunctionArguments,
+    Ident, NamedWindowDefinition, NamedWindowExpr, Select, SelectItem, Statement, UnaryOperator,
+    Value, ValueWithSpan, Visit, VisitorMut, WindowFrame as SqlWindowFrame, WindowFrameBound,
+    WindowFrameUnits, WindowSpec, WindowType,
 };
 
 use crate::sql::syntax::{folded, show};
@@ -67,9 +69,41 @@ impl VisitorMut for Frames {
         if let SqlExpr::Function(function) = expr
             && let Some(WindowType::WindowSpec(window)) = &mut function.over
         {
+            order_whole(&mut function.args, window);
             complete_frame(window);
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// `array_agg(x ORDER BY y) OVER (PARTITION BY g)` as a window of all rows in that order.
+/// DataFusion (55.2) takes no ORDER BY of an aggregate there.
+fn order_whole(args: &mut FunctionArguments, window: &mut WindowSpec) {
+    let FunctionArguments::List(list) = args else { return };
+    let is_whole = match &window.window_frame {
+        None => window.order_by.is_empty(),
+        Some(frame) => {
+            let ends = (&frame.start_bound, &frame.end_bound);
+            matches!(
+                ends,
+                (WindowFrameBound::Preceding(None), Some(WindowFrameBound::Following(None)))
+            )
+        }
+    };
+    let is_distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
+    if !is_whole || is_distinct || window.window_name.is_some() {
+        return;
+    }
+    let is_order =
+        |clause: &FunctionArgumentClause| matches!(clause, FunctionArgumentClause::OrderBy(_));
+    let Some(at) = list.clauses.iter().position(is_order) else { return };
+    if let FunctionArgumentClause::OrderBy(order) = list.clauses.remove(at) {
+        window.order_by = order;
+        window.window_frame = Some(SqlWindowFrame {
+            units: WindowFrameUnits::Rows,
+            start_bound: WindowFrameBound::Preceding(None),
+            end_bound: Some(WindowFrameBound::Following(None)),
+        });
     }
 }
 

@@ -1,6 +1,7 @@
 //! Names that functions have in other databases: `mod(a, b)` is `a % b`, `sign` is `signum`,
-//! `every` is `bool_and`, `strlen`, which counts bytes, is `octet_length`, and `localtimestamp` is
-//! `now()` without a zone. The order of values that are collected may stand behind the call, too.
+//! `every` is `bool_and`, `grouping_id` is `grouping`, `strlen`, which counts bytes, is
+//! `octet_length`, and `localtimestamp` is `now()` without a zone. The order of values that are
+//! collected may stand behind the call, too.
 //! Nulls are left out of lists that are joined: DataFusion (55.2) refuses a null without a type
 //! there.
 //!
@@ -36,6 +37,7 @@ fn translate_one(expr: &mut Expr) {
         return;
     }
     match name.value.to_ascii_lowercase().as_str() {
+        "grouping_id" => function.name = object_name("grouping"),
         "sign" => function.name = object_name("signum"),
         "localtimestamp" if matches!(function.args, FunctionArguments::None) => {
             *expr = local_timestamp();

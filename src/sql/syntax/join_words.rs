@@ -5,16 +5,23 @@
 //! takes the first word for an alias of `a`, and the join would have more rows than is meant: these
 //! are refused. So is a JOIN without a condition, which DataFusion takes for a CROSS JOIN.
 //!
+//! `ASOF JOIN` comes here as `STRAIGHT_JOIN` (`short_forms`), and becomes a plain join whose right
+//! side has a mark.
+//!
 //! Where this stands on the road of a query: after parsing.
 
 use std::ops::ControlFlow;
 
+use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::ast::{
-    JoinConstraint, JoinOperator, Select, Statement, TableAlias, TableFactor, TableWithJoins,
-    VisitorMut,
+    JoinConstraint, JoinOperator, ObjectNamePart, Select, SetExpr, Statement, TableAlias,
+    TableFactor, TableWithJoins, VisitorMut,
 };
+use datafusion::sql::sqlparser::parser::Parser;
 
 use crate::error::{Error, Result};
+use crate::sql::syntax::dialect::StylobateDialect;
+use crate::sql::syntax::marks::mark_asof;
 use crate::sql::walks::visit_mut;
 
 /// Words before JOIN that mean another join, and what to write instead.
@@ -71,11 +78,57 @@ fn reword_joins(tables: &mut TableWithJoins) -> ControlFlow<Error> {
                 join.join_operator =
                     JoinOperator::LeftAnti(std::mem::replace(condition, JoinConstraint::None));
             }
+            JoinOperator::StraightJoin(condition) => {
+                let condition = std::mem::replace(condition, JoinConstraint::None);
+                let is_using = matches!(condition, JoinConstraint::Using(_));
+                if let Err(error) = as_asof(&mut join.relation, is_using) {
+                    return ControlFlow::Break(error);
+                }
+                join.join_operator = match std::mem::take(&mut join.global) {
+                    true => JoinOperator::Left(condition),
+                    false => JoinOperator::Inner(condition),
+                };
+            }
             _ => {}
         }
         left = &join.relation;
     }
     ControlFlow::Continue(())
+}
+
+/// Puts the right side of an ASOF JOIN into a query with a mark, which `plan::asof` looks for.
+fn as_asof(table: &mut TableFactor, is_using: bool) -> Result<()> {
+    let (alias, name) = match table {
+        TableFactor::Table { alias, name, .. } => {
+            let name = match name.0.last() {
+                Some(ObjectNamePart::Identifier(name)) => Some(name.clone()),
+                _ => None,
+            };
+            (alias.take(), name)
+        }
+        TableFactor::Derived { lateral: false, alias, .. } => (alias.take(), None),
+        _ => {
+            return Err(Error::Unsupported(
+                "the right side of an ASOF JOIN is a table or a subquery; put others into one: \
+                 ASOF JOIN (SELECT * FROM …) b"
+                    .into(),
+            ));
+        }
+    };
+    let named = |name| TableAlias { explicit: true, name, columns: Vec::new(), at: None };
+    let alias = alias.or_else(|| name.map(named));
+    let mut subquery = Parser::new(&StylobateDialect::new(0))
+        .try_with_sql("SELECT * FROM t")
+        .and_then(|mut parser| parser.parse_query())
+        .map_err(|error| DataFusionError::SQL(Box::new(error), None))?;
+    if let SetExpr::Select(select) = subquery.body.as_mut() {
+        select.selection = Some(mark_asof(is_using));
+        if let [from] = select.from.as_mut_slice() {
+            from.relation = table.clone();
+        }
+    }
+    *table = TableFactor::Derived { lateral: false, subquery, alias, sample: None };
+    Ok(())
 }
 
 /// What a message calls a table.
@@ -91,7 +144,7 @@ fn named(table: &TableFactor) -> String {
 fn is_without_condition(join: &JoinOperator) -> bool {
     use JoinOperator::{
         Anti, FullOuter, Inner, Join, Left, LeftAnti, LeftOuter, LeftSemi, Right, RightAnti,
-        RightOuter, RightSemi, Semi,
+        RightOuter, RightSemi, Semi, StraightJoin,
     };
     matches!(
         join,
@@ -107,6 +160,7 @@ fn is_without_condition(join: &JoinOperator) -> bool {
             | RightSemi(JoinConstraint::None)
             | Anti(JoinConstraint::None)
             | LeftAnti(JoinConstraint::None)
+            | StraightJoin(JoinConstraint::None)
             | RightAnti(JoinConstraint::None)
     )
 }

@@ -92,6 +92,20 @@ pub fn lexemes(sql: &str) -> Vec<Lexeme> {
     found
 }
 
+/// What a single literal in quotes stands for, also one with escapes (`E'…'`, `U&'…'`); `None` if
+/// it is none, or has an escape that stands for nothing.
+pub fn text_of_literal(literal: &str) -> Option<String> {
+    let dialect = StylobateDialect::new(literal.len());
+    match Tokenizer::new(&dialect, literal).tokenize().ok()?.as_slice() {
+        [
+            Token::SingleQuotedString(text)
+            | Token::EscapedStringLiteral(text)
+            | Token::UnicodeStringLiteral(text),
+        ] => Some(text.clone()),
+        _ => None,
+    }
+}
+
 fn kind_of(token: &Token) -> LexemeKind {
     match token {
         Token::Word(word) if word.quote_style.is_some() => LexemeKind::QuotedName,

@@ -108,6 +108,39 @@ pub(in crate::sql) fn sample(expr: &Expr) -> Option<&[Expr]> {
     }
 }
 
+/// What a mark says in the right side of an ASOF JOIN … ON, and of one with USING.
+const ASOF: [&str; 2] = ["ASOF ON", "ASOF USING"];
+
+/// A condition that says that rows are the right side of an ASOF JOIN.
+pub(in crate::sql) fn mark_asof(is_using: bool) -> SqlExpr {
+    let asof = ASOF[usize::from(is_using)];
+    let asof = SqlExpr::Value(Value::SingleQuotedString(asof.into()).into());
+    function_call(MARK, vec![SqlExpr::Value(Value::Boolean(true).into()), asof])
+}
+
+/// Whether the condition that is marked so is one of USING; `None` if it is not marked.
+pub(in crate::sql) fn asof(expr: &Expr) -> Option<bool> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let [_, Expr::Literal(what, _)] = call.args.as_slice() else { return None };
+    let [on, using] = ASOF;
+    match what.try_as_str().flatten().filter(|_| call.func.name() == MARK)? {
+        what if what == on => Some(false),
+        what if what == using => Some(true),
+        _ => None,
+    }
+}
+
+/// What a mark says around a share of all rows.
+const PERCENT: &str = "PERCENT";
+
+/// The number of a limit that is marked so, of a hundred.
+pub(in crate::sql) fn percent(expr: &Expr) -> Option<&Expr> {
+    let Expr::ScalarFunction(call) = expr else { return None };
+    let [number, Expr::Literal(what, _)] = call.args.as_slice() else { return None };
+    let is_marked = call.func.name() == MARK && what.try_as_str() == Some(Some(PERCENT));
+    is_marked.then_some(number)
+}
+
 /// The marking function. Simplification removes it, so it is rarely computed.
 pub(in crate::sql) fn function() -> ScalarUDF {
     ScalarUDF::from(Mark { signature: Signature::variadic_any(Volatility::Immutable) })

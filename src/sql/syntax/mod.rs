@@ -48,6 +48,7 @@ pub(in crate::sql) mod show;
 pub(in crate::sql) mod similar;
 pub(in crate::sql) mod sites;
 pub(in crate::sql) mod size;
+pub(in crate::sql) mod slices;
 pub(in crate::sql) mod standard;
 pub(in crate::sql) mod table_functions;
 pub(in crate::sql) mod underscores;

@@ -1,5 +1,6 @@
 //! Operators that are calls: `a ^ b` (and `a ** b`) is `power(a, b)` of doubles, and `a // b` is
-//! `intdiv(a, b)`. DataFusion (55.2) takes `^` for XOR, and knows no `//`.
+//! `intdiv(a, b)`. DataFusion (55.2) takes `^` for XOR, and knows no `//`, nor `~a`, the other bits
+//! than those of `a`.
 //!
 //! Where this stands on the road of a query: after parsing. The dialect lets `^` bind more tightly
 //! than `*`. The parser (sqlparser 0.62) lets a sign bind less tightly than that, so that `-2 ^ 2`
@@ -35,6 +36,10 @@ pub(in crate::sql) fn as_calls(tree: &mut impl VisitMut) -> Result<()> {
         ));
     }
     let _ = visit_expressions_mut(tree, |expr| {
+        sum_first(expr);
+        ControlFlow::<()>::Continue(())
+    });
+    let _ = visit_expressions_mut(tree, |expr| {
         call(expr);
         ControlFlow::<()>::Continue(())
     });
@@ -59,6 +64,10 @@ fn sign_first(expr: &mut Expr) {
 }
 
 fn call(expr: &mut Expr) {
+    if let Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } = expr {
+        *expr = other_bits(std::mem::replace(inner.as_mut(), null()));
+        return;
+    }
     let Expr::BinaryOp { left, op, right } = expr else { return };
     let take = |side: &mut Box<Expr>| std::mem::replace(side.as_mut(), null());
     match op {
@@ -71,6 +80,29 @@ fn call(expr: &mut Expr) {
         }
         _ => {}
     }
+}
+
+/// `~a + b` as `~(a + b)`, as PostgreSQL and DuckDB read it.
+fn sum_first(expr: &mut Expr) {
+    let Expr::BinaryOp { left, op: BinaryOperator::Plus | BinaryOperator::Minus, .. } = expr else {
+        return;
+    };
+    let Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: inner } = left.as_mut() else {
+        return;
+    };
+    **left = std::mem::replace(inner.as_mut(), null());
+    let sum = Box::new(std::mem::replace(expr, null()));
+    *expr = Expr::UnaryOp { op: UnaryOperator::BitwiseNot, expr: sum };
+}
+
+/// `a XOR -1`, which has the other bits than `a`.
+fn other_bits(expr: Expr) -> Expr {
+    let one = Box::new(Expr::value(Value::Number("1".into(), false)));
+    let all = Box::new(Expr::UnaryOp { op: UnaryOperator::Minus, expr: one });
+    let left = Box::new(Expr::Nested(Box::new(expr)));
+    let right = Box::new(Expr::Nested(all));
+    let xor = Expr::BinaryOp { left, op: BinaryOperator::PGBitwiseXor, right };
+    Expr::Nested(Box::new(xor))
 }
 
 fn double(expr: Expr) -> Expr {

@@ -19,8 +19,8 @@ use crate::sql::syntax::{
     array_queries, chains, date_parts, dialect, file_functions, frames, from_first,
     function_aliases, ignored, join_words, limit_by, macros, misspelt, nesting, operators,
     order_names, output_names, precedence, qualified, quantified, repeated, row_values, samples,
-    shadowed, short_forms, show, similar, size, sql_of, standard, table_functions, underscores,
-    values,
+    shadowed, short_forms, show, similar, size, slices, sql_of, standard, table_functions,
+    underscores, values,
 };
 use crate::sql::types::decimals;
 use crate::sql::types::times;
@@ -109,9 +109,10 @@ pub(in crate::sql) fn statements(sql: &str, dialect: Dialect, memory: u64) -> Re
     size::check_bytes(sql, memory)?;
     let dialect = dialect::from_name(dialect, sql.len())?;
     let tokens = Tokenizer::new(dialect.as_ref(), sql).tokenize_with_location();
-    let tokens = tokens.map_err(|error| {
+    let mut tokens = tokens.map_err(|error| {
         DataFusionError::SQL(Box::new(ParserError::TokenizerError(error.to_string())), None)
     })?;
+    tokens.iter_mut().for_each(|token| plain_text(&mut token.token));
     size::check_words(&tokens, memory)?;
     let written = match short_forms::may_hide_text(&tokens) || tokens.iter().any(is_view) {
         true => texts(&tokens, sql),
@@ -136,6 +137,13 @@ fn with_hint(error: Error, sql: &str, dialect: &dyn Syntax) -> Error {
     match what.starts_with("Expected: ").then(|| misspelt::hint(&tokens, line, column)).flatten() {
         Some(hint) => Error::InvalidInput(format!("{what}; {hint}")),
         None => error,
+    }
+}
+
+/// Texts with escapes are texts: their escapes have been read, and they stand wherever others do.
+fn plain_text(token: &mut Token) {
+    if let Token::EscapedStringLiteral(text) | Token::UnicodeStringLiteral(text) = token {
+        *token = Token::SingleQuotedString(std::mem::take(text));
     }
 }
 
@@ -219,6 +227,7 @@ fn corrected(
             array_queries::write_out(sql);
             qualified::alias(sql)?;
             operators::as_calls(sql)?;
+            slices::close(sql);
             samples::as_queries(sql)?;
             file_functions::as_names(sql);
             table_functions::name_columns(sql);

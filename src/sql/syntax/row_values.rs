@@ -60,12 +60,14 @@ impl VisitorMut for RowComparisons {
                 }),
                 _ => None,
             },
-            Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => row(left)
+            Expr::AnyOp { left, compare_op, right, .. } => row(left)
                 .zip(subquery(right))
-                .and_then(|(row, query)| self.in_subquery(&row, query, false)),
-            Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => row(left)
-                .zip(subquery(right))
-                .and_then(|(row, query)| self.in_subquery(&row, query, true)),
+                .and_then(|(row, query)| self.any_in(&row, compare_op, query)),
+            Expr::AllOp { left, compare_op, right } => {
+                row(left).zip(subquery(right)).and_then(|(row, query)| {
+                    Some(not(self.any_in(&row, &opposite(compare_op)?, query)?))
+                })
+            }
             Expr::Between { expr, low, high, negated } => match (row(expr), row(low), row(high)) {
                 (Some(values), Some(low), Some(high))
                     if values.len() == low.len() && low.len() == high.len() =>
@@ -158,6 +160,20 @@ fn binary(left: &Expr, op: &BinaryOperator, right: &Expr) -> Expr {
     Expr::BinaryOp { left, op: op.clone(), right }
 }
 
+/// The comparison that is true where another one is false.
+fn opposite(op: &BinaryOperator) -> Option<BinaryOperator> {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    Some(match op {
+        Eq => NotEq,
+        NotEq => Eq,
+        Lt => GtEq,
+        GtEq => Lt,
+        Gt => LtEq,
+        LtEq => Gt,
+        _ => return None,
+    })
+}
+
 fn in_list(values: &[Expr], list: &[Expr], negated: bool) -> Option<Expr> {
     let equal = |member: &Expr| {
         let member = row(member).filter(|member| member.len() == values.len())?;
@@ -205,16 +221,21 @@ impl RowComparisons {
         selecting(&query, compare(values, &member)?)
     }
 
-    /// True if the subquery has an equal row; otherwise null if it has a row that may be equal.
     fn in_subquery(&mut self, values: &[Expr], subquery: &Query, negated: bool) -> Option<Expr> {
-        let (template, member) = self.template(values.len())?;
-        let equal = compare(values, &BinaryOperator::Eq, &member)?;
-        let found = exists(&template, subquery, equal.clone())?;
-        let unknown =
-            exists(&template, subquery, Expr::IsNull(Box::new(Expr::Nested(Box::new(equal)))))?;
-        let or_unknown = binary(&unknown, &BinaryOperator::And, &Expr::Value(Value::Null.into()));
-        let is_in = binary(&found, &BinaryOperator::Or, &Expr::Nested(Box::new(or_unknown)));
+        let is_in = self.any_in(values, &BinaryOperator::Eq, subquery)?;
         Some(if negated { not(is_in) } else { is_in })
+    }
+
+    /// True if the subquery has a row for which the comparison is true; otherwise null if it has
+    /// one for which it is null.
+    fn any_in(&mut self, values: &[Expr], op: &BinaryOperator, subquery: &Query) -> Option<Expr> {
+        let (template, member) = self.template(values.len())?;
+        let passes = compare(values, op, &member)?;
+        let found = exists(&template, subquery, passes.clone())?;
+        let unknown =
+            exists(&template, subquery, Expr::IsNull(Box::new(Expr::Nested(Box::new(passes)))))?;
+        let or_unknown = binary(&unknown, &BinaryOperator::And, &Expr::Value(Value::Null.into()));
+        Some(binary(&found, &BinaryOperator::Or, &Expr::Nested(Box::new(or_unknown))))
     }
 
     /// A query from a subquery that is to be put into it, and the columns of the latter.

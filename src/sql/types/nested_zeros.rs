@@ -128,6 +128,11 @@ fn compared(expr: Expr, schema: &DFSchema) -> Rewritten<Expr> {
                 found.subquery.subquery = with_one_zero_in(&found.subquery.subquery)?;
                 Transformed::yes(Expr::InSubquery(found))
             }
+            Expr::SetComparison(mut found) if is_nested(&found.expr) => {
+                one(&mut found.expr);
+                found.subquery.subquery = with_one_zero_in(&found.subquery.subquery)?;
+                Transformed::yes(Expr::SetComparison(found))
+            }
             Expr::Case(mut case) if case.expr.as_deref().is_some_and(is_nested) => {
                 case.expr.as_deref_mut().into_iter().for_each(one);
                 case.when_then_expr.iter_mut().for_each(|(value, _)| one(value));
@@ -292,7 +297,7 @@ impl ScalarUDFImpl for OneZeroWithin {
 }
 
 /// Adds 0.0 to floats, which makes 0.0 of -0.0, and does so within lists and structs.
-pub(super) fn plus_zero(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
+pub(in crate::sql) fn plus_zero(expr: Expr, schema: &DFSchema) -> DataFusionResult<Expr> {
     Ok(match expr.get_type(schema)? {
         DataType::Float64 => expr + lit(0.0_f64),
         DataType::Float32 => expr + lit(0.0_f32),

@@ -36,6 +36,7 @@ use datafusion::physical_expr::{
     expressions::{BinaryExpr as PhysicalSum, Literal},
 };
 
+use super::nested_order;
 use super::nested_zeros::{self, plus_zero, with_one_zero};
 use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
 
@@ -77,6 +78,10 @@ impl AnalyzerRule for OneZero {
             |node: &LogicalPlan| matches!(node, LogicalPlan::Distinct(Distinct::On(_)));
         let plan = match nested_zeros::are_in(&plan) {
             true => nested_zeros::made_one(plan)?,
+            false => plan,
+        };
+        let plan = match nested_order::is_in(&plan) {
+            true => nested_order::made_last(plan)?,
             false => plan,
         };
         if !any_expression(&plan, compares_bits) && !any_node(&plan, is_distinct_on) {

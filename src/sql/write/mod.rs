@@ -114,7 +114,7 @@ impl Write {
         start: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<I>,
     ) -> Result<u64> {
         let created = self.create.map(|_| (self.columns.clone(), TableOptions::default()));
-        let mut writer = held.map_or_else(|| table.writer(created), Ok)?;
+        let writer = held.map_or_else(|| table.writer(created), Ok)?;
         match self.create {
             // Another process has created the table in the meantime.
             Some(create) if !writer.is_new() => {
@@ -122,6 +122,16 @@ impl Write {
             }
             _ => {}
         }
+        self.store(writer, options, start)
+    }
+
+    /// Stores the rows in the table of a writer; returns how many.
+    pub(in crate::sql) fn store<I: Iterator<Item = Result<RecordBatch>>>(
+        self,
+        mut writer: TableWriter,
+        options: &LoadOptions,
+        start: impl FnOnce(Arc<dyn ExecutionPlan>) -> Result<I>,
+    ) -> Result<u64> {
         match self.rows {
             Some(plan) => append(writer, start(plan)?, &self.columns, options),
             None => writer.commit(self.columns, Vec::new()).map(|_| 0),

@@ -10,6 +10,8 @@ use arrow_schema::DataType;
 use datafusion::catalog::default_table_source::source_as_provider;
 use datafusion::execution::SessionState;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryReservation};
+#[cfg(feature = "cluster")]
+use datafusion::logical_expr::Projection;
 use datafusion::logical_expr::dml::DmlStatement;
 use datafusion::logical_expr::{Expr, ExprSchemable, Filter, LogicalPlan, WriteOp, lit};
 use datafusion::physical_plan::ExecutionPlan;
@@ -20,7 +22,7 @@ use crate::maintain::{Modification, ModifyOptions, ModifyReport, foresee, modify
 use crate::model::Schema;
 use crate::query::Condition;
 use crate::sql::convert::to_predicate;
-use crate::sql::keys::expressions::{SqlExpressions, compile};
+use crate::sql::keys::expressions::{SqlExpressions, compile_simplified, simplify_statement_expr};
 use crate::sql::plan::lower::scan_conditions;
 use crate::sql::run::provider::{Conditions, StoreProvider};
 use crate::sql::run::table::StoreTable;
@@ -28,7 +30,7 @@ use crate::sql::write::assignments::{as_exact_literal, without_cast};
 use crate::sql::write::base::{Base, Reads};
 use crate::sql::write::row_count_answer;
 use crate::sql::write::subqueries;
-use crate::store::{Store, TableWriter};
+use crate::store::{Store, Table, TableWriter};
 
 /// A statement that deletes or changes rows of a table.
 #[derive(Debug)]
@@ -37,8 +39,76 @@ pub(in crate::sql) struct Modify {
     /// What it was planned on.
     pub(in crate::sql) base: Base,
     modification: Modification,
+    /// The same as plans, for the machines that have the rows, if these are not here.
+    #[cfg(feature = "cluster")]
+    pub(in crate::sql) remote: Option<RemoteChange>,
     /// The memory that the answers of subqueries take.
     memory: MemoryReservation,
+}
+
+/// What a statement does to the rows of a table of a cluster.
+#[cfg(feature = "cluster")]
+#[derive(Debug)]
+pub(in crate::sql) struct RemoteChange {
+    pub(in crate::sql) table: Arc<StoreTable>,
+    pub(in crate::sql) rows: RemoteRows,
+    /// The columns that get new values, by position, and a projection to these values; none if
+    /// rows are deleted.
+    pub(in crate::sql) set: Option<(Vec<usize>, LogicalPlan)>,
+}
+
+/// Which rows of a table are meant.
+#[cfg_attr(not(feature = "cluster"), expect(dead_code, reason = "the rows are here"))]
+#[derive(Debug)]
+pub(in crate::sql) enum RemoteRows {
+    All,
+    /// Those of a plan that is optimised, which a scan can express.
+    Scanned(LogicalPlan),
+    /// Those of a filter, whose condition is simplified.
+    Filtered(LogicalPlan),
+}
+
+#[cfg(feature = "cluster")]
+impl RemoteRows {
+    /// The conditions of a plan that another machine has sent, over a table of this one.
+    pub(in crate::sql) fn conditions(
+        &self,
+        table: &StoreTable,
+        state: &SessionState,
+    ) -> Result<Conditions> {
+        let odd = || Error::Unsupported(format!("a condition on rows of {}", table.name()));
+        match self {
+            RemoteRows::All => Ok(Conditions::default()),
+            RemoteRows::Scanned(rows) => {
+                scan_conditions(rows, state.execution_props()).ok_or_else(odd)
+            }
+            RemoteRows::Filtered(rows) => {
+                let LogicalPlan::Filter(filter) = rows else { return Err(odd()) };
+                let (condition, schema) = (filter.predicate.clone(), filter.input.schema());
+                let expression = compile_simplified(condition, schema, state)?;
+                Ok(written_conditions(expression, rows, table))
+            }
+        }
+    }
+}
+
+/// The new values of a projection that another machine has sent.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn remote_values(
+    places: &[usize],
+    values: &LogicalPlan,
+    state: &SessionState,
+) -> Result<Vec<(usize, Expression)>> {
+    let odd = || Error::Unsupported("new values of this form".into());
+    let LogicalPlan::Projection(projection) = values else { return Err(odd()) };
+    if projection.expr.len() != places.len() {
+        return Err(odd());
+    }
+    let schema = projection.input.schema();
+    let value = |(at, value): (&usize, &Expr)| {
+        Ok((*at, compile_simplified(value.clone().unalias(), schema, state)?))
+    };
+    places.iter().zip(&projection.expr).map(value).collect()
 }
 
 impl Modify {
@@ -85,19 +155,41 @@ impl Modify {
             }
             None => None,
         };
-        let Conditions { columns, conditions } = match condition {
+        let (Conditions { columns, conditions }, rows) = match condition {
             Some(condition) => conditions(condition, scan, &provider.table, state)?,
-            None => Conditions::default(),
+            None => (Conditions::default(), RemoteRows::All),
         };
         let set = match (is_update, new) {
             (true, Some(new)) => Some(changes(new, scan, schema, state, &memory).await?),
             (true, None) => return Err(Error::Unsupported("an UPDATE of this form".into())),
             (false, _) => None,
         };
+        #[cfg(feature = "cluster")]
+        let remote = match provider.table.is_here() {
+            true => None,
+            false => {
+                let set = set.as_ref().map(|set| projection(set, scan)).transpose()?;
+                Some(RemoteChange { table: Arc::clone(&provider.table), rows, set })
+            }
+        };
+        let compiled = |set: Vec<(usize, Expr)>| {
+            let compile = |(at, value)| Ok((at, compile_simplified(value, scan.schema(), state)?));
+            set.into_iter().map(compile).collect::<Result<Vec<_>>>()
+        };
+        let set = set.map(compiled).transpose()?;
         let compile: Arc<dyn crate::ingest::partition::Compile> =
             Arc::new(SqlExpressions::default());
         let modification = Modification { columns, conditions, set, compile: Some(compile) };
-        Ok(Some(Modify { table: name.to_owned(), base, modification, memory }))
+        #[cfg(not(feature = "cluster"))]
+        drop(rows);
+        Ok(Some(Modify {
+            table: name.to_owned(),
+            base,
+            modification,
+            #[cfg(feature = "cluster")]
+            remote,
+            memory,
+        }))
     }
 
     /// What the statement would do, and whether it deletes.
@@ -120,11 +212,21 @@ impl Modify {
         options: &ModifyOptions,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let table = store.table(&self.table)?;
+        row_count_answer(self.change(&table, writer, options)?)
+    }
+
+    /// Changes a table; returns how many rows.
+    pub(in crate::sql) fn change(
+        &self,
+        table: &Table,
+        writer: TableWriter,
+        options: &ModifyOptions,
+    ) -> Result<u64> {
         let limit =
             options.memory_limit.map(|limit| limit.saturating_sub(self.memory.size() as u64));
         let options = ModifyOptions { memory_limit: limit, ..options.clone() };
-        let (_, report) = modify(&table, writer, &self.modification, &options)?;
-        row_count_answer(report.rows)
+        let (_, report) = modify(table, writer, &self.modification, &options)?;
+        Ok(report.rows)
     }
 }
 
@@ -151,18 +253,20 @@ fn check_expression(expr: &Expr) -> Result<()> {
 }
 
 /// The conditions on the rows, as a scan of a query has them; where the optimiser makes something
-/// else of the filter, the condition as it was written.
+/// else of the filter, the condition as it was written. And the plan that says the same.
 fn conditions(
     condition: Expr,
     scan: &Arc<LogicalPlan>,
     table: &StoreTable,
     state: &SessionState,
-) -> Result<Conditions> {
+) -> Result<(Conditions, RemoteRows)> {
     let rows = Filter::try_new(condition.clone(), Arc::clone(scan)).map(LogicalPlan::Filter);
     let optimised = rows.and_then(|rows| state.optimize(&rows)).ok();
     let props = state.execution_props();
-    if let Some(conditions) = optimised.as_ref().and_then(|rows| scan_conditions(rows, props)) {
-        return Ok(conditions);
+    if let Some(rows) = &optimised
+        && let Some(conditions) = scan_conditions(rows, props)
+    {
+        return Ok((conditions, RemoteRows::Scanned(rows.clone())));
     }
     let condition = match condition.get_type(scan.schema())? {
         DataType::Boolean => condition,
@@ -171,13 +275,24 @@ fn conditions(
             return Err(Error::InvalidInput(format!("a condition is true or false, not {other}")));
         }
     };
-    let expression = compile(condition, scan.schema(), state)?;
-    let (predicate, partitions) = optimised
-        .and_then(|rows| predicates(&rows, table))
-        .unwrap_or((Predicate::Unknown, Predicate::Unknown));
+    let condition = simplify_statement_expr(condition, scan.schema(), state)?;
+    let expression = compile_simplified(condition.clone(), scan.schema(), state)?;
+    let filter = Filter::try_new(condition, Arc::clone(scan)).map(LogicalPlan::Filter)?;
+    let conditions = written_conditions(expression, optimised.as_ref().unwrap_or(&filter), table);
+    Ok((conditions, RemoteRows::Filtered(filter)))
+}
+
+/// A condition as it was written; `rows` is the plan of a filter, by which segments are ruled out.
+fn written_conditions(
+    expression: Expression,
+    rows: &LogicalPlan,
+    table: &StoreTable,
+) -> Conditions {
+    let (predicate, partitions) =
+        predicates(rows, table).unwrap_or((Predicate::Unknown, Predicate::Unknown));
     let written = Condition { expression, predicate, partitions };
     let columns = table.snapshot().schema().columns().to_vec();
-    Ok(Conditions { columns, conditions: vec![written] })
+    Conditions { columns, conditions: vec![written] }
 }
 
 /// What statistics and partition keys can tell of an optimised filter that is too large for a scan:
@@ -201,14 +316,25 @@ fn predicates(rows: &LogicalPlan, table: &StoreTable) -> Option<(Predicate, Pred
     }
 }
 
-/// The columns that get new values, by position, with these values.
+/// A projection to the values that columns get.
+#[cfg(feature = "cluster")]
+fn projection(set: &[(usize, Expr)], scan: &Arc<LogicalPlan>) -> Result<(Vec<usize>, LogicalPlan)> {
+    let places = set.iter().map(|(at, _)| *at).collect();
+    // Two columns may get values of one name.
+    let named = |(at, value): &(usize, Expr)| value.clone().alias(at.to_string());
+    let values = set.iter().map(named).collect();
+    let values = Projection::try_new(values, Arc::clone(scan))?;
+    Ok((places, LogicalPlan::Projection(values)))
+}
+
+/// The columns that get new values, by position, with these values, which are simplified.
 async fn changes(
     new: &[Expr],
     scan: &LogicalPlan,
     schema: &Schema,
     state: &SessionState,
     memory: &MemoryReservation,
-) -> Result<Vec<(usize, Expression)>> {
+) -> Result<Vec<(usize, Expr)>> {
     let mut changes = Vec::new();
     for (at, expr) in new.iter().enumerate() {
         let Some(column) = schema.columns().get(at) else {
@@ -226,7 +352,7 @@ async fn changes(
                 memory,
             )
             .await?;
-            changes.push((at, compile(value, scan.schema(), state)?));
+            changes.push((at, simplify_statement_expr(value, scan.schema(), state)?));
         }
     }
     Ok(changes)

@@ -3,9 +3,15 @@
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::Arc;
 
+#[cfg(feature = "cluster")]
+use arrow_array::RecordBatch;
 use arrow_array::{Array, ArrayRef, BooleanArray};
+#[cfg(feature = "cluster")]
+use arrow_ipc::{reader::StreamReader, writer::StreamWriter};
 use arrow_row::{Row, RowConverter, Rows, SortField};
 use arrow_schema::DataType;
+#[cfg(feature = "cluster")]
+use arrow_schema::{Field, Schema};
 use datafusion::common::{DFSchema, ScalarValue, exec_err, internal_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr::InList;
@@ -19,6 +25,8 @@ use crate::error::Result;
 use crate::sql::convert::from_arrow;
 use crate::sql::types::nested_zeros;
 
+/// The name of the function that looks values up.
+const IS_AMONG: &str = "is_among";
 /// The most values that are written out as a list.
 pub(super) const LISTED: usize = 1024;
 
@@ -120,6 +128,66 @@ impl ValueSet {
     }
 }
 
+#[cfg(feature = "cluster")]
+impl ValueSet {
+    /// The values as a stream of Arrow IPC, the last of them null if there is a null.
+    fn write(&self, out: &mut Vec<u8>) -> DataFusionResult<()> {
+        let places = self.places.iter().map(|place| self.rows.row(*place as usize));
+        let mut values = self.converter.convert_rows(places)?;
+        let null = self.has_null.then(|| arrow_array::new_null_array(&self.data_type, 1));
+        values.extend(null);
+        let field = Field::new("value", self.data_type.clone(), true);
+        let schema = Arc::new(Schema::new(vec![field]));
+        let mut writer = StreamWriter::try_new(out, &schema)?;
+        for array in values {
+            writer.write(&RecordBatch::try_new(Arc::clone(&schema), vec![array])?)?;
+        }
+        writer.finish()?;
+        Ok(())
+    }
+
+    /// Reads that.
+    fn read(bytes: &[u8]) -> DataFusionResult<ValueSet> {
+        let reader = StreamReader::try_new(bytes, None)?;
+        let schema = reader.schema();
+        let Some(field) = schema.fields().first() else {
+            return exec_err!("a set of values without a column");
+        };
+        let mut set = ValueSet::new(field.data_type().clone())?;
+        for batch in reader {
+            if let Some(values) = batch?.columns().first() {
+                set.add(values)?;
+            }
+        }
+        Ok(set)
+    }
+}
+
+/// The set of a function that looks values up, as bytes for another machine; `None` of any other
+/// function.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn written(function: &ScalarUDF) -> DataFusionResult<Option<Vec<u8>>> {
+    let Some(of) = function.inner().downcast_ref::<IsAmong>() else { return Ok(None) };
+    let mut out = Vec::new();
+    of.set.write(&mut out)?;
+    Ok(Some(out))
+}
+
+/// Whether a function looks values up in a set.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn is_set(function: &ScalarUDF) -> bool {
+    function.inner().is::<IsAmong>()
+}
+
+/// The function that another machine has written.
+#[cfg(feature = "cluster")]
+pub(in crate::sql) fn read(name: &str, bytes: &[u8]) -> DataFusionResult<ScalarUDF> {
+    if name != IS_AMONG {
+        return exec_err!("there is no function {name} here");
+    }
+    Ok(ScalarUDF::from(IsAmong::new(Arc::new(ValueSet::read(bytes)?))))
+}
+
 /// `expr IN (values)`. A small set becomes a list, a large one a function call.
 pub(super) fn is_among(
     expr: &Expr,
@@ -186,7 +254,7 @@ impl Hash for IsAmong {
 
 impl ScalarUDFImpl for IsAmong {
     fn name(&self) -> &str {
-        "is_among"
+        IS_AMONG
     }
 
     fn signature(&self) -> &Signature {

@@ -26,6 +26,7 @@ pub(super) use self::cleanup::abandon;
 pub(crate) use self::commit::missing_value;
 pub use self::commit::{commits_ended, forbid_commits};
 pub use self::data_files::{DataFile, DataFiles};
+use super::outside::refuse_foreign;
 use super::snapshot::open_segment;
 use super::{ColumnStats, SegmentEntry, TableOptions, views};
 use crate::block::Stats;
@@ -137,6 +138,7 @@ impl TableWriter {
         let prepare = || match is_new {
             true => {
                 views::refuse_table(&**disk, dir)?;
+                refuse_foreign(&**disk, dir)?;
                 durable::create_dir(&**disk, dir.path())
             }
             false if presence::current(&**disk, dir)?.is_none() => {

@@ -71,7 +71,7 @@ pub(super) async fn run(
 
 /// Whether a name is that of a table to which rows may go.
 fn exists(session: &Session, table: &str) -> Result<bool, Stop> {
-    match session.table_to_write(table) {
+    match session.columns_to_write(table) {
         Ok(_) => Ok(true),
         Err(Error::NotFound(_)) => Ok(false),
         Err(other) => Err(other.into()),

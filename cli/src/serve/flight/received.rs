@@ -61,7 +61,13 @@ impl Messages {
     ) -> Result<(FlightDescriptor, Messages), Status> {
         let first = tokio::time::timeout(stall, stream.message()).await;
         let first = first.map_err(|_| stalled())?.map_err(refused)?;
-        let mut first = first.ok_or_else(|| invalid("a message is to say what is to be done"))?;
+        // ADBC's driver sends nothing for a table that has no batches.
+        let mut first = first.ok_or_else(|| {
+            invalid(
+                "nothing has come, not even what is to be done; for a table without rows, send a \
+                 batch without rows",
+            )
+        })?;
         let descriptor = first.flight_descriptor.take();
         let descriptor =
             descriptor.ok_or_else(|| invalid("the first message has no descriptor"))?;

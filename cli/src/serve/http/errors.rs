@@ -13,7 +13,7 @@ pub(crate) struct HttpError {
 }
 
 /// The kinds that a server of ours has, with ClickHouse's names and statuses for them.
-const KINDS: [(u16, &str, u16); 32] = [
+const KINDS: [(u16, &str, u16); 33] = [
     (6, "CANNOT_PARSE_TEXT", 400),
     (16, "NO_SUCH_COLUMN_IN_TABLE", 404),
     (27, "CANNOT_PARSE_INPUT_ASSERTION_FAILED", 400),
@@ -39,6 +39,7 @@ const KINDS: [(u16, &str, u16); 32] = [
     (216, "QUERY_WITH_SAME_ID_IS_ALREADY_RUNNING", 500),
     (241, "MEMORY_LIMIT_EXCEEDED", 500),
     (246, "CORRUPTED_DATA", 500),
+    (319, "UNKNOWN_STATUS_OF_INSERT", 500),
     (372, "SESSION_NOT_FOUND", 404),
     (373, "SESSION_IS_LOCKED", 500),
     (394, "QUERY_WAS_CANCELLED", 500),
@@ -70,10 +71,13 @@ impl HttpError {
 
     /// The failure of a statement that was perhaps asked to end.
     pub(crate) fn of_statement(failure: &Failure, ended: Option<Ended>) -> HttpError {
+        // What is stored is said, also to who has ended the statement.
+        let ended = ended.filter(|_| failure.code != "partly-stored");
         let code = match (ended, failure.code, failure.exit) {
             (Some(Ended::Late), ..) => 159,
             (Some(Ended::Killed | Ended::Gone | Ended::Ending), ..) => 394,
             (_, "busy", _) => 473,
+            (_, "partly-stored", _) => 319,
             (_, "unsupported", _) => 48,
             (_, "not-found", _) => 60,
             (_, "rejected", _) => 27,

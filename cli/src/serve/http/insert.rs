@@ -61,14 +61,13 @@ pub(crate) fn run(
         return Err(NotStored::Here(HttpError::of(81, what)));
     }
     // Names without quotes are those of any case.
-    let table = match session.table_to_write(&target.table) {
+    let (table, schema) = match session.columns_to_write(&target.table) {
         Err(stylobate::Error::NotFound(_)) => {
-            session.table_to_write(&target.table.to_lowercase())?
+            session.columns_to_write(&target.table.to_lowercase())?
         }
         found => found?,
     };
-    let target = Target { table: table.name().to_owned(), ..target };
-    let schema = table.snapshot()?.schema().clone();
+    let target = Target { table, ..target };
     let columns: Vec<String> = match target.columns.is_empty() {
         true => schema.columns().iter().map(|column| column.name.to_string()).collect(),
         false => target.columns.iter().map(|name| as_in(&schema, name)).collect(),

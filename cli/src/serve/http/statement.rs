@@ -43,6 +43,8 @@ pub(crate) fn read(
             continue;
         }
         match token.kind {
+            // The parser reads the escapes of these, which are others.
+            Kind::Text if has_prefix(text, &tokens, at) => read.sql.push_str(word),
             Kind::Text => {
                 push_text(&unescaped(&word[1..word.len() - 1], Some('\'')), &mut read.sql)
             }
@@ -80,6 +82,19 @@ fn of_server(text: &str, tokens: &[Token], at: usize) -> Option<&'static str> {
         "currentDatabase" => "default",
         _ => return None,
     })
+}
+
+/// Whether a text has `E` or `U&` before it.
+fn has_prefix(text: &str, tokens: &[Token], at: usize) -> bool {
+    let before = |places: usize| {
+        let token = at.checked_sub(places).and_then(|at| tokens.get(at));
+        token.map_or("", |token| &text[token.range.clone()])
+    };
+    match before(1) {
+        "e" | "E" => true,
+        "&" => matches!(before(2), "u" | "U"),
+        _ => false,
+    }
 }
 
 /// Whether a word is the name of the database before that of a table.
@@ -189,6 +204,9 @@ mod tests {
             ("SELECT 1 -- 'x\n, 2", "SELECT 1 -- 'x\n, 2"),
             ("SELECT 1 # it's\n, 2", "SELECT 1 \n\n, 2"),
             ("SELECT 'open", "SELECT 'open"),
+            (r"SELECT E'a\\n\'', 'a\\'", r"SELECT E'a\\n\'', 'a\'"),
+            (r"SELECT U&'\0041', u &'\\'", r"SELECT U&'\0041', u &'\'"),
+            ("SELECT 1 /* /* 'x */ ' */", "SELECT 1 /* /* 'x */ ' */"),
             ("SELECT {a: 1}", "SELECT {a: 1}"),
             ("SELECT 'grün' AS größe;", "SELECT 'grün' AS größe"),
         ] {

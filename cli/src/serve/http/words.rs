@@ -120,9 +120,18 @@ fn line(bytes: &[u8]) -> usize {
     run(bytes, |byte| *byte != b'\n')
 }
 
+/// The length of a comment, in which there may be others.
 fn comment(bytes: &[u8]) -> usize {
-    let end = bytes.windows(2).skip(2).position(|pair| pair == b"*/");
-    end.map_or(bytes.len(), |end| end + 4)
+    let (mut at, mut depth) = (0_usize, 0_usize);
+    while let Some(pair) = bytes.get(at..at + 2) {
+        match pair {
+            b"/*" => (at, depth) = (at + 2, depth + 1),
+            b"*/" if depth == 1 => return at + 2,
+            b"*/" => (at, depth) = (at + 2, depth - 1),
+            _ => at += 1,
+        }
+    }
+    bytes.len()
 }
 
 /// The length of something in quotes; `None` if it has no end.

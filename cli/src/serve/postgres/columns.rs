@@ -8,10 +8,12 @@ use arrow_array::cast::AsArray as _;
 use arrow_array::types::{
     Date32Type, Decimal128Type, Decimal256Type, Float32Type, Float64Type, Int16Type, Int32Type,
     Int64Type, IntervalMonthDayNanoType, Time64MicrosecondType, TimestampMicrosecondType,
+    TimestampNanosecondType,
 };
 use arrow_array::{
     Array, ArrayRef, BinaryArray, BinaryViewArray, BooleanArray, FixedSizeBinaryArray,
     LargeBinaryArray, LargeStringArray, PrimitiveArray, RecordBatch, StringArray, StringViewArray,
+    TimestampMicrosecondArray,
 };
 use arrow_schema::{ArrowError, DataType, IntervalUnit, TimeUnit};
 
@@ -88,6 +90,13 @@ fn target(data_type: &DataType) -> Option<DataType> {
 
 impl Column {
     pub(super) fn new(array: &ArrayRef) -> Result<Column, ArrowError> {
+        if let DataType::Timestamp(TimeUnit::Nanosecond, zone) = array.data_type() {
+            // A cast goes towards 1970, and would change the date of what was before.
+            let nanos = array.as_primitive::<TimestampNanosecondType>();
+            let micros: TimestampMicrosecondArray = nanos.unary(|it| it.div_euclid(1000));
+            let values = micros.with_timezone_opt(zone.clone());
+            return Ok(Column::Timestamp { values, has_zone: zone.is_some() });
+        }
         if let Some(target) = target(array.data_type()) {
             return Column::new(&arrow_cast::cast(array, &target)?);
         }

@@ -149,7 +149,7 @@ fn rewritten_within(sql: &str, known: &Known, depth: u32) -> String {
             continue;
         }
         match token.kind {
-            Kind::Text if !word.starts_with('\'') => push_text(&text_of(word), &mut out),
+            Kind::Text if word.starts_with('$') => push_text(&text_of(word), &mut out),
             _ => out.push_str(word),
         }
         at += 1;
@@ -297,7 +297,7 @@ mod tests {
         assert_eq!(of("SELECT current_schema() = 'x'"), "SELECT 'public' = 'x'");
         assert_eq!(of("SELECT current_user, a"), "SELECT 'anna' AS \"current_user\", a");
         assert_eq!(of("SELECT t.version() FROM version"), "SELECT t.version() FROM version");
-        assert_eq!(of("SELECT E'a\\n''' || $$x'y$$"), "SELECT 'a\n''' || 'x''y'");
+        assert_eq!(of("SELECT E'a\\n''' || $$x'y$$"), "SELECT E'a\\n''' || 'x''y'");
         assert_eq!(of("SELECT current_setting('jit') AS cur"), "SELECT 'off' AS cur");
         let regex = "a OPERATOR(pg_catalog.~) '^b$' COLLATE pg_catalog.default";
         assert_eq!(of(regex), "a ~ '^b$' ");

@@ -1,5 +1,6 @@
 //! COPY from and to a client: rows as text, CSV, or PostgreSQL's binary form.
 
+use std::io::{self, BufReader, Read as _};
 use std::sync::PoisonError;
 
 use arrow_array::RecordBatch;
@@ -8,6 +9,7 @@ use stylobate::{Error, Input, Parameters};
 use super::backend::{Backend, Running, Stop};
 use super::columns::{Column, columns};
 use super::copy_binary::{BinaryRows, SIGNATURE};
+use super::copy_header;
 use super::copy_rows::{TextRows, WithoutEnd, write_field};
 use super::errors::PgError;
 use super::output::{CopyRows, Output};
@@ -43,9 +45,7 @@ impl Backend {
         running: &Running,
         out: &mut Output,
     ) -> Result<String, Stop> {
-        let table = self.session.table_to_write(name)?;
-        let schema = table.snapshot()?.schema().clone();
-        drop(table);
+        let (_, schema) = self.session.columns_to_write(name)?;
         let columns: Vec<String> = match columns.is_empty() {
             true => schema.columns().iter().map(|column| column.name.to_string()).collect(),
             false => columns.to_vec(),
@@ -65,6 +65,9 @@ impl Backend {
             Format::Csv => self.store_csv(name, &columns, &schema, &copy.options, rows, running),
             Format::Text => {
                 let mut lines = TextRows::new(rows, &copy.options, columns.len());
+                if copy.options.matches_header {
+                    copy_header::check(&lines.header()?, &columns)?;
+                }
                 self.store(name, &columns, || lines.next_batch(), running)
             }
             Format::Binary => {
@@ -134,6 +137,17 @@ impl Backend {
             .filter(|column| columns.iter().any(|it| **it == *column.name))
             .map(|it| format!("{}: {}", quoted(&it.name), quoted(&it.data_type.to_string())))
             .collect();
+        let mut rows = BufReader::new(WithoutEnd::of(rows));
+        let mut skip = 0;
+        if options.has_header {
+            let (header, lines) = copy_header::read_csv(&mut rows, options)?;
+            if options.matches_header {
+                copy_header::check(&header, columns)?;
+            }
+            skip = lines;
+        }
+        // Lines are counted with those of the header.
+        let rows = io::repeat(b'\n').take(skip).chain(rows);
         let escape = match options.escape == options.quote {
             true => String::new(),
             false => format!(", escape => {}", character(options.escape)),
@@ -141,15 +155,16 @@ impl Backend {
         let sql = format!(
             "INSERT INTO {} ({names}) SELECT {names} FROM read_csv('-', header => false, \
              names => [{listed}], types => {{{}}}, delimiter => {}, quote => {}, null => \
-             {}{escape}, skip => {})",
+             {}{escape}, empty_is_null => {}, \
+             skip => {skip})",
             name(table),
             types.join(", "),
             character(options.delimiter),
             character(options.quote),
             quoted(&options.null),
-            u8::from(options.has_header),
+            options.null.is_empty(),
         );
-        self.session.feed(Some(Input::reader("stdin.csv", Box::new(WithoutEnd::of(rows)))));
+        self.session.feed(Some(Input::reader("stdin.csv", Box::new(rows))));
         let mut stored = 0;
         let done = self.session.run(&sql, &Parameters::default(), |stream| {
             for batch in stream {

@@ -137,6 +137,25 @@ impl<R: Read> TextRows<R> {
         TextRows { input, options, columns, bytes, at: 0, line: 0, has_ended: false }
     }
 
+    /// The values of the first line, which is no row.
+    pub(super) fn header(&mut self) -> Result<Vec<Vec<u8>>, PgError> {
+        let line = self.next_line()?.unwrap_or_default();
+        let line = self.bytes.get(line).unwrap_or_default();
+        self.line = 1 + line.iter().filter(|byte| **byte == b'\n').count() as u64;
+        let mut rest = line.strip_suffix(b"\r").unwrap_or(line);
+        let (mut values, mut value) = (Vec::new(), Vec::new());
+        while let Some((byte, after)) = rest.split_first() {
+            rest = after;
+            match byte {
+                byte if *byte == self.options.delimiter => values.push(std::mem::take(&mut value)),
+                b'\\' => rest = unescaped(after, &mut value),
+                byte => value.push(*byte),
+            }
+        }
+        values.push(value);
+        Ok(values)
+    }
+
     /// The range of the next line, without its end. A line feed behind a backslash is a part of a
     /// value.
     fn next_line(&mut self) -> Result<Option<std::ops::Range<usize>>, PgError> {
@@ -303,6 +322,7 @@ mod tests {
             delimiter: b'\t',
             null,
             has_header: false,
+            matches_header: false,
             quote: b'"',
             escape: b'"',
             quotes_all: false,

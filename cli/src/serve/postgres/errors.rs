@@ -70,6 +70,15 @@ const KINDS: [(&str, &str); 53] = [
     ("parameter", "42P02"),
 ];
 
+/// What is said of statements that are too complex, however much memory there is.
+const TOO_COMPLEX: [&str; 5] = [
+    "nested",
+    "terms are joined by",
+    "queries by UNION",
+    "an expression of more than",
+    "too many within each other",
+];
+
 /// What is said of rows that lack a value where there must be one, be it of a statement or of a
 /// file.
 const VIOLATES_NOT_NULL: &str = "is NOT NULL";
@@ -86,7 +95,8 @@ impl PgError {
 
     /// The failure of a statement that was perhaps asked to end.
     pub(super) fn of_statement(failure: &Failure, ended: Option<Ended>) -> PgError {
-        match ended {
+        // What is stored is said, also to who has ended the statement.
+        match ended.filter(|_| failure.code != "partly-stored") {
             Some(Ended::Late) => {
                 return PgError::of("57014", "the time of the statement is over");
             }
@@ -101,6 +111,8 @@ impl PgError {
             ("busy", _) if message.ends_with("try again") => "40001",
             ("busy", _) => "55P03",
             ("unreachable", _) => "58000",
+            // Whether the statement is done as a whole is not known: none tries it once more.
+            ("partly-stored", _) => "40003",
             ("unsupported", _) if message.contains("SQL type") => "42704",
             ("unsupported", _) if message.contains("there is a table") => "42P07",
             ("unsupported", _) => "0A000",
@@ -110,6 +122,7 @@ impl PgError {
             ("rejected", _) if message.contains(VIOLATES_NOT_NULL) => "23502",
             ("rejected", _) => "22P02",
             (_, Exit::Corrupt) => "XX001",
+            (_, Exit::Limit) if TOO_COMPLEX.iter().any(|says| message.contains(says)) => "54001",
             (_, Exit::Limit) => "53200",
             (_, Exit::Interrupted) => "57014",
             ("io", _) => "58030",
@@ -158,12 +171,15 @@ mod tests {
         let of = |error: Error, ended| PgError::of_statement(&Failure::from(error), ended).code;
         assert_eq!(of(Error::NotFound("no table t".into()), None), "42P01");
         assert_eq!(of(Error::LimitExceeded("memory".into()), None), "53200");
+        let nested = "an expression is nested more than 400 levels deep";
+        assert_eq!(of(Error::LimitExceeded(nested.into()), None), "54001");
         assert_eq!(of(Error::Cancelled, Some(Ended::Late)), "57014");
         assert_eq!(of(Error::InvalidInput("this session is read-only".into()), None), "25006");
         assert_eq!(of(Error::Unsupported("x".into()), None), "0A000");
         assert_eq!(of(Error::Busy("t has changed; try again".into()), None), "40001");
         assert_eq!(of(Error::Busy("t is being written".into()), None), "55P03");
         assert_eq!(of(Error::Unreachable("node b is gone".into()), None), "58000");
+        assert_eq!(of(Error::PartlyStored("nodes a have it".into()), None), "40003");
         for (what, code) in [
             ("column 'a' is NOT NULL, but a row has no value in it; nothing was stored", "23502"),
             ("column 'a' is int32, which does not hold 99999999999 as it is", "22003"),

@@ -62,6 +62,7 @@ pub(crate) fn copy(bytes: &[u8]) {
         delimiter: if kind & 0x80 == 0 { b'\t' } else { b'|' },
         null: "\\N".to_owned(),
         has_header: kind & 0x40 != 0,
+        matches_header: false,
         quote: b'"',
         escape: b'"',
         quotes_all: false,

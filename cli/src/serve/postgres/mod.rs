@@ -11,14 +11,14 @@
 //! | `messages`, `replies` | what a client sends, and what a server sends |
 //! | `scram` | how a client proves that it knows its password |
 //! | `oids`, `types`, `columns`, `text`, `binary` | values of answers |
-//! | `parameters` | values of parameters |
+//! | `parameters`, `numerics`, `uuids` | values of parameters |
 //! | `words`, `settings`, `own`, `tags` | statements as these clients write them |
 //! | `known`, `catalogs`, `type_rows` | what a connection is, PostgreSQL's catalogs and types |
 //! | `relations`, `information_schema`, `catalog` | the rows of the catalogs |
 //! | `marks`, `calls`, `compat` | our words for theirs, and for functions about the server |
 //! | `output` | from the thread of a statement to its connection |
 //! | `portals`, `backend`, `run`, `cursors`, `resets` | the thread of a statement |
-//! | `copy`, `copy_rows`, `copy_binary` | COPY, on that thread |
+//! | `copy`, `copy_rows`, `copy_binary`, `copy_header` | COPY, on that thread |
 //! | `connection` | the task of a connection |
 
 mod errors;
@@ -30,6 +30,8 @@ mod scram;
 mod columns;
 mod text;
 mod binary;
+mod numerics;
+mod uuids;
 mod parameters;
 mod words;
 mod settings;
@@ -52,6 +54,7 @@ mod cursors;
 mod resets;
 mod copy_rows;
 mod copy_binary;
+mod copy_header;
 mod copy;
 mod connection;
 #[cfg(any(test, feature = "fuzzing"))]

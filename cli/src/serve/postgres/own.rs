@@ -82,7 +82,8 @@ pub(super) struct Mode {
     pub(super) isolation: Option<&'static str>,
 }
 
-/// The levels of isolation. A block reads one snapshot whatever it asks for.
+/// The levels of isolation, of which the first two are not kept: each statement of a block reads
+/// what was committed before it.
 const LEVELS: [&str; 4] = ["serializable", "repeatable read", "read committed", "read uncommitted"];
 
 /// A COPY from or to the client.
@@ -110,6 +111,8 @@ pub(super) struct Options {
     pub(super) delimiter: u8,
     pub(super) null: String,
     pub(super) has_header: bool,
+    /// Whether a header has to name the columns, in their order.
+    pub(super) matches_header: bool,
     pub(super) quote: u8,
     pub(super) escape: u8,
     /// Whether all values of CSV are in quotes.
@@ -330,6 +333,9 @@ fn copy(mut words: Words) -> Result<Option<Own>, PgError> {
     let copy = Copy { source, options };
     match (is_in, &copy.source) {
         (true, Source::Query(_)) => Err(PgError::of("42601", "COPY fills a table, not a query")),
+        (false, _) if copy.options.matches_header => {
+            Err(PgError::of("0A000", "HEADER MATCH is for COPY FROM"))
+        }
         (true, _) => Ok(Some(Own::CopyIn(copy))),
         (false, _) => Ok(Some(Own::CopyOut(copy))),
     }
@@ -340,7 +346,8 @@ fn options(words: &mut Words) -> Result<Options, PgError> {
     let _ = words.take("with");
     let listed = words.parentheses();
     let mut words = listed.map_or_else(|| words.clone(), Words::of);
-    let (mut format, mut has_header, mut quotes_all) = (Format::Text, false, false);
+    let (mut format, mut has_header, mut matches_header) = (Format::Text, false, false);
+    let mut quotes_all = false;
     let (mut delimiter, mut null, mut quote, mut escape) = (None, None, None, None);
     while let Some(word) = words.next() {
         let name = word.to_ascii_lowercase();
@@ -365,7 +372,10 @@ fn options(words: &mut Words) -> Result<Options, PgError> {
                 let next = words.peek().map(str::to_ascii_lowercase);
                 has_header = match next.as_deref() {
                     Some("false" | "off" | "0") => false,
-                    Some("true" | "on" | "1" | "match") => true,
+                    Some("true" | "on" | "1" | "match") => {
+                        matches_header = next.as_deref() == Some("match");
+                        true
+                    }
                     _ => {
                         has_header = true;
                         continue;
@@ -399,6 +409,7 @@ fn options(words: &mut Words) -> Result<Options, PgError> {
         delimiter: delimiter.unwrap_or(if is_csv { b',' } else { b'\t' }),
         null: null.unwrap_or_else(|| if is_csv { String::new() } else { "\\N".to_owned() }),
         has_header,
+        matches_header,
         quote,
         escape: escape.unwrap_or(quote),
         quotes_all,
@@ -462,6 +473,7 @@ mod tests {
             delimiter: b'\t',
             null: "\\N".into(),
             has_header: false,
+            matches_header: false,
             quote: b'"',
             escape: b'"',
             quotes_all: false,

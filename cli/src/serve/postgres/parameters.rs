@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use arrow_array::builder::{BinaryBuilder, StringViewBuilder};
 use arrow_array::{
-    ArrayRef, BooleanArray, Date32Array, Decimal128Array, Float32Array, Float64Array, Int16Array,
-    Int32Array, Int64Array, IntervalMonthDayNanoArray, ListArray, StringArray,
-    Time64MicrosecondArray, TimestampMicrosecondArray, new_null_array,
+    ArrayRef, BooleanArray, Date32Array, Float32Array, Float64Array, Int16Array, Int32Array,
+    Int64Array, IntervalMonthDayNanoArray, ListArray, StringArray, Time64MicrosecondArray,
+    TimestampMicrosecondArray, new_null_array,
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_cast::{CastOptions, cast_with_options};
@@ -16,14 +16,13 @@ use stylobate::internal::sql::items_of_array;
 
 use super::binary::{EPOCH_DAYS, EPOCH_MICROS};
 use super::errors::PgError;
+use super::numerics;
 use super::oids::Type;
 use super::types::{PgType, TEXT};
+use super::uuids;
 
 /// Items of an array that are joined at a time: each is an array of its own before.
 const ITEMS_AT_ONCE: usize = 1024;
-/// The most decimal digits of a numeric.
-const MOST_DIGITS: usize = 38;
-
 /// The type in which a parameter of a type of PostgreSQL is kept; `None` if that says nothing.
 pub(super) fn arrow_type(oid: u32) -> Result<Option<DataType>, PgError> {
     let list = |item: DataType| DataType::List(Arc::new(Field::new_list_field(item, true)));
@@ -89,7 +88,7 @@ pub(super) fn read(
     let Some(bytes) = value else { return Ok(new_null_array(target, 1)) };
     let array = match format {
         1 => binary(oid, bytes)?,
-        0 => text(utf8(bytes)?, target)?,
+        0 => text(Type::from_oid(oid), utf8(bytes)?, target)?,
         other => return Err(PgError::of("08P01", format!("format {other} is not known"))),
     };
     let is_decimal = |it: &DataType| matches!(it, DataType::Decimal128(..));
@@ -135,15 +134,20 @@ fn bytes_array(bytes: &[u8]) -> ArrayRef {
     Arc::new(values.finish())
 }
 
-fn text(text: &str, target: &DataType) -> Result<ArrayRef, PgError> {
+fn text(known: Option<Type>, text: &str, target: &DataType) -> Result<ArrayRef, PgError> {
     Ok(match target {
+        DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 if known == Some(Type::UUID) => {
+            let uuid = uuids::read(text);
+            let wrong = || PgError::of("22P02", format!("'{text}' is no UUID"));
+            text_array(&uuid.ok_or_else(wrong)?)
+        }
         DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8 => text_array(text),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => {
             let bytes = text.strip_prefix("\\x").and_then(from_hex);
             let what = "bytes are \\x and hexadecimal digits";
             bytes_array(&bytes.ok_or_else(|| PgError::of("22P02", what))?)
         }
-        DataType::Decimal128(..) => numeric_of_text(text)?,
+        DataType::Decimal128(..) => numerics::of_text(text)?,
         DataType::Interval(_) => {
             let wrong = || PgError::of("22007", format!("'{text}' is no interval"));
             Arc::new(IntervalMonthDayNanoArray::from(vec![interval(text).ok_or_else(wrong)?]))
@@ -152,8 +156,8 @@ fn text(text: &str, target: &DataType) -> Result<ArrayRef, PgError> {
             let items = items_of_array(text).ok_or_else(|| {
                 PgError::of("22P02", format!("'{text}' is no array of one dimension"))
             })?;
-            let items: ArrayRef = Arc::new(StringArray::from(items));
-            list(&cast(&items, item.data_type())?)?
+            let known = known.and_then(Type::item);
+            list(&items_of_text(known, items, item.data_type())?)?
         }
         DataType::Boolean => {
             let is_true = match text.trim().to_ascii_lowercase().as_str() {
@@ -173,6 +177,23 @@ fn text(text: &str, target: &DataType) -> Result<ArrayRef, PgError> {
             cast(&array, other)?
         }
     })
+}
+
+/// The items of an array, each read as a value by itself is.
+fn items_of_text(
+    known: Option<Type>,
+    items: Vec<Option<String>>,
+    target: &DataType,
+) -> Result<ArrayRef, PgError> {
+    let is_plain = target.is_integer() || target.is_string() && known != Some(Type::UUID);
+    if is_plain {
+        return cast(&(Arc::new(StringArray::from(items)) as ArrayRef), target);
+    }
+    let read = items.iter().map(|item| match item {
+        None => Ok(new_null_array(target, 1)),
+        Some(item) => cast(&text(known, item, target)?, target),
+    });
+    joined(read, target)
 }
 
 /// Whether a text is PostgreSQL's word for a time before or after all others.
@@ -201,49 +222,6 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     let digits = text.as_bytes().chunks(2);
     let byte = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok();
     digits.map(|two| byte(two).filter(|_| two.len() == 2)).collect()
-}
-
-fn numeric_of_text(text: &str) -> Result<ArrayRef, PgError> {
-    let wrong = || PgError::of("22P02", format!("'{text}' is no number"));
-    let trimmed = text.trim();
-    let (is_negative, digits) = match trimmed.strip_prefix('-') {
-        Some(digits) => (true, digits),
-        None => (false, trimmed.strip_prefix('+').unwrap_or(trimmed)),
-    };
-    let (number, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
-    let exponent: i32 = exponent.parse().map_err(|_| wrong())?;
-    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
-    let all = format!("{whole}{part}");
-    if all.is_empty() || !all.bytes().all(|byte| byte.is_ascii_digit()) {
-        return Err(wrong());
-    }
-    decimal(is_negative, &all, part.len() as i64 - i64::from(exponent))
-}
-
-/// A decimal of digits, of which `scale` are behind the point.
-fn decimal(is_negative: bool, digits: &str, scale: i64) -> Result<ArrayRef, PgError> {
-    let too_long = || PgError::of("22003", "a number of more than 38 digits");
-    let mut digits = digits.trim_start_matches('0').to_owned();
-    let (most, mut scale) = (MOST_DIGITS as i64, scale);
-    if !(-most..=most * 2).contains(&scale) {
-        return Err(too_long());
-    }
-    while scale < 0 {
-        digits.push('0');
-        scale += 1;
-    }
-    while scale > most && digits.ends_with('0') {
-        digits.pop();
-        scale -= 1;
-    }
-    if digits.len() > MOST_DIGITS || scale > most {
-        return Err(too_long());
-    }
-    let value: i128 = if digits.is_empty() { 0 } else { digits.parse().map_err(|_| too_long())? };
-    let value = if is_negative { -value } else { value };
-    let precision = digits.len().max(scale as usize).max(1) as u8;
-    let array = Decimal128Array::from(vec![value]).with_precision_and_scale(precision, scale as i8);
-    Ok(Arc::new(array.map_err(|error| wrong(&error))?))
 }
 
 /// An array with one row, which is a list.
@@ -277,7 +255,7 @@ fn binary(oid: u32, bytes: &[u8]) -> Result<ArrayRef, PgError> {
         Type::OID => Arc::new(Int64Array::from(vec![i64::from(u32::from_be_bytes(fixed(bytes)?))])),
         Type::FLOAT4 => Arc::new(Float32Array::from(vec![f32::from_be_bytes(fixed(bytes)?)])),
         Type::FLOAT8 => Arc::new(Float64Array::from(vec![f64::from_be_bytes(fixed(bytes)?)])),
-        Type::NUMERIC => numeric_of_binary(bytes)?,
+        Type::NUMERIC => numerics::of_binary(bytes)?,
         Type::BYTEA => bytes_array(bytes),
         Type::DATE => {
             let days = i32::from_be_bytes(fixed(bytes)?);
@@ -312,41 +290,10 @@ fn binary(oid: u32, bytes: &[u8]) -> Result<ArrayRef, PgError> {
             };
             Arc::new(IntervalMonthDayNanoArray::from(vec![value]))
         }
-        Type::UUID => {
-            let bytes: [u8; 16] = fixed(bytes)?;
-            let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-            let parts = [0..8, 8..12, 12..16, 16..20, 20..32].map(|at| hex[at].to_owned());
-            text_array(&parts.join("-"))
-        }
+        Type::UUID => text_array(&uuids::spelled(u128::from_be_bytes(fixed(bytes)?))),
         array if array.item().is_some() => array_of_binary(bytes)?,
         _ => text_array(utf8(bytes)?),
     })
-}
-
-fn numeric_of_binary(bytes: &[u8]) -> Result<ArrayRef, PgError> {
-    let wrong = || PgError::of("22P03", "the value of a parameter is no numeric");
-    let parts: Vec<i16> =
-        bytes.chunks(2).map(|two| fixed(two).map(i16::from_be_bytes)).collect::<Result<_, _>>()?;
-    let [count, weight, sign, scale, groups @ ..] = parts.as_slice() else { return Err(wrong()) };
-    let is_valid = groups.len() == usize::from(count.cast_unsigned())
-        && groups.iter().all(|group| (0..10_000).contains(group));
-    if !is_valid || groups.len() > MOST_DIGITS {
-        return Err(wrong());
-    }
-    let is_negative = match sign {
-        0 => false,
-        0x4000 => true,
-        _ => return Err(PgError::of("22003", "a numeric that is no number")),
-    };
-    let digits: String = groups.iter().map(|group| format!("{group:04}")).collect();
-    let behind = 4 * (groups.len() as i64 - 1 - i64::from(*weight));
-    // The digits of the last group beyond the scale are zeros.
-    let beyond = (behind - i64::from(*scale)).clamp(0, 3);
-    let shown = digits.len().saturating_sub(beyond as usize);
-    match digits.get(shown..).is_some_and(|rest| rest.bytes().all(|byte| byte == b'0')) {
-        true => decimal(is_negative, digits.get(..shown).unwrap_or("0"), behind - beyond),
-        false => decimal(is_negative, &digits, behind),
-    }
 }
 
 fn array_of_binary(bytes: &[u8]) -> Result<ArrayRef, PgError> {
@@ -366,27 +313,36 @@ fn array_of_binary(bytes: &[u8]) -> Result<ArrayRef, PgError> {
         _ => return Err(wrong()),
     };
     let mut at = 20;
-    let (mut items, mut joined): (Vec<ArrayRef>, Vec<ArrayRef>) = (Vec::new(), Vec::new());
-    for _ in 0..count {
-        if items.len() == ITEMS_AT_ONCE {
-            joined.push(concat(&items)?);
-            items.clear();
-        }
+    let read = (0..count).map(|_| {
         let length = int(at)?;
         at += 4;
-        items.push(match usize::try_from(length) {
-            Err(_) => new_null_array(&data_type, 1),
-            Ok(length) => {
-                let value = bytes.get(at..at.saturating_add(length)).ok_or_else(wrong)?;
-                at += length;
-                cast(&binary(item, value)?, &data_type)?
-            }
-        });
+        let Ok(length) = usize::try_from(length) else {
+            return Ok(new_null_array(&data_type, 1));
+        };
+        let value = bytes.get(at..at.saturating_add(length)).ok_or_else(wrong)?;
+        at += length;
+        cast(&binary(item, value)?, &data_type)
+    });
+    list(&joined(read, &data_type)?)
+}
+
+/// Arrays of one item each as one array.
+fn joined(
+    items: impl Iterator<Item = Result<ArrayRef, PgError>>,
+    data_type: &DataType,
+) -> Result<ArrayRef, PgError> {
+    let (mut last, mut joined): (Vec<ArrayRef>, Vec<ArrayRef>) = (Vec::new(), Vec::new());
+    for item in items {
+        last.push(item?);
+        if last.len() == ITEMS_AT_ONCE {
+            joined.push(concat(&last)?);
+            last.clear();
+        }
     }
-    joined.append(&mut items);
+    joined.append(&mut last);
     match joined.is_empty() {
-        true => list(&new_null_array(&data_type, 0)),
-        false => list(&concat(&joined)?),
+        true => Ok(new_null_array(data_type, 0)),
+        false => concat(&joined),
     }
 }
 
@@ -431,6 +387,10 @@ mod tests {
             (1182, "{1999-12-31,NULL}"),
             (1231, "{1.5000000000,-0.2500000000}"),
             (1009, "{a,NULL,\"b c\"}"),
+            (1000, "{t,f,NULL}"),
+            (1001, "{\"\\\\x61\",NULL,\"\\\\xff\"}"),
+            (1115, "{\"1969-12-31 23:59:59.5\"}"),
+            (2950, "a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11"),
         ] {
             let target = arrow_type(oid).unwrap();
             let read_text = read(oid, target.as_ref(), 0, Some(text.as_bytes())).unwrap();
@@ -457,6 +417,11 @@ mod tests {
             assert_eq!(code(oid, text), "22P02", "{text}");
         }
         assert_eq!(code(1700, "1e99"), "22003");
+        assert_eq!((code(2950, "a0ee"), code(2951, "{a0ee}")), ("22P02", "22P02"));
+        assert_eq!((code(1001, "{\\\\xf}"), code(1000, "{t,maybe}")), ("22P02", "22P02"));
+        let uuids = "{a0eebc999c0b4ef8bb6d6bb9bd380a11,NULL}";
+        let uuids = read(2951, arrow_type(2951).unwrap().as_ref(), 0, Some(uuids.as_bytes()));
+        assert_eq!(spelled(&uuids.unwrap()), "{a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11,NULL}");
         assert!(read(23, Some(&DataType::Int32), 1, Some(&[0; 3])).is_err());
         assert!(arrow_type(600).is_err());
         // Arrays of arrays have dimensions in PostgreSQL, not items that are arrays.

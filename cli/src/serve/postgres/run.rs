@@ -223,9 +223,10 @@ impl Backend {
     }
 
     /// What the block may do from now on, and how it is isolated until it ends.
-    fn set_mode(&mut self, mode: &Mode) {
+    fn set_mode(&mut self, mode: &Mode, out: &mut Output) {
         self.block.read_only = mode.read_only.unwrap_or(self.block.read_only);
         if let Some(level) = mode.isolation {
+            warn_of_isolation(level, out);
             self.settings.set_local("transaction_isolation", level);
         }
     }
@@ -241,7 +242,7 @@ impl Backend {
                     self.block.read_only = false;
                     self.block.status = Status::InBlock;
                 }
-                self.set_mode(mode);
+                self.set_mode(mode, out);
                 "BEGIN"
             }
             Own::Commit | Own::Rollback => return Ok(self.end_block(own, out).to_owned()),
@@ -264,6 +265,7 @@ impl Backend {
                 let on_or_off = |yes: bool| if yes { "on" } else { "off" };
                 let read_only = mode.read_only.map(on_or_off);
                 let isolation = mode.isolation;
+                isolation.into_iter().for_each(|level| warn_of_isolation(level, out));
                 for (name, value) in [
                     ("default_transaction_read_only", read_only),
                     ("default_transaction_isolation", isolation),
@@ -279,11 +281,14 @@ impl Backend {
             }
             Own::SetTransaction { mode, of_session: false } => {
                 if self.block.status == Status::InBlock {
-                    self.set_mode(mode);
+                    self.set_mode(mode, out);
                 }
                 "SET"
             }
             Own::Set { name, value, is_local } => {
+                if name.ends_with("transaction_isolation") {
+                    value.iter().for_each(|level| warn_of_isolation(level, out));
+                }
                 // Outside of a block, SET LOCAL ends with itself.
                 let ends = *is_local && self.block.status == Status::Idle;
                 let told = self.settings.set(name, value.clone(), *is_local)?;
@@ -389,6 +394,20 @@ impl Backend {
                 }
             }
         }
+    }
+}
+
+/// Says of a level of isolation that it is not kept, if it promises more than is.
+fn warn_of_isolation(level: &str, out: &mut Output) {
+    let level = level.to_ascii_uppercase();
+    if matches!(level.as_str(), "REPEATABLE READ" | "SERIALIZABLE") {
+        let what = format!(
+            "{level} is taken, and each statement reads what was committed before it, as with READ \
+             COMMITTED"
+        );
+        let hint = "a cursor reads the tables as they are at DECLARE, and table@generation one \
+                    generation";
+        replies::warning(&PgError::of("01000", what).hint(hint), &mut out.bytes);
     }
 }
 

@@ -270,6 +270,10 @@ mod tests {
         let spelled =
             ["1969-12-31 23:59:59.999999", "1970-01-01 00:00:01.5", "1970-01-01 00:00:00"];
         assert_eq!(show(Arc::new(times.clone())), spelled);
+        let nanos = TimestampNanosecondArray::from(vec![-1, -1000, -1001, 1999]);
+        let spelled = ["59.999999", "59.999999", "59.999998", "00.000001"];
+        let shown = show(Arc::new(nanos));
+        assert!(shown.iter().zip(spelled).all(|(it, end)| it.ends_with(end)), "{shown:?}");
         let zoned = times.with_timezone("Europe/Berlin");
         assert_eq!(show(Arc::new(zoned))[1], "1970-01-01 00:00:01.5+00");
         let bytes = BinaryArray::from(vec![&b"\x00\xffa"[..]]);

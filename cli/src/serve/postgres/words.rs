@@ -3,6 +3,8 @@
 
 use std::ops::Range;
 
+use stylobate::internal::sql::text_of_literal;
+
 /// A word of a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Token {
@@ -175,26 +177,8 @@ impl<'t> Words<'t> {
 /// What a text in quotes, or between dollars, stands for.
 pub(super) fn text_of(word: &str) -> String {
     if let Some(inner) = word.strip_prefix(['e', 'E']) {
-        let mut plain = String::new();
-        let inner = unquoted(inner, '\'');
-        let mut rest = inner.chars();
-        while let Some(c) = rest.next() {
-            match (c, rest.clone().next()) {
-                ('\\', Some(next)) => {
-                    rest.next();
-                    plain.push(match next {
-                        'n' => '\n',
-                        't' => '\t',
-                        'r' => '\r',
-                        'b' => '\u{8}',
-                        'f' => '\u{c}',
-                        other => other,
-                    });
-                }
-                _ => plain.push(c),
-            }
-        }
-        return plain;
+        // Escapes that stand for nothing are left, for the parser to refuse.
+        return text_of_literal(word).unwrap_or_else(|| unquoted(inner, '\''));
     }
     if word.starts_with('$') {
         let tag = word.get(1..).and_then(|rest| rest.find('$')).map_or(0, |end| end + 2);

@@ -320,6 +320,10 @@ impl<F: Iterator<Item = Field>> FieldAppender<'_, F> {
         let mut scratch = Vec::new();
         for (row, field) in self.fields.enumerate() {
             if field.len == 0 {
+                // The empty text, which is no such value.
+                if !field.quoted && !self.rules.empty_is_null && !self.rules.is_null(b"") {
+                    return Err(row);
+                }
                 out.push(T::default());
                 self.valid.push(false);
                 continue;

@@ -98,8 +98,13 @@ fn check_width(file: &Path, columns: usize) -> Result<()> {
 
 /// For an input without rows, the columns come from the options.
 fn empty_input(mut schema: CsvSchema, options: &CsvOptions) -> Result<CsvSchema> {
-    let from_schema = || options.schema.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>();
-    let names = options.names.clone().unwrap_or_else(from_schema);
+    let known = match options.schema.is_empty() {
+        true => &options.prior,
+        false => &options.schema,
+    };
+    let are_here = known.iter().filter(|(name, _)| !options.external_columns.contains(name));
+    let from_types = || are_here.map(|(name, _)| name.clone()).collect::<Vec<_>>();
+    let names = options.names.clone().unwrap_or_else(from_types);
     if names.is_empty() {
         let file = schema.file.display();
         return Err(Error::InvalidInput(format!(
@@ -108,6 +113,11 @@ fn empty_input(mut schema: CsvSchema, options: &CsvOptions) -> Result<CsvSchema>
         )));
     }
     schema.columns = names.iter().map(|name| CsvColumn::named(name)).collect();
+    for column in &mut schema.columns {
+        if let Some((_, prior)) = options.prior.iter().find(|(name, _)| **name == *column.name) {
+            column.data_type = prior.clone();
+        }
+    }
     fix_types(&mut schema, options)?;
     Ok(schema)
 }

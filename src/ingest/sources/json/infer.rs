@@ -46,8 +46,9 @@ pub fn infer(file: &Path, options: &JsonOptions, first: Option<&JsonChunk>) -> R
             schema.columns.push(fixed(named));
         }
     }
-    if schema.columns.is_empty() && first.is_some() {
-        // Rows of empty objects are rows of nulls, where the table says of what.
+    if schema.columns.is_empty() {
+        // Rows of empty objects are rows of nulls, where the table says of what; and no rows are
+        // none of its columns.
         let known =
             options.prior.iter().filter(|(name, _)| !options.external_columns.contains(name));
         schema.columns.extend(known.map(|known| JsonColumn { fixed: false, ..fixed(known) }));

@@ -14,10 +14,12 @@ use datafusion::physical_expr::window::WindowExpr;
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::GroupsAccumulatorAdapter;
 use futures::StreamExt;
 
-use super::rows::{Cut, Held, Out};
+use super::rows::Out;
 use crate::error::{Error, Result};
 use crate::sql::run::coalesce::compact;
+use crate::sql::run::cut::{Cut, Runs};
 use crate::sql::run::generate::Output;
+use crate::sql::run::held::Held;
 
 /// Values that are copied to rows take at most this many bytes in a batch, if a single one does
 /// not.
@@ -57,7 +59,7 @@ impl Aggregated {
             if batch.num_rows() == 0 {
                 continue;
             }
-            let (ranges, goes_on) = self.cut.cut(&batch)?;
+            let Runs { ranges, goes_on } = self.cut.cut(&batch)?;
             let first = usize::from(is_open && !goes_on);
             let groups = first + ranges.len();
             let last = ranges.last().map_or(0, |last| last.start);
@@ -108,17 +110,9 @@ impl Aggregated {
 
     /// Emits the rows that were held, with the first of the values.
     async fn emit_held(&mut self, values: &Values, to: &Output) -> Result<()> {
-        while let Some(file) = self.held.files.pop_front() {
-            let mut rows = self.held.spills.read_spill_as_stream_unbuffered(file, None)?;
-            while let Some(batch) = rows.next().await {
-                let batch = batch?;
-                emit_copies(&self.out, &batch, &vec![0; batch.num_rows()], values, to).await?;
-            }
-        }
-        for batch in std::mem::take(&mut self.held.batches) {
+        while let Some(batch) = self.held.next().await? {
             emit_copies(&self.out, &batch, &vec![0; batch.num_rows()], values, to).await?;
         }
-        self.held.free();
         Ok(())
     }
 }
@@ -191,7 +185,11 @@ fn copied_sizes(values: &[ArrayRef]) -> Vec<usize> {
 }
 
 fn is_copied(values: &ArrayRef) -> bool {
-    let data_type = values.data_type();
+    are_copied(values.data_type())
+}
+
+/// Whether values of a type are copied for each row that gets them.
+pub(super) fn are_copied(data_type: &DataType) -> bool {
     let is_view = matches!(data_type, DataType::Utf8View | DataType::BinaryView);
     !is_view && !data_type.is_primitive() && *data_type != DataType::Boolean
 }

@@ -21,10 +21,11 @@ use datafusion::physical_plan::aggregates::order::GroupOrdering;
 use futures::StreamExt;
 
 use super::aggregated::{Values, emit_copies};
-use super::rows::{Held, Out};
+use super::rows::Out;
 use crate::error::Result;
 use crate::sql::run::coalesce::compact;
 use crate::sql::run::generate::Output;
+use crate::sql::run::held::Held;
 
 /// Partitions whose rows come in any order, and all have the same values.
 pub(super) struct Hashed {
@@ -92,13 +93,7 @@ impl Hashed {
             state.try_resize(bytes)?;
         }
         let values = Values::new(values);
-        while let Some(file) = held.files.pop_front() {
-            let mut rows = held.spills.read_spill_as_stream_unbuffered(file, None)?;
-            while let Some(batch) = rows.next().await {
-                emit(&out, &batch?, &values, &to).await?;
-            }
-        }
-        for batch in std::mem::take(&mut held.batches) {
+        while let Some(batch) = held.next().await? {
             emit(&out, &batch, &values, &to).await?;
         }
         Ok(())

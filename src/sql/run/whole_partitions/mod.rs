@@ -3,18 +3,23 @@
 //! Where this stands on the road of a query: one of the last physical rules puts a
 //! [`WholePartitionsExec`] in the place of DataFusion's `WindowAggExec` (55.2), which holds the
 //! rows of all partitions and all results, and counts neither. Here, too, rows come in the order of
-//! the keys of partitions ([`rows`]), but a partition goes out as soon as its last row has come.
+//! the keys of partitions, but a partition goes out as soon as its last row has come.
 //!
 //! Where each function has one value for all rows of a partition (`sum(x) OVER (PARTITION BY g)`),
 //! rows are [`aggregated`] as they come, as for GROUP BY; those of the partition that is not
 //! complete wait in memory, or in a file once there is no room. If nothing above needs their order,
-//! they are not sorted at all ([`unordered`], [`hashed`]). Other functions (`ntile`, a frame
-//! from each row to the end) need the rows of a partition [`together`], which must fit in memory.
+//! they are not sorted at all ([`unordered`], [`hashed`]). Other functions get the rows of a
+//! partition [`together`]: those of some (`ntile`, `last_value`) wait as well ([`passes`]), but a
+//! frame from each row to the end needs them in memory. Windows that need few rows at a time are
+//! [`split`] off.
 
 mod aggregated;
 mod hashed;
-mod one_value;
+mod merge;
+pub(in crate::sql::run) mod one_value;
+mod passes;
 mod rows;
+mod split;
 mod together;
 mod unordered;
 
@@ -43,9 +48,12 @@ use datafusion::physical_plan::{
 use self::aggregated::Aggregated;
 use self::hashed::{Hashed, numbered, partitions_of};
 use self::one_value::{function, has_one_value, windows};
-use self::rows::{Cut, Held, Out};
+use self::passes::Passes;
+use self::rows::Out;
 use self::together::Together;
+use crate::sql::run::cut::Cut;
 use crate::sql::run::generate::generate;
+use crate::sql::run::held::Held;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -61,6 +69,13 @@ impl PhysicalOptimizerRule for PartitionByPartition {
             true => unordered::without_sorts(plan, order_matters, WholePartitionsExec::hashed)?,
             false => plan,
         };
+        let apart = |node: Plan| {
+            Ok(match split::by_kind(&node)? {
+                Some(both) => Transformed::yes(both),
+                None => Transformed::no(node),
+            })
+        };
+        let plan = plan.transform_up(apart)?.data;
         let rewritten = plan.transform_down(|node| {
             Ok(match node.is::<WindowAggExec>() {
                 true => Transformed::yes(Arc::new(WholePartitionsExec::new(node)) as Plan),
@@ -86,7 +101,9 @@ enum Mode {
     Hashed,
     /// In the order of partitions, each with one value.
     Aggregated,
-    /// In the order of partitions, those of one at a time.
+    /// In the order of partitions, those of one at a time, in files where there is no room.
+    Waiting,
+    /// In the order of partitions, those of one at a time in memory.
     Together,
 }
 
@@ -103,7 +120,11 @@ impl WholePartitionsExec {
     fn new(replaced: Plan) -> WholePartitionsExec {
         let metrics = ExecutionPlanMetricsSet::new();
         let one_value = windows(&replaced).iter().all(has_one_value);
-        let mode = if one_value { Mode::Aggregated } else { Mode::Together };
+        let mode = match one_value {
+            true => Mode::Aggregated,
+            false if passes::fit(windows(&replaced)) => Mode::Waiting,
+            false => Mode::Together,
+        };
         WholePartitionsExec { replaced, mode, metrics }
     }
 
@@ -128,6 +149,7 @@ impl DisplayAs for WholePartitionsExec {
         let mode = match self.mode {
             Mode::Hashed => "hashed",
             Mode::Aggregated => "aggregated",
+            Mode::Waiting => "waiting",
             Mode::Together => "together",
         };
         write!(f, "{}: wdw=[{}], rows={mode}", self.name(), names.join(", "))
@@ -167,7 +189,9 @@ impl ExecutionPlan for WholePartitionsExec {
     fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
         match self.mode {
             Mode::Hashed => vec![None],
-            Mode::Aggregated | Mode::Together => self.replaced.required_input_ordering(),
+            Mode::Aggregated | Mode::Waiting | Mode::Together => {
+                self.replaced.required_input_ordering()
+            }
         }
     }
 
@@ -194,10 +218,10 @@ impl ExecutionPlan for WholePartitionsExec {
             SpillMetrics::new(&self.metrics, partition),
             match self.mode {
                 Mode::Hashed => numbered(&input.schema()),
-                Mode::Aggregated | Mode::Together => input.schema(),
+                Mode::Aggregated | Mode::Waiting | Mode::Together => input.schema(),
             },
         );
-        let held = Held::new(spills, self.mode != Mode::Together, &context);
+        let held = Held::new("Window", spills, self.mode != Mode::Together, &context);
         let keys = windows.first().map_or(&[][..], |window| window.partition_by());
         let cut = Cut::new(keys);
         let baseline = BaselineMetrics::new(&self.metrics, partition);
@@ -216,8 +240,10 @@ impl ExecutionPlan for WholePartitionsExec {
                 let partitions = Aggregated { windows, functions, state, cut, held, out };
                 generate(self.schema(), |output| partitions.run(rows, output))
             }
-            Mode::Together => {
-                let partitions = Together { windows, cut, held, out };
+            Mode::Waiting | Mode::Together => {
+                let is_waiting = self.mode == Mode::Waiting;
+                let passes = is_waiting.then(|| Passes::of(&windows, &context)).flatten();
+                let partitions = Together { windows, passes, cut, held, out };
                 generate(self.schema(), |output| partitions.run(rows, output))
             }
         })

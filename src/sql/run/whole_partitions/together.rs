@@ -1,4 +1,7 @@
-//! Windows that need the rows of a partition together.
+//! Windows over whole partitions, of which each row has a value of its own.
+//!
+//! Partitions that a batch has as wholes are computed by DataFusion's functions. Others wait until
+//! their last row has come: in memory, unless all functions do with less ([`Passes`]).
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -12,10 +15,13 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::window::WindowExpr;
 use futures::StreamExt;
 
-use super::rows::{Cut, Held, Out};
+use super::passes::Passes;
+use super::rows::Out;
 use crate::error::{Error, Result};
 use crate::sql::run::coalesce::compact;
+use crate::sql::run::cut::{Cut, Runs};
 use crate::sql::run::generate::Output;
+use crate::sql::run::held::Held;
 
 /// Values of several partitions go out together up to this many bytes.
 const EMITTED_BYTES: usize = 1 << 20;
@@ -23,6 +29,8 @@ const EMITTED_BYTES: usize = 1 << 20;
 /// Partitions that are computed as wholes.
 pub(super) struct Together {
     pub(super) windows: Vec<Arc<dyn WindowExpr>>,
+    /// How they are computed if their rows need not be in memory.
+    pub(super) passes: Option<Passes>,
     pub(super) cut: Cut,
     pub(super) held: Held,
     pub(super) out: Out,
@@ -39,7 +47,7 @@ impl Together {
             if batch.num_rows() == 0 {
                 continue;
             }
-            let (mut ranges, goes_on) = self.cut.cut(&batch)?;
+            let Runs { mut ranges, goes_on } = self.cut.cut(&batch)?;
             let Some(last) = ranges.pop() else { continue };
             let mut begin = 0;
             if goes_on && let Some(first) = ranges.first() {
@@ -59,12 +67,15 @@ impl Together {
 
     fn push(&mut self, rows: RecordBatch) -> Result<()> {
         let rows = compact(rows, self.out.small, usize::MAX)?;
+        if let Some(passes) = &mut self.passes {
+            return Ok(passes.add(rows, &mut self.held)?);
+        }
         self.held.push(rows).map_err(|error| self.too_large(error.into()))
     }
 
     /// Emits partitions that a batch has as wholes: together, unless their values are large.
     async fn emit_complete(
-        &self,
+        &mut self,
         batch: &RecordBatch,
         ranges: &[Range<usize>],
         to: &Output,
@@ -100,7 +111,10 @@ impl Together {
 
     /// Emits the partition that was held.
     async fn emit_held(&mut self, to: &Output) -> Result<()> {
-        let batches = std::mem::take(&mut self.held.batches);
+        if let Some(passes) = &mut self.passes {
+            return passes.emit(&mut self.held, &self.out, to).await;
+        }
+        let batches = self.held.take_batches();
         if batches.is_empty() {
             return Ok(());
         }
@@ -113,7 +127,7 @@ impl Together {
         grown.map_err(|error| self.too_large(error.into()))?;
         let rows = match &batches[..] {
             [only] => only.clone(),
-            _ => concat_batches(self.held.spills.schema(), &batches)
+            _ => concat_batches(self.held.schema(), &batches)
                 .map_err(|error| Error::LimitExceeded(error.to_string()))?,
         };
         let values = self.values(&rows)?;

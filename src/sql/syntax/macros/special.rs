@@ -2,8 +2,8 @@
 
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    Array, CaseWhen, Expr, Function, FunctionArgumentClause, FunctionArguments, Value,
-    ValueWithSpan,
+    Array, CaseWhen, Expr, Function, FunctionArgumentClause, FunctionArguments, UnaryOperator,
+    Value, ValueWithSpan,
 };
 
 use crate::error::{Error, Result};
@@ -72,12 +72,19 @@ pub(super) fn expanded(name: &str, call: &Function) -> Result<Option<Expr>> {
             _ => Ok(None),
         },
         ("percentile_disc", [fraction]) => match call.within_group.as_slice() {
-            [key] if key.options.asc != Some(false) => Ok(Some(match fraction {
-                Expr::Array(all) => each("quantile_disc", &key.expr, &all.elem),
-                one => function_call("quantile_disc", vec![key.expr.clone(), one.clone()]),
-            })),
+            [key] => {
+                let descending = key.options.asc == Some(false);
+                let one = |fraction: &Expr| discrete(&key.expr, fraction, descending);
+                Ok(Some(match fraction {
+                    Expr::Array(all) => {
+                        let elem = all.elem.iter().map(one).collect();
+                        Expr::Array(Array { elem, named: false })
+                    }
+                    fraction => one(fraction),
+                }))
+            }
             _ => Err(Error::InvalidInput(
-                "write percentile_disc(0.5) WITHIN GROUP (ORDER BY x), ascending".into(),
+                "write percentile_disc(0.5) WITHIN GROUP (ORDER BY x)".into(),
             )),
         },
         ("list_value" | "list_pack", _) => Ok(Some(function_call("make_array", given))),
@@ -112,6 +119,25 @@ pub(super) fn expanded(name: &str, call: &Function) -> Result<Option<Expr>> {
         }
         _ => Ok(None),
     }
+}
+
+/// A percentile that is one of the values; a negative one counts from the greatest value on.
+fn discrete(values: &Expr, fraction: &Expr, descending: bool) -> Expr {
+    let is_zero = match fraction {
+        Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
+            digits.parse() == Ok(0.0)
+        }
+        _ => false,
+    };
+    let fraction = match descending {
+        true if is_zero => return function_call("max", vec![values.clone()]),
+        true => {
+            let fraction = Box::new(Expr::Nested(Box::new(fraction.clone())));
+            Expr::UnaryOp { op: UnaryOperator::Minus, expr: fraction }
+        }
+        false => fraction.clone(),
+    };
+    function_call("quantile_disc", vec![values.clone(), fraction])
 }
 
 /// Whether a call says in which order it takes its rows.

@@ -87,7 +87,7 @@ pub(in crate::sql) fn may_hide_text(tokens: &[TokenWithSpan]) -> bool {
 
 /// Whether a token is in any short form.
 fn may_be_of_one(token: &TokenWithSpan) -> bool {
-    const WORDS: [&str; 25] = [
+    const WORDS: [&str; 27] = [
         "ASOF",
         "AUTOINCREMENT",
         "AUTO_INCREMENT",
@@ -103,6 +103,7 @@ fn may_be_of_one(token: &TokenWithSpan) -> bool {
         "SAMPLE",
         "TABLESAMPLE",
         "INSERT",
+        "LIMIT",
         "COPY",
         "QUANTILE",
         "TOPK",
@@ -113,6 +114,7 @@ fn may_be_of_one(token: &TokenWithSpan) -> bool {
         "ROLLUP",
         "CUBE",
         "SETS",
+        "STRAIGHT_JOIN",
     ];
     WORDS.iter().any(|word| is_word(Some(token), word)) || parametric::is_name(Some(token))
 }
@@ -146,6 +148,7 @@ fn form_at(text: &[TokenWithSpan], at: usize) -> Result<Option<Replacement>> {
         "FROM" => Ok(from_first::written_out(text, at)),
         "USING" | "TABLESAMPLE" => sample::written_out(text, at),
         "INSERT" => insert::written_out(text, at),
+        "LIMIT" => Ok(operators::percent(text, at)),
         "COPY" => copy::written_out(text, at),
         "ISNULL" => Ok(is_null(text, at)),
         "GLOB" => operators::glob(text, at),
@@ -153,7 +156,8 @@ fn form_at(text: &[TokenWithSpan], at: usize) -> Result<Option<Replacement>> {
         "MATERIALIZED" => Ok(materialised(text, at)),
         "IN" => Ok(parenthesised::first_value(text, at)),
         "ROLLUP" | "CUBE" | "SETS" => Ok(parenthesised::keys(text, at)),
-        "ASOF" | "AUTOINCREMENT" | "AUTO_INCREMENT" | "EXCLUDE" => {
+        "ASOF" => Ok(operators::asof(text, at)),
+        "AUTOINCREMENT" | "AUTO_INCREMENT" | "EXCLUDE" | "STRAIGHT_JOIN" => {
             operators::refused(text, at).map(|()| None)
         }
         _ => Ok(None),
@@ -273,6 +277,19 @@ mod tests {
                  GROUPING SETS ( ( ) , ( ( a ) :: int ) )",
             ),
             ("SELECT pivot, summarize FROM t", "SELECT pivot , summarize FROM t"),
+            (
+                "SELECT asof FROM a asof ASOF JOIN b ON x ASOF LEFT OUTER JOIN c USING (y)",
+                "SELECT asof FROM a asof STRAIGHT_JOIN b ON x GLOBAL STRAIGHT_JOIN c USING ( y )",
+            ),
+            (
+                "SELECT a FROM t LIMIT 50% OFFSET 1; SELECT b LIMIT 7 % 2",
+                "SELECT a FROM t LIMIT sty__value ( 50 , 'PERCENT' ) OFFSET 1 ; \
+                 SELECT b LIMIT 7 % 2",
+            ),
+            (
+                "SELECT (FROM t SELECT count(*) WHERE a)",
+                "SELECT ( SELECT count ( * ) FROM t WHERE a )",
+            ),
             ("SELECT a AS pivot FROM t JOIN u ON b", "SELECT a AS pivot FROM t JOIN u ON b"),
         ] {
             assert_eq!(written(sql), expected, "{sql}");

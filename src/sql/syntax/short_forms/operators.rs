@@ -163,20 +163,55 @@ fn literal(pattern: &mut String, character: char, signs: &str) {
     pattern.push(character);
 }
 
-/// `ASOF JOIN`, what the frame of a window leaves out, and AUTO_INCREMENT, over which the parser
+/// `LIMIT 50%` and `LIMIT 50 PERCENT`, as a marked number.
+pub(super) fn percent(text: &[TokenWithSpan], at: usize) -> Option<Replacement> {
+    const AFTER: [&str; 6] = ["OFFSET", "UNION", "INTERSECT", "EXCEPT", "FETCH", "FORMAT"];
+    let number = text.get(at + 1).filter(|one| matches!(one.token, Token::Number(..)))?;
+    let is_percent = is_sign(text.get(at + 2), &Token::Mod) || is_word(text.get(at + 2), "PERCENT");
+    let is_last = match text.get(at + 3).map(|next| &next.token) {
+        None | Some(Token::EOF | Token::SemiColon | Token::RParen) => true,
+        _ => is_one_of(text.get(at + 3), &AFTER),
+    };
+    let span = number.span;
+    let marked = [
+        word("sty__value", span),
+        sign(Token::LParen, span),
+        number.clone(),
+        sign(Token::Comma, span),
+        text_literal("PERCENT", span),
+        sign(Token::RParen, span),
+    ];
+    (is_percent && is_last).then(|| (at + 1..at + 3, marked.into()))
+}
+
+/// `ASOF JOIN` as `STRAIGHT_JOIN`, and `ASOF LEFT JOIN` as `GLOBAL STRAIGHT_JOIN`: the parser knows
+/// both, and they mean nothing else here.
+pub(super) fn asof(text: &[TokenWithSpan], at: usize) -> Option<Replacement> {
+    let is_left = is_word(text.get(at + 1), "LEFT");
+    let mut next = at + 1;
+    while is_one_of(text.get(next), &["LEFT", "INNER", "OUTER"]) {
+        next += 1;
+    }
+    let words_of = if is_left { "GLOBAL STRAIGHT_JOIN" } else { "STRAIGHT_JOIN" };
+    is_word(text.get(next), "JOIN").then(|| (at..next + 1, words(words_of, span_of(text, at))))
+}
+
+/// STRAIGHT_JOIN, what the frame of a window leaves out, and AUTO_INCREMENT, over which the parser
 /// skips, are refused with what to write instead.
 pub(super) fn refused(text: &[TokenWithSpan], at: usize) -> Result<()> {
     let what = match text.get(at) {
-        asof if is_word(asof, "ASOF") => {
-            let mut next = at + 1;
-            while is_one_of(text.get(next), &["LEFT", "INNER", "OUTER"]) {
-                next += 1;
-            }
-            is_word(text.get(next), "JOIN").then_some(
-                "ASOF JOIN is not supported; join with all earlier rows and keep the last of them: \
-                 FROM a JOIN b ON a.k = b.k AND a.t >= b.t QUALIFY row_number() OVER (PARTITION BY \
-                 a.k, a.t ORDER BY b.t DESC) = 1",
-            )
+        // FROM a STRAIGHT_JOIN b
+        straight if is_word(straight, "STRAIGHT_JOIN") => {
+            let before = at.checked_sub(1).and_then(|before| text.get(before));
+            let follows_table = match before.map(|before| &before.token) {
+                Some(Token::Word(_)) => !is_one_of(before, &BEFORE_NAMES),
+                Some(Token::RParen) => true,
+                _ => false,
+            };
+            let next = text.get(at + 1).map(|next| &next.token);
+            let begins_table = matches!(next, Some(Token::Word(_) | Token::LParen));
+            (follows_table && begins_table)
+                .then_some("STRAIGHT_JOIN is not supported; write JOIN, whose order is chosen here")
         }
         column if is_one_of(column, &["AUTO_INCREMENT", "AUTOINCREMENT"]) => {
             let begins = |token: &TokenWithSpan| token.token == Token::SemiColon;

@@ -23,7 +23,7 @@ use datafusion::optimizer::AnalyzerRule;
 
 use super::arithmetic::{exact_literal, is_exact_literal, lossy_digits, to_double};
 use super::comparison::is_comparison;
-use super::number::MAX_DIGITS;
+use super::number::{MAX_DIGITS, Number};
 use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
 
 /// The rule of this module.
@@ -32,7 +32,8 @@ pub(in crate::sql) struct NumbersBesideDecimals;
 
 impl AnalyzerRule for NumbersBesideDecimals {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_node(&plan, has_decimals) && !any_expression(&plan, makes_decimal) {
+        let has_decimals = any_node(&plan, has_decimals) || any_expression(&plan, makes_decimal);
+        if !has_decimals && !any_expression(&plan, compares_numbers) {
             return Ok(plan);
         }
         let in_groups = any_expression(&plan, is_candidate);
@@ -65,6 +66,30 @@ fn makes_decimal(expr: &Expr) -> bool {
         Expr::TryCast(cast) => cast.field.data_type().is_decimal(),
         Expr::Literal(value, _) => value.data_type().is_decimal(),
         Expr::ScalarFunction(call) => matches!(call.func.name(), "arrow_cast" | "arrow_try_cast"),
+        _ => false,
+    }
+}
+
+/// Whether an expression compares a number with a point with two others, or with a large one.
+fn compares_numbers(expr: &Expr) -> bool {
+    match expr {
+        Expr::BinaryExpr(binary) => {
+            let is_large = |expr: &Expr| {
+                is_exact_literal(expr)
+                    && Number::from_expr(expr).is_some_and(Number::is_beyond_doubles)
+            };
+            is_comparison(binary.op) && (is_large(&binary.left) || is_large(&binary.right))
+        }
+        Expr::Between(between) => [&between.expr, &between.low, &between.high]
+            .into_iter()
+            .any(|expr| is_exact_literal(expr)),
+        Expr::InList(list) => list.list.iter().chain([list.expr.as_ref()]).any(is_exact_literal),
+        Expr::Case(case) => {
+            let values = case.when_then_expr.iter().map(|(value, _)| value.as_ref());
+            case.expr
+                .as_deref()
+                .is_some_and(|operand| values.chain([operand]).any(is_exact_literal))
+        }
         _ => false,
     }
 }
@@ -119,7 +144,7 @@ pub(in crate::sql) fn unify_numbers(
         }
         let changed = match &mut expr {
             Expr::BinaryExpr(binary) => {
-                unify_group_numbers(&mut [&mut binary.left, &mut binary.right], schema)
+                unify_group_numbers(&mut [&mut binary.left, &mut binary.right], true, schema)
             }
             Expr::Between(between) => unify_compared(
                 &mut [&mut between.expr, &mut between.low, &mut between.high],
@@ -152,7 +177,9 @@ pub(in crate::sql) fn unify_numbers(
                 }
                 compared.extend(case.expr.as_deref_mut());
                 results.extend(case.else_expr.as_deref_mut());
-                unify_group(&mut compared, schema) | unify_group(&mut results, schema)
+                let changed = unify_group_numbers(&mut compared, true, schema)
+                    | make_doubles(&mut compared, schema);
+                unify_group(&mut results, schema) || changed
             }
             _ => false,
         };
@@ -184,8 +211,9 @@ fn coerce_round_places(call: &mut ScalarFunction, schema: &DFSchema) -> bool {
 }
 
 /// Makes the numbers of a group decimals if everything else in it is decimals and integers, and
-/// doubles if anything else is a double. Returns whether it changed something.
-fn unify_group_numbers(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
+/// doubles if anything else is a double. Where they are compared, they become decimals beside
+/// integers that doubles would confuse, too. Returns whether it changed something.
+fn unify_group_numbers(group: &mut [&mut Expr], compared: bool, schema: &DFSchema) -> bool {
     let numbers: Vec<_> = group.iter().map(|expr| exact_literal(expr)).collect();
     let mut others = group
         .iter()
@@ -196,7 +224,10 @@ fn unify_group_numbers(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
         Some(types)
     });
     let Some(types) = types else { return false };
-    let Some(mut kind) = Kind::from_other_types(&types) else { return false };
+    let kind = Kind::from_other_types(&types);
+    let kind = kind
+        .or_else(|| (compared && are_confused_by_doubles(group, &types)).then_some(Kind::Decimals));
+    let Some(mut kind) = kind else { return false };
     if !have_room(&types, numbers.iter().flatten()) {
         kind = Kind::Doubles;
     }
@@ -208,6 +239,17 @@ fn unify_group_numbers(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
         }
     }
     changed
+}
+
+/// Whether the others than the numbers with a point are integers, 64-bit ones among them, and may
+/// be compared with each other or with an integer that is too large for a double.
+fn are_confused_by_doubles(group: &[&mut Expr], types: &[DataType]) -> bool {
+    let is_long = |data_type: &DataType| matches!(data_type, DataType::Int64 | DataType::UInt64);
+    let numbers = group.iter().map(|expr| Number::from_expr(expr));
+    let is_large = |number: Number| number.is_beyond_doubles();
+    types.iter().all(|data_type| data_type.is_integer() || data_type.is_null())
+        && types.iter().any(is_long)
+        && (numbers.clone().filter(Option::is_none).count() > 1 || numbers.flatten().any(is_large))
 }
 
 /// Whether a decimal with the places of all these types and numbers holds the numbers: 1e30 and
@@ -231,14 +273,14 @@ fn have_room<'a>(
 /// The same, and makes decimals among doubles doubles: with more than two values, coercion would
 /// make decimals of them all.
 fn unify_group(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
-    let changed = unify_group_numbers(group, schema);
+    let changed = unify_group_numbers(group, false, schema);
     make_doubles(group, schema) || changed
 }
 
 /// The same for values that are compared, where decimals stay beside numbers: these are compared
 /// exactly later.
 fn unify_compared(group: &mut [&mut Expr], schema: &DFSchema) -> bool {
-    let changed = unify_group_numbers(group, schema);
+    let changed = unify_group_numbers(group, true, schema);
     let is_float = |expr: &Expr| expr.get_type(schema).is_ok_and(|of| of.is_floating());
     let all_are_numbers = group.iter().all(|expr| !is_float(expr) || is_exact_literal(expr));
     !all_are_numbers && make_doubles(group, schema) || changed

@@ -37,7 +37,8 @@ pub(super) fn binary(binary: BinaryExpr, schema: &DFSchema) -> DataFusionResult<
     })
 }
 
-/// The integer or decimal column below a cast that only widens it. Other expressions keep their
+/// The integer or decimal column below a cast that only widens it, or arithmetic of integers. Other
+/// expressions keep their
 /// cast, because their type may change when they are simplified: `round(x, 1)` has another type
 /// once its second argument is known to be a literal.
 fn exact_column<'a>(
@@ -45,7 +46,7 @@ fn exact_column<'a>(
     schema: &DFSchema,
 ) -> DataFusionResult<Option<(&'a Expr, ExactType)>> {
     let column = below_cast(expr);
-    if !matches!(column, Expr::Column(_)) {
+    if !matches!(column, Expr::Column(_)) && !is_integer_arithmetic(column, schema, 0) {
         return Ok(None);
     }
     let (inner, outer) = (column.get_type(schema)?, expr.get_type(schema)?);
@@ -56,12 +57,45 @@ fn exact_column<'a>(
     Ok(exact.map(|exact| (column, exact)))
 }
 
+/// How deep arithmetic is searched.
+const MAX_DEPTH: usize = 16;
+
+/// Whether an expression consists of sums, differences and products of integer columns and
+/// integers, whose type does not change when it is simplified.
+fn is_integer_arithmetic(expr: &Expr, schema: &DFSchema, depth: usize) -> bool {
+    let is_integer = |expr: &Expr| {
+        depth < MAX_DEPTH && expr.get_type(schema).is_ok_and(|data_type| data_type.is_integer())
+    };
+    match expr {
+        Expr::Column(_) | Expr::Literal(..) => is_integer(expr),
+        Expr::Cast(cast) => {
+            is_integer(expr) && is_integer_arithmetic(&cast.expr, schema, depth + 1)
+        }
+        Expr::BinaryExpr(BinaryExpr {
+            left,
+            op: Operator::Plus | Operator::Minus | Operator::Multiply,
+            right,
+        }) => {
+            is_integer_arithmetic(left, schema, depth + 1)
+                && is_integer_arithmetic(right, schema, depth + 1)
+        }
+        _ => false,
+    }
+}
+
 /// A literal number of another type than the integers, which are compared exactly anyway.
 fn fraction(expr: &Expr, schema: &DFSchema) -> DataFusionResult<Option<Number>> {
     Ok(match Number::from_expr(expr) {
-        Some(number) if !expr.get_type(schema)?.is_integer() => Some(number),
+        Some(number) if !Number::is_rounded(expr) && !expr.get_type(schema)?.is_integer() => {
+            Some(number)
+        }
         _ => None,
     })
+}
+
+/// A literal number that is compared exactly.
+fn exact_number(expr: &Expr) -> Option<Number> {
+    Number::from_expr(expr).filter(|_| !Number::is_rounded(expr))
 }
 
 /// Compares an expression with a number in the type of the expression. For integers, `x > 2.5` is
@@ -104,7 +138,7 @@ fn always_true(expr: &Expr, exact: &ExactType) -> DataFusionResult<Expr> {
 /// `x BETWEEN a AND b`.
 pub(super) fn between(between: Between, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
     let Between { expr, low, high, negated } = &between;
-    let bounds = (Number::from_expr(low), Number::from_expr(high));
+    let bounds = (exact_number(low), exact_number(high));
     if let (Some((expr, exact)), (Some(low), Some(high))) = (exact_column(expr, schema)?, bounds) {
         let (low, high) = (low.position(&exact), high.position(&exact).floor);
         // The least value that is not below the bound.
@@ -180,7 +214,7 @@ fn member_value(member: &Expr, exact: &ExactType) -> Option<MemberValue> {
     if matches!(member, Expr::Literal(value, _) if value.is_null()) {
         return Some(MemberValue::Null);
     }
-    let position = Number::from_expr(member)?.position(exact);
+    let position = exact_number(member)?.position(exact);
     Some(match position.exact {
         true => MemberValue::Value(position.floor),
         false => MemberValue::None,

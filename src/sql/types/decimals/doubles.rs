@@ -14,7 +14,7 @@ pub(super) fn is_float_as_decimal(expr: &Expr, schema: &DFSchema) -> bool {
     let Expr::Cast(cast) = expr else { return false };
     cast.field.data_type().is_decimal()
         && cast.expr.get_type(schema).is_ok_and(|inner| inner.is_floating())
-        && Number::from_expr(expr).is_none()
+        && (Number::from_expr(expr).is_none() || Number::is_rounded(expr))
 }
 
 /// Compared expressions as doubles, if one of them is a float that is not a literal number.

@@ -11,13 +11,15 @@
 //! double would round. Columns of decimals and integers are compared with numbers in their own
 //! types ([`comparison`]). If a decimal is compared with any other float, both become doubles
 //! ([`doubles`]), as in PostgreSQL and DuckDB, unless the user has cast the float to a decimal
-//! ([`user_casts`]). Quotients are computed of doubles.
+//! ([`user_casts`]). Quotients are computed of doubles. A decimal that becomes a float becomes the
+//! nearest one ([`nearest`]).
 
 mod arithmetic;
 mod common_type;
 mod comparison;
 mod doubles;
 mod literals;
+mod nearest;
 mod number;
 mod user_casts;
 
@@ -37,6 +39,7 @@ use crate::sql::walks::{rewrite_plan, rewrite_up, rewrite_where};
 pub(in crate::sql) use arithmetic::{DecimalArithmetic, exact_literal};
 pub(in crate::sql) use common_type::{NumbersBesideDecimals, unify_numbers};
 pub(in crate::sql) use literals::keep_digits;
+pub(in crate::sql) use nearest::{NearestFloats, double_function, single_function};
 pub(in crate::sql) use number::is_read_exactly;
 pub(in crate::sql) use user_casts::{UserCasts, mark_user_casts};
 

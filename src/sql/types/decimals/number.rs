@@ -63,6 +63,38 @@ impl Number {
         }
     }
 
+    /// Whether a constant is a double with more digits than a number that was written has: it was
+    /// cast to a double, or computed, and is compared as a double.
+    pub(super) fn is_rounded(expr: &Expr) -> bool {
+        let rounded = |number: Number| number.digits.unsigned_abs() >= 10_u128.pow(15);
+        match expr {
+            Expr::Literal(ScalarValue::Float64(Some(_)), _) => {
+                Number::from_expr(expr).is_some_and(rounded)
+            }
+            Expr::Negative(inner) => Number::is_rounded(inner),
+            Expr::Cast(cast) if cast.field.data_type().is_floating() => {
+                Number::from_expr(&cast.expr).is_some_and(rounded)
+            }
+            Expr::Cast(cast) => Number::is_rounded(&cast.expr),
+            _ => false,
+        }
+    }
+
+    /// Whether doubles confuse it with other integers, or integers beside it with each other.
+    pub(super) fn is_beyond_doubles(self) -> bool {
+        let exact = 1_u128 << f64::MANTISSA_DIGITS;
+        let magnitude = self.digits.unsigned_abs();
+        match u32::try_from(self.exponent) {
+            Ok(zeros) => 10_u128
+                .checked_pow(zeros)
+                .and_then(|power| magnitude.checked_mul(power))
+                .is_none_or(|magnitude| magnitude >= exact),
+            Err(_) => 10_u128
+                .checked_pow(self.exponent.unsigned_abs())
+                .is_some_and(|power| magnitude / power >= exact),
+        }
+    }
+
     fn from_literal(value: &ScalarValue) -> Option<Number> {
         match value {
             // The shortest text of this double is what was written, if that has at most 15 digits.

@@ -17,6 +17,7 @@
 //! - [`as_text`]: texts that are made of timestamps, a rule of its own.
 //! - [`coarser`]: casts to coarser units, a rule of its own, too.
 //! - [`time_of_day`]: times of day, which the rule casts to one unit, too.
+//! - [`means`]: means and percentiles of times, a rule of its own.
 //! - [`calendar`], [`bins`]: `date_trunc` and `date_bin`, without an end in 2262.
 //! - [`functions`]: `now()` and `to_timestamp` in microseconds, and `generate_series`, which only
 //!   takes nanoseconds.
@@ -28,6 +29,7 @@ mod coarser;
 mod comparison;
 mod functions;
 mod literals;
+mod means;
 mod texts;
 mod time_of_day;
 mod timestamps;
@@ -55,6 +57,7 @@ pub(in crate::sql) use calendar::{date_of_days, days_to_month};
 pub(in crate::sql) use coarser::CoarserUnits;
 pub(in crate::sql) use functions::series;
 pub(in crate::sql) use literals::correct_literals;
+pub(in crate::sql) use means::{MeansOfTimes, mean_type};
 #[cfg(feature = "cluster")]
 pub(in crate::sql) use texts::{WRITE_OUT, WRITE_OUT_LOCAL};
 pub(in crate::sql) use time_of_day::TimeOfDayComparison;

@@ -12,7 +12,7 @@ use arrow_array::{
     MapArray, NullArray, PrimitiveArray, StringArray, StructArray,
 };
 use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, ScalarBuffer, i256};
-use arrow_schema::{DataType, Fields, TimeUnit};
+use arrow_schema::{ArrowError, DataType, Fields, TimeUnit};
 
 use super::build::{Build, Store};
 use super::input::Input;
@@ -152,7 +152,7 @@ fn decimals(
         let values = bytes.as_chunks().0.iter().map(|bytes| i256::from_le_bytes(*bytes));
         let array = PrimitiveArray::<Decimal256Type>::new(values.collect::<Vec<_>>().into(), nulls);
         let array: Decimal256Array = array.with_precision_and_scale(precision, scale)?;
-        array.validate_decimal_precision(precision)?;
+        array.validate_decimal_precision(precision).map_err(|error| beyond(&error))?;
         return Ok(Arc::new(array));
     }
     let values: Vec<i128> = match width {
@@ -168,8 +168,16 @@ fn decimals(
     };
     let array = PrimitiveArray::<Decimal128Type>::new(values.into(), nulls);
     let array: Decimal128Array = array.with_precision_and_scale(precision, scale)?;
-    array.validate_decimal_precision(precision)?;
+    array.validate_decimal_precision(precision).map_err(|error| beyond(&error))?;
     Ok(Arc::new(array))
+}
+
+/// A decimal that has more digits than its type.
+fn beyond(error: &ArrowError) -> Failure {
+    match error {
+        ArrowError::InvalidArgumentError(what) => invalid(what.clone()),
+        other => invalid(other.to_string()),
+    }
 }
 
 fn enumeration(

@@ -1,0 +1,203 @@
+//! `count`, `sum`, `avg`, `min` and `max` over the frame of each row.
+
+use std::sync::Arc;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{ArrowPrimitiveType, Decimal128Type, Float64Type, Int64Type, UInt64Type};
+use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, downcast_primitive};
+use arrow_schema::DataType;
+use datafusion::common::exec_err;
+use datafusion::error::Result as DataFusionResult;
+
+use super::bounds::Bounds;
+use super::frames::{Frame, Partial};
+
+/// Computes the values of a batch from those of its argument and how many rows leave the frame
+/// when each row comes.
+pub(super) type Evaluate =
+    Box<dyn FnMut(&ArrayRef, &Bounds, Option<&[u32]>) -> DataFusionResult<ArrayRef> + Send>;
+
+/// The aggregate of an argument of the first type, as a value of the second one; `None` for others
+/// than these. The frames move, or all start with their partition.
+pub(super) fn evaluator(
+    name: &str,
+    argument: &DataType,
+    result: &DataType,
+    moves: bool,
+) -> Option<Evaluate> {
+    match (name, argument, result) {
+        ("count", _, DataType::Int64) => Some(counts(moves)),
+        ("sum", DataType::Int64, DataType::Int64) => {
+            Some(each::<Int64Type, Sum<i64>, Int64Type>(result, moves, |sum| Ok(sum.value)))
+        }
+        ("sum", DataType::UInt64, DataType::UInt64) => {
+            Some(each::<UInt64Type, Sum<u64>, UInt64Type>(result, moves, |sum| Ok(sum.value)))
+        }
+        ("sum", DataType::Float64, DataType::Float64) => {
+            Some(each::<Float64Type, Sum<f64>, Float64Type>(result, moves, |sum| Ok(sum.value)))
+        }
+        ("sum", DataType::Decimal128(_, from), DataType::Decimal128(precision, to))
+            if from == to =>
+        {
+            let precision = *precision;
+            Some(each::<Decimal128Type, Sum<i128>, Decimal128Type>(result, moves, move |sum| {
+                within(sum.value, precision)
+            }))
+        }
+        ("avg", DataType::Float64, DataType::Float64) => {
+            Some(each::<Float64Type, Sum<f64>, Float64Type>(result, moves, |sum| {
+                Ok(sum.value.map(|value| value / sum.count as f64))
+            }))
+        }
+        ("avg", DataType::Decimal128(_, from), DataType::Decimal128(precision, to)) => {
+            let unit = 10_i128.checked_pow(u32::try_from(to.checked_sub(*from)?).ok()?)?;
+            let precision = *precision;
+            Some(each::<Decimal128Type, Sum<i128>, Decimal128Type>(result, moves, move |sum| {
+                let Some(value) = sum.value else { return Ok(None) };
+                // Cut, as DataFusion's average of all rows is.
+                match value.checked_mul(unit) {
+                    Some(value) => within(Some(value / i128::from(sum.count.max(1))), precision),
+                    None => within(Some(i128::MAX), precision),
+                }
+            }))
+        }
+        ("min" | "max", DataType::Interval(_), _) => None,
+        ("min", argument, result) if argument == result => extremes::<false>(result, moves),
+        ("max", argument, result) if argument == result => extremes::<true>(result, moves),
+        _ => None,
+    }
+}
+
+fn within(value: Option<i128>, precision: u8) -> DataFusionResult<Option<i128>> {
+    let most = 10_u128.pow(u32::from(precision.min(38)));
+    match value {
+        Some(value) if value.unsigned_abs() >= most => {
+            exec_err!("a window's sum or average has more than {precision} digits")
+        }
+        value => Ok(value),
+    }
+}
+
+/// How many values there are.
+#[derive(Clone, Copy, Default)]
+struct Count(i64);
+
+impl Partial for Count {
+    fn merged(self, later: Count) -> Count {
+        Count(self.0 + later.0)
+    }
+}
+
+/// The sum of values, if there are any, and how many there are. Whole numbers wrap around.
+#[derive(Clone, Copy, Default)]
+struct Sum<N> {
+    value: Option<N>,
+    count: u64,
+}
+
+impl<N: ArrowNativeTypeOp> Partial for Sum<N> {
+    fn merged(self, later: Sum<N>) -> Sum<N> {
+        let value = match (self.value, later.value) {
+            (Some(first), Some(second)) => Some(first.add_wrapping(second)),
+            (first, second) => first.or(second),
+        };
+        Sum { value, count: self.count + later.count }
+    }
+}
+
+impl<N> From<Option<N>> for Sum<N> {
+    fn from(value: Option<N>) -> Sum<N> {
+        Sum { count: u64::from(value.is_some()), value }
+    }
+}
+
+/// The least value, or the greatest one. NaN is greater than numbers.
+#[derive(Clone, Copy, Default)]
+struct Extreme<N, const GREATEST: bool>(Option<N>);
+
+impl<N: ArrowNativeTypeOp, const GREATEST: bool> Partial for Extreme<N, GREATEST> {
+    fn merged(self, later: Self) -> Self {
+        let (Some(first), Some(second)) = (self.0, later.0) else {
+            return Extreme(self.0.or(later.0));
+        };
+        let is_second = if GREATEST { second.is_gt(first) } else { second.is_lt(first) };
+        Extreme(Some(if is_second { second } else { first }))
+    }
+}
+
+impl<N, const GREATEST: bool> From<Option<N>> for Extreme<N, GREATEST> {
+    fn from(value: Option<N>) -> Self {
+        Extreme(value)
+    }
+}
+
+fn counts(moves: bool) -> Evaluate {
+    let mut frame = Frame::new(moves);
+    Box::new(move |values, bounds, leaving| {
+        let values = (0..values.len()).map(|row| Count(i64::from(values.is_valid(row))));
+        let counts = over_frames(&mut frame, values, bounds, leaving, |count| Ok(Some(count.0)))?;
+        Ok(Arc::new(counts.collect::<PrimitiveArray<Int64Type>>()))
+    })
+}
+
+fn extremes<const GREATEST: bool>(data_type: &DataType, moves: bool) -> Option<Evaluate> {
+    macro_rules! extreme {
+        ($t:ty) => {
+            Some(each::<$t, Extreme<<$t as ArrowPrimitiveType>::Native, GREATEST>, $t>(
+                data_type,
+                moves,
+                |extreme| Ok(extreme.0),
+            ))
+        };
+    }
+    downcast_primitive! {
+        data_type => (extreme),
+        _ => None,
+    }
+}
+
+/// An evaluator of a function over values of one type.
+fn each<T, P, R>(
+    data_type: &DataType,
+    moves: bool,
+    result: impl Fn(P) -> DataFusionResult<Option<R::Native>> + Send + 'static,
+) -> Evaluate
+where
+    T: ArrowPrimitiveType,
+    P: Partial + From<Option<T::Native>>,
+    R: ArrowPrimitiveType,
+{
+    let mut frame = Frame::new(moves);
+    let data_type = data_type.clone();
+    Box::new(move |values, bounds, leaving| {
+        let values = values.as_primitive::<T>().iter().map(P::from);
+        let results = over_frames(&mut frame, values, bounds, leaving, &result)?;
+        let results = results.collect::<PrimitiveArray<R>>();
+        Ok(Arc::new(results.with_data_type(data_type.clone())))
+    })
+}
+
+/// The result for each row.
+fn over_frames<P: Partial, R>(
+    frame: &mut Frame<P>,
+    mut values: impl Iterator<Item = P>,
+    bounds: &Bounds,
+    leaving: Option<&[u32]>,
+    result: impl Fn(P) -> DataFusionResult<Option<R>>,
+) -> DataFusionResult<std::vec::IntoIter<Option<R>>> {
+    let mut results = Vec::with_capacity(values.size_hint().0);
+    for (partition, begins) in bounds.partitions() {
+        if begins {
+            frame.clear();
+        }
+        for row in partition {
+            let Some(value) = values.next() else { break };
+            frame.push(value);
+            if let Some(leaving) = leaving.and_then(|leaving| leaving.get(row)) {
+                frame.pop(*leaving);
+            }
+            results.push(result(frame.total())?);
+        }
+    }
+    Ok(results.into_iter())
+}
