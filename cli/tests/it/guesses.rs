@@ -137,14 +137,3 @@ fn a_store_is_not_made_a_table() {
     }
     assert_eq!(shell.stdout_of("query db --no-header", "FROM t"), "1\n");
 }
-
-#[test]
-fn a_file_with_two_columns_of_one_name_is_refused() {
-    let shell = Shell::new();
-    for file in ["dup.parquet", "dup.arrow"] {
-        shell.stdout_of(&format!("query -o {file}"), "SELECT 1 a, 2 b, 3 a");
-        let (code, stdout, stderr) = shell.pipe("query", format!("FROM '{file}'"));
-        assert_eq!((code, stdout.as_str()), (1, ""), "{stderr}");
-        assert!(stderr.contains(&format!("{file}: two columns are named 'a'")), "{stderr}");
-    }
-}

@@ -13,7 +13,6 @@ mod morsels;
 mod parquet;
 mod source;
 
-use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -182,21 +181,6 @@ fn refuse_intervals(place: &Place, schema: &Schema) -> DataFusionResult<()> {
     }
 }
 
-/// Refuses a file with two columns of one name: DataFusion finds columns by name, and would read
-/// one of them and leave out the other.
-fn refuse_repeated(place: &Place, schema: &Schema) -> DataFusionResult<()> {
-    let mut names = HashSet::new();
-    match schema.fields().iter().find(|field| !names.insert(field.name())) {
-        Some(field) => Err(Error::Unsupported(format!(
-            "{}: two columns are named '{}'; write the file with names that differ",
-            place.name,
-            field.name()
-        ))
-        .into()),
-        None => Ok(()),
-    }
-}
-
 /// The local file at a location; `None` if the store is of another kind.
 async fn local_file(
     store: &dyn ObjectStore,
@@ -263,7 +247,6 @@ impl FileFormat for ForeignFormat {
                     schema
                 }
             };
-            refuse_repeated(&self.place(object), &schema)?;
             schemas.push(schema);
         }
         Ok(Arc::new(Schema::try_merge(schemas)?))
