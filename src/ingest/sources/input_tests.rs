@@ -91,22 +91,13 @@ fn several_streams_and_damage() {
 }
 
 #[test]
-fn zeros_may_follow_gzip_and_nothing_else() {
+fn zeros_may_follow_gzip() {
     let text = "a,b\n1,2\n".repeat(1000);
     let members = [gzip(&text.as_bytes()[..8]), gzip(&text.as_bytes()[8..])].concat();
     for zeros in [1, 512, 200_000] {
         let padded = [&members[..], &vec![0; zeros]].concat();
         assert!(content(reader("x", padded.clone())) == (Format::Csv, text.clone()), "{zeros}");
-        for behind in [&b"x"[..], &members] {
-            let bytes = [&padded[..], behind].concat();
-            let mut opened = reader("x", bytes).open().unwrap();
-            let error = opened.bytes.read_to_end(&mut Vec::new()).unwrap_err();
-            assert!(error.to_string().contains("none of gzip"), "{error}");
-        }
     }
-    let mut opened = reader("x", [&members[..], b"garbage"].concat()).open().unwrap();
-    let error = opened.bytes.read_to_end(&mut Vec::new()).unwrap_err();
-    assert!(error.to_string().contains("none of gzip"), "{error}");
 }
 
 #[test]
