@@ -77,7 +77,7 @@ pub struct NewColumn {
 }
 
 impl NewColumn {
-    /// Those that `after` has and `before`, the columns of so many rows, has not.
+    /// The columns of `after` that `before` lacks, if the table had rows before.
     pub(super) fn between(before: &Schema, after: &Schema, rows: u64) -> Vec<NewColumn> {
         let ids: HashSet<ColumnId> = before.columns().iter().map(|column| column.id).collect();
         let is_new = |column: &&Column| rows > 0 && !ids.contains(&column.id);

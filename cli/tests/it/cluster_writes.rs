@@ -84,7 +84,7 @@ fn rows_change_as_in_one_store() {
             "DELETE FROM @ WHERE id % 7 = 3",
             "UPDATE @ SET name = name || '!' WHERE id BETWEEN 100 AND 300 AND name LIKE '%3'",
             "UPDATE @ SET id = id + 100000, name = NULL WHERE name IN ('name 1', 'nothing')",
-            // Few values, and so many that they are no list.
+            // A few values, and more values than a list may have.
             "DELETE FROM @ WHERE id IN (SELECT id + 1 FROM @ WHERE id < 50)",
             "DELETE FROM @ WHERE id IN (SELECT id * 2 FROM @ WHERE id < 2500)",
             "UPDATE @ SET name = 'rest' WHERE id NOT IN (SELECT max(id) FROM @) AND id > 3000",

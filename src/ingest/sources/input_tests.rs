@@ -91,12 +91,22 @@ fn several_streams_and_damage() {
 }
 
 #[test]
-fn zeros_may_follow_gzip() {
+fn zeros_may_follow_gzip_and_nothing_else() {
     let text = "a,b\n1,2\n".repeat(1000);
     let members = [gzip(&text.as_bytes()[..8]), gzip(&text.as_bytes()[8..])].concat();
     for zeros in [1, 512, 200_000] {
         let padded = [&members[..], &vec![0; zeros]].concat();
         assert!(content(reader("x", padded.clone())) == (Format::Csv, text.clone()), "{zeros}");
+        for behind in [&b"x"[..], &members] {
+            // A small file is read as soon as it is opened.
+            let opened = reader("x", [&padded[..], behind].concat()).open();
+            let read = opened.map_err(|error| error.to_string()).and_then(|mut opened| {
+                let read = opened.bytes.read_to_end(&mut Vec::new());
+                read.map_err(|error| error.to_string())
+            });
+            let error = read.unwrap_err();
+            assert!(error.contains("none of gzip"), "{error}");
+        }
     }
 }
 

@@ -76,7 +76,7 @@ pub(super) fn write_with_length(column: &Column, row: usize, out: &mut Vec<u8>) 
     end_length(start, out);
 }
 
-/// Appends a number by its decimal digits, of which `scale` are behind the point.
+/// Appends a number by its decimal digits; `scale` of them stand behind the point.
 fn numeric(is_negative: bool, digits: &[u8], scale: i8, out: &mut Vec<u8>) {
     let behind = usize::try_from(scale).unwrap_or(0);
     let mut digits = digits.to_vec();

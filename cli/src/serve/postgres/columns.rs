@@ -91,7 +91,7 @@ fn target(data_type: &DataType) -> Option<DataType> {
 impl Column {
     pub(super) fn new(array: &ArrayRef) -> Result<Column, ArrowError> {
         if let DataType::Timestamp(TimeUnit::Nanosecond, zone) = array.data_type() {
-            // A cast goes towards 1970, and would change the date of what was before.
+            // A cast rounds towards 1970: a time before 1970 could get the next day.
             let nanos = array.as_primitive::<TimestampNanosecondType>();
             let micros: TimestampMicrosecondArray = nanos.unary(|it| it.div_euclid(1000));
             let values = micros.with_timezone_opt(zone.clone());

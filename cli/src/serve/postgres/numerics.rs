@@ -27,7 +27,7 @@ pub(super) fn of_text(text: &str) -> Result<ArrayRef, PgError> {
     decimal(is_negative, &all, part.len() as i64 - i64::from(exponent))
 }
 
-/// A decimal of digits, of which `scale` are behind the point.
+/// A decimal of digits; `scale` of them stand behind the point.
 fn decimal(is_negative: bool, digits: &str, scale: i64) -> Result<ArrayRef, PgError> {
     let too_long = || PgError::of("22003", "a number of more than 38 digits");
     let mut digits = digits.trim_start_matches('0').to_owned();

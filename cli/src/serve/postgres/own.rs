@@ -82,8 +82,8 @@ pub(super) struct Mode {
     pub(super) isolation: Option<&'static str>,
 }
 
-/// The levels of isolation, of which the first two are not kept: each statement of a block reads
-/// what was committed before it.
+/// The levels of isolation. The first two are accepted and not kept: each statement of a block
+/// reads what was committed before it.
 const LEVELS: [&str; 4] = ["serializable", "repeatable read", "read committed", "read uncommitted"];
 
 /// A COPY from or to the client.

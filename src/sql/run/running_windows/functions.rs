@@ -22,7 +22,7 @@ use super::picked::{Before, Edge};
 use crate::sql::run::whole_partitions::one_value::takes_all_rows;
 
 /// The most rows that `lag` and `lead` look back and ahead: so many are copied for each batch.
-const MOST_SHIFTED: i64 = 1 << 15;
+const MOST_SHIFTED: i64 = 1 << 12;
 
 /// What a window computes.
 pub(super) struct Function {

@@ -55,6 +55,7 @@ use super::cut::Cut;
 use super::generate::{Output, generate};
 use super::held::Held;
 use super::settings::Settings;
+use super::unary::replacing_methods;
 use crate::error::Result;
 
 type Plan = Arc<dyn ExecutionPlan>;
@@ -137,40 +138,15 @@ impl ExecutionPlan for RunningWindowsExec {
         "RunningWindowsExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.replaced.properties()
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        self.replaced.children()
-    }
-
-    fn apply_expressions(
-        &self,
-        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
-    ) -> DataFusionResult<TreeNodeRecursion> {
-        self.replaced.apply_expressions(visit)
-    }
+    replacing_methods!();
 
     fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> DataFusionResult<Plan> {
         let replaced = replace_children_if_necessary(Arc::clone(&self.replaced), children)?;
         Ok(Arc::new(RunningWindowsExec::new(replaced)))
     }
 
-    fn maintains_input_order(&self) -> Vec<bool> {
-        self.replaced.maintains_input_order()
-    }
-
     fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
         self.replaced.required_input_ordering()
-    }
-
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        self.replaced.input_distribution_requirements()
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        self.replaced.benefits_from_input_partitioning()
     }
 
     fn execute(
@@ -219,22 +195,6 @@ impl ExecutionPlan for RunningWindowsExec {
         };
         let rows = make_cooperative(input.execute(partition, context)?);
         Ok(generate(self.schema(), |output| running.run(rows, output)))
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
-    }
-
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        self.replaced.child_stats_requests(partition)
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        arguments: &StatisticsArgs,
-    ) -> DataFusionResult<Arc<Statistics>> {
-        self.replaced.statistics_from_inputs(inputs, arguments)
     }
 }
 

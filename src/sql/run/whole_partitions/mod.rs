@@ -54,6 +54,7 @@ use self::together::Together;
 use crate::sql::run::cut::Cut;
 use crate::sql::run::generate::generate;
 use crate::sql::run::held::Held;
+use crate::sql::run::unary::replacing_methods;
 
 type Plan = Arc<dyn ExecutionPlan>;
 
@@ -161,29 +162,12 @@ impl ExecutionPlan for WholePartitionsExec {
         "WholePartitionsExec"
     }
 
-    fn properties(&self) -> &Arc<PlanProperties> {
-        self.replaced.properties()
-    }
-
-    fn children(&self) -> Vec<&Plan> {
-        self.replaced.children()
-    }
-
-    fn apply_expressions(
-        &self,
-        visit: &mut dyn FnMut(&Arc<dyn PhysicalExpr>) -> DataFusionResult<TreeNodeRecursion>,
-    ) -> DataFusionResult<TreeNodeRecursion> {
-        self.replaced.apply_expressions(visit)
-    }
+    replacing_methods!();
 
     fn with_new_children(self: Arc<Self>, children: Vec<Plan>) -> DataFusionResult<Plan> {
         let replaced = replace_children_if_necessary(Arc::clone(&self.replaced), children)?;
         let metrics = ExecutionPlanMetricsSet::new();
         Ok(Arc::new(WholePartitionsExec { replaced, mode: self.mode, metrics }))
-    }
-
-    fn maintains_input_order(&self) -> Vec<bool> {
-        self.replaced.maintains_input_order()
     }
 
     fn required_input_ordering(&self) -> Vec<Option<OrderingRequirements>> {
@@ -193,14 +177,6 @@ impl ExecutionPlan for WholePartitionsExec {
                 self.replaced.required_input_ordering()
             }
         }
-    }
-
-    fn input_distribution_requirements(&self) -> InputDistributionRequirements {
-        self.replaced.input_distribution_requirements()
-    }
-
-    fn benefits_from_input_partitioning(&self) -> Vec<bool> {
-        self.replaced.benefits_from_input_partitioning()
     }
 
     fn execute(
@@ -247,21 +223,5 @@ impl ExecutionPlan for WholePartitionsExec {
                 generate(self.schema(), |output| partitions.run(rows, output))
             }
         })
-    }
-
-    fn metrics(&self) -> Option<MetricsSet> {
-        Some(self.metrics.clone_inner())
-    }
-
-    fn child_stats_requests(&self, partition: Option<usize>) -> Vec<ChildStats> {
-        self.replaced.child_stats_requests(partition)
-    }
-
-    fn statistics_from_inputs(
-        &self,
-        inputs: &[Arc<Statistics>],
-        arguments: &StatisticsArgs,
-    ) -> DataFusionResult<Arc<Statistics>> {
-        self.replaced.statistics_from_inputs(inputs, arguments)
     }
 }

@@ -35,6 +35,10 @@ fn nulls() {
     let (types, rows) = read("1,NA,\"NA\"\n-1,x,y\nNA,,\"\"\n", &options);
     assert_eq!(types, ["int64", "utf8", "utf8"]);
     assert_eq!(rows, [["1", "∅", "NA"], ["∅", "x", "y"], ["∅", "∅", ""]]);
+    let options = CsvOptions { empty_is_null: false, ..no_header() };
+    let (types, rows) = read("x,1\n,2\n\"\",3\n", &options);
+    assert_eq!(types, ["utf8", "int64"]);
+    assert_eq!(rows, [["x", "1"], ["", "2"], ["", "3"]]);
 }
 
 #[test]
