@@ -32,7 +32,7 @@ fn texts_with_escapes_are_read_by_the_parser() {
         (r"SELECT length(E'\n\t\b\\\''), E'\q'", "5|q SELECT 1 I"),
         (r"SELECT E'\\x00ff'::bytea, 'a%' LIKE 'a\%' ESCAPE E'\\'", r"\x00ff|t SELECT 1 I"),
         (r"SELECT E'\x00ff'", "!42601 I"),
-        (r"SET application_name = E'\x41\102'; SHOW application_name", "SET AB SHOW I"),
+        (r"SET application_name = E'\x41\102'; SHOW application_name", "S SET AB SHOW I"),
         ("SELECT /* /* */ 2, */ $$it's$$", "it's SELECT 1 I"),
     ] {
         assert_eq!(client.ask(sql), shown, "{sql}");

@@ -206,7 +206,8 @@ mod tests {
             ("SELECT 'open", "SELECT 'open"),
             (r"SELECT E'a\\n\'', 'a\\'", r"SELECT E'a\\n\'', 'a\'"),
             (r"SELECT U&'\0041', u &'\\'", r"SELECT U&'\0041', u &'\'"),
-            ("SELECT 1 /* /* 'x */ ' */", "SELECT 1 /* /* 'x */ ' */"),
+            ("SELECT 1 /* /* 'x */ ' */, 2", "SELECT 1 /* /* 'x */ ' */, 2"),
+            ("SELECT 1 /* /* 'x */ ' */", "SELECT 1"),
             ("SELECT {a: 1}", "SELECT {a: 1}"),
             ("SELECT 'grün' AS größe;", "SELECT 'grün' AS größe"),
         ] {
