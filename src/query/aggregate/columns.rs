@@ -151,11 +151,11 @@ impl RowCounts<'_> {
 
 /// Calls `merge` with the slot and the value of each group of others.
 #[inline(always)]
-pub(crate) fn each<T: Copy>(
+pub(crate) fn each<T, V: Copy>(
     slots: &mut [T],
-    others: &[T],
+    others: &[V],
     map: GroupMap<'_>,
-    merge: impl Fn(&mut T, T),
+    merge: impl Fn(&mut T, V),
 ) {
     match map {
         GroupMap::Same => {

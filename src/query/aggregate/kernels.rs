@@ -263,7 +263,20 @@ pub(crate) fn fold<S, V: Copy>(
     }
 }
 
-/// Adds each row's whole number to the sum of its group, without overflow.
+/// A sum beyond 128 bits, and whatever is added to it. No sum that has room in a decimal is as far
+/// from 0.
+const OVERFLOWN: i128 = i128::MIN;
+
+/// Adds to a sum, which stays [`OVERFLOWN`] once it is.
+#[inline(always)]
+pub(super) fn add_checked(sum: &mut i128, more: i128) {
+    *sum = match (*sum, more) {
+        (OVERFLOWN, _) | (_, OVERFLOWN) => OVERFLOWN,
+        (sum, more) => sum.checked_add(more).unwrap_or(OVERFLOWN),
+    };
+}
+
+/// Adds each row's whole number to the sum of its group, as [`add_checked`] does.
 pub(crate) fn add_wide(
     groups: Groups<'_>,
     values: &[i64],
@@ -273,7 +286,7 @@ pub(crate) fn add_wide(
     match (groups, valid.filter(|valid| valid.null_count() > 0)) {
         (Groups::Same { group, .. }, None) => {
             if let Some(slot) = sums.get_mut(group) {
-                *slot += values.chunks(1 << 20).map(wide_sum).sum::<i128>();
+                add_checked(slot, values.chunks(1 << 20).map(wide_sum).sum::<i128>());
             }
         }
         (Groups::Bytes { codes, group_of_code }, None) if are_small(values) => fold_bytes(
@@ -282,27 +295,32 @@ pub(crate) fn add_wide(
             values,
             sums,
             |sum: &mut i64, v| *sum = sum.wrapping_add(v),
-            |slot, sum| *slot += i128::from(sum),
+            |slot, sum| add_checked(slot, sum.into()),
         ),
-        (groups, None) => fold_spread(
-            groups,
-            values,
-            sums,
-            |slot, v| *slot += i128::from(v),
-            |slot, v| *slot += v,
-        ),
-        (groups, valid) => fold(groups, values, valid, sums, |slot, v| *slot += i128::from(v)),
+        (groups, None) => {
+            fold_spread(groups, values, sums, |slot, v| add_checked(slot, v.into()), add_checked)
+        }
+        (groups, valid) => fold(groups, values, valid, sums, |slot, v| add_checked(slot, v.into())),
     }
 }
 
 /// Whether no sum of some of the values leaves 64 bits.
 fn are_small(values: &[i64]) -> bool {
-    // Of a negative number, the bits that are not set.
+    let most = greatest_size(values, true).saturating_mul(values.len() as u64);
+    i64::try_from(most).is_ok()
+}
+
+/// How far values are from 0 at most: a power of two, or one less.
+pub(crate) fn greatest_size(values: &[i64], signed: bool) -> u64 {
     let used = simd(
         #[inline(always)]
-        || values.iter().fold(0, |used, value| used | (value ^ (value >> 63))),
+        || match signed {
+            // Of a negative number, the bits that are not set.
+            true => values.iter().fold(0, |used, value| used | (value ^ (value >> 63))),
+            false => values.iter().fold(0, |used, value| used | value),
+        },
     );
-    used.checked_add(1).is_some_and(|most: i64| most.checked_mul(values.len() as i64).is_some())
+    (used as u64).saturating_add(u64::from(signed))
 }
 
 /// The sum of up to 2³² whole numbers: both halves of them by themselves, all made positive.

@@ -1,5 +1,5 @@
-//! Sums in 128 bits: of decimals, which wrap, and of integers and decimals to be divided for their
-//! mean.
+//! Sums in 128 bits: of decimals, which are exact or an error, and of integers and decimals to be
+//! divided for their mean.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType as ArrowType};
 
 use super::columns::{GroupMap, GroupStorage, SlotColumn};
 use super::input::Values;
-use super::kernels::{Groups, add_wide, fold};
+use super::kernels::{Groups, add_checked, add_wide, fold};
 use super::kind::{Batch, StateKind, wrong_kind_error};
 use super::totals::{Numbers, Totals};
 use crate::error::{Error, Result};
@@ -38,12 +38,16 @@ const MOST_DIGITS: u8 = DECIMAL128_MAX_PRECISION - 13;
 impl WideSum {
     /// The sum of decimals, of a type.
     pub(super) fn sum(data_type: ArrowType) -> Self {
-        WideSum { sums: SlotColumn::new(0), answer: Answer::Sum(data_type) }
+        WideSum::new(Answer::Sum(data_type))
+    }
+
+    fn new(answer: Answer) -> Self {
+        WideSum { sums: SlotColumn::new(0), answer }
     }
 
     /// The mean of integers.
     pub(super) fn mean() -> Self {
-        WideSum { sums: SlotColumn::new(0), answer: Answer::Mean }
+        WideSum::new(Answer::Mean)
     }
 
     /// The mean of decimals of some digits and scale, as a decimal of others; `None` if the sum may
@@ -52,7 +56,7 @@ impl WideSum {
         let more = scale.checked_sub(of.1).filter(|_| of.0 <= MOST_DIGITS && of.1 >= 0)?;
         let factor = 10i128.checked_pow(u32::try_from(more).ok()?)?;
         let answer = Answer::DecimalMean { factor, precision, scale };
-        Some(WideSum { sums: SlotColumn::new(0), answer })
+        Some(WideSum::new(answer))
     }
 }
 
@@ -79,11 +83,10 @@ impl StateKind for WideSum {
         values: &Values,
         valid: Option<&NullBuffer>,
     ) -> Result<()> {
+        let slots = &mut self.sums.slots;
         match values {
-            Values::Words(values) => add_wide(groups, values, valid, &mut self.sums.slots),
-            Values::Wide(values) => fold(groups, values, valid, &mut self.sums.slots, |sum, v| {
-                *sum = sum.wrapping_add(v)
-            }),
+            Values::Words(values) => add_wide(groups, values, valid, slots),
+            Values::Wide(values) => fold(groups, values, valid, slots, add_checked),
             Values::Floats(_) | Values::Decimals(_) | Values::Codes(_) | Values::Array(_) => {
                 return Err(wrong_kind_error());
             }
@@ -97,12 +100,12 @@ impl StateKind for WideSum {
 
     fn add_totals(&mut self, group: usize, numbers: &Numbers) {
         if let Some(sum) = self.sums.slots.get_mut(group) {
-            *sum = sum.wrapping_add(numbers.sum);
+            add_checked(sum, numbers.sum);
         }
     }
 
     fn merge(&mut self, others: &Self, map: GroupMap<'_>) {
-        self.sums.merge(&others.sums, map, |sum, more| *sum = sum.wrapping_add(more));
+        self.sums.merge(&others.sums, map, add_checked);
     }
 
     fn append(&mut self, others: &Self, at: &[u32]) {
@@ -113,6 +116,16 @@ impl StateKind for WideSum {
         let sums = batch.pick(&self.sums.slots);
         Ok(match &self.answer {
             Answer::Sum(data_type) => {
+                let ArrowType::Decimal128(precision, _) = data_type else {
+                    return Err(wrong_kind_error());
+                };
+                let fits =
+                    |sum: &i128| Decimal128Type::is_valid_decimal_precision(*sum, *precision);
+                if !sums.iter().all(fits) {
+                    return Err(Error::InvalidInput(format!(
+                        "a sum does not fit into {precision} digits: sum x::double instead"
+                    )));
+                }
                 let array = Decimal128Array::new(sums.into(), batch.nulls());
                 Arc::new(array.with_data_type(data_type.clone()))
             }

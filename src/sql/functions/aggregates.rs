@@ -3,7 +3,7 @@
 //!
 //! Where this stands on the road of a query: a session registers them under the names of the
 //! functions that they replace. The corrections are in `extremes`, `percentiles`, `sliding`,
-//! `collected`, `sequences`, `picked` and `distinct_rows`.
+//! `whole_sums`, `collected`, `sequences`, `picked` and `distinct_rows`.
 //!
 //! One more is here: if two windows of a query differ only in the direction of their order,
 //! DataFusion computes one of them backwards, and its `string_agg` and `array_agg` then give their
@@ -54,6 +54,7 @@ use crate::sql::functions::picked;
 use crate::sql::functions::sequences;
 use crate::sql::functions::sliding;
 use crate::sql::functions::sliding::{Moment, Total};
+use crate::sql::functions::whole_sums;
 use crate::sql::types::times::mean_type;
 use crate::sql::walks::rewrite_up;
 
@@ -144,7 +145,7 @@ enum Kind {
         greatest: bool,
     },
     Percentile,
-    /// Totals of floats. Those of other numbers are exact in DataFusion, and stay its own.
+    /// Totals: moving ones of floats, and sums of whole numbers and decimals.
     Total(Total),
     /// Moments of floats.
     Moment(Moment),
@@ -215,8 +216,11 @@ impl AggregateUDFImpl for Override {
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> DataFusionResult<Vec<FieldRef>> {
-        match self.takes_rows_once(arguments.is_distinct) {
-            true => Ok(distinct_rows::state_fields(&arguments)),
+        if self.takes_rows_once(arguments.is_distinct) {
+            return Ok(distinct_rows::state_fields(&arguments));
+        }
+        match self.sums_whole(&arguments.return_field, arguments.is_distinct) {
+            true => Ok(whole_sums::state_fields(&arguments)),
             false => self.inner.state_fields(arguments),
         }
     }
@@ -236,6 +240,9 @@ impl AggregateUDFImpl for Override {
         match &self.kind {
             _ if self.takes_rows_once(arguments.is_distinct) => {
                 distinct_rows::accumulator(&self.inner, arguments)
+            }
+            _ if self.sums_whole(&arguments.return_field, arguments.is_distinct) => {
+                Ok(whole_sums::accumulator(&arguments))
             }
             Kind::Percentile => percentiles::accumulator(&self.inner, arguments),
             Kind::Sequence { window, .. } => {
@@ -261,6 +268,9 @@ impl AggregateUDFImpl for Override {
         arguments: AccumulatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn GroupsAccumulator>> {
         match self.kind {
+            _ if self.sums_whole(&arguments.return_field, arguments.is_distinct) => {
+                Ok(whole_sums::groups_accumulator(&arguments))
+            }
             Kind::Extreme { greatest } => {
                 extremes::groups_accumulator(&self.inner, greatest, arguments)
             }
@@ -287,6 +297,14 @@ impl AggregateUDFImpl for Override {
                 return Ok(sliding::recomputed(&Arc::new(AggregateUDF::from(own)), arguments));
             }
             Kind::Percentile => return percentiles::accumulator(&self.inner, arguments),
+            _ if self.sums_whole(&arguments.return_field, arguments.is_distinct) => {
+                let sums = whole_sums::accumulator(&arguments);
+                if sums.supports_retract_batch() {
+                    return Ok(sums);
+                }
+                let own = Override::new(Arc::clone(&self.inner), self.kind.clone());
+                return Ok(sliding::recomputed(&Arc::new(AggregateUDF::from(own)), arguments));
+            }
             Kind::Counted => return self.inner.create_sliding_accumulator(arguments),
             Kind::Total(total) if takes_floats(&arguments) => return Ok(sliding::totals(*total)),
             Kind::Moment(moment) if takes_floats(&arguments) => {
@@ -358,9 +376,10 @@ impl AggregateUDFImpl for Override {
         literal: &Expr,
         argument_is_left: bool,
     ) -> DataFusionResult<Option<Expr>> {
-        // The number of rows is cast to the literal's type, in which it may have no room.
+        // The number of rows is cast to the literal's type, in which it may have no room. Of whole
+        // numbers, the executor shares sums without overflow (`plan::lower::sums`).
         let Expr::Literal(value, _) = literal else { return Ok(None) };
-        let has_room = [DataType::Int64, DataType::UInt64, DataType::Float64];
+        let has_room = [DataType::Float64];
         if !has_room.contains(&value.data_type()) {
             return Ok(None);
         }
@@ -419,6 +438,11 @@ impl Override {
             Kind::Percentile | Kind::Total(Total::Mean) => mean_type(of?),
             _ => None,
         }
+    }
+
+    /// Whether sums of a result are those of whole numbers or decimals.
+    fn sums_whole(&self, result: &Field, is_distinct: bool) -> bool {
+        self.kind == Kind::Total(Total::Sum) && whole_sums::has(result.data_type(), is_distinct)
     }
 
     /// Whether rows of arguments that are equal count once, which DataFusion's function does not

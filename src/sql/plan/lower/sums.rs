@@ -2,8 +2,8 @@
 //! multiple of `sum(x)` and a multiple of `count(x)`. The fragment computes these two once, and a
 //! projection above it the answers.
 //!
-//! Integers wrap in sums, sums of products and products alike, so the answers are equal bit for
-//! bit, whatever overflows. Doubles are rounded value by value, and stay as they are.
+//! The projection computes in 38 digits, so that a sum which does not fit into 64 bits is an error,
+//! as that of the expression itself. Doubles are rounded value by value, and stay as they are.
 
 use std::sync::Arc;
 
@@ -12,7 +12,8 @@ use datafusion::common::Column;
 use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::expr::{AggregateFunction as Call, AggregateFunctionParams};
 use datafusion::logical_expr::{
-    BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection, logical_plan::Aggregate,
+    BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, Projection, cast,
+    logical_plan::Aggregate,
 };
 use datafusion::scalar::ScalarValue;
 
@@ -129,15 +130,19 @@ impl Sum {
 
     /// The sum from the sum and the count of the expression.
     fn output(&self, sum: Expr, count: Expr) -> Expr {
+        if (self.factor, self.offset) == (1, 0) {
+            return sum;
+        }
         let times = |factor: i64, of: Expr| match factor {
-            1 => of,
-            factor => binary(literal(factor), Operator::Multiply, of),
+            1 => cast(of, INTEGERS),
+            factor => binary(literal(factor), Operator::Multiply, cast(of, INTEGERS)),
         };
         let sum = times(self.factor, sum);
-        match self.offset {
+        let sum = match self.offset {
             0 => sum,
             offset => binary(sum, Operator::Plus, times(offset, count)),
-        }
+        };
+        cast(sum, DataType::Int64)
     }
 }
 
@@ -169,13 +174,14 @@ fn linear(expr: &Expr, depth: usize) -> (&Expr, i64, i64) {
         return (expr, 1, 0);
     }
     let (of, factor, offset) = linear(inner, depth + 1);
-    match op {
-        Operator::Plus => (of, factor, offset.wrapping_add(number)),
-        Operator::Minus if first => (of, factor.wrapping_neg(), number.wrapping_sub(offset)),
-        Operator::Minus => (of, factor, offset.wrapping_sub(number)),
-        Operator::Multiply => (of, factor.wrapping_mul(number), offset.wrapping_mul(number)),
-        _ => (expr, 1, 0),
-    }
+    let linear = match op {
+        Operator::Plus => Some(factor).zip(offset.checked_add(number)),
+        Operator::Minus if first => factor.checked_neg().zip(number.checked_sub(offset)),
+        Operator::Minus => Some(factor).zip(offset.checked_sub(number)),
+        Operator::Multiply => factor.checked_mul(number).zip(offset.checked_mul(number)),
+        _ => None,
+    };
+    linear.map_or((expr, 1, 0), |(factor, offset)| (of, factor, offset))
 }
 
 fn integer(expr: &Expr) -> Option<i64> {
@@ -185,8 +191,11 @@ fn integer(expr: &Expr) -> Option<i64> {
     }
 }
 
+/// Of 64-bit integers as decimals. A product of two of them has 38 digits.
+const INTEGERS: DataType = DataType::Decimal128(19, 0);
+
 fn literal(value: i64) -> Expr {
-    Expr::Literal(ScalarValue::Int64(Some(value)), None)
+    Expr::Literal(ScalarValue::Decimal128(Some(value.into()), 19, 0), None)
 }
 
 fn binary(left: Expr, op: Operator, right: Expr) -> Expr {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{ArrowPrimitiveType, Decimal128Type, Float64Type, Int64Type, UInt64Type};
+use arrow_array::types::{
+    ArrowPrimitiveType, Decimal128Type, DecimalType, Float64Type, Int64Type, UInt64Type,
+};
 use arrow_array::{Array, ArrayRef, ArrowNativeTypeOp, PrimitiveArray, downcast_primitive};
 use arrow_schema::DataType;
 use datafusion::common::exec_err;
@@ -28,37 +30,34 @@ pub(super) fn evaluator(
     match (name, argument, result) {
         ("count", _, DataType::Int64) => Some(counts(moves)),
         ("sum", DataType::Int64, DataType::Int64) => {
-            Some(each::<Int64Type, Sum<i64>, Int64Type>(result, moves, |sum| Ok(sum.value)))
+            Some(each::<Int64Type, WholeSum, Int64Type>(result, moves, |sum| sum.integer()))
         }
         ("sum", DataType::UInt64, DataType::UInt64) => {
-            Some(each::<UInt64Type, Sum<u64>, UInt64Type>(result, moves, |sum| Ok(sum.value)))
+            Some(each::<UInt64Type, WholeSum, UInt64Type>(result, moves, |sum| sum.integer()))
         }
         ("sum", DataType::Float64, DataType::Float64) => {
-            Some(each::<Float64Type, Sum<f64>, Float64Type>(result, moves, |sum| Ok(sum.value)))
+            Some(each::<Float64Type, FloatSum, Float64Type>(result, moves, |sum| Ok(sum.value)))
         }
         ("sum", DataType::Decimal128(_, from), DataType::Decimal128(precision, to))
             if from == to =>
         {
             let precision = *precision;
-            Some(each::<Decimal128Type, Sum<i128>, Decimal128Type>(result, moves, move |sum| {
-                within(sum.value, precision)
+            Some(each::<Decimal128Type, WholeSum, Decimal128Type>(result, moves, move |sum| {
+                sum.decimal(precision)
             }))
         }
         ("avg", DataType::Float64, DataType::Float64) => {
-            Some(each::<Float64Type, Sum<f64>, Float64Type>(result, moves, |sum| {
+            Some(each::<Float64Type, FloatSum, Float64Type>(result, moves, |sum| {
                 Ok(sum.value.map(|value| value / sum.count as f64))
             }))
         }
         ("avg", DataType::Decimal128(_, from), DataType::Decimal128(precision, to)) => {
             let unit = 10_i128.checked_pow(u32::try_from(to.checked_sub(*from)?).ok()?)?;
             let precision = *precision;
-            Some(each::<Decimal128Type, Sum<i128>, Decimal128Type>(result, moves, move |sum| {
-                let Some(value) = sum.value else { return Ok(None) };
+            Some(each::<Decimal128Type, WholeSum, Decimal128Type>(result, moves, move |sum| {
                 // Cut, as DataFusion's average of all rows is.
-                match value.checked_mul(unit) {
-                    Some(value) => within(Some(value / i128::from(sum.count.max(1))), precision),
-                    None => within(Some(i128::MAX), precision),
-                }
+                let cut = |value: i128| value.checked_mul(unit)?.checked_div(sum.count.into());
+                (sum.count > 0).then(|| within(sum.value.and_then(cut), precision)).transpose()
             }))
         }
         ("min" | "max", DataType::Interval(_), _) => None,
@@ -68,13 +67,12 @@ pub(super) fn evaluator(
     }
 }
 
-fn within(value: Option<i128>, precision: u8) -> DataFusionResult<Option<i128>> {
-    let most = 10_u128.pow(u32::from(precision.min(38)));
-    match value {
-        Some(value) if value.unsigned_abs() >= most => {
-            exec_err!("a window's sum or average has more than {precision} digits")
-        }
-        value => Ok(value),
+/// A decimal, if there is one of this many digits.
+fn within(value: Option<i128>, precision: u8) -> DataFusionResult<i128> {
+    let fits = |value: &i128| Decimal128Type::is_valid_decimal_precision(*value, precision);
+    match value.filter(fits) {
+        Some(value) => Ok(value),
+        None => exec_err!("a window's sum or average has more than {precision} digits"),
     }
 }
 
@@ -88,26 +86,75 @@ impl Partial for Count {
     }
 }
 
-/// The sum of values, if there are any, and how many there are. Whole numbers wrap around.
+/// The sum of doubles, if there are any, and how many there are.
 #[derive(Clone, Copy, Default)]
-struct Sum<N> {
-    value: Option<N>,
+struct FloatSum {
+    value: Option<f64>,
     count: u64,
 }
 
-impl<N: ArrowNativeTypeOp> Partial for Sum<N> {
-    fn merged(self, later: Sum<N>) -> Sum<N> {
+impl Partial for FloatSum {
+    fn merged(self, later: FloatSum) -> FloatSum {
         let value = match (self.value, later.value) {
-            (Some(first), Some(second)) => Some(first.add_wrapping(second)),
+            (Some(first), Some(second)) => Some(first + second),
             (first, second) => first.or(second),
         };
-        Sum { value, count: self.count + later.count }
+        FloatSum { value, count: self.count + later.count }
     }
 }
 
-impl<N> From<Option<N>> for Sum<N> {
-    fn from(value: Option<N>) -> Sum<N> {
-        Sum { count: u64::from(value.is_some()), value }
+impl From<Option<f64>> for FloatSum {
+    fn from(value: Option<f64>) -> FloatSum {
+        FloatSum { count: u64::from(value.is_some()), value }
+    }
+}
+
+/// The sum of whole numbers, or of decimals, for which whole numbers stand, and how many there are.
+#[derive(Clone, Copy)]
+struct WholeSum {
+    /// `None` beyond 128 bits.
+    value: Option<i128>,
+    count: u64,
+}
+
+impl WholeSum {
+    fn integer<N: TryFrom<i128>>(self) -> DataFusionResult<Option<N>> {
+        if self.count == 0 {
+            return Ok(None);
+        }
+        match self.value.and_then(|sum| N::try_from(sum).ok()) {
+            Some(sum) => Ok(Some(sum)),
+            None => exec_err!(
+                "a window's sum does not fit into 64 bits: sum x::decimal(38, 0) or x::double instead"
+            ),
+        }
+    }
+
+    fn decimal(self, precision: u8) -> DataFusionResult<Option<i128>> {
+        (self.count > 0).then(|| within(self.value, precision)).transpose()
+    }
+}
+
+impl Default for WholeSum {
+    fn default() -> WholeSum {
+        WholeSum { value: Some(0), count: 0 }
+    }
+}
+
+impl Partial for WholeSum {
+    fn merged(self, later: WholeSum) -> WholeSum {
+        let sum = |(first, second): (i128, i128)| first.checked_add(second);
+        WholeSum {
+            value: self.value.zip(later.value).and_then(sum),
+            count: self.count + later.count,
+        }
+    }
+}
+
+impl<N: Into<i128>> From<Option<N>> for WholeSum {
+    fn from(value: Option<N>) -> WholeSum {
+        let count = u64::from(value.is_some());
+        WholeSum { value: Some(value.map_or(0, N::into)), count }
     }
 }
 

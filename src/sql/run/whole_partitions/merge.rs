@@ -3,6 +3,7 @@
 //! Which rows an aggregate with a FILTER takes is known to DataFusion's windows (55.2) alone, so
 //! these are computed for each batch, and merged.
 
+use arrow_array::types::{Decimal128Type, DecimalType};
 use arrow_schema::DataType;
 use datafusion::common::{ScalarValue, exec_datafusion_err};
 use datafusion::error::Result as DataFusionResult;
@@ -56,11 +57,14 @@ fn sum(a: ScalarValue, b: ScalarValue) -> DataFusionResult<ScalarValue> {
             ScalarValue::Decimal128(Some(a), precision, scale),
             ScalarValue::Decimal128(Some(b), ..),
         ) => {
-            let sum = a.checked_add(b);
-            let sum = sum.ok_or_else(|| exec_datafusion_err!("a sum of decimals overflows"))?;
+            let fits = |sum: &i128| Decimal128Type::is_valid_decimal_precision(*sum, precision);
+            let sum = a.checked_add(b).filter(fits);
+            let sum = sum.ok_or_else(|| {
+                exec_datafusion_err!("a window's sum has more than {precision} digits")
+            })?;
             Ok(ScalarValue::Decimal128(Some(sum), precision, scale))
         }
-        (a, b) => a.add(b),
+        (a, b) => a.add_checked(b),
     }
 }
 

@@ -10,6 +10,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, UInt32Array};
 use arrow_schema::DataType;
 use arrow_select::concat::{concat, concat_batches};
 use arrow_select::take::take;
+use datafusion::common::ScalarValue;
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_expr::window::WindowExpr;
@@ -123,7 +124,10 @@ impl Together {
         } else {
             batches.iter().flat_map(RecordBatch::columns).map(copied_bytes).sum()
         };
-        let grown = self.held.memory.try_grow(copied);
+        // DataFusion (55.2) computes the values of a function one by one.
+        let one_by_one =
+            batches.iter().map(RecordBatch::num_rows).sum::<usize>() * size_of::<ScalarValue>();
+        let grown = self.held.memory.try_grow(copied + one_by_one);
         grown.map_err(|error| self.too_large(error.into()))?;
         let rows = match &batches[..] {
             [only] => only.clone(),
@@ -132,7 +136,7 @@ impl Together {
         };
         let values = self.values(&rows)?;
         drop(rows);
-        self.held.memory.shrink(copied);
+        self.held.memory.shrink(copied + one_by_one);
         let bytes = values.iter().map(Array::get_array_memory_size).sum();
         let grown = self.held.memory.try_grow(bytes);
         grown.map_err(|error| self.too_large(error.into()))?;
