@@ -8,7 +8,7 @@ use arrow_array::types::{ArrowPrimitiveType, Decimal128Type, Float32Type, Float6
 use arrow_array::{Array, ArrayRef, BooleanArray, make_array};
 use arrow_buffer::{ArrowNativeType, Buffer, NullBuffer, ScalarBuffer};
 use arrow_data::ArrayData;
-use arrow_schema::DataType as ArrowType;
+use arrow_schema::{DECIMAL64_MAX_PRECISION, DataType as ArrowType};
 
 use crate::encoding::Word;
 use crate::error::{ArrowResult, Error, Result};
@@ -98,7 +98,8 @@ pub(crate) fn unordered(word: i64) -> f64 {
     f64::from_bits((word ^ ((word >> 63) as u64 >> 1) as i64) as u64)
 }
 
-/// Words that sort as the key does, the first row of the order least; `None` for text and decimals.
+/// Words that sort as the key does, the first row of the order least; `None` for texts, and for
+/// decimals of more than 18 digits.
 pub(crate) fn ranks(key: &ArrayRef, descending: bool, nulls_first: bool) -> Option<Vec<i64>> {
     let turn = if descending { -1 } else { 0 };
     let mut ranks: Vec<i64> = match key.data_type() {
@@ -115,6 +116,9 @@ pub(crate) fn ranks(key: &ArrayRef, descending: bool, nulls_first: bool) -> Opti
             .map(|v| float_rank((*v).into()) ^ turn)
             .collect(),
         ArrowType::UInt64 => to_words(key)?.iter().map(|v| v ^ i64::MIN ^ turn).collect(),
+        ArrowType::Decimal128(digits, _) if *digits <= MAX_DIGITS => {
+            key.as_primitive::<Decimal128Type>().values().iter().map(|v| *v as i64 ^ turn).collect()
+        }
         _ => to_words(key)?.iter().map(|v| v ^ turn).collect(),
     };
     if let Some(nulls) = key.logical_nulls().filter(|nulls| nulls.null_count() > 0) {
@@ -133,10 +137,16 @@ pub(crate) fn float_rank(value: f64) -> i64 {
     ordered(if value == 0.0 { 0.0 } else { value })
 }
 
+/// Decimals of so many digits fit into a word.
+const MAX_DIGITS: u8 = DECIMAL64_MAX_PRECISION;
+
 /// Whether [`ranks`] knows keys of the type.
 pub(crate) fn is_ranked(data_type: &ArrowType) -> bool {
-    is_words(data_type)
-        || matches!(data_type, ArrowType::UInt64 | ArrowType::Float32 | ArrowType::Float64)
+    match data_type {
+        ArrowType::UInt64 | ArrowType::Float32 | ArrowType::Float64 => true,
+        ArrowType::Decimal128(digits, _) => *digits <= MAX_DIGITS,
+        other => is_words(other),
+    }
 }
 
 /// The rank of null, which the last value may have, too.

@@ -6,12 +6,14 @@ use super::ranks::Ranks;
 use crate::bytes::{KeyHead, key_head};
 use crate::error::{Error, Result};
 
-/// A row that may be in the answer.
+/// A row that may be in the answer. Candidates compare as the order asks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Candidate {
+    /// The same for all rows if the first key has no ranks.
+    pub(super) ranks: Ranks,
     /// Of the key.
     head: KeyHead,
-    /// Sorts as the order asks.
+    /// Sorts as the order asks. Empty where the ranks say all.
     pub(super) key: Box<[u8]>,
     /// The segment's place in the table: rows of one key come in the order of the table.
     pub(super) number: u32,
@@ -19,7 +21,6 @@ pub(super) struct Candidate {
     pub(super) row: u32,
     /// Position in [`Survivors::segments`](super::super::open::Survivors::segments).
     pub(super) segment: u32,
-    pub(super) ranks: Ranks,
 }
 
 impl Candidate {
@@ -38,7 +39,7 @@ pub(super) struct At {
     pub(super) segment: u32,
 }
 
-/// What a key takes beside its bytes.
+/// What a key with bytes takes beside them.
 const ALLOCATION: usize = 16;
 
 /// Candidates of one thread, or of the run as a whole, and the memory reserved for them.

@@ -1,11 +1,12 @@
 //! The first rows of an order (top-n).
 //!
 //! All threads share a threshold: the ranks, by the first two keys, of the worst row that would
-//! still be in the answer. Text and decimals have no ranks, so for them the threshold keeps the
-//! first key itself. Blocks are visited in the order of their best rank, so that the threshold is
-//! good early, and a block whose best is worse is not opened. Rows that pass the threshold are
-//! compared by all keys, as bytes; the other columns of the answer are fetched for its rows alone.
-//! Rows that may be in the answer and do not fit into memory are spilled in sorted runs.
+//! still be in the answer. Texts and decimals of more than 18 digits have no ranks, so for them the
+//! threshold keeps the first key itself. Blocks are visited in the order of their best rank, so
+//! that the threshold is good early, and a block whose best is worse is not opened. Rows that pass
+//! the threshold are compared by their ranks, and by all keys, as bytes, where the ranks do not say
+//! all; the other columns of the answer are fetched for its rows alone. Rows that may be in the
+//! answer and do not fit into memory are spilled in sorted runs.
 
 mod candidates;
 #[cfg(feature = "sql")]
@@ -24,7 +25,7 @@ use arrow_schema::SortOptions;
 use self::candidates::{At, Candidate, Held};
 pub(crate) use self::output::RowsOutput;
 use self::output::places;
-use self::ranks::{ANY, Ranks, best_of_segment, best_ranks, first_guess, pair};
+use self::ranks::{ANY, Ranks, best_of_segment, best_ranks, first_guess, pair, say_all};
 use self::runs::Runs;
 use self::threshold::{Threshold, ranks_beside};
 use super::context::Context;
@@ -226,6 +227,9 @@ impl<'a, 'h> Top<'a, 'h> {
         if !is_ranked(&by.expression.data_type) {
             let parser = self.converter.parser();
             let key = self.converter.convert_rows([parser.parse(&worst.key)]).or_unsupported()?;
+            let next = key.get(1).zip(self.order.get(1));
+            let next = next.and_then(|(key, by)| words::ranks(key, by.descending, by.nulls_first));
+            found.ranks = (0, next.and_then(|next| next.first().copied()).unwrap_or(ANY));
             found.key = key.first().and_then(wordless);
             if found.key.is_none() {
                 return Ok(());
@@ -328,22 +332,29 @@ impl Worker for Top<'_, '_> {
         };
         let both = |place: u32| pair(of(&ranks, place), of(&next, place));
         places.retain(|place| both(*place) <= limit.ranks);
+        // What the ranks do not say.
+        let all_ranked = self.order.iter().all(|by| words::is_ranked(&by.expression.data_type));
+        let says_all = |place: u32| all_ranked && say_all(both(place), self.order.len());
+        let with_key: Vec<u32> = places.iter().copied().filter(|place| !says_all(*place)).collect();
         let mut keys = Vec::with_capacity(self.order.len());
         for key in std::iter::once(&first_key).chain(&others) {
-            keys.push(one_zero(&take(key, &places)?));
+            keys.push(one_zero(&take(key, &with_key)?));
         }
         let rows = self.converter.convert_columns(&keys).or_unsupported()?;
         let reserved = self.make_room(places.len(), rows.size())?;
         let BlockRef { segment, block } = slice.block.at;
-        for (place, row) in places.iter().zip(rows.iter()) {
+        let mut rows = rows.iter();
+        for place in &places {
             let at = slice
                 .selected()
                 .map_or(*place, |rows| rows.get(*place as usize).copied().unwrap_or(0));
             let row_at = at + slice.range.start as u32;
-            let ranks = if is_ranked { both(*place) } else { (0, of(&next, *place)) };
+            let ranks = if is_ranked { both(*place) } else { (0, ANY) };
+            let key = if says_all(*place) { None } else { rows.next() };
+            let key = key.map_or_else(Box::default, |row| row.as_ref().into());
             let number = slice.block.segment.number as u32;
             let at = At { number, block: block as u32, row: row_at, segment: segment as u32 };
-            self.held.push(Candidate::new(row.as_ref().into(), ranks, at));
+            self.held.push(Candidate::new(key, ranks, at));
         }
         if !reserved {
             return self.spill();

@@ -24,6 +24,12 @@ pub(super) fn pair(first: i64, second: i64) -> Ranks {
     if first == i64::MIN || first == i64::MAX { (first, ANY) } else { (first, second) }
 }
 
+/// Whether ranks of so many keys, all of which have some, tell rows apart that have different keys.
+pub(super) fn say_all((first, second): Ranks, keys: usize) -> bool {
+    let is_extreme = |rank| rank == i64::MIN || rank == i64::MAX;
+    !is_extreme(first) && (keys == 1 || (keys == 2 && !is_extreme(second)))
+}
+
 /// No row of the segment has a lower rank.
 pub(crate) fn best_of_segment(by: &OrderBy, stats: &[Option<ColumnStats>], number: usize) -> i64 {
     match stats.get(number) {
@@ -79,10 +85,7 @@ pub(super) fn best_rank(by: &OrderBy, stats: &Stats, stored: &DataType) -> i64 {
     match (bound.as_ref().map(|bound| &bound.value), &by.expression.data_type) {
         (Some(Scalar::Float(v)), _) => float_rank(*v) ^ turn,
         (Some(Scalar::Int(v)), ArrowType::UInt64) => (*v as u64 as i64) ^ i64::MIN ^ turn,
-        (Some(Scalar::Int(v)), ArrowType::Decimal128(..)) if *v == 0 => ANY,
-        (Some(Scalar::Int(v)), data_type) if !matches!(data_type, ArrowType::Decimal128(..)) => {
-            i64::try_from(*v).map_or(ANY, |v| v ^ turn)
-        }
+        (Some(Scalar::Int(v)), _) => i64::try_from(*v).map_or(ANY, |v| v ^ turn),
         _ => ANY,
     }
 }

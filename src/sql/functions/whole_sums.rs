@@ -18,7 +18,7 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::utils::format_state_name;
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
-use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op::PrimitiveGroupsAccumulator;
+use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op as primitive;
 
 /// A sum beyond 128 bits, and whatever is added to it. No decimal is as far from 0.
 const OVERFLOWN: i128 = i128::MIN;
@@ -52,7 +52,8 @@ pub(super) fn accumulator(arguments: &AccumulatorArgs<'_>) -> Box<dyn Accumulato
 pub(super) fn groups_accumulator(arguments: &AccumulatorArgs<'_>) -> Box<dyn GroupsAccumulator> {
     let result = arguments.return_field.data_type().clone();
     let add = |sum: &mut i128, more: i128| *sum = sum_of(*sum, more);
-    let sums = PrimitiveGroupsAccumulator::<Decimal128Type, _>::new(&state_type(&result), add);
+    let sums =
+        primitive::PrimitiveGroupsAccumulator::<Decimal128Type, _>::new(&state_type(&result), add);
     Box::new(GroupSums { sums, result })
 }
 
@@ -169,7 +170,7 @@ impl Accumulator for Sum {
 }
 
 struct GroupSums<F: Fn(&mut i128, i128) + Send + Sync + 'static> {
-    sums: PrimitiveGroupsAccumulator<Decimal128Type, F>,
+    sums: primitive::PrimitiveGroupsAccumulator<Decimal128Type, F>,
     result: DataType,
 }
 

@@ -70,6 +70,7 @@ fn is_ordered(data_type: &DataType) -> bool {
             data_type,
             T::Float32
                 | T::Float64
+                | T::Boolean
                 | T::Date32
                 | T::Timestamp(..)
                 | T::Time32(_)
@@ -96,8 +97,9 @@ fn call(compiler: &mut Compiler<'_>, call: &Expr, field: &Field) -> Result<Aggre
         "count" => AggregateFunction::Count,
         "sum" => AggregateFunction::Sum,
         "avg" => AggregateFunction::Average,
-        "min" => AggregateFunction::Min,
-        "max" => AggregateFunction::Max,
+        // False is less than true, and null counts for neither.
+        "min" | "bool_and" => AggregateFunction::Min,
+        "max" | "bool_or" => AggregateFunction::Max,
         "var" => AggregateFunction::Variance { sample: true },
         "var_pop" => AggregateFunction::Variance { sample: false },
         "stddev" => AggregateFunction::Deviation { sample: true },
