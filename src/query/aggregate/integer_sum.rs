@@ -11,7 +11,7 @@ use arrow_schema::DataType as ArrowType;
 
 use super::columns::{GroupMap, GroupStorage, SlotColumn, each};
 use super::input::Values;
-use super::kernels::{Groups, add_wide, fold, greatest_size};
+use super::kernels::{Groups, add_fitting, add_wide, fold, greatest_size};
 use super::kind::{Batch, StateKind, wrong_kind_error};
 use super::totals::{Numbers, Totals};
 use crate::bytes::{Cursor, Writer};
@@ -238,7 +238,9 @@ impl StateKind for IntegerSum {
             Sums::Narrow { slots, .. } => {
                 fold(groups, values, valid, &mut slots.slots, |sum, v| *sum = sum.wrapping_add(v))
             }
-            Sums::Wide(slots) if signed => add_wide(groups, values, valid, &mut slots.slots),
+            Sums::Wide(slots) if signed => {
+                add_wide(groups, values, valid, &mut slots.slots, add_fitting)
+            }
             Sums::Wide(slots) => fold(groups, values, valid, &mut slots.slots, |sum, v| {
                 *sum += i128::from(v as u64);
             }),

@@ -276,17 +276,25 @@ pub(super) fn add_checked(sum: &mut i128, more: i128) {
     };
 }
 
-/// Adds each row's whole number to the sum of its group, as [`add_checked`] does.
-pub(crate) fn add_wide(
+/// Adds to a sum that has room for it.
+#[inline(always)]
+pub(super) fn add_fitting(sum: &mut i128, more: i128) {
+    *sum = sum.wrapping_add(more);
+}
+
+/// Adds each row's whole number to the sum of its group by `add`, which is one of the two above.
+#[inline(always)]
+pub(super) fn add_wide(
     groups: Groups<'_>,
     values: &[i64],
     valid: Option<&NullBuffer>,
     sums: &mut [i128],
+    add: impl Fn(&mut i128, i128) + Copy,
 ) {
     match (groups, valid.filter(|valid| valid.null_count() > 0)) {
         (Groups::Same { group, .. }, None) => {
             if let Some(slot) = sums.get_mut(group) {
-                add_checked(slot, values.chunks(1 << 20).map(wide_sum).sum::<i128>());
+                add(slot, values.chunks(1 << 20).map(wide_sum).sum::<i128>());
             }
         }
         (Groups::Bytes { codes, group_of_code }, None) if are_small(values) => fold_bytes(
@@ -295,12 +303,12 @@ pub(crate) fn add_wide(
             values,
             sums,
             |sum: &mut i64, v| *sum = sum.wrapping_add(v),
-            |slot, sum| add_checked(slot, sum.into()),
+            |slot, sum| add(slot, sum.into()),
         ),
         (groups, None) => {
-            fold_spread(groups, values, sums, |slot, v| add_checked(slot, v.into()), add_checked)
+            fold_spread(groups, values, sums, |slot, v| add(slot, v.into()), add);
         }
-        (groups, valid) => fold(groups, values, valid, sums, |slot, v| add_checked(slot, v.into())),
+        (groups, valid) => fold(groups, values, valid, sums, |slot, v| add(slot, v.into())),
     }
 }
 

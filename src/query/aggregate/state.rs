@@ -100,7 +100,9 @@ impl Kind {
             (_, None) => None,
             (AggregateFunction::Sum, Some(input)) => match input {
                 T::Int64 | T::UInt64 => Some(IntegerSum::new(aggregate.data_type.clone()).into()),
-                T::Decimal128(..) => Some(WideSum::sum(aggregate.data_type.clone()).into()),
+                T::Decimal128(digits, _) => {
+                    Some(WideSum::sum(*digits, aggregate.data_type.clone()).into())
+                }
                 T::Float64 => Some(FloatSum::new(false).into()),
                 _ => None,
             },

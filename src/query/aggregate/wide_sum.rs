@@ -10,7 +10,7 @@ use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType as ArrowType};
 
 use super::columns::{GroupMap, GroupStorage, SlotColumn};
 use super::input::Values;
-use super::kernels::{Groups, add_checked, add_wide, fold};
+use super::kernels::{Groups, add_checked, add_fitting, add_wide, fold};
 use super::kind::{Batch, StateKind, wrong_kind_error};
 use super::totals::{Numbers, Totals};
 use crate::error::{Error, Result};
@@ -19,6 +19,8 @@ use crate::error::{Error, Result};
 pub(super) struct WideSum {
     sums: SlotColumn<i128>,
     answer: Answer,
+    /// Whether fewer than 10¹⁰ values may leave 128 bits.
+    checked: bool,
 }
 
 /// What comes of a sum.
@@ -36,13 +38,14 @@ enum Answer {
 const MOST_DIGITS: u8 = DECIMAL128_MAX_PRECISION - 13;
 
 impl WideSum {
-    /// The sum of decimals, of a type.
-    pub(super) fn sum(data_type: ArrowType) -> Self {
-        WideSum::new(Answer::Sum(data_type))
+    /// The sum, of a type, of decimals of so many digits.
+    pub(super) fn sum(of_digits: u8, data_type: ArrowType) -> Self {
+        let checked = of_digits > DECIMAL128_MAX_PRECISION - 10;
+        WideSum { checked, ..WideSum::new(Answer::Sum(data_type)) }
     }
 
     fn new(answer: Answer) -> Self {
-        WideSum { sums: SlotColumn::new(0), answer }
+        WideSum { sums: SlotColumn::new(0), answer, checked: false }
     }
 
     /// The mean of integers.
@@ -85,8 +88,12 @@ impl StateKind for WideSum {
     ) -> Result<()> {
         let slots = &mut self.sums.slots;
         match values {
-            Values::Words(values) => add_wide(groups, values, valid, slots),
-            Values::Wide(values) => fold(groups, values, valid, slots, add_checked),
+            Values::Words(values) if self.checked => {
+                add_wide(groups, values, valid, slots, add_checked)
+            }
+            Values::Words(values) => add_wide(groups, values, valid, slots, add_fitting),
+            Values::Wide(values) if self.checked => fold(groups, values, valid, slots, add_checked),
+            Values::Wide(values) => fold(groups, values, valid, slots, add_fitting),
             Values::Floats(_) | Values::Decimals(_) | Values::Codes(_) | Values::Array(_) => {
                 return Err(wrong_kind_error());
             }
