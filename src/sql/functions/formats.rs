@@ -179,7 +179,7 @@ fn write_char(mut given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> 
 }
 
 /// What DataFusion's `to_char` writes.
-fn as_texts(given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+fn as_texts(mut given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
     if let [ColumnarValue::Array(times), ColumnarValue::Scalar(format)] = given.args.as_slice()
         && let Some(Some(text)) = format.try_as_str()
     {
@@ -192,6 +192,12 @@ fn as_texts(given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
         if let Some(texts) = time_texts::written(times, text, each)? {
             return Ok(ColumnarValue::Array(texts));
         }
+    }
+    // Beside an array of formats, DataFusion's takes a single time for a single text, that of the
+    // first format.
+    let rows = given.number_rows;
+    if let [time @ ColumnarValue::Scalar(_), ColumnarValue::Array(_)] = given.args.as_mut_slice() {
+        *time = ColumnarValue::Array(time.to_array(rows)?);
     }
     to_char().invoke_with_args(given)
 }

@@ -14,6 +14,7 @@ pub(in crate::sql) mod empty_sorts;
 pub(in crate::sql) mod filter_projections;
 pub(in crate::sql) mod frames;
 pub(in crate::sql) mod guards;
+pub(in crate::sql) mod inner_orders;
 pub(in crate::sql) mod kept_limits;
 pub(in crate::sql) mod large_limits;
 pub(in crate::sql) mod last_branches;

@@ -23,6 +23,7 @@ use crate::sql::rules::empty_groups::keep_above_empty_groups;
 use crate::sql::rules::empty_sorts::limit_empty_rows;
 use crate::sql::rules::filter_projections::SelectAboveFilters;
 use crate::sql::rules::frames::FramesOfPeers;
+use crate::sql::rules::inner_orders::InnerOrders;
 use crate::sql::rules::kept_limits::keep_limits;
 use crate::sql::rules::large_limits::SpillLargeLimits;
 use crate::sql::rules::last_branches::keep_places_in_unions;
@@ -66,7 +67,8 @@ use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 
 /// DataFusion's analyzer rules, with ours before and after them. Statements may use `memory` bytes.
 pub(in crate::sql) fn analyzer_rules(most: MostBytes) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 14] = [
+    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 15] = [
+        Arc::new(InnerOrders),
         Arc::new(NamedSetKeys),
         Arc::new(Samples),
         Arc::new(OwnKeys),

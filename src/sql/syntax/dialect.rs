@@ -168,7 +168,10 @@ impl Dialect for StylobateDialect {
 /// everyday syntax.
 pub(in crate::sql) fn session_config() -> SessionConfig {
     let mut config = SessionConfig::new();
-    config.options_mut().sql_parser.dialect = Name::DuckDB;
+    let options = &mut config.options_mut().sql_parser;
+    options.dialect = Name::DuckDB;
+    // `rules::inner_orders` drops the orders that nobody sees.
+    options.enable_subquery_sort_elimination = false;
     config
 }
 

@@ -1,14 +1,12 @@
 //! Writes out what windows leave implicit: the default frame, which is `RANGE` from the first row
-//! to the peers of the current one if there is an ORDER BY, what a window inherits from the one
-//! that it names, bounds of frames that are computed (`1 + 1 PRECEDING`), and the order in which an
-//! aggregate takes the rows of a whole partition.
+//! to the peers of the current one if there is an ORDER BY, bounds of frames that are computed
+//! (`1 + 1 PRECEDING`), and the order in which an aggregate takes the rows of a whole partition.
 //!
 //! Where this stands on the road of a query: after parsing. DataFusion (55.2) takes `ROWS` as the
 //! default frame if it believes that no rows are peers, and for some aggregates it is wrong (see
 //! `rules::dependencies`). A QUALIFY without a window of its own it refuses; here it gets one that
 //! is always true if the SELECT list has a window.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
@@ -19,9 +17,9 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::sql::syntax::{folded, show};
-use crate::sql::walks::{visit_expressions, visit_mut, visit_outer_expressions_mut};
+use crate::sql::walks::{visit_expressions, visit_mut};
 
-/// Writes out the frames and the inherited parts of all windows.
+/// Writes out the frames of all windows.
 pub(in crate::sql) fn write_out(statement: &mut Statement) {
     let _ = visit_mut(statement, &mut Frames);
 }
@@ -32,25 +30,10 @@ impl VisitorMut for Frames {
     type Break = ();
 
     fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
-        let mut known: HashMap<String, WindowSpec> = HashMap::new();
-        for NamedWindowDefinition(name, window) in &mut select.named_window {
+        for NamedWindowDefinition(_, window) in &mut select.named_window {
             if let NamedWindowExpr::WindowSpec(window) = window {
-                inherit(window, &known);
-                known.insert(name.value.to_lowercase(), window.clone());
                 complete_frame(window);
             }
-        }
-        if !known.is_empty() {
-            let mut inherit_in = |expr: &mut SqlExpr| {
-                if let SqlExpr::Function(function) = expr
-                    && let Some(WindowType::WindowSpec(window)) = &mut function.over
-                {
-                    inherit(window, &known);
-                }
-                ControlFlow::<()>::Continue(())
-            };
-            let _ = visit_outer_expressions_mut(&mut select.projection, &mut inherit_in);
-            let _ = visit_outer_expressions_mut(&mut select.qualify, &mut inherit_in);
         }
         if let Some(condition) = &mut select.qualify
             && !has_window(condition)
@@ -91,7 +74,7 @@ fn order_whole(args: &mut FunctionArguments, window: &mut WindowSpec) {
         }
     };
     let is_distinct = list.duplicate_treatment == Some(DuplicateTreatment::Distinct);
-    if !is_whole || is_distinct || window.window_name.is_some() {
+    if !is_whole || is_distinct {
         return;
     }
     let is_order =
@@ -166,18 +149,6 @@ fn integer(expr: &SqlExpr) -> Option<i64> {
             }
         }
         _ => None,
-    }
-}
-
-/// Copies into a window what the window that it names has, which DataFusion (55.2) forgets: `OVER
-/// (w ORDER BY x)`.
-fn inherit(window: &mut WindowSpec, known: &HashMap<String, WindowSpec>) {
-    let base = window.window_name.as_ref().and_then(|name| known.get(&name.value.to_lowercase()));
-    let Some(base) = base else { return };
-    window.window_name = None;
-    window.partition_by.clone_from(&base.partition_by);
-    if window.order_by.is_empty() {
-        window.order_by.clone_from(&base.order_by);
     }
 }
 

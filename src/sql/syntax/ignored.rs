@@ -1,9 +1,10 @@
 //! Refuses clauses that the parser reads and DataFusion (55.2) ignores.
 //!
-//! CONNECT BY would leave all rows, and FOR JSON and FOR XML the rows as they are. DISTINCT, ORDER
-//! BY, FILTER and OVER have no effect on a scalar function: `round(avg(x)) FILTER (WHERE …)`, whose
-//! FILTER belongs to the aggregate within, would be the mean of all rows. A column of CREATE TABLE
-//! has a name, a type and perhaps NOT NULL: a CHECK or DEFAULT would not be what it says.
+//! CONNECT BY would leave all rows, FOR JSON and FOR XML the rows as they are, and WITH ORDINALITY
+//! would number none. DISTINCT, ORDER BY, FILTER and OVER have no effect on a scalar function:
+//! `round(avg(x)) FILTER (WHERE …)`, whose FILTER belongs to the aggregate within, would be the
+//! mean of all rows. A column of CREATE TABLE has a name, a type and perhaps NOT NULL: a CHECK or
+//! DEFAULT would not be what it says.
 //!
 //! Where this stands on the road of a query: [`refuse`] after parsing, [`refuse_of_scalars`] once
 //! the functions of the session are known.
@@ -12,7 +13,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
     ColumnOption, CreateTable, DataType, Expr, ForClause, Function, FunctionArgumentClause,
-    FunctionArguments, Query, Select, Statement, Visitor,
+    FunctionArguments, Query, Select, Statement, TableFactor, Visitor,
 };
 
 use crate::error::{Error, Result};
@@ -81,6 +82,18 @@ impl Visitor for Clauses {
         match select.connect_by.is_empty() {
             true => ControlFlow::Continue(()),
             false => ControlFlow::Break(("CONNECT BY", "use WITH RECURSIVE")),
+        }
+    }
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<Self::Break> {
+        match table {
+            TableFactor::Table { with_ordinality: true, .. }
+            | TableFactor::Function { with_ordinality: true, .. }
+            | TableFactor::UNNEST { with_ordinality: true, .. } => ControlFlow::Break((
+                "WITH ORDINALITY",
+                "number the rows by SELECT *, row_number() OVER () FROM …",
+            )),
+            _ => ControlFlow::Continue(()),
         }
     }
 }

@@ -24,6 +24,7 @@ pub(in crate::sql) mod macros;
 pub(in crate::sql) mod marks;
 pub(in crate::sql) mod misspelt;
 pub(in crate::sql) mod named_tables;
+pub(in crate::sql) mod named_windows;
 pub(in crate::sql) mod nesting;
 pub(in crate::sql) mod operators;
 pub(in crate::sql) mod order_names;

@@ -17,9 +17,9 @@ use crate::sql::stack::with_syntax_levels;
 use crate::sql::syntax::placeholders::allow_names;
 use crate::sql::syntax::{
     array_queries, chains, date_parts, dialect, file_functions, frames, from_first,
-    function_aliases, ignored, join_words, limit_by, macros, misspelt, nesting, operators,
-    order_names, output_names, precedence, qualified, quantified, repeated, row_values, samples,
-    shadowed, short_forms, show, similar, size, slices, sql_of, standard, table_functions,
+    function_aliases, ignored, join_words, limit_by, macros, misspelt, named_windows, nesting,
+    operators, order_names, output_names, precedence, qualified, quantified, repeated, row_values,
+    samples, shadowed, short_forms, show, similar, size, slices, sql_of, standard, table_functions,
     underscores, values,
 };
 use crate::sql::types::decimals;
@@ -241,6 +241,7 @@ fn corrected(
             limit_by::as_filters(sql)?;
             standard::reword(sql)?;
             row_values::expand(sql);
+            named_windows::write_out(sql)?;
             frames::write_out(sql);
             decimals::keep_digits(sql);
             repeated::remove(sql);

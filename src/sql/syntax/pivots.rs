@@ -325,11 +325,15 @@ impl Wider {
             let mut next = Vec::new();
             for (condition, name) in &combined {
                 for (value, of_value) in &key.values {
-                    let equal = Expr::Nested(Box::new(Expr::BinaryOp {
-                        left: Box::new(Expr::Nested(Box::new(key.expr.clone()))),
-                        op: BinaryOperator::Eq,
-                        right: Box::new(value.clone()),
-                    }));
+                    let left = Box::new(Expr::Nested(Box::new(key.expr.clone())));
+                    let equal = match value {
+                        Expr::Value(ValueWithSpan { value: Value::Null, .. }) => Expr::IsNull(left),
+                        value => {
+                            let (op, right) = (BinaryOperator::Eq, Box::new(value.clone()));
+                            Expr::BinaryOp { left, op, right }
+                        }
+                    };
+                    let equal = Expr::Nested(Box::new(equal));
                     let name = match condition {
                         None => of_value.clone(),
                         Some(_) => format!("{name}_{of_value}"),

@@ -68,7 +68,10 @@ pub(super) fn same_values(
             _ if !field.is_nullable() && !misses_nulls => conditions.push(column.eq(other)),
             Ok(some) => {
                 let without_null = |expr: &Expr| coalesce(vec![expr.clone(), lit(some.clone())]);
-                conditions.push(without_null(&column).eq(without_null(&other)));
+                // A column of the null type has no other value, and all of its rows are equal.
+                if !some.is_null() {
+                    conditions.push(without_null(&column).eq(without_null(&other)));
+                }
                 conditions.push(column.is_null().eq(other.is_null()));
             }
             Err(_) => conditions.push(equal_or_both_null(column, other)),

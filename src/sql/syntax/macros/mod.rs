@@ -82,6 +82,9 @@ fn expanded(call: &Function) -> Result<Option<Expr>> {
     if name.quote_style.is_some() {
         return Ok(None);
     }
+    if let Some((expansion, call)) = special::in_own_order(&name.value, call) {
+        return carried(expansion, &call, |name| Some(name));
+    }
     if let Some(expansion) = special::expanded(&name.value, call)? {
         return carried(expansion, call, |name| Some(name));
     }
@@ -261,6 +264,8 @@ mod tests {
             ("SUMIF(a, b) FILTER (WHERE c)", "sum(a) FILTER (WHERE (b) AND (c))"),
             ("approx_count_distinct(a) OVER w", "approx_distinct(a) OVER w"),
             ("list(DISTINCT a ORDER BY a)", "array_agg(DISTINCT a ORDER BY a)"),
+            ("quantile_disc(a, 0.8 ORDER BY a DESC)", "quantile_disc(a, -(0.8))"),
+            ("quantile(a, [0, 0.5] ORDER BY a DESC)", "[max(a), quantile_disc(a, -(0.5))]"),
             ("toYear(a + b)", "date_part('year', (a + b))"),
             ("if(a, b, c)", "CASE WHEN a THEN b ELSE c END"),
             ("multiIf(a, 1, b, 2, 3)", "CASE WHEN a THEN 1 WHEN b THEN 2 ELSE 3 END"),

@@ -74,14 +74,7 @@ pub(super) fn expanded(name: &str, call: &Function) -> Result<Option<Expr>> {
         ("percentile_disc", [fraction]) => match call.within_group.as_slice() {
             [key] => {
                 let descending = key.options.asc == Some(false);
-                let one = |fraction: &Expr| discrete(&key.expr, fraction, descending);
-                Ok(Some(match fraction {
-                    Expr::Array(all) => {
-                        let elem = all.elem.iter().map(one).collect();
-                        Expr::Array(Array { elem, named: false })
-                    }
-                    fraction => one(fraction),
-                }))
+                Ok(Some(all_discrete(&key.expr, fraction, descending)))
             }
             _ => Err(Error::InvalidInput(
                 "write percentile_disc(0.5) WITHIN GROUP (ORDER BY x)".into(),
@@ -118,6 +111,38 @@ pub(super) fn expanded(name: &str, call: &Function) -> Result<Option<Expr>> {
             Ok(Some(each(name, values, &fractions.elem)))
         }
         _ => Ok(None),
+    }
+}
+
+/// What `quantile_disc(x, p ORDER BY x DESC)` stands for, and the call without its order.
+pub(super) fn in_own_order(name: &str, call: &Function) -> Option<(Expr, Function)> {
+    if !["quantile_disc", "quantile"].iter().any(|known| known.eq_ignore_ascii_case(name)) {
+        return None;
+    }
+    let given = arguments(call)?;
+    let [values, fraction] = given.as_slice() else { return None };
+    let mut call = call.clone();
+    let FunctionArguments::List(list) = &mut call.args else { return None };
+    let own_order = |clause: &FunctionArgumentClause| match clause {
+        FunctionArgumentClause::OrderBy(keys) => match keys.as_slice() {
+            [key] if key.expr == *values => Some(key.options.asc == Some(false)),
+            _ => None,
+        },
+        _ => None,
+    };
+    let descending = list.clauses.iter().find_map(own_order)?;
+    list.clauses.retain(|clause| own_order(clause).is_none());
+    Some((all_discrete(values, fraction, descending), call))
+}
+
+/// A percentile that is one of the values, or a list of them.
+fn all_discrete(values: &Expr, fraction: &Expr, descending: bool) -> Expr {
+    let one = |fraction: &Expr| discrete(values, fraction, descending);
+    match fraction {
+        Expr::Array(all) => {
+            Expr::Array(Array { elem: all.elem.iter().map(one).collect(), named: false })
+        }
+        fraction => one(fraction),
     }
 }
 

@@ -21,10 +21,12 @@ pub(super) const DUCKDB: &[Macro] = &[
     ("array_position(l, x)", POSITION),
     ("array_position(l, x, after)", POSITION_AFTER),
     ("cardinality(l)", "CAST(\"cardinality\"(l) AS BIGINT)"),
-    // The year 0 is the first before Christ.
+    // The year 0 is the first before Christ; intervals have whole centuries.
     (
         "century(t)",
-        "CAST(CASE WHEN date_part('year', t) > 0 THEN ceil(date_part('year', t) / 100.0) \
+        "CAST(CASE WHEN left(arrow_typeof(t), 8) IN ('Interval', 'Duration') \
+         THEN trunc(date_part('year', t) / 100.0) \
+         WHEN date_part('year', t) > 0 THEN ceil(date_part('year', t) / 100.0) \
          ELSE trunc(date_part('year', t) / 100.0) - 1 END AS INT)",
     ),
     ("date_add(d, i)", "(d + i)"),
@@ -72,7 +74,9 @@ pub(super) const DUCKDB: &[Macro] = &[
     ),
     (
         "millennium(t)",
-        "CAST(CASE WHEN date_part('year', t) > 0 THEN ceil(date_part('year', t) / 1000.0) \
+        "CAST(CASE WHEN left(arrow_typeof(t), 8) IN ('Interval', 'Duration') \
+         THEN trunc(date_part('year', t) / 1000.0) \
+         WHEN date_part('year', t) > 0 THEN ceil(date_part('year', t) / 1000.0) \
          ELSE trunc(date_part('year', t) / 1000.0) - 1 END AS INT)",
     ),
     ("monthname(t)", "to_char(t, '%B')"),
