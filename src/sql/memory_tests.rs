@@ -114,6 +114,48 @@ fn the_rows_of_a_new_table_may_need_a_join_of_sorted_inputs() {
     assert_eq!(counted.unwrap(), ["400000|40000200000|200000"]);
 }
 
+/// The values of few groups take several times the memory.
+#[test]
+fn values_of_groups_spill() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 24);
+    let distinct = "SELECT n % 2 AS k, count(*), count(DISTINCT (n, s)) FROM t GROUP BY k \
+         ORDER BY k";
+    assert_eq!(rows(&session, distinct, &[]).unwrap(), ["0|100000|100000", "1|100000|100000"]);
+    for (sql, expected) in [
+        ("SELECT count(*), count(DISTINCT (n, s)) FROM t", "200000|200000"),
+        ("SELECT mode(s) = (SELECT min(s) FROM t), count(*) FROM t", "true|200000"),
+        ("SELECT quantile_disc(s, 0) = min(s), quantile_disc(s, 1) = max(s) FROM t", "true|true"),
+    ] {
+        assert_eq!(rows(&session, sql, &[]).unwrap(), [expected], "{sql}");
+    }
+    // What such a statement becomes.
+    let medians = "SELECT k, median(v), quantile_cont(v, 0.25) FROM (SELECT n % 2 AS k, \
+         CAST(n AS DOUBLE) AS v FROM t) GROUP BY k ORDER BY k";
+    let expected = rows(&session, medians, &[]).unwrap();
+    assert!(!plan(&session, medians).contains("#rank"));
+    rows(&session, "SET datafusion.optimizer.prefer_hash_join = false", &[]).unwrap();
+    assert!(plan(&session, medians).contains("#rank"));
+    assert_eq!(rows(&session, medians, &[]).unwrap(), expected);
+}
+
+/// The left side of a join by ranges takes several times the memory.
+#[test]
+fn a_join_by_ranges_has_its_left_side_in_parts() {
+    let dir = tempfile::tempdir().unwrap();
+    let session = session(&dir, 24);
+    let sql = "SELECT count(*), sum(a.n), sum(b.p), max(length(a.s)) > 80 FROM (SELECT n, n + 2 \
+         AS e, s || s AS s FROM t) a JOIN (SELECT n + 1 AS p, s || s AS s FROM t) b ON b.p \
+         BETWEEN a.n AND a.e AND a.s <> b.s || 'x'";
+    // Each point is in three ranges, but the first and the last one in two.
+    let expected = ["599998|60000099999|60000699997|true"];
+    assert_eq!(rows(&session, sql, &[]).unwrap(), expected);
+    rows(&session, "SET datafusion.optimizer.prefer_hash_join = false", &[]).unwrap();
+    let plan = plan(&session, sql);
+    assert!(plan.contains("left=in parts"), "{plan}");
+    assert_eq!(rows(&session, sql, &[]).unwrap(), expected);
+}
+
 /// Neither side fits in a hash table, and the conditions compare both.
 #[test]
 fn joins_with_conditions_beside_their_keys_sort_their_inputs() {

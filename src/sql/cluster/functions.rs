@@ -4,7 +4,7 @@
 use datafusion::logical_expr::{ScalarUDF, Volatility};
 
 use crate::sql::functions::bounds::MostBytes;
-use crate::sql::functions::{concatenation, patterns};
+use crate::sql::functions::{concatenation, patterns, percentiles};
 use crate::sql::rules::opaque;
 use crate::sql::types::times::{WRITE_OUT, WRITE_OUT_LOCAL};
 use crate::sql::types::uuids::cast_function;
@@ -17,6 +17,7 @@ pub(in crate::sql) fn hidden(memory: u64) -> impl Iterator<Item = ScalarUDF> {
         decimals::double_function(),
         decimals::single_function(),
         zeros::one_nan(),
+        percentiles::between(),
         nested_zeros::function(),
         nested_order::function(),
         // It hides an expression from the rules of planning, and these have run before a plan is

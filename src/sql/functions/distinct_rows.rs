@@ -1,8 +1,12 @@
-//! Aggregates over distinct rows of their arguments: `corr(DISTINCT x, y)`, `stddev(DISTINCT x)`.
+//! Aggregates over distinct rows of their arguments: `corr(DISTINCT x, y)`, `stddev(DISTINCT x)`,
+//! `count(DISTINCT (a, b))`.
 //!
 //! Where this stands on the road of a query: accumulators of `aggregates`. DataFusion (55.2)
 //! ignores DISTINCT in aggregates of two arguments, and refuses it in those of one that are
-//! computed from moments. Here its accumulator gets each row of arguments once.
+//! computed from moments. Here its accumulator gets each row of arguments once. Its count of
+//! distinct lists and structs makes a value of its own of each, which takes kilobytes, and adds up
+//! their sizes for each batch. [`count_rows`] puts the one here in its place, once a plan is
+//! lowered.
 
 use std::hash::BuildHasher;
 use std::mem::size_of_val;
@@ -13,14 +17,20 @@ use arrow_buffer::OffsetBuffer;
 use arrow_row::{RowConverter, Rows, SortField};
 use arrow_schema::{DataType, Field, FieldRef};
 use arrow_select::take::take_arrays;
-use datafusion::common::{ScalarValue, exec_err};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue, exec_err};
 use datafusion::error::Result as DataFusionResult;
+use datafusion::functions_aggregate::count::count_udaf;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::logical_plan::Aggregate;
 use datafusion::logical_expr::utils::format_state_name;
-use datafusion::logical_expr::{Accumulator, AggregateUDF};
+use datafusion::logical_expr::{
+    Accumulator, AggregateUDF, AggregateUDFImpl, Expr, ExprSchemable, GroupsAccumulator, Signature,
+};
 use hashbrown::{DefaultHashBuilder, HashTable};
 
 use crate::sql::types::nested_zeros;
+use crate::sql::walks::rewrite_up;
 
 /// The state: the distinct values of each argument, row by row.
 pub(super) fn state_fields(arguments: &StateFieldsArgs<'_>) -> Vec<FieldRef> {
@@ -45,6 +55,74 @@ pub(super) fn accumulator(
         hasher: DefaultHashBuilder::default(),
         inner: function.accumulator(AccumulatorArgs { is_distinct: false, ..arguments })?,
     }))
+}
+
+/// Lets counts of distinct values that DataFusion would keep one by one be counted as rows.
+pub(in crate::sql) fn count_rows(
+    mut aggregate: Aggregate,
+) -> DataFusionResult<Transformed<Aggregate>> {
+    let schema = Arc::clone(aggregate.input.schema());
+    let mut any = false;
+    for call in &mut aggregate.aggr_expr {
+        let counted = rewrite_up(std::mem::take(call), |expr| match expr {
+            Expr::AggregateFunction(mut count)
+                if count.func.name() == "count"
+                    && count.params.distinct
+                    && count.params.args.iter().all(|of| is_kept_by_value(of, &schema)) =>
+            {
+                let inner = count_udaf();
+                count.func = Arc::new(AggregateUDF::from(CountOfRows { inner }));
+                Ok(Transformed::yes(Expr::AggregateFunction(count)))
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
+        any |= counted.transformed;
+        *call = counted.data;
+    }
+    Ok(Transformed::new_transformed(aggregate, any))
+}
+
+fn is_kept_by_value(expr: &Expr, schema: &DFSchema) -> bool {
+    use DataType::{Duration, FixedSizeBinary, Interval};
+    let of = expr.get_type(schema);
+    let is_kept = |of: &DataType| {
+        of.is_nested() || matches!(of, Duration(_) | FixedSizeBinary(_) | Interval(_))
+    };
+    of.is_ok_and(|of| is_kept(&of) && RowConverter::supports_fields(&[SortField::new(of)]))
+}
+
+/// `count`, of distinct lists, structs and the like.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct CountOfRows {
+    /// DataFusion's.
+    inner: Arc<AggregateUDF>,
+}
+
+impl AggregateUDFImpl for CountOfRows {
+    delegate! {
+        name() -> &str;
+        signature() -> &Signature;
+        return_type(arguments: &[DataType]) -> DataFusionResult<DataType>;
+        is_nullable() -> bool;
+        state_fields(arguments: StateFieldsArgs<'_>) -> DataFusionResult<Vec<FieldRef>>;
+        default_value(data_type: &DataType) -> DataFusionResult<ScalarValue>;
+        create_groups_accumulator(arguments: AccumulatorArgs<'_>)
+            -> DataFusionResult<Box<dyn GroupsAccumulator>>;
+    }
+
+    fn accumulator(
+        &self,
+        arguments: AccumulatorArgs<'_>,
+    ) -> DataFusionResult<Box<dyn Accumulator>> {
+        match arguments.is_distinct {
+            true => accumulator(&self.inner, arguments),
+            false => self.inner.accumulator(arguments),
+        }
+    }
+
+    fn groups_accumulator_supported(&self, arguments: AccumulatorArgs<'_>) -> bool {
+        !arguments.is_distinct && self.inner.groups_accumulator_supported(arguments)
+    }
 }
 
 #[derive(Debug)]

@@ -5,21 +5,23 @@
 //! NaN between two equal infinities and beside -∞, and give an infinity where the difference of
 //! two values (in `median`, their sum) overflows. The median of decimals is cut at their scale;
 //! here it has one more digit, unless that would be the 39th. DataFusion's accumulators only
-//! collect: their state is a list of all values, from which the percentile is computed.
+//! collect: their state is a list of all values, from which the percentile is computed. A plan that
+//! finds the values on both sides of it gives them to [`between`].
 
 use std::sync::Arc;
 
 use arrow_array::builder::{Decimal128Builder, Float64Builder};
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Decimal128Type, Float64Type};
-use arrow_array::{Array, ArrayRef, BooleanArray, ListArray, RecordBatch};
+use arrow_array::types::{Decimal128Type, Float64Type, Int64Type};
+use arrow_array::{Array, ArrayRef, BooleanArray, Float64Array, ListArray, RecordBatch};
 use arrow_cast::cast;
 use arrow_schema::{DECIMAL128_MAX_PRECISION, DataType, Schema};
 use datafusion::common::ScalarValue;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::logical_expr::function::AccumulatorArgs;
 use datafusion::logical_expr::{
-    Accumulator, AggregateUDF, ColumnarValue, EmitTo, GroupsAccumulator,
+    Accumulator, AggregateUDF, ColumnarValue, EmitTo, GroupsAccumulator, ScalarFunctionArgs,
+    ScalarUDF, ScalarUDFImpl, Signature, Volatility,
 };
 use datafusion::physical_expr::PhysicalExpr;
 
@@ -139,6 +141,51 @@ fn interpolate(from: f64, to: f64, weight: f64) -> f64 {
         // An infinity stays one, unless the other end is the opposite infinity. Neither product of
         // finite numbers overflows.
         from * (1.0 - weight) + to * weight
+    }
+}
+
+/// The function of a plan that has found the value whose number, from 0 on, is the floor of the
+/// percentile's place, the value after it, the count of all values, and the fraction.
+pub(in crate::sql) fn between() -> ScalarUDF {
+    let arguments = vec![DataType::Float64, DataType::Float64, DataType::Int64, DataType::Float64];
+    ScalarUDF::from(Between { signature: Signature::exact(arguments, Volatility::Immutable) })
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Between {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Between {
+    fn name(&self) -> &'static str {
+        "percentile_between"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DataFusionResult<DataType> {
+        Ok(DataType::Float64)
+    }
+
+    fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        let arrays = ColumnarValue::values_to_arrays(&given.args)?;
+        let [low, high, count, fraction] = arrays.as_slice() else {
+            return Err(DataFusionError::Internal("four arguments".to_owned()));
+        };
+        let (low, high) = (low.as_primitive::<Float64Type>(), high.as_primitive::<Float64Type>());
+        let (count, fraction) =
+            (count.as_primitive::<Int64Type>(), fraction.as_primitive::<Float64Type>());
+        let places = count.iter().zip(fraction);
+        let results = low.iter().zip(high).zip(places).map(|((low, high), (count, fraction))| {
+            let place = fraction? * (count? - 1) as f64;
+            let weight = place - place.floor();
+            let high = high.filter(|_| weight > 0.0);
+            let low = low?;
+            Some(high.map_or(low, |high| interpolate(low, high, weight)))
+        });
+        Ok(ColumnarValue::Array(Arc::new(results.collect::<Float64Array>())))
     }
 }
 

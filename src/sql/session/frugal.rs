@@ -1,9 +1,11 @@
-//! Statements that begin once more: joins of more rows than a hash table may hold, and wide rows.
+//! Statements that begin once more: joins of more rows than a hash table may hold, aggregates that
+//! hold the values of groups, and wide rows.
 //!
 //! Where this stands on the road of a query: the hash table of a join (DataFusion 55.2) cannot
-//! spill. A statement that fails for it, before it has given a row, is planned once more with joins
-//! of sorted inputs. One that fails for wide rows (`functions/bounds`, `run/wide_rows`) is planned
-//! once more with fewer rows in a batch.
+//! spill, nor can the values that a `median` holds. A statement that fails for them, before it has
+//! given a row, is planned once more with joins of sorted inputs, and with plans that spill in the
+//! place of such aggregates (`plan/lower/spilled`). One that fails for wide rows
+//! (`functions/bounds`, `run/wide_rows`) is planned once more with fewer rows in a batch.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -11,6 +13,7 @@ use std::time::{Duration, Instant};
 use datafusion::common::config::ConfigNonZeroUsize;
 use datafusion::common::tree_node::{TreeNode, TreeNodeRecursion};
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::aggregates::AggregateExec;
 use datafusion::physical_plan::joins::HashJoinExec;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::prelude::SessionContext;
@@ -21,6 +24,7 @@ use super::statement::StatementPlanner;
 use crate::error::{Error, Result};
 use crate::sql::functions::bounds::{SMALL_SHARE, rows_within};
 use crate::sql::names::parameters::Parameters;
+use crate::sql::plan::lower::spilled;
 use crate::sql::run::range_join::RangeJoinExec;
 use crate::sql::run::statistics::task_context;
 use crate::sql::run::whole_partitions::WholePartitionsExec;
@@ -39,14 +43,19 @@ fn has_node(plan: &Arc<dyn ExecutionPlan>, test: impl Fn(&dyn ExecutionPlan) -> 
     found
 }
 
+fn holds_values(aggregate: &AggregateExec) -> bool {
+    aggregate.aggr_expr().iter().any(|call| spilled::holds_values(call))
+}
+
 /// What the plans of a statement do to take less memory.
 pub(super) struct Thrift {
     /// Rows in a batch.
     batch_rows: usize,
     /// Whether fragments run in our own executor, which handles some thousand rows at a time.
     native: bool,
-    /// Whether hash joins of the plan may still become joins of sorted inputs, joins by ranges
-    /// those of DataFusion, and windows ones over sorted rows.
+    /// Whether something in the plan has another form that takes less memory: hash joins may still
+    /// become joins of sorted inputs, joins by ranges those of one part of the left side after the
+    /// other, windows ones over sorted rows, and aggregates that hold values what spills them.
     may_sort: bool,
     sorts: bool,
 }
@@ -58,6 +67,7 @@ impl Thrift {
             node.is::<HashJoinExec>()
                 || node.is::<RangeJoinExec>()
                 || node.downcast_ref().is_some_and(WholePartitionsExec::is_hashed)
+                || node.downcast_ref().is_some_and(holds_values)
         };
         let may_sort = has_node(plan, is_hashed);
         Thrift { batch_rows, native: true, may_sort, sorts: false }

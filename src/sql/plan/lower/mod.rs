@@ -7,7 +7,8 @@
 //! inlined, filters become conditions, and computed columns become expressions over stored columns
 //! (`expression`, `traits`). Sums over one integer expression are made of one sum (`sums`). If a
 //! candidate is not taken, EXPLAIN shows the reason at its scan, and its estimates of distinct
-//! values are counted (`estimates`).
+//! values are counted (`estimates`). If the statement ran out of memory before, what holds the
+//! values of groups becomes what spills (`spilled`).
 
 mod aggregate;
 mod estimates;
@@ -15,6 +16,7 @@ mod expression;
 #[cfg(feature = "cluster")]
 pub(in crate::sql) mod sent;
 mod source;
+pub(in crate::sql) mod spilled;
 mod sums;
 mod top;
 mod traits;
@@ -31,6 +33,7 @@ use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
 use datafusion::optimizer::{OptimizerContext, OptimizerRule};
 
+use crate::sql::functions::distinct_rows;
 use crate::sql::rules::dependencies;
 use crate::sql::rules::opaque;
 use crate::sql::run::node::FragmentNode;
@@ -46,6 +49,7 @@ pub(crate) fn lower(plan: LogicalPlan, session: &dyn Session) -> DataFusionResul
     let native = Settings::of(session.config_options()).native;
     let mut lowering = Lowering {
         native,
+        spills: !session.config_options().optimizer.prefer_hash_join,
         props: session.execution_props(),
         scans_changed: false,
         refusals: Vec::new(),
@@ -72,6 +76,8 @@ pub(in crate::sql) fn scan_conditions(
 
 struct Lowering<'a> {
     native: bool,
+    /// Whether aggregates that hold the values of groups are made to spill.
+    spills: bool,
     props: &'a ExecutionProps,
     /// Whether filters were moved into scans.
     scans_changed: bool,
@@ -196,7 +202,7 @@ impl Lowering<'_> {
             Expr::AggregateFunction(function) => function.params.distinct,
             _ => false,
         };
-        match plan {
+        let split = match plan {
             LogicalPlan::Aggregate(mut aggregate) if aggregate.aggr_expr.iter().any(distinct) => {
                 let schema = aggregate.input.schema();
                 let exprs = aggregate
@@ -205,10 +211,17 @@ impl Lowering<'_> {
                     .map(|expr| zeros::one_zero_in_distinct(expr, schema));
                 aggregate.aggr_expr = exprs.collect::<DataFusionResult<_>>()?;
                 let plan = LogicalPlan::Aggregate(aggregate);
-                SingleDistinctToGroupBy::new().rewrite(plan, &OptimizerContext::new())
+                SingleDistinctToGroupBy::new().rewrite(plan, &OptimizerContext::new())?
             }
-            other => Ok(Transformed::no(other)),
+            other => Transformed::no(other),
+        };
+        let LogicalPlan::Aggregate(aggregate) = split.data else { return Ok(split) };
+        if self.spills
+            && let Some(spilling) = spilled::rewritten(&aggregate)?
+        {
+            return Ok(Transformed::yes(spilling));
         }
+        distinct_rows::count_rows(aggregate).map(|it| it.update_data(LogicalPlan::Aggregate))
     }
 }
 

@@ -38,12 +38,25 @@ impl Left {
         let (schema, mut batches) = (rows.schema(), Vec::new());
         while let Some(batch) = rows.next().await {
             let batch = batch?;
-            // As they come, and in one piece.
-            let bytes = 2 * batch.get_array_memory_size();
-            memory.try_grow(bytes + batch.num_rows() * Index::BYTES_OF_ROW)?;
+            memory.try_grow(Left::bytes_of(&batch))?;
             batches.push(batch);
         }
-        let rows = arrow_select::concat::concat_batches(&schema, &batches)?;
+        Left::of(&schema, &batches, ranges, memory)
+    }
+
+    /// The bytes that rows take: as they come, in one piece, and in the index.
+    pub(super) fn bytes_of(rows: &RecordBatch) -> usize {
+        2 * rows.get_array_memory_size() + rows.num_rows() * Index::BYTES_OF_ROW
+    }
+
+    /// Puts rows in order.
+    pub(super) fn of(
+        schema: &SchemaRef,
+        batches: &[RecordBatch],
+        ranges: &Ranges,
+        memory: MemoryReservation,
+    ) -> DataFusionResult<Left> {
+        let rows = arrow_select::concat::concat_batches(schema, batches)?;
         if u32::try_from(rows.num_rows()).is_err() {
             return exec_err!("the left side of a join by ranges has more than 2^32 rows");
         }
