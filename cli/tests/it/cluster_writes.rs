@@ -1,7 +1,12 @@
 //! Statements that write over a cluster: rows come to their machines as those of a load do, and
 //! change on all machines as they do in one store.
 
+use std::io::Write as _;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
 use crate::cluster_loads::{Machines, csv};
+use crate::serve::wait_for;
 
 /// Where a statement asks all machines.
 const CLUSTER: [&str; 4] = ["query", "--cluster", "nodes.toml", "-"];
@@ -20,6 +25,21 @@ impl Machines {
     /// What a statement answers on the store of one machine, or another one.
     fn on(&self, store: &str, sql: &str) -> String {
         self.said(&["query", store, sql, "--format", "csv"]).0
+    }
+
+    /// A process that writes a table of one machine as long as it lives.
+    fn writer(&self, table: &str) -> Child {
+        let mut writer = self.begin(&["ingest", "-q", table, "-"], Stdio::piped());
+        writer.stdin.as_mut().unwrap().write_all(b"id\n1\n").unwrap();
+        let lock = self.path(table).join("LOCK");
+        wait_for("it writes", || std::fs::read(&lock).is_ok_and(|it| !it.is_empty()));
+        writer
+    }
+
+    fn begin(&self, arguments: &[&str], input: Stdio) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sty"));
+        command.args(arguments).current_dir(self.path("")).env("STY_CONFIG", "");
+        command.stdin(input).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
     /// The same statement over all machines and in the store `all`, with the same answer.
@@ -156,4 +176,36 @@ fn tables_are_dropped_on_all_machines() {
     machines.ask("CREATE TABLE half (id INT)");
     machines.ask("INSERT INTO half VALUES (1)");
     assert!(machines.ask("SELECT * FROM half").ends_with("\n1\n"));
+}
+
+/// A statement that waits for other writers on its machines is stopped, and nothing is stored.
+#[test]
+fn a_statement_that_waits_for_machines_is_interrupted() {
+    let machines = Machines::start(2, "[tables.copied]\nplacement = 'copies'\n");
+    for table in ["t", "copied"] {
+        machines.ask(&format!("CREATE TABLE {table} AS SELECT value AS id FROM range(10)"));
+        let writers = ["n0", "n1"].map(|node| machines.writer(&format!("{node}/{table}")));
+        let insert = format!("INSERT INTO {table} SELECT value FROM range(10)");
+        let insert = [&CLUSTER[..], &[&insert, "--wait"]].concat();
+        let mut insert = machines.begin(&insert, Stdio::null());
+        std::thread::sleep(Duration::from_millis(500));
+        assert_eq!(insert.try_wait().unwrap(), None, "{table}: it waits");
+        let id = insert.id().to_string();
+        assert!(Command::new("kill").args(["-s", "INT", &id]).status().unwrap().success());
+        let since = Instant::now();
+        let ended = loop {
+            match insert.try_wait().unwrap() {
+                Some(ended) => break Some(ended),
+                None if since.elapsed() > Duration::from_secs(20) => break None,
+                None => std::thread::sleep(Duration::from_millis(10)),
+            }
+        };
+        let _ = insert.kill();
+        for mut writer in writers {
+            writer.kill().unwrap();
+            writer.wait().unwrap();
+        }
+        assert_eq!(ended.and_then(|it| it.code()), Some(130), "{table}");
+        assert!(machines.ask(&format!("SELECT count(*) FROM {table}")).ends_with("\n10\n"));
+    }
 }

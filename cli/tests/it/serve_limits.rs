@@ -98,3 +98,25 @@ fn clients_that_read_slowly_take_no_memory() {
     drop(clients);
     wait_for("they end with their clients", || server.ask(running) == "1\n");
 }
+
+/// Memory that one thread frees of what another took stays with that one, until it ends.
+#[cfg(target_os = "linux")]
+#[test]
+fn threads_that_wait_for_statements_end_and_leave_no_memory() {
+    let server = Server::start(&[]);
+    let sql = "SELECT count(*) FROM (SELECT CAST(value AS VARCHAR) AS s, count(*) FROM \
+               generate_series(1, 500000) t(value) GROUP BY s)";
+    std::thread::scope(|scope| {
+        let ask = || (0..3).for_each(|_| assert_eq!(server.ask(sql), "500000\n"));
+        (0..6).for_each(|_| drop(scope.spawn(ask)));
+    });
+    let of_statements = || {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", server.process.id())).unwrap();
+        let names = tasks.flatten().filter_map(|it| std::fs::read(it.path().join("comm")).ok());
+        names.filter(|it| it.starts_with(b"sty-worker") || it.starts_with(b"sty-query")).count()
+    };
+    assert!(of_statements() > 0);
+    wait_for("they end", || of_statements() == 0);
+    wait_for("their memory goes", || anonymous_memory(&server) < 64);
+    assert_eq!(server.ask("SELECT 1"), "1\n");
+}

@@ -97,6 +97,10 @@ fn items_of_arrays_are_read_as_values_are() {
         assert_eq!(asked(&mut client, "SELECT $1", oid, array), format!("{array} SELECT 1 I"));
     }
     assert_eq!(asked(&mut client, "SELECT $1", 1001, r#"{"\\x6"}"#), "1 !22P02 I");
+    for oid in [114, 3802] {
+        let json = r#"{"a": [1, null]}"#;
+        assert_eq!(asked(&mut client, "SELECT $1", oid, json), format!("{json} SELECT 1 I"));
+    }
 }
 
 /// A timestamp in nanoseconds keeps its date when it is sent in microseconds.
@@ -113,7 +117,7 @@ fn timestamps_before_1970_stay_in_their_second() {
     assert_eq!(micros, "1969-12-31 23:59:59.999999 SELECT 1 I");
 }
 
-/// Each statement reads what was committed before it, and that is said to who asks for more.
+/// Of a level that is not kept as it is meant, that is said.
 #[test]
 fn levels_of_isolation_that_are_not_kept_are_warned_of() {
     let server = Server::start(&[]);
@@ -121,12 +125,91 @@ fn levels_of_isolation_that_are_not_kept_are_warned_of() {
     for (sql, shown) in [
         ("BEGIN; COMMIT", "BEGIN COMMIT I"),
         ("BEGIN ISOLATION LEVEL READ COMMITTED; COMMIT", "BEGIN COMMIT I"),
-        ("BEGIN ISOLATION LEVEL REPEATABLE READ; COMMIT", "?01000 BEGIN COMMIT I"),
+        ("BEGIN ISOLATION LEVEL REPEATABLE READ; COMMIT", "BEGIN COMMIT I"),
         ("BEGIN; SET TRANSACTION ISOLATION LEVEL SERIALIZABLE", "BEGIN ?01000 SET T"),
         ("COMMIT", "COMMIT I"),
         ("SET default_transaction_isolation = 'serializable'", "?01000 SET I"),
-        ("SET default_transaction_isolation = 'read committed'", "SET I"),
+        ("BEGIN; SHOW transaction_isolation; COMMIT", "BEGIN serializable SHOW COMMIT I"),
+        ("SET default_transaction_isolation = 'Read Committed'", "SET I"),
+        ("BEGIN; SHOW transaction_isolation; COMMIT", "BEGIN read committed SHOW COMMIT I"),
+        ("SET default_transaction_isolation = 'some'", "!22023 I"),
     ] {
         assert_eq!(client.ask(sql), shown, "{sql}");
     }
+}
+
+/// From REPEATABLE READ on, a block reads each table as it was when it first read it.
+#[test]
+fn a_block_reads_one_generation_of_each_table() {
+    let server = Server::start(&[]);
+    let (mut reader, mut writer) = (server.connect(), server.connect());
+    let asked = |client: &mut Client, sql: &str, shown: &str| {
+        assert_eq!(client.ask(sql), shown, "{sql}");
+    };
+    writer.ask("CREATE TABLE t (x INT); INSERT INTO t VALUES (1); CREATE TABLE u (x INT)");
+    for begin in [
+        "BEGIN ISOLATION LEVEL REPEATABLE READ",
+        "START TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY",
+        "BEGIN; SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "SET default_transaction_isolation = 'REPEATABLE READ'; BEGIN",
+    ] {
+        writer.ask("TRUNCATE t; INSERT INTO t VALUES (1); TRUNCATE u");
+        reader.ask(begin);
+        for _ in 0..3 {
+            asked(&mut reader, "SELECT count(*) FROM t", "1 SELECT 1 T");
+            writer.ask("INSERT INTO t VALUES (2); INSERT INTO u VALUES (1), (2)");
+        }
+        asked(&mut reader, "SELECT (SELECT sum(x) FROM T), count(*) FROM u", "1|6 SELECT 1 T");
+        // What a view is made of is read as it was, too, and so are the rows of a cursor.
+        writer.ask("CREATE OR REPLACE VIEW v AS SELECT count(*) AS n FROM t");
+        asked(&mut reader, "SELECT n FROM v", "1 SELECT 1 T");
+        reader.ask("DECLARE c CURSOR FOR SELECT x FROM t");
+        asked(&mut reader, "FETCH ALL FROM c", "1 FETCH 1 T");
+        asked(&mut reader, "COMMIT", "COMMIT I");
+        asked(&mut reader, "SELECT count(*) FROM t", "4 SELECT 1 I");
+        reader.ask("SET default_transaction_isolation TO DEFAULT");
+    }
+    // At READ COMMITTED, each statement reads what there is.
+    reader.ask("BEGIN; SELECT count(*) FROM t");
+    writer.ask("INSERT INTO t VALUES (9)");
+    asked(&mut reader, "SELECT count(*) FROM t", "5 SELECT 1 T");
+    asked(&mut reader, "ROLLBACK", "ROLLBACK I");
+}
+
+/// A block reads what it has written itself. What it changes are the rows that it has seen.
+#[test]
+fn a_block_of_one_generation_sees_its_own_writes() {
+    let server = Server::start(&[]);
+    let (mut client, mut other) = (server.connect(), server.connect());
+    let asked = |client: &mut Client, sql: &str, shown: &str| {
+        assert_eq!(client.ask(sql), shown, "{sql}");
+    };
+    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM t";
+    other.ask("CREATE TABLE t (x INT); INSERT INTO t VALUES (1)");
+    asked(&mut client, begin, "BEGIN 1 SELECT 1 T");
+    asked(&mut client, "INSERT INTO t VALUES (2), (3)", "INSERT 0 2 T");
+    asked(&mut client, "SELECT count(*) FROM t", "3 SELECT 1 T");
+    asked(&mut client, "UPDATE t SET x = x + 1 WHERE x > 1", "UPDATE 2 T");
+    asked(&mut client, "SELECT sum(x) FROM t", "8 SELECT 1 T");
+    asked(&mut client, "COMMIT", "COMMIT I");
+    // Rows that this block has not seen are neither changed nor read for a change.
+    for change in [
+        "UPDATE t SET x = 0",
+        "DELETE FROM t WHERE x >= 1",
+        "INSERT INTO t SELECT x FROM t",
+        "CREATE OR REPLACE TABLE t AS SELECT x FROM t",
+    ] {
+        asked(&mut client, "BEGIN ISOLATION LEVEL REPEATABLE READ", "BEGIN T");
+        client.ask("SELECT count(*) FROM t");
+        other.ask("INSERT INTO t VALUES (100)");
+        asked(&mut client, change, "!40001 E");
+        asked(&mut client, "ROLLBACK", "ROLLBACK I");
+    }
+    asked(&mut client, "SELECT count(*), sum(x) FROM t", "7|408 SELECT 1 I");
+    // What it only adds is added, and read with what others have added before.
+    asked(&mut client, begin, "BEGIN 7 SELECT 1 T");
+    other.ask("INSERT INTO t VALUES (100)");
+    asked(&mut client, "INSERT INTO t VALUES (4)", "INSERT 0 1 T");
+    asked(&mut client, "SELECT count(*) FROM t", "9 SELECT 1 T");
+    asked(&mut client, "COMMIT", "COMMIT I");
 }

@@ -37,7 +37,7 @@ use super::nodes::Nodes;
 use super::state::{
     Answer, LEDGER, RemoteTable, STATE, ledger_question, question, read_answer, read_ledger_answer,
 };
-use super::storing::{BECOME, Delivery, NodeStored, Outcomes, PIECE, pass, send};
+use super::storing::{BECOME, Delivery, NodeStored, Outcomes, PIECE, commit_all, pass, send};
 use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::limits;
@@ -394,19 +394,16 @@ impl Copies {
             bytes: new().map(|segment| segment.length).sum(),
             ..NodeStored::default()
         };
-        let generations = nodes.wait(async {
+        let sent = nodes.wait_unless(cancelled, async {
             let mut begun = Vec::new();
             for (node, _) in &self.known {
                 begun.push(self.begin(nodes, node, &replica, wait).await?);
             }
             let files = &replica.files;
             let sending = begun.into_iter().map(|it| send(it, bytes_of(staged, files, cancelled)));
-            let sent = join_all(sending).await.into_iter().collect::<Result<Vec<_>>>()?;
-            let names: Vec<_> = sent.iter().map(|it| it.node().name.to_string()).collect();
-            let committed = join_all(sent.into_iter().map(Delivery::commit)).await;
-            Ok::<_, Error>(names.into_iter().zip(committed).collect())
-        })??;
-        Ok((generations, stored))
+            join_all(sending).await.into_iter().collect::<Result<Vec<_>>>()
+        })?;
+        Ok((nodes.wait(commit_all(sent))?, stored))
     }
 }
 

@@ -28,7 +28,7 @@ use super::nodes::Nodes;
 use super::placing::Placing;
 use super::state::hear;
 use super::stopped::{Stopped, entries, files, record, stopped};
-use super::storing::{Delivery, NodeStored, Outcomes, STORE, check_all, send};
+use super::storing::{Delivery, NodeStored, Outcomes, STORE, check_all, commit_all, send};
 use crate::disk::temporary_dir::TemporaryDir;
 use crate::error::{Error, Result};
 use crate::ingest::load::LoadOptions;
@@ -184,7 +184,8 @@ impl ClusterLoad {
             let transfers = self.transfers(&lacking, &after, &mut []);
             let none = |_: &_| std::iter::once(Ok(hasher().finish_128().to_le_bytes().to_vec()));
             let bytes = transfers.iter().map(none).collect();
-            let generations = self.deliver(&lacking, &transfers, None, bytes)?;
+            let never = AtomicBool::new(false);
+            let generations = self.deliver(&lacking, &transfers, None, bytes, &never)?;
             check_all(&generations, GOES_ON)?;
             all.push((files, listed(lacking.iter().filter_map(|at| self.name(*at)))));
             self.known = hear(&self.nodes, &self.placing.nodes, &mut self.table)?;
@@ -422,7 +423,7 @@ impl ClusterLoad {
         }
         let transfers = self.transfers(&to, &root_for_others(root, sources), &mut segments);
         let bytes = transfers.iter().map(|it| pieces(&snapshot, &it.segments, cancelled)).collect();
-        let generations = self.deliver(&to, &transfers, wait, bytes)?;
+        let generations = self.deliver(&to, &transfers, wait, bytes, cancelled)?;
         let then = match (&round.then, has_files) {
             (Some(then), _) => then,
             (None, true) => GOES_ON,
@@ -469,11 +470,12 @@ impl ClusterLoad {
         transfers: &[Transfer],
         wait: Option<Duration>,
         bytes: Vec<P>,
+        cancelled: &AtomicBool,
     ) -> Result<Outcomes> {
         let nodes = to.iter().filter_map(|at| self.placing.nodes.get(*at));
         let mut order: Vec<_> = nodes.zip(transfers).zip(bytes).collect();
         order.sort_by_key(|((node, _), _)| &node.name);
-        self.nodes.wait(async {
+        let sent = self.nodes.wait_unless(cancelled, async {
             let mut begun = HashMap::new();
             for ((node, transfer), bytes) in order {
                 let what = transfer.encode();
@@ -482,10 +484,8 @@ impl ClusterLoad {
             }
             let nodes = to.iter().filter_map(|at| self.placing.nodes.get(*at));
             let sending: Vec<_> = nodes.filter_map(|node| begun.remove(&node.name)).collect();
-            let sent = join_all(sending).await.into_iter().collect::<Result<Vec<_>>>()?;
-            let names: Vec<_> = sent.iter().map(|it| it.node().name.to_string()).collect();
-            let committed = join_all(sent.into_iter().map(Delivery::commit)).await;
-            Ok(names.into_iter().zip(committed).collect())
-        })?
+            join_all(sending).await.into_iter().collect::<Result<Vec<_>>>()
+        })?;
+        self.nodes.wait(commit_all(sent))
     }
 }

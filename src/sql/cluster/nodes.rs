@@ -5,6 +5,7 @@
 //! that wait for it.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -20,6 +21,7 @@ use datafusion_distributed::{
     GetWorkerInfoResponse, SetPlanRequest, WorkerChannel, WorkerResolver, WorkerToCoordinatorMsg,
 };
 use futures::StreamExt;
+use futures::future::{Either, select};
 use futures::stream::BoxStream;
 use http::header::{HeaderName, HeaderValue};
 use http::{HeaderMap, Request};
@@ -156,7 +158,29 @@ impl Nodes {
             None => Err(Error::Cancelled),
         }
     }
+
+    /// The same, until the statement is cancelled: machines may wait for other writers meanwhile.
+    pub(super) fn wait_unless<T>(
+        &self,
+        cancelled: &AtomicBool,
+        future: impl Future<Output = Result<T>>,
+    ) -> Result<T> {
+        let stop = async {
+            while !cancelled.load(Ordering::Relaxed) {
+                tokio::time::sleep(LOOK_TIME).await;
+            }
+        };
+        self.wait(async {
+            match select(std::pin::pin!(stop), std::pin::pin!(future)).await {
+                Either::Left(_) => Err(Error::Cancelled),
+                Either::Right((done, _)) => done,
+            }
+        })?
+    }
 }
+
+/// The time between two looks whether a statement is cancelled.
+const LOOK_TIME: Duration = Duration::from_millis(50);
 
 /// A machine that does not answer, or no longer does.
 fn lost(node: &Node, why: &(dyn std::error::Error + 'static)) -> Error {

@@ -22,6 +22,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::join_all;
 
 use super::calls::{Answer, Answering, Asked, Asking, call};
 use super::nodes::Nodes;
@@ -141,6 +142,14 @@ impl Delivery {
     pub(super) fn node(&self) -> &Arc<Node> {
         &self.node
     }
+}
+
+/// Has all machines commit, at a time; what became of it on each. From here on, nothing is stopped
+/// in the middle.
+pub(super) async fn commit_all(sent: Vec<Delivery>) -> Outcomes {
+    let names: Vec<_> = sent.iter().map(|it| it.node().name.to_string()).collect();
+    let committed = join_all(sent.into_iter().map(Delivery::commit)).await;
+    names.into_iter().zip(committed).collect()
 }
 
 /// Sends the bytes of segments and their hash, and waits until the machine has them in its files.

@@ -73,7 +73,30 @@ impl Tables {
     pub(crate) fn attach(&self, name: &str, store: Store) {
         self.changes.fetch_add(1, Ordering::Relaxed);
         let stored = Arc::new(StoredTables::new(store, Some(name), &OpenTables::default()));
+        stored.keep(self.own.as_ref().is_some_and(StoredTables::keeps_any));
         lock(&self.attached).insert(name.to_owned(), stored);
+    }
+
+    /// From now on, the name of a table means the same generation in all statements as in the first
+    /// that has it; or it does not any more.
+    pub(crate) fn keep_generations(&self, yes: bool) {
+        self.own.iter().for_each(|own| own.keep(yes));
+        lock(&self.attached).values().for_each(|stored| stored.keep(yes));
+    }
+
+    /// The generation of this table, of the session's own store, that one statement has read, and
+    /// that others are to read, too.
+    pub(crate) fn kept_generation(&self, table: &str) -> Option<u64> {
+        self.own.as_ref()?.kept(table)
+    }
+
+    /// A table that the session writes is found anew, also where its store is attached.
+    pub(super) fn find_anew(&self, table: &str) {
+        let Some(own) = &self.own else { return };
+        own.find_anew(table);
+        let attached = lock(&self.attached);
+        let same = attached.values().filter(|it| it.store().path() == own.store().path());
+        same.for_each(|stored| stored.find_anew(table));
     }
 
     /// Detaches a store; `false` if there is none of this name.

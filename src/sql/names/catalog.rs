@@ -210,6 +210,7 @@ impl Tables {
     /// Closes a table of the store that is about to change: the commit removes its old files only
     /// if nobody reads them.
     pub(crate) fn release(&self, table: &str) {
+        self.find_anew(table);
         self.end_statement();
         // The same store may be attached, too.
         self.own.iter().for_each(|own| own.release(table));

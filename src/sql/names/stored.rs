@@ -1,5 +1,5 @@
 //! The tables of a store as statements see them: each at the generation that the statement first
-//! found.
+//! found, or that the first of several statements did ([`StoredTables::keep`]).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -95,6 +95,8 @@ pub(crate) struct StoredTables {
     attached: Option<Arc<str>>,
     open: OpenTables,
     pinned: Mutex<Pinned>,
+    /// What statements have looked up since they are to read the same, if they are.
+    kept: Mutex<Option<Pinned>>,
     /// Which names there are, for a session that does not see all; set when it is made.
     pub(super) visible: OnceLock<Vec<glob::Pattern>>,
 }
@@ -105,7 +107,8 @@ type See<'a> = &'a dyn Fn(Snapshot) -> Result<Snapshot>;
 impl StoredTables {
     pub(super) fn new(store: Store, attached: Option<&str>, open: &OpenTables) -> StoredTables {
         let (attached, open) = (attached.map(Arc::from), open.clone());
-        StoredTables { store, attached, open, pinned: Mutex::default(), visible: OnceLock::new() }
+        let (pinned, kept, visible) = (Mutex::default(), Mutex::default(), OnceLock::new());
+        StoredTables { store, attached, open, pinned, kept, visible }
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -122,6 +125,65 @@ impl StoredTables {
         *lock(&self.pinned) = tables;
     }
 
+    /// From now on, a name means in all statements what it means in the first that has it; or it
+    /// does not any more.
+    pub(super) fn keep(&self, yes: bool) {
+        let mut kept = lock(&self.kept);
+        let closed = match yes {
+            true => {
+                kept.get_or_insert_default();
+                None
+            }
+            false => kept.take(),
+        };
+        drop(kept);
+        // Files are unmapped while nobody waits for the lock.
+        drop(closed);
+    }
+
+    /// The generation of this table that one statement has read, and that others are to read, too.
+    pub(super) fn kept(&self, table: &str) -> Option<u64> {
+        Some(lock(&self.kept).as_ref()?.get(table)?.snapshot().generation())
+    }
+
+    /// Whether all statements read the same generations.
+    pub(super) fn keeps_any(&self) -> bool {
+        lock(&self.kept).is_some()
+    }
+
+    /// The next statement that names a table finds its newest generation, and others after it the
+    /// same.
+    pub(super) fn find_anew(&self, table: &str) {
+        let mut kept = lock(&self.kept);
+        let closed: Vec<_> = match &mut *kept {
+            Some(kept) => kept.extract_if(|_, kept| kept.name() == table).collect(),
+            None => Vec::new(),
+        };
+        drop(kept);
+        drop(closed);
+    }
+
+    /// What this statement has found by a name, or one before, if it is to stay so. The table may
+    /// have been dropped since.
+    fn found_before(&self, name: &str) -> Option<Arc<StoreTable>> {
+        let kept = lock(&self.kept).as_ref()?.get(name).cloned();
+        let mut pinned = lock(&self.pinned);
+        if let (None, Some(kept)) = (pinned.get(name), &kept) {
+            pinned.insert(name.to_owned(), Arc::clone(kept));
+        }
+        pinned.get(name).cloned()
+    }
+
+    /// Notes what a statement has found by a name, and how the table is spelled.
+    fn note_found(&self, name: &str, spelled: &str, table: &Arc<StoreTable>) {
+        lock(&self.pinned).insert(spelled.to_owned(), Arc::clone(table));
+        if let Some(kept) = &mut *lock(&self.kept) {
+            for name in [name, spelled] {
+                kept.entry(name.to_owned()).or_insert_with(|| Arc::clone(table));
+            }
+        }
+    }
+
     /// Closes a table.
     pub(super) fn release(&self, table: &str) {
         self.open.close(table);
@@ -134,12 +196,16 @@ impl StoredTables {
 
     /// The newest generation of a table. It stays the same for the whole statement, and is shared
     /// with earlier statements while it is the newest.
-    pub(super) fn find(&self, name: &str, see: See) -> Result<Option<Arc<StoreTable>>> {
-        let Some((name, generation)) = self.newest(name)? else {
-            return self.find_older(name, see);
+    pub(super) fn find(&self, asked: &str, see: See) -> Result<Option<Arc<StoreTable>>> {
+        if let Some(table) = self.found_before(asked) {
+            return Ok(Some(table));
+        }
+        let Some((name, generation)) = self.newest(asked)? else {
+            return self.find_older(asked, see);
         };
-        if let Some(table) = lock(&self.pinned).get(&name) {
-            return Ok(Some(Arc::clone(table)));
+        let known = lock(&self.pinned).get(&name).cloned();
+        if let Some(table) = known.or_else(|| self.found_before(&name)) {
+            return Ok(Some(table));
         }
         let table = match self.open.get(&name, generation) {
             Some(table) => table,
@@ -151,7 +217,7 @@ impl StoredTables {
                 table
             }
         };
-        lock(&self.pinned).insert(name, Arc::clone(&table));
+        self.note_found(asked, &name, &table);
         Ok(Some(table))
     }
 
@@ -162,7 +228,7 @@ impl StoredTables {
             return Ok(Some(Arc::clone(known)));
         }
         let table = self.opened(see(self.store.table(&table)?.snapshot_at(generation)?)?);
-        lock(&self.pinned).insert(name.to_owned(), Arc::clone(&table));
+        self.note_found(name, name, &table);
         Ok(Some(table))
     }
 

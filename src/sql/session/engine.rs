@@ -296,10 +296,12 @@ impl Engine {
 
     /// Closes tables that no statement reads, and none has read for this long, so that other
     /// processes may drop them, and remove the files of their older generations. Plans that none
-    /// has used for this long are forgotten before.
+    /// has used for this long are forgotten before. Threads that wait for statements for this long
+    /// are ended, and the memory that is kept for them with them.
     pub fn close_unused(&self, time: Duration) {
         self.0.kept.forget_unused(time);
         self.0.open.close_unused(time);
+        self.0.crews.end_unused(time);
     }
 }
 

@@ -120,6 +120,13 @@ impl Session {
             let done = match self.writer_for(&planned, held.take()) {
                 Ok((writer, true)) => self.run_planned(planned, writer, &run),
                 Ok((writer, false)) => {
+                    // To plan it once more would give the same.
+                    if let Some(table) =
+                        written.filter(|it| self.tables.kept_generation(it).is_some())
+                    {
+                        self.own.workers.on_stack(|| drop(planned));
+                        return Err(changed_since(&table));
+                    }
                     held = writer;
                     self.own.workers.on_stack(|| drop(planned));
                     continue;
@@ -155,11 +162,18 @@ impl Session {
         let Some((table, base)) = planned.written().zip(planned.base()) else {
             return Ok((None, true));
         };
-        if let Some(writer) = held.filter(|writer| writer.table_name() == table) {
-            return Ok((Some(writer), true));
-        }
-        let writer = self.tables.store().ok_or_else(no_store)?.table(table)?.writer(None)?;
-        let is_right = base.holds(&writer);
+        let (writer, is_under_lock) = match held.filter(|held| held.table_name() == table) {
+            Some(writer) => (writer, true),
+            None => (self.tables.store().ok_or_else(no_store)?.table(table)?.writer(None)?, false),
+        };
+        let is_right = match (self.tables.kept_generation(table), planned) {
+            // What is changed are the rows that statements before have seen.
+            (Some(kept), Planned::Modify(_)) => {
+                writer.base().is_some_and(|root| root.generation == kept) && base.holds(&writer)
+            }
+            (Some(_), _) => base.holds(&writer),
+            (None, _) => is_under_lock || base.holds(&writer),
+        };
         Ok((Some(writer), is_right))
     }
 
@@ -339,6 +353,14 @@ impl Session {
         let answer = self.start(answer?, &Canceller::default(), run)?;
         Ok(answer.of_committed())
     }
+}
+
+#[cold]
+fn changed_since(table: &str) -> Error {
+    Error::Busy(format!(
+        "{table} was changed by another since it was first read, and is to be read as it was then; \
+         end the block and try again"
+    ))
 }
 
 #[cold]

@@ -216,6 +216,20 @@ impl Session {
         self.only_reads.store(yes, Ordering::Relaxed);
     }
 
+    /// From now on, all statements read the same generation of a table as the first that names it,
+    /// until this is taken back: what others commit in between is not seen. What the session itself
+    /// writes is, with all that was committed before; a change by what a statement has read is
+    /// refused as busy if another has changed the table since.
+    pub fn keep_generations(&self, yes: bool) {
+        self.tables.keep_generations(yes && self.can_keep_generations());
+    }
+
+    /// Whether statements can be made to read the same generations: not over a cluster, whose
+    /// tables are read as its machines have them.
+    pub fn can_keep_generations(&self) -> bool {
+        !self.tables.has_cluster()
+    }
+
     /// Whether statements that write are refused.
     fn refuses_writes(&self) -> bool {
         self.read_only || self.only_reads.load(Ordering::Relaxed)

@@ -3,10 +3,11 @@
 //! Where this stands on the road of a query: each statement that runs has a crew of its own, of as
 //! many threads as a statement may use. The operating system shares the cores out among the threads
 //! of all crews, so that a short statement is not stuck behind a long one. A session that does
-//! nothing has no thread.
+//! nothing has no thread. Crews wait for the next statement; those that wait for long are ended
+//! ([`Crews::end_unused`]), for memory that others have freed stays with the thread that took it.
 
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, mpsc};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
 use tokio::runtime::{Handle, Runtime};
@@ -24,9 +25,13 @@ const CREWS_WAITING: usize = 32;
 #[derive(Debug)]
 pub(in crate::sql) struct Crews {
     threads: usize,
-    /// Those that nobody has borrowed.
-    waiting: Mutex<Vec<Crew>>,
+    /// Those that nobody has borrowed, and since when.
+    waiting: Mutex<Vec<(Crew, Instant)>>,
 }
+
+/// How long the allocator keeps what a thread gave back as it ended: a second, and some more. It
+/// returns that to the system when another thread ends afterwards.
+const KEPT_TIME: Duration = Duration::from_millis(1500);
 
 impl Crews {
     /// Crews of some threads each. None is started yet.
@@ -39,11 +44,11 @@ impl Crews {
     /// without a key, and no other statement must wait for them.
     pub(super) fn borrow(&self) -> Result<Crew> {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        let idle = waiting.iter().rposition(Crew::is_idle);
+        let idle = waiting.iter().rposition(|(crew, _)| crew.is_idle());
         let idle = idle.map(|at| waiting.swap_remove(at));
         drop(waiting);
         match idle {
-            Some(crew) => Ok(crew),
+            Some((crew, _)) => Ok(crew),
             None => Ok(Crew {
                 threads: self.threads,
                 runtime: Some(start(self.threads)?),
@@ -56,8 +61,29 @@ impl Crews {
     pub(super) fn give_back(&self, crew: Crew) {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < CREWS_WAITING.max(MOST_WAITING / self.threads) {
-            waiting.push(crew);
+            waiting.push((crew, Instant::now()));
         }
+    }
+
+    /// Ends crews that have waited for this long, so that the allocator returns the memory that it
+    /// keeps for their threads. What a statement took may be freed by a thread of another one, and
+    /// only the thread that took it gives it back, when it takes more or ends.
+    pub(in crate::sql) fn end_unused(&self, time: Duration) {
+        let is_over = |(_, since): &mut (Crew, Instant)| since.elapsed() >= time;
+        let over: Vec<_> = {
+            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            waiting.extract_if(.., is_over).collect()
+        };
+        if over.is_empty() {
+            return;
+        }
+        // It waits for their threads, which tasks must not do. If it does not start, they are
+        // given up instead.
+        let end = move || {
+            drop(over);
+            std::thread::sleep(KEPT_TIME);
+        };
+        let _started = std::thread::Builder::new().name("sty-tidy".to_owned()).spawn(end);
     }
 }
 

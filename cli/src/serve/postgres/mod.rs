@@ -3,7 +3,8 @@
 //! A connection (`connection`) is a task. It lets the client in, and hands its messages in batches
 //! to a thread, on which the rest happens (`backend`): a statement is read (`own`, or the library
 //! behind `compat`), described and bound (`portals`), run and answered (`run`, `copy`). Each
-//! statement is a commit of its own, also between BEGIN and COMMIT.
+//! statement is a commit of its own, also between BEGIN and COMMIT; what it reads there is in
+//! `isolation`.
 //!
 //! | module | what it has |
 //! | --- | --- |
@@ -17,7 +18,7 @@
 //! | `relations`, `information_schema`, `catalog` | the rows of the catalogs |
 //! | `marks`, `calls`, `compat` | our words for theirs, and for functions about the server |
 //! | `output` | from the thread of a statement to its connection |
-//! | `portals`, `backend`, `run`, `cursors`, `resets` | the thread of a statement |
+//! | `portals`, `backend`, `isolation`, `run`, `cursors`, `resets` | the thread of a statement |
 //! | `copy`, `copy_rows`, `copy_binary`, `copy_header` | COPY, on that thread |
 //! | `connection` | the task of a connection |
 
@@ -49,6 +50,7 @@ mod tags;
 mod output;
 mod portals;
 mod backend;
+mod isolation;
 mod run;
 mod cursors;
 mod resets;

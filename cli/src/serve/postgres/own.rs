@@ -2,6 +2,7 @@
 //! prepared statements of the protocol, cursors, and COPY from or to the client.
 
 use super::errors::PgError;
+use super::settings::LEVELS;
 use super::words::Words;
 
 /// What a statement is to a connection.
@@ -81,10 +82,6 @@ pub(super) struct Mode {
     /// The level of isolation, in lower case.
     pub(super) isolation: Option<&'static str>,
 }
-
-/// The levels of isolation. The first two are accepted and not kept: each statement of a block
-/// reads what was committed before it.
-const LEVELS: [&str; 4] = ["serializable", "repeatable read", "read committed", "read uncommitted"];
 
 /// A COPY from or to the client.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -48,6 +48,7 @@ pub(super) fn arrow_type(oid: u32) -> Result<Option<DataType>, PgError> {
         | Type::NAME
         | Type::UUID
         | Type::JSON
+        | Type::JSONB
         | Type::REGCLASS => DataType::Utf8View,
         Type::BYTEA => DataType::Binary,
         Type::DATE => DataType::Date32,
@@ -291,6 +292,11 @@ fn binary(oid: u32, bytes: &[u8]) -> Result<ArrayRef, PgError> {
             Arc::new(IntervalMonthDayNanoArray::from(vec![value]))
         }
         Type::UUID => text_array(&uuids::spelled(u128::from_be_bytes(fixed(bytes)?))),
+        // The number of its version, and text.
+        Type::JSONB => match bytes.split_first() {
+            Some((1, text)) => text_array(utf8(text)?),
+            _ => return Err(PgError::of("22P03", "jsonb is of an unknown version")),
+        },
         array if array.item().is_some() => array_of_binary(bytes)?,
         _ => text_array(utf8(bytes)?),
     })
@@ -466,6 +472,9 @@ mod tests {
                 assert_eq!(code(oid, text), "22008", "{oid} {text}");
             }
         }
+        let json = read(3802, Some(&DataType::Utf8View), 1, Some(b"\x01[1]")).unwrap();
+        assert_eq!(spelled(&json), "[1]");
+        assert!(read(3802, Some(&DataType::Utf8View), 1, Some(b"[1]")).is_err());
         let uuid = read(2950, Some(&DataType::Utf8View), 1, Some(&[0xab; 16])).unwrap();
         assert_eq!(spelled(&uuid), "abababab-abab-abab-abab-abababababab");
     }

@@ -226,13 +226,19 @@ impl Backend {
     fn set_mode(&mut self, mode: &Mode, out: &mut Output) {
         self.block.read_only = mode.read_only.unwrap_or(self.block.read_only);
         if let Some(level) = mode.isolation {
-            warn_of_isolation(level, out);
+            self.warn_of_isolation(level, out);
             self.settings.set_local("transaction_isolation", level);
         }
     }
 
     /// Runs what a connection answers by itself; returns its tag.
     fn run_own(&mut self, own: &Own, portal: &Portal, out: &mut Output) -> Result<String, Stop> {
+        let done = self.answer_own(own, portal, out);
+        self.isolate();
+        done
+    }
+
+    fn answer_own(&mut self, own: &Own, portal: &Portal, out: &mut Output) -> Result<String, Stop> {
         let tag = match own {
             Own::Begin { mode } => {
                 if self.block.status == Status::InBlock {
@@ -241,6 +247,8 @@ impl Backend {
                     self.block.has_written = false;
                     self.block.read_only = false;
                     self.block.status = Status::InBlock;
+                    let level = self.settings.get("default_transaction_isolation").to_owned();
+                    self.settings.set_local("transaction_isolation", &level);
                 }
                 self.set_mode(mode, out);
                 "BEGIN"
@@ -265,7 +273,7 @@ impl Backend {
                 let on_or_off = |yes: bool| if yes { "on" } else { "off" };
                 let read_only = mode.read_only.map(on_or_off);
                 let isolation = mode.isolation;
-                isolation.into_iter().for_each(|level| warn_of_isolation(level, out));
+                isolation.into_iter().for_each(|level| self.warn_of_isolation(level, out));
                 for (name, value) in [
                     ("default_transaction_read_only", read_only),
                     ("default_transaction_isolation", isolation),
@@ -287,7 +295,7 @@ impl Backend {
             }
             Own::Set { name, value, is_local } => {
                 if name.ends_with("transaction_isolation") {
-                    value.iter().for_each(|level| warn_of_isolation(level, out));
+                    value.iter().for_each(|level| self.warn_of_isolation(level, out));
                 }
                 // Outside of a block, SET LOCAL ends with itself.
                 let ends = *is_local && self.block.status == Status::Idle;
@@ -394,20 +402,6 @@ impl Backend {
                 }
             }
         }
-    }
-}
-
-/// Says of a level of isolation that it is not kept, if it promises more than is.
-fn warn_of_isolation(level: &str, out: &mut Output) {
-    let level = level.to_ascii_uppercase();
-    if matches!(level.as_str(), "REPEATABLE READ" | "SERIALIZABLE") {
-        let what = format!(
-            "{level} is taken, and each statement reads what was committed before it, as with READ \
-             COMMITTED"
-        );
-        let hint = "a cursor reads the tables as they are at DECLARE, and table@generation one \
-                    generation";
-        replies::warning(&PgError::of("01000", what).hint(hint), &mut out.bytes);
     }
 }
 

@@ -88,6 +88,10 @@ const FIXED: [&str; 13] = [
     "transaction_isolation",
 ];
 
+/// The levels of isolation.
+pub(super) const LEVELS: [&str; 4] =
+    ["serializable", "repeatable read", "read committed", "read uncommitted"];
+
 /// The settings of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Settings {
@@ -229,6 +233,13 @@ fn checked(name: &str, value: String) -> Result<String, PgError> {
             wrong("a backslash is a character of texts")
         }
         "statement_timeout" if milliseconds(&value).is_none() => wrong("a time such as 500 or 5s"),
+        "default_transaction_isolation" | "transaction_isolation" => {
+            let level = value.to_ascii_lowercase();
+            match LEVELS.contains(&level.as_str()) {
+                true => Ok(level),
+                false => wrong("a level of isolation such as read committed"),
+            }
+        }
         "default_transaction_read_only" | "transaction_read_only" => {
             Ok(if is_on(&value) { "on" } else { "off" }.to_owned())
         }
