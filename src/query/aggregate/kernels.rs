@@ -451,15 +451,22 @@ mod tests {
         ] {
             let sum: i128 = values.iter().copied().map(i128::from).sum();
             let mut sums = [7i128];
-            add_wide(Groups::Same { group: 0, rows: values.len() }, values, None, &mut sums);
+            add_wide(
+                Groups::Same { group: 0, rows: values.len() },
+                values,
+                None,
+                &mut sums,
+                add_checked,
+            );
             assert_eq!(sums, [7 + sum]);
-            add_wide(Groups::Shorts(&vec![0; values.len()]), values, None, &mut sums);
+            add_wide(Groups::Shorts(&vec![0; values.len()]), values, None, &mut sums, add_checked);
             assert_eq!(sums, [7 + 2 * sum]);
             add_wide(
                 Groups::Bytes { codes: &vec![0; values.len()], group_of_code: &[0] },
                 values,
                 None,
                 &mut sums,
+                add_checked,
             );
             assert_eq!(sums, [7 + 3 * sum]);
         }
