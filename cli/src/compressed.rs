@@ -76,12 +76,11 @@ pub(crate) fn uncompressed(name: &Path) -> &Path {
     }
 }
 
-/// Fails for the ending of a compression that is read, but not written.
+/// Fails for the ending of a compression that is not written.
 pub(crate) fn check_name(name: &Path) -> Result<(), Failure> {
     match extension(name).as_deref() {
         Some(other @ ("bz2" | "lz4" | "xz" | "zip")) => {
-            let what =
-                format!("{}: sty reads .{other} files, but does not write them", name.display());
+            let what = format!("{}: sty does not write .{other} files", name.display());
             Err(Failure::usage(what).hint("end the name with .gz or .zst"))
         }
         _ => Ok(()),

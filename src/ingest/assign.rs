@@ -20,7 +20,7 @@ use arrow_schema::{ArrowError, DataType as ArrowType, TimeUnit};
 
 use super::columns::{intervals, uuid_texts, without_dictionary_nulls};
 use super::sources::texts::{names_zone, parse_texts};
-use super::text::number;
+use super::text::{Text, number};
 use super::timestamp_text;
 use crate::block::null_array;
 use crate::error::{Error, Result};
@@ -200,9 +200,10 @@ fn no_conversion(column: &Column, from: &ArrowType) -> Error {
 fn parse_strings(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     let texts = convert(column, values, &ArrowType::Utf8)?;
     let texts: &StringArray = texts.as_string();
-    let whole = |row: usize| {
-        !matches!(column.data_type, DataType::Float32 | DataType::Float64)
-            || keeps_digits(texts.value(row))
+    let whole = |row: usize| match column.data_type {
+        DataType::Float32 => keeps_digits(texts.value(row), number::float32),
+        DataType::Float64 => keeps_digits(texts.value(row), number::float64),
+        _ => true,
     };
     let row = match parse_texts(&column.data_type, texts) {
         Ok(parsed) => return check_kept(column, values, whole).map(|()| parsed),
@@ -228,11 +229,11 @@ fn parse_strings(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     round_trip(column, &points, &column.data_type.to_arrow())
 }
 
-/// Whether a double preserves the number that the text spells: integers down to the last digit.
-fn keeps_digits(text: &str) -> bool {
+/// Whether a float preserves the number that the text spells: integers down to the last digit.
+fn keeps_digits<T>(text: &str, float: impl Fn(Text<'_>) -> Option<T>) -> bool {
     let digits = text.trim_ascii().trim_start_matches(['+', '-']).trim_start_matches('0');
     let whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
-    !whole || number::float64(digits.into()).is_some()
+    !whole || float(digits.into()).is_some()
 }
 
 /// A float stands for the decimal that its shortest text spells: 0.7, not the exact value of its

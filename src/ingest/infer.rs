@@ -63,7 +63,7 @@ impl TypeCandidates {
         self.any = true;
         if self.bits != 0 {
             self.bits &= match text.bytes().first() {
-                Some(b'0'..=b'9') => temporal(text),
+                Some(b'0'..=b'9' | b'-' | b'+') => temporal(text),
                 _ => 0,
             };
         }
@@ -144,6 +144,8 @@ fn candidates(text: Text<'_>) -> u16 {
     let bytes = text.bytes();
     match bytes.first() {
         Some(b'0'..=b'9' | b'-' | b'.') => numeric(text) | temporal(text),
+        // A distant year.
+        Some(b'+') => temporal(text),
         Some(b't' | b'T' | b'f' | b'F') if number::boolean(text).is_some() => BOOL,
         Some(b'i' | b'I' | b'n' | b'N') if number::float64(text).is_some() => FLOAT,
         _ => 0,
@@ -224,6 +226,8 @@ mod tests {
             (&["t", "f"], "utf8"),
             (&["true", "1"], "utf8"),
             (&["2013-08-01"], "date"),
+            (&["2013-08-01", "-0044-03-15", "+12024-01-01"], "date"),
+            (&["-0044-03-15 10:00:00", "2013-08-01"], "timestamp(us)"),
             (&["2013-08-01", "2013-08-01 08:14:37"], "timestamp(us)"),
             (&["2013-08-01 08:14:37", "2013-08-01T08:14:37.1234567"], "timestamp(ns)"),
             (&["2013-08-01 08:14:37Z", "2013-08-01T08:14:37+02:00"], "timestamp(us,UTC)"),

@@ -1,7 +1,7 @@
 //! A whole load: inputs → segments of a table → one commit at the end, all or nothing, or several
 //! commits on the way.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, OnceLock};
@@ -18,6 +18,7 @@ pub(crate) use super::options::{pipeline_options, thread_pool};
 use super::pace::Pace;
 use super::pipeline::{self, Feed, PipelineOptions};
 use super::rejects::{OnError, PriorRejects};
+use super::rejects_file;
 pub use super::report::{InputReport, LoadReport, NewColumn};
 use super::resume::{self, CommitEvery, IfLoaded};
 use super::segment_files::store_segments;
@@ -39,7 +40,20 @@ const MOST_TICK: Duration = Duration::from_millis(250);
 /// table unchanged, or as often as the options say. Inputs that were loaded before are not loaded
 /// again unless asked for.
 pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> Result<LoadReport> {
-    let mut plan = resume::plan_load(inputs, &writer.sources()?, options.if_loaded)?;
+    let known = writer.sources()?;
+    let rejects = publish_left(&inputs, &known, options)?;
+    let mut plan =
+        resume::plan_load(inputs, &known, options.if_loaded).map_err(|error| {
+            match (error, rejects) {
+                (Error::InvalidInput(what), Some(file)) => {
+                    let file = file.display();
+                    Error::InvalidInput(format!(
+                        "{what}; the rows that it rejected are in {file} now"
+                    ))
+                }
+                (error, _) => error,
+            }
+        })?;
     let pipeline = pipeline_options(writer.options(), options);
     let (most, pool) = (pipeline.in_flight_bytes, Arc::new(thread_pool(options.threads)?));
     let selected = select_for(&mut plan, options, &pool, most)?;
@@ -146,6 +160,22 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
     (report.changed, report.added) = (plan.changed, plan.added);
     (report.replaced, report.same_bytes) = (plan.replaced, plan.same_bytes);
     Ok(report)
+}
+
+/// Names the rejected rows of a load of these inputs that was killed right after its commit.
+/// Returns their file, if there are such rows.
+fn publish_left<'o>(
+    inputs: &[Input],
+    known: &[LoadedSource],
+    options: &'o LoadOptions,
+) -> Result<Option<&'o Path>> {
+    let OnError::Reject { file, .. } = &options.on_error else { return Ok(None) };
+    for ended in resume::ended_loads(inputs, known)? {
+        if rejects_file::publish_left(file, &ended)? {
+            return Ok(Some(file.as_path()));
+        }
+    }
+    Ok(None)
 }
 
 /// What is known of an input beside its rows.

@@ -8,6 +8,7 @@ use arrow_array::cast::AsArray;
 use arrow_array::types::UInt64Type;
 
 use super::*;
+use crate::disk::{Disk as _, RealDisk};
 use crate::ingest::resume::CommitEvery;
 use crate::store::{Store, Table, TableOptions};
 
@@ -307,7 +308,7 @@ fn progress_of_a_compressed_file_counts_its_own_bytes() {
     let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(rows.as_bytes()).unwrap();
     let packed = encoder.finish().unwrap();
-    crate::disk::durable::write_new(&crate::disk::RealDisk, &path, &packed).unwrap();
+    crate::disk::durable::write_new(&RealDisk, &path, &packed).unwrap();
     let length = packed.len() as u64;
     assert!(length < rows.len() as u64);
     let options = options();
@@ -330,4 +331,39 @@ fn progress_of_a_compressed_file_counts_its_own_bytes() {
     assert!(samples.is_sorted() && samples.iter().all(|bytes| *bytes <= length), "{samples:?}");
     assert_eq!(options.progress.bytes(), length);
     assert_eq!(options.progress.total_bytes(), Some(length));
+}
+
+/// A load that is killed between its commit and the renaming leaves its rejected rows under a
+/// hidden name, and nothing to load.
+#[test]
+fn rejected_rows_of_a_killed_load_get_their_name_from_the_next() {
+    let dir = tempfile::tempdir().unwrap();
+    let [input, rejects] = ["a.csv", "bad.csv"].map(|name| dir.path().join(name));
+    std::io::Write::write_all(
+        &mut std::fs::File::create_new(&input).unwrap(),
+        b"a,b\n1,x\nq\n2,y\n",
+    )
+    .unwrap();
+    let table = Store::open(dir.path().join("db")).table("t").unwrap();
+    let load_rejecting = || {
+        let on_error = OnError::Reject { file: rejects.clone(), replace: false };
+        let options = LoadOptions { on_error, ..options() };
+        let writer = table.writer(Some((Schema::default(), TableOptions::default()))).unwrap();
+        load(writer, vec![Input::path(&input)], &options)
+    };
+    assert_eq!(load_rejecting().unwrap().rows_rejected, 1);
+    let whole = std::fs::read(&rejects).unwrap();
+    let id = table.snapshot().unwrap().sources().unwrap()[0].load;
+    let id: String = id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hidden = dir.path().join(format!(".sty-rejects-{id}"));
+    RealDisk.rename(&rejects, &hidden).unwrap();
+    let error = load_rejecting().unwrap_err().to_string();
+    assert!(error.contains("was loaded before"), "{error}");
+    assert!(error.contains("the rows that it rejected are in "), "{error}");
+    assert_eq!(std::fs::read(&rejects).unwrap(), whole);
+    assert!(!hidden.exists());
+    // Once is enough, and a file that is there stays.
+    let error = load_rejecting().unwrap_err().to_string();
+    assert!(!error.contains("rejected are in"), "{error}");
+    assert_eq!(std::fs::read(&rejects).unwrap(), whole);
 }

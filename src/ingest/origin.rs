@@ -1,11 +1,13 @@
 //! Where the values of a column come from, for messages on inputs that do not go together.
 //!
 //! The pipeline remembers which input gave a column its type, and nothing of its values: those are
-//! looked for, in the beginning of the file, when there is something to say about them.
+//! looked for, in the beginning of the file, when there is something to say about them; where the
+//! input cannot be opened again, among its first rows while they are there.
 
 use std::path::{Path, PathBuf};
 
 use arrow_array::RecordBatch;
+use arrow_schema::Field;
 
 use super::columns::stored_type;
 use super::sources::csv::{self, CsvOptions};
@@ -25,11 +27,37 @@ pub(crate) struct Origin {
     pub(super) name: PathBuf,
     /// The encoding and how CSV is read, if the input can be opened again.
     pub(super) again: Option<(Option<TextEncoding>, CsvOptions)>,
+    /// Values of columns that do not go with a type.
+    pub(super) misfits: Vec<(String, DataType, (u64, String))>,
     /// Whether the columns are what a selection has computed.
     pub(super) is_selected: bool,
 }
 
 impl Origin {
+    /// The same with the values among the first rows that `find` sees, where they cannot be looked
+    /// for later. `prior` has the types that columns had before this input.
+    pub(super) fn with_first_rows(
+        &self,
+        prior: &[(String, DataType)],
+        columns: &[Field],
+        find: impl Fn(&str, &DataType) -> Result<Option<((u64, String), bool)>>,
+    ) -> Option<Origin> {
+        if self.again.is_some() || self.is_selected {
+            return None;
+        }
+        let misfit = |(name, known): &(String, DataType)| {
+            let field = columns.iter().find(|field| field.name() == name)?;
+            if stored_type(field).ok()?.join(known).is_some() {
+                return None;
+            }
+            let (place, _) = find(name, known).ok()??;
+            Some((name.clone(), known.clone(), place))
+        };
+        let misfits: Vec<_> = prior.iter().filter_map(misfit).collect();
+        let name = self.name.clone();
+        (!misfits.is_empty()).then_some(Origin { name, again: None, misfits, is_selected: false })
+    }
+
     /// Where a column's values are that do not go with the `other` type: `a.csv (line 2: "1")`.
     fn place(&self, column: &str, other: &DataType) -> String {
         match self.find(column, other) {
@@ -40,6 +68,10 @@ impl Origin {
     }
 
     fn find(&self, column: &str, other: &DataType) -> Result<Option<(u64, String)>> {
+        let mut known = self.misfits.iter();
+        if let Some((_, _, place)) = known.find(|(name, of, _)| name == column && of == other) {
+            return Ok(Some(place.clone()));
+        }
         let Some((encoding, csv)) = &self.again else { return Ok(None) };
         let input = Input::path(&self.name);
         let opened = match encoding {
@@ -47,18 +79,17 @@ impl Origin {
             None => input,
         }
         .open()?;
-        let is_wanted = |found: &DataType| found.join(other).is_none();
         match opened.format {
             Format::Csv | Format::Tsv => {
                 let delimiter = csv.delimiter.or(CsvOptions::for_format(opened.format).delimiter);
                 let options = CsvOptions { delimiter, skip_bad_rows: true, ..csv.clone() };
                 let (name, bytes) = (&opened.name, opened.bytes);
-                csv::find_value(name, bytes, &options, column, MAX_CHUNKS, is_wanted)
+                csv::find_value(name, bytes, &options, column, MAX_CHUNKS, other)
             }
             Format::Json => {
                 let options = JsonOptions::from(csv);
                 let (name, bytes) = (&opened.name, opened.bytes);
-                json::find_value(name, bytes, &options, column, MAX_CHUNKS, is_wanted)
+                json::find_value(name, bytes, &options, column, MAX_CHUNKS, other)
             }
             Format::Arrow | Format::Parquet => Ok(None),
         }

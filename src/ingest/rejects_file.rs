@@ -6,8 +6,9 @@
 //! It is written under a temporary name, synced before each commit, and renamed right after the
 //! first one, so that a load that fails or rejects nothing leaves no file. The temporary name
 //! contains the id of the load: a load killed between commit and rename is found again when it
-//! resumes. A killed load may also leave rows after those of its last commit; the load that resumes
-//! takes over as many rows as the ledger counts.
+//! resumes, or, if nothing was left to load, when it is begun once more. A killed load may also
+//! leave rows after those of its last commit; the load that resumes takes over as many rows as the
+//! ledger counts.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -187,6 +188,21 @@ impl RejectsFile {
             Err(failed) => kept_elsewhere(failed.path, target, &failed.error),
         }
     }
+}
+
+/// Gives the rejected rows of an ended load their name, where it was killed before it could.
+/// Returns whether it did.
+pub(super) fn publish_left(target: &Path, ended: &PriorRejects) -> Result<bool> {
+    let directory = durable::parent(target);
+    let left = directory.join(temporary_name(ended));
+    if ended.total() == 0
+        || target.symlink_metadata().is_ok()
+        || !copy_prior_rows(&left, ended, &mut io::sink())?
+    {
+        return Ok(false);
+    }
+    RealDisk.rename(&left, target)?;
+    RealDisk.sync_dir(directory).map(|()| true)
 }
 
 /// The table was committed without the rows of the file, so they must not be lost.

@@ -323,6 +323,22 @@ pub(super) fn rejected_before(
     Ok(rows.iter().map(|(_, rows)| rows).sum())
 }
 
+/// What loads of these inputs have rejected that have read all of theirs.
+pub(super) fn ended_loads(inputs: &[Input], known: &[LoadedSource]) -> Result<Vec<PriorRejects>> {
+    let found = inputs.iter().map(identity).collect::<Result<Vec<_>>>()?;
+    let paths: HashSet<Arc<str>> = found.into_iter().flatten().map(|new| new.path).collect();
+    let open: HashSet<Id> =
+        known.iter().filter(|source| !source.done).map(|source| source.load).collect();
+    let loads: HashSet<Id> = known
+        .iter()
+        .filter(|source| source.rejected > 0 && paths.contains(&source.path))
+        .map(|source| source.load)
+        .filter(|load| !open.contains(load))
+        .collect();
+    let of_load = |load| PriorRejects { load, rejected: rejected_by(load, known, true) };
+    Ok(loads.into_iter().map(of_load).collect())
+}
+
 fn same_path(new: Option<&LoadedSource>, known: &LoadedSource) -> bool {
     new.is_some_and(|new| new.path == known.path)
 }

@@ -141,11 +141,13 @@ const LOCK: &str = ".views.lock";
 const WAIT: Duration = Duration::from_secs(10);
 
 fn can_be_view(name: &str) -> bool {
-    let is_generation = |name: &str| {
-        let number = name.rsplit_once('@').map(|(_, number)| number);
-        number.is_some_and(|number| number.parse::<u64>().is_ok())
-    };
     check_name(name).is_ok() && name.len() <= MAX_NAME_BYTES && !is_generation(name)
+}
+
+/// Whether a name means a generation of a table.
+fn is_generation(name: &str) -> bool {
+    let number = name.rsplit_once('@').map(|(_, number)| number);
+    number.is_some_and(|number| number.parse::<u64>().is_ok())
 }
 
 /// Whether there is a regular file; a directory is a table's.
@@ -182,7 +184,7 @@ fn is_view(disk: &dyn Disk, dir: &TableDir) -> Result<bool> {
     if can_be_view(dir.name()) { is_file(disk, Path::new(&path)) } else { Ok(false) }
 }
 
-/// Refuses to make a table that has the name of a view, or of the file of one.
+/// Refuses to make a table that has the name of a view, of the file of one, or of a generation.
 pub(super) fn refuse_table(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
     let name = dir.name();
     if is_view(disk, dir)? {
@@ -191,12 +193,15 @@ pub(super) fn refuse_table(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
              DROP VIEW {name}"
         )));
     }
-    if name.ends_with(EXTENSION) && !disk.exists(dir.path())? {
-        return Err(Error::InvalidInput(format!(
-            "'{name}' is not the name of a table: the files of views end in {EXTENSION}"
-        )));
+    let why = match name {
+        _ if name.ends_with(EXTENSION) => "the files of views end in .view",
+        _ if is_generation(name) => "an @ with a number at the end means a generation of a table",
+        _ => return Ok(()),
+    };
+    match disk.exists(dir.path())? {
+        true => Ok(()),
+        false => Err(Error::InvalidInput(format!("'{name}' is not the name of a table: {why}"))),
     }
-    Ok(())
 }
 
 /// The statement in a file.
@@ -298,7 +303,7 @@ mod tests {
         assert!(store.keep_view("t", STATEMENT, None).is_err());
         assert!(store.keep_view("t", STATEMENT, Some(true)).is_err());
         store.keep_view("v", STATEMENT, None).unwrap();
-        for name in ["v", "w.view"] {
+        for name in ["v", "w.view", "t@5"] {
             assert!(matches!(make(name), Err(Error::InvalidInput(_))), "{name}");
             assert!(!dir.path().join(name).exists());
         }

@@ -137,3 +137,86 @@ fn a_store_is_not_made_a_table() {
     }
     assert_eq!(shell.stdout_of("query db --no-header", "FROM t"), "1\n");
 }
+
+#[test]
+fn a_file_with_two_columns_of_one_name_is_refused() {
+    let shell = Shell::new();
+    for file in ["dup.parquet", "dup.arrow"] {
+        shell.stdout_of(&format!("query -o {file}"), "SELECT 1 a, 2 b, 3 a");
+        for sql in [format!("FROM '{file}'"), format!("SELECT b FROM '{file}'")] {
+            let (code, stdout, stderr) = shell.pipe("query", sql);
+            assert_eq!((code, stdout.as_str()), (1, ""), "{stderr}");
+            assert!(stderr.contains(&format!("{file}: two columns are named 'a'")), "{stderr}");
+        }
+        let (code, _, stderr) = shell.run(&format!("ingest db/t {file}"));
+        assert!(code == 1 && stderr.contains("two columns named 'a'"), "{stderr}");
+    }
+}
+
+/// Pipes cannot be looked into again, so the first rows are while they are there.
+#[test]
+fn a_value_among_the_first_rows_of_a_pipe_is_located() {
+    let shell = Shell::new();
+    shell.stdout_of("query db", "CREATE TABLE t (id BIGINT, d DECIMAL(6,2))");
+    shell.file("t.csv", "id,d\n5,1.5\n7,1.255\nfoo,2\n");
+    for (input, id, d) in [
+        ("id\n5\n\nfoo\nbar\n", "<stdin> (line 4: \"foo\")", ""),
+        ("{\"id\":5}\n{\"id\":\"x\"}\n", "<stdin> (line 2: \"x\")", ""),
+        ("d\n1.5\n1.255\n", "", "<stdin> (line 3: \"1.255\")"),
+        ("{\"d\":1.5}\n{\"d\":1.255}\n", "", "<stdin> (line 2: \"1.255\")"),
+    ] {
+        let (code, _, stderr) = shell.pipe("ingest db/t -", input);
+        assert!(code == 1 && stderr.contains(id) && stderr.contains(d), "{input}: {stderr}");
+    }
+    let (code, _, stderr) = shell.run("ingest db/t t.csv");
+    assert!(code == 1 && stderr.contains("t.csv (line 4: \"foo\")"), "{stderr}");
+    assert_eq!(shell.stdout_of("query db --no-header", "SELECT count(*) FROM t"), "0\n");
+}
+
+#[test]
+fn integers_are_exact_in_columns_of_single_floats() {
+    let shell = Shell::new();
+    for (file, rows) in [("a.csv", "x\n1.5\n16777217\n"), ("a.jsonl", "{\"x\":16777217}\n")] {
+        shell.file(file, rows);
+        let store = format!("db-{file}");
+        shell.stdout_of(&format!("query {store}"), "CREATE TABLE t (x REAL)");
+        shell.stdout_of(&format!("query {store}"), "INSERT INTO t VALUES (16777216), (0.25)");
+        assert_eq!(shell.run(&format!("ingest {store}/t {file}")).0, 0);
+        // The column has become wider.
+        let sql = "SELECT max(x) AS x, min(x) AS y FROM t";
+        assert_eq!(shell.stdout_of(&format!("query {store}"), sql), "x,y\n16777217.0,0.25\n");
+    }
+    // A type that is named rounds.
+    assert_eq!(shell.run("ingest db/t a.csv --schema x:float32").0, 0);
+    assert_eq!(shell.stdout_of("query db --no-header", "SELECT max(x) FROM t"), "16777216.0\n");
+}
+
+#[test]
+fn what_is_printed_of_distant_years_is_read_back() {
+    let shell = Shell::new();
+    let sql = "CREATE TABLE t AS SELECT make_date(-44, 3, 15) AS d, make_date(12024, 1, 1) AS e, \
+               TIMESTAMP '2024-01-01 10:00:00.5' - INTERVAL '3000 years' AS ts";
+    shell.stdout_of("query db", sql);
+    let whole = shell.stdout_of("query db", "FROM t");
+    assert!(whole.contains("-0044-03-15,+12024-01-01,-0976-01-01 10:00:00.5"), "{whole}");
+    for format in ["csv", "jsonl", "tsv"] {
+        assert_eq!(shell.run(&format!("export db/t -o t.{format}")).0, 0);
+        assert_eq!(shell.run(&format!("ingest {format}/t t.{format}")).0, 0);
+        assert_eq!(shell.stdout_of(&format!("query {format}"), "FROM t"), whole, "{format}");
+        let types = "SELECT arrow_typeof(d), arrow_typeof(e) FROM t";
+        let types = shell.stdout_of(&format!("query --no-header {format}"), types);
+        assert_eq!(types, "Date32,Date32\n", "{format}");
+    }
+    shell.stdout_of("query db", "INSERT INTO t (d) VALUES ('-0044-03-16')");
+    assert_eq!(shell.stdout_of("query db --no-header", "SELECT max(d) FROM t"), "-0044-03-16\n");
+}
+
+#[test]
+fn a_first_line_that_looks_like_a_comment_has_a_hint() {
+    let shell = Shell::new();
+    shell.file("c.csv", "# note\na,b\n1,2\n");
+    let (code, _, stderr) = shell.run("ingest db/t c.csv");
+    assert!(code == 1 && stderr.contains("--comment '#'"), "{stderr}");
+    let (code, _, stderr) = shell.pipe("query", "FROM 'c.csv'");
+    assert!(code == 1 && stderr.contains("comment => '#'"), "{stderr}");
+}

@@ -35,6 +35,7 @@ mod limits;
 mod locustdb;
 mod maintain;
 mod pages;
+mod path_columns;
 mod pipelines;
 mod progress;
 mod resume;

@@ -282,6 +282,7 @@ impl<'a> InputTasks<'a> {
         self.origin = Some(Arc::new(Origin {
             name: opened.name.clone(),
             again: is_file.then(|| (encoding, self.options.csv.clone())),
+            misfits: Vec::new(),
             is_selected: self.options.select.is_some(),
         }));
         self.within_piece = opened.before.is_some().then_some(false);
@@ -360,6 +361,9 @@ impl<'a> InputTasks<'a> {
         if first.is_none() && header.is_none() {
             return Ok(no_rows(fields.collect()));
         }
+        if let Some(first) = &first {
+            self.note_misfits(|name, other| csv::find_in_chunk(&schema, first, name, other));
+        }
         let columns = columns.map(|column| (&*column.name, &column.data_type, column.is_guess()));
         self.note_types(columns, |_, _| None);
         let first = skip_chunks(self.pieces_to_skip(), first, &mut chunks)?;
@@ -417,6 +421,9 @@ impl<'a> InputTasks<'a> {
         self.set_columns(fields.clone());
         if first.is_none() {
             return Ok(no_rows(fields.collect()));
+        }
+        if let Some(first) = &first {
+            self.note_misfits(|name, other| json::find_in_chunk(&schema, first, name, other));
         }
         let columns = columns.map(|column| (&*column.name, &column.data_type, false));
         self.note_types(columns, needed_type);

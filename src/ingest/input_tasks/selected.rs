@@ -204,6 +204,19 @@ impl InputTasks<'_> {
         self.columns.extend(of_path);
     }
 
+    /// Notes where values among the first rows do not go with the types of the rows before these,
+    /// if the input cannot be opened again.
+    pub(super) fn note_misfits(
+        &mut self,
+        find: impl Fn(&str, &DataType) -> Result<Option<((u64, String), bool)>>,
+    ) {
+        let origin = self.origin.as_ref();
+        let known = origin.and_then(|one| one.with_first_rows(&self.prior, &self.columns, find));
+        if let Some(known) = known {
+            self.origin = Some(Arc::new(known));
+        }
+    }
+
     /// An input without rows; a selection computes columns all the same.
     pub(super) fn nothing(&self) -> CurrentInput {
         match &self.selected {

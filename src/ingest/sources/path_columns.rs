@@ -60,6 +60,11 @@ impl PathColumns {
         self.columns.iter().map(|(field, _)| field)
     }
 
+    /// Fields with their values, as arrays of one row.
+    pub(crate) fn values(&self) -> impl Iterator<Item = (&ArrowField, &ArrayRef)> {
+        self.columns.iter().map(|(field, value)| (field, value))
+    }
+
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|(field, _)| field.name().as_str())
     }

@@ -206,17 +206,17 @@ fn float_slow(bytes: &[u8]) -> Option<f64> {
         [b'0', b'0'..=b'9', ..] => return None,
         _ => {}
     }
-    if magnitude.iter().all(u8::is_ascii_digit) && !exact_in_double(magnitude) {
+    if magnitude.iter().all(u8::is_ascii_digit) && !exact_in_bits(magnitude, f64::MANTISSA_DIGITS) {
         return None;
     }
     finite_or_spelled(bytes)
 }
 
-/// Whether an integer of up to 38 digits is exact in a double.
-fn exact_in_double(digits: &[u8]) -> bool {
+/// Whether an integer of up to 38 digits is exact in a float whose mantissa has so many bits.
+fn exact_in_bits(digits: &[u8], bits: u32) -> bool {
     let parse = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u128>().ok();
-    // A power of two times an odd number of at most 53 bits.
-    parse(digits).is_some_and(|v| v == 0 || 128 - v.leading_zeros() - v.trailing_zeros() <= 53)
+    // A power of two times an odd number of at most so many bits.
+    parse(digits).is_some_and(|v| v == 0 || 128 - v.leading_zeros() - v.trailing_zeros() <= bits)
 }
 
 /// What `fast_float2` parses, except numbers that overflow to infinity.
@@ -230,6 +230,16 @@ fn finite_or_spelled(bytes: &[u8]) -> Option<f64> {
 pub(crate) fn float64_lenient(text: Text<'_>) -> Option<f64> {
     let bytes = text.bytes().trim_ascii();
     finite_or_spelled(bytes.strip_prefix(b"+").unwrap_or(bytes))
+}
+
+/// A single-precision float as a person may write it. Fractions are rounded; an integer must be
+/// exact.
+pub(crate) fn float32(text: Text<'_>) -> Option<f32> {
+    let value = float32_lenient(text)?;
+    let digits = text.bytes().trim_ascii();
+    let digits = digits.strip_prefix(b"+").or(digits.strip_prefix(b"-")).unwrap_or(digits);
+    let is_whole = digits.iter().all(u8::is_ascii_digit);
+    (!is_whole || exact_in_bits(digits, f32::MANTISSA_DIGITS)).then_some(value)
 }
 
 /// A single-precision float, rounded once.

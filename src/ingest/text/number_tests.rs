@@ -93,6 +93,23 @@ fn floats_are_correctly_rounded() {
 }
 
 #[test]
+fn integers_are_exact_in_single_floats() {
+    for (text, expected) in [
+        ("16777216", Some(16_777_216.0)),
+        ("-16777218", Some(-16_777_218.0)),
+        ("16777217", None),
+        (" +16777217", None),
+        ("16777217.5", Some(16_777_218.0)),
+        ("0.1", Some(0.1)),
+        ("inf", Some(f32::INFINITY)),
+        ("1e39", None),
+    ] {
+        assert_eq!(float32(text.into()), expected, "{text}");
+    }
+    assert_eq!(float32_lenient("16777217".into()), Some(16_777_216.0));
+}
+
+#[test]
 fn decimals_and_booleans() {
     assert_eq!(decimal("12.5".into(), 10, 2), Some(1250));
     assert_eq!(decimal("-.05".into(), 10, 2), Some(-5));

@@ -1,7 +1,8 @@
 //! Parses dates, times of day and timestamps: `2013-08-01`, `08:14:37.5`, `2013-08-01T08:14:37Z`.
 //!
 //! Digits are checked and combined in machine words, as in [`super::number`]; the calendar is the
-//! proleptic Gregorian one of ISO 8601, years 0000 to 9999.
+//! proleptic Gregorian one of ISO 8601. Years outside 0000 to 9999 have a sign, `-0044-03-15` and
+//! `+12024-01-01`, as they are printed.
 
 use super::Text;
 use crate::model::TimeUnit;
@@ -34,10 +35,47 @@ fn four_pairs(word: u64) -> Option<[u32; 4]> {
     Some([pair(0), pair(1), pair(2), pair(3)])
 }
 
-/// Days since 1970-01-01 of a text that is a `YYYY-MM-DD`.
+/// Days since 1970-01-01 of a text that is a `YYYY-MM-DD`, or has a distant year.
 #[inline]
 pub(crate) fn date(text: Text<'_>) -> Option<i32> {
-    if text.len() == 10 { leading_date(text) } else { None }
+    let near = if text.len() == 10 { leading_date(text) } else { None };
+    near.or_else(|| {
+        let (near, days) = near_year(text)?;
+        let near = Text::from(near.as_slice());
+        let date = if near.len() == 10 { leading_date(near) } else { None };
+        i32::try_from(i64::from(date?).checked_add(days)?).ok()
+    })
+}
+
+/// A date or timestamp whose year has a sign, with a year from 2000 to 2399 instead, which has the
+/// same calendar; and the days that lie between these years.
+#[inline]
+fn near_year(text: Text<'_>) -> Option<(Vec<u8>, i64)> {
+    match text.bytes() {
+        [b'-', digits @ ..] => with_near_year(digits, true),
+        [b'+', digits @ ..] => with_near_year(digits, false),
+        _ => None,
+    }
+}
+
+#[cold]
+fn with_near_year(text: &[u8], negative: bool) -> Option<(Vec<u8>, i64)> {
+    /// The calendar repeats itself after 400 years.
+    const YEARS: i64 = 400;
+    const DAYS: i64 = 146_097;
+    let length = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    // A sign before four digits is needed only if it is a minus.
+    let fewest = if negative { 4 } else { 5 };
+    let (digits, rest) = text.split_at_checked(length)?;
+    if !(fewest..=9).contains(&length) || rest.first() != Some(&b'-') {
+        return None;
+    }
+    let magnitude = digits.iter().fold(0_i64, |year, byte| year * 10 + i64::from(byte - b'0'));
+    let year = if negative { -magnitude } else { magnitude };
+    let near = 2000 + year.rem_euclid(YEARS);
+    let mut bytes = near.to_string().into_bytes();
+    bytes.extend_from_slice(rest);
+    Some((bytes, (year - near) / YEARS * DAYS))
 }
 
 /// Days since 1970-01-01 of the date in the first ten bytes.
@@ -104,7 +142,8 @@ fn fraction(bytes: &[u8]) -> Option<(u32, u8)> {
     Some((value * 10_u32.pow(9 - digits as u32), digits as u8))
 }
 
-/// The offset in seconds east of UTC: `Z`, `±HH`, `±HHMM` or `±HH:MM`.
+/// The offset in seconds east of UTC: `Z`, `±HH`, `±HHMM`, `±HH:MM`, or, as zones had them once,
+/// `±HH:MM:SS`.
 fn offset(bytes: &[u8]) -> Option<i64> {
     let (sign, digits) = match bytes {
         b"Z" | b"z" => return Some(0),
@@ -112,23 +151,36 @@ fn offset(bytes: &[u8]) -> Option<i64> {
         [b'-', rest @ ..] => (-1, rest),
         _ => return None,
     };
-    let (h1, h2, m1, m2) = match *digits {
-        [h1, h2] => (h1, h2, b'0', b'0'),
-        [h1, h2, m1, m2] | [h1, h2, b':', m1, m2] => (h1, h2, m1, m2),
+    let (hours, minutes, seconds) = match *digits {
+        [h1, h2] => ([h1, h2], [b'0'; 2], [b'0'; 2]),
+        [h1, h2, m1, m2] | [h1, h2, b':', m1, m2] => ([h1, h2], [m1, m2], [b'0'; 2]),
+        [h1, h2, b':', m1, m2, b':', s1, s2] => ([h1, h2], [m1, m2], [s1, s2]),
         _ => return None,
     };
-    if ![h1, h2, m1, m2].iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let pair = |a: u8, b: u8| i64::from(a - b'0') * 10 + i64::from(b - b'0');
-    let (hours, minutes) = (pair(h1, h2), pair(m1, m2));
-    (hours < 24 && minutes < 60).then_some(sign * (hours * 3600 + minutes * 60))
+    let number = |[tens, ones]: [u8; 2]| {
+        let are_digits = tens.is_ascii_digit() && ones.is_ascii_digit();
+        are_digits.then(|| i64::from(tens - b'0') * 10 + i64::from(ones - b'0'))
+    };
+    let (hours, minutes, seconds) = (number(hours)?, number(minutes)?, number(seconds)?);
+    let is_offset = hours < 24 && minutes < 60 && seconds < 60;
+    is_offset.then_some(sign * (hours * 3600 + minutes * 60 + seconds))
 }
 
 /// A date, `T` or one blank, a time, and optionally a fraction and a zone. A time without a
 /// fraction may lack its seconds.
 #[inline]
 pub(crate) fn instant(text: Text<'_>) -> Option<Instant> {
+    near_instant(text).or_else(|| {
+        let (near, days) = near_year(text)?;
+        let mut instant = near_instant(Text::from(near.as_slice()))?;
+        instant.seconds = instant.seconds.checked_add(days.checked_mul(86_400)?)?;
+        Some(instant)
+    })
+}
+
+/// The same in years of four digits.
+#[inline]
+fn near_instant(text: Text<'_>) -> Option<Instant> {
     if text.len() < 19 {
         return without_seconds(text);
     }
@@ -195,16 +247,21 @@ impl Instant {
     #[inline]
     pub(crate) fn ticks(&self, unit: TimeUnit) -> Option<i64> {
         let per_second = unit.per_second();
-        let whole = self.seconds.checked_mul(per_second)?;
         if self.nanos == 0 {
-            return Some(whole);
+            return self.seconds.checked_mul(per_second);
         }
         let nanos_per_tick = 1_000_000_000 / per_second;
         let nanos = i64::from(self.nanos);
         if nanos % nanos_per_tick != 0 {
             return None;
         }
-        whole.checked_add(nanos / nanos_per_tick)
+        let fraction = nanos / nanos_per_tick;
+        match self.seconds.checked_mul(per_second) {
+            Some(whole) => whole.checked_add(fraction),
+            // The earliest second may begin before the earliest tick.
+            None => (self.seconds.checked_add(1)?.checked_mul(per_second)?)
+                .checked_sub(per_second - fraction),
+        }
     }
 }
 
@@ -288,6 +345,50 @@ mod tests {
             instant("9999-01-01 00:00:00".into()).and_then(|i| i.ticks(TimeUnit::Nanosecond)),
             None
         );
+    }
+
+    #[test]
+    fn distant_years() {
+        const CYCLE: i32 = 146_097;
+        let day = |text: &str| date(text.into());
+        let of_2024 = day("2024-03-15").unwrap();
+        assert_eq!(day("-0376-03-15"), Some(of_2024 - 6 * CYCLE));
+        assert_eq!(day("+12024-03-15"), Some(of_2024 + 25 * CYCLE));
+        assert_eq!(day("-0004-02-29"), day("1996-02-29").map(|days| days - 5 * CYCLE));
+        assert_eq!(day("-0001-12-31").map(|days| days + 1), day("0000-01-01"));
+        assert_eq!(day("+10000-01-01"), day("9999-12-31").map(|days| days + 1));
+        let distant = i64::from(6 * CYCLE) * 86_400_000_000;
+        assert_eq!(
+            micros("-0376-03-15 10:00:00.5Z"),
+            micros("2024-03-15 10:00:00.5").map(|ticks| ticks - distant)
+        );
+        assert_eq!(micros("-0376-03-15T10:00"), micros("-0376-03-15 10:00:00"));
+        for bad in [
+            "-044-03-15",
+            "+2024-01-01",
+            "-0001-02-29",
+            "+12024-1-01",
+            "+1234567890-01-01",
+            "+999999999-01-01",
+            "-0044-03-15x",
+            "-00440315",
+        ] {
+            assert_eq!(day(bad), None, "{bad}");
+        }
+        // The bounds of a column.
+        let ticks = |text: &str, unit| instant(text.into()).and_then(|i| i.ticks(unit));
+        let nanos = |text| ticks(text, TimeUnit::Nanosecond);
+        assert_eq!(nanos("1677-09-21 00:12:43.145224192"), Some(i64::MIN));
+        assert_eq!(nanos("1677-09-21 00:12:43.145224191"), None);
+        assert_eq!(nanos("2262-04-11 23:47:16.854775807"), Some(i64::MAX));
+        assert_eq!(nanos("2262-04-11 23:47:16.854775808"), None);
+    }
+
+    #[test]
+    fn offsets_with_seconds() {
+        assert_eq!(micros("1900-01-01 00:19:32+00:19:32"), micros("1900-01-01 00:00:00"));
+        assert_eq!(instant("1900-01-01 00:00:00+00:19:60".into()), None);
+        assert_eq!(instant("1900-01-01 00:00:00+00:19:3".into()), None);
     }
 
     #[test]

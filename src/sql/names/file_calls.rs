@@ -38,8 +38,10 @@ pub(super) struct FileCall {
     pub(super) options: TextOptions,
 }
 
-/// The options of `read_csv` and `read_json`, each with its other names. Those of the second list
-/// hold for CSV alone.
+/// The options of all calls, each with its other names; those of `read_csv` and `read_json`; and
+/// those that hold for CSV alone.
+const FILE_OPTIONS: [&[&str]; 2] =
+    [&["partition_columns", "hive_partitioning"], &["filename_column", "filename"]];
 const OPTIONS: [&[&str]; 5] = [
     &["types", "schema", "dtypes"],
     &["preferred_types"],
@@ -113,7 +115,7 @@ impl FileCall {
     fn set(&mut self, called: &str, option: &str, value: &Expr) -> Result<()> {
         let csv = if self.options.format == Some(Format::Csv) { &CSV_OPTIONS[..] } else { &[] };
         let all = if self.kind == Kind::Text { &OPTIONS[..] } else { &[] };
-        let mut known = csv.iter().chain(all);
+        let mut known = csv.iter().chain(all).chain(&FILE_OPTIONS);
         let Some(name) = known.find(|names| names.contains(&option)).and_then(|all| all.first())
         else {
             return Err(unknown(called, option, csv, all));
@@ -123,6 +125,17 @@ impl FileCall {
         };
         let to = &mut self.options.csv;
         match *name {
+            "partition_columns" => {
+                let with = boolean(value).ok_or_else(|| wrong("true or false"))?;
+                self.options.without_path_columns = !with;
+            }
+            "filename_column" => {
+                self.options.filename_column = match (boolean(value), text(value)) {
+                    (Some(with), _) => with.then(|| "filename".to_owned()),
+                    (None, Some(name)) => Some(name.to_owned()),
+                    (None, None) => return Err(wrong("the name of a column, true or false")),
+                }
+            }
             "types" | "preferred_types" => {
                 let types = types(value)
                     .ok_or_else(|| wrong("names with types, as in {'id': 'bigint'}"))?
@@ -213,10 +226,9 @@ impl FileCall {
 }
 
 fn unknown(called: &str, option: &str, csv: &[&[&str]], all: &[&[&str]]) -> Error {
-    let known: Vec<&str> =
-        csv.iter().chain(all).filter_map(|names| names.first().copied()).collect();
+    let known = csv.iter().chain(all).chain(&FILE_OPTIONS);
+    let known: Vec<&str> = known.filter_map(|names| names.first().copied()).collect();
     Error::InvalidInput(match suggestion(option, known.iter().copied()) {
-        _ if known.is_empty() => format!("{called} has no options, so no {option}"),
         Some(near) => format!("{called} has no option {option}; did you mean {near}?"),
         None => format!("{called} has no option {option}; there are: {}", known.join(", ")),
     })
@@ -355,7 +367,8 @@ mod tests {
             ("read_csv('a', types => {'a': 'int7'})", "unknown type 'int7'"),
             ("read_csv('a' || 'b')", "is neither"),
             ("read_json('a', quote => '')", "read_json has no option quote"),
-            ("read_parquet('a', skip => 1)", "read_parquet has no options"),
+            ("read_parquet('a', skip => 1)", "no option skip; there are: partition_columns, "),
+            ("read_arrow('a', hive_partitioning => 1)", "needs true or false, not 1"),
         ] {
             let error = parse(call).err().map(|error| error.to_string()).unwrap_or_default();
             assert!(error.contains(message), "{call}: {error}");

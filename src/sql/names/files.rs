@@ -91,7 +91,7 @@ pub(crate) async fn open(
         return Ok(None);
     };
     let mut spooled = Spooled::default();
-    let (kind, paths) = if reads_stdin(&names)? {
+    let (kind, paths, names) = if reads_stdin(&names)? {
         let fed = fed();
         if fed.is_none() && std::io::stdin().is_terminal() {
             let what = "the standard input is a terminal; pipe rows in, or name a file";
@@ -102,26 +102,29 @@ pub(crate) async fn open(
             let table = TextTable::of_stdin(opened, options, memory, note)?;
             return Ok(Some(Arc::new(table)));
         };
-        (kind, vec![spooled.add(opened, state)?])
+        (kind, vec![spooled.add(opened, state)?], Vec::new())
     } else {
         let mut files = Vec::with_capacity(names.len());
         for name in &names {
             files.extend(expand(name)?);
         }
         let is_plain = files.iter().all(|file| file.member.is_none());
-        let paths = |files: Vec<TextFile>| files.into_iter().map(|file| file.path).collect();
+        let paths: Vec<PathBuf> = files.iter().map(|file| file.path.clone()).collect();
         match kind {
             Kind::Text => {
                 let table = TextTable::open(&files, options, threads, memory, note)?;
                 return Ok(Some(Arc::new(table)));
             }
-            Kind::Parquet if is_plain => (foreign::Kind::Parquet, paths(files)),
-            Kind::Arrow if is_plain => (foreign::Kind::Arrow, paths(files)),
-            _ => decompressed(&files, &mut spooled, state)?,
+            Kind::Parquet if is_plain => (foreign::Kind::Parquet, paths.clone(), paths),
+            Kind::Arrow if is_plain => (foreign::Kind::Arrow, paths.clone(), paths),
+            _ => {
+                let (kind, unpacked) = decompressed(&files, &mut spooled, state)?;
+                (kind, unpacked, paths)
+            }
         }
     };
     let name = if is_stdin(name) { "standard input" } else { name };
-    match listed(kind, &paths, state).await {
+    match listed(kind, &paths, (&names, &options), state).await {
         Ok(table) => Ok(Some(spooled.keep_with(table))),
         Err(error) => Err(with_file_name(name, spooled.renamed(error.into(), name))),
     }
@@ -158,26 +161,39 @@ fn foreign_kind(opened: &Opened) -> Option<foreign::Kind> {
     }
 }
 
-/// A table over Parquet or Arrow files.
+/// A table over Parquet or Arrow files, with the columns of the paths that they were named by.
 async fn listed(
     kind: foreign::Kind,
     paths: &[PathBuf],
+    (names, options): (&[PathBuf], &TextOptions),
     state: &SessionState,
 ) -> Result<Arc<dyn TableProvider>, DataFusionError> {
     let urls = paths
         .iter()
         .map(|path| ListingTableUrl::parse(url(&absolute(path)?)))
         .collect::<Result<Vec<_>, _>>()?;
-    let options = ListingOptions::new(Arc::new(ForeignFormat::new(kind))).with_file_extension("");
+    let format = Arc::new(ForeignFormat::new(kind));
+    let listing = ListingOptions::new(Arc::clone(&format) as _).with_file_extension("");
     let mut schemas = Vec::with_capacity(urls.len());
     for url in &urls {
-        schemas.push(options.infer_schema(state, url).await?.as_ref().clone());
+        schemas.push(listing.infer_schema(state, url).await?.as_ref().clone());
     }
-    let schema = Arc::new(Schema::try_merge(schemas)?);
-    let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(options);
-    let table: Arc<dyn TableProvider> =
-        Arc::new(ListingTable::try_new(config.with_schema(schema))?);
+    let schema = Arc::new(merged(&schemas)?);
+    let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(listing);
+    let table = ListingTable::try_new(config.with_schema(schema))?;
+    let table = foreign::with_path_columns(table, format, &schemas, names, options)?;
     if kind == foreign::Kind::Arrow { without_dictionaries(table) } else { Ok(table) }
+}
+
+/// The columns of all files. One that some of them lack is null there.
+fn merged(schemas: &[Schema]) -> Result<Schema, DataFusionError> {
+    let merged = Schema::try_merge(schemas.iter().cloned())?;
+    let lacks = |name: &String| schemas.iter().any(|schema| schema.index_of(name).is_err());
+    let fields = merged.fields().iter().map(|field| {
+        let nullable = field.is_nullable() || lacks(field.name());
+        field.as_ref().clone().with_nullable(nullable)
+    });
+    Ok(Schema::new_with_metadata(fields.collect::<Vec<_>>(), merged.metadata().clone()))
 }
 
 /// What a name asks for: a call, a file or pattern by its extension, or the standard input.

@@ -190,8 +190,9 @@ impl ColumnBuilder {
                 appender.values(out, strict, Some(loose))
             }
             (Values::Float32(out), _) => {
-                let strict = |text: Text<'_>| spelling.read(text, number::float32_lenient);
-                appender.values(out, strict, strict_only())
+                let strict = |text: Text<'_>| spelling.read(text, number::float32);
+                let loose = |text: Text<'_>| spelling.read(text, number::float32_lenient);
+                appender.values(out, strict, lenient.then_some(loose))
             }
             (Values::Float64(out), _) => {
                 let loose = |text: Text<'_>| spelling.read(text, |text| loose_float(text, lenient));

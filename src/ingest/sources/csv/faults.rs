@@ -31,11 +31,12 @@ pub(super) fn row_error(schema: &CsvSchema, chunk: &CsvChunk, fault: Fault) -> E
     Error::InvalidInput(match fault {
         Fault::Fields { at, found } => format!(
             "{file}: line {}: {found} {}, expected {}; is the delimiter {:?} right (--delimiter), \
-             or a quote missing?",
+             or a quote missing?{}",
             chunk.line_at(at),
             if found == 1 { "field" } else { "fields" },
             schema.columns.len(),
             char::from(schema.delimiter),
+            comment_hint(chunk, at),
         ),
         Fault::AfterQuote { at } => format!(
             "{file}: line {}: text after a closing quote; a quote inside a quoted field is written \
@@ -49,6 +50,15 @@ pub(super) fn row_error(schema: &CsvSchema, chunk: &CsvChunk, fault: Fault) -> E
             )
         }
     })
+}
+
+/// What to do about lines that look like comments: the first, from which the columns are, or this.
+fn comment_hint(chunk: &CsvChunk, at: usize) -> &'static str {
+    let is_first = chunk.number == 0 && chunk.text.first() == Some(&b'#');
+    match is_first || chunk.text.get(at) == Some(&b'#') {
+        true => " If lines that begin with # are no rows: --comment '#'",
+        false => "",
+    }
 }
 
 /// The error for a chunk of binary data.
@@ -159,6 +169,32 @@ pub(super) fn value_error(
         chunk.line_at(field.start),
         column + 1,
         shown(value),
+    ))
+}
+
+/// The error for a value that needs a wider type, in which an earlier one would not be exact.
+#[cold]
+pub(super) fn widening_error(
+    schema: &CsvSchema,
+    chunk: &CsvChunk,
+    field: Field,
+    column: usize,
+    (narrow, wider): (&DataType, &DataType),
+    earlier: Field,
+) -> Error {
+    let name = schema.columns.get(column).map_or("", |c| &*c.name);
+    let value = |field: Field| {
+        shown(chunk.text.get(field.start..field.start + field.len).unwrap_or_default())
+    };
+    Error::InvalidInput(format!(
+        "{}: line {}, column {} ('{name}'): '{}' is not of type {narrow}, and '{}' in line {} \
+         would not be exact as {wider}; to read the column as text: --schema {name}:utf8",
+        schema.file.display(),
+        chunk.line_at(field.start),
+        column + 1,
+        value(field),
+        value(earlier),
+        chunk.line_at(earlier.start),
     ))
 }
 

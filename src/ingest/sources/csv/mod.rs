@@ -74,7 +74,7 @@ mod values;
 
 pub(crate) use chunks::CHUNK_BYTES;
 pub use chunks::{CsvChunk, CsvChunks};
-pub(crate) use find::find_value;
+pub(crate) use find::{find_in_chunk, find_value};
 pub use good_rows::parse_good_rows;
 pub(crate) use good_rows::{ParsedRows, parse_rows};
 pub use guess::Guess;

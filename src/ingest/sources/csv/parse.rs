@@ -12,7 +12,7 @@ use arrow_schema::{Field as ArrowField, Schema as ArrowSchema};
 
 use super::chunks::CsvChunk;
 use super::column::ColumnBuilder;
-use super::faults::{find_field, row_error, utf8_error, value_error};
+use super::faults::{find_field, row_error, utf8_error, value_error, widening_error};
 use super::rules::{add_field, unquoted};
 use super::sample::{ColumnSample, Sampling, type_of_value};
 use super::schema::CsvSchema;
@@ -135,6 +135,9 @@ struct ColumnParse {
     column: ColumnBuilder,
     failed: bool,
     started: bool,
+    /// The first value that needed a wider type, which earlier values may not fit, and the type
+    /// before it.
+    widened_by: Option<(Field, DataType)>,
 }
 
 impl ColumnParse {
@@ -142,7 +145,8 @@ impl ColumnParse {
         let column = schema.columns.get(position)?;
         let (fixed, column) =
             (column.fixed, schema.builder(position, &column.data_type, column.fixed));
-        Some(ColumnParse { position, fixed, column, failed: false, started: false })
+        let (failed, started, widened_by) = (false, false, None);
+        Some(ColumnParse { position, fixed, column, failed, started, widened_by })
     }
 
     fn push(&mut self, schema: &CsvSchema, chunk: &CsvChunk, tile: Tile<'_>) -> Result<()> {
@@ -162,7 +166,14 @@ impl ColumnParse {
             return Ok(());
         }
         let field = tile.column(self.position).nth(row).unwrap_or(Field::NONE);
-        Err(value_error(schema, chunk, field, self.position, self.column.data_type()))
+        let wider = self.column.data_type();
+        Err(match &self.widened_by {
+            Some((later, narrow)) if later.start > field.start => {
+                let types = (narrow, wider);
+                widening_error(schema, chunk, *later, self.position, types, field)
+            }
+            _ => value_error(schema, chunk, field, self.position, wider),
+        })
     }
 
     fn finish(
@@ -222,6 +233,7 @@ fn widen_failed(
                 column,
                 failed: false,
                 started: false,
+                widened_by: wider.widened_by(),
             };
         }
     }
@@ -237,15 +249,15 @@ fn widen_failed(
 enum Wider {
     /// The type was unknown: a sample of the values of this chunk.
     Any(usize, Box<ColumnSample>),
-    /// A known type, to be widened along the lattice.
-    From(usize, DataType),
+    /// A known type, to be widened along the lattice, and what [`ColumnParse::widened_by`] is.
+    From(usize, DataType, Option<(Field, DataType)>),
 }
 
 impl Wider {
     fn new(part: &ColumnParse) -> Self {
         match part.column.data_type() {
             DataType::Null => Wider::Any(part.position, Box::default()),
-            data_type => Wider::From(part.position, data_type.clone()),
+            data_type => Wider::From(part.position, data_type.clone(), None),
         }
     }
 
@@ -258,8 +270,8 @@ impl Wider {
                 }
                 Ok(())
             }
-            Wider::From(position, data_type) => {
-                widen_for_tile(schema, chunk, tile, *position, data_type)
+            Wider::From(position, data_type, widened_by) => {
+                widen_for_tile(schema, chunk, tile, *position, (data_type, widened_by))
             }
         }
     }
@@ -267,7 +279,14 @@ impl Wider {
     fn data_type(&self) -> DataType {
         match self {
             Wider::Any(_, sample) => sample.decide(None).data_type,
-            Wider::From(_, data_type) => data_type.clone(),
+            Wider::From(_, data_type, _) => data_type.clone(),
+        }
+    }
+
+    fn widened_by(self) -> Option<(Field, DataType)> {
+        match self {
+            Wider::Any(..) => None,
+            Wider::From(_, _, widened_by) => widened_by,
         }
     }
 }
@@ -278,7 +297,7 @@ fn widen_for_tile(
     chunk: &CsvChunk,
     tile: Tile<'_>,
     position: usize,
-    data_type: &mut DataType,
+    (data_type, widened_by): (&mut DataType, &mut Option<(Field, DataType)>),
 ) -> Result<()> {
     // Rows that parse need no inference: the tile is tried as a whole, and again from the start
     // after each failure.
@@ -293,7 +312,12 @@ fn widen_for_tile(
         let value = unquoted(tile.text(), field, rules, &mut scratch);
         let found = type_of_value(value, schema.layout(position));
         match data_type.join(&found) {
-            Some(wider) if wider != *data_type => *data_type = wider,
+            Some(wider) if wider != *data_type => {
+                if widened_by.is_none() && data_type.widens_exactly_if(&wider) {
+                    *widened_by = Some((field, data_type.clone()));
+                }
+                *data_type = wider;
+            }
             _ => return Err(value_error(schema, chunk, field, position, data_type)),
         }
     }

@@ -22,7 +22,7 @@ use crate::ingest::text::layout::{
     DateOrder, Layout, LayoutSet, Value, in_order, layouts, possible,
 };
 use crate::ingest::text::number_format::{NumberFormat, without_plus};
-use crate::ingest::text::{Text, number};
+use crate::ingest::text::{Text, number, time};
 use crate::model::DataType;
 
 /// Words that are booleans only where the type is known.
@@ -157,7 +157,9 @@ impl ColumnSample {
     }
 
     fn add_plain(&mut self, text: Text<'_>, sampling: &Sampling) {
-        if let Some(rest) = without_plus(text) {
+        // A distant year has a plus sign, too.
+        let is_time = || time::date(text).is_some() || time::instant(text).is_some();
+        if let Some(rest) = without_plus(text).filter(|_| !is_time()) {
             self.plus = true;
             return self.add_number(rest, sampling);
         }

@@ -53,7 +53,7 @@ mod value;
 
 pub(crate) use bad_row::BadRow;
 pub use chunks::{JsonChunk, JsonChunks};
-pub(crate) use find::find_value;
+pub(crate) use find::{find_in_chunk, find_value};
 pub use infer::infer;
 pub use options::JsonOptions;
 pub use parse::parse_rows;

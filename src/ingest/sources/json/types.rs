@@ -110,7 +110,7 @@ pub(super) fn accepted(data_type: &DataType, fixed: bool) -> &'static [Kind] {
 }
 
 /// Whether a column of this type accepts all entries.
-fn fits(data_type: &DataType, text: &[u8], entries: &[Entry]) -> bool {
+pub(super) fn fits(data_type: &DataType, text: &[u8], entries: &[Entry]) -> bool {
     let candidates = accepted(data_type, false);
     let fields = entries.iter().map(Entry::field);
     let is_float = is_float(data_type);

@@ -1,8 +1,11 @@
-//! Opens Arrow files by ingest's reader, as a whole or the batches of a part.
+//! Opens Arrow files by ingest's reader, as a whole or the batches of a part. Files of one table
+//! may have their columns in several orders, and lack some: these are null.
 
 use std::ops::Range;
 use std::sync::Arc;
 
+use arrow_array::{RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_schema::SchemaRef;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileOpenFuture, FileOpener, FileSource};
 use datafusion::datasource::projection::{ProjectionOpener, SplitProjection};
@@ -25,21 +28,40 @@ pub(super) fn opener(
         Some(projection) => SplitProjection::new(table.file_schema(), projection),
         None => SplitProjection::unprojected(table),
     };
-    let columns = split.file_indices.clone();
+    let columns = Arc::new(table.file_schema().project(&split.file_indices)?);
     let inner = Arc::new(ArrowOpener { store, columns, memory });
     ProjectionOpener::try_new(split, inner, table.file_schema())
 }
 
 struct ArrowOpener {
     store: Arc<dyn ObjectStore>,
-    /// Positions of the columns to read.
-    columns: Vec<usize>,
+    /// The columns to read, as the table has them.
+    columns: SchemaRef,
     memory: u64,
+}
+
+/// A batch of the columns at these positions of a file, as the table has them.
+fn arranged(
+    batch: &RecordBatch,
+    places: &[Option<usize>],
+    columns: &SchemaRef,
+) -> Result<RecordBatch> {
+    let mut arrays = Vec::with_capacity(places.len());
+    for (place, field) in places.iter().zip(columns.fields()) {
+        arrays.push(match place.and_then(|at| batch.columns().get(at)) {
+            Some(array) if array.data_type() == field.data_type() => Arc::clone(array),
+            Some(array) => arrow_cast::cast(array, field.data_type())?,
+            None => new_null_array(field.data_type(), batch.num_rows()),
+        });
+    }
+    let options = RecordBatchOptions::new().with_row_count(Some(batch.num_rows()));
+    Ok(RecordBatch::try_new_with_options(Arc::clone(columns), arrays, &options)?)
 }
 
 impl FileOpener for ArrowOpener {
     fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
-        let (store, columns, memory) = (Arc::clone(&self.store), self.columns.clone(), self.memory);
+        let (store, columns) = (Arc::clone(&self.store), Arc::clone(&self.columns));
+        let memory = self.memory;
         let offset = |bytes: i64| u64::try_from(bytes).unwrap_or(0);
         let part: Option<Range<u64>> =
             file.range.as_ref().map(|range| offset(range.start)..offset(range.end));
@@ -49,8 +71,16 @@ impl FileOpener for ArrowOpener {
                 let what = format!("{location}: only local Arrow files are read");
                 return Err(Error::Unsupported(what).into());
             };
-            let batches = ArrowBatches::open_file(&path, file, memory)?.select(columns, part);
-            Ok(futures::stream::iter(batches).map(|batch| batch.map_err(Into::into)).boxed())
+            let batches = ArrowBatches::open_file(&path, file, memory)?;
+            let own = batches.columns()?;
+            let found: Vec<Option<usize>> =
+                columns.fields().iter().map(|field| own.index_of(field.name()).ok()).collect();
+            let mut read: Vec<usize> = found.iter().flatten().copied().collect();
+            read.sort_unstable();
+            let places: Vec<Option<usize>> =
+                found.iter().map(|at| read.binary_search(at.as_ref()?).ok()).collect();
+            let batches = futures::stream::iter(batches.select(read, part));
+            Ok(batches.map(move |batch| arranged(&batch?, &places, &columns)).boxed())
         }))
     }
 }

@@ -6,13 +6,16 @@
 //! statistics. The plans that it makes read through a [`ForeignSource`](source::ForeignSource),
 //! which guards every step of a scan. The pages of Parquet pass `parquet`, which compares their
 //! headers with the memory limit. Arrow files are decoded by ingest's reader, whose checks come
-//! before every allocation; DataFusion's only plans how to divide them.
+//! before every allocation; DataFusion's only plans how to divide them. `directories` adds the
+//! columns of `key=value` directories.
 
 mod arrow;
+mod directories;
 mod morsels;
 mod parquet;
 mod source;
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
@@ -28,6 +31,7 @@ use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::file_format::{FileFormat, FileMeta};
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
 use datafusion::datasource::physical_plan::{FileScanConfig, FileScanConfigBuilder, FileSource};
 use datafusion::datasource::source::DataSourceExec;
 use datafusion::datasource::table_schema::TableSchema;
@@ -35,9 +39,11 @@ use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::memory_pool::MemoryLimit;
 use datafusion::object_store::{GetOptions, GetResultPayload, ObjectMeta, ObjectStore};
 use datafusion::parquet::errors::ParquetError;
+use datafusion::parquet::file::metadata::PageIndexPolicy;
 use datafusion::physical_expr::LexOrdering;
 use datafusion::physical_plan::ExecutionPlan;
 
+pub(super) use self::directories::with_path_columns;
 use self::source::ForeignSource;
 use crate::error::Error;
 use crate::ingest::sources::arrow::ArrowBatches;
@@ -163,6 +169,31 @@ impl ForeignFormat {
         }
         Ok(None)
     }
+
+    /// The columns of a file as DataFusion reads it.
+    async fn infer_one(
+        &self,
+        state: &dyn Session,
+        store: &Arc<dyn ObjectStore>,
+        object: &ObjectMeta,
+    ) -> DataFusionResult<Schema> {
+        let place = self.place(object);
+        let inferred = self.inner.infer_schema(state, store, std::slice::from_ref(object));
+        let schema = place.guard_future(inferred).await?.as_ref().clone();
+        refuse_intervals(&place, &schema)?;
+        if self.kind == Kind::Arrow {
+            return Ok(schema);
+        }
+        // DataFusion has merged columns of one name. The metadata are in its cache by now.
+        let cache = state.runtime_env().cache_manager.get_file_metadata_cache();
+        let metadata = DFParquetMetadata::new(store.as_ref(), object)
+            .with_file_metadata_cache(Some(cache))
+            .with_page_index_policy(Some(PageIndexPolicy::Skip));
+        let metadata = place.guard_future(Box::pin(metadata.fetch_metadata())).await?;
+        let columns = metadata.file_metadata().schema_descr().root_schema().get_fields();
+        refuse_repeated(&place, columns.iter().map(|column| column.name()))?;
+        Ok(schema)
+    }
 }
 
 /// Refuses a Parquet file with an INTERVAL: the reader (parquet 59) leaves its months out.
@@ -175,6 +206,23 @@ fn refuse_intervals(place: &Place, schema: &Schema) -> DataFusionResult<()> {
              ingest` stores it whole",
             place.name,
             field.name()
+        ))
+        .into()),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a file with two columns of one name: DataFusion finds columns by name, and would read
+/// one of them and leave out the other.
+fn refuse_repeated<'n>(
+    place: &Place,
+    mut names: impl Iterator<Item = &'n str>,
+) -> DataFusionResult<()> {
+    let mut known = HashSet::new();
+    match names.find(|name| !known.insert(*name)) {
+        Some(name) => Err(Error::Unsupported(format!(
+            "{}: two columns are named '{name}'; write the file with names that differ",
+            place.name
         ))
         .into()),
         None => Ok(()),
@@ -237,15 +285,12 @@ impl FileFormat for ForeignFormat {
         let mut schemas = Vec::with_capacity(objects.len());
         for object in objects {
             let schema = match self.open(state, store.as_ref(), object).await? {
-                Some(schema) => schema,
-                None => {
-                    let object = std::slice::from_ref(object);
-                    let inferred = self.inner.infer_schema(state, store, object);
-                    let place = self.place(&object[0]);
-                    let schema = place.guard_future(inferred).await?.as_ref().clone();
-                    refuse_intervals(&place, &schema)?;
+                Some(schema) => {
+                    let names = schema.fields().iter().map(|field| field.name().as_str());
+                    refuse_repeated(&self.place(object), names)?;
                     schema
                 }
+                None => self.infer_one(state, store, object).await?,
             };
             schemas.push(schema);
         }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use arrow_array::{RecordBatch, RecordBatchOptions, new_null_array};
+use arrow_array::{RecordBatch, RecordBatchOptions, UInt32Array, new_null_array};
 use arrow_schema::SchemaRef;
 use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::error::Result as DataFusionResult;
@@ -20,7 +20,7 @@ use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, Pla
 
 use super::formats::{Chunk, Chunks, TextSchema, chunks};
 use super::in_sql;
-use super::inputs::{Layout, TextInput, TextSource};
+use super::inputs::{ColumnPlace, Layout, TextInput, TextSource};
 use crate::error::{ArrowResult, Error, Result};
 use crate::model::DataType;
 use crate::sql::names::lock;
@@ -121,16 +121,32 @@ fn parse(
     complete: bool,
     target: &SchemaRef,
 ) -> Result<RecordBatch> {
-    let places: Vec<Option<usize>> =
-        columns.iter().map(|column| layout.positions.get(*column).copied().flatten()).collect();
-    let there: Vec<usize> = places.iter().copied().flatten().collect();
+    let place = |column: &usize| layout.places.get(*column).unwrap_or(&ColumnPlace::None);
+    let places: Vec<&ColumnPlace> = columns.iter().map(place).collect();
+    let position = |place: &&ColumnPlace| match place {
+        ColumnPlace::Text(at) => Some(*at),
+        ColumnPlace::Path(_) | ColumnPlace::None => None,
+    };
+    let there: Vec<usize> = places.iter().filter_map(position).collect();
     let batch = layout.schema.parse(chunk, &there, complete).map_err(in_sql)?;
     let mut parsed = batch.columns().iter();
     let mut arrays = Vec::with_capacity(columns.len());
     for (place, field) in places.iter().zip(target.fields()) {
-        let Some((position, array)) = place.and_then(|at| Some((at, parsed.next()?))) else {
-            arrays.push(new_null_array(field.data_type(), batch.num_rows()));
-            continue;
+        let (position, array) = match (place, batch.num_rows()) {
+            (ColumnPlace::None, rows) => {
+                arrays.push(new_null_array(field.data_type(), rows));
+                continue;
+            }
+            (ColumnPlace::Path(value), rows) => {
+                let value = arrow_cast::cast(value, field.data_type()).or_invalid()?;
+                let first = UInt32Array::from_value(0, rows);
+                arrays.push(arrow_select::take::take(&value, &first, None).or_invalid()?);
+                continue;
+            }
+            (ColumnPlace::Text(at), _) => match parsed.next() {
+                Some(array) => (*at, array),
+                None => continue,
+            },
         };
         if DataType::from_arrow(array.data_type()) != DataType::from_arrow(field.data_type()) {
             return Err(layout.schema.misfit(chunk, position));

@@ -4,10 +4,13 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
+use arrow_array::ArrayRef;
+
 use super::formats::{Chunks, Columns, TextSchema};
 use super::options::TextOptions;
-use crate::ingest::sources::Input;
 use crate::ingest::sources::zip::Member;
+use crate::ingest::sources::{Input, PathColumns};
+use crate::model::DataType;
 
 #[derive(Clone)]
 pub(super) struct TextInput {
@@ -21,8 +24,18 @@ pub(super) struct TextInput {
 /// How the rows of an input are read.
 pub(super) struct Layout {
     pub(super) schema: TextSchema,
-    /// The position in the input of each column of the table.
-    pub(super) positions: Vec<Option<usize>>,
+    /// Where each column of the table is.
+    pub(super) places: Vec<ColumnPlace>,
+}
+
+/// Where an input has a column of the table.
+pub(super) enum ColumnPlace {
+    /// Its position in the text.
+    Text(usize),
+    /// The value of all rows, by the path of the input.
+    Path(ArrayRef),
+    /// Nowhere: it is null.
+    None,
 }
 
 /// A file, or a member of an archive, which has a path of its own.
@@ -52,24 +65,28 @@ pub(super) enum TextSource {
 pub(super) type Stdin = Arc<Mutex<Option<Chunks>>>;
 
 impl TextInput {
-    /// An input of a table with these columns, read in the table's types.
+    /// An input of a table with these columns, read in the table's types. Those that it lacks are
+    /// of its path, or null.
     pub(super) fn new(
         source: TextSource,
         mut schema: TextSchema,
+        of_path: &PathColumns,
         columns: &Columns,
-        options: &Arc<TextOptions>,
+        options: Arc<TextOptions>,
         row_limit: usize,
     ) -> Self {
         let own = schema.columns();
-        let place = |name: &Arc<str>| own.iter().position(|(known, _)| known == name);
-        let positions: Vec<Option<usize>> = columns.iter().map(|(name, _)| place(name)).collect();
-        for (place, (_, data_type)) in positions.iter().zip(columns) {
-            if let Some(at) = place {
-                schema.set_type(*at, data_type);
+        let place = |(name, data_type): &(Arc<str>, DataType)| {
+            if let Some(at) = own.iter().position(|(known, _)| known == name) {
+                schema.set_type(at, data_type);
+                return ColumnPlace::Text(at);
             }
-        }
-        let layout = Arc::new(Layout { schema, positions });
-        TextInput { source, layout, options: Arc::clone(options), row_limit }
+            let value = of_path.values().find(|(field, _)| **field.name() == **name);
+            value.map_or(ColumnPlace::None, |(_, value)| ColumnPlace::Path(Arc::clone(value)))
+        };
+        let places = columns.iter().map(place).collect();
+        let layout = Arc::new(Layout { schema, places });
+        TextInput { source, layout, options, row_limit }
     }
 }
 

@@ -30,8 +30,9 @@ use self::inputs::{TextInput, TextSource};
 pub(crate) use self::options::TextOptions;
 use self::options::named_as_in_sql;
 use crate::error::{Error, IoResult, Result};
-use crate::ingest::sources::Opened;
+use crate::ingest::sources::{Input, Opened, PathColumns, path_columns};
 use crate::limits;
+use crate::model::DataType;
 
 /// Files up to this size are parsed once for their types alone.
 const WHOLE_FILE_BYTES: u64 = 64 << 20;
@@ -41,6 +42,14 @@ const WHOLE_FILE_BYTES: u64 = 64 << 20;
 pub(crate) struct TextTable {
     inputs: Vec<TextInput>,
     schema: SchemaRef,
+}
+
+/// An input whose columns have been found.
+struct Found {
+    source: TextSource,
+    schema: TextSchema,
+    of_path: PathColumns,
+    options: TextOptions,
 }
 
 impl TextTable {
@@ -85,10 +94,17 @@ impl TextTable {
     ) -> Result<TextTable> {
         let row_limit = limits::row_bytes(memory);
         let mut before = Before { texts: texts.to_vec(), ..Before::default() };
+        let all: Vec<Input> = files.iter().map(TextFile::input).collect();
+        let (fixed, prior) = (&options.csv.schema, &options.csv.prior);
+        let (with_keys, filename) =
+            (!options.without_path_columns, options.filename_column.as_deref());
+        let of_paths = path_columns(&all, with_keys, filename, fixed, prior).map_err(in_sql)?;
         let mut inputs = Vec::new();
-        for file in files {
-            let opened = open_input(file.input(), options)?;
-            let sampled = sample(opened, options, &before, row_limit).map_err(in_sql)?;
+        for (file, of_path) in files.iter().zip(of_paths) {
+            let mut options = options.clone();
+            options.csv.external_columns.extend(of_path.names().map(str::to_owned));
+            let opened = open_input(file.input(), &options)?;
+            let sampled = sample(opened, &options, &before, row_limit).map_err(in_sql)?;
             let Some((mut chunks, mut schema)) = sampled else { continue };
             if is_small(file)? {
                 schema.widen_over(chunks, threads).map_err(in_sql)?;
@@ -97,9 +113,9 @@ impl TextTable {
             }
             add_columns(&mut before, &schema, misfit)?;
             note_guesses(&file.path.display().to_string(), &schema, note);
-            inputs.push((TextSource::File(file.clone()), schema));
+            inputs.push(Found { source: TextSource::File(file.clone()), schema, of_path, options });
         }
-        Ok(TextTable::new(inputs, before, options.clone(), row_limit))
+        TextTable::new(inputs, before, row_limit)
     }
 
     /// A table over the standard input, which has been opened.
@@ -116,27 +132,36 @@ impl TextTable {
             schema.widen_by_first(&mut chunks).map_err(in_sql)?;
             add_columns(&mut before, &schema, &mut None)?;
             note_guesses("standard input", &schema, note);
-            inputs.push((TextSource::Stdin(Arc::new(Mutex::new(Some(chunks)))), schema));
+            let source = TextSource::Stdin(Arc::new(Mutex::new(Some(chunks))));
+            inputs.push(Found { source, schema, of_path: PathColumns::default(), options });
         }
-        Ok(TextTable::new(inputs, before, options, row_limit))
+        TextTable::new(inputs, before, row_limit)
     }
 
-    fn new(
-        inputs: Vec<(TextSource, TextSchema)>,
-        before: Before,
-        options: TextOptions,
-        row_limit: usize,
-    ) -> TextTable {
-        let (columns, options) = (before.columns, Arc::new(options));
+    fn new(inputs: Vec<Found>, before: Before, row_limit: usize) -> Result<TextTable> {
+        let mut columns = before.columns;
+        for Found { schema, of_path, .. } in &inputs {
+            let own = schema.columns();
+            let is_own = |field: &Field| own.iter().any(|(name, _)| **name == **field.name());
+            for field in of_path.fields().filter(|field| !is_own(field)) {
+                let data_type = DataType::from_field(field).unwrap_or(DataType::Utf8);
+                match columns.iter_mut().find(|(name, _)| **name == **field.name()) {
+                    Some((name, known)) => *known = join(known, &data_type, name)?,
+                    None => columns.push((Arc::from(field.name().as_str()), data_type)),
+                }
+            }
+        }
         let fields: Vec<Field> = columns
             .iter()
             .map(|(name, data_type)| Field::new(&**name, data_type.to_arrow(), true))
             .collect();
         let inputs = inputs
             .into_iter()
-            .map(|(source, schema)| TextInput::new(source, schema, &columns, &options, row_limit))
+            .map(|Found { source, schema, of_path, options }| {
+                TextInput::new(source, schema, &of_path, &columns, Arc::new(options), row_limit)
+            })
             .collect();
-        TextTable { schema: Arc::new(Schema::new(fields)), inputs }
+        Ok(TextTable { schema: Arc::new(Schema::new(fields)), inputs })
     }
 }
 

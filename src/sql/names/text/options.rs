@@ -11,6 +11,10 @@ pub(crate) struct TextOptions {
     pub(crate) csv: CsvOptions,
     /// The encoding, unless a byte-order mark says otherwise; UTF-8 if `None`.
     pub(crate) encoding: Option<TextEncoding>,
+    /// Whether directories called `key=value` give no columns.
+    pub(crate) without_path_columns: bool,
+    /// The name of a column for the path of each row's file.
+    pub(crate) filename_column: Option<String>,
 }
 
 /// A message of ingest with the names that its options have in `read_csv` and `read_json`:
@@ -63,6 +67,8 @@ fn option_in_sql(text: &str) -> Option<(String, &str)> {
         Some(words) => words.split_at(words.find(' ').unwrap_or(words.len())),
         None => ("", after),
     };
+    // A list that goes on does so in its form here, too.
+    let value = value.strip_suffix(",…").unwrap_or(value);
     let trimmed = value.trim_end_matches([';', ')', '.', ',']);
     // A comma may be the delimiter itself.
     let trimmed = if trimmed.is_empty() { value } else { trimmed };
@@ -103,6 +109,7 @@ mod tests {
             ("is ':' right (--delimiter), or", "is ':' right (delimiter), or"),
             ("if it is none, say --delimiter ,", "if it is none, say delimiter => ','"),
             ("text: --schema a:b:utf8", "text: types => {'a:b': 'utf8'}"),
+            ("them with --schema NAME:TYPE,…", "them with types => {'NAME': 'TYPE'}"),
             ("is called 'x' (--schema); its", "is called 'x' (types); its"),
             ("such as --encoding latin1, or keep", "such as encoding => 'latin1', or keep"),
             ("say --no-header if it is data", "say header => false if it is data"),

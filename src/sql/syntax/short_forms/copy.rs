@@ -9,6 +9,9 @@ use super::words::{
 };
 use crate::error::{Error, Result};
 
+/// The options that say whether `key=value` directories are columns.
+const PATH_OPTIONS: [&str; 2] = ["partition_columns", "hive_partitioning"];
+
 pub(super) fn written_out(text: &[TokenWithSpan], at: usize) -> Result<Option<Replacement>> {
     if !begins_statement(text, at) {
         return Ok(None);
@@ -42,6 +45,11 @@ pub(super) fn written_out(text: &[TokenWithSpan], at: usize) -> Result<Option<Re
     let (options, _) = options.unwrap_or_default();
     let mut format = None;
     let mut arguments = Vec::new();
+    // The columns are those of the table, by position: not those of directories.
+    let is_named = |(option, _): &(String, _)| PATH_OPTIONS.contains(&option.as_str());
+    if name.contains('=') && !options.iter().any(is_named) {
+        arguments.extend(words(", partition_columns => false", span));
+    }
     for (name, value) in options {
         match name.as_str() {
             "format" => format = Some(plain(&value).to_ascii_lowercase()),

@@ -251,6 +251,11 @@ mod tests {
                  header => false )",
             ),
             (
+                "COPY t FROM 'day=1/x.csv' (SKIP 1)",
+                "INSERT INTO t SELECT * FROM read_csv ( 'day=1/x.csv' , partition_columns => \
+                 false , skip => 1 )",
+            ),
+            (
                 "SELECT quantile(0.9)(x), topK(2)(y)",
                 "SELECT quantile ( sty__parameters ( 0.9 ) , x ) , \
                  topK ( sty__parameters ( 2 ) , y )",

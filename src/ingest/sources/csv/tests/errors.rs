@@ -61,9 +61,15 @@ fn errors_name_file_line_column_value_and_type() {
          type; as text it would be --schema column0:utf8"
     );
     assert!(error("1.5\n", "9007199254740993\n", &no_header()).contains("float64"));
+    assert_eq!(
+        error("1\n", "2\n9007199254740993\n3\n1.5\n2.5\n", &no_header()),
+        "t.csv: line 104, column 1 ('column0'): '1.5' is not of type int64, and \
+         '9007199254740993' in line 102 would not be exact as float64; to read the column as text: \
+         --schema column0:utf8"
+    );
     assert!(
-        error("1\n", "9007199254740993\n1.5\n", &no_header())
-            .contains("'9007199254740993' is not of type float64")
+        error("1\n", "1.5\n9007199254740993\n", &no_header())
+            .contains("line 102, column 1 ('column0'): '9007199254740993' is not of type float64")
     );
     assert!(error("1\n", "x\n", &no_header()).contains("'x' is not of type int64"));
     let long = error("1\n", &format!("{}\n", "é".repeat(500)), &no_header());
