@@ -8,7 +8,9 @@ use crate::sql::functions::{concatenation, patterns, percentiles};
 use crate::sql::rules::opaque;
 use crate::sql::types::times::{WRITE_OUT, WRITE_OUT_LOCAL};
 use crate::sql::types::uuids::cast_function;
-use crate::sql::types::{decimals, intervals, nested_order, nested_zeros, rounding, zeros};
+use crate::sql::types::{
+    decimals, intervals, nested_keys, nested_order, nested_zeros, rounding, zeros,
+};
 
 /// All of them, for a session whose statements may use this much memory.
 pub(in crate::sql) fn hidden(memory: u64) -> impl Iterator<Item = ScalarUDF> {
@@ -19,6 +21,7 @@ pub(in crate::sql) fn hidden(memory: u64) -> impl Iterator<Item = ScalarUDF> {
         zeros::one_nan(),
         percentiles::between(),
         nested_zeros::function(),
+        nested_keys::function(),
         nested_order::function(),
         // It hides an expression from the rules of planning, and these have run before a plan is
         // sent: nobody looks at its volatility any more.

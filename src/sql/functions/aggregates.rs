@@ -2,8 +2,8 @@
 //! on.
 //!
 //! Where this stands on the road of a query: a session registers them under the names of the
-//! functions that they replace. The corrections are in `extremes`, `percentiles`, `sliding`,
-//! `whole_sums`, `collected`, `sequences`, `picked` and `distinct_rows`.
+//! functions that they replace. The corrections are in `extremes`, `nested_extremes`, `r_squared`,
+//! `percentiles`, `sliding`, `whole_sums`, `collected`, `sequences`, `picked` and `distinct_rows`.
 //!
 //! One more is here: if two windows of a query differ only in the direction of their order,
 //! DataFusion computes one of them backwards, and its `string_agg` and `array_agg` then give their
@@ -49,8 +49,10 @@ use datafusion::logical_expr::{
 use crate::sql::functions::collected::{Collected, CollectedGroups, HeldViews, WindowValues};
 use crate::sql::functions::distinct_rows;
 use crate::sql::functions::extremes;
+use crate::sql::functions::nested_extremes;
 use crate::sql::functions::percentiles;
 use crate::sql::functions::picked;
+use crate::sql::functions::r_squared;
 use crate::sql::functions::sequences;
 use crate::sql::functions::sliding;
 use crate::sql::functions::sliding::{Moment, Total};
@@ -230,6 +232,7 @@ impl AggregateUDFImpl for Override {
             return false;
         }
         matches!(self.kind, Kind::Sequence { .. }) && sequences::supports(self.name(), &arguments)
+            || self.is_nested_extreme(&arguments.return_field)
             || self.inner.groups_accumulator_supported(arguments)
     }
 
@@ -239,10 +242,16 @@ impl AggregateUDFImpl for Override {
     ) -> DataFusionResult<Box<dyn Accumulator>> {
         match &self.kind {
             _ if self.takes_rows_once(arguments.is_distinct) => {
-                distinct_rows::accumulator(&self.inner, arguments)
+                distinct_rows::accumulator(&self.shared(), arguments)
             }
             _ if self.sums_whole(&arguments.return_field, arguments.is_distinct) => {
                 Ok(whole_sums::accumulator(&arguments))
+            }
+            Kind::Extreme { greatest } if self.is_nested_extreme(&arguments.return_field) => {
+                nested_extremes::accumulator(*greatest, arguments.return_field.data_type())
+            }
+            Kind::Moment(Moment::R2) => {
+                Ok(r_squared::accumulator(self.inner.accumulator(arguments)?))
             }
             Kind::Percentile => percentiles::accumulator(&self.inner, arguments),
             Kind::Sequence { window, .. } => {
@@ -271,6 +280,9 @@ impl AggregateUDFImpl for Override {
             _ if self.sums_whole(&arguments.return_field, arguments.is_distinct) => {
                 Ok(whole_sums::groups_accumulator(&arguments))
             }
+            Kind::Extreme { greatest } if self.is_nested_extreme(&arguments.return_field) => {
+                nested_extremes::groups_accumulator(greatest, arguments.return_field.data_type())
+            }
             Kind::Extreme { greatest } => {
                 extremes::groups_accumulator(&self.inner, greatest, arguments)
             }
@@ -293,8 +305,7 @@ impl AggregateUDFImpl for Override {
     ) -> DataFusionResult<Box<dyn Accumulator>> {
         match &self.kind {
             _ if self.takes_rows_once(arguments.is_distinct) => {
-                let own = Override::new(Arc::clone(&self.inner), self.kind.clone());
-                return Ok(sliding::recomputed(&Arc::new(AggregateUDF::from(own)), arguments));
+                return Ok(sliding::recomputed(&self.shared(), arguments));
             }
             Kind::Percentile => return percentiles::accumulator(&self.inner, arguments),
             _ if self.sums_whole(&arguments.return_field, arguments.is_distinct) => {
@@ -302,8 +313,7 @@ impl AggregateUDFImpl for Override {
                 if sums.supports_retract_batch() {
                     return Ok(sums);
                 }
-                let own = Override::new(Arc::clone(&self.inner), self.kind.clone());
-                return Ok(sliding::recomputed(&Arc::new(AggregateUDF::from(own)), arguments));
+                return Ok(sliding::recomputed(&self.shared(), arguments));
             }
             Kind::Counted => return self.inner.create_sliding_accumulator(arguments),
             Kind::Total(total) if takes_floats(&arguments) => return Ok(sliding::totals(*total)),
@@ -314,6 +324,9 @@ impl AggregateUDFImpl for Override {
                 return sliding::merged(&self.inner, arguments);
             }
             Kind::Mergeable => {}
+            Kind::Extreme { .. } if self.is_nested_extreme(&arguments.return_field) => {
+                return sliding::merged(&self.shared(), arguments);
+            }
             Kind::Picked => return self.inner.create_sliding_accumulator(arguments),
             Kind::Sequence { window, .. } => {
                 let views = HeldViews::new(self.name(), &arguments);
@@ -430,6 +443,17 @@ impl Override {
             signature.type_signature = TypeSignature::OneOf(all);
         }
         Override { inner, kind, signature }
+    }
+
+    /// This function, for accumulators that make others of it.
+    fn shared(&self) -> Arc<AggregateUDF> {
+        let own = Override::new(Arc::clone(&self.inner), self.kind.clone());
+        Arc::new(AggregateUDF::from(own))
+    }
+
+    /// Whether this is an extreme of lists or structs.
+    fn is_nested_extreme(&self, result: &Field) -> bool {
+        matches!(self.kind, Kind::Extreme { .. }) && nested_extremes::has(result.data_type())
     }
 
     /// The type of a mean of times; `None` of anything else.

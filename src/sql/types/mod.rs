@@ -6,6 +6,7 @@ pub(in crate::sql) mod decimals;
 pub(in crate::sql) mod integer_means;
 pub(in crate::sql) mod intervals;
 pub(in crate::sql) mod names;
+pub(in crate::sql) mod nested_keys;
 pub(in crate::sql) mod nested_order;
 pub(in crate::sql) mod nested_zeros;
 pub(in crate::sql) mod outer_columns;

@@ -36,6 +36,7 @@ use datafusion::physical_expr::{
     expressions::{BinaryExpr as PhysicalSum, Literal},
 };
 
+use super::nested_keys;
 use super::nested_order;
 use super::nested_zeros::{self, plus_zero, with_one_zero};
 use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
@@ -78,6 +79,10 @@ impl AnalyzerRule for OneZero {
             |node: &LogicalPlan| matches!(node, LogicalPlan::Distinct(Distinct::On(_)));
         let plan = match nested_zeros::are_in(&plan) {
             true => nested_zeros::made_one(plan)?,
+            false => plan,
+        };
+        let plan = match nested_keys::are_in(&plan) {
+            true => nested_keys::found_by_row(plan)?,
             false => plan,
         };
         let plan = match nested_order::is_in(&plan) {

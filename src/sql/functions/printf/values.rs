@@ -1,5 +1,7 @@
 //! Values as a format asks for them.
 
+use std::fmt::LowerExp;
+
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
@@ -83,7 +85,8 @@ impl Values {
             }
             (Some('c'), Value::Text(given)) if given.chars().count() == 1 => text(given, spec),
             (Some('f' | 'F' | 'e' | 'E' | 'g' | 'G'), Value::Whole(number)) => {
-                float(number as f64, spec)
+                let size = number.unsigned_abs();
+                written(number < 0, size, spec)
             }
             (None | Some('f' | 'F' | 'e' | 'E' | 'g' | 'G'), Value::Float(number)) => {
                 float(number, spec)
@@ -131,18 +134,56 @@ fn whole(number: i128, spec: &Spec) -> String {
 }
 
 fn float(number: f64, spec: &Spec) -> String {
-    let size = number.abs();
-    let sign = sign(number.is_sign_negative() && !number.is_nan(), spec);
+    let is_negative = number.is_sign_negative() && !number.is_nan();
     if !number.is_finite() {
         let plain = Spec { zeros: false, ..spec.clone() };
         let name = if number.is_nan() { "nan" } else { "inf" };
-        return padded(&sign, name, &plain, '>');
+        return padded(&sign(is_negative, spec), name, &plain, '>');
     }
+    written(is_negative, number.abs(), spec)
+}
+
+/// The size of a number. Of a whole one, all digits count, though a double has no room for them.
+trait Size: Copy + LowerExp {
+    /// With so many digits behind the point.
+    fn fixed(self, digits: usize) -> String;
+
+    /// The fewest digits that read back as the same number.
+    fn shortest(self) -> String;
+}
+
+impl Size for f64 {
+    fn fixed(self, digits: usize) -> String {
+        format!("{self:.digits$}")
+    }
+
+    fn shortest(self) -> String {
+        let rust = format!("{self:e}");
+        match exponent(&rust) {
+            -4..16 => format!("{self:?}"),
+            _ => scientific(&rust),
+        }
+    }
+}
+
+impl Size for u128 {
+    fn fixed(self, digits: usize) -> String {
+        let point = if digits > 0 { "." } else { "" };
+        format!("{self}{point}{}", "0".repeat(digits))
+    }
+
+    fn shortest(self) -> String {
+        self.to_string()
+    }
+}
+
+/// A number as floats are written.
+fn written(is_negative: bool, size: impl Size, spec: &Spec) -> String {
     let digits = spec.precision.unwrap_or(6);
     let mut written = match (spec.kind, spec.precision) {
-        (Some('f' | 'F'), _) => format!("{size:.digits$}"),
+        (Some('f' | 'F'), _) => size.fixed(digits),
         (Some('e' | 'E'), _) => scientific(&format!("{size:.digits$e}")),
-        (None, None) => shortest(size),
+        (None, None) => size.shortest(),
         _ => general(size, digits.max(1), spec.alternate),
     };
     if matches!(spec.kind, Some('E' | 'G' | 'F')) {
@@ -153,7 +194,7 @@ fn float(number: f64, spec: &Spec) -> String {
         let (whole, rest) = written.split_at(whole);
         written = format!("{}{rest}", grouped(whole, separator));
     }
-    padded(&sign, &written, spec, '>')
+    padded(&sign(is_negative, spec), &written, spec, '>')
 }
 
 fn sign(is_negative: bool, spec: &Spec) -> String {
@@ -177,17 +218,8 @@ fn exponent(rust: &str) -> i32 {
     rust.split_once('e').and_then(|(_, exponent)| exponent.parse().ok()).unwrap_or(0)
 }
 
-/// The fewest digits that read back as the same number.
-fn shortest(size: f64) -> String {
-    let rust = format!("{size:e}");
-    match exponent(&rust) {
-        -4..16 => format!("{size:?}"),
-        _ => scientific(&rust),
-    }
-}
-
 /// C's `%g`: so many digits, without zeros behind them, with an exponent where that is shorter.
-fn general(size: f64, digits: usize, keeps_zeros: bool) -> String {
+fn general(size: impl Size, digits: usize, keeps_zeros: bool) -> String {
     let rust = format!("{size:.*e}", digits - 1);
     let exponent = exponent(&rust);
     let trimmed = |text: &str| match text.contains('.') && !keeps_zeros {
@@ -197,7 +229,7 @@ fn general(size: f64, digits: usize, keeps_zeros: bool) -> String {
     let most = i32::try_from(digits).unwrap_or(i32::MAX);
     if (-4..most).contains(&exponent) {
         let behind = usize::try_from(most - 1 - exponent).unwrap_or(0);
-        return trimmed(&format!("{size:.behind$}"));
+        return trimmed(&size.fixed(behind));
     }
     let (mantissa, rest) = rust.split_once('e').unwrap_or((&rust, "0"));
     scientific(&format!("{}e{rest}", trimmed(mantissa)))

@@ -128,7 +128,7 @@ impl Partial for Moments {
         }
     }
 
-    /// The same result as DataFusion gives over all rows at once.
+    /// The same result as over all rows at once.
     fn finish(self, function: Moment) -> Option<f64> {
         let count = self.count as f64;
         let known = |least: u64, result: f64| (self.count >= least).then_some(result);
@@ -155,7 +155,7 @@ impl Partial for Moments {
             Moment::Slope | Moment::Intercept | Moment::R2 if var_x == 0.0 => None,
             Moment::Slope => known(2, covar / var_x),
             Moment::Intercept => known(2, self.y - covar / var_x * self.x),
-            Moment::R2 if var_y == 0.0 => None,
+            Moment::R2 if var_y == 0.0 => known(2, 1.0),
             Moment::R2 => known(2, covar * covar / (var_x * var_y)),
             Moment::MeanX => known(1, self.x),
             Moment::MeanY => known(1, self.y),

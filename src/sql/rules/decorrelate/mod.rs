@@ -29,6 +29,7 @@ use datafusion::common::config::ConfigOptions;
 use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
 use datafusion::common::{Column, JoinType, plan_err};
 use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::utils::{conjunction, split_conjunction_owned};
 use datafusion::logical_expr::{
     Distinct, Expr, Filter, Join, LogicalPlan, LogicalPlanBuilder, Projection,
@@ -67,15 +68,17 @@ impl AnalyzerRule for Decorrelate {
 }
 
 /// Refuses aggregates over columns of the outer query alone: in SQL, they are the outer query's,
-/// and here they would be taken over the rows of the subquery.
+/// and here they would be taken over the rows of the subquery. What counts are the columns of the
+/// arguments, of FILTER and of ORDER BY together.
 fn check_aggregates(plan: &LogicalPlan) -> DataFusionResult<()> {
     let is_outer = |expr: &Expr| {
-        let Expr::AggregateFunction(aggregate) = expr else { return false };
-        let arguments = &aggregate.params.args;
+        let Expr::AggregateFunction(AggregateFunction { params, .. }) = expr else { return false };
+        let keys = params.order_by.iter().map(|key| &key.expr);
+        let parts = params.args.iter().chain(params.filter.as_deref()).chain(keys);
         let outer = |part: &Expr| matches!(part, Expr::OuterReferenceColumn(..));
         let inner = |part: &Expr| matches!(part, Expr::Column(_)) || is_subquery(part);
-        arguments.iter().any(|argument| has_part(argument, outer))
-            && !arguments.iter().any(|argument| has_part(argument, inner))
+        parts.clone().any(|part| has_part(part, outer))
+            && !parts.clone().any(|part| has_part(part, inner))
     };
     match any_expression(plan, is_outer) {
         true => plan_err!(
