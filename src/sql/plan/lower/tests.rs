@@ -174,7 +174,7 @@ fn candidates_that_are_not_taken_say_why() {
             "ORDER BY in approx_percentile_cont",
         ),
         ("SELECT max(id + random()) FROM t", "random is volatile"),
-        ("SELECT max(flag) FROM t WHERE id > 7", "max of type Boolean"),
+        ("SELECT max([id]) FROM t WHERE id > 7", "max of type List"),
         ("SELECT avg(money::decimal(38,4)) FROM t WHERE id > 7", "unsupported: Average of"),
         ("SELECT count(*) FROM (SELECT * FROM t LIMIT 10)", "over a limit"),
         ("SELECT count(*) FROM t a JOIN t b ON a.id = b.small", "over a join"),

@@ -63,8 +63,8 @@ pub(super) struct Parts {
     rows: Rows,
     schema: SchemaRef,
     ranges: Ranges,
-    /// The first rows of the next part.
-    next: Option<RecordBatch>,
+    /// The first rows of the next parts, those that come first at the end.
+    next: Vec<RecordBatch>,
     /// The bytes of a part, unless one batch takes more.
     most: usize,
     context: Arc<TaskContext>,
@@ -80,14 +80,14 @@ impl Parts {
         context: Arc<TaskContext>,
     ) -> Parts {
         let most = most_held(&context).saturating_mul(SHARES) / partitions.max(1);
-        Parts { rows: left.rows(), schema, ranges, next: None, most, context }
+        Parts { rows: left.rows(), schema, ranges, next: Vec::new(), most, context }
     }
 
     pub(super) async fn next(&mut self) -> DataFusionResult<Option<Left>> {
         let memory = MemoryConsumer::new("Range join").register(self.context.memory_pool());
         let mut batches = Vec::new();
         loop {
-            let batch = match self.next.take() {
+            let batch = match self.next.pop() {
                 Some(batch) => batch,
                 None => match self.rows.next().await? {
                     Some(batch) => batch,
@@ -96,9 +96,19 @@ impl Parts {
             };
             let bytes = Left::bytes_of(&batch);
             if batches.is_empty() {
-                memory.try_grow(bytes)?;
-            } else if memory.size() + bytes > self.most || memory.try_grow(bytes).is_err() {
-                self.next = Some(batch);
+                let Err(error) = memory.try_grow(bytes) else {
+                    batches.push(batch);
+                    continue;
+                };
+                let (first, rest) = match batch.num_rows() {
+                    0 | 1 => return Err(error),
+                    rows => (batch.slice(0, rows / 2), batch.slice(rows / 2, rows - rows / 2)),
+                };
+                self.next.extend([compact(rest, 0, usize::MAX)?, compact(first, 0, usize::MAX)?]);
+                continue;
+            }
+            if memory.size() + bytes > self.most || memory.try_grow(bytes).is_err() {
+                self.next.push(batch);
                 break;
             }
             batches.push(batch);

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, RecordBatch, RecordBatchOptions, UInt32Array};
 use arrow_schema::SchemaRef;
+use datafusion::common::utils::memory::get_record_batch_memory_size;
 use datafusion::common::{JoinSide, exec_err, internal_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::SendableRecordBatchStream;
@@ -46,7 +47,8 @@ impl Left {
 
     /// The bytes that rows take: as they come, in one piece, and in the index.
     pub(super) fn bytes_of(rows: &RecordBatch) -> usize {
-        2 * rows.get_array_memory_size() + rows.num_rows() * Index::BYTES_OF_ROW
+        // The buffers of a batch from a file are parts of one, which counts once.
+        2 * get_record_batch_memory_size(rows) + rows.num_rows() * Index::BYTES_OF_ROW
     }
 
     /// Puts rows in order.
