@@ -41,19 +41,23 @@ const MOST_TICK: Duration = Duration::from_millis(250);
 /// again unless asked for.
 pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> Result<LoadReport> {
     let known = writer.sources()?;
-    let rejects = publish_left(&inputs, &known, options)?;
-    let mut plan =
-        resume::plan_load(inputs, &known, options.if_loaded).map_err(|error| {
-            match (error, rejects) {
-                (Error::InvalidInput(what), Some(file)) => {
-                    let file = file.display();
-                    Error::InvalidInput(format!(
-                        "{what}; the rows that it rejected are in {file} now"
-                    ))
-                }
-                (error, _) => error,
-            }
-        })?;
+    let ended = match options.on_error {
+        OnError::Reject { .. } => resume::ended_loads(&inputs, &known)?,
+        _ => Vec::new(),
+    };
+    let planned = resume::plan_load(inputs, &known, options.if_loaded);
+    // Where rows are left to load, the file is theirs.
+    let rejects = match &planned {
+        Ok(plan) if !plan.inputs.is_empty() => None,
+        _ => publish_left(&ended, options)?,
+    };
+    let mut plan = planned.map_err(|error| match (error, rejects) {
+        (Error::InvalidInput(what), Some(file)) => {
+            let file = file.display();
+            Error::InvalidInput(format!("{what}; the rows that it rejected are in {file} now"))
+        }
+        (error, _) => error,
+    })?;
     let pipeline = pipeline_options(writer.options(), options);
     let (most, pool) = (pipeline.in_flight_bytes, Arc::new(thread_pool(options.threads)?));
     let selected = select_for(&mut plan, options, &pool, most)?;
@@ -162,16 +166,12 @@ pub fn load(writer: TableWriter, inputs: Vec<Input>, options: &LoadOptions) -> R
     Ok(report)
 }
 
-/// Names the rejected rows of a load of these inputs that was killed right after its commit.
-/// Returns their file, if there are such rows.
-fn publish_left<'o>(
-    inputs: &[Input],
-    known: &[LoadedSource],
-    options: &'o LoadOptions,
-) -> Result<Option<&'o Path>> {
+/// Names the rejected rows of an ended load that was killed right after its commit. Returns their
+/// file, if there are such rows.
+fn publish_left<'o>(ended: &[PriorRejects], options: &'o LoadOptions) -> Result<Option<&'o Path>> {
     let OnError::Reject { file, .. } = &options.on_error else { return Ok(None) };
-    for ended in resume::ended_loads(inputs, known)? {
-        if rejects_file::publish_left(file, &ended)? {
+    for ended in ended {
+        if rejects_file::publish_left(file, ended)? {
             return Ok(Some(file.as_path()));
         }
     }

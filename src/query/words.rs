@@ -137,7 +137,7 @@ pub(crate) fn float_rank(value: f64) -> i64 {
     ordered(if value == 0.0 { 0.0 } else { value })
 }
 
-/// Decimals of so many digits fit into a word.
+/// Decimals of up to 18 digits fit into a word.
 const MAX_DIGITS: u8 = DECIMAL64_MAX_PRECISION;
 
 /// Whether [`ranks`] knows keys of the type.

@@ -212,10 +212,10 @@ fn float_slow(bytes: &[u8]) -> Option<f64> {
     finite_or_spelled(bytes)
 }
 
-/// Whether an integer of up to 38 digits is exact in a float whose mantissa has so many bits.
+/// Whether an integer of up to 38 digits is exact in a float of `bits` bits.
 fn exact_in_bits(digits: &[u8], bits: u32) -> bool {
     let parse = |digits: &[u8]| std::str::from_utf8(digits).ok()?.parse::<u128>().ok();
-    // A power of two times an odd number of at most so many bits.
+    // A power of two times an odd number of at most `bits` bits.
     parse(digits).is_some_and(|v| v == 0 || 128 - v.leading_zeros() - v.trailing_zeros() <= bits)
 }
 

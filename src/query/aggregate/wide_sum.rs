@@ -38,7 +38,7 @@ enum Answer {
 const MOST_DIGITS: u8 = DECIMAL128_MAX_PRECISION - 13;
 
 impl WideSum {
-    /// The sum, of a type, of decimals of so many digits.
+    /// The sum, of a type, of decimals of `of_digits` digits.
     pub(super) fn sum(of_digits: u8, data_type: ArrowType) -> Self {
         let checked = of_digits > DECIMAL128_MAX_PRECISION - 10;
         WideSum { checked, ..WideSum::new(Answer::Sum(data_type)) }

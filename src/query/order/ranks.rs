@@ -24,7 +24,8 @@ pub(super) fn pair(first: i64, second: i64) -> Ranks {
     if first == i64::MIN || first == i64::MAX { (first, ANY) } else { (first, second) }
 }
 
-/// Whether ranks of so many keys, all of which have some, tell rows apart that have different keys.
+/// Whether the ranks of `keys` keys, all of which have some, tell rows apart that have different
+/// keys.
 pub(super) fn say_all((first, second): Ranks, keys: usize) -> bool {
     let is_extreme = |rank| rank == i64::MIN || rank == i64::MAX;
     !is_extreme(first) && (keys == 1 || (keys == 2 && !is_extreme(second)))

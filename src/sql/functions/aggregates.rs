@@ -3,7 +3,7 @@
 //!
 //! Where this stands on the road of a query: a session registers them under the names of the
 //! functions that they replace. The corrections are in `extremes`, `nested_extremes`, `r_squared`,
-//! `percentiles`, `sliding`, `whole_sums`, `collected`, `sequences`, `picked` and `distinct_rows`.
+//! `percentiles`, `sliding`, `exact_sums`, `collected`, `sequences`, `picked` and `distinct_rows`.
 //!
 //! One more is here: if two windows of a query differ only in the direction of their order,
 //! DataFusion computes one of them backwards, and its `string_agg` and `array_agg` then give their
@@ -48,6 +48,7 @@ use datafusion::logical_expr::{
 
 use crate::sql::functions::collected::{Collected, CollectedGroups, HeldViews, WindowValues};
 use crate::sql::functions::distinct_rows;
+use crate::sql::functions::exact_sums;
 use crate::sql::functions::extremes;
 use crate::sql::functions::nested_extremes;
 use crate::sql::functions::percentiles;
@@ -56,7 +57,6 @@ use crate::sql::functions::r_squared;
 use crate::sql::functions::sequences;
 use crate::sql::functions::sliding;
 use crate::sql::functions::sliding::{Moment, Total};
-use crate::sql::functions::whole_sums;
 use crate::sql::types::times::mean_type;
 use crate::sql::walks::rewrite_up;
 
@@ -218,17 +218,17 @@ impl AggregateUDFImpl for Override {
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs<'_>) -> DataFusionResult<Vec<FieldRef>> {
-        if self.takes_rows_once(arguments.is_distinct) {
+        if self.takes_rows_once(&arguments.return_field, arguments.is_distinct) {
             return Ok(distinct_rows::state_fields(&arguments));
         }
-        match self.sums_whole(&arguments.return_field, arguments.is_distinct) {
-            true => Ok(whole_sums::state_fields(&arguments)),
+        match self.sums_exactly(&arguments.return_field, arguments.is_distinct) {
+            true => Ok(exact_sums::state_fields(&arguments)),
             false => self.inner.state_fields(arguments),
         }
     }
 
     fn groups_accumulator_supported(&self, arguments: AccumulatorArgs<'_>) -> bool {
-        if self.takes_rows_once(arguments.is_distinct) {
+        if self.takes_rows_once(&arguments.return_field, arguments.is_distinct) {
             return false;
         }
         matches!(self.kind, Kind::Sequence { .. }) && sequences::supports(self.name(), &arguments)
@@ -241,11 +241,11 @@ impl AggregateUDFImpl for Override {
         arguments: AccumulatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn Accumulator>> {
         match &self.kind {
-            _ if self.takes_rows_once(arguments.is_distinct) => {
+            _ if self.takes_rows_once(&arguments.return_field, arguments.is_distinct) => {
                 distinct_rows::accumulator(&self.shared(), arguments)
             }
-            _ if self.sums_whole(&arguments.return_field, arguments.is_distinct) => {
-                Ok(whole_sums::accumulator(&arguments))
+            _ if self.sums_exactly(&arguments.return_field, arguments.is_distinct) => {
+                Ok(exact_sums::accumulator(&arguments))
             }
             Kind::Extreme { greatest } if self.is_nested_extreme(&arguments.return_field) => {
                 nested_extremes::accumulator(*greatest, arguments.return_field.data_type())
@@ -277,8 +277,8 @@ impl AggregateUDFImpl for Override {
         arguments: AccumulatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn GroupsAccumulator>> {
         match self.kind {
-            _ if self.sums_whole(&arguments.return_field, arguments.is_distinct) => {
-                Ok(whole_sums::groups_accumulator(&arguments))
+            _ if self.sums_exactly(&arguments.return_field, arguments.is_distinct) => {
+                Ok(exact_sums::groups_accumulator(&arguments))
             }
             Kind::Extreme { greatest } if self.is_nested_extreme(&arguments.return_field) => {
                 nested_extremes::groups_accumulator(greatest, arguments.return_field.data_type())
@@ -304,16 +304,16 @@ impl AggregateUDFImpl for Override {
         arguments: AccumulatorArgs<'_>,
     ) -> DataFusionResult<Box<dyn Accumulator>> {
         match &self.kind {
-            _ if self.takes_rows_once(arguments.is_distinct) => {
+            _ if self.takes_rows_once(&arguments.return_field, arguments.is_distinct) => {
                 return Ok(sliding::recomputed(&self.shared(), arguments));
             }
             Kind::Percentile => return percentiles::accumulator(&self.inner, arguments),
-            _ if self.sums_whole(&arguments.return_field, arguments.is_distinct) => {
-                let sums = whole_sums::accumulator(&arguments);
+            _ if self.sums_exactly(&arguments.return_field, arguments.is_distinct) => {
+                let sums = exact_sums::accumulator(&arguments);
                 if sums.supports_retract_batch() {
                     return Ok(sums);
                 }
-                return Ok(sliding::recomputed(&self.shared(), arguments));
+                return sliding::merged(&self.shared(), arguments);
             }
             Kind::Counted => return self.inner.create_sliding_accumulator(arguments),
             Kind::Total(total) if takes_floats(&arguments) => return Ok(sliding::totals(*total)),
@@ -392,8 +392,7 @@ impl AggregateUDFImpl for Override {
         // The number of rows is cast to the literal's type, in which it may have no room. Of whole
         // numbers, the executor shares sums without overflow (`plan::lower::sums`).
         let Expr::Literal(value, _) = literal else { return Ok(None) };
-        let has_room = [DataType::Float64];
-        if !has_room.contains(&value.data_type()) {
+        if value.data_type() != DataType::Float64 {
             return Ok(None);
         }
         let simple = self.inner.inner().simplify_expr_op_literal(
@@ -464,15 +463,16 @@ impl Override {
         }
     }
 
-    /// Whether sums of a result are those of whole numbers or decimals.
-    fn sums_whole(&self, result: &Field, is_distinct: bool) -> bool {
-        self.kind == Kind::Total(Total::Sum) && whole_sums::has(result.data_type(), is_distinct)
+    /// Whether this is a sum of integers or decimals.
+    fn sums_exactly(&self, result: &Field, is_distinct: bool) -> bool {
+        self.kind == Kind::Total(Total::Sum) && exact_sums::handles(result.data_type(), is_distinct)
     }
 
     /// Whether rows of arguments that are equal count once, which DataFusion's function does not
-    /// know.
-    fn takes_rows_once(&self, is_distinct: bool) -> bool {
-        is_distinct && matches!(self.kind, Kind::Moment(_) | Kind::Counted)
+    /// know, or knows for sums that wrap around only.
+    fn takes_rows_once(&self, result: &Field, is_distinct: bool) -> bool {
+        let is_unknown = matches!(self.kind, Kind::Moment(_) | Kind::Counted);
+        is_distinct && (is_unknown || self.sums_exactly(result, false))
     }
 }
 

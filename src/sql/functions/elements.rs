@@ -84,7 +84,7 @@ fn characters(text: Expr, first: Expr, last: Expr) -> DataFusionResult<Expr> {
     let (first, last) = (place(first)?, place(last)?);
     let is_empty = last.clone().lt(first.clone());
     let count = last - first.clone() + lit(1_i64);
-    // Of null, it is null.
+    // A slice of null is null.
     let none = substring(text.clone(), lit(1_i64), lit(0_i64));
     when(is_empty, none).otherwise(substring(text, first, count))
 }

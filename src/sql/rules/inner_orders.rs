@@ -14,7 +14,7 @@ use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
-    Aggregate, Expr, Filter, Limit, LogicalPlan, Projection, Sort, SortExpr, SubqueryAlias,
+    Aggregate, Expr, Filter, Limit, LogicalPlan, Projection, Sort, SortExpr, SubqueryAlias, Window,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -27,7 +27,7 @@ pub(in crate::sql) struct InnerOrders;
 impl AnalyzerRule for InnerOrders {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
         match any_node(&plan, |node| matches!(node, LogicalPlan::Sort(_))) {
-            true => Ok(visited(on_top(plan)?.data, true)?.data),
+            true => Ok(without_unseen_sorts(sorted_last(plan)?.data, true)?.data),
             false => Ok(plan),
         }
     }
@@ -38,11 +38,11 @@ impl AnalyzerRule for InnerOrders {
 }
 
 /// A plan without the sorts that nobody sees. `is_seen` says whether its rows' order can be seen.
-fn visited(plan: LogicalPlan, is_seen: bool) -> Rewritten<LogicalPlan> {
+fn without_unseen_sorts(plan: LogicalPlan, is_seen: bool) -> Rewritten<LogicalPlan> {
     let (plan, is_changed) = match plan {
         LogicalPlan::Sort(sort) if !is_seen && sort.fetch.is_none() => {
             let input = Arc::unwrap_or_clone(sort.input);
-            return Ok(Transformed::yes(visited(input, false)?.data));
+            return Ok(Transformed::yes(without_unseen_sorts(input, false)?.data));
         }
         LogicalPlan::Aggregate(aggregate) => {
             let ordered = in_order(&aggregate)?;
@@ -51,22 +51,22 @@ fn visited(plan: LogicalPlan, is_seen: bool) -> Rewritten<LogicalPlan> {
         other => (other, false),
     };
     let below = shows_order(&plan, is_seen);
-    let plan = plan.map_subqueries(|subquery| visited(subquery, false))?;
+    let plan = plan.map_subqueries(|subquery| without_unseen_sorts(subquery, false))?;
     let is_changed = is_changed || plan.transformed;
     let shows_itself = shows_order(&plan.data, false);
     let plan = match plan.data {
         aggregate @ LogicalPlan::Aggregate(_) => Transformed::no(aggregate),
-        other if shows_itself => other.map_children(on_top)?,
+        other if shows_itself => other.map_children(sorted_last)?,
         other => Transformed::no(other),
     };
     let is_changed = is_changed || plan.transformed;
-    let plan = plan.data.map_children(|child| visited(child, below))?;
+    let plan = plan.data.map_children(|child| without_unseen_sorts(child, below))?;
     Ok(Transformed::new_transformed(plan.data, is_changed || plan.transformed))
 }
 
 /// A plan that ends with its sort, if something above that could run in several threads, which
 /// keep no order.
-fn on_top(plan: LogicalPlan) -> Rewritten<LogicalPlan> {
+fn sorted_last(plan: LogicalPlan) -> Rewritten<LogicalPlan> {
     if !mixes_order(&plan) {
         return Ok(Transformed::no(plan));
     }
@@ -102,6 +102,7 @@ fn is_sorted(plan: &LogicalPlan) -> bool {
         LogicalPlan::Filter(filter) => is_sorted(&filter.input),
         LogicalPlan::Limit(limit) => is_sorted(&limit.input),
         LogicalPlan::Projection(projection) => is_sorted(&projection.input),
+        LogicalPlan::Window(window) => is_sorted(&window.input),
         _ => false,
     }
 }
@@ -193,6 +194,8 @@ fn ordered(plan: &LogicalPlan, decides: bool) -> DataFusionResult<Option<Ordered
         LogicalPlan::Filter(filter) => ordered(&filter.input, decides)?,
         LogicalPlan::SubqueryAlias(alias) => ordered(&alias.input, decides)?,
         LogicalPlan::Projection(projection) => ordered(&projection.input, decides)?,
+        // What it computes may depend on the order.
+        LogicalPlan::Window(window) => ordered(&window.input, true)?,
         _ => None,
     };
     let Some(Ordered { plan: below, mut keys }) = below else { return Ok(None) };
@@ -205,6 +208,9 @@ fn ordered(plan: &LogicalPlan, decides: bool) -> DataFusionResult<Option<Ordered
         }),
         LogicalPlan::Filter(filter) => {
             LogicalPlan::Filter(Filter::try_new(filter.predicate.clone(), below)?)
+        }
+        LogicalPlan::Window(window) => {
+            LogicalPlan::Window(Window::try_new(window.window_expr.clone(), below)?)
         }
         LogicalPlan::SubqueryAlias(alias) => {
             for key in &mut keys {

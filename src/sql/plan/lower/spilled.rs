@@ -63,7 +63,7 @@ const OF_DISTINCT: [&str; 22] = [
 ];
 
 /// Functions whose result depends on the order of rows that nothing orders.
-const OF_ORDER: [&str; 4] = ["array_agg", "first_value", "last_value", "string_agg"];
+const OF_ORDER: [&str; 5] = ["array_agg", "first_value", "last_value", "nth_value", "string_agg"];
 
 /// The number of a row in the order of values.
 const RANK: &str = "#rank";
@@ -80,7 +80,7 @@ pub(in crate::sql) fn holds_values(call: &AggregateFunctionExpr) -> bool {
 }
 
 /// The rows of an aggregate with the names of its columns, from a plan that spills; `None` if the
-/// aggregate holds no values, or must.
+/// aggregate holds no values, or if it must hold them.
 pub(super) fn rewritten(aggregate: &Aggregate) -> DataFusionResult<Option<LogicalPlan>> {
     let is_done = aggregate.input.schema().fields().iter().any(|field| field.name() == RANK);
     let has_sets = aggregate.group_expr.iter().any(|key| matches!(key, Expr::GroupingSet(_)));

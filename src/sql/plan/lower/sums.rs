@@ -2,8 +2,10 @@
 //! multiple of `sum(x)` and a multiple of `count(x)`. The fragment computes these two once, and a
 //! projection above it the answers.
 //!
-//! The projection computes in 38 digits, so that a sum which does not fit into 64 bits is an error,
-//! as that of the expression itself. Doubles are rounded value by value, and stay as they are.
+//! Sums are shared only where the type of `x` shows that no value of the expressions wraps around,
+//! so that the answers are those of each sum by itself. The projection computes in 38 digits, and
+//! fails where a sum does not fit into 64 bits. Doubles are rounded value by value, and stay as
+//! they are.
 
 use std::sync::Arc;
 
@@ -157,8 +159,22 @@ fn sum(call: &Expr, input: &LogicalPlan) -> Option<Sum> {
         && null_treatment.is_none()
         && argument.get_type(input.schema().as_ref()).ok()? == DataType::Int64;
     let (of, factor, offset) = linear(argument, 0);
-    let same = of.get_type(input.schema().as_ref()).ok()? == DataType::Int64;
-    (plain && same).then(|| Sum { of: of.clone(), factor, offset, filter: filter.clone() })
+    let fits = is_narrow(of, input)? && never_wraps(factor, offset);
+    (plain && fits).then(|| Sum { of: of.clone(), factor, offset, filter: filter.clone() })
+}
+
+/// Whether an expression is an integer of up to 32 bits, cast to one of 64.
+fn is_narrow(of: &Expr, input: &LogicalPlan) -> Option<bool> {
+    let Expr::Cast(to) = of else { return Some(false) };
+    let from = to.expr.get_type(input.schema().as_ref()).ok()?;
+    let is_narrow = from.is_integer() && from.primitive_width()? <= size_of::<u32>();
+    Some(is_narrow && *to.field.data_type() == DataType::Int64)
+}
+
+/// Whether `factor · x + offset` fits into 64 bits for each `x` of 32 bits.
+fn never_wraps(factor: i64, offset: i64) -> bool {
+    let most = u128::from(factor.unsigned_abs()) * (1 << 32) + u128::from(offset.unsigned_abs());
+    most <= i64::MAX.unsigned_abs().into()
 }
 
 /// An expression of 64-bit integers as `factor · of + offset`.
@@ -191,7 +207,7 @@ fn integer(expr: &Expr) -> Option<i64> {
     }
 }
 
-/// Of 64-bit integers as decimals. A product of two of them has 38 digits.
+/// The type of 64-bit integers as decimals. A product of two of them has 38 digits.
 const INTEGERS: DataType = DataType::Decimal128(19, 0);
 
 fn literal(value: i64) -> Expr {

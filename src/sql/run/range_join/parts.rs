@@ -18,8 +18,7 @@ use crate::sql::run::coalesce::{compact, most_held};
 use crate::sql::run::generate::generate;
 use crate::sql::run::held::{Held, Rows};
 
-/// The parts of a side's rows are in memory for as much of it as this many batches may hold beside
-/// what they use: half of all memory.
+/// A part may take this many times `most_held`: half of all memory for all partitions.
 const SHARES: usize = 128;
 
 /// All rows of one side, in a file.

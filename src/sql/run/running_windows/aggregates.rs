@@ -30,10 +30,10 @@ pub(super) fn evaluator(
     match (name, argument, result) {
         ("count", _, DataType::Int64) => Some(counts(moves)),
         ("sum", DataType::Int64, DataType::Int64) => {
-            Some(each::<Int64Type, WholeSum, Int64Type>(result, moves, |sum| sum.integer()))
+            Some(each::<Int64Type, ExactSum, Int64Type>(result, moves, |sum| sum.integer()))
         }
         ("sum", DataType::UInt64, DataType::UInt64) => {
-            Some(each::<UInt64Type, WholeSum, UInt64Type>(result, moves, |sum| sum.integer()))
+            Some(each::<UInt64Type, ExactSum, UInt64Type>(result, moves, |sum| sum.integer()))
         }
         ("sum", DataType::Float64, DataType::Float64) => {
             Some(each::<Float64Type, FloatSum, Float64Type>(result, moves, |sum| Ok(sum.value)))
@@ -42,7 +42,7 @@ pub(super) fn evaluator(
             if from == to =>
         {
             let precision = *precision;
-            Some(each::<Decimal128Type, WholeSum, Decimal128Type>(result, moves, move |sum| {
+            Some(each::<Decimal128Type, ExactSum, Decimal128Type>(result, moves, move |sum| {
                 sum.decimal(precision)
             }))
         }
@@ -54,7 +54,7 @@ pub(super) fn evaluator(
         ("avg", DataType::Decimal128(_, from), DataType::Decimal128(precision, to)) => {
             let unit = 10_i128.checked_pow(u32::try_from(to.checked_sub(*from)?).ok()?)?;
             let precision = *precision;
-            Some(each::<Decimal128Type, WholeSum, Decimal128Type>(result, moves, move |sum| {
+            Some(each::<Decimal128Type, ExactSum, Decimal128Type>(result, moves, move |sum| {
                 // Cut, as DataFusion's average of all rows is.
                 let cut = |value: i128| value.checked_mul(unit)?.checked_div(sum.count.into());
                 (sum.count > 0).then(|| within(sum.value.and_then(cut), precision)).transpose()
@@ -109,15 +109,15 @@ impl From<Option<f64>> for FloatSum {
     }
 }
 
-/// The sum of whole numbers, or of decimals, for which whole numbers stand, and how many there are.
+/// The sum of integers, or of decimals, for which integers stand, and how many there are.
 #[derive(Clone, Copy)]
-struct WholeSum {
+struct ExactSum {
     /// `None` beyond 128 bits.
     value: Option<i128>,
     count: u64,
 }
 
-impl WholeSum {
+impl ExactSum {
     fn integer<N: TryFrom<i128>>(self) -> DataFusionResult<Option<N>> {
         if self.count == 0 {
             return Ok(None);
@@ -135,26 +135,26 @@ impl WholeSum {
     }
 }
 
-impl Default for WholeSum {
-    fn default() -> WholeSum {
-        WholeSum { value: Some(0), count: 0 }
+impl Default for ExactSum {
+    fn default() -> ExactSum {
+        ExactSum { value: Some(0), count: 0 }
     }
 }
 
-impl Partial for WholeSum {
-    fn merged(self, later: WholeSum) -> WholeSum {
+impl Partial for ExactSum {
+    fn merged(self, later: ExactSum) -> ExactSum {
         let sum = |(first, second): (i128, i128)| first.checked_add(second);
-        WholeSum {
+        ExactSum {
             value: self.value.zip(later.value).and_then(sum),
             count: self.count + later.count,
         }
     }
 }
 
-impl<N: Into<i128>> From<Option<N>> for WholeSum {
-    fn from(value: Option<N>) -> WholeSum {
+impl<N: Into<i128>> From<Option<N>> for ExactSum {
+    fn from(value: Option<N>) -> ExactSum {
         let count = u64::from(value.is_some());
-        WholeSum { value: Some(value.map_or(0, N::into)), count }
+        ExactSum { value: Some(value.map_or(0, N::into)), count }
     }
 }
 

@@ -47,7 +47,7 @@ pub(super) fn written_out(text: &[TokenWithSpan], at: usize) -> Result<Option<Re
     let mut arguments = Vec::new();
     // The columns are those of the table, by position: not those of directories.
     let is_named = |(option, _): &(String, _)| PATH_OPTIONS.contains(&option.as_str());
-    if name.contains('=') && !options.iter().any(is_named) {
+    if !options.iter().any(is_named) {
         arguments.extend(words(", partition_columns => false", span));
     }
     for (name, value) in options {

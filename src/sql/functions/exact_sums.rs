@@ -4,7 +4,7 @@
 //! the executor on encoded data. DataFusion's (55.2) wrap around: the sum of 9223372036854775807
 //! and 1 is -9223372036854775808, and two decimals of 38 nines sum up to a negative number. Here
 //! sums have 128 bits, also in the states that partitions hand over, so that it does not depend on
-//! the order of the rows whether there is an answer.
+//! the order of the rows whether there is an answer, but for decimals of 38 digits.
 
 use std::mem::size_of_val;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_o
 const OVERFLOWN: i128 = i128::MIN;
 
 /// Whether sums of a type are those of this module.
-pub(super) fn has(result: &DataType, is_distinct: bool) -> bool {
+pub(super) fn handles(result: &DataType, is_distinct: bool) -> bool {
     let is_whole = matches!(result, DataType::Int64 | DataType::UInt64 | DataType::Decimal128(..));
     is_whole && !is_distinct
 }
@@ -64,7 +64,7 @@ fn sum_of(a: i128, b: i128) -> i128 {
     }
 }
 
-/// Whole numbers, or decimals, as whole numbers of 128 bits; null stays null.
+/// Integers, or decimals, as integers of 128 bits; null stays null.
 fn wide(values: &ArrayRef) -> DataFusionResult<ArrayRef> {
     fn widened<T: ArrowPrimitiveType<Native: Into<i128>>>(values: &ArrayRef) -> ArrayRef {
         let values = values.as_primitive::<T>();
@@ -74,7 +74,7 @@ fn wide(values: &ArrayRef) -> DataFusionResult<ArrayRef> {
         DataType::Int64 => widened::<Int64Type>(values),
         DataType::UInt64 => widened::<UInt64Type>(values),
         DataType::Decimal128(..) => Arc::clone(values),
-        other => return exec_err!("a sum of whole numbers that are {other}"),
+        other => return exec_err!("a sum of integers that are {other}"),
     })
 }
 
@@ -105,7 +105,7 @@ fn narrow(sums: &Decimal128Array, result: &DataType) -> DataFusionResult<ArrayRe
             }
             Ok(Arc::new(sums.clone().with_data_type(result.clone())))
         }
-        other => exec_err!("a sum of whole numbers that is {other}"),
+        other => exec_err!("a sum of integers that is {other}"),
     }
 }
 
