@@ -4,7 +4,8 @@
 //! Where this stands on the road of a query: the first analyzer rule. DataFusion's planner (55.2)
 //! drops all such orders while it plans a statement, so that `SELECT * FROM (SELECT … ORDER BY x)
 //! LIMIT 3` gives any three rows; the session turns that off. This rule drops those that nobody
-//! sees, and gives the keys of the others to aggregates, above which no plan keeps an order.
+//! sees, and gives the keys of the others to aggregates and windows, as no plan keeps an order for
+//! these.
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use datafusion::error::Result as DataFusionResult;
 use datafusion::logical_expr::expr_rewriter::NamePreserver;
 use datafusion::logical_expr::{
     Aggregate, Expr, Filter, Limit, LogicalPlan, Projection, Sort, SortExpr, SubqueryAlias, Window,
+    WindowFrameUnits,
 };
 use datafusion::optimizer::AnalyzerRule;
 
@@ -48,6 +50,12 @@ fn without_unseen_sorts(plan: LogicalPlan, is_seen: bool) -> Rewritten<LogicalPl
             let ordered = in_order(&aggregate)?;
             (LogicalPlan::Aggregate(ordered.data), ordered.transformed)
         }
+        LogicalPlan::Window(window) => match window_in_order(&window)? {
+            Some(ordered) => {
+                return Ok(Transformed::yes(without_unseen_sorts(ordered, is_seen)?.data));
+            }
+            None => (LogicalPlan::Window(window), false),
+        },
         other => (other, false),
     };
     let below = shows_order(&plan, is_seen);
@@ -127,16 +135,67 @@ fn shows_order(node: &LogicalPlan, is_seen: bool) -> bool {
         | LogicalPlan::Extension(_) => is_seen,
         LogicalPlan::Aggregate(aggregate) => aggregate.aggr_expr.iter().any(collects_as_it_comes),
         LogicalPlan::Window(window) => {
-            let has_no_keys = |expr: &Expr| match expr {
-                Expr::WindowFunction(function) => {
-                    function.params.partition_by.is_empty() && function.params.order_by.is_empty()
+            let has_keys = |expr: &Expr| match expr {
+                Expr::WindowFunction(call) => {
+                    !call.params.partition_by.is_empty() || !call.params.order_by.is_empty()
                 }
                 _ => false,
             };
-            window.window_expr.iter().any(|expr| has_part(expr, has_no_keys))
+            is_seen && !window.window_expr.iter().any(|expr| has_part(expr, has_keys))
         }
         _ => false,
     }
+}
+
+/// Functions over windows that number rows, or pick some, in the order in which they come.
+const BY_PLACE: &[&str] = &[
+    "array_agg",
+    "first_value",
+    "lag",
+    "last_value",
+    "lead",
+    "nth_value",
+    "ntile",
+    "row_number",
+    "string_agg",
+];
+
+/// Whether an expression is such a function without an ORDER BY. A frame of another unit than rows
+/// would change with one.
+fn takes_rows_as_they_come(expr: &Expr) -> bool {
+    match expr {
+        Expr::WindowFunction(call) => {
+            call.params.order_by.is_empty()
+                && call.params.window_frame.units == WindowFrameUnits::Rows
+                && BY_PLACE.contains(&call.fun.name())
+        }
+        _ => false,
+    }
+}
+
+/// Windows whose functions are given the order of their input, if that has one and they have none.
+fn window_in_order(window: &Window) -> DataFusionResult<Option<LogicalPlan>> {
+    if !window.window_expr.iter().any(takes_rows_as_they_come) {
+        return Ok(None);
+    }
+    let Some(ordered) = ordered(&window.input, false)? else { return Ok(None) };
+    let exprs = window.window_expr.iter().cloned().map(|mut expr| {
+        if takes_rows_as_they_come(&expr)
+            && let Expr::WindowFunction(call) = &mut expr
+        {
+            call.params.order_by.clone_from(&ordered.keys);
+        }
+        expr
+    });
+    let exprs: Vec<Expr> = exprs.collect();
+    let named = exprs.iter().zip(&window.window_expr).map(|(expr, before)| {
+        let column = Expr::Column(Column::new_unqualified(expr.schema_name().to_string()));
+        column.alias(before.schema_name().to_string())
+    });
+    let columns = window.input.schema().columns().into_iter().map(Expr::from);
+    let columns = columns.chain(named).collect();
+    let input = LogicalPlan::Window(Window::try_new(exprs, Arc::new(ordered.plan))?);
+    Projection::try_new(columns, Arc::new(input)).map(LogicalPlan::Projection).map(Some)
 }
 
 /// Whether an expression has an aggregate that depends on the order of its rows, and says none.
