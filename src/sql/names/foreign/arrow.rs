@@ -29,8 +29,35 @@ pub(super) fn opener(
         None => SplitProjection::unprojected(table),
     };
     let columns = Arc::new(table.file_schema().project(&split.file_indices)?);
+    let schema = match source.projection() {
+        Some(projection) => Arc::new(projection.project_schema(table.table_schema())?),
+        None => Arc::clone(table.table_schema()),
+    };
     let inner = Arc::new(ArrowOpener { store, columns, memory });
-    ProjectionOpener::try_new(split, inner, table.file_schema())
+    let inner = ProjectionOpener::try_new(split, inner, table.file_schema())?;
+    Ok(Arc::new(Declared { inner, schema }))
+}
+
+/// Gives batches the schema of the table. Those of DataFusion's projection (55.2) have for a column
+/// of paths that of one file's value, which is never null, or always.
+struct Declared {
+    inner: Arc<dyn FileOpener>,
+    schema: SchemaRef,
+}
+
+impl FileOpener for Declared {
+    fn open(&self, file: PartitionedFile) -> Result<FileOpenFuture> {
+        let (opened, schema) = (self.inner.open(file)?, Arc::clone(&self.schema));
+        Ok(Box::pin(async move {
+            let batches = opened.await?;
+            let declared = move |batch: Result<RecordBatch>| {
+                let (_, columns, rows) = batch?.into_parts();
+                let options = RecordBatchOptions::new().with_row_count(Some(rows));
+                Ok(RecordBatch::try_new_with_options(Arc::clone(&schema), columns, &options)?)
+            };
+            Ok(batches.map(declared).boxed())
+        }))
+    }
 }
 
 struct ArrowOpener {
