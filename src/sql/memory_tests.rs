@@ -118,7 +118,7 @@ fn the_rows_of_a_new_table_may_need_a_join_of_sorted_inputs() {
 #[test]
 fn values_of_groups_spill() {
     let dir = tempfile::tempdir().unwrap();
-    let session = session(&dir, 24);
+    let session = session(&dir, 48);
     let distinct = "SELECT n % 2 AS k, count(*), count(DISTINCT (n, s)) FROM t GROUP BY k \
          ORDER BY k";
     assert_eq!(rows(&session, distinct, &[]).unwrap(), ["0|100000|100000", "1|100000|100000"]);
