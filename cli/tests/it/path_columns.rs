@@ -2,7 +2,7 @@
 
 use super::shell::Shell;
 
-/// Three files in directories, one of which has no day.
+/// Writes three files into directories. The path of one of them has no day.
 fn lake(extension: &str) -> Shell {
     let shell = Shell::new();
     for (directory, n) in [

@@ -99,7 +99,7 @@ fn clients_that_read_slowly_take_no_memory() {
     wait_for("they end with their clients", || server.ask(running) == "1\n");
 }
 
-/// Memory that one thread frees of what another took stays with that one, until it ends.
+/// The allocator keeps what one thread took and another one freed, until the first thread ends.
 #[cfg(target_os = "linux")]
 #[test]
 fn threads_that_wait_for_statements_end_and_leave_no_memory() {

@@ -115,7 +115,7 @@ fn corrected<F: Float>(
     let rows = values.values().iter().zip(places).zip(rounded.values());
     let corrected = rows.map(|((value, places), rounded)| {
         let double = F::double(*value);
-        // No float has so many digits.
+        // A float has fewer than 1000 digits.
         let places = (*places).clamp(-1000, 1000) as i32;
         if double.is_finite() && places < -F::GREATEST {
             return F::default_value();

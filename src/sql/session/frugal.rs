@@ -57,6 +57,9 @@ pub(super) struct Thrift {
     /// become joins of sorted inputs, joins by ranges those of one part of the left side after the
     /// other, windows ones over sorted rows, and aggregates that hold values what spills them.
     may_sort: bool,
+    /// Whether an aggregate of the plan holds values, all of a group in one row of its state. Such
+    /// a row is wide only until the values are sorted.
+    holds_values: bool,
     sorts: bool,
 }
 
@@ -67,10 +70,10 @@ impl Thrift {
             node.is::<HashJoinExec>()
                 || node.is::<RangeJoinExec>()
                 || node.downcast_ref().is_some_and(WholePartitionsExec::is_hashed)
-                || node.downcast_ref().is_some_and(holds_values)
         };
-        let may_sort = has_node(plan, is_hashed);
-        Thrift { batch_rows, native: true, may_sort, sorts: false }
+        let holds_values = has_node(plan, |node| node.downcast_ref().is_some_and(holds_values));
+        let may_sort = holds_values || has_node(plan, is_hashed);
+        Thrift { batch_rows, native: true, may_sort, holds_values, sorts: false }
     }
 
     /// A session like the statement's, whose plans have fewer rows in a batch if rows were too
@@ -85,7 +88,8 @@ impl Thrift {
         let session = SessionHandle::of(state.config_options());
         let widest = session.and_then(|session| session.widest.take());
         let fewer = widest.map(|bytes| rows_within(memory as usize / SMALL_SHARE, bytes));
-        match fewer.filter(|rows| *rows < self.batch_rows) {
+        let sorts_first = self.may_sort && self.holds_values;
+        match fewer.filter(|rows| *rows < self.batch_rows && !sorts_first) {
             Some(rows) => (self.batch_rows, self.native) = (rows, false),
             None if self.may_sort => (self.may_sort, self.sorts) = (false, true),
             None => return None,

@@ -70,7 +70,7 @@ impl VisitorMut for NamedWindows {
     }
 }
 
-/// The windows of a SELECT, none of which names another one any more.
+/// The windows of a SELECT. A window that named another one has its parts by now.
 fn known_windows(select: &mut Select) -> Result<Known> {
     let mut known = Known::new();
     for NamedWindowDefinition(name, window) in &mut select.named_window {

@@ -145,7 +145,7 @@ fn float(number: f64, spec: &Spec) -> String {
 
 /// The size of a number. Of a whole one, all digits count, though a double has no room for them.
 trait Size: Copy + LowerExp {
-    /// With so many digits behind the point.
+    /// Writes the number with this many digits behind the point.
     fn fixed(self, digits: usize) -> String;
 
     /// The fewest digits that read back as the same number.
