@@ -69,7 +69,7 @@ pub(crate) mod walk;
 pub(crate) mod words;
 
 #[cfg(feature = "sql")]
-pub(crate) use aggregate::mean;
+pub(crate) use aggregate::{add_checked, mean, sum_overflow};
 pub use context::{Context, GroupLimits};
 pub use fragment::{Aggregate, AggregateFunction, Condition, Fragment, Output};
 pub(crate) use fragment::{ByColumn, FirstGroups, OrderBy};

@@ -14,6 +14,7 @@ use super::input::Values;
 use super::kernels::{Groups, add_fitting, add_wide, fold, greatest_size};
 use super::kind::{Batch, StateKind, wrong_kind_error};
 use super::totals::{Numbers, Totals};
+use super::wide_sum::sum_overflow;
 use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::query::words::from_words;
@@ -309,19 +310,13 @@ impl StateKind for IntegerSum {
                     false => u64::try_from(sum).ok().map(|sum| sum as i64),
                 };
                 let words = batch.pick(&slots.slots).into_iter().map(word);
-                words.collect::<Option<Vec<i64>>>().ok_or_else(|| overflow_error(signed))?
+                words
+                    .collect::<Option<Vec<i64>>>()
+                    .ok_or_else(|| Error::InvalidInput(sum_overflow(&self.data_type)))?
             }
         };
         from_words(words, batch.nulls(), &self.data_type)
     }
-}
-
-/// A sum has no room in the type of the answer.
-fn overflow_error(signed: bool) -> Error {
-    let name = if signed { "BIGINT" } else { "UBIGINT" };
-    Error::InvalidInput(format!(
-        "a sum does not fit into {name}: sum x::decimal(38, 0) or x::double instead"
-    ))
 }
 
 #[cfg(test)]

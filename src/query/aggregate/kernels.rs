@@ -269,7 +269,7 @@ const OVERFLOWN: i128 = i128::MIN;
 
 /// Adds to a sum, which stays [`OVERFLOWN`] once it is.
 #[inline(always)]
-pub(super) fn add_checked(sum: &mut i128, more: i128) {
+pub(crate) fn add_checked(sum: &mut i128, more: i128) {
     *sum = match (*sum, more) {
         (OVERFLOWN, _) | (_, OVERFLOWN) => OVERFLOWN,
         (sum, more) => sum.checked_add(more).unwrap_or(OVERFLOWN),

@@ -43,11 +43,13 @@ use arrow_buffer::NullBuffer;
 use self::columns::{GroupMap, RowCounts, gather, read_words, write_words};
 pub(crate) use self::float_sum::MAX_PENDING;
 use self::input::{Fetched, ValueUse, fetch, fetch_codes, fetch_kept, mask_bits};
+#[cfg(feature = "sql")]
+pub(crate) use self::kernels::add_checked;
 use self::kernels::{Groups, count, grow};
 use self::state::State;
 pub(crate) use self::totals::Totals;
 #[cfg(feature = "sql")]
-pub(crate) use self::wide_sum::mean;
+pub(crate) use self::wide_sum::{mean, sum_overflow};
 use super::Aggregate;
 use super::open::{ColumnTotals, OpenBlock};
 use super::slice::Slice;

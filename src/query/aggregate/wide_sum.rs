@@ -129,9 +129,7 @@ impl StateKind for WideSum {
                 let fits =
                     |sum: &i128| Decimal128Type::is_valid_decimal_precision(*sum, *precision);
                 if !sums.iter().all(fits) {
-                    return Err(Error::InvalidInput(format!(
-                        "a sum does not fit into {precision} digits: sum x::double instead"
-                    )));
+                    return Err(Error::InvalidInput(sum_overflow(data_type)));
                 }
                 let array = Decimal128Array::new(sums.into(), batch.nulls());
                 Arc::new(array.with_data_type(data_type.clone()))
@@ -154,6 +152,16 @@ impl StateKind for WideSum {
             }
         })
     }
+}
+
+/// What is said of a sum for which its type has no room.
+pub(crate) fn sum_overflow(data_type: &ArrowType) -> String {
+    let (room, other) = match data_type {
+        ArrowType::Decimal128(digits, _) => (format!("{digits} digits"), "x::double"),
+        ArrowType::UInt64 => ("UBIGINT".into(), "x::decimal(38, 0) or x::double"),
+        _ => ("BIGINT".into(), "x::decimal(38, 0) or x::double"),
+    };
+    format!("a sum does not fit into {room}: sum {other} instead")
 }
 
 /// The mean of `count` integers whose sum is `sum`.

@@ -20,8 +20,7 @@ use datafusion::logical_expr::utils::format_state_name;
 use datafusion::logical_expr::{Accumulator, EmitTo, GroupsAccumulator};
 use datafusion_functions_aggregate_common::aggregate::groups_accumulator::prim_op as primitive;
 
-/// A sum beyond 128 bits, and whatever is added to it. No decimal is as far from 0.
-const OVERFLOWN: i128 = i128::MIN;
+use crate::query::{add_checked, sum_overflow};
 
 /// Whether sums of a type are those of this module.
 pub(super) fn handles(result: &DataType, is_distinct: bool) -> bool {
@@ -51,17 +50,11 @@ pub(super) fn accumulator(arguments: &AccumulatorArgs<'_>) -> Box<dyn Accumulato
 /// The sum of each group.
 pub(super) fn groups_accumulator(arguments: &AccumulatorArgs<'_>) -> Box<dyn GroupsAccumulator> {
     let result = arguments.return_field.data_type().clone();
-    let add = |sum: &mut i128, more: i128| *sum = sum_of(*sum, more);
-    let sums =
-        primitive::PrimitiveGroupsAccumulator::<Decimal128Type, _>::new(&state_type(&result), add);
+    let sums = primitive::PrimitiveGroupsAccumulator::<Decimal128Type, _>::new(
+        &state_type(&result),
+        add_checked,
+    );
     Box::new(GroupSums { sums, result })
-}
-
-fn sum_of(a: i128, b: i128) -> i128 {
-    match (a, b) {
-        (OVERFLOWN, _) | (_, OVERFLOWN) => OVERFLOWN,
-        (a, b) => a.checked_add(b).unwrap_or(OVERFLOWN),
-    }
 }
 
 /// Integers, or decimals, as integers of 128 bits; null stays null.
@@ -83,12 +76,9 @@ fn narrow(sums: &Decimal128Array, result: &DataType) -> DataFusionResult<ArrayRe
     fn narrowed<T: ArrowPrimitiveType<Native: TryFrom<i128>>>(
         sums: &Decimal128Array,
     ) -> DataFusionResult<ArrayRef> {
-        let name = if T::DATA_TYPE == DataType::UInt64 { "UBIGINT" } else { "BIGINT" };
         let narrow = |sum: i128| match T::Native::try_from(sum) {
             Ok(sum) => Ok(sum),
-            Err(_) => exec_err!(
-                "a sum does not fit into {name}: sum x::decimal(38, 0) or x::double instead"
-            ),
+            Err(_) => exec_err!("{}", sum_overflow(&T::DATA_TYPE)),
         };
         let narrowed: PrimitiveArray<T> = sums.try_unary(narrow)?;
         Ok(Arc::new(narrowed))
@@ -99,9 +89,7 @@ fn narrow(sums: &Decimal128Array, result: &DataType) -> DataFusionResult<ArrayRe
         DataType::Decimal128(precision, _) => {
             let fits = |sum| Decimal128Type::is_valid_decimal_precision(sum, *precision);
             if !sums.iter().flatten().all(fits) {
-                return exec_err!(
-                    "a sum does not fit into {precision} digits: sum x::double instead"
-                );
+                return exec_err!("{}", sum_overflow(result));
             }
             Ok(Arc::new(sums.clone().with_data_type(result.clone())))
         }
@@ -124,7 +112,7 @@ impl Sum {
         let values = wide(values)?;
         let values = values.as_primitive::<Decimal128Type>();
         for value in values.iter().flatten() {
-            self.sum = sum_of(self.sum, if taken { -value } else { value });
+            add_checked(&mut self.sum, if taken { -value } else { value });
         }
         let count = (values.len() - values.null_count()) as u64;
         self.count = if taken { self.count - count } else { self.count + count };

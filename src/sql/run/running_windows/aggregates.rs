@@ -13,6 +13,7 @@ use datafusion::error::Result as DataFusionResult;
 
 use super::bounds::Bounds;
 use super::frames::{Frame, Partial};
+use crate::query::sum_overflow;
 
 /// Computes the values of a batch from those of its argument and how many rows leave the frame
 /// when each row comes.
@@ -30,10 +31,14 @@ pub(super) fn evaluator(
     match (name, argument, result) {
         ("count", _, DataType::Int64) => Some(counts(moves)),
         ("sum", DataType::Int64, DataType::Int64) => {
-            Some(each::<Int64Type, ExactSum, Int64Type>(result, moves, |sum| sum.integer()))
+            Some(each::<Int64Type, ExactSum, Int64Type>(result, moves, |sum| {
+                sum.integer(&DataType::Int64)
+            }))
         }
         ("sum", DataType::UInt64, DataType::UInt64) => {
-            Some(each::<UInt64Type, ExactSum, UInt64Type>(result, moves, |sum| sum.integer()))
+            Some(each::<UInt64Type, ExactSum, UInt64Type>(result, moves, |sum| {
+                sum.integer(&DataType::UInt64)
+            }))
         }
         ("sum", DataType::Float64, DataType::Float64) => {
             Some(each::<Float64Type, FloatSum, Float64Type>(result, moves, |sum| Ok(sum.value)))
@@ -118,15 +123,13 @@ struct ExactSum {
 }
 
 impl ExactSum {
-    fn integer<N: TryFrom<i128>>(self) -> DataFusionResult<Option<N>> {
+    fn integer<N: TryFrom<i128>>(self, result: &DataType) -> DataFusionResult<Option<N>> {
         if self.count == 0 {
             return Ok(None);
         }
         match self.value.and_then(|sum| N::try_from(sum).ok()) {
             Some(sum) => Ok(Some(sum)),
-            None => exec_err!(
-                "a window's sum does not fit into 64 bits: sum x::decimal(38, 0) or x::double instead"
-            ),
+            None => exec_err!("{}", sum_overflow(result)),
         }
     }
 
