@@ -166,14 +166,8 @@ impl ColumnParse {
             return Ok(());
         }
         let field = tile.column(self.position).nth(row).unwrap_or(Field::NONE);
-        let wider = self.column.data_type();
-        Err(match &self.widened_by {
-            Some((later, narrow)) if later.start > field.start => {
-                let types = (narrow, wider);
-                widening_error(schema, chunk, *later, self.position, types, field)
-            }
-            _ => value_error(schema, chunk, field, self.position, wider),
-        })
+        let types = (self.column.data_type(), self.widened_by.as_ref());
+        Err(misfit_error(schema, chunk, field, self.position, types))
     }
 
     fn finish(
@@ -318,7 +312,28 @@ fn widen_for_tile(
                 }
                 *data_type = wider;
             }
-            _ => return Err(value_error(schema, chunk, field, position, data_type)),
+            _ => {
+                let types = (&*data_type, widened_by.as_ref());
+                return Err(misfit_error(schema, chunk, field, position, types));
+            }
         }
+    }
+}
+
+/// The error for a field that is not of its column's type. If a later value has made that type of a
+/// narrower one, it is the later value that does not go with the others.
+#[cold]
+fn misfit_error(
+    schema: &CsvSchema,
+    chunk: &CsvChunk,
+    field: Field,
+    position: usize,
+    (data_type, widened_by): (&DataType, Option<&(Field, DataType)>),
+) -> Error {
+    match widened_by {
+        Some((later, narrow)) if later.start > field.start => {
+            widening_error(schema, chunk, *later, position, (narrow, data_type), field)
+        }
+        _ => value_error(schema, chunk, field, position, data_type),
     }
 }

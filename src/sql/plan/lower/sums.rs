@@ -163,8 +163,13 @@ fn sum(call: &Expr, input: &LogicalPlan) -> Option<Sum> {
     (plain && fits).then(|| Sum { of: of.clone(), factor, offset, filter: filter.clone() })
 }
 
-/// Whether an expression is an integer of up to 32 bits, cast to one of 64.
+/// Whether an expression is an integer of up to 32 bits, cast to one of 64, perhaps below a
+/// projection, where the planner puts what several expressions have in common.
 fn is_narrow(of: &Expr, input: &LogicalPlan) -> Option<bool> {
+    if let (Expr::Column(column), LogicalPlan::Projection(below)) = (of, input) {
+        let at = below.schema.maybe_index_of_column(column)?;
+        return is_narrow(without_alias(below.expr.get(at)?), &below.input);
+    }
     let Expr::Cast(to) = of else { return Some(false) };
     let from = to.expr.get_type(input.schema().as_ref()).ok()?;
     let is_narrow = from.is_integer() && from.primitive_width()? <= size_of::<u32>();

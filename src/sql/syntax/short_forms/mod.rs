@@ -247,8 +247,8 @@ mod tests {
             ),
             (
                 "COPY t (a, b) FROM 'x.csv' (DELIMITER ';', HEADER false)",
-                "INSERT INTO t ( a , b ) SELECT * FROM read_csv ( 'x.csv' , delimiter => ';' , \
-                 header => false )",
+                "INSERT INTO t ( a , b ) SELECT * FROM read_csv ( 'x.csv' , partition_columns => \
+                 false , delimiter => ';' , header => false )",
             ),
             (
                 "COPY t FROM 'day=1/x.csv' (SKIP 1)",
