@@ -169,7 +169,7 @@ pub(crate) async fn serve(
                     // Best effort: one for which there is no room is told why.
                     match Open::one_of(&server, protocol) {
                         Some(open) => connection(open, stream, spoken, tls, end).await,
-                        None => refuse(stream, protocol).await,
+                        None => refuse(server, stream, protocol, tls.is_some()).await,
                     }
                 });
             }
@@ -221,13 +221,13 @@ impl Drop for Open {
 }
 
 /// Tells a client that there are too many connections, as far as its protocol has words for it.
-async fn refuse(mut stream: TcpStream, protocol: Protocol) {
-    let refusal = match protocol {
-        Protocol::Http => HTTP_REFUSAL.as_bytes().to_vec(),
-        Protocol::Postgres => postgres::too_many_connections(),
-        Protocol::Flight => Vec::new(),
-    };
-    let _ = stream.write_all(&refusal).await;
+async fn refuse(server: Arc<Server>, mut stream: TcpStream, protocol: Protocol, has_tls: bool) {
+    match protocol {
+        // Best effort: the client may be gone.
+        Protocol::Http => drop(stream.write_all(HTTP_REFUSAL.as_bytes()).await),
+        Protocol::Postgres => postgres::refuse(server, stream, has_tls).await,
+        Protocol::Flight => {}
+    }
 }
 
 async fn connection(

@@ -71,6 +71,32 @@ fn columns_have_the_names_and_types_that_were_asked_for() {
 }
 
 #[test]
+fn statements_are_read_as_clickhouse_reads_them() {
+    let server = Server::start(&[]);
+    server.ask("CREATE DATABASE IF NOT EXISTS default");
+    let reply = server.post("/", "CREATE DATABASE other").text();
+    assert!(reply.contains("(NOT_IMPLEMENTED)"), "{reply}");
+    server.ask("CREATE TABLE t (id BIGINT, d DOUBLE, f Float32) ENGINE = Memory");
+    server.ask("INSERT INTO t VALUES (1, inf, -Inf), (2, nan, 1.5), (3, 0.25, NULL)");
+    let rows = "1\tinf\t-inf\n2\tnan\t1.5\n3\t0.25\t\\N\n";
+    assert_eq!(server.ask("SELECT * FROM t ORDER BY id"), rows);
+    assert_eq!(server.ask(r"SELECT '\x41\xC3\xA9'"), "Aé\n");
+    let reply = server.post("/", r"SELECT '\xff'");
+    assert!(reply.status == 400 && reply.text().contains("no UTF-8"), "{}", reply.text());
+    for (condition, expected) in [
+        ("id IN {ids:Array(Int64)}", "1\n3\n"),
+        ("id IN ({ids:Array(Int64)})", "1\n3\n"),
+        ("id NOT IN {ids:Array(Int64)}", "2\n"),
+    ] {
+        let sql = format!("SELECT id FROM t WHERE {condition} ORDER BY id");
+        let reply = server.post("/?param_ids=%5B1,3%5D", &sql);
+        assert_eq!(reply.text(), expected, "{sql}");
+    }
+    server.ask("DROP TABLE t SYNC");
+    assert_eq!(server.ask("SHOW TABLES"), "");
+}
+
+#[test]
 fn rows_come_in_as_arrays() {
     let server = Server::start(&[]);
     server.ask("CREATE TABLE t (id BIGINT, s VARCHAR)");

@@ -298,6 +298,13 @@ fn statements_are_prepared() {
         named.set_parameters(ints("n", vec![41])).unwrap();
         let info = named.execute().await.unwrap();
         assert_eq!(numbers(&fetch(&mut client, info).await.unwrap(), 0), [42]);
+        // Nothing but the values tells these types.
+        let mut sum = client.prepare("SELECT ? + ?".to_owned(), None).await.unwrap();
+        let column = |value| Arc::new(Int64Array::from(vec![value])) as ArrayRef;
+        let values = [("0", column(1)), ("1", column(2))];
+        sum.set_parameters(RecordBatch::try_from_iter(values).unwrap()).unwrap();
+        let info = sum.execute().await.unwrap();
+        assert_eq!(numbers(&fetch(&mut client, info).await.unwrap(), 0), [3]);
         // Too many values, and a handle that is closed.
         let two: ArrayRef = Arc::new(Int64Array::from(vec![1]));
         let two = RecordBatch::try_from_iter([("0", two.clone()), ("1", two)]).unwrap();

@@ -346,6 +346,21 @@ const LONG: &str = "SELECT count(*) FROM generate_series(1, 1000000) a, generate
                     WHERE a.value * b.value % 7 = 3";
 
 #[test]
+fn a_client_for_which_there_is_no_room_is_told_so() {
+    let server = Server::start(&["--max-connections", "1"]);
+    let _first = server.connect();
+    let mut second = Client { stream: TcpStream::connect(server.address).unwrap() };
+    // Libraries show what they are told once the connection has begun.
+    second.send_first(&80_877_103_i32.to_be_bytes());
+    let mut answer = [0];
+    second.stream.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, *b"N");
+    second.send_first(&[&196_608_i32.to_be_bytes(), &b"user\0anna\0\0"[..]].concat());
+    let (kind, error) = second.receive();
+    assert_eq!((kind, field(&error, b'C').as_str()), (b'E', "53300"));
+}
+
+#[test]
 fn statements_are_cancelled_and_end_with_their_time() {
     let server = Server::start(&[]);
     let mut client = server.begin("anna");

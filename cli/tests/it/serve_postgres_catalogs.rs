@@ -34,6 +34,26 @@ fn types_are_described() {
             ("SELECT typlen FROM pg_type WHERE typname = 'name'", "64 SELECT 1 I"),
             ("SELECT to_regclass('public.\"Trips\"') = '\"Trips\"'::regclass", "t SELECT 1 I"),
             ("SELECT to_regclass('nope')", "NULL SELECT 1 I"),
+            // What is shown is a name, and what is compared a number.
+            ("SELECT 'public.\"Trips\"'::regclass, 'nope'::regclass", "\"Trips\"|NULL SELECT 1 I"),
+            (
+                "SELECT c.oid::regclass::text, c.oid::regclass AS r, relnamespace::regnamespace, \
+                 relowner::regrole FROM pg_class c WHERE oid = '\"Trips\"'::regclass",
+                "\"Trips\"|\"Trips\"|public|anna SELECT 1 I",
+            ),
+            (
+                "SELECT atttypid::pg_catalog.regtype FROM pg_attribute \
+                 WHERE attrelid = '\"Trips\"'::regclass AND atttypid = 'numeric'::regtype",
+                "numeric SELECT 1 I",
+            ),
+            (
+                "SELECT typname FROM pg_type WHERE typinput = 'array_in(cstring)'::regprocedure",
+                "SELECT 0 I",
+            ),
+            // Of the catalogs, those that have arrays are empty; other arrays are not.
+            ("SELECT generate_subscripts(indkey, 1) FROM pg_index", "SELECT 0 I"),
+            ("SELECT generate_subscripts(ARRAY[5, 6], 1)", "!42883 I"),
+            ("SELECT json_build_object('a', 1)", "!42883 I"),
             (
                 "SELECT CAST('\"Trips\"' AS pg_catalog.regclass) = '\"Trips\"'::regclass",
                 "t SELECT 1 I",

@@ -94,6 +94,50 @@ fn a_cursor_reads_what_there_was_at_its_declare() {
 }
 
 #[test]
+fn savepoints_have_names() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    for (sql, shown) in [
+        ("BEGIN; SAVEPOINT a; SAVEPOINT b; RELEASE a", "BEGIN SAVEPOINT SAVEPOINT RELEASE T"),
+        // It has gone with the one before it, and the block stays failed.
+        ("ROLLBACK TO b", "!3B001 E"),
+        ("SELECT 1", "!25P02 E"),
+        ("ROLLBACK; BEGIN; SAVEPOINT a; COMMIT; BEGIN", "ROLLBACK BEGIN SAVEPOINT COMMIT BEGIN T"),
+        ("ROLLBACK TO SAVEPOINT a", "!3B001 E"),
+        ("ROLLBACK; BEGIN; SAVEPOINT a; SAVEPOINT \"A\"", "ROLLBACK BEGIN SAVEPOINT SAVEPOINT T"),
+        ("SELECT nope", "!42703 E"),
+        ("ROLLBACK TO \"A\"; ROLLBACK TO A", "ROLLBACK ROLLBACK T"),
+        ("RELEASE SAVEPOINT a", "RELEASE T"),
+        ("RELEASE a", "!3B001 E"),
+        ("ROLLBACK; RELEASE a", "ROLLBACK !25P01 I"),
+    ] {
+        assert_eq!(client.ask(sql), shown, "{sql}");
+    }
+}
+
+#[test]
+fn settings_are_set_by_calls() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    for (sql, shown) in [
+        ("SELECT set_config('statement_timeout', '7s', false)", "7s SELECT 1 I"),
+        ("SHOW statement_timeout", "7s SHOW I"),
+        ("BEGIN; SELECT set_config('search_path', 'x', true) AS a", "BEGIN x SELECT 1 T"),
+        ("SHOW search_path; COMMIT", "x SHOW COMMIT I"),
+        ("SHOW search_path", "\"$user\", public SHOW I"),
+        ("SELECT set_config('timezone', 'Europe/Berlin', false)", "!22023 I"),
+        // The client is told of this one.
+        ("SELECT pg_catalog.set_config('application_name', 'x', false)", "S x SELECT 1 I"),
+        ("SET work_mem = '64MB'; SHOW work_mem", "SET 64MB SHOW I"),
+        ("SELECT INTERVAL '1 day 02:00:00'", "1 day 02:00:00 SELECT 1 I"),
+        ("SET IntervalStyle = iso_8601", "S SET I"),
+        ("SELECT INTERVAL '1 day 02:00:00', ARRAY[INTERVAL '1 day']", "P1DT2H|{P1D} SELECT 1 I"),
+    ] {
+        assert_eq!(client.ask(sql), shown, "{sql}");
+    }
+}
+
+#[test]
 fn failures_have_the_codes_of_their_kind() {
     let server = Server::start(&[]);
     let mut client = server.connect();

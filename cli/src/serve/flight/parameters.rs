@@ -34,6 +34,8 @@ fn value(given: &ArrayRef, known: Option<&DataType>) -> Result<ArrayRef, arrow_s
     let is_decimal = |it: &DataType| it.is_decimal();
     match known {
         Some(known) if given.data_type() == &DataType::Null => Ok(new_null_array(known, 1)),
+        // In `? + ?`, nothing tells the types but the values themselves.
+        Some(DataType::Null) => Ok(given.clone()),
         // A decimal keeps its digits.
         Some(known) if is_decimal(known) && is_decimal(given.data_type()) => Ok(given.clone()),
         Some(known) if known != given.data_type() => {
@@ -73,6 +75,8 @@ mod tests {
         let types = [Some(DataType::Int64), None];
         assert!(!row(&batch, 0, &types).unwrap().is_empty());
         assert!(matches!(row(&batch, 1, &types), Err(Stop::Status(_))));
+        let unknown = [Some(DataType::Null), Some(DataType::Null)];
+        assert!(!row(&batch, 1, &unknown).unwrap().is_empty());
         assert!(check_count(2, &batch).is_ok() && check_count(3, &batch).is_err());
     }
 }

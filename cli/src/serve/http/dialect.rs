@@ -2,9 +2,10 @@
 //!
 //! Where this stands on the road of a statement: before `statement` reads it. ENGINE and what
 //! stands behind it in CREATE TABLE is checked and left out, because tables here are of one kind;
-//! a list behind IN is put in parentheses; `Nullable(…)` and `LowCardinality(…)` are what is inside
-//! them, because any value may be null; `Int8` is a byte, which it is not in other systems; and the
-//! names that AS gives to columns keep their letters.
+//! a list behind IN is put in parentheses, and an array that comes beside the statement is compared
+//! item by item; what says when a dropped table goes is left out; `Nullable(…)` and
+//! `LowCardinality(…)` are what is inside them, because any value may be null; `Int8` is a byte,
+//! which it is not in other systems; and the names that AS gives to columns keep their letters.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -30,9 +31,13 @@ pub(super) fn rewrite(text: &str) -> Result<Cow<'_, str>, HttpError> {
     let creates = first.eq_ignore_ascii_case("create");
     // Most statements have nothing of it, and are not taken apart.
     let may_have = |part: &&str| text.contains(part);
+    let drops = first.get(..4).is_some_and(|first| first.eq_ignore_ascii_case("drop"));
     if first.eq_ignore_ascii_case("insert")
         || !(creates
-            || ["[", "Int8", "Nullable(", "LowCardinality(", "revision("].iter().any(may_have)
+            || drops
+            || ["[", "Int8", "Nullable(", "LowCardinality(", "revision(", "Array("]
+                .iter()
+                .any(may_have)
             || may_have_aliases(text))
     {
         return Ok(Cow::Borrowed(text));
@@ -40,12 +45,17 @@ pub(super) fn rewrite(text: &str) -> Result<Cow<'_, str>, HttpError> {
     let tokens = tokens(text, false);
     let statement = Statement::new(text, &tokens);
     let mut changes = statement.lists();
+    changes.extend(statement.arrays());
     changes.extend(statement.bytes(creates));
     changes.extend(statement.wrappers());
     changes.extend(statement.aliases());
     changes.extend(statement.revision());
     if creates {
         changes.extend(statement.engine()?);
+        changes.extend(statement.own_database());
+    }
+    if drops {
+        changes.extend(statement.when_dropped());
     }
     changes.retain(|(range, _)| !range.is_empty());
     changes.sort_by_key(|(range, _)| range.start);
@@ -154,6 +164,51 @@ impl<'t> Statement<'t> {
             changes.push((self.range(end), new[1].into()));
         }
         changes
+    }
+
+    /// `IN {x:Array(T)}`, also with parentheses → `= ANY({x:Array(T)})`; NOT IN → `<> ALL(…)`.
+    fn arrays(&self) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (at, token) in self.marks.iter().enumerate() {
+            let data_type = self.word(at).split_once(':').map_or("", |(_, it)| it.trim_start());
+            if token.kind != Kind::Parameter || !data_type.starts_with("Array(") {
+                continue;
+            }
+            let has_parentheses = self.before(at) == "(" && self.word(at + 1) == ")";
+            let operator = at.checked_sub(1 + usize::from(has_parentheses));
+            let Some(operator) = operator.filter(|at| self.is(*at, "in")) else { continue };
+            let (begin, new) = match self.before(operator).eq_ignore_ascii_case("not") {
+                true => (operator - 1, "<> ALL"),
+                false => (operator, "= ANY"),
+            };
+            changes.push((self.range(begin).start..self.range(operator).end, new.into()));
+            if !has_parentheses {
+                changes.push((self.range(at), format!("({})", self.word(at)).into()));
+            }
+        }
+        changes
+    }
+
+    /// `CREATE DATABASE … default` → `public`, its name here.
+    fn own_database(&self) -> Option<Change> {
+        let last = (0..self.marks.len()).rfind(|at| self.word(*at) != ";")?;
+        let is_default = self.word(last).trim_matches(['`', '"']) == "default";
+        (self.is(1, "database") && is_default).then(|| (self.range(last), "public".into()))
+    }
+
+    /// `SYNC` or `NO DELAY` at the end of DROP: a table is gone at once in any case.
+    fn when_dropped(&self) -> Option<Change> {
+        let end = (0..self.marks.len()).rfind(|at| self.word(*at) != ";")?;
+        let begin = match self.is(end, "delay") && self.before(end).eq_ignore_ascii_case("no") {
+            true => end.checked_sub(1)?,
+            false if self.is(end, "sync") => end,
+            false => return None,
+        };
+        // It may be the name of the table.
+        let is_name = ["table", "view", "exists", ".", ","]
+            .iter()
+            .any(|before| self.before(begin).eq_ignore_ascii_case(before));
+        (!is_name).then(|| (self.range(begin).start..self.range(end).end, "".into()))
     }
 
     /// `revision()`, which clients read as a number of this type.
@@ -293,6 +348,7 @@ mod tests {
             ),
             ("CREATE TABLE t AS SELECT engine FROM u", "CREATE TABLE t AS SELECT engine FROM u"),
             ("create table t (a Nullable(Int8)) engine=Log;", "create table t (a TINYINT) ;"),
+            ("CREATE DATABASE IF NOT EXISTS `default`", "CREATE DATABASE IF NOT EXISTS public"),
         ] {
             assert_eq!(rewrite(text).unwrap(), expected);
         }
@@ -322,6 +378,18 @@ mod tests {
             ),
             ("INSERT INTO t VALUES (1 IN [1])", "INSERT INTO t VALUES (1 IN [1])"),
             ("SELECT a]] IN [1", "SELECT a]] IN [1"),
+            (
+                "SELECT a FROM t WHERE a IN {x:Array(Int32)} AND b not in ({y: Array(String)})",
+                "SELECT a FROM t WHERE a = ANY ({x:Array(Int32)}) AND b <> ALL ({y: Array(String)})",
+            ),
+            (
+                "SELECT a IN ({x:Array(Int32)}, 1), {in:Array(Int32)}",
+                "SELECT a IN ({x:Array(Int32)}, 1), {in:Array(Int32)}",
+            ),
+            ("DROP TABLE IF EXISTS t SYNC;", "DROP TABLE IF EXISTS t ;"),
+            ("drop view v no delay", "drop view v "),
+            ("DROP TABLE sync", "DROP TABLE sync"),
+            ("DROP TABLE IF EXISTS default.sync", "DROP TABLE IF EXISTS default.sync"),
         ] {
             assert_eq!(rewrite(text).unwrap(), expected);
         }

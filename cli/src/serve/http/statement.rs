@@ -25,6 +25,7 @@ pub(crate) fn read(
     let tokens = tokens(text, is_cut);
     let mut read = ReadStatement::default();
     let Tail { end, left_out: settings } = tail::read(text, &tokens, is_cut, &mut read);
+    let rows = values_of_insert(text, &tokens);
     let mut left_out = 0;
     for (at, token) in tokens.iter().take(end).enumerate() {
         let word = &text[token.range.clone()];
@@ -45,12 +46,13 @@ pub(crate) fn read(
         match token.kind {
             // The parser reads the escapes of these, which are others.
             Kind::Text if has_prefix(text, &tokens, at) => read.sql.push_str(word),
-            Kind::Text => {
-                push_text(&unescaped(&word[1..word.len() - 1], Some('\'')), &mut read.sql)
-            }
-            Kind::Name => push_name(word, &mut read.sql),
+            Kind::Text => push_text(&unescaped(&word[1..word.len() - 1], b'\'')?, &mut read.sql),
+            Kind::Name => push_name(word, &mut read.sql)?,
             Kind::Parameter => push_parameter(word, values, &mut read)?,
             Kind::Word if is_own_database(text, &tokens, at) => read.sql.push_str("public"),
+            Kind::Word if rows.is_some_and(|rows| at > rows) && is_no_number(word) => {
+                read.sql.push_str(&format!("CAST('{word}' AS DOUBLE)"));
+            }
             Kind::Blank if word.starts_with('#') => read.sql.push('\n'),
             Kind::Word | Kind::Blank | Kind::Sign => read.sql.push_str(word),
         }
@@ -104,23 +106,38 @@ fn is_own_database(text: &str, tokens: &[Token], at: usize) -> bool {
     word(at) == "default" && word(at + 1) == "." && !after_period
 }
 
+/// The place of VALUES in an INSERT, behind which there are no columns.
+fn values_of_insert(text: &str, tokens: &[Token]) -> Option<usize> {
+    let is = |token: &Token, word: &str| text[token.range.clone()].eq_ignore_ascii_case(word);
+    let mut marks = tokens.iter().enumerate().filter(|(_, token)| token.kind != Kind::Blank);
+    marks.next().filter(|(_, first)| is(first, "insert"))?;
+    let (at, found) = marks.find(|(_, token)| is(token, "values") || is(token, "select"))?;
+    is(found, "values").then_some(at)
+}
+
+/// Whether a word is a literal of ClickHouse's for a float that no digits spell.
+fn is_no_number(word: &str) -> bool {
+    ["inf", "infinity", "nan"].iter().any(|known| word.eq_ignore_ascii_case(known))
+}
+
 fn push_text(text: &str, sql: &mut String) {
     sql.push('\'');
     sql.push_str(&text.replace('\'', "''"));
     sql.push('\'');
 }
 
-fn push_name(word: &str, sql: &mut String) {
-    let quote = if word.starts_with('`') { '`' } else { '"' };
-    let name = unescaped(&word[1..word.len() - 1], Some(quote));
+fn push_name(word: &str, sql: &mut String) -> Result<(), HttpError> {
+    let quote = if word.starts_with('`') { b'`' } else { b'"' };
+    let name = unescaped(&word[1..word.len() - 1], quote)?;
     match name.as_str() {
-        "default" if quote == '`' => sql.push_str("public"),
+        "default" if quote == b'`' => sql.push_str("public"),
         _ => {
             sql.push('"');
             sql.push_str(&name.replace('"', "\"\""));
             sql.push('"');
         }
     }
+    Ok(())
 }
 
 /// `{name:Type}` as a parameter, whose value has that type.
@@ -136,8 +153,7 @@ fn push_parameter(
         HttpError::of(456, format!("{{{name}:{data_type}}} has no value; add param_{name}=…"))
     })?;
     if data_type == "Identifier" {
-        push_name(&format!("\"{}\"", value.replace('"', "\"\"")), &mut read.sql);
-        return Ok(());
+        return push_name(&format!("\"{}\"", value.replace('"', "\"\"")), &mut read.sql);
     }
     let refused = |failure: Failure| {
         let code = if failure.code == "unsupported" { 50 } else { 36 };
@@ -151,38 +167,23 @@ fn push_parameter(
     Ok(())
 }
 
-/// A text without the escapes of ClickHouse: backslashes, and quotes that are doubled, if it was in
-/// quotes.
-fn unescaped(text: &str, quote: Option<char>) -> String {
-    let mut plain = String::with_capacity(text.len());
-    let mut rest = text.chars();
-    while let Some(c) = rest.next() {
-        match c {
-            '\\' => match rest.next() {
-                Some('n') => plain.push('\n'),
-                Some('t') => plain.push('\t'),
-                Some('r') => plain.push('\r'),
-                Some('b') => plain.push('\u{8}'),
-                Some('f') => plain.push('\u{c}'),
-                Some('0') => plain.push('\0'),
-                Some('a') => plain.push('\u{7}'),
-                Some('v') => plain.push('\u{b}'),
-                Some(other @ ('\\' | '\'' | '"' | '`' | '/' | '=')) => plain.push(other),
-                // A tab or line feed itself.
-                Some(control) if control < ' ' => plain.push(control),
-                // ClickHouse keeps the backslash before what it does not know.
-                Some(other) => plain.extend(['\\', other]),
-                None => plain.push('\\'),
-            },
-            c if Some(c) == quote => {
-                plain.push(c);
-                // The second of two.
-                rest.next();
+/// A text without the escapes of ClickHouse: backslashes, and quotes that are doubled.
+fn unescaped(text: &str, quote: u8) -> Result<String, HttpError> {
+    let bytes = text.as_bytes();
+    let (mut plain, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(byte) = bytes.get(at) {
+        match *byte {
+            b'\\' => at = rows_in::unescape(bytes, at, &mut plain),
+            byte => {
+                plain.push(byte);
+                // The second of two quotes is left out.
+                at += if byte == quote { 2 } else { 1 };
             }
-            c => plain.push(c),
         }
     }
-    plain
+    let wrong =
+        |_| HttpError::of(36, format!("the escapes of '{text}' are bytes that are no UTF-8"));
+    String::from_utf8(plain).map_err(wrong)
 }
 
 #[cfg(test)]
@@ -205,6 +206,13 @@ mod tests {
             ("SELECT 1 # it's\n, 2", "SELECT 1 \n\n, 2"),
             ("SELECT 'open", "SELECT 'open"),
             (r"SELECT E'a\\n\'', 'a\\'", r"SELECT E'a\\n\'', 'a\'"),
+            (r"SELECT '\x41\xc3\xa9\x4', 'a\=b'", r"SELECT 'Aé\x4', 'a=b'"),
+            ("SELECT inf FROM nan", "SELECT inf FROM nan"),
+            (
+                "insert into t (nan) values (inf, -NaN), ('inf', 1)",
+                "insert into t (nan) values (CAST('inf' AS DOUBLE), -CAST('NaN' AS DOUBLE)), \
+                 ('inf', 1)",
+            ),
             (r"SELECT U&'\0041', u &'\\'", r"SELECT U&'\0041', u &'\'"),
             ("SELECT 1 /* /* 'x */ ' */, 2", "SELECT 1 /* /* 'x */ ' */, 2"),
             ("SELECT 1 /* /* 'x */ ' */", "SELECT 1"),
@@ -213,6 +221,8 @@ mod tests {
         ] {
             assert_eq!(sql(theirs), ours, "{theirs}");
         }
+        let error = read(r"SELECT 'a\xff'", &HashMap::new(), false).unwrap_err();
+        assert!(error.message.contains("no UTF-8"), "{}", error.message);
     }
 
     #[test]

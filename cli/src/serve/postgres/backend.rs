@@ -44,6 +44,9 @@ pub(super) struct Backend {
     pub(super) current: Arc<CurrentStatement>,
     pub(super) settings: Settings,
     pub(super) block: Block,
+    /// The savepoints of the block, in the order in which they were made, each with how often it
+    /// was made in a row: some clients make one before each statement and release none.
+    pub(super) savepoints: Vec<(String, u64)>,
     statements: HashMap<String, Arc<Prepared>>,
     pub(super) portals: HashMap<String, Portal>,
     /// Whether messages are left out up to the next Sync, after an error.
@@ -105,6 +108,7 @@ impl Backend {
             current,
             settings,
             block: Block { status: Status::Idle, has_written: false, read_only: false },
+            savepoints: Vec::new(),
             statements: HashMap::new(),
             portals: HashMap::new(),
             skips: false,
@@ -366,7 +370,7 @@ impl Backend {
 
     /// In a block that has failed, only its end is taken.
     fn check_block(&self, work: &Work) -> Result<(), PgError> {
-        let ends = matches!(work, Work::Own(Own::Commit | Own::Rollback | Own::RollbackTo));
+        let ends = matches!(work, Work::Own(Own::Commit | Own::Rollback | Own::RollbackTo(_)));
         match self.block.status {
             Status::Failed if !ends => {
                 let what = "a statement of the block has failed; it takes none until ROLLBACK";

@@ -42,8 +42,8 @@ pub(super) fn write(column: &Column, row: usize, out: &mut Vec<u8>) {
             let micros = values.value(row).saturating_sub(EPOCH_MICROS);
             out.extend_from_slice(&micros.to_be_bytes());
         }
-        Column::Interval(array) => {
-            let value = array.value(row);
+        Column::Interval { values, .. } => {
+            let value = values.value(row);
             out.extend_from_slice(&(value.nanoseconds / 1000).to_be_bytes());
             out.extend_from_slice(&value.days.to_be_bytes());
             out.extend_from_slice(&value.months.to_be_bytes());

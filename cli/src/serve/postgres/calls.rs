@@ -134,6 +134,7 @@ pub(super) fn call(
 fn is_about_catalogs(name: &str, words: &Marks) -> bool {
     match name {
         "array_upper" | "array_lower" | "current_setting" | "array" => words.is_about_catalogs,
+        "generate_subscripts" | "json_build_object" => words.names_catalogs,
         _ => true,
     }
 }

@@ -42,15 +42,20 @@ pub(super) enum Column {
     Date(PrimitiveArray<Date32Type>),
     Time(PrimitiveArray<Time64MicrosecondType>),
     Timestamp { values: PrimitiveArray<TimestampMicrosecondType>, has_zone: bool },
-    Interval(PrimitiveArray<IntervalMonthDayNanoType>),
+    Interval { values: PrimitiveArray<IntervalMonthDayNanoType>, is_iso: bool },
     Array { list: ArrayRef, rows: Vec<Range<usize>>, items: Box<Column>, item_oid: u32 },
 }
 
-/// The columns of a batch.
-pub(super) fn columns(batch: &RecordBatch) -> Result<Vec<Column>, PgError> {
-    let column = |array: &ArrayRef| {
-        Column::new(array)
-            .map_err(|error| PgError::of("22000", format!("a column cannot be sent: {error}")))
+/// The columns of a batch. `has_iso_intervals` is for their texts.
+pub(super) fn columns(
+    batch: &RecordBatch,
+    has_iso_intervals: bool,
+) -> Result<Vec<Column>, PgError> {
+    let column = |array: &ArrayRef| -> Result<Column, PgError> {
+        let mut column = Column::new(array)
+            .map_err(|error| PgError::of("22000", format!("a column cannot be sent: {error}")))?;
+        column.set_iso_intervals(has_iso_intervals);
+        Ok(column)
     };
     batch.columns().iter().map(column).collect()
 }
@@ -128,7 +133,7 @@ impl Column {
                 Column::Timestamp { values: array.as_primitive().clone(), has_zone }
             }
             DataType::Interval(IntervalUnit::MonthDayNano) => {
-                Column::Interval(array.as_primitive().clone())
+                Column::Interval { values: array.as_primitive().clone(), is_iso: false }
             }
             DataType::List(_) => {
                 let list = array.as_list::<i32>();
@@ -144,6 +149,15 @@ impl Column {
             }
             _ => Column::Text(plain_text(array)?),
         })
+    }
+
+    /// Says how intervals are spelled, also those within lists.
+    fn set_iso_intervals(&mut self, yes: bool) {
+        match self {
+            Column::Interval { is_iso, .. } => *is_iso = yes,
+            Column::Array { items, .. } => items.set_iso_intervals(yes),
+            _ => {}
+        }
     }
 
     fn array(
@@ -184,7 +198,7 @@ impl Column {
             Column::Date(array) => array.is_null(row),
             Column::Time(array) => array.is_null(row),
             Column::Timestamp { values, .. } => values.is_null(row),
-            Column::Interval(array) => array.is_null(row),
+            Column::Interval { values, .. } => values.is_null(row),
             Column::Array { list, .. } => list.is_null(row),
         }
     }

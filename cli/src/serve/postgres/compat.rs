@@ -3,12 +3,11 @@
 //! at.
 
 use super::calls::{answer, call, push_text};
+use super::casts;
 use super::catalogs::{INFORMATION_SCHEMA, has_array, is_catalog};
 use super::known::Known;
 use super::marks::Marks;
 use super::oids::Type;
-use super::relations;
-use super::type_rows::schema_oid;
 use super::words::{Kind, text_of, tokens};
 
 /// How asyncpg asks for the types of arrays that it has not seen, and what it is answered: the
@@ -80,7 +79,17 @@ fn rewritten_within(sql: &str, known: &Known, depth: u32) -> String {
             at += length;
             continue;
         }
-        if let Some((value, length)) = cast(&words, at) {
+        if out.len() < token.range.start + MOST_GROWTH
+            && let Some((value, length)) = casts::shown(&words, at, known)
+        {
+            out.push_str(&value);
+            if words.is_column(at, length) {
+                out.push_str(&format!(" AS \"{}\"", casts::column_name(&words, at, length)));
+            }
+            at += length;
+            continue;
+        }
+        if let Some((value, length)) = casts::cast(&words, at) {
             out.push_str(&value);
             at += length;
             continue;
@@ -129,7 +138,7 @@ fn rewritten_within(sql: &str, known: &Known, depth: u32) -> String {
         if words.before(at).eq_ignore_ascii_case("as")
             && words.after(at + 1) == ")"
             && words.is_in_cast(at)
-            && let Some(known) = type_of_catalogs(word)
+            && let Some(known) = casts::type_of_catalogs(word)
         {
             out.push_str(known);
             at += 1;
@@ -155,50 +164,6 @@ fn rewritten_within(sql: &str, known: &Known, depth: u32) -> String {
         at += 1;
     }
     out
-}
-
-/// Our type in the place of one that only PostgreSQL's catalogs have.
-fn type_of_catalogs(name: &str) -> Option<&'static str> {
-    match name.to_ascii_lowercase().as_str() {
-        "oid" | "xid" => Some("BIGINT"),
-        "name" | "\"char\"" | "regtype" | "regclass" | "regproc" | "regnamespace" => {
-            Some("VARCHAR")
-        }
-        _ => None,
-    }
-}
-
-/// A cast that begins here to a type of PostgreSQL's catalogs, in our words, and how many tokens
-/// it has.
-fn cast(words: &Marks, at: usize) -> Option<(String, usize)> {
-    let kind = words.tokens.get(at)?.kind;
-    let is_text = kind == Kind::Text;
-    let is_value = is_text || kind == Kind::Word && words.word(at).starts_with('$');
-    let begin = at + usize::from(is_value);
-    if words.word(begin) != ":" || words.word(begin + 1) != ":" {
-        return None;
-    }
-    let name = match words.is_in_schema(begin + 2, "pg_catalog") {
-        true => begin + 4,
-        false => begin + 2,
-    };
-    let length = name + 1 - at;
-    let target = match words.name_at(name).as_str() {
-        "regclass" if is_text => {
-            let oid = relations::oid_in(&text_of(words.word(at)));
-            return Some((oid.to_string(), length));
-        }
-        "regnamespace" if is_text => {
-            let schema = relations::named_in(&text_of(words.word(at)));
-            return Some((schema_oid(&schema)?.to_string(), length));
-        }
-        "regclass" if is_value => {
-            return Some((relations::lookup("regclass", words.word(at))?, length));
-        }
-        name => type_of_catalogs(name)?,
-    };
-    let before = if is_value { words.word(at) } else { "" };
-    Some((format!("{before}::{target}"), length))
 }
 
 /// Whether the name of the database stands here before a schema.
@@ -283,6 +248,7 @@ fn is_function_column(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::relations;
     use super::super::settings::{self, Settings};
     use super::*;
 
@@ -320,6 +286,26 @@ mod tests {
         assert_eq!(items, expected);
         let cast = of("CAST('pg_catalog.pg_class' AS REGCLASS)");
         assert_eq!(cast, relations::oid_of("pg_class").to_string());
+        let subscripts = "SELECT generate_subscripts(a, 1) FROM ";
+        assert!(of(&format!("{subscripts}pg_index")).contains("unnest(CAST(NULL AS BIGINT[]))"));
+        for own in [format!("{subscripts}t"), "SELECT json_build_object('a', 1)".to_owned()] {
+            assert_eq!(of(&own), own);
+        }
+        let name = |value: &str| relations::lookup(relations::NAME_OF, value).unwrap();
+        assert_eq!(
+            of("SELECT c.oid::regclass, 't'::regclass AS x, oid::regclass::text = 't' FROM c"),
+            format!(
+                "SELECT {} AS \"oid\", {} AS x, {}::text = 't' FROM c",
+                name("c.oid"),
+                name("'t'"),
+                name("oid"),
+            )
+        );
+        assert_eq!(of("a = 'int8'::regtype AND b::regclass = c"), "a = 20 AND b::VARCHAR = c");
+        assert!(of("SELECT a::regtype FROM c").contains("WHEN 20 THEN 'bigint'"));
+        assert!(of("n::regnamespace::text = 'public'").contains("WHEN 2200 THEN 'public'"));
+        assert_eq!(of("SELECT nspowner::regrole"), "SELECT 'anna' AS \"nspowner\"");
+        assert_eq!(of("SELECT a FROM t GROUP BY a, version()").matches(" AS ").count(), 0);
         assert_eq!(of("typsend != 0 OR x = 0"), "typsend != '-' OR x = 0");
         assert_eq!(of("SELECT current_schemas(true)").matches("pg_catalog").count(), 1);
         assert_eq!(of("FROM \"db\".\"public\".\"t\""), "FROM \"public\".\"t\"");

@@ -30,6 +30,9 @@ const MOST_WAITING: usize = 1 << 20;
 /// The most messages that are answered at once.
 const MOST_MESSAGES: usize = 1024;
 
+/// How long a client that is refused has to say what it wants.
+const REFUSAL_TIME: Duration = Duration::from_secs(1);
+
 /// The connection has ended, as they do.
 struct Closed;
 
@@ -67,6 +70,21 @@ pub(crate) async fn connection(
                 session(server, wire, parameters, true, time, end).await;
             }
         }
+    }
+}
+
+/// Tells a client for which there is no room that there are too many connections, once it has said
+/// what it wants: clients do not show what they are told before. One that only ends a statement
+/// does so.
+pub(crate) async fn refuse(server: Arc<Server>, stream: TcpStream, has_tls: bool) {
+    let mut wire = Wire::over(stream);
+    // Where there is a certificate, it would speak TLS next, which is not begun for this.
+    let begun = match has_tls {
+        true => Ok(Ok(Begun::Start(Vec::new()))),
+        false => tokio::time::timeout(REFUSAL_TIME, begin(&server, &mut wire, &None)).await,
+    };
+    if let Ok(Ok(Begun::Start(_))) = begun {
+        let _ = wire.refuse(&PgError::of("53300", "there are too many connections")).await;
     }
 }
 

@@ -236,7 +236,7 @@ impl Backend {
         }
         for batch in stream {
             let batch = batch.map_err(|error| running.failure(error))?;
-            let columns = columns(&batch)?;
+            let columns = columns(&batch, self.settings.has_iso_intervals())?;
             for at in 0..batch.num_rows() {
                 let before = out.bytes.len();
                 row(&mut out.bytes, |out| match options.format {

@@ -10,7 +10,11 @@ pub(super) struct Marks<'t> {
     parentheses: Vec<Option<Parentheses>>,
     /// For each token, the parentheses that it is in.
     within: Vec<Option<usize>>,
+    /// For each token, whether it stands among the columns of a SELECT, and not in a call.
+    are_columns: Vec<bool>,
     pub(super) is_about_catalogs: bool,
+    /// Whether a catalog is named, or a function of them, with its schema or without.
+    pub(super) names_catalogs: bool,
 }
 
 /// Keywords that may follow a table; any other word is its name.
@@ -43,6 +47,23 @@ const BEHIND_TABLES: [&str; 26] = [
     "window",
 ];
 
+/// Keywords behind the columns of a SELECT; those of a clause of theirs end them, too.
+const BEHIND_COLUMNS: [&str; 13] = [
+    "except",
+    "fetch",
+    "from",
+    "group",
+    "having",
+    "intersect",
+    "limit",
+    "offset",
+    "order",
+    "qualify",
+    "union",
+    "where",
+    "window",
+];
+
 /// Parentheses that have an end.
 #[derive(Clone, Copy)]
 struct Parentheses {
@@ -56,8 +77,21 @@ impl<'t> Marks<'t> {
         let mut parentheses = vec![None; tokens.len()];
         let mut within = Vec::with_capacity(tokens.len());
         let mut open: Vec<(usize, [Option<usize>; 2])> = Vec::new();
+        let mut are_columns = Vec::with_capacity(tokens.len());
+        // For each parenthesis that is open, whether columns of a SELECT are in it.
+        let mut clauses = vec![false];
         for (at, token) in tokens.iter().enumerate() {
             within.push(open.last().map(|(begin, _)| *begin));
+            are_columns.push(clauses.last().copied().unwrap_or_default());
+            let is = |word: &&str| text[token.range.clone()].eq_ignore_ascii_case(word);
+            if let Some(clause) = clauses.last_mut().filter(|_| token.kind == Kind::Word) {
+                *clause = (*clause || is(&"select")) && !BEHIND_COLUMNS.iter().any(is);
+            }
+            match &text[token.range.clone()] {
+                "(" => clauses.push(false),
+                ")" if clauses.len() > 1 => drop(clauses.pop()),
+                _ => {}
+            }
             match &text[token.range.clone()] {
                 "(" => open.push((at, [None; 2])),
                 "," => {
@@ -82,7 +116,12 @@ impl<'t> Marks<'t> {
             name.eq_ignore_ascii_case("pg_catalog") && word(tokens.get(at + 1)) == "."
         };
         let is_about_catalogs = (0..tokens.len()).any(is_catalog);
-        Marks { text, tokens, parentheses, within, is_about_catalogs }
+        let is_theirs = |token: &Token| {
+            let begin = text[token.range.clone()].get(..3).unwrap_or_default();
+            token.kind == Kind::Word && begin.eq_ignore_ascii_case("pg_")
+        };
+        let names_catalogs = tokens.iter().any(is_theirs);
+        Marks { text, tokens, parentheses, within, are_columns, is_about_catalogs, names_catalogs }
     }
 
     pub(super) fn word(&self, at: usize) -> &'t str {
@@ -116,14 +155,6 @@ impl<'t> Marks<'t> {
         found.map_or("", |(at, _)| self.word(at))
     }
 
-    /// Whether a token stands among the columns of a SELECT, and not in a call of a function.
-    fn is_in_select(&self, at: usize) -> bool {
-        match self.within.get(at) {
-            Some(Some(begin)) => self.after(begin + 1).eq_ignore_ascii_case("select"),
-            _ => true,
-        }
-    }
-
     /// Whether a token stands in the parentheses of a cast.
     pub(super) fn is_in_cast(&self, at: usize) -> bool {
         let begin = self.within.get(at).copied().flatten();
@@ -139,14 +170,26 @@ impl<'t> Marks<'t> {
 
     /// Whether tokens are a column of an answer by themselves, without a name.
     pub(super) fn is_column(&self, at: usize, length: usize) -> bool {
+        self.begins_column(at) && self.ends_column(at + length)
+    }
+
+    /// Whether tokens are a column of an answer by themselves, with a name or without.
+    pub(super) fn is_column_with_name(&self, at: usize, length: usize) -> bool {
+        let is_named = self.after(at + length).eq_ignore_ascii_case("as");
+        self.begins_column(at) && (is_named || self.ends_column(at + length))
+    }
+
+    fn begins_column(&self, at: usize) -> bool {
         let before = match self.before(at) {
             "." => self.before(at.saturating_sub(2)),
             before => before,
         };
-        let after = self.after(at + length).to_ascii_lowercase();
         (before.eq_ignore_ascii_case("select") || before == ",")
-            && matches!(after.as_str(), "" | "," | "from")
-            && self.is_in_select(at)
+            && self.are_columns.get(at).copied().unwrap_or_default()
+    }
+
+    fn ends_column(&self, at: usize) -> bool {
+        matches!(self.after(at).to_ascii_lowercase().as_str(), "" | "," | "from")
     }
 
     /// The length of `COLLATE "default"`, which changes nothing.

@@ -16,9 +16,10 @@
 //! | `words`, `settings`, `own`, `tags` | statements as these clients write them |
 //! | `known`, `catalogs`, `type_rows` | what a connection is, PostgreSQL's catalogs and types |
 //! | `relations`, `information_schema`, `catalog` | the rows of the catalogs |
-//! | `marks`, `calls`, `compat` | our words for theirs, and for functions about the server |
+//! | `marks`, `calls`, `casts`, `compat` | our words for theirs, and for functions about the server |
 //! | `output` | from the thread of a statement to its connection |
-//! | `portals`, `backend`, `isolation`, `run`, `cursors`, `resets` | the thread of a statement |
+//! | `portals`, `backend`, `isolation`, `run`, `cursors` | the thread of a statement |
+//! | `savepoints`, `set_config`, `resets` | what its statements change of the connection |
 //! | `copy`, `copy_rows`, `copy_binary`, `copy_header` | COPY, on that thread |
 //! | `connection` | the task of a connection |
 
@@ -45,6 +46,7 @@ mod information_schema;
 mod catalog;
 mod marks;
 mod calls;
+mod casts;
 mod compat;
 mod tags;
 mod output;
@@ -54,6 +56,8 @@ mod isolation;
 mod run;
 mod cursors;
 mod resets;
+mod savepoints;
+mod set_config;
 mod copy_rows;
 mod copy_binary;
 mod copy_header;
@@ -62,12 +66,4 @@ mod connection;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) mod fuzzing;
 
-pub(crate) use self::connection::connection;
-
-/// What a client is told for which there is no connection any more.
-pub(crate) fn too_many_connections() -> Vec<u8> {
-    let mut bytes = Vec::new();
-    let error = errors::PgError::of("53300", "there are too many connections");
-    replies::error(&error, true, &mut bytes);
-    bytes
-}
+pub(crate) use self::connection::{connection, refuse};

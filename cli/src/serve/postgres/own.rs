@@ -13,9 +13,9 @@ pub(super) enum Own {
     },
     Commit,
     Rollback,
-    Savepoint,
-    Release,
-    RollbackTo,
+    Savepoint(String),
+    Release(String),
+    RollbackTo(String),
     /// SET TRANSACTION, or SET SESSION CHARACTERISTICS, which holds for all blocks that follow.
     SetTransaction {
         mode: Mode,
@@ -137,10 +137,13 @@ pub(super) fn read(sql: &str) -> Result<Option<Own>, PgError> {
         "abort" => Some(Own::Rollback),
         "rollback" => {
             let _ = words.take("transaction") || words.take("work");
-            Some(if words.take("to") { Own::RollbackTo } else { Own::Rollback })
+            match words.take("to") {
+                true => words.name_behind("savepoint").map(Own::RollbackTo),
+                false => Some(Own::Rollback),
+            }
         }
-        "savepoint" => Some(Own::Savepoint),
-        "release" => Some(Own::Release),
+        "savepoint" => words.name().map(Own::Savepoint),
+        "release" => words.name_behind("savepoint").map(Own::Release),
         "set" => set(words),
         "reset" if words.take_all("session authorization") => Some(Own::Nothing("RESET")),
         "reset" if words.take_all("time zone") => {
@@ -435,7 +438,8 @@ mod tests {
         let mode = Mode { read_only: Some(true), isolation: Some("serializable") };
         let read_only = Own::Begin { mode };
         assert_eq!(of("begin isolation level serializable, read only"), Some(read_only));
-        assert_eq!(of("ROLLBACK TO SAVEPOINT s"), Some(Own::RollbackTo));
+        assert_eq!(of("ROLLBACK TO SAVEPOINT s"), Some(Own::RollbackTo("s".into())));
+        assert_eq!(of("release S"), Some(Own::Release("s".into())));
         assert_eq!(of("ROLLBACK"), Some(Own::Rollback));
         assert_eq!(of("SET extra_float_digits = 3"), set("extra_float_digits", Some("3")));
         assert_eq!(of("set DateStyle to ISO, MDY"), set("datestyle", Some("ISO, MDY")));

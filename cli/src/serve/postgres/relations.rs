@@ -10,14 +10,17 @@ use super::words::Words;
 
 /// The name of the table.
 pub(super) const NAME: &str = "sty_relations";
+/// What stands for a function that gives the name of a relation, in quotes if it needs them.
+pub(super) const NAME_OF: &str = "name of";
 /// The number of the database.
 pub(super) const DATABASE: i64 = 5;
 /// The first number of a table.
 const FIRST_TABLE: u32 = 16_384;
 
 /// What is looked up, and the column that has it.
-const LOOKED_UP: [(&str, &str); 7] = [
+const LOOKED_UP: [(&str, &str); 8] = [
     ("regclass", "sty_oid"),
+    (NAME_OF, "sty_name"),
     ("to_regclass", "sty_oid"),
     ("pg_get_viewdef", "sty_definition"),
     ("pg_relation_size", "sty_bytes"),
@@ -75,6 +78,8 @@ pub(super) fn rows(session: &Session, known: &Known) -> Vec<Row> {
         if is_plain(table) {
             names.push(table.clone());
         }
+        let needs_quotes = !is_plain(table) || table.contains(char::is_uppercase);
+        let name = if needs_quotes { quoted(table) } else { table.clone() };
         let public =
             names.iter().flat_map(|it| [format!("public.{it}"), format!("\"public\".{it}")]);
         let public: Vec<String> = public.collect();
@@ -83,6 +88,7 @@ pub(super) fn rows(session: &Session, known: &Known) -> Vec<Row> {
             rows.push(vec![
                 ("sty_key", key.to_lowercase().into()),
                 ("sty_oid", oid.into()),
+                ("sty_name", name.clone().into()),
                 ("sty_bytes", bytes.into()),
                 ("sty_definition", definition.clone().into()),
             ]);
@@ -91,7 +97,11 @@ pub(super) fn rows(session: &Session, known: &Known) -> Vec<Row> {
     for catalog in catalogs::names() {
         let oid = oid_of(catalog);
         for key in [catalog.to_owned(), format!("pg_catalog.{catalog}"), oid.to_string()] {
-            rows.push(vec![("sty_key", key.into()), ("sty_oid", oid.into())]);
+            rows.push(vec![
+                ("sty_key", key.into()),
+                ("sty_oid", oid.into()),
+                ("sty_name", catalog.into()),
+            ]);
         }
     }
     for key in [known.database.to_lowercase(), DATABASE.to_string()] {

@@ -136,6 +136,7 @@ impl Backend {
             return Err(PgError::of("XX000", "the portal has no query").into());
         };
         self.check_may_write(&prepared.sql)?;
+        self.set_by_calls(&prepared.sql, out)?;
         self.provide_catalogs(&prepared.sql)?;
         let stream = self.session.execute(statement, &portal.parameters);
         let stream = stream.map_err(|error| running.failure(error))?;
@@ -213,7 +214,7 @@ impl Backend {
                 None => break,
                 Some(batch) => {
                     let batch = batch.map_err(|error| running.failure(error))?;
-                    rows.columns = columns(&batch)?;
+                    rows.columns = columns(&batch, self.settings.has_iso_intervals())?;
                     (rows.at, rows.count) = (0, batch.num_rows());
                 }
             }
@@ -254,21 +255,7 @@ impl Backend {
                 "BEGIN"
             }
             Own::Commit | Own::Rollback => return Ok(self.end_block(own, out).to_owned()),
-            Own::Savepoint | Own::Release | Own::RollbackTo => {
-                if self.block.status == Status::Idle {
-                    let what = "savepoints are of a block, and none is open";
-                    return Err(PgError::of("25P01", what).into());
-                }
-                match own {
-                    Own::Savepoint => "SAVEPOINT",
-                    Own::Release => "RELEASE",
-                    _ => {
-                        self.warn_of_written(out);
-                        self.block.status = Status::InBlock;
-                        "ROLLBACK"
-                    }
-                }
-            }
+            Own::Savepoint(_) | Own::Release(_) | Own::RollbackTo(_) => self.savepoint(own, out)?,
             Own::SetTransaction { mode, of_session: true } => {
                 let on_or_off = |yes: bool| if yes { "on" } else { "off" };
                 let read_only = mode.read_only.map(on_or_off);
@@ -294,18 +281,7 @@ impl Backend {
                 "SET"
             }
             Own::Set { name, value, is_local } => {
-                if name.ends_with("transaction_isolation") {
-                    value.iter().for_each(|level| self.warn_of_isolation(level, out));
-                }
-                // Outside of a block, SET LOCAL ends with itself.
-                let ends = *is_local && self.block.status == Status::Idle;
-                let told = self.settings.set(name, value.clone(), *is_local)?;
-                if let Some((name, value)) = told.filter(|_| !ends) {
-                    replies::parameter(name, &value, &mut out.bytes);
-                }
-                if ends {
-                    self.settings.end_block();
-                }
+                self.set(name, value.clone(), *is_local, out)?;
                 if value.is_some() { "SET" } else { "RESET" }
             }
             Own::Show(name) => {
@@ -361,6 +337,7 @@ impl Backend {
             self.warn_of_written(out);
         }
         self.block.status = Status::Idle;
+        self.savepoints.clear();
         self.block.has_written = false;
         self.block.read_only = false;
         self.settings.end_block();
@@ -369,7 +346,7 @@ impl Backend {
     }
 
     /// What a block has stored stays: each statement is a commit of its own.
-    fn warn_of_written(&mut self, out: &mut Output) {
+    pub(super) fn warn_of_written(&mut self, out: &mut Output) {
         if self.block.has_written {
             let warning =
                 PgError::of("01000", "what the statements of the block have stored stays");

@@ -13,19 +13,30 @@ pub(super) const VERSION: &str =
     concat!("PostgreSQL 16.6 (Stylobate ", env!("CARGO_PKG_VERSION"), ")");
 
 /// Settings and their defaults.
-const KNOWN: [(&str, &str); 38] = [
+const KNOWN: [(&str, &str); 61] = [
     ("application_name", ""),
     ("backslash_quote", "safe_encoding"),
     ("bytea_output", "hex"),
     ("check_function_bodies", "on"),
     ("client_encoding", "UTF8"),
     ("client_min_messages", "notice"),
+    ("cursor_tuple_fraction", "0.1"),
     ("datestyle", "ISO, MDY"),
+    ("default_table_access_method", "heap"),
+    ("default_tablespace", ""),
+    ("default_transaction_deferrable", "off"),
     ("default_transaction_isolation", "read committed"),
     ("default_transaction_read_only", "off"),
+    ("enable_hashjoin", "on"),
+    ("enable_indexscan", "on"),
+    ("enable_mergejoin", "on"),
+    ("enable_nestloop", "on"),
+    ("enable_seqscan", "on"),
+    ("escape_string_warning", "on"),
     ("extra_float_digits", "1"),
     ("geqo", "on"),
     ("idle_in_transaction_session_timeout", "0"),
+    ("idle_session_timeout", "0"),
     ("in_hot_standby", "off"),
     ("integer_datetimes", "on"),
     ("intervalstyle", "postgres"),
@@ -33,24 +44,36 @@ const KNOWN: [(&str, &str); 38] = [
     ("jit", "off"),
     ("lc_collate", "C"),
     ("lc_ctype", "C.UTF-8"),
+    ("lc_messages", "C"),
     ("lc_monetary", "C"),
+    ("lc_numeric", "C"),
+    ("lc_time", "C"),
     ("lock_timeout", "0"),
+    ("maintenance_work_mem", "64MB"),
     ("max_identifier_length", "63"),
     ("max_index_keys", "32"),
+    ("max_parallel_workers_per_gather", "2"),
+    ("quote_all_identifiers", "off"),
+    ("random_page_cost", "4"),
     ("row_security", "on"),
     ("search_path", "\"$user\", public"),
     ("server_encoding", "UTF8"),
     ("server_version", SERVER_VERSION),
     ("server_version_num", "160006"),
     ("session_authorization", ""),
+    ("session_replication_role", "origin"),
     ("ssl", "off"),
     ("standard_conforming_strings", "on"),
     ("statement_timeout", "0"),
-    ("synchronous_commit", "on"),
     ("synchronize_seqscans", "on"),
+    ("synchronous_commit", "on"),
+    ("tcp_keepalives_idle", "0"),
+    ("temp_buffers", "8MB"),
     ("timezone", "UTC"),
+    ("transaction_deferrable", "off"),
     ("transaction_isolation", "read committed"),
     ("transaction_read_only", "off"),
+    ("work_mem", "4MB"),
     ("xmloption", "content"),
 ];
 
@@ -91,6 +114,10 @@ const FIXED: [&str; 13] = [
 /// The levels of isolation.
 pub(super) const LEVELS: [&str; 4] =
     ["serializable", "repeatable read", "read committed", "read uncommitted"];
+
+/// How intervals may be spelled.
+const INTERVAL_STYLES: [&str; 2] = ["postgres", ISO];
+const ISO: &str = "iso_8601";
 
 /// The settings of a connection.
 #[derive(Clone, Debug, Default)]
@@ -202,6 +229,11 @@ impl Settings {
         KNOWN.iter().map(|(name, _)| (*name, self.get(name)))
     }
 
+    /// Whether intervals are sent in the form of ISO 8601.
+    pub(super) fn has_iso_intervals(&self) -> bool {
+        self.get("intervalstyle") == ISO
+    }
+
     /// How long a statement may take.
     pub(super) fn statement_timeout(&self) -> Option<Duration> {
         milliseconds(self.get("statement_timeout")).filter(|time| !time.is_zero())
@@ -225,9 +257,10 @@ fn checked(name: &str, value: String) -> Result<String, PgError> {
         },
         "datestyle" if value.to_ascii_lowercase().starts_with("iso") => Ok(value),
         "datestyle" => wrong("dates are sent as in ISO 8601"),
-        "intervalstyle" if !value.eq_ignore_ascii_case("postgres") => {
-            wrong("intervals are sent in the style of postgres")
+        "intervalstyle" if !INTERVAL_STYLES.contains(&&*value.to_ascii_lowercase()) => {
+            wrong("intervals are sent in the style of postgres, or in that of iso_8601")
         }
+        "intervalstyle" => Ok(value.to_ascii_lowercase()),
         "bytea_output" if !value.eq_ignore_ascii_case("hex") => wrong("bytes are sent as hex"),
         "standard_conforming_strings" if !is_on(&value) => {
             wrong("a backslash is a character of texts")
@@ -304,6 +337,7 @@ mod tests {
         for (name, value) in [
             ("client_encoding", "LATIN1"),
             ("timezone", "Europe/Berlin"),
+            ("intervalstyle", "sql_standard"),
             ("server_version", "17"),
             ("statement_timeout", "soon"),
         ] {

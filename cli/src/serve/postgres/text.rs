@@ -7,7 +7,7 @@
 //! | numeric | all digits of its scale |
 //! | bytes | `\x` and hexadecimal digits |
 //! | dates, timestamps | as in ISO 8601, with a blank between, up to microseconds; `+00`; `BC` |
-//! | intervals | `1 year 2 mons 3 days 04:05:06.5` |
+//! | intervals | `1 year 2 mons 3 days 04:05:06.5`, or `P1Y2M3DT4H5M6.5S` if the client wants it |
 //! | arrays | `{1,NULL,"a b"}` |
 
 use super::columns::Column;
@@ -56,9 +56,10 @@ pub(super) fn write(column: &Column, row: usize, out: &mut Vec<u8>) {
             };
             date(day, with_time, out);
         }
-        Column::Interval(array) => {
-            let value = array.value(row);
-            interval(value.months, value.days, value.nanoseconds / 1000, out);
+        Column::Interval { values, is_iso } => {
+            let value = values.value(row);
+            let spell = if *is_iso { iso_interval } else { interval };
+            spell(value.months, value.days, value.nanoseconds / 1000, out);
         }
         Column::Array { rows, items, .. } => {
             let rows = rows.get(row).cloned().unwrap_or_default();
@@ -233,6 +234,37 @@ fn interval(months: i32, days: i32, micros: i64, out: &mut Vec<u8>) {
     time_of_day(micros.saturating_abs(), out);
 }
 
+/// An interval in the form of ISO 8601, in which each part has a sign of its own.
+fn iso_interval(months: i32, days: i32, micros: i64, out: &mut Vec<u8>) {
+    let part = |value: i64, unit: u8, out: &mut Vec<u8>| {
+        if value != 0 {
+            number::integer(value, out);
+            out.push(unit);
+        }
+    };
+    out.push(b'P');
+    part(i64::from(months / 12), b'Y', out);
+    part(i64::from(months % 12), b'M', out);
+    part(i64::from(days), b'D', out);
+    let (seconds, fraction) = (micros / MICROS, micros % MICROS);
+    if micros != 0 || out.last() == Some(&b'P') {
+        out.push(b'T');
+    }
+    part(seconds / 3600, b'H', out);
+    part(seconds / 60 % 60, b'M', out);
+    if fraction != 0 {
+        let sign = if micros < 0 { "-" } else { "" };
+        let text = format!("{sign}{}.{:06}", (seconds % 60).abs(), fraction.abs());
+        out.extend_from_slice(text.trim_end_matches('0').as_bytes());
+        out.push(b'S');
+    } else {
+        part(seconds % 60, b'S', out);
+    }
+    if out.last() == Some(&b'T') {
+        out.extend_from_slice(b"0S");
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -301,7 +333,21 @@ mod tests {
             "-1 days +01:00:00",
             "30:00:00",
         ];
-        assert_eq!(show(Arc::new(IntervalMonthDayNanoArray::from(values))), spelled);
+        let values = IntervalMonthDayNanoArray::from(values);
+        assert_eq!(show(Arc::new(values.clone())), spelled);
+        let iso = ["P1Y2M3DT4H0.5S", "PT0S", "P-1M1DT-1H", "P-1DT1H", "PT30H"];
+        let spelled: Vec<String> = values
+            .values()
+            .iter()
+            .chain(&[make(0, 0, -62_000_003_000), make(-14, 0, 0), make(0, 0, -10 * hour)])
+            .map(|value| {
+                let mut out = Vec::new();
+                iso_interval(value.months, value.days, value.nanoseconds / 1000, &mut out);
+                String::from_utf8(out).unwrap()
+            })
+            .collect();
+        assert_eq!(spelled[..5], iso);
+        assert_eq!(spelled[5..], ["PT-1M-2.000003S", "P-1Y-2M", "PT-10H"]);
         let lists = ListArray::from_iter_primitive::<Int32Type, _, _>([
             Some(vec![Some(1), None]),
             None,

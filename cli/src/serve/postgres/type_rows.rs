@@ -64,6 +64,18 @@ pub(super) fn sql_name(oid: u32) -> Option<&'static str> {
     TYPES.iter().find(|(of, ..)| of.oid() == oid).map(|(_, name, _)| *name)
 }
 
+/// The number of the type that a text names, in SQL or as the catalogs do.
+pub(super) fn type_oid(text: &str) -> Option<i64> {
+    let text = text.trim().to_ascii_lowercase();
+    let (item, is_array) = match (text.strip_suffix("[]"), text.strip_prefix('_')) {
+        (Some(item), _) | (None, Some(item)) => (item, true),
+        (None, None) => (text.as_str(), false),
+    };
+    let (of, ..) = TYPES.iter().find(|(of, name, _)| *name == item || of.to_string() == item)?;
+    let found = if is_array { of.array()? } else { *of };
+    Some(i64::from(found.oid()))
+}
+
 /// A CASE that gives the name of the type whose number an expression is. What tells its modifier,
 /// if something does, is named three times.
 pub(super) fn type_name_of(oid: &str, modifier: Option<&str>) -> String {
@@ -183,6 +195,16 @@ mod tests {
         }
         assert!(type_name_of("x", None).contains("WHEN 1016 THEN 'bigint[]'"));
         assert!(type_name_of("x", Some("m")).contains("WHEN 1700 THEN CASE WHEN (m) >= 4"));
+        for (text, oid) in [
+            ("int8", 20),
+            ("BIGINT", 20),
+            ("double precision", 701),
+            ("_text", 1009),
+            ("date[]", 1182),
+        ] {
+            assert_eq!(type_oid(text), Some(oid), "{text}");
+        }
+        assert_eq!(type_oid("nope"), None);
         assert_eq!(sql_name(701), Some("double precision"));
     }
 }

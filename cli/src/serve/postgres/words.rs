@@ -135,6 +135,12 @@ impl<'t> Words<'t> {
         })
     }
 
+    /// Takes a name, before which a keyword may stand.
+    pub(super) fn name_behind(&mut self, keyword: &str) -> Option<String> {
+        self.take(keyword);
+        self.name()
+    }
+
     /// The text that is all of the words.
     pub(super) fn text(&self) -> Option<String> {
         match self.tokens.as_slice() {

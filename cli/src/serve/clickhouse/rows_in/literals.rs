@@ -140,7 +140,7 @@ pub(super) fn unescaped(field: &[u8]) -> Vec<u8> {
 }
 
 /// Appends what the backslash at a place stands for, and returns the place behind it.
-fn unescape(text: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
+pub(in crate::serve) fn unescape(text: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
     let Some(next) = text.get(at + 1) else {
         out.push(b'\\');
         return at + 1;
@@ -156,15 +156,16 @@ fn unescape(text: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
         b'f' => out.push(12),
         b'e' => out.push(27),
         b'x' => {
-            let digits =
-                text.get(at + 2..at + 4).and_then(|digits| std::str::from_utf8(digits).ok());
+            let digits = text.get(at + 2..at + 4);
+            let digits = digits.filter(|it| it.iter().all(u8::is_ascii_hexdigit));
+            let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
             if let Some(byte) = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
                 out.push(byte);
                 return at + 4;
             }
             out.extend_from_slice(b"\\x");
         }
-        b'\\' | b'\'' | b'"' | b'`' | b'/' => out.push(*next),
+        b'\\' | b'\'' | b'"' | b'`' | b'/' | b'=' => out.push(*next),
         // A tab or line feed itself.
         control if *control < b' ' => out.push(*control),
         // What is no escape keeps its backslash, as in ClickHouse.

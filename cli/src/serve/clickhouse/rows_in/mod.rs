@@ -29,7 +29,7 @@ use std::io::Read;
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
-pub(in crate::serve) use literals::ends_in_escape;
+pub(in crate::serve) use literals::{ends_in_escape, unescape};
 
 use self::text_column::TextColumn;
 use super::refusals::invalid;
