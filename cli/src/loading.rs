@@ -201,6 +201,9 @@ pub(crate) mod cluster {
                 rejects.staged = self.load.staging().join(name);
                 load.on_error = OnError::Reject { file: rejects.staged.clone(), replace: false };
             }
+            if let Some(every) = load.commit_every.take() {
+                self.load.commit_every(every);
+            }
             let (round, writer, inputs) = self.load.begin_round(inputs, options, load)?;
             self.round = Some(round);
             Ok((writer, inputs))

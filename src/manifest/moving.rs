@@ -89,14 +89,21 @@ pub(crate) fn remove(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
     disk.sync_dir(dir.path())
 }
 
+/// How errors name what moves of a table.
+pub(crate) fn what_moves(table: &str, partition: &str) -> String {
+    match partition {
+        "" => format!("the part of {table} that is in no partition"),
+        path => format!("partition {path} of {table}"),
+    }
+}
+
 /// The error for a writer that comes while a partition moves.
 pub(crate) fn refuse(disk: &dyn Disk, dir: &TableDir) -> Result<()> {
     let Some(moving) = read(disk, dir)? else { return Ok(()) };
     Err(Error::InvalidInput(format!(
-        "partition {} of table '{}' is on its way to node {}, which nobody interrupts; if that has \
-         stopped, sty cluster move goes on with it",
-        moving.partition,
-        dir.name(),
+        "{} is on its way to node {}, which nobody interrupts; if that has stopped, sty cluster \
+         move goes on with it",
+        what_moves(dir.name(), &moving.partition),
         moving.to
     )))
 }

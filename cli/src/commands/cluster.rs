@@ -25,7 +25,8 @@ use crate::units::{show_counted, show_size};
 /// move takes a partition, with those inside it, to another machine: its segments are copied as
 /// they are, compared by their checksums and committed there, and then dropped where they were.
 /// Statements count its rows once at all times. Nobody else writes the table on the first machine
-/// meanwhile. If a move is stopped in the middle, the same command goes on with it.
+/// meanwhile. If a move is stopped in the middle, the same command goes on with it. Without
+/// PARTITION, it takes the rows of a table that has no partitions.
 ///
 /// copy makes the copies of a table the same (placement = "copies" in the file): those that lack it
 /// or are behind get the files that they lack of the newest generation, or of that which --from
@@ -40,6 +41,7 @@ use crate::units::{show_counted, show_size};
 ///   sty cluster status --cluster nodes.toml
 ///   sty cluster status trips --cluster nodes.toml --format json
 ///   sty cluster move trips year=2015 --to c --cluster nodes.toml
+///   sty cluster move log --from a --to c --cluster nodes.toml
 ///   sty cluster copy zones --cluster nodes.toml
 #[derive(Debug, Args)]
 #[command(verbatim_doc_comment)]
@@ -50,7 +52,7 @@ pub(crate) struct ClusterArgs {
     /// A table of the cluster
     #[arg(value_name = "TABLE")]
     table: Option<String>,
-    /// The partition to move, as sty partitions names it
+    /// The partition to move, as sty partitions names it [default: the rows that are in none]
     #[arg(value_name = "PARTITION")]
     partition: Option<String>,
     /// A TOML file of machines and what they have
@@ -94,29 +96,35 @@ pub(crate) fn run(args: &ClusterArgs, context: &Context) -> Result<(), Failure> 
         (Action::Status, ..) => {
             Err(Failure::usage("sty cluster status takes a table, and no more"))
         }
-        (Action::Move, Some(table), Some(partition), Some(to)) => {
-            let from = args.from.as_deref();
+        (Action::Move, Some(table), partition, Some(to)) => {
+            let (from, partition) = (args.from.as_deref(), partition.as_deref().unwrap_or(""));
+            let what = if partition.is_empty() { table.as_str() } else { partition };
             let cluster = read(&args.cluster)?;
             let stop = signals::cancellation();
             let moved = move_partition(cluster, table, partition, from, to, &stop)?;
             context.note(&match moved.was_begun {
                 true => format!(
-                    "{partition} had come to node {to} before; it is gone from node {}, generation \
-                     {}",
+                    "{what} had come to node {to} before; it is gone from node {}, generation {}",
                     moved.from, moved.left
                 ),
                 false => format!(
-                    "{partition}: {}, {} in {}, from node {} to node {to}",
+                    "{what}: {}, {} in {}, from node {} to node {to}",
                     show_counted(moved.rows, "row"),
                     show_size(moved.bytes),
                     show_counted(moved.segments, "segment"),
                     moved.from
                 ),
             });
-            context.note(&format!(
-                "later loads take its rows there if the file of the cluster says so: \
-                 [tables.{table}.partitions] \"{partition}\" = \"{to}\""
-            ));
+            context.note(&match partition {
+                "" => format!(
+                    "later loads and statements spread rows over all nodes of the table; which \
+                     these are, the file of the cluster says: [tables.{table}] nodes = […]"
+                ),
+                _ => format!(
+                    "later loads take its rows there if the file of the cluster says so: \
+                     [tables.{table}.partitions] \"{partition}\" = \"{to}\""
+                ),
+            });
             Ok(())
         }
         (Action::Copy, Some(table), None, to) => {
@@ -162,8 +170,8 @@ pub(crate) fn run(args: &ClusterArgs, context: &Context) -> Result<(), Failure> 
             Err(Failure::usage("sty cluster forget takes a table, and no more"))
         }
         (Action::Move, ..) => {
-            let what = "sty cluster move needs a table, a partition and the node that gets it";
-            Err(Failure::usage(what).hint("sty cluster move TABLE PARTITION --to NODE"))
+            let what = "sty cluster move needs a table and the node that gets its rows";
+            Err(Failure::usage(what).hint("sty cluster move TABLE [PARTITION] --to NODE"))
         }
     }
 }
@@ -218,7 +226,7 @@ fn of_tables(all: OfNodes<Vec<TableOnNode>>) -> Result<(RecordBatch, Option<Erro
             "moving",
             text(|(.., table)| {
                 let (partition, to) = table.as_ref()?.moving.as_ref()?;
-                Some(format!("{partition} to {to}"))
+                Some(format!("{partition} to {to}").trim_start().to_owned())
             }),
         ),
     ];

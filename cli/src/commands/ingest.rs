@@ -109,7 +109,8 @@ pub(crate) struct IngestArgs {
     if_loaded: IfLoadedArg,
     /// Commit after this many rows (1000000), bytes of input (10GiB) or time (10s), not only at the
     /// end: after a crash, the same command goes on where the last commit ended. With a time, a
-    /// pipe may go on for ever, and Ctrl-C or SIGTERM ends the load with what has come
+    /// pipe may go on for ever, and Ctrl-C or SIGTERM ends the load with what has come. With
+    /// --cluster, a commit comes at the end of a file: after as many as have this size, or each
     #[arg(long, value_name = "ROWS|SIZE|TIME", value_parser = parse_commit_every)]
     commit_every: Option<CommitEvery>,
     /// Whether time or space matters more [default: the table's; balanced for a new one]
@@ -132,7 +133,7 @@ pub(crate) struct IngestArgs {
     /// Send each row to its machine: a TOML file of machines and what they have. Partitions of a
     /// table go each to one machine, segments of a table without partitions to all of them in turn
     #[cfg(feature = "cluster")]
-    #[arg(long, value_name = "FILE", conflicts_with = "commit_every")]
+    #[arg(long, value_name = "FILE")]
     cluster: Option<PathBuf>,
     /// Where segments wait until all machines of --cluster have them [default: the system's
     /// directory for temporary files]
@@ -301,7 +302,7 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
         let actions = dry_run::of_load(args.table.name(), &forecast);
         return dry_run::print(&actions, format, context);
     }
-    if matches!(load_options.commit_every, Some(CommitEvery::Time(_))) {
+    if args.commits_by_time() {
         watch::leave_end_to_command();
     }
     loop {
@@ -326,6 +327,10 @@ pub(crate) fn run(args: &IngestArgs, context: &Context) -> Result<(), Failure> {
             inputs = args.expand(&names)?;
         };
         let stored = target.finish(context.wait)?;
+        // The bound is one of all files, also where they are stored one after the other.
+        if let Some(most) = &mut load_options.max_errors {
+            *most = most.saturating_sub(report.rows_rejected);
+        }
         let ended = load_options.end_input.load(Ordering::Relaxed).then(Failure::stopped);
         if let Some(ended) = &ended {
             let by = if ended.exit == Exit::Limit { "its timeout" } else { "a signal" };
@@ -410,6 +415,15 @@ impl IngestArgs {
         }
     }
 
+    /// Whether commits come by time, within a file or a pipe: then a signal is the end of the
+    /// input.
+    fn commits_by_time(&self) -> bool {
+        let by_time = matches!(self.commit_every, Some(CommitEvery::Time(_)));
+        #[cfg(feature = "cluster")]
+        let by_time = by_time && self.cluster.is_none();
+        by_time
+    }
+
     /// The files of these names and patterns.
     fn expand(&self, names: &[String]) -> Result<Vec<Input>, Failure> {
         let inputs = expand(names)?;
@@ -439,10 +453,9 @@ impl IngestArgs {
         on_error: OnError,
         context: &Context,
     ) -> LoadOptions {
-        // With commits by time, a signal is the end of the input.
-        let (end_input, cancelled) = match self.commit_every {
-            Some(CommitEvery::Time(_)) => (signals::cancellation(), Arc::default()),
-            _ => (Arc::default(), signals::cancellation()),
+        let (end_input, cancelled) = match self.commits_by_time() {
+            true => (signals::cancellation(), Arc::default()),
+            false => (Arc::default(), signals::cancellation()),
         };
         let ColumnTypes { types, epochs } = self.schema.clone().unwrap_or_default();
         let csv = CsvOptions {

@@ -41,9 +41,15 @@ impl Machines {
         self.nodes[node] = Some(serve(self.dir.path(), node, self.ports[node]));
     }
 
+    /// The number of a machine's process.
+    pub(crate) fn process(&self, node: usize) -> u32 {
+        self.nodes[node].as_ref().unwrap().id()
+    }
+
     pub(crate) fn kill(&mut self, node: usize) {
         let mut process = self.nodes[node].take().unwrap();
-        process.kill().unwrap();
+        // It may be gone.
+        let _ = process.kill();
         process.wait().unwrap();
     }
 
@@ -355,4 +361,54 @@ fn a_dry_run_knows_what_all_machines_have() {
     assert!(line("b.csv").starts_with("load"), "{second}");
     machines.said(&["ingest", "all/t", "a.csv"]);
     machines.check("t");
+}
+
+#[test]
+fn files_are_committed_one_after_the_other() {
+    let machines = Machines::start(2, "[tables.copied]\nplacement = 'copies'\n");
+    for (file, from, rows) in [("a.csv", 0, 300), ("b.csv", 300, 400), ("c.csv", 700, 50)] {
+        csv(&machines.path(file), from, rows);
+    }
+    let files = ["a.csv", "b.csv", "c.csv", "--partition-by", "part"];
+    machines.said(&[&["ingest", "all/t"][..], &files].concat());
+    let load = |table: &str, every: &str| {
+        machines.load(&[&[table][..], &files, &["--commit-every", every]].concat()).1
+    };
+    let said = load("t", "1000000");
+    for rows in ["300 rows:", "400 rows:", "50 rows:", "generation 1", "generation 3"] {
+        assert!(said.contains(rows), "{rows}: {said}");
+    }
+    machines.check("t");
+    // As many files as have so many bytes.
+    let said = load("u", "1GiB");
+    assert!(said.contains("750 rows:") && !said.contains("generation 2"), "{said}");
+    let said = load("copied", "10s");
+    assert!(said.contains("node n1: 50 rows, "), "{said}");
+    // A load that has stopped between two files goes on without those that are stored.
+    csv(&machines.path("d.csv"), 750, 20);
+    machines.said(&["ingest", "all/t", "d.csv"]);
+    let more = ["t", "c.csv", "d.csv", "--commit-every", "1"];
+    let wrong = |arguments: &[&str]| {
+        machines.refused(&[&["ingest", "--cluster", "nodes.toml"], arguments].concat())
+    };
+    assert!(wrong(&more).contains("c.csv was loaded before"));
+    let (_, said) = machines.load(&[&more[..], &["--if-loaded", "skip"]].concat());
+    assert!(said.contains("20 rows:"), "{said}");
+    machines.check("t");
+    let twice = wrong(&["v", "a.csv", "b.csv", "a.csv", "--commit-every", "1"]);
+    assert!(twice.contains("a.csv is named twice"), "{twice}");
+    let pipe = wrong(&["v", "-", "--commit-every", "10s"]);
+    assert!(pipe.contains("what came through a pipe cannot be read again"), "{pipe}");
+    // The bound of rejected rows is one of all files.
+    for file in ["x.csv", "y.csv", "z.csv"] {
+        let rows = format!("id,part,name\n1,{file},bad\n2,2,good\n");
+        write(machines.path(file), rows);
+    }
+    let bad = ["w", "x.csv", "y.csv", "z.csv", "--schema", "part:int64", "--on-error", "skip"];
+    let bound = ["--max-errors", "2", "--commit-every", "1"];
+    let done = machines.sty(&[&["ingest", "--cluster", "nodes.toml"], &bad[..], &bound].concat());
+    assert_eq!(done.status.code(), Some(4), "{}", String::from_utf8_lossy(&done.stderr));
+    let count = ["query", "--cluster", "nodes.toml", "-", "SELECT count(*) AS n FROM w"];
+    let (said, _) = machines.said(&[&count[..], &["--format", "csv"]].concat());
+    assert_eq!(said, "n\n2\n");
 }

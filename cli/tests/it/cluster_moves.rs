@@ -40,6 +40,20 @@ fn last_move(table: &Path) -> Vec<u8> {
     root[at + length + 32..][..16].to_vec()
 }
 
+/// Puts the table t of machine 0 back to what it was, and marks it: rows are on their way to n1.
+fn restore(machines: &mut Machines, id: &[u8], partition: &str) {
+    machines.kill(0);
+    std::fs::remove_dir_all(machines.path("n0/t")).unwrap();
+    copy(&machines.path("before"), &machines.path("n0/t"));
+    std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(machines.path("n0/t/MOVING"))
+        .and_then(|mut file| std::io::Write::write_all(&mut file, &mark(id, partition, "n1")))
+        .unwrap();
+    machines.wake(0);
+}
+
 #[test]
 fn a_partition_moves_and_its_rows_count_once() {
     let mut machines = Machines::start(2, "[tables.t.partitions]\n'part=3' = 'n0'\n");
@@ -84,7 +98,7 @@ fn a_partition_moves_and_its_rows_count_once() {
     assert!(machines.partitions(1).contains(&"part=3".to_owned()));
     assert!(!machines.partitions(0).contains(&"part=3".to_owned()));
     let again = String::from_utf8(moving("n1", &machines).stderr).unwrap();
-    assert!(again.contains("partition part=3 is on node n1 already"), "{again}");
+    assert!(again.contains("partition part=3 of t is on node n1 already"), "{again}");
     let status = ["cluster", "status", "t", "--cluster", "nodes.toml", "--format", "csv"];
     let (listed, _) = machines.said(&status);
     assert!(listed.contains("n1,ok,part=3,200,1,"), "{listed}");
@@ -95,20 +109,7 @@ fn a_partition_moves_and_its_rows_count_once() {
     copy(&machines.path("n0/t"), &machines.path("before"));
     assert!(moving("n1", &machines).status.success());
     let id = last_move(&machines.path("n1/t"));
-    let restore = |machines: &mut Machines, id: &[u8]| {
-        machines.kill(0);
-        std::fs::remove_dir_all(machines.path("n0/t")).unwrap();
-        copy(&machines.path("before"), &machines.path("n0/t"));
-        let mark = mark(id, "part=3", "n1");
-        std::fs::OpenOptions::new()
-            .write(true)
-            .create_new(true)
-            .open(machines.path("n0/t/MOVING"))
-            .and_then(|mut file| std::io::Write::write_all(&mut file, &mark))
-            .unwrap();
-        machines.wake(0);
-    };
-    restore(&mut machines, &id);
+    restore(&mut machines, &id, "part=3");
     assert_eq!(counted(&machines), all);
     machines.check("t");
     let groups = "SELECT part, count(*) FROM t GROUP BY part ORDER BY part";
@@ -128,7 +129,7 @@ fn a_partition_moves_and_its_rows_count_once() {
     let (_, said) =
         machines.said(&["cluster", "move", "t", "part=3", "--to", "n0", "--cluster", "nodes.toml"]);
     assert!(said.contains("200 rows"), "{said}");
-    restore(&mut machines, &[9; 16]);
+    restore(&mut machines, &[9; 16], "part=3");
     assert_eq!(counted(&machines), all);
     let moved = String::from_utf8(moving("n1", &machines).stderr).unwrap();
     assert!(moved.contains("part=3: 200 rows"), "{moved}");
@@ -137,9 +138,11 @@ fn a_partition_moves_and_its_rows_count_once() {
     let wrong = |words: &[&str]| {
         machines.refused(&[&["cluster", "move"], words, &["--cluster", "nodes.toml"]].concat())
     };
-    assert!(wrong(&["t", "part=99", "--to", "n1"]).contains("no node has a partition 'part=99'"));
+    assert!(wrong(&["t", "part=99", "--to", "n1"]).contains("no node has partition part=99 of t"));
     assert!(wrong(&["t", "part=1", "--to", "n7"]).contains("n7 is none of the nodes of t: n0, n1"));
-    assert!(wrong(&["t", "part=1"]).contains("needs a table, a partition and the node"));
+    assert!(wrong(&["t", "part=1"]).contains("needs a table and the node that gets its rows"));
+    let none = wrong(&["t", "--to", "n1"]);
+    assert!(none.contains("no node has the part of t that is in no partition"), "{none}");
     let none = machines.refused(&["cluster", "status", "none", "--cluster", "nodes.toml"]);
     assert!(none.contains("there is no table none on the nodes n0, n1"), "{none}");
 }
@@ -207,4 +210,45 @@ fn moves_that_cross_do_not_wait_for_each_other() {
     machines.check("t");
     assert!(machines.partitions(1).contains(&"part=1".to_owned()));
     assert!(machines.partitions(0).contains(&"part=2".to_owned()));
+}
+
+#[test]
+fn the_rows_of_a_table_without_partitions_move_and_count_once() {
+    let mut machines = Machines::start(2, "");
+    machines.said(&["query", "n0", "CREATE TABLE t AS SELECT value AS id FROM range(100)"]);
+    machines.said(&["query", "n1", "CREATE TABLE t AS SELECT value AS id FROM range(100, 150)"]);
+    // The second one is not answered by the manifests.
+    let counts =
+        "SELECT count(*), sum(id) FROM t; SELECT count(*), sum(id) FROM t WHERE id % 2 = 0";
+    let counted = |machines: &Machines| {
+        let query = ["query", "--cluster", "nodes.toml", "-", counts, "--format", "csv"];
+        machines.said(&query).0
+    };
+    let all = counted(&machines);
+    assert!(all.contains("150,11175\n") && all.contains("75,5550\n"), "{all}");
+    let by = ["--cluster", "nodes.toml"];
+    let several = machines.refused(&["cluster", "move", "t", "--to", "n1", by[0], by[1]]);
+    assert!(several.contains("nodes n0, n1 have rows of the part of t"), "{several}");
+    let moved = |machines: &Machines, from: &str, to: &str| {
+        machines.said(&["cluster", "move", "t", "--from", from, "--to", to, by[0], by[1]]).1
+    };
+    let said = moved(&machines, "n0", "n1");
+    assert!(said.contains("t: 100 rows, "), "{said}");
+    assert_eq!((machines.rows(&["n0"]), machines.rows(&["n1"])), ("0".into(), "150".into()));
+    assert_eq!(counted(&machines), all);
+    // A move that stopped after the other machine has committed: both have the rows.
+    let said = moved(&machines, "n1", "n0");
+    assert!(said.contains("t: 150 rows, "), "{said}");
+    copy(&machines.path("n0/t"), &machines.path("before"));
+    moved(&machines, "n0", "n1");
+    let id = last_move(&machines.path("n1/t"));
+    restore(&mut machines, &id, "");
+    assert_eq!((machines.rows(&["n0"]), machines.rows(&["n1"])), ("150".into(), "150".into()));
+    assert_eq!(counted(&machines), all);
+    let busy = machines.refused(&["query", "n0", "INSERT INTO t VALUES (1)"]);
+    assert!(busy.contains("the part of t that is in no partition is on its way"), "{busy}");
+    let said = moved(&machines, "n0", "n1");
+    assert!(said.contains("t had come to node n1 before"), "{said}");
+    assert!(!machines.path("n0/t/MOVING").exists());
+    assert_eq!((machines.rows(&["n0"]), counted(&machines)), ("0".into(), all));
 }

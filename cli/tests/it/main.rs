@@ -13,6 +13,8 @@ mod cluster_clients;
 #[cfg(feature = "cluster")]
 mod cluster_copies;
 #[cfg(feature = "cluster")]
+mod cluster_faults;
+#[cfg(feature = "cluster")]
 mod cluster_joins;
 #[cfg(feature = "cluster")]
 mod cluster_loads;

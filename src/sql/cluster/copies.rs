@@ -37,7 +37,9 @@ use super::nodes::Nodes;
 use super::state::{
     Answer, LEDGER, RemoteTable, STATE, ledger_question, question, read_answer, read_ledger_answer,
 };
-use super::storing::{BECOME, Delivery, NodeStored, Outcomes, PIECE, commit_all, pass, send};
+use super::storing::{
+    BECOME, Delivery, NodeStored, Outcomes, PIECE, check_done, commit_all, pass, send,
+};
 use crate::bytes::{Cursor, Writer};
 use crate::error::{Error, Result};
 use crate::limits;
@@ -222,15 +224,17 @@ impl Copies {
             delivery.arrived().await?;
             Ok((delivery, replica))
         });
-        let mut copied = Vec::new();
-        for arrived in join_all(arrived).await.into_iter().collect::<Result<Vec<_>>>()? {
-            let (delivery, replica) = arrived;
-            let (node, from) = (delivery.node().name.to_string(), from.name.to_string());
-            let generation = delivery.commit().await?;
+        let arrived = join_all(arrived).await.into_iter().collect::<Result<Vec<_>>>()?;
+        let (sent, replicas): (Vec<_>, Vec<_>) = arrived.into_iter().unzip();
+        let generations = commit_all(sent).await;
+        let then = "the same command goes on with the others";
+        check_done(&generations, "the new generation", then)?;
+        let copied = generations.into_iter().zip(replicas).map(|((node, generation), replica)| {
+            let (from, generation) = (from.name.to_string(), generation?);
             let (files, bytes) = (replica.files.len() as u64, replica.bytes());
-            copied.push(Copied { node, from, generation, files, bytes });
-        }
-        Ok(copied)
+            Ok(Copied { node, from, generation, files, bytes })
+        });
+        copied.collect()
     }
 
     /// Refuses a copy from which the generation did not come that it is to become.

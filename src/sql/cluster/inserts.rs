@@ -93,9 +93,9 @@ impl ClusterWrite {
             }
             None => "the same statement would add these rows once more".to_owned(),
         };
-        let (finishes, stopped, is_last) = (None, None, true);
+        let (finishes, stopped, files, is_last) = (None, None, Vec::new(), true);
         let then = Some(then);
-        Ok((ClusterRound { finishes, is_last, table, stopped, to, before, then }, writer))
+        Ok((ClusterRound { finishes, is_last, table, stopped, files, to, before, then }, writer))
     }
 
     /// Sends the rows to their machines, and has them commit. Machines wait this long for other

@@ -26,6 +26,7 @@ use super::copies::{Copies, Way};
 use super::description::ClusterDescription;
 use super::nodes::Nodes;
 use super::placing::Placing;
+use super::rounds::keep_first;
 use super::state::hear;
 use super::stopped::{Stopped, entries, files, record, stopped};
 use super::storing::{Delivery, NodeStored, Outcomes, STORE, check_all, commit_all, send};
@@ -33,6 +34,7 @@ use crate::disk::temporary_dir::TemporaryDir;
 use crate::error::{Error, Result};
 use crate::ingest::load::LoadOptions;
 use crate::ingest::loaded::identity;
+use crate::ingest::resume::CommitEvery;
 use crate::ingest::sources::Input;
 use crate::ingest::sources::counted::hasher;
 use crate::maintain::transfer::{Transfer, ledger_digest, pieces, root_for_others};
@@ -43,7 +45,7 @@ use crate::sql::convert::listed;
 use crate::store::{Changes, LoadedSource, Store, Table, TableOptions, TableWriter, check_name};
 
 /// What to do about a load that some machines have stored.
-const GOES_ON: &str = "the same command goes on with the others";
+pub(super) const GOES_ON: &str = "the same command goes on with the others";
 
 /// A load into a table of a cluster.
 #[derive(Debug)]
@@ -60,7 +62,9 @@ pub struct ClusterLoad {
     pub(super) staged: u64,
     /// Whether nothing is to be stored.
     pub(super) only_looks: bool,
-    /// Files of stopped loads that this one has finished.
+    /// Whether files are stored one after the other.
+    every: Option<CommitEvery>,
+    /// Files of earlier parts of this load: they are not read once more.
     finished: HashSet<Arc<str>>,
     /// The same of a table in copies: they have come from another machine, and are not read.
     came: Vec<LoadedSource>,
@@ -77,6 +81,8 @@ pub struct ClusterRound {
     pub is_last: bool,
     pub(super) table: Table,
     pub(super) stopped: Option<Stopped>,
+    /// Its files.
+    pub(super) files: Vec<Arc<str>>,
     /// The machines, by number.
     pub(super) to: Vec<usize>,
     /// The last generation of the table before the load.
@@ -113,6 +119,7 @@ impl ClusterLoad {
             staging,
             staged,
             only_looks: false,
+            every: None,
             finished,
             came: Vec::new(),
             is_partly_stored: false,
@@ -172,39 +179,24 @@ impl ClusterLoad {
         self.is_partly_stored
     }
 
-    /// Gives up the loads that have stopped: the machines that lack their rows do not get them, and
-    /// have their entries of the ledger all the same. Returns the files of each, and the machines.
-    pub fn forget(&mut self) -> Result<Vec<(String, String)>> {
-        let mut all = Vec::new();
-        while let Some(Stopped { load, lacking, .. }) = stopped(&self.placing.nodes, &self.known) {
-            let Some((root, sources)) = entries(&self.known, load) else { break };
-            let files = listed(files(&sources).map(|source| &*source.path));
-            let sources: Vec<LoadedSource> = sources.into_iter().cloned().collect();
-            let after = root_for_others(root, sources);
-            let transfers = self.transfers(&lacking, &after, &mut []);
-            let none = |_: &_| std::iter::once(Ok(hasher().finish_128().to_le_bytes().to_vec()));
-            let bytes = transfers.iter().map(none).collect();
-            let never = AtomicBool::new(false);
-            let generations = self.deliver(&lacking, &transfers, None, bytes, &never)?;
-            check_all(&generations, GOES_ON)?;
-            all.push((files, listed(lacking.iter().filter_map(|at| self.name(*at)))));
-            self.known = hear(&self.nodes, &self.placing.nodes, &mut self.table)?;
-        }
-        Ok(all)
+    /// Has files stored one after the other: each machine commits once for one, or for as many as
+    /// have so many bytes.
+    pub fn commit_every(&mut self, every: CommitEvery) {
+        self.every = Some(every);
     }
 
-    /// Begins to load `inputs`, or those among them of which some machines have the rows already:
-    /// what is returned of them is to be loaded by the writer, and then
-    /// [`ClusterLoad::finish_round`] called. A table that does not exist will have these options.
+    /// Begins to load `inputs`, or those among them that are to be stored first: of which some
+    /// machines have the rows already, or by [`ClusterLoad::commit_every`]. What is returned of
+    /// them is to be loaded by the writer, and then [`ClusterLoad::finish_round`] called. A table
+    /// that does not exist will have these options.
     pub fn begin_round(
         &mut self,
         inputs: Vec<Input>,
         options: TableOptions,
         load_options: &LoadOptions,
     ) -> Result<(ClusterRound, TableWriter, Vec<Input>)> {
-        if load_options.commit_every.is_some() {
-            let what = "each machine commits once for a load over several; load the files one \
-                        after the other instead";
+        if load_options.commit_every.is_some() && !self.only_looks {
+            let what = "commits within a file, by machines of a cluster; they commit whole files";
             return Err(Error::Unsupported(what.into()));
         }
         if self.staged > 0 && self.copies.is_none() {
@@ -232,6 +224,12 @@ impl ClusterLoad {
                         stops goes on, and a pipe cannot be read again: load them one after the other";
             return Err(Error::InvalidInput(what.into()));
         }
+        if pipes > 0 && self.every.is_some() {
+            let what = "--commit-every of a pipe over a cluster, because what came through a pipe \
+                        cannot be read again where only some nodes have it; write it to files, and \
+                        load these, or leave the option out";
+            return Err(Error::Unsupported(what.into()));
+        }
         self.refuse_open(&named)?;
         let all = self.known.iter().flatten().next();
         let options = all.map_or(options, |root| root.options);
@@ -251,8 +249,12 @@ impl ClusterLoad {
             finishes = Some(format!("{names}: going on with nodes {nodes}, which lack the rows"));
             to.clone_from(lacking);
         }
+        if let Some(every) = self.every.filter(|_| stopped.is_none() && !self.only_looks) {
+            keep_first(&mut named, every);
+        }
         let is_last = named.len() == count;
-        let inputs = named.into_iter().map(|(input, _)| input).collect();
+        let (inputs, files): (Vec<_>, Vec<_>) = named.into_iter().unzip();
+        let files = files.into_iter().flatten().collect();
         let table = self.next_staged()?;
         let load = stopped.as_ref().map(|stopped| stopped.load);
         let new = (Schema::default(), options);
@@ -261,7 +263,7 @@ impl ClusterLoad {
             None => self.prime(&table, &to, load, new)?,
         };
         let then = None;
-        let round = ClusterRound { finishes, is_last, table, stopped, to, before, then };
+        let round = ClusterRound { finishes, is_last, table, stopped, files, to, before, then };
         Ok((round, writer, inputs))
     }
 
@@ -356,6 +358,18 @@ impl ClusterLoad {
     /// nothing. Machines wait this long for other writers, or as long as they do otherwise.
     pub fn finish_round(
         &mut self,
+        mut round: ClusterRound,
+        wait: Option<Duration>,
+        cancelled: &AtomicBool,
+    ) -> Result<Option<Vec<NodeStored>>> {
+        let files = std::mem::take(&mut round.files);
+        let stored = self.store_round(round, wait, cancelled)?;
+        self.finished.extend(files);
+        Ok(stored)
+    }
+
+    fn store_round(
+        &mut self,
         round: ClusterRound,
         wait: Option<Duration>,
         cancelled: &AtomicBool,
@@ -430,11 +444,6 @@ impl ClusterLoad {
             (None, false) => "what came through a pipe cannot be read again",
         };
         check_all(&generations, then)?;
-        if round.stopped.is_some() {
-            let sources = snapshot.sources()?.into_iter();
-            let new = sources.filter(|source| source.generation > round.before);
-            self.finished.extend(new.map(|source| source.path));
-        }
         let stored =
             generations.into_iter().zip(&transfers).map(|((node, generation), transfer)| {
                 let (rows, bytes) = (transfer.rows(), transfer.bytes());
@@ -445,7 +454,7 @@ impl ClusterLoad {
     }
 
     /// What these machines get: `segments` has those of each machine.
-    fn transfers(
+    pub(super) fn transfers(
         &self,
         to: &[usize],
         after: &Root,
@@ -464,7 +473,7 @@ impl ClusterLoad {
     }
 
     /// Has machines take what they get, and then commit: the generation of each, or why not.
-    fn deliver<P: Iterator<Item = Result<Vec<u8>>>>(
+    pub(super) fn deliver<P: Iterator<Item = Result<Vec<u8>>>>(
         &self,
         to: &[usize],
         transfers: &[Transfer],

@@ -32,7 +32,9 @@
 //! | `copies` | loads into tables in copies, and `sty cluster copy` |
 //! | `placing` | which machine gets which rows |
 //! | `stopped` | loads that some of their machines have, and others have not |
+//! | `rounds` | which files of a load are stored first |
 //! | `loads` | a load whose rows go to several machines |
+//! | `forget` | loads that have stopped and are given up |
 //! | `forecast` | what a load would begin with |
 //! | `inserts` | rows of statements, and changes of tables in copies |
 //! | `changes` | DELETE, UPDATE and DROP TABLE |
@@ -49,7 +51,9 @@ mod placing;
 pub(in crate::sql) mod tables;
 pub(in crate::sql) mod moves;
 mod stopped;
+mod rounds;
 pub(in crate::sql) mod loads;
+mod forget;
 mod forecast;
 pub(in crate::sql) mod inserts;
 pub(in crate::sql) mod changes;

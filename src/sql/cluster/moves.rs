@@ -1,4 +1,5 @@
-//! A partition that moves from one machine to another: `sty cluster move`.
+//! A partition that moves from one machine to another: `sty cluster move`. The rows of a table
+//! without partitions are one whose path is empty.
 //!
 //! ```text
 //! request   head's length u64 · head: version u8 · the table's name · the move's uuid 16 ·
@@ -45,7 +46,7 @@ use crate::error::{Error, Result};
 use crate::limits;
 use crate::maintain::partitions::{edits_without_partition, is_within};
 use crate::maintain::transfer::{Transfer, ledger_digest, pieces, root_for_others};
-use crate::manifest::moving::Moving;
+use crate::manifest::moving::{Moving, what_moves};
 use crate::manifest::{Id, Root, layout};
 use crate::sql::convert::listed;
 use crate::sql::run::parts::{Node, check_protocol, write_protocol};
@@ -129,7 +130,7 @@ pub(super) async fn has_received(
 }
 
 /// Moves a partition, with those inside it, to another machine; from the only one that has it,
-/// unless one is named.
+/// unless one is named. The empty one has the rows that are in no partition.
 pub fn move_partition(
     description: ClusterDescription,
     table: &str,
@@ -160,8 +161,8 @@ pub fn move_partition(
         None => nodes.wait(mover.find(&of_table))??,
     };
     if from == to {
-        let what = format!("partition {partition} is on node {} already", to.name);
-        return Err(Error::InvalidInput(what));
+        let what = mover.what();
+        return Err(Error::InvalidInput(format!("{what} is on node {} already", to.name)));
     }
     let begun = Instant::now();
     loop {
@@ -186,6 +187,11 @@ struct Mover<'m> {
 }
 
 impl Mover<'_> {
+    /// What moves.
+    fn what(&self) -> String {
+        what_moves(self.table, self.partition)
+    }
+
     /// The machine that has the partition.
     async fn find(&self, of_table: &[Arc<Node>]) -> Result<Arc<Node>> {
         let asked =
@@ -204,15 +210,15 @@ impl Mover<'_> {
         }
         match have[..] {
             [] => Err(Error::NotFound(format!(
-                "no node has a partition '{}' of table {table}; sty cluster status {table} lists them",
-                self.partition,
+                "no node has {what}; sty cluster status {table} lists the partitions",
+                what = self.what(),
                 table = self.table
             ))),
             [one] => Ok(Arc::clone(one)),
             ref several => Err(Error::InvalidInput(format!(
-                "nodes {} have rows of partition '{}'; say which of them with --from",
+                "nodes {} have rows of {}; say which of them with --from",
                 listed(several.iter().map(|node| &*node.name)),
-                self.partition
+                self.what()
             ))),
         }
     }
@@ -246,7 +252,8 @@ impl Mover<'_> {
                     return Err(Error::InvalidInput(format!(
                         "an earlier move had taken {} to node {} and had stopped; that is finished \
                          now, and the same command moves it from there",
-                        before.partition, before.to
+                        self.what(),
+                        before.to
                     )));
                 }
             } else {
@@ -293,10 +300,11 @@ impl Mover<'_> {
         let of_name = |node: &&Arc<Node>| *node.name == *before.to;
         let node = self.nodes.description.nodes.iter().find(of_name).ok_or_else(|| {
             Error::NotFound(format!(
-                "partition {} was on its way to node {}, which the file of the cluster does not \
-                 name; if that is gone for good, remove the file MOVING in the table's directory: \
-                 the rows are where they were",
-                before.partition, before.to
+                "{} was on its way to node {}, which the file of the cluster does not name; if that \
+                 is gone for good, remove the file MOVING in the table's directory: the rows are \
+                 where they were",
+                what_moves(self.table, &before.partition),
+                before.to
             ))
         })?;
         let received = has_received(self.nodes, node, self.table, before.id, true).await?;
@@ -307,7 +315,7 @@ impl Mover<'_> {
         let what = format!(
             "{error}; the move of {} has stopped in the middle, and no row is lost or counted \
              twice: the same command goes on with it",
-            self.partition
+            self.what()
         );
         match error {
             Error::Unreachable(_) => Error::Unreachable(what),
@@ -408,9 +416,9 @@ fn of_partition(snapshot: &Snapshot, partition: &str) -> Result<Transfer> {
         let all = chunk.segments_with_stats()?.into_iter();
         segments.extend(all.filter(|(segment, _)| is_within(&segment.partition, partition)));
     }
-    if segments.is_empty() || partition.is_empty() {
-        let what = format!("table {} has no partition '{partition}'", snapshot.table_name());
-        return Err(Error::NotFound(what));
+    if segments.is_empty() {
+        let what = what_moves(snapshot.table_name(), partition);
+        return Err(Error::NotFound(format!("there is no row of {what} here")));
     }
     let after = root_for_others(root, Vec::new());
     Ok(Transfer { before: None, ledger: ledger_digest(&[]), after, segments })

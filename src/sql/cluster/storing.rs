@@ -281,7 +281,7 @@ pub(super) fn table_of(store: &Store, from: &mut Cursor<'_>) -> Result<Table> {
         u64::MAX => store.table(table),
         millis => {
             let most = Duration::from_millis(millis);
-            store.clone().with_wait(LockWait { most, ..LockWait::default() }).table(table)
+            store.clone().with_wait(LockWait { most, ..store.wait().clone() }).table(table)
         }
     }
 }

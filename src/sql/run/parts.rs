@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::manifest::Id;
 
 /// The number of what machines say to each other. Those of other releases may say it otherwise.
-const PROTOCOL: u8 = 6;
+const PROTOCOL: u8 = 7;
 
 /// Writes that number.
 pub(crate) fn write_protocol(out: &mut Writer) {

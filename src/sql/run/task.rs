@@ -64,7 +64,8 @@ impl Task {
             out.u32(share.number);
             out.u32(share.of);
         }
-        out.blob(self.without.as_deref().unwrap_or_default().as_bytes());
+        out.u8(u8::from(self.without.is_some()));
+        self.without.iter().for_each(|partition| out.blob(partition.as_bytes()));
         match self.kind {
             TaskKind::Rows { partitions, filtered, limit } => {
                 out.u8(0);
@@ -91,8 +92,10 @@ impl Task {
             0 => None,
             _ => Some(Share { number: from.u32()?, of: from.u32()? }),
         };
-        let without = Some(from.text(limits::MAX_NAME_BYTES)?);
-        let without = without.filter(|partition| !partition.is_empty()).map(Arc::from);
+        let without = match from.u8()? {
+            0 => None,
+            _ => Some(Arc::from(from.text(limits::MAX_NAME_BYTES)?)),
+        };
         let kind = match from.u8()? {
             0 => TaskKind::Rows {
                 partitions: from.u32()?,

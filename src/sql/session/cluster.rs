@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll};
 
@@ -33,6 +33,7 @@ use tonic::body::Body;
 use tower::{Service, ServiceExt};
 
 use super::Engine;
+use crate::disk::LockWait;
 use crate::error::{Error, Result};
 use crate::ingest::load::LoadOptions;
 use crate::maintain::ModifyOptions;
@@ -148,18 +149,21 @@ impl Calls {
 struct Call {
     number: u64,
     calls: Arc<Calls>,
+    /// Set at its end: work that waits for other writers, or for a sender, looks at it.
+    ended: Arc<AtomicBool>,
 }
 
 impl Call {
     fn new(calls: &Arc<Calls>) -> Call {
         let number = calls.number.fetch_add(1, Ordering::Relaxed);
         lock(&calls.sessions).insert(number, Weak::new());
-        Call { number, calls: Arc::clone(calls) }
+        Call { number, calls: Arc::clone(calls), ended: Arc::default() }
     }
 }
 
 impl Drop for Call {
     fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
         let session = lock(&self.calls.sessions).remove(&self.number);
         if let Some(session) = session.and_then(|session| session.upgrade()) {
             session.canceller.cancel();
@@ -263,9 +267,11 @@ impl NodeService {
         }
     }
 
-    /// Reads or writes files of the store, and answers meanwhile; a failure is the last answer.
+    /// Reads or writes files of the store, and answers meanwhile; a failure is the last answer. It
+    /// does not wait for other writers any more once the call has `ended`.
     fn write(
         engine: &Engine,
+        ended: Arc<AtomicBool>,
         request: Body,
         write: impl FnOnce(&Store, &LoadOptions, &mut Asked, &mut Answering) -> Result<()>
         + Send
@@ -274,6 +280,8 @@ impl NodeService {
         let Some((store, options)) = engine.writing() else {
             return Status::permission_denied("the node only reads").into_http();
         };
+        let wait = LockWait { cancelled: Arc::clone(&ended), ..store.wait().clone() };
+        let (store, options) = (store.with_wait(wait), LoadOptions { cancelled: ended, ..options });
         let handle = Handle::current();
         let (mut answering, body) = Answering::new(&handle);
         let mut asked = Asked::new(request, &handle);
@@ -305,24 +313,24 @@ impl Service<Request<Body>> for NodeService {
         let call = Call::new(&self.calls);
         request.headers_mut().insert(HeaderName::from_static(CALL), call.number.into());
         let (service, engine) = (self.inner.clone().into_worker_server(), self.engine.clone());
-        let calls_of = Arc::clone(&self.calls);
+        let (calls_of, ended) = (Arc::clone(&self.calls), Arc::clone(&call.ended));
         let answering = async move {
             let answer: fn(&Tables, &[u8]) -> Result<Vec<u8>> = match request.uri().path() {
                 STATE => node::answer,
                 LEDGER => node::ledger,
                 TABLES => node::tables,
                 NAMES => node::names,
-                STORE => return Ok(NodeService::write(&engine, request.into_body(), take)),
+                STORE => return Ok(NodeService::write(&engine, ended, request.into_body(), take)),
                 MOVE => {
                     let give =
                         |store: &_, _: &_, asked: &mut _, say: &mut _| give(store, asked, say);
-                    return Ok(NodeService::write(&engine, request.into_body(), give));
+                    return Ok(NodeService::write(&engine, ended, request.into_body(), give));
                 }
                 GIVE => {
                     let give = |store: &_, _: &_, asked: &mut _, say: &mut _| {
                         give_files(store, asked, say)
                     };
-                    return Ok(NodeService::write(&engine, request.into_body(), give));
+                    return Ok(NodeService::write(&engine, ended, request.into_body(), give));
                 }
                 CHANGE => {
                     let (of, calls, headers) =
@@ -330,20 +338,20 @@ impl Service<Request<Body>> for NodeService {
                     let change = move |store: &_, _: &_, asked: &mut _, say: &mut _| {
                         change(of.of_change(&calls, &headers)?, store, asked, say)
                     };
-                    return Ok(NodeService::write(&engine, request.into_body(), change));
+                    return Ok(NodeService::write(&engine, ended, request.into_body(), change));
                 }
                 DROP => {
                     let of = engine.clone();
                     let drop_here = move |store: &_, _: &_, asked: &mut _, say: &mut _| {
                         drop_here(&of.begin().tables, store, asked, say)
                     };
-                    return Ok(NodeService::write(&engine, request.into_body(), drop_here));
+                    return Ok(NodeService::write(&engine, ended, request.into_body(), drop_here));
                 }
                 BECOME => {
                     let take = |store: &_, _: &_, asked: &mut _, say: &mut _| {
                         become_same(store, asked, say)
                     };
-                    return Ok(NodeService::write(&engine, request.into_body(), take));
+                    return Ok(NodeService::write(&engine, ended, request.into_body(), take));
                 }
                 _ => return service.oneshot(request).await,
             };
@@ -406,3 +414,7 @@ impl Engine {
         Ok(NodeService { inner, calls, threads, engine })
     }
 }
+
+#[cfg(test)]
+#[path = "cluster_tests.rs"]
+mod tests;

@@ -122,8 +122,12 @@ impl Session {
         let begun = workers.run(&self.own.canceller, sent.begin(nodes, wait))??;
         let rows = begun.rows;
         let then = match change.set {
-            None => "the same statement goes on with the others",
             Some(_) => "the same statement would change these rows once more",
+            None if is_exact => {
+                "the same statement would choose rows by those that are left, because it reads the \
+                 table that it deletes from"
+            }
+            None => "the same statement goes on with the others",
         };
         // From here on, it is not stopped in the middle.
         workers.run(&Canceller::default(), begun.commit("changed their rows", then))??;

@@ -58,7 +58,8 @@ impl StatementPlanner<'_> {
         if in_cluster && replaces {
             return refuse(
                 "CREATE OR REPLACE TABLE over a cluster",
-                "DROP TABLE, and CREATE TABLE",
+                "DROP TABLE and then CREATE TABLE; rows that are read from the table itself go to \
+                 another one first",
             );
         }
         // Its machines are asked when the statement runs.
