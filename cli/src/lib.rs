@@ -21,6 +21,7 @@ mod output;
 mod charts;
 mod page;
 mod printers;
+mod partition_files;
 mod context;
 mod watch;
 mod config;

@@ -7,11 +7,13 @@ use std::time::{Duration, Instant};
 use clap::ValueEnum as _;
 use stylobate::{BatchStream, CopyTarget, Parameters, Session, Statement};
 
+use crate::args::arrange::{Expressions, parse_expressions};
 use crate::context::Context;
 use crate::errors::Failure;
 use crate::kept::Kept;
 use crate::memory::anonymous_bytes;
 use crate::output::Output;
+use crate::partition_files::{Directory, KeyedRows, PartitionFiles};
 use crate::printers::{Format, PrintOptions, Printer};
 use crate::progress::{Progress, Seen, Unit};
 use crate::reports::statement::{StatementReport, StatsFormat};
@@ -152,8 +154,12 @@ impl Runner {
         progress: Progress,
     ) -> Result<Ran, Failure> {
         let path = Path::new(&copy.file);
+        let asked = CopyOptions::parse(copy, &self.settings.options)?;
+        if !asked.partition_by.is_empty() {
+            return self.copy_to_directory(path, &asked, stream, report, started, progress);
+        }
         let output = Output::open(Some(path), self.force)?;
-        let (format, options) = copy_options(copy, &output, &self.settings.options)?;
+        let (format, options) = (asked.format(path, &output), asked.options);
         let printer = Printer::new(format, &stream.schema(), &options, output)?;
         // What is kept is what people see.
         let kept = self.kept.take();
@@ -162,6 +168,43 @@ impl Runner {
         let (output, ran) = written?;
         output.commit()?;
         self.context.note(&format!("{} in {}", ran.what(), path.display()));
+        Ok(Ran { rows: None, ..ran })
+    }
+
+    /// Writes the rows of a COPY … TO with PARTITION_BY to files in directories.
+    fn copy_to_directory(
+        &mut self,
+        path: &Path,
+        asked: &CopyOptions,
+        mut stream: BatchStream,
+        report: Option<StatementReport>,
+        started: Instant,
+        progress: Progress,
+    ) -> Result<Ran, Failure> {
+        let format = asked.with_tabs(asked.format.unwrap_or(Format::Csv));
+        // There are as many printers as partitions.
+        let options = PrintOptions { threads: 1, ..asked.options.clone() };
+        let directory = Directory::new(path, format, options, self.force)?;
+        let columns = stream.schema();
+        let mut keyed = KeyedRows::new(&columns, &asked.partition_by, asked.with_keys)?;
+        directory.make()?;
+        let mut files = PartitionFiles::new(&directory, 0, keyed.file_schema(&columns)?);
+        let mut rows = 0;
+        for batch in &mut stream {
+            let batch = batch.map_err(|error| self.watch.failure(error))?;
+            rows += batch.num_rows() as u64;
+            keyed.write(&batch, &mut files)?;
+        }
+        let statistics = report.is_some().then(|| stream.statistics());
+        drop(stream);
+        let files = show_counted(files.finish()?, "file");
+        drop(progress);
+        let ran = Ran { rows: Some(rows), time: started.elapsed() };
+        if let Some((report, statistics)) = report.zip(statistics) {
+            report.print(&statistics);
+        }
+        let what = format!("{} in {files} in {}", ran.what(), path.display());
+        self.context.note(&what);
         Ok(Ran { rows: None, ..ran })
     }
 
@@ -256,37 +299,77 @@ impl Runner {
     }
 }
 
-/// The format of a COPY … TO, by its options or by the name of its file.
-fn copy_options(
-    copy: &CopyTarget,
-    output: &Output,
-    options: &PrintOptions,
-) -> Result<(Format, PrintOptions), Failure> {
-    let mut options = PrintOptions { header: true, max_rows: None, ..options.clone() };
-    let (mut asked, mut tabs) = (None, false);
-    for (name, value) in &copy.options {
-        let wrong = || {
-            Failure::failed(format!(
-                "COPY … TO does not know {name} '{value}'; it knows FORMAT (csv, tsv, json, jsonl, \
-                 markdown, arrow, parquet), HEADER (true, false) and DELIMITER (',', '\\t'), and \
-                 compresses a file that is named so (.gz, .zst)"
-            ))
+/// What the options of a COPY … TO say.
+struct CopyOptions {
+    format: Option<Format>,
+    tabs: bool,
+    options: PrintOptions,
+    /// The keys of the directories that rows are spread over.
+    partition_by: Vec<String>,
+    /// Whether columns that are keys are in the files, too.
+    with_keys: bool,
+}
+
+impl CopyOptions {
+    fn parse(copy: &CopyTarget, options: &PrintOptions) -> Result<CopyOptions, Failure> {
+        let options = PrintOptions { header: true, max_rows: None, ..options.clone() };
+        let mut asked = CopyOptions {
+            format: None,
+            tabs: false,
+            options,
+            partition_by: Vec::new(),
+            with_keys: false,
         };
-        match (name.trim_start_matches("format."), value.to_ascii_lowercase().as_str()) {
-            ("format", format) => {
-                asked = Some(Format::from_str(format, true).map_err(|_| wrong())?);
+        for (name, value) in &copy.options {
+            let wrong = || {
+                Failure::failed(format!(
+                    "COPY … TO does not know {name} '{value}'; it knows FORMAT (csv, tsv, json, \
+                     jsonl, markdown, arrow, parquet), HEADER (true, false), DELIMITER (',', \
+                     '\\t'), PARTITION_BY (column, …) and WRITE_PARTITION_COLUMNS (true, false), \
+                     and compresses a file that is named so (.gz, .zst)"
+                ))
+            };
+            match (name.trim_start_matches("format."), value.to_ascii_lowercase().as_str()) {
+                ("format", format) => {
+                    asked.format = Some(Format::from_str(format, true).map_err(|_| wrong())?);
+                }
+                ("header" | "has_header", "true" | "1" | "on") => asked.options.header = true,
+                ("header" | "has_header", "false" | "0" | "off") => asked.options.header = false,
+                ("delimiter" | "delim" | "sep", ",") => asked.tabs = false,
+                ("delimiter" | "delim" | "sep", "\t" | "\\t" | "tab") => asked.tabs = true,
+                ("partition_by", _) => {
+                    asked.partition_by = partition_list(value).ok_or_else(wrong)?;
+                }
+                ("write_partition_columns", "true" | "1" | "on" | "") => asked.with_keys = true,
+                ("write_partition_columns", "false" | "0" | "off") => asked.with_keys = false,
+                _ => return Err(wrong()),
             }
-            ("header" | "has_header", "true" | "1" | "on") => options.header = true,
-            ("header" | "has_header", "false" | "0" | "off") => options.header = false,
-            ("delimiter" | "delim" | "sep", ",") => tabs = false,
-            ("delimiter" | "delim" | "sep", "\t" | "\\t" | "tab") => tabs = true,
-            _ => return Err(wrong()),
+        }
+        Ok(asked)
+    }
+
+    /// The format, by these or by the name of the file.
+    fn format(&self, path: &Path, output: &Output) -> Format {
+        match Format::choose(self.format, Some(path), output) {
+            Format::Table if self.format.is_none() => Format::Csv,
+            format => self.with_tabs(format),
         }
     }
-    let format = match Format::choose(asked, Some(Path::new(&copy.file)), output) {
-        Format::Csv if tabs => Format::Tsv,
-        Format::Table if asked.is_none() => Format::Csv,
-        format => format,
+
+    /// CSV with tabs between the fields is another format.
+    fn with_tabs(&self, format: Format) -> Format {
+        if self.tabs && matches!(format, Format::Csv) { Format::Tsv } else { format }
+    }
+}
+
+/// The keys of PARTITION_BY: `(a, year(b))`, or one without parentheses. A text is the name of a
+/// column.
+fn partition_list(value: &str) -> Option<Vec<String>> {
+    let inner = value.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(value);
+    let Expressions(keys) = parse_expressions(inner).ok()?;
+    let named = |key: String| match key.strip_prefix('\'').and_then(|it| it.strip_suffix('\'')) {
+        Some(name) => format!("\"{}\"", name.replace("\'\'", "'").replace('"', "\"\"")),
+        None => key,
     };
-    Ok((format, options))
+    Some(keys.into_iter().map(named).collect())
 }

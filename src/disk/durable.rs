@@ -37,22 +37,23 @@ pub(crate) fn replace(disk: &dyn Disk, path: &Path, bytes: &[u8]) -> Result<()> 
     disk.sync_dir(parent(path))
 }
 
-/// Creates a directory and its missing ancestors, and makes their names durable.
-pub(crate) fn create_dir(disk: &dyn Disk, path: &Path) -> Result<()> {
+/// Creates a directory and its missing ancestors, and makes their names durable. Returns those that
+/// were missing, inner ones first.
+pub(crate) fn create_dir(disk: &dyn Disk, path: &Path) -> Result<Vec<PathBuf>> {
     let mut missing = Vec::new();
     let mut at = Some(path);
     while let Some(dir) = at.filter(|dir| !dir.as_os_str().is_empty()) {
         if disk.exists(dir)? {
             break;
         }
-        missing.push(dir);
+        missing.push(dir.to_path_buf());
         at = dir.parent();
     }
     disk.create_dir_all(path)?;
-    for dir in missing {
+    for dir in &missing {
         disk.sync_dir(parent(dir))?;
     }
-    Ok(())
+    Ok(missing)
 }
 
 /// The directory that holds `path`; `.` for a bare name.

@@ -1,7 +1,10 @@
 //! What a load would read, and which columns its table would have: nothing is stored.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 use std::sync::Arc;
+
+use arrow_array::{Array, RecordBatch};
 
 use super::arrange::Arrange;
 use super::columns::{match_columns, typed};
@@ -14,7 +17,8 @@ use super::sources::Input;
 use super::sources::csv::Guess;
 use crate::error::Result;
 use crate::manifest::LoadedSource;
-use crate::model::Schema;
+use crate::model::{Column, ColumnId, Schema};
+use crate::store::writer::missing_value;
 use crate::store::{Snapshot, TableOptions};
 
 /// What a load would do.
@@ -70,7 +74,8 @@ pub fn would_load(
     while let Some(task) = tasks.next().transpose()? {
         for batch in (task.work)()?.batches {
             let batch = typed(&schema, batch, false)?;
-            match_columns(&mut schema, &batch)?;
+            let ids = match_columns(&mut schema, &batch)?;
+            check_required(&schema, &ids, &batch)?;
             if let Some(arrange) = arrange.take() {
                 arrange.resolve(&schema)?;
             }
@@ -86,4 +91,19 @@ pub fn would_load(
         skipped: warnings.skipped,
         guesses: warnings.guesses,
     })
+}
+
+/// Refuses nulls in NOT NULL columns, also those that a selection leaves out, as the commit would.
+fn check_required(schema: &Schema, ids: &[ColumnId], batch: &RecordBatch) -> Result<()> {
+    let complete: HashSet<ColumnId> = ids
+        .iter()
+        .zip(batch.columns())
+        .filter(|(_, values)| values.logical_null_count() == 0)
+        .map(|(id, _)| *id)
+        .collect();
+    let lacks = |column: &&Column| !column.nullable && !complete.contains(&column.id);
+    match schema.columns().iter().find(lacks).filter(|_| batch.num_rows() > 0) {
+        Some(column) => Err(missing_value(&column.name)),
+        None => Ok(()),
+    }
 }

@@ -51,6 +51,13 @@ fn cases() -> Vec<Case> {
             ..Case::default()
         },
         Case {
+            file: "padded.csv",
+            schema: "id: int64, price: float64, day: date, paid: bool, name: utf8",
+            rows: &["1|9.5|2024-01-31|true| Ann", "2|∅|2024-02-01|false| Bob"],
+            notes: &["all first values of name begin with a blank, which is a part of them; say"],
+            ..Case::default()
+        },
+        Case {
             file: "signs.csv",
             schema: "name: utf8, phone: utf8, change: int64, code: utf8",
             rows: &["Ann|+4930123456|5|007", "Bob|+493098765|-3|010"],

@@ -1,19 +1,17 @@
 //! `sty export`: writes a table to files that other programs read.
 
-use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
 use std::time::Instant;
 
-use arrow_array::{RecordBatch, UInt32Array};
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 use clap::{Args, ValueEnum};
 use rayon::prelude::*;
 use stylobate::internal::ingest::{Partitions, partition_keys};
-use stylobate::internal::store::check_outside_tables;
 use stylobate::{BlockPlace, ColumnId, Snapshot, SqlExpressions, blocks, read_block};
 
 use crate::args::arrange::{Expressions, parse_expressions};
@@ -21,16 +19,13 @@ use crate::args::names;
 use crate::args::resources::IoArg;
 use crate::args::table::TableArg;
 use crate::context::Context;
-use crate::errors::{Failure, IoResult};
-use crate::output::Output;
+use crate::errors::Failure;
+use crate::partition_files::{Directory, PartitionFiles};
 use crate::printers::{Format, PrintOptions, Printer};
 use crate::progress::{Seen, Unit};
 use crate::signals;
 use crate::terminal::Look;
 use crate::units::{show_count, show_counted, show_duration};
-
-/// How many partitions of one segment may have open files.
-const MAX_OPEN_FILES: usize = 256;
 
 /// Write a table to files: Parquet, CSV, JSON lines or Arrow
 ///
@@ -93,17 +88,6 @@ impl ExportFormat {
             ExportFormat::Json => Format::Json,
             ExportFormat::Jsonl => Format::Jsonl,
             ExportFormat::Arrow => Format::Arrow,
-        }
-    }
-
-    fn extension(self) -> &'static str {
-        match self {
-            ExportFormat::Parquet => "parquet",
-            ExportFormat::Csv => "csv",
-            ExportFormat::Tsv => "tsv",
-            ExportFormat::Json => "json",
-            ExportFormat::Jsonl => "jsonl",
-            ExportFormat::Arrow => "arrow",
         }
     }
 }
@@ -186,9 +170,9 @@ fn write_one_file(
 
 /// Writes one file per segment, or one per segment and partition.
 struct DirectoryExport<'a> {
-    args: &'a ExportArgs,
+    directory: Directory,
+    partition_by: Option<&'a [String]>,
     snapshot: &'a Snapshot,
-    format: ExportFormat,
     schema: SchemaRef,
     files: AtomicU64,
     /// Rows.
@@ -202,23 +186,14 @@ impl<'a> DirectoryExport<'a> {
         written: &'a AtomicU64,
     ) -> Result<Self, Failure> {
         let format = args.format.unwrap_or(ExportFormat::Parquet);
-        check_outside_tables(&args.output)?;
-        if let Some(file) = exported_before(&args.output, format.extension())
-            && !args.force
-        {
-            let what = format!("{} has files of an export already", args.output.display());
-            let hint = format!(
-                "whoever reads the directory would read their rows, too: remove {} and the like, or \
-                 name another directory; --force replaces those that get the same names",
-                file.display()
-            );
-            return Err(Failure::usage(what).hint(hint));
-        }
-        std::fs::create_dir_all(&args.output).with_path(&args.output)?;
+        // The threads write other files.
+        let options = PrintOptions::new(Look::default());
+        let directory = Directory::new(&args.output, format.format(), options, args.force)?;
+        directory.make()?;
         Ok(DirectoryExport {
-            args,
+            directory,
+            partition_by: args.partition_by.as_ref().map(|Expressions(all)| all.as_slice()),
             snapshot,
-            format,
             schema: snapshot.schema().to_arrow(),
             files: AtomicU64::new(0),
             written,
@@ -230,11 +205,9 @@ impl<'a> DirectoryExport<'a> {
         let places = blocks(self.snapshot)?;
         let segments: Vec<&[BlockPlace]> = places.chunk_by(|a, b| a.segment == b.segment).collect();
         segments.par_iter().enumerate().try_for_each(|(number, blocks)| {
-            match &self.args.partition_by {
+            match self.partition_by {
                 None => self.write_segment(number, blocks),
-                Some(Expressions(expressions)) => {
-                    self.write_partitions(number, blocks, expressions)
-                }
+                Some(expressions) => self.write_partitions(number, blocks, expressions),
             }
         })?;
         if segments.is_empty() {
@@ -245,13 +218,14 @@ impl<'a> DirectoryExport<'a> {
     }
 
     fn write_segment(&self, number: usize, blocks: &[BlockPlace]) -> Result<(), Failure> {
-        let mut printer = self.open_file(&self.args.output, number, 0)?;
+        let mut printer = self.directory.open("", (number, 0), &self.schema)?;
         for place in blocks {
             signals::check()?;
             let batch = read_block(self.snapshot, place)?;
             let _ = printer.write(&batch)?;
             self.written.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
         }
+        self.files.fetch_add(1, Ordering::Relaxed);
         printer.finish()?.output.commit()
     }
 
@@ -266,68 +240,15 @@ impl<'a> DirectoryExport<'a> {
         let ids: Vec<ColumnId> = schema.columns().iter().map(|column| column.id).collect();
         let mut partitions =
             Partitions::new(partition_keys(expressions, schema, &*compile)?, compile);
-        let mut open: HashMap<u32, Printer> = HashMap::new();
-        let mut part = 0;
+        let mut files = PartitionFiles::new(&self.directory, number, Arc::clone(&self.schema));
         for place in blocks {
             signals::check()?;
             let batch = read_block(self.snapshot, place)?;
-            let mut rows: HashMap<u32, Vec<u32>> = HashMap::new();
-            for (row, partition) in
-                partitions.number_rows(&batch, &ids, schema)?.into_iter().enumerate()
-            {
-                rows.entry(partition).or_default().push(row as u32);
-            }
-            let mut rows: Vec<(u32, Vec<u32>)> = rows.into_iter().collect();
-            rows.sort_unstable_by_key(|(partition, _)| *partition);
-            for (partition, rows) in rows {
-                if !open.contains_key(&partition) {
-                    if open.len() >= MAX_OPEN_FILES {
-                        close_files(&mut open)?;
-                        part += 1;
-                    }
-                    let directory = self.args.output.join(&*partitions.path(partition));
-                    std::fs::create_dir_all(&directory).with_path(&directory)?;
-                    open.insert(partition, self.open_file(&directory, number, part)?);
-                }
-                let Some(printer) = open.get_mut(&partition) else { continue };
-                let rows = UInt32Array::from(rows);
-                let columns = batch
-                    .columns()
-                    .iter()
-                    .map(|column| arrow_select::take::take(column, &rows, None));
-                let columns = columns.collect::<Result<Vec<_>, _>>()?;
-                let _ = printer.write(&RecordBatch::try_new(batch.schema(), columns)?)?;
-            }
+            let numbers = partitions.number_rows(&batch, &ids, schema)?;
+            files.write(&batch, &numbers, &partitions)?;
             self.written.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
         }
-        close_files(&mut open)
+        self.files.fetch_add(files.finish()?, Ordering::Relaxed);
+        Ok(())
     }
-
-    /// Opens the next file of a segment in a directory.
-    fn open_file(&self, directory: &Path, number: usize, part: usize) -> Result<Printer, Failure> {
-        let suffix = if part > 0 { format!("-{part}") } else { String::new() };
-        let path = directory.join(format!("part-{number:06}{suffix}.{}", self.format.extension()));
-        let output = Output::open(Some(&path), self.args.force)?;
-        self.files.fetch_add(1, Ordering::Relaxed);
-        // The threads write other files.
-        let options = PrintOptions::new(Look::default());
-        Printer::new(self.format.format(), &self.schema, &options, output)
-    }
-}
-
-/// A file in a directory, or below it, that was written there by an export.
-fn exported_before(directory: &Path, extension: &str) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(directory).ok()?;
-    entries.flatten().find_map(|entry| {
-        let path = entry.path();
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            return exported_before(&path, extension);
-        }
-        let is_part = entry.file_name().to_string_lossy().starts_with("part-");
-        (is_part && path.extension().is_some_and(|own| own == extension)).then_some(path)
-    })
-}
-
-fn close_files(open: &mut HashMap<u32, Printer>) -> Result<(), Failure> {
-    open.drain().try_for_each(|(_, printer)| printer.finish()?.output.commit())
 }

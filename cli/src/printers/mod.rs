@@ -113,6 +113,19 @@ impl Format {
         })
     }
 
+    /// The end of the names of files of rows in it.
+    pub(crate) fn extension(self) -> Option<&'static str> {
+        Some(match self {
+            Format::Csv => "csv",
+            Format::Tsv => "tsv",
+            Format::Json => "json",
+            Format::Jsonl => "jsonl",
+            Format::Arrow => "arrow",
+            Format::Parquet => "parquet",
+            _ => return None,
+        })
+    }
+
     /// Whether it draws a chart.
     pub(crate) fn has_chart(self) -> bool {
         matches!(self, Format::Chart | Format::Svg | Format::Html)

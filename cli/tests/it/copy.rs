@@ -79,3 +79,56 @@ fn files_are_compressed_as_their_names_say() {
     assert!(stderr.contains("division") || stderr.contains("Divide"), "{stderr}");
     assert_eq!(run("SELECT count(*) FROM 'f.csv.gz'").1, "count(*)\n1\n");
 }
+
+#[test]
+fn rows_are_spread_over_directories() {
+    let shell = Shell::new();
+    let rows = "(VALUES (1, 'x', DATE '2024-01-31', 1.5::double), (2, 'a/b', DATE '2024-02-01', 2.5), \
+                (3, NULL, DATE '2024-02-02', 3.5)) v(id, \"a key\", day, x)";
+    let run = |sql: &str| shell.pipe("query --no-header", sql);
+    let (code, stdout, stderr) =
+        run(&format!("COPY (FROM {rows}) TO 'one' (FORMAT parquet, PARTITION_BY (\"a key\"))"));
+    assert_eq!((code, stdout.as_str()), (0, ""), "{stderr}");
+    assert!(stderr.contains("3 rows in 3 files in one"), "{stderr}");
+    let names = shell.sh("find one -type f | sort").1;
+    assert_eq!(
+        names,
+        "one/a%20key=__HIVE_DEFAULT_PARTITION__/part-000000.parquet\n\
+         one/a%20key=a%2Fb/part-000000.parquet\none/a%20key=x/part-000000.parquet\n"
+    );
+    // The column is in the names of the directories alone, and comes back from them.
+    assert_eq!(run("FROM 'one/a%20key=x/part-000000.parquet'").1, "1,2024-01-31,1.5,x\n");
+    assert_eq!(
+        run("SELECT id, \"a key\", day, x FROM 'one/' ORDER BY id").1,
+        "1,x,2024-01-31,1.5\n2,a/b,2024-02-01,2.5\n3,,2024-02-02,3.5\n"
+    );
+    // By several keys and expressions, in other formats, and with the keys in the files.
+    let sql = format!(
+        "COPY (FROM {rows}) TO 'two' (FORMAT csv, PARTITION_BY (month(day), x), \
+         WRITE_PARTITION_COLUMNS true)"
+    );
+    assert_eq!(run(&sql).0, 0);
+    assert_eq!(
+        std::fs::read_to_string(shell.path("two/month_day=2/x=3.5/part-000000.csv")).unwrap(),
+        "id,a key,day,x\n3,,2024-02-02,3.5\n"
+    );
+    let (code, _, stderr) = run(&sql);
+    assert!(code == 2 && stderr.contains("two has files of an export already"), "{stderr}");
+    assert_eq!(shell.pipe("query --force", sql.as_str()).0, 0);
+    assert_eq!(run("COPY (SELECT 1 AS a, 2 AS b) TO 'three' PARTITIONED BY (a)").0, 0);
+    assert!(shell.path("three/a=1/part-000000.csv").exists());
+    for (options, said) in [
+        ("PARTITION_BY (a, b)", "all columns are keys"),
+        ("PARTITION_BY (c)", "c"),
+        ("PARTITION_BY (a), FORMAT markdown", "files in directories are parquet"),
+    ] {
+        let (code, _, stderr) = run(&format!("COPY (SELECT 1 AS a, 2 AS b) TO 'four' ({options})"));
+        assert!(code != 0 && stderr.contains(said), "{options}: {stderr}");
+        assert!(!shell.path("four").exists(), "{options}");
+    }
+    // What fails in between leaves no file.
+    let sql = "COPY (SELECT value % 2 AS a, 10 / (500 - value) AS b FROM generate_series(1, 1000)) \
+               TO 'five' (FORMAT csv, PARTITION_BY (a))";
+    assert_eq!(run(sql).0, 1);
+    assert_eq!(shell.sh("find five -type f").1, "");
+}

@@ -292,6 +292,21 @@ fn what_an_ingest_refuses_its_dry_run_does_too() {
     assert!(code == 1 && stderr.contains("the table is not partitioned"), "{stderr}");
 }
 
+/// Also where the column that a row lacks is not among those that are selected.
+#[test]
+fn a_dry_run_refuses_rows_without_a_needed_value() {
+    let shell = Shell::new();
+    shell.stdout_of("query db", "CREATE TABLE t (x INT, y INT NOT NULL)");
+    shell.file("a.csv", "x,y\n1,2\n").file("b.jsonl", "{\"x\":1,\"y\":2}\n");
+    for line in ["a.csv --select x", "b.jsonl --select x", "a.csv --select 'x, NULL::int AS y'"] {
+        let dry = shell.sh(&format!("sty ingest db/t {line} --dry-run=json"));
+        let done = shell.sh(&format!("sty ingest db/t {line}"));
+        assert_eq!((dry.0, &dry.2), (1, &done.2), "{line}");
+        assert!(dry.2.contains("column 'y' is NOT NULL"), "{line}: {}", dry.2);
+    }
+    assert_eq!(shell.run("ingest db/t a.csv --select 'x,y' --dry-run").0, 0);
+}
+
 /// A pipe that goes on for ever is judged by what has come.
 #[test]
 fn a_dry_run_of_a_live_pipe_ends() {

@@ -125,3 +125,70 @@ fn files_of_a_pattern_have_their_columns_in_any_order() {
         assert_eq!(answer("SELECT a FROM"), "1\n3\n\n", "{extension}");
     }
 }
+
+#[test]
+fn a_directory_is_the_files_in_it() {
+    for extension in ["csv", "jsonl", "parquet", "arrow", "csv.gz"] {
+        let shell = lake(extension);
+        shell.file("lake/_SUCCESS", "").file("lake/.part.crc", "x");
+        let same = shell.stdout_of("query", &format!("FROM 'lake/*/*/*/*.{extension}' ORDER BY n"));
+        assert_eq!(shell.stdout_of("query", "FROM 'lake/' ORDER BY n"), same, "{extension}");
+    }
+    let shell = lake("csv");
+    let answer = |sql: &str| shell.pipe("query --no-header", sql);
+    assert_eq!(answer("SELECT sum(n) FROM read_csv('lake')").1, "42\n");
+    assert_eq!(answer("SELECT sum(n) FROM read_csv('lake/day=2024-01-02/')").1, "14\n");
+    shell.stdout_of("query -o lake/other.parquet", "SELECT 1 AS n");
+    for (sql, said) in [
+        ("FROM 'lake/'", "the files of lake/ have several formats"),
+        ("FROM 'lake'", "FROM 'lake/'"),
+        ("FROM 'nowhere/'", "no file nowhere/"),
+    ] {
+        let (code, _, stderr) = answer(sql);
+        assert!(code != 0 && stderr.contains(said), "{sql}: {stderr}");
+    }
+    shell.sh("mkdir empty odd && echo x > odd/README");
+    assert!(answer("FROM 'empty/'").2.contains("there are no files in this directory"));
+    assert!(answer("FROM 'odd/'").2.contains("odd/README does not say by its name what it is"));
+    // What may not read files learns nothing of directories.
+    let (code, _, stderr) = shell.pipe("query --no-files", "FROM 'lake'");
+    assert!(code != 0 && !stderr.contains("directory"), "{stderr}");
+    assert_ne!(shell.pipe("query --no-files", "FROM 'lake/'").0, 0);
+}
+
+#[test]
+fn a_column_of_several_types_has_one_that_holds_all_values() {
+    for extension in ["parquet", "arrow"] {
+        let shell = Shell::new();
+        shell.sh("mkdir -p f/k=1 f/k=2");
+        for (name, sql) in [
+            ("k=1/a", "SELECT 1::int AS id, 0.5::real AS x, 'a' AS s"),
+            ("k=1/b", "SELECT 's' AS s, 5000000000 AS id"),
+            ("k=2/c", "SELECT 7::smallint AS id, 0.1 AS x, DATE '2024-01-01' AS day"),
+            ("k=2/d", "SELECT 8::int AS id, 2.5::real AS x"),
+        ] {
+            shell.stdout_of(&format!("query -o f/{name}.{extension}"), sql);
+        }
+        let answer = |sql: &str| shell.pipe("query --no-header", sql);
+        let (code, stdout, stderr) = answer("SELECT id, x, s, day, k FROM 'f/' ORDER BY id");
+        let rows = "1,0.5,a,,1\n7,0.1,,2024-01-01,2\n8,2.5,,,2\n5000000000,,s,,1\n";
+        assert_eq!((code, stdout.as_str()), (0, rows), "{extension}: {stderr}");
+        for (sql, rows) in [
+            (
+                "SELECT sum(id), max(id), count(x), count(*) FROM 'f/'",
+                "5000000016,5000000000,3,4\n",
+            ),
+            ("SELECT id FROM 'f/' WHERE id > 7 AND k = 2", "8\n"),
+            ("SELECT s FROM 'f/' WHERE id = 5000000000", "s\n"),
+            ("SELECT count(*) FROM 'f/' WHERE x = 0.1", "1\n"),
+            ("SELECT DISTINCT arrow_typeof(id), arrow_typeof(x) FROM 'f/'", "Int64,Float64\n"),
+        ] {
+            let (code, stdout, stderr) = answer(sql);
+            assert_eq!((code, stdout.as_str()), (0, rows), "{extension}: {sql}: {stderr}");
+        }
+        shell.stdout_of(&format!("query -o f/e.{extension}"), "SELECT true AS id");
+        let (code, _, stderr) = answer("FROM 'f/'");
+        assert_eq!(code, 1, "{stderr}");
+        assert!(stderr.contains("column 'id' is ") && stderr.contains("bool in "), "{stderr}");
+    }
+}

@@ -140,3 +140,24 @@ fn a_full_disk_is_named_in_every_format() {
         assert_eq!(stderr.matches("stdout").count(), 1, "{format}: {stderr}");
     }
 }
+
+/// Directories that were there stay.
+#[test]
+fn what_stores_nothing_leaves_no_directories() {
+    let shell = Shell::new();
+    for (line, input) in [
+        ("ingest new/db/t", ""),
+        ("ingest new/db/t", "{\"a\": 1"),
+        ("ingest db/t --on-error fail --schema a:int", "a\nx\n"),
+    ] {
+        assert_ne!(shell.pipe(line, input).0, 0, "{line}");
+        assert!(!shell.path("new").exists() && !shell.path("db").exists(), "{line}");
+    }
+    shell.sh("mkdir db");
+    assert_ne!(shell.pipe("ingest db/t", "").0, 0);
+    assert_eq!(shell.sh("ls -A db").1, "");
+    assert!(shell.path("db").exists());
+    assert_eq!(shell.pipe("ingest more/db/t", "a\n1\n").0, 0);
+    assert_ne!(shell.pipe("ingest more/db/u", "").0, 0);
+    assert_eq!(shell.stdout_of("query more/db --no-header", "SELECT count(*) FROM t"), "1\n");
+}

@@ -64,6 +64,14 @@ fn push_pattern(pattern: &str, inputs: &mut Vec<Input>) -> Result<()> {
     Ok(())
 }
 
+/// The files in a directory, as those that [`expand`] finds there.
+#[cfg(feature = "sql")]
+pub(crate) fn files_in(directory: &Path) -> Result<Vec<Input>> {
+    let mut inputs = Vec::new();
+    push_directory(directory, &mut inputs)?;
+    Ok(inputs)
+}
+
 fn push_directory(directory: &Path, inputs: &mut Vec<Input>) -> Result<()> {
     let before = inputs.len();
     let mut waiting = vec![directory.to_path_buf()];

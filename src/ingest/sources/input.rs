@@ -100,7 +100,7 @@ impl Input {
     }
 
     /// The member of a zip archive that the input is, if it was named as one.
-    pub(in crate::ingest) fn as_member(&self) -> Option<&Member> {
+    pub(crate) fn as_member(&self) -> Option<&Member> {
         self.member.as_ref()
     }
 

@@ -41,6 +41,8 @@ pub use csv::CsvOptions;
 pub(crate) use csv::{CsvChunk, CsvChunks, CsvSchema, infer, parse_chunk, parse_columns};
 pub use encoding::TextEncoding;
 pub use expand::expand;
+#[cfg(feature = "sql")]
+pub(crate) use expand::files_in;
 pub(crate) use format::{Format, find_format};
 pub use input::Input;
 pub(crate) use input::Opened;

@@ -1,9 +1,10 @@
 //! Parquet files as other programs write them: batch sizes and shared values.
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::Int32Type;
+use arrow_array::types::{Date32Type, Int32Type};
 use arrow_array::{
-    ArrayRef, BinaryArray, DictionaryArray, Int64Array, LargeStringArray, StringArray,
+    ArrayRef, BinaryArray, Date32Array, Date64Array, DictionaryArray, Int64Array, LargeStringArray,
+    StringArray,
 };
 use parquet::arrow::ArrowWriter;
 use parquet::data_type::{FixedLenByteArray, FixedLenByteArrayType};
@@ -195,4 +196,20 @@ fn intervals_have_all_their_parts() {
     assert_eq!(types, [DataType::Interval, DataType::Binary]);
     let shown = |row| arrow_cast::display::array_value_to_string(batch.column(0), row).unwrap();
     assert_eq!([shown(0), shown(1)], ["", "14 mons 3 days 1.500000000 secs"]);
+}
+
+/// Arrow has two types of dates, and Parquet one.
+#[test]
+fn days_are_dates_whatever_the_writer_had_in_memory() {
+    let days = Date64Array::from(vec![Some(0), None, Some(-86_400_000)]);
+    let file = write(
+        vec![("day", Arc::new(days) as ArrayRef)],
+        WriterProperties::builder().set_coerce_types(true).build(),
+    );
+    let batches = read(&open(&file));
+    assert_eq!(*batches[0].column(0).data_type(), ArrowType::Date32);
+    assert_eq!(
+        *batches[0].column(0).as_primitive::<Date32Type>(),
+        Date32Array::from(vec![Some(0), None, Some(-1)])
+    );
 }

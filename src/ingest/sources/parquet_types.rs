@@ -82,9 +82,19 @@ pub(super) fn with_interval_bytes(
     Ok((ArrowReaderMetadata::try_new(plain, options)?, places))
 }
 
-/// Reads text and binary columns as views, whatever types the writer recorded.
+/// Reads text and binary columns as views, and days as dates, whatever types the writer recorded.
 pub(super) fn with_views(metadata: ArrowReaderMetadata) -> ArrowReaderMetadata {
-    with_types(&metadata, |_, field| viewed(field.data_type()))
+    let types = metadata.parquet_schema().root_schema().get_fields();
+    let has_days = |at: usize| {
+        types.get(at).map(|one| one.get_basic_info()).is_some_and(|info| {
+            info.converted_type() == ConvertedType::DATE
+                || matches!(info.logical_type_ref(), Some(LogicalType::Date))
+        })
+    };
+    with_types(&metadata, |at, field| match field.data_type() {
+        ArrowType::Date64 if has_days(at) => Some(ArrowType::Date32),
+        other => viewed(other),
+    })
 }
 
 /// Reads text and binary columns as codes, if this row group has them so.

@@ -172,7 +172,7 @@ fn typed_values(
 }
 
 fn one_row_array(value: Option<&str>, data_type: &DataType, fixed: bool) -> Option<ArrayRef> {
-    let rules = FieldRules { quote: b'"', nulls: Vec::new(), empty_is_null: true };
+    let rules = FieldRules { quote: b'"', nulls: Vec::new(), empty_is_null: true, trims: false };
     let mut column = ColumnBuilder::new(data_type, fixed);
     let field =
         value.map_or(Field::NONE, |value| Field { len: value.len(), quoted: true, ..Field::NONE });

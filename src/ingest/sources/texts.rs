@@ -14,7 +14,7 @@ pub(in crate::ingest) fn parse_texts(
     data_type: &DataType,
     texts: &StringArray,
 ) -> Result<ArrayRef, usize> {
-    let rules = FieldRules { quote: b'"', nulls: Vec::new(), empty_is_null: true };
+    let rules = FieldRules { quote: b'"', nulls: Vec::new(), empty_is_null: true, trims: false };
     let empty = (0..texts.len()).find(|row| texts.is_valid(*row) && texts.value(*row).is_empty());
     if let Some(row) = empty.filter(|_| *data_type != DataType::Binary) {
         return Err(row);

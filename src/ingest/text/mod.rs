@@ -44,6 +44,17 @@ impl<'a> Text<'a> {
         Text { tail: self.tail.get(n..).unwrap_or_default(), len: self.len - n }
     }
 
+    /// The field without the blanks and tabs around it, if it has any.
+    #[cold]
+    pub(crate) fn without_blanks(&self) -> Option<Self> {
+        let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t');
+        let bytes = self.bytes();
+        let head = bytes.iter().take_while(|byte| is_blank(byte)).count();
+        let inner = self.skip(head);
+        let tail = inner.bytes().iter().rev().take_while(|byte| is_blank(byte)).count();
+        (head + tail > 0).then(|| Text { len: inner.len - tail, ..inner })
+    }
+
     /// Eight bytes from `at`; bytes after the field are arbitrary.
     #[inline]
     pub(crate) fn word(&self, at: usize) -> u64 {

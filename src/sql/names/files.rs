@@ -1,10 +1,11 @@
-//! Files as tables: `FROM 'x.csv'`, `FROM 'y.parquet'`, `FROM 'logs/*.jsonl'`, `FROM '-'`.
+//! Files as tables: `FROM 'x.csv'`, `FROM 'y.parquet'`, `FROM 'logs/*.jsonl'`, `FROM 'logs/'`,
+//! `FROM '-'`.
 //!
-//! A name is taken for a file if it has a known extension (or is `-`, the standard input); only
-//! then is the file looked for. A call such as `read_csv('x.txt', skip => 1)` says itself what its
-//! files are (`file_calls`). CSV, TSV and JSON, also compressed, are read by ingest's reader
-//! (`text`), Parquet and Arrow by DataFusion, guarded (`foreign`); where they are compressed or
-//! piped in, from a temporary file (`spooled`).
+//! A name is taken for a file if it has a known extension (or is `-`, the standard input), and for
+//! a directory of files if it ends with a slash; only then is it looked for. A call such as
+//! `read_csv('x.txt', skip => 1)` says itself what its files are (`file_calls`). CSV, TSV and JSON,
+//! also compressed, are read by ingest's reader (`text`), Parquet and Arrow by DataFusion, guarded
+//! (`foreign`); where they are compressed or piped in, from a temporary file (`spooled`).
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -26,9 +27,10 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
 use crate::disk::real::look_up;
 use crate::error::{Error, IoResult, Result};
 use crate::ingest::sources::zip::{self, Member};
-use crate::ingest::sources::{Format, Input, Opened};
+use crate::ingest::sources::{Format, Input, Opened, files_in};
 use crate::sql::names::file_calls::{FileCall, Kind};
 use crate::sql::names::foreign::{self, ForeignFormat};
+use crate::sql::names::mixed;
 use crate::sql::names::spooled::Spooled;
 use crate::sql::names::text::{self, TextFile, TextOptions, TextTable};
 use crate::sql::syntax::file_functions::is_call;
@@ -59,9 +61,40 @@ fn kind_of(name: &str) -> Option<Kind> {
     })
 }
 
+/// Whether a name means the files in a directory.
+fn is_directory(name: &str) -> bool {
+    name.len() > 1 && name.ends_with('/')
+}
+
+/// The kind of the files in a directory, which all have the same.
+fn kind_in(name: &str) -> Result<Kind> {
+    let mut first: Option<(Kind, TextFile)> = None;
+    for file in expand(name)? {
+        let path = file.path.to_string_lossy();
+        let kind = kind_of(&path).ok_or_else(|| {
+            Error::InvalidInput(format!(
+                "{path} does not say by its name what it is; if the files of {name} are CSV, read \
+                 them with read_csv('{name}')"
+            ))
+        })?;
+        match &first {
+            Some((known, other)) if *known != kind => {
+                return Err(Error::InvalidInput(format!(
+                    "the files of {name} have several formats, or are compressed in part, such as \
+                     {} and {path}; name those that are meant, as in '{name}*.csv'",
+                    other.path.display()
+                )));
+            }
+            Some(_) => {}
+            None => first = Some((kind, file)),
+        }
+    }
+    first.map(|(kind, _)| kind).ok_or_else(|| Error::NotFound(format!("no file in {name}")))
+}
+
 /// Whether a name means a file (or the standard input), which may not exist.
 pub(crate) fn is_file(name: &str) -> bool {
-    name == STDIN || is_call(name) || kind_of(name).is_some()
+    name == STDIN || is_call(name) || is_directory(name) || kind_of(name).is_some()
 }
 
 /// Whether a file may take long to open as a table: it is one of many, compressed, or a text that
@@ -70,7 +103,7 @@ pub(in crate::sql) fn is_slow_to_open(name: &str) -> bool {
     const MOST_BYTES: u64 = 4 << 20;
     let is_large = || std::fs::metadata(name).map_or(true, |found| found.len() > MOST_BYTES);
     match kind_of(name) {
-        None => is_call(name),
+        None => is_call(name) || is_directory(name),
         Some(Kind::Parquet | Kind::Arrow) => name.contains(['*', '?', '[']),
         Some(Kind::Text) => is_large(),
         Some(Kind::Compressed) => true,
@@ -178,11 +211,33 @@ async fn listed(
     for url in &urls {
         schemas.push(listing.infer_schema(state, url).await?.as_ref().clone());
     }
-    let schema = Arc::new(merged(&schemas)?);
-    let config = ListingTableConfig::new_with_multi_paths(urls).with_listing_options(listing);
-    let table = ListingTable::try_new(config.with_schema(schema))?;
-    let table = foreign::with_path_columns(table, format, &schemas, names, options)?;
-    if kind == foreign::Kind::Arrow { without_dictionaries(table) } else { Ok(table) }
+    let table = |urls,
+                 schemas: &[Schema],
+                 names: &[PathBuf],
+                 schema|
+     -> Result<Arc<dyn TableProvider>, DataFusionError> {
+        let config = ListingTableConfig::new_with_multi_paths(urls);
+        let config = config.with_listing_options(listing.clone()).with_schema(Arc::new(schema));
+        let (files, format) = (ListingTable::try_new(config)?, Arc::clone(&format));
+        let table = foreign::with_path_columns(files, format, schemas, names, options)?;
+        if kind == foreign::Kind::Arrow { without_dictionaries(table) } else { Ok(table) }
+    };
+    if let Ok(schema) = merged(&schemas) {
+        return table(urls, &schemas, names, schema);
+    }
+    let mut tables = Vec::new();
+    for group in mixed::groups(&schemas) {
+        let of_group = among(&schemas, &group);
+        let (urls, names) = (among(&urls, &group), among(names, &group));
+        let first = group.first().and_then(|at| paths.get(*at));
+        let first = first.map_or(Path::new(""), PathBuf::as_path);
+        tables.push((table(urls, &of_group, &names, merged(&of_group)?)?, first));
+    }
+    mixed::united(&tables)
+}
+
+fn among<T: Clone>(all: &[T], places: &[usize]) -> Vec<T> {
+    places.iter().filter_map(|at| all.get(*at).cloned()).collect()
 }
 
 /// The columns of all files. One that some of them lack is null there.
@@ -199,7 +254,11 @@ fn merged(schemas: &[Schema]) -> Result<Schema, DataFusionError> {
 /// What a name asks for: a call, a file or pattern by its extension, or the standard input.
 fn request(name: &str) -> Result<Option<FileCall>> {
     let call = FileCall::parse(name)?;
-    let kind = if name == STDIN { Some(Kind::Text) } else { kind_of(name) };
+    let kind = match name {
+        STDIN => Some(Kind::Text),
+        _ if call.is_none() && is_directory(name) => Some(kind_in(name)?),
+        _ => kind_of(name),
+    };
     Ok(call.or_else(|| {
         let names = vec![name.to_owned()];
         kind.map(|kind| FileCall { kind, names, options: TextOptions::default() })
@@ -246,7 +305,7 @@ fn without_dictionaries(
     Ok(Arc::new(ViewTable::new(plan, None)))
 }
 
-/// The files that a name or pattern stands for, sorted by name; at least one.
+/// The files that a name, a directory or a pattern stands for, sorted by name; at least one.
 fn expand(name: &str) -> Result<Vec<TextFile>> {
     let file = |path: &Path, member| TextFile { path: path.to_owned(), member };
     if let Some(members) = zip::members(Path::new(name))? {
@@ -256,8 +315,13 @@ fn expand(name: &str) -> Result<Vec<TextFile>> {
         };
         return Ok(members.into_iter().map(path).collect());
     }
-    if look_up(Path::new(name))?.is_some_and(|found| found.is_file()) {
-        return Ok(vec![file(Path::new(name), None)]);
+    match look_up(Path::new(name))? {
+        Some(found) if found.is_file() => return Ok(vec![file(Path::new(name), None)]),
+        Some(found) if found.is_dir() => {
+            let inside = files_in(Path::new(name))?;
+            return Ok(inside.iter().map(TextFile::of).collect());
+        }
+        _ => {}
     }
     refuse_pipe(name)?;
     let missing = |what: &str| Err(Error::NotFound(format!("no file {name}{what}")));

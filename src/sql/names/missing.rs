@@ -12,7 +12,11 @@ impl Tables {
         let names = self.short_names();
         let near = suggestion(name, names.iter().map(String::as_str));
         let is_own = || self.own.as_ref().is_some_and(|own| own.has(name).unwrap_or(false));
+        let is_directory = || name.len() > 1 && std::path::Path::new(name).is_dir();
         let hint = match near {
+            _ if !self.refuses_files() && is_directory() => {
+                format!("the files of the directory are FROM '{}/'", name.trim_end_matches('/'))
+            }
             _ if self.used().is_some() && is_own() => did_you_mean(SCHEMA, name),
             Some(near) => did_you_mean("", near),
             None if let Some(attached) = self.attached_with(name) => did_you_mean(&attached, name),

@@ -12,6 +12,7 @@ pub(in crate::sql) mod attached;
 pub(in crate::sql) mod meaning;
 mod missing;
 mod foreign;
+mod mixed;
 pub(in crate::sql) mod text;
 mod file_calls;
 mod spooled;

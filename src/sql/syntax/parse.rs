@@ -18,9 +18,9 @@ use crate::sql::syntax::placeholders::allow_names;
 use crate::sql::syntax::{
     array_queries, chains, date_parts, dialect, file_functions, frames, from_first,
     function_aliases, ignored, join_words, limit_by, macros, misspelt, named_windows, nesting,
-    operators, order_names, output_names, precedence, qualified, quantified, repeated, row_values,
-    samples, shadowed, short_forms, show, similar, size, slices, sql_of, standard, table_functions,
-    underscores, values,
+    operators, order_names, output_names, precedence, qualified, quantified, recursive, repeated,
+    row_values, samples, shadowed, short_forms, show, similar, size, slices, sql_of, standard,
+    table_functions, underscores, values,
 };
 use crate::sql::types::decimals;
 use crate::sql::types::times;
@@ -74,11 +74,6 @@ pub struct CopyTarget {
 /// The query whose rows a COPY … TO writes, and where they go.
 fn copied(statement: Statement, dialect: &dyn Syntax) -> Result<(Statement, Option<CopyTarget>)> {
     let Statement::CopyTo(copy) = statement else { return Ok((statement, None)) };
-    if !copy.partitioned_by.is_empty() {
-        return Err(Error::Unsupported(
-            "COPY writes one file; `sty export --partition-by` writes directories".into(),
-        ));
-    }
     let query = match copy.source {
         CopyToSource::Query(query) => query,
         CopyToSource::Relation(name) => {
@@ -100,6 +95,9 @@ fn copied(statement: Statement, dialect: &dyn Syntax) -> Result<(Statement, Opti
         })
         .collect();
     options.extend(copy.stored_as.map(|format| ("format".to_owned(), format)));
+    if !copy.partitioned_by.is_empty() {
+        options.push(("partition_by".to_owned(), copy.partitioned_by.join(",")));
+    }
     let query = Statement::Statement(Box::new(SqlStatement::Query(query)));
     Ok((query, Some(CopyTarget { file: copy.target, options })))
 }
@@ -224,6 +222,7 @@ fn corrected(
             short_forms::restore_calls(sql);
             output_names::set(sql);
             shadowed::rename(sql);
+            recursive::keep_clauses(sql)?;
             array_queries::write_out(sql);
             qualified::alias(sql)?;
             operators::as_calls(sql)?;
@@ -240,7 +239,7 @@ fn corrected(
             quantified::as_lists(sql);
             limit_by::as_filters(sql)?;
             standard::reword(sql)?;
-            row_values::expand(sql);
+            row_values::expand(sql)?;
             named_windows::write_out(sql)?;
             frames::write_out(sql);
             decimals::keep_digits(sql);

@@ -116,7 +116,7 @@ impl Drop for TableWriter {
                 let _ = self.disk.remove(&self.dir.unswept());
             }
             if self.base.is_none() {
-                let _ = abandon(&*self.disk, &self.dir);
+                let _ = self.files.abandon_now();
             }
         });
     }

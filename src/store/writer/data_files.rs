@@ -21,6 +21,8 @@ pub struct DataFiles {
     dir: TableDir,
     disk: Arc<dyn Disk>,
     written: Arc<Mutex<Uncommitted>>,
+    /// Directories that the writer has made for the table, inner ones first.
+    made_dirs: Arc<[PathBuf]>,
 }
 
 #[derive(Debug, Default)]
@@ -37,7 +39,14 @@ pub(super) struct Uncommitted {
 
 impl DataFiles {
     pub(crate) fn new(dir: TableDir, disk: Arc<dyn Disk>) -> Self {
-        DataFiles { dir, disk, written: Arc::default() }
+        DataFiles { dir, disk, written: Arc::default(), made_dirs: Arc::default() }
+    }
+
+    /// The same of a writer that has made these directories for the table, inner ones first: they
+    /// go with it if it is never committed.
+    #[must_use]
+    pub(super) fn within(self, made_dirs: Vec<PathBuf>) -> Self {
+        DataFiles { made_dirs: made_dirs.into(), ..self }
     }
 
     /// A new file outside any partition.
@@ -103,11 +112,24 @@ impl DataFiles {
     /// make a file may still do so.
     pub(super) fn abandon(&self) {
         for _ in 0..5 {
-            match abandon(&*self.disk, &self.dir) {
+            match self.abandon_now() {
                 Err(error) if !is_missing(&error) => std::thread::sleep(Duration::from_millis(2)),
                 _ => return,
             }
         }
+    }
+
+    /// Removes the table, whose first commit is not done, and directories that were made for it, if
+    /// nothing else is in them.
+    pub(super) fn abandon_now(&self) -> Result<()> {
+        abandon(&*self.disk, &self.dir)?;
+        let outer = self.made_dirs.iter().filter(|dir| dir.as_path() != self.dir.path());
+        for dir in outer {
+            if self.disk.remove_dir(dir).is_err() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     /// Makes every file and its directory entry durable.

@@ -16,13 +16,13 @@ mod cleanup;
 mod commit;
 mod data_files;
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use self::begun::Begun;
 pub use self::begun::remove_uncommitted;
 pub(super) use self::cleanup::abandon;
-#[cfg(feature = "sql")]
 pub(crate) use self::commit::missing_value;
 pub use self::commit::{commits_ended, forbid_commits};
 pub use self::data_files::{DataFile, DataFiles};
@@ -135,11 +135,14 @@ impl TableWriter {
             options.check()?;
         }
         let is_new = create.is_some();
+        let made_dirs = RefCell::new(Vec::new());
         let prepare = || match is_new {
             true => {
                 views::refuse_table(&**disk, dir)?;
                 refuse_foreign(&**disk, dir)?;
-                durable::create_dir(&**disk, dir.path())
+                let missing = durable::create_dir(&**disk, dir.path())?;
+                made_dirs.borrow_mut().extend(missing);
+                Ok(())
             }
             false if presence::current(&**disk, dir)?.is_none() => {
                 Err(views::no_table(&**disk, dir))
@@ -172,7 +175,7 @@ impl TableWriter {
             (None, Some(created)) => created,
             (None, None) => return Err(gone(&what)),
         };
-        let files = DataFiles::new(dir.clone(), Arc::clone(disk));
+        let files = DataFiles::new(dir.clone(), Arc::clone(disk)).within(made_dirs.into_inner());
         let begun = Some(Begun::new(&files, base.is_none())?);
         if base.is_none() {
             recover::mark_creating(&**disk, dir)?;

@@ -10,7 +10,7 @@ use arrow_array::{ArrayRef, BooleanArray, NullArray, PrimitiveArray};
 use arrow_buffer::{BooleanBuffer, NullBuffer, ScalarBuffer};
 
 use super::arrays::{BitmapBuilder, array, bytes_array, int_array, uint_array};
-use super::rules::{FieldRules, unescape, unquoted};
+use super::rules::{FieldRules, Inner, unescape, unquoted};
 use super::split::{Field, Tile};
 use super::values::{
     AsIs, Spelling, Zone, epoch, laid_out_date, laid_out_timestamp, loose_float, loose_int,
@@ -343,10 +343,19 @@ impl<F: Iterator<Item = Field>> FieldAppender<'_, F> {
                 self.valid.push(false);
                 continue;
             }
-            let parsed =
-                strict(value).or_else(|| lenient.as_ref().and_then(|lenient| lenient(value)));
-            out.push(parsed.ok_or(row)?);
-            self.valid.push(true);
+            let parse = |value| {
+                strict(value).or_else(|| lenient.as_ref().and_then(|lenient| lenient(value)))
+            };
+            let parsed = match parse(value) {
+                Some(parsed) => Some(parsed),
+                None => match self.rules.inner(value, field.quoted) {
+                    Inner::Same => return Err(row),
+                    Inner::Null => None,
+                    Inner::Value(inner) => Some(parse(inner).ok_or(row)?),
+                },
+            };
+            out.push(parsed.unwrap_or_default());
+            self.valid.push(parsed.is_some());
         }
         Ok(())
     }

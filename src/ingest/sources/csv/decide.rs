@@ -46,6 +46,9 @@ pub(super) fn decide_columns(
     rows.prefer_prior(schema, samples, &mut decisions)?;
     fix_types(schema, options)?;
     rows.read_fixed(schema, samples, &mut decisions)?;
+    if options.skip_initial_space.is_none() {
+        note_blanks(schema, samples);
+    }
     note_decisions(schema, options, &decisions);
     Ok(())
 }
@@ -188,6 +191,18 @@ pub(super) fn fix_types(schema: &mut CsvSchema, options: &CsvOptions) -> Result<
         }
     }
     Ok(())
+}
+
+/// Notes columns of text in which blanks after the delimiters seem to be meant for the eye.
+fn note_blanks(schema: &mut CsvSchema, samples: &[ColumnSample]) {
+    let columns = schema.columns.iter().zip(samples);
+    let begin_blank = columns.filter(|(column, sample)| {
+        column.data_type == DataType::Utf8 && sample.has_blanks_before()
+    });
+    let names: Vec<String> = begin_blank.map(|(column, _)| column.name.to_string()).collect();
+    if !names.is_empty() {
+        schema.guesses.push(Guess::BlanksBefore(names));
+    }
 }
 
 /// Notes what the values of the columns do not prove.

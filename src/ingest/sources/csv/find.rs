@@ -6,7 +6,7 @@ use super::chunks::{CsvChunk, CsvChunks};
 use super::faults::shown;
 use super::infer::infer;
 use super::options::CsvOptions;
-use super::rules::unquoted;
+use super::rules::{Inner, unquoted};
 use super::sample::{is_word, type_of_value};
 use super::schema::CsvSchema;
 use super::split::Splitter;
@@ -54,8 +54,13 @@ pub(crate) fn find_in_chunk(
     while let Ok(Some(tile)) = splitter.next_tile() {
         for field in tile.column(at).filter(|field| field.len > 0) {
             let value = unquoted(tile.text(), field, &schema.rules, &mut scratch);
+            let bare = match schema.rules.inner(value, field.quoted) {
+                Inner::Same => value,
+                Inner::Null => continue,
+                Inner::Value(inner) => inner,
+            };
             let is_null =
-                !field.quoted && (schema.rules.is_null(value.bytes()) || is_word(value.bytes()));
+                !field.quoted && (schema.rules.is_null(value.bytes()) || is_word(bare.bytes()));
             if is_null || type_of_value(value, schema.layout(at)).join(other).is_some() {
                 continue;
             }

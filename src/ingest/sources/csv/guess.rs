@@ -32,6 +32,8 @@ pub enum Guess {
     Escape,
     /// Blanks before fields, also those before quotes, are no part of the fields.
     InitialSpace,
+    /// Columns of text of which all values begin with a blank, which is a part of them.
+    BlanksBefore(Vec<String>),
     /// Words that stand for null, in these columns.
     Nulls(Vec<&'static str>, Vec<String>),
     /// Columns that are text because day and month cannot be told apart.
@@ -71,6 +73,12 @@ impl fmt::Display for Guess {
             Guess::InitialSpace => f.write_str(
                 "the first rows have quotes after blanks, and blanks before fields were left out; \
                  if they are text, say --skip-initial-space=false",
+            ),
+            Guess::BlanksBefore(columns) => write!(
+                f,
+                "all first values of {} begin with a blank, which is a part of them; say \
+                 --skip-initial-space to leave it out",
+                and_more(columns)
             ),
             Guess::Nulls(words, columns) => {
                 let (are, keep) = if words.len() == 1 { ("is", "it") } else { ("are", "them") };

@@ -26,13 +26,16 @@
 //! text columns and null in others. A quoted empty field is the empty text, and null in columns
 //! that are not text.
 //!
+//! **Blanks** and tabs around a value are no part of it in columns that are not text, and nothing
+//! but blanks is null there, as an empty field is.
+//!
 //! **Values** may be written in several ways, `13.12.2020` or `yes`. A column has one of them,
 //! which its first rows decide (`sample`, `decide`).
 //!
 //! **Widening.** If a field does not parse as its column's inferred type, the chunk's column comes
 //! out in the next wider type of the lattice ([`crate::model::DataType::join`]), and the caller
 //! joins the types of all chunks. Columns whose type the user has named never widen, but accept
-//! more spellings: blanks around numbers, `+1`, `007`, `t`.
+//! more spellings: `+1`, `007`, `t`.
 //!
 //! **Bad rows** make the parsing of their chunk fail: a wrong number of fields, text after a
 //! closing quote, an unterminated quoted field, a value that no type above its column's type holds

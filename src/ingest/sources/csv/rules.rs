@@ -1,4 +1,4 @@
-//! Interprets the bytes of a field: nulls and doubled quotes.
+//! Interprets the bytes of a field: nulls, doubled quotes, and blanks around values.
 
 use super::sample::{ColumnSample, Sampling};
 use super::split::Field;
@@ -10,12 +10,37 @@ pub(in crate::ingest::sources) struct FieldRules {
     pub(in crate::ingest::sources) quote: u8,
     pub(in crate::ingest::sources) nulls: Vec<Vec<u8>>,
     pub(in crate::ingest::sources) empty_is_null: bool,
+    /// Whether blanks around a value are no part of it in columns that are not text.
+    pub(in crate::ingest::sources) trims: bool,
+}
+
+/// A value that does not parse as it is, without the blanks around it.
+pub(super) enum Inner<'a> {
+    /// There are no blanks, or nothing else in quotes.
+    Same,
+    /// Without them it is nothing, or a text that means null.
+    Null,
+    Value(Text<'a>),
 }
 
 impl FieldRules {
     #[inline]
     pub(super) fn is_null(&self, bytes: &[u8]) -> bool {
         self.nulls.iter().any(|null| null == bytes)
+    }
+
+    /// What is between the blanks around a value that is not text.
+    #[cold]
+    pub(super) fn inner<'a>(&self, value: Text<'a>, quoted: bool) -> Inner<'a> {
+        let Some(inner) = value.without_blanks().filter(|_| self.trims) else {
+            return Inner::Same;
+        };
+        let is_empty = inner.len() == 0;
+        match quoted {
+            false if is_empty && self.empty_is_null || self.is_null(inner.bytes()) => Inner::Null,
+            _ if is_empty => Inner::Same,
+            _ => Inner::Value(inner),
+        }
     }
 }
 
@@ -64,6 +89,12 @@ pub(super) fn add_field(
     let mut scratch = Vec::new();
     let value = unquoted(text, field, rules, &mut scratch);
     if field.quoted || !rules.is_null(value.bytes()) {
-        sample.add(value, field.quoted, sampling);
+        sample.note_blank(value, field.quoted);
+        match rules.inner(value, field.quoted) {
+            Inner::Same => sample.add(value, field.quoted, sampling),
+            // It is a text in columns of text.
+            Inner::Null => sample.add_quoted_empty(),
+            Inner::Value(inner) => sample.add(inner, field.quoted, sampling),
+        }
     }
 }

@@ -12,6 +12,8 @@
 //! or an earlier file tells which is the day. With points (`01.02.2020`), the day comes first
 //! unless a value says otherwise.
 //!
+//! **Blanks** around values do not make a column text: they are left out in columns of other types.
+//!
 //! **Booleans.** `yes` and `t` are booleans where the column also has their opposites: a column of
 //! nothing but `no` is text. `Y` and `N` are codes more often than booleans (`store_and_fwd_flag`),
 //! and stay text unless the table or the user says otherwise.
@@ -84,6 +86,8 @@ pub(super) struct ColumnSample {
     no_plus: bool,
     /// Whether all values look like years.
     only_years: bool,
+    /// Whether there are values without a blank before them, and with one.
+    blank_before: [bool; 2],
 }
 
 /// What the values do not tell.
@@ -119,6 +123,7 @@ impl Default for ColumnSample {
             plus: false,
             no_plus: false,
             only_years: true,
+            blank_before: [false; 2],
         }
     }
 }
@@ -186,6 +191,18 @@ impl ColumnSample {
             None if number::float64(text).is_none() => self.plain.add(text),
             None => self.plain.add_text_only(),
         }
+    }
+
+    /// Notes whether a value, as it is written, has a blank before it.
+    pub(super) fn note_blank(&mut self, text: Text<'_>, quoted: bool) {
+        let [without, with] = &mut self.blank_before;
+        let is_blank = !quoted && text.bytes().first() == Some(&b' ');
+        *(if is_blank { with } else { without }) = true;
+    }
+
+    /// Whether all values have a blank before them.
+    pub(super) fn has_blanks_before(&self) -> bool {
+        self.blank_before == [false, true]
     }
 
     /// Adds a quoted empty field.
@@ -301,6 +318,7 @@ pub(super) fn has_both_orders(set: LayoutSet) -> bool {
 
 /// The type of one value of a column with this layout.
 pub(super) fn type_of_value(text: Text<'_>, layout: Layout) -> DataType {
+    let text = text.without_blanks().unwrap_or(text);
     let numbers = match layout {
         Layout::Numbers(format) => format,
         Layout::Plain => NumberFormat::default(),

@@ -87,7 +87,12 @@ impl CsvSchema {
             file: file.to_path_buf(),
             delimiter,
             quote: options.quote,
-            rules: FieldRules { quote: options.quote, nulls, empty_is_null: options.empty_is_null },
+            rules: FieldRules {
+                quote: options.quote,
+                nulls,
+                empty_is_null: options.empty_is_null,
+                trims: true,
+            },
             numbers: options.numbers,
             skip_bad_rows: options.skip_bad_rows,
             required: Vec::new(),

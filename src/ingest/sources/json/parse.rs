@@ -3,6 +3,7 @@
 //! A row that cannot be read, or whose value its column cannot hold, does not end the work: the row
 //! is left out and returned as a [`BadRow`], and the caller decides what to do with it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use arrow_array::{Array, ArrayRef, BooleanArray, NullArray, RecordBatch, RecordBatchOptions};
@@ -131,6 +132,8 @@ fn build(
                 at: *start,
                 column: name.clone(),
                 reason: "no value, and the column is NOT NULL".to_owned(),
+                hint: String::new(),
+                inexact: None,
             },
         ));
     }
@@ -144,7 +147,23 @@ fn build(
         misfits.dedup_by_key(|value| value.row);
         let mut keep = vec![true; rows.len()];
         let mut lines = LineCounter { text: &chunk.text, at: 0, line: chunk.line };
-        for Misfit { row, at, column, reason } in misfits {
+        // Many values may stand behind one that they would make inexact.
+        let mut last_inexact = None;
+        for Misfit { row, at, column, mut reason, hint, inexact } in misfits {
+            if let Some(Inexact { row, value, data_type }) = inexact {
+                let line = match last_inexact {
+                    Some((last, line)) if last == row => line,
+                    _ => {
+                        let start = rows.get(row).map_or(0, |(start, _)| *start);
+                        let from = LineCounter { text: &chunk.text, at: 0, line: chunk.line };
+                        { from }.line_at(start)
+                    }
+                };
+                last_inexact = Some((row, line));
+                reason +=
+                    &format!(", and {value} in line {line} would not be exact as {data_type}");
+            }
+            reason += &hint;
             keep.iter_mut().skip(row).take(1).for_each(|keep| *keep = false);
             let (start, end) = rows.get(row).copied().unwrap_or_default();
             let line = lines.line_at(start);
@@ -171,6 +190,18 @@ struct Misfit {
     at: usize,
     column: String,
     reason: String,
+    /// What to do about it, behind the reason.
+    hint: String,
+    /// Why the column does not take the wider type that would hold the value.
+    inexact: Option<Inexact>,
+}
+
+/// An earlier value that a wider type does not hold exactly.
+#[derive(Clone)]
+struct Inexact {
+    row: usize,
+    value: String,
+    data_type: DataType,
 }
 
 /// A column of a chunk, to be built into an array.
@@ -187,24 +218,54 @@ struct ChunkColumn<'a, F> {
 
 impl<F: Fn(&[Entry]) -> DataType> ChunkColumn<'_, F> {
     /// Builds the array in the first type along the lattice that holds all values; values that no
-    /// type holds are null in it.
+    /// type holds are null in it. A wider type that would not hold earlier values exactly is not
+    /// taken: it is the later value that does not go with the others.
     fn array(&self, data_type: DataType, misfits: &mut Vec<Misfit>) -> (ArrayRef, DataType) {
         let mut data_type = data_type;
         let before = misfits.len();
+        let mut refused = Vec::new();
         loop {
             if data_type == DataType::Null && !self.fixed {
                 data_type = (self.infer)(self.entries);
             }
             misfits.truncate(before);
-            match self.fill(&data_type, misfits) {
+            match self.fill(self.entries, &data_type, &refused, misfits) {
                 Ok(array) => return (array, data_type),
-                Err(wider) => data_type = wider,
+                Err((wider, at)) => {
+                    let known = misfits.get(before..).unwrap_or_default();
+                    let exact = !data_type.widens_exactly_if(&wider);
+                    match (!exact).then(|| self.inexact_before(at, &wider, known)).flatten() {
+                        Some(inexact) => refused.push(inexact),
+                        None => data_type = wider,
+                    }
+                }
             }
         }
     }
 
-    /// Builds the array in this type. The error is the wider type that a value needs.
-    fn fill(&self, data_type: &DataType, misfits: &mut Vec<Misfit>) -> Result<ArrayRef, DataType> {
+    /// The first value before `at` that this type does not hold, other than those `known` to be of
+    /// no type of the column.
+    #[cold]
+    fn inexact_before(&self, at: usize, data_type: &DataType, known: &[Misfit]) -> Option<Inexact> {
+        let mut misfits = Vec::new();
+        let entries = self.entries.get(..at)?;
+        // A type that is wider still is for values behind these.
+        let _ = self.fill(entries, data_type, &[], &mut misfits);
+        let known: HashSet<usize> = known.iter().map(|misfit| misfit.row).collect();
+        let first = misfits.iter().find(|misfit| !known.contains(&misfit.row))?;
+        let value = shown(value_of(self.text, entries.get(first.row)?.field()));
+        Some(Inexact { row: first.row, value, data_type: data_type.clone() })
+    }
+
+    /// Builds the array of these entries in this type. The error is the wider type that a value
+    /// needs, unless it is one of those `refused`, and the place of that value.
+    fn fill(
+        &self,
+        entries: &[Entry],
+        data_type: &DataType,
+        refused: &[Inexact],
+        misfits: &mut Vec<Misfit>,
+    ) -> Result<ArrayRef, (DataType, usize)> {
         let rules = rules();
         let candidates = accepted(data_type, self.fixed);
         let takes_texts = self.float_before && is_float(data_type);
@@ -212,33 +273,38 @@ impl<F: Fn(&[Entry]) -> DataType> ChunkColumn<'_, F> {
             candidates.contains(&entry.kind()) || takes_texts && is_float_text(self.text, *entry)
         };
         let mut column = ColumnBuilder::new(data_type, self.fixed);
-        column.reserve(self.entries.len());
+        column.reserve(entries.len());
         let mut at = 0;
-        while let Some(rest) = self.entries.get(at..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = entries.get(at..).filter(|rest| !rest.is_empty()) {
             let fitting = rest.iter().position(|entry| !takes(entry)).unwrap_or(rest.len());
             let fields = rest.iter().take(fitting).map(Entry::field);
             let done = column.push_fields(self.text, fields, &rules).err().unwrap_or(fitting);
             at += done;
             let Some(entry) = rest.get(done) else { break };
-            if !self.fixed
-                && let Some(wider) = data_type.join(&type_alone(self.text, *entry))
-                && wider != *data_type
-            {
-                return Err(wider);
+            let wider = if self.fixed {
+                None
+            } else {
+                data_type.join(&type_alone(self.text, *entry)).filter(|wider| wider != data_type)
+            };
+            let inexact = refused.iter().find(|one| Some(&one.data_type) == wider.as_ref());
+            match wider {
+                Some(wider) if inexact.is_none() => return Err((wider, at)),
+                _ => {}
             }
-            misfits.push(self.misfit(at, *entry, data_type));
+            let misfit = self.misfit(at, *entry, data_type);
+            misfits.push(Misfit { inexact: inexact.cloned(), ..misfit });
             // An absent field is null in any type.
             let _ = column.push_fields(self.text, std::iter::once(Field::NONE), &rules);
             at += 1;
         }
         // Rows that are not UTF-8 have been left out already.
-        Ok(column.finish().unwrap_or_else(|_| Arc::new(NullArray::new(self.entries.len()))))
+        Ok(column.finish().unwrap_or_else(|_| Arc::new(NullArray::new(entries.len()))))
     }
 
     #[cold]
     fn misfit(&self, row: usize, entry: Entry, expected: &DataType) -> Misfit {
         let (name, field) = (self.name, entry.field());
-        let value = self.text.get(field.start..field.start + field.len).unwrap_or_default();
+        let value = value_of(self.text, field);
         let quote = if field.quoted { "\"" } else { "" };
         let hint = if self.fixed {
             "--schema gives that type; as text it would be"
@@ -249,10 +315,13 @@ impl<F: Fn(&[Entry]) -> DataType> ChunkColumn<'_, F> {
             row,
             at: field.start,
             column: name.to_owned(),
-            reason: format!(
-                "{quote}{}{quote} is not of type {expected}; {hint} --schema {name}:utf8",
-                shown(value)
-            ),
+            reason: format!("{quote}{}{quote} is not of type {expected}", shown(value)),
+            hint: format!("; {hint} --schema {name}:utf8"),
+            inexact: None,
         }
     }
+}
+
+fn value_of(text: &[u8], field: Field) -> &[u8] {
+    text.get(field.start..field.start + field.len).unwrap_or_default()
 }

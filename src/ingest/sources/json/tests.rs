@@ -332,6 +332,29 @@ fn bad_rows_are_left_out_and_told() {
 }
 
 #[test]
+fn a_later_value_is_blamed_for_a_type_that_earlier_ones_do_not_fit() {
+    let chunk = |text: &str| chunks("t.json", text.as_bytes(), 1 << 20).unwrap().remove(0);
+    let schema =
+        |text| infer(Path::new("t.json"), &JsonOptions::default(), Some(&chunk(text))).unwrap();
+    let (ints, dates) = (schema("{\"i\":1}"), schema("{\"i\":\"2024-01-01\"}"));
+    let text = "{\"i\":1}\n{\"i\":9007199254740993}\n{\"i\":9007199254740995}\n\
+                {\"i\":0.5}\n{\"i\":7}\n";
+    let rows = parse_rows(&ints, &chunk(text)).unwrap();
+    assert_eq!((rows.batch.num_rows(), rows.bad.len(), rows.bad[0].line), (4, 1, 4));
+    assert_eq!(
+        rows.bad[0].reason,
+        "0.5 is not of type int64, and 9007199254740993 in line 2 would not be exact as float64; \
+         to read the column as text: --schema i:utf8"
+    );
+    // After a fraction, it is the large integer that does not go with the others.
+    let text = "{\"i\":1}\n{\"i\":0.5}\n{\"i\":9007199254740993}\n";
+    let rows = parse_rows(&ints, &chunk(text)).unwrap();
+    assert_eq!((rows.batch.num_rows(), rows.bad.len(), rows.bad[0].line), (2, 1, 3));
+    // Blanks are a part of strings.
+    assert_eq!(parse_rows(&dates, &chunk("{\"i\":\" 2024-01-02\"}")).unwrap().bad.len(), 1);
+}
+
+#[test]
 fn a_key_in_each_row_is_an_error_before_memory_is_gone() {
     let mut text = String::new();
     (0..70_000).for_each(|i| writeln!(text, "{{\"k{i}\":1}}").unwrap());

@@ -87,7 +87,7 @@ pub(super) fn is_float_text(text: &[u8], entry: Entry) -> bool {
 
 /// The field rules of JSON: null is an unquoted empty field.
 pub(super) fn rules() -> FieldRules {
-    FieldRules { quote: b'"', nulls: Vec::new(), empty_is_null: true }
+    FieldRules { quote: b'"', nulls: Vec::new(), empty_is_null: true, trims: false }
 }
 
 /// The kinds of values that a type accepts; a type that the user has named also accepts strings

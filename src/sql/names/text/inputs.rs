@@ -46,6 +46,11 @@ pub(crate) struct TextFile {
 }
 
 impl TextFile {
+    /// The file that an input is.
+    pub(crate) fn of(input: &Input) -> TextFile {
+        TextFile { path: input.name().to_path_buf(), member: input.as_member().cloned() }
+    }
+
     pub(crate) fn input(&self) -> Input {
         match &self.member {
             Some(member) => Input::member(member.clone()),

@@ -53,8 +53,11 @@ fn option_in_sql(text: &str) -> Option<(String, &str)> {
         }
         "no-header" => return Some(("header => false".to_owned(), after)),
         "skip-initial-space" => {
-            let after = after.strip_prefix("=false").unwrap_or(after);
-            return Some(("skip_initial_space => false".to_owned(), after));
+            let (value, after) = match after.strip_prefix("=false") {
+                Some(after) => ("false", after),
+                None => ("true", after),
+            };
+            return Some((format!("skip_initial_space => {value}"), after));
         }
         "schema" => "types",
         "delimiter" | "quote" | "skip" | "null" | "comment" | "escape" | "decimal"
@@ -114,6 +117,7 @@ mod tests {
             ("such as --encoding latin1, or keep", "such as encoding => 'latin1', or keep"),
             ("say --no-header if it is data", "say header => false if it is data"),
             ("say --skip-initial-space=false", "say skip_initial_space => false"),
+            ("say --skip-initial-space to", "say skip_initial_space => true to"),
             ("name them with --names", "name them with names => ['A', …]"),
             ("--on-error skip leaves", "--on-error skip leaves"),
             ("a -- b", "a -- b"),

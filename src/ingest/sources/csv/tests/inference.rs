@@ -112,6 +112,64 @@ fn guesses() {
 }
 
 #[test]
+fn blanks_around_values_make_no_column_text() {
+    let text = "n, f , day,at,yes,name\n\
+                1, 1.5,2024-01-01 , 10:00:00, yes ,x\n\
+                3 ,\t-2e3 , 2024-01-02,11:30:00 ,no, y \n";
+    let (kinds, rows) = read(text, &CsvOptions::default());
+    assert_eq!(kinds, ["int64", "float64", "date", "time(us)", "bool", "utf8"]);
+    assert_eq!(rows[0], ["1", "1.5", "2024-01-01", "10:00:00", "true", "x"]);
+    assert_eq!(rows[1], ["3", "-2000.0", "2024-01-02", "11:30:00", "false", " y "]);
+
+    // Nothing but blanks is null where the column is not text, and so are words and --null.
+    let text = "1, NA,a\n2,  , \n3, 5,  b\n";
+    let (kinds, rows) = read(text, &no_header());
+    assert_eq!(kinds, ["int64", "int64", "utf8"]);
+    assert_eq!(rows, [["1", "∅", "a"], ["2", "∅", " "], ["3", "5", "  b"]]);
+    let options = CsvOptions { nulls: vec!["x".into()], ..no_header() };
+    let (kinds, rows) = read("1, x, x\n2,5,y\n", &options);
+    assert_eq!(
+        (kinds, rows[0].clone()),
+        (
+            vec!["int64".into(), "int64".into(), "utf8".into()],
+            vec!["1".into(), "∅".into(), " x".into()]
+        )
+    );
+    let (kinds, rows) = read("1,\" 2\",\" \"\n", &no_header());
+    assert_eq!(
+        (kinds, rows[0].clone()),
+        (
+            vec!["int64".into(), "int64".into(), "utf8".into()],
+            vec!["1".into(), "2".into(), " ".into()]
+        )
+    );
+
+    // They come after the first rows, too, and with a value that makes its column wider.
+    let options = CsvOptions { infer_rows: 2, ..no_header() };
+    let (kinds, rows) =
+        read("1,a,2024-01-01\n2,b,2024-01-02\n 3,c,  \n 4.5 ,d, 2024-01-04\n", &options);
+    assert_eq!(kinds, ["float64", "utf8", "date"]);
+    assert_eq!(rows[2..], [["3.0", "c", "∅"], ["4.5", "d", "2024-01-04"]]);
+}
+
+#[test]
+fn blanks_before_all_texts_of_a_column_are_noted() {
+    let guessed = |text: &str, options: &CsvOptions| {
+        let chunk = chunks(text.as_bytes(), options, 1 << 20).unwrap();
+        infer(Path::new("t.csv"), options, chunk.first()).unwrap().guesses
+    };
+    let named = CsvOptions { header: Some(true), ..CsvOptions::default() };
+    let noted = |names: &[&str]| {
+        [Guess::BlanksBefore(names.iter().map(|name| (*name).to_owned()).collect())]
+    };
+    assert_eq!(guessed("a, b, c\n1, x, 5\n2, y, 6\n", &named), noted(&["b"]));
+    assert_eq!(guessed("a, b\n1, x\n2,y\n", &named), []);
+    assert_eq!(guessed("a, b\n1,\" x\"\n", &named), []);
+    let kept = CsvOptions { skip_initial_space: Some(false), ..named };
+    assert_eq!(guessed("a, b\n1, x\n", &kept), []);
+}
+
+#[test]
 fn a_delimiter_is_found_and_holds_for_all_chunks() {
     let text = format!("id;text\n{}", "1;\"a;b\"\n2;c,d\n".repeat(100));
     for size in [20, 300, 1 << 20] {
