@@ -391,3 +391,45 @@ fn cancelled_while_groups_come_out() {
     let answer = run(&fragment, &snapshot, &context).and_then(|answer| all_of(&fragment, answer));
     assert!(matches!(answer, Err(Error::Cancelled)), "{answer:?}");
 }
+
+fn padded(inputs: &[ArrayRef]) -> ArrayRef {
+    let values = inputs[0].as_primitive::<Int64Type>();
+    let text = |v: i64| format!("{v:0200}");
+    Arc::new(values.iter().map(|v| v.map(text)).collect::<StringViewArray>())
+}
+
+#[test]
+fn long_texts_are_accounted_for_within_a_block() {
+    let dir = tempfile::tempdir().unwrap();
+    let snapshot = store(dir.path(), &[rows(60_000, 5)]);
+    let greatest = Aggregate {
+        input: Some(computed(vec![3], ArrowType::Utf8View, Traits::default(), padded)),
+        data_type: ArrowType::Utf8View,
+        ..aggregate(AggregateFunction::Max, Some(3))
+    };
+    let output =
+        Output::Aggregate { keys: keys("digits"), aggregates: vec![greatest], first: None };
+    let fragment = fragment(&snapshot, vec![], output);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let most = AtomicUsize::new(0);
+    let context = Context {
+        pool: &pool,
+        cancelled: &|| false,
+        reserve: &|bytes| {
+            most.fetch_max(bytes, Ordering::Relaxed);
+            Ok(())
+        },
+        release: &|_| {},
+        temp_dir: dir.path(),
+        limits: GroupLimits { unmerged: usize::MAX, free: 0, ..GroupLimits::default() },
+        known_rows: true,
+        states: false,
+        recorder: &Recorder::default(),
+        timed: false,
+    };
+    let answer = run(&fragment, &snapshot, &context).unwrap();
+    // All texts of the block have 12 MB, and those of a slice a seventh of that.
+    let most = most.load(Ordering::Relaxed);
+    assert!((1 << 20..6 << 20).contains(&most), "{most}");
+    drop(answer);
+}

@@ -29,6 +29,9 @@ use crate::query::walk::Worker;
 
 /// With fewer rows a group than this, a table is not worth the while.
 const WORTH_GROUPING: usize = 2;
+/// States of no known size are accounted for within a block once they have grown by this many
+/// times what each thread takes without a reservation.
+const WIDE_STEP: usize = 4;
 
 /// One thread's groups.
 pub(crate) struct Hashed<'a> {
@@ -183,6 +186,19 @@ impl Worker for Hashed<'_> {
     }
 
     fn take(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
+        self.add_rows(slice)?;
+        // A block of long texts may be larger than all memory.
+        let has_grown = || {
+            let grown = self.memory().saturating_sub(self.reservation.bytes());
+            grown > self.limits.free * WIDE_STEP
+        };
+        if self.slice.states.are_unbounded() && has_grown() { self.account() } else { Ok(()) }
+    }
+}
+
+impl Hashed<'_> {
+    /// Adds the selected rows of a slice to their groups.
+    fn add_rows(&mut self, slice: &mut Slice<'_, '_>) -> Result<()> {
         self.keys.write(slice, &mut self.slice.keys, &mut self.scratch)?;
         self.slice.keys.merge_runs(&mut self.ends);
         self.slice.keys.hashes(&mut self.hashes);

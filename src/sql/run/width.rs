@@ -63,7 +63,7 @@ fn of_column(array: &ArrayRef, rows: Rows, least: usize) -> usize {
         }
         // The items of a list of fixed length are as many as the rows.
         DataType::FixedSizeList(..) => {
-            array.get_buffer_memory_size().checked_div(array.len()).unwrap_or_default()
+            value_bytes(array).checked_div(array.len()).unwrap_or_default()
         }
         _ => 0,
     }
@@ -90,17 +90,54 @@ fn of_items<O: OffsetSizeTrait>(
     least: usize,
 ) -> usize {
     let (count, among) = lengths(offsets, rows, least);
-    let all = match items.data_type().primitive_width() {
-        Some(width) => items.len().saturating_mul(width),
-        // Views of few texts may hold the buffers of many.
-        None => match items.data_type() {
-            DataType::Utf8View => long_bytes(items.as_string_view()),
-            DataType::BinaryView => long_bytes(items.as_binary_view()),
-            _ => items.get_buffer_memory_size(),
-        },
-    };
-    let bytes = count as u128 * all as u128 / items.len().max(1) as u128 / among as u128;
+    let bytes =
+        count as u128 * value_bytes(items) as u128 / items.len().max(1) as u128 / among as u128;
     usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+/// The bytes of the values of an array, and not those of its buffers: few values may hold the
+/// buffers of many, and hold some of them more than once.
+fn value_bytes(array: &dyn Array) -> usize {
+    let of_columns = |columns: &[ArrayRef]| {
+        columns.iter().map(|column| value_bytes(column)).fold(0, usize::saturating_add)
+    };
+    match array.data_type() {
+        DataType::Utf8 => offset_bytes(array.as_string::<i32>().offsets()),
+        DataType::LargeUtf8 => offset_bytes(array.as_string::<i64>().offsets()),
+        DataType::Utf8View => long_bytes(array.as_string_view()),
+        DataType::Binary => offset_bytes(array.as_binary::<i32>().offsets()),
+        DataType::LargeBinary => offset_bytes(array.as_binary::<i64>().offsets()),
+        DataType::BinaryView => long_bytes(array.as_binary_view()),
+        DataType::List(_) => list_bytes(array.as_list::<i32>()),
+        DataType::LargeList(_) => list_bytes(array.as_list::<i64>()),
+        DataType::Map(..) => {
+            let map = array.as_map();
+            item_bytes(map.offsets(), map.entries())
+        }
+        DataType::Struct(_) => of_columns(array.as_struct().columns()),
+        DataType::FixedSizeList(..) => value_bytes(array.as_fixed_size_list().values()),
+        DataType::Boolean => array.len() / 8,
+        other => match other.primitive_width() {
+            Some(width) => array.len().saturating_mul(width),
+            None => array.get_buffer_memory_size(),
+        },
+    }
+}
+
+fn list_bytes<O: OffsetSizeTrait>(array: &GenericListArray<O>) -> usize {
+    item_bytes(array.offsets(), array.values().as_ref())
+}
+
+/// The bytes of the offsets of lists, and of their items.
+fn item_bytes<O: OffsetSizeTrait>(offsets: &[O], items: &dyn Array) -> usize {
+    let (Some(first), Some(last)) = (offsets.first(), offsets.last()) else { return 0 };
+    let used = items.slice(first.as_usize(), (*last - *first).as_usize());
+    value_bytes(&used).saturating_add(size_of_val(offsets))
+}
+
+/// The bytes of offsets, and those between the first and the last.
+fn offset_bytes<O: OffsetSizeTrait>(offsets: &[O]) -> usize {
+    lengths(offsets, Rows::Pass, 0).0.saturating_add(size_of_val(offsets))
 }
 
 /// The bytes of views and of what they stand for.
@@ -132,7 +169,7 @@ mod tests {
     use std::sync::Arc;
 
     use arrow_array::types::Int64Type;
-    use arrow_array::{Int64Array, ListArray, StringArray, StringViewArray};
+    use arrow_array::{Int64Array, ListArray, StringArray, StringViewArray, StructArray};
     use arrow_buffer::OffsetBuffer;
     use arrow_schema::Field;
 
@@ -169,5 +206,27 @@ mod tests {
         assert_eq!(row_bytes(&few, &[0], Rows::Repeat, 1), 3 * 60_016);
         assert_eq!(row_bytes(&batch.slice(0, 2), &[0], Rows::Repeat, 1), 1);
         assert_eq!(row_bytes(&batch.slice(0, 0), &[0, 1, 2, 3], Rows::Repeat, 1), 0);
+    }
+
+    #[test]
+    fn items_that_share_the_buffers_of_others_are_as_wide_as_they_are_alone() {
+        let texts: ArrayRef = Arc::new(StringViewArray::from(vec!["y".repeat(100); 1000]));
+        let numbers: ArrayRef = Arc::new(Int64Array::from(vec![1; 1000]));
+        let fields = [("x", Arc::clone(&numbers)), ("y", texts)].into_iter();
+        let fields = fields.map(|(name, column)| {
+            (Arc::new(Field::new(name, column.data_type().clone(), true)), column)
+        });
+        let rows = StructArray::from(fields.collect::<Vec<_>>());
+        let few: ArrayRef = Arc::new(rows.slice(500, 4));
+        let list = |items: &ArrayRef| {
+            let item = Arc::new(Field::new_list_field(items.data_type().clone(), true));
+            let offsets = OffsetBuffer::from_lengths([items.len()]);
+            Arc::new(ListArray::new(item, offsets, Arc::clone(items), None)) as ArrayRef
+        };
+        let alone = 4 * (8 + 16 + 100);
+        let (items, lists) = (list(&few), list(&list(&few)));
+        let batch = RecordBatch::try_from_iter([("a", items), ("b", lists)]).unwrap();
+        assert_eq!(row_bytes(&batch, &[0], Rows::Pass, 1), alone);
+        assert_eq!(row_bytes(&batch, &[1], Rows::Repeat, 1), alone + 2 * size_of::<i32>());
     }
 }

@@ -37,7 +37,7 @@ use crate::sql::types::zeros::one_nan;
 use crate::sql::walks::{any_expression, any_node};
 
 /// Functions that take no nulls, and whose DISTINCT may be a group.
-const OF_DISTINCT: [&str; 22] = [
+const OF_DISTINCT: [&str; 23] = [
     "avg",
     "bit_xor",
     "corr",
@@ -57,6 +57,7 @@ const OF_DISTINCT: [&str; 22] = [
     "regr_syy",
     "stddev",
     "stddev_pop",
+    "string_agg",
     "sum",
     "var",
     "var_pop",
@@ -74,7 +75,7 @@ const COUNT: &str = "#count";
 pub(in crate::sql) fn holds_values(call: &AggregateFunctionExpr) -> bool {
     let name = call.fun().name();
     match call.is_distinct() {
-        true => OF_DISTINCT.contains(&name),
+        true => OF_DISTINCT.contains(&name) && call.order_bys().is_empty(),
         false => ["median", "percentile_cont", "quantile_disc", "mode"].contains(&name),
     }
 }

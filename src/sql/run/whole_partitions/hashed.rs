@@ -69,11 +69,13 @@ impl Hashed {
         to: Output,
     ) -> Result<()> {
         let schema = numbered(&rows.schema());
+        let mut is_empty = true;
         while let Some(batch) = rows.next().await {
             let batch = batch?;
             if batch.num_rows() == 0 {
                 continue;
             }
+            is_empty = false;
             let numbers = self.update(&batch)?;
             let batch = compact(batch, self.out.small, usize::MAX)?;
             let columns = batch.columns().iter().cloned().chain([numbers]).collect();
@@ -84,6 +86,10 @@ impl Hashed {
         drop(rows);
         let Hashed { partitions, mut functions, mut held, out, state, .. } = self;
         drop(partitions);
+        if is_empty {
+            // Some functions cannot say the values of no partitions.
+            return Ok(());
+        }
         let values = functions.iter_mut().map(|function| function.evaluate(EmitTo::All));
         let values = values.collect::<DataFusionResult<Vec<_>>>()?;
         drop(functions);
