@@ -20,7 +20,7 @@ pub(super) fn advice(message: &str) -> Option<String> {
         let data_type = data_type.to_ascii_lowercase();
         return Some(format!(
             "a column of type {data_type} has no fields; in a.b, a is a table, or a column that is \
-             a struct"
+             a struct; a ->> 'b' reads a field of a JSON text"
         ));
     }
     if message.starts_with("There isn't a common type to coerce ") && message.contains("LIKE") {

@@ -6,19 +6,23 @@
 //! beside each other. Here the list is collected, except for the first element of an order.
 //! `nth_value(DISTINCT x, n)` becomes the element of a list, too.
 //!
+//! Where a list is joined with a NULL by `||`, nothing is added to it.
+//!
 //! `s[n]` and `s[a:b]` of a text are characters of it, as in DuckDB.
 
 use std::sync::Arc;
 
+use arrow_schema::DataType;
 use datafusion::common::{DFSchema, ScalarValue};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::functions::unicode::expr_fn::{character_length, substring};
 use datafusion::functions_nested::expr_fn::array_element;
 use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::planner::{
-    ExprPlanner, PlannerResult, RawAggregateExpr, RawFieldAccessExpr,
+    ExprPlanner, PlannerResult, RawAggregateExpr, RawBinaryExpr, RawFieldAccessExpr,
 };
 use datafusion::logical_expr::{AggregateUDF, Expr, GetFieldAccess, lit, when};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
 
 use crate::sql::types::intervals::planned_type;
 
@@ -30,6 +34,37 @@ pub(in crate::sql) struct ElementsOfLists {
 }
 
 impl ExprPlanner for ElementsOfLists {
+    /// A NULL without a type beside a list is a list, as in PostgreSQL: nothing is added.
+    /// DataFusion takes it for an element.
+    fn plan_binary_op(
+        &self,
+        operation: RawBinaryExpr,
+        schema: &DFSchema,
+    ) -> DataFusionResult<PlannerResult<RawBinaryExpr>> {
+        let is_null = |side: &Expr| matches!(side, Expr::Literal(ScalarValue::Null, _));
+        let is_list = |side: &Expr| {
+            planned_type(side, schema).is_some_and(|of| {
+                matches!(
+                    of,
+                    DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(..)
+                )
+            })
+        };
+        let RawBinaryExpr { op, left, right } = operation;
+        Ok(match op {
+            BinaryOperator::StringConcat if is_null(&right) && is_list(&left) => {
+                PlannerResult::Planned(left)
+            }
+            BinaryOperator::StringConcat if is_null(&left) && is_list(&right) => {
+                PlannerResult::Planned(right)
+            }
+            BinaryOperator::StringConcat if is_null(&left) && is_null(&right) => {
+                PlannerResult::Planned(lit(ScalarValue::Utf8(None)))
+            }
+            op => PlannerResult::Original(RawBinaryExpr { op, left, right }),
+        })
+    }
+
     fn plan_field_access(
         &self,
         access: RawFieldAccessExpr,

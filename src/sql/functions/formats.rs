@@ -10,11 +10,12 @@ use std::sync::Arc;
 
 use arrow_array::builder::StringBuilder;
 use arrow_array::cast::AsArray;
+use arrow_array::timezone::Tz;
 use arrow_array::{ArrayRef, StringArray, TimestampMicrosecondArray};
 use arrow_cast::cast;
 use arrow_schema::{DataType, Field, TimeUnit};
-use chrono::format::{Parsed, StrftimeItems, parse};
-use chrono::{NaiveDateTime, NaiveTime};
+use chrono::format::{Fixed, Item, Parsed, StrftimeItems, parse, parse_and_remainder};
+use chrono::{NaiveDateTime, NaiveTime, Offset, TimeDelta, TimeZone};
 use datafusion::common::{ScalarValue, exec_datafusion_err, exec_err, plan_err};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::functions::datetime::to_char;
@@ -282,7 +283,7 @@ fn read(given: &ScalarFunctionArgs, or_null: bool) -> DataFusionResult<ColumnarV
 /// Microseconds since 1970. What a format does not say is the first of January 1900, midnight.
 fn parsed(text: &str, format: &str) -> Option<i64> {
     let mut fields = Parsed::new();
-    parse(&mut fields, text, StrftimeItems::new(format)).ok()?;
+    let zone = read_fields(&mut fields, text, format)?;
     if let Some(seconds) = fields.timestamp() {
         return seconds.checked_mul(1_000_000);
     }
@@ -312,8 +313,42 @@ fn parsed(text: &str, format: &str) -> Option<i64> {
     fields.hour_div_12().is_none().then(|| fields.set_ampm(false)).transpose().ok()?;
     fields.minute().is_none().then(|| fields.set_minute(0)).transpose().ok()?;
     let time: NaiveTime = fields.to_naive_time().ok()?;
-    let micros = NaiveDateTime::new(date, time).and_utc().timestamp_micros();
-    micros.checked_sub(i64::from(fields.offset().unwrap_or(0)) * 1_000_000)
+    let local = NaiveDateTime::new(date, time);
+    let offset = match (fields.offset(), zone) {
+        (None, Some(zone)) => offset_at(zone, local)?,
+        (offset, _) => offset.unwrap_or(0),
+    };
+    local.and_utc().timestamp_micros().checked_sub(i64::from(offset) * 1_000_000)
+}
+
+/// Reads the fields of a format; the zone that it names. What chrono itself takes for the name of a
+/// zone it leaves out.
+fn read_fields(fields: &mut Parsed, text: &str, format: &str) -> Option<Option<Tz>> {
+    if !format.contains("%Z") {
+        return parse(fields, text, StrftimeItems::new(format)).ok().map(|()| None);
+    }
+    let items: Vec<Item<'_>> = StrftimeItems::new(format).collect();
+    let mut parts = items.split(|item| matches!(item, Item::Fixed(Fixed::TimezoneName)));
+    let mut rest = parse_and_remainder(fields, text, parts.next()?.iter()).ok()?;
+    let mut zone = None;
+    for part in parts {
+        let is_in_name = |c: char| c.is_ascii_alphanumeric() || "_/+-".contains(c);
+        let (name, after) = rest.split_at(rest.find(|c| !is_in_name(c)).unwrap_or(rest.len()));
+        zone = Some(name.parse::<Tz>().ok()?);
+        rest = parse_and_remainder(fields, after, part.iter()).ok()?;
+    }
+    rest.is_empty().then_some(zone)
+}
+
+/// The seconds by which a zone is ahead of UTC at a local time: the later time of two, and where
+/// clocks leave it out, as before they do.
+fn offset_at(zone: Tz, local: NaiveDateTime) -> Option<i32> {
+    let found = zone.offset_from_local_datetime(&local).latest();
+    let before = || {
+        let day_before = local.checked_sub_signed(TimeDelta::days(1))?;
+        zone.offset_from_local_datetime(&day_before).latest()
+    };
+    Some(found.or_else(before)?.fix().local_minus_utc())
 }
 
 /// The group of the first match; the empty text where there is none.

@@ -16,6 +16,7 @@ use datafusion::logical_expr::{
     Volatility,
 };
 
+use crate::sql::functions::unordered::or_unordered;
 #[cfg(feature = "cluster")]
 use crate::sql::functions::whole_numbers;
 
@@ -47,6 +48,7 @@ pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
     let of_two = [math::atan2()];
     let all = of_one.into_iter().map(|inner| (inner, 1));
     all.chain(of_two.into_iter().map(|inner| (inner, 2))).map(|(inner, arguments)| {
+        let inner = or_unordered(inner);
         let doubles = vec![DataType::Float64];
         let signature = Signature::uniform(arguments, doubles, Volatility::Immutable);
         ScalarUDF::from(InDoubles { inner, signature })

@@ -4,6 +4,7 @@
 //! Where this stands on the road of a query: analyzer rules before types are coerced and after,
 //! logical rules, physical rules, in the order in which `session` lists them.
 
+pub(in crate::sql) mod chosen_rows;
 pub(in crate::sql) mod column_names;
 pub(in crate::sql) mod computed_limits;
 pub(in crate::sql) mod concatenations;

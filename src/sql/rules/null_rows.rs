@@ -9,7 +9,8 @@
 //!
 //! The node also goes below windows over rows with equal or constant columns: for a partition by
 //! several such columns, DataFusion does not recognise the order that it has made itself, and
-//! refuses the plan.
+//! refuses the plan. `kept_limits` puts it below first rows over windows, and
+//! `chosen_rows` above limits that no sort may pass.
 
 use std::fmt;
 use std::sync::Arc;

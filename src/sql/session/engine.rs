@@ -36,6 +36,7 @@ use crate::sql::cluster::{
 };
 use crate::sql::functions::bounds::MostBytes;
 use crate::sql::functions::elements::ElementsOfLists;
+use crate::sql::functions::json::{self, JsonOperators};
 use crate::sql::functions::{aggregates, dates, growing, lead, nearest, patterns, rankings, text};
 use crate::sql::names::attached::Schemas;
 use crate::sql::names::catalog::Tables;
@@ -322,6 +323,7 @@ fn with_functions(state: SessionState, memory: u64) -> Result<SessionState> {
     context.register_expr_planner(Arc::new(DecimalArithmetic))?;
     context.register_expr_planner(Arc::new(TimeOfDayComparison))?;
     context.register_expr_planner(Arc::new(BooleanComparison))?;
+    context.register_expr_planner(Arc::new(JsonOperators))?;
     dates::functions().for_each(|function| context.register_udf(function));
     aggregates::functions(memory).for_each(|function| context.register_udaf(function));
     let windows = lead::functions().into_iter().chain(nearest::functions());
@@ -331,6 +333,7 @@ fn with_functions(state: SessionState, memory: u64) -> Result<SessionState> {
     context.register_udf(similar::function());
     let uuid = context.udf("uuid")?;
     context.register_udf(uuids::function(uuid));
+    json::functions().for_each(|function| context.register_udf(function.as_ref().clone()));
     text::functions().for_each(|function| context.register_udf(function));
     let growing = growing::functions(|name| context.udf(name).ok(), &most);
     growing.into_iter().for_each(|function| context.register_udf(function));

@@ -44,6 +44,7 @@ use crate::error::Result;
 use crate::sql::names::lock;
 use crate::sql::names::meaning::Meanings;
 use crate::sql::names::parameters::Parameters;
+use crate::sql::rules::null_rows::NullRowsExec;
 use crate::sql::run::exec::FragmentExec;
 use crate::sql::run::scan::ScanExec;
 use crate::sql::run::sort::ExternalSortExec;
@@ -426,6 +427,7 @@ fn is_copied(plan: &Plan) -> bool {
         || plan.is::<SortPreservingMergeExec>()
         || plan.is::<SortExec>()
         || plan.is::<ExternalSortExec>()
+        || plan.is::<NullRowsExec>()
         || plan.is::<PlaceholderRowExec>()
         || plan.is::<EmptyExec>()
 }

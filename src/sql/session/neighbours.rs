@@ -17,6 +17,7 @@ use crate::sql::functions::places;
 use crate::sql::functions::powers;
 use crate::sql::functions::printf;
 use crate::sql::functions::tallies;
+use crate::sql::functions::unordered;
 use crate::sql::functions::whole_numbers;
 
 /// Registers them.
@@ -34,6 +35,7 @@ pub(super) fn register(context: &SessionContext) {
     printf::functions().for_each(|function| context.register_udf(function));
     powers::functions().for_each(|function| context.register_udaf(function));
     tallies::functions().for_each(|function| context.register_udaf(function));
+    context.register_udf(unordered::function());
     whole_numbers::functions().for_each(|function| context.register_udf(function));
     let of_lists = list_aggregates::functions(|name| context.udaf(name).ok());
     of_lists.into_iter().for_each(|function| context.register_udf(function));

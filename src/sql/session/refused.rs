@@ -14,6 +14,7 @@ use super::defaults::begun_with;
 use super::memory_settings;
 use crate::error::{Error, Result};
 use crate::sql::names::catalog::files_refused;
+use crate::sql::names::{CATALOG, SCHEMA};
 use crate::sql::walks::any_node;
 
 /// The error of a statement of a kind that does not run, with what to write instead.
@@ -44,6 +45,16 @@ pub(super) fn check_supported(plan: LogicalPlan, config: &SessionConfig) -> Resu
                 _ => explain.plan,
             };
             Ok(LogicalPlan::Explain(explain))
+        }
+        // DataFusion (55.2) would make one in memory, whose tables nobody could write or keep.
+        LogicalPlan::Ddl(DdlStatement::CreateCatalog(mut create)) => {
+            if !create.if_not_exists || ![CATALOG, SCHEMA].contains(&create.catalog_name.as_str()) {
+                let what =
+                    format!("CREATE DATABASE {}: a store is one database", create.catalog_name);
+                return refuse(&what, "another directory is another store, which ATTACH reads");
+            }
+            CATALOG.clone_into(&mut create.catalog_name);
+            Ok(LogicalPlan::Ddl(DdlStatement::CreateCatalog(create)))
         }
         LogicalPlan::Analyze(analyze)
             if matches!(*analyze.input, LogicalPlan::Dml(_) | LogicalPlan::Ddl(_)) =>

@@ -15,9 +15,10 @@ use crate::sql::plan::join_order::JoinOrder;
 use crate::sql::plan::pushdown::PositionalFilterPushdown;
 use crate::sql::plan::samples::Samples;
 use crate::sql::plan::semi_joins::each_key_once;
+use crate::sql::rules::chosen_rows::ChooseRowsFirst;
 use crate::sql::rules::computed_limits::ComputedLimits;
 use crate::sql::rules::concatenations::CountConcatenations;
-use crate::sql::rules::decorrelate::Decorrelate;
+use crate::sql::rules::decorrelate::{Decorrelate, no_idle_lateral};
 use crate::sql::rules::dependencies::{self, MISLED, OwnKeys};
 use crate::sql::rules::empty_groups::keep_above_empty_groups;
 use crate::sql::rules::empty_sorts::limit_empty_rows;
@@ -57,7 +58,7 @@ use crate::sql::types::integer_means::ExactMeans;
 use crate::sql::types::intervals::Intervals;
 use crate::sql::types::outer_columns::OuterColumns;
 use crate::sql::types::rounding::{MarkCasts, RoundCasts};
-use crate::sql::types::times::{CoarserUnits, MeansOfTimes, Times, TimestampTexts};
+use crate::sql::types::times::{CoarserUnits, FinestUnits, MeansOfTimes, Times, TimestampTexts};
 use crate::sql::types::uuids::Uuids;
 use crate::sql::types::zeros::{OneZero, both_zeros};
 use crate::sql::types::zones::LocalTimes;
@@ -67,12 +68,13 @@ use datafusion::physical_plan::filter_pushdown::FilterPushdownPhase;
 
 /// DataFusion's analyzer rules, with ours before and after them. Statements may use `memory` bytes.
 pub(in crate::sql) fn analyzer_rules(most: MostBytes) -> Vec<Arc<dyn AnalyzerRule + Send + Sync>> {
-    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 15] = [
+    let before: [Arc<dyn AnalyzerRule + Send + Sync>; 16] = [
         Arc::new(InnerOrders),
         Arc::new(NamedSetKeys),
         Arc::new(Samples),
         Arc::new(OwnKeys),
         Arc::new(TypesOfUnions),
+        Arc::new(FinestUnits),
         Arc::new(ComputedLimits),
         Arc::new(MeansOfTimes),
         Arc::new(TotalsOfPassingGroups),
@@ -131,6 +133,9 @@ pub(in crate::sql) fn logical_rules() -> Vec<LogicalRule> {
         .position(|rule| rule.name() == literal_sides::RUNS_AFTER)
         .map_or(0, |before| before + 1);
     rules.insert(place, each_node("literals_right", literals_right));
+    let lateral = rules.iter().position(|rule| rule.name() == "decorrelate_lateral_join");
+    let idle = each_node("no_idle_lateral", no_idle_lateral);
+    rules.insert(lateral.map_or(0, |at| at + 1), idle);
     let outer = rules.iter().position(|rule| rule.name() == "eliminate_outer_join");
     let padded = whole_plan("inner_where_padded_rows_go", inner_where_padded_rows_go);
     rules.insert(outer.map_or(0, |at| at + 1), padded);
@@ -168,6 +173,7 @@ pub(in crate::sql) fn physical_rules(memory: u64) -> Vec<PhysicalRule> {
     rules.insert(1, Arc::new(SortForNotIn));
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(GroupByAllKeysFirst));
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(ForgetAtNullRows));
+    rules.insert(before(&rules, "EnsureRequirements"), Arc::new(ChooseRowsFirst));
     rules.insert(before(&rules, "EnsureRequirements"), Arc::new(FirstRowsOfGroups));
     let last = rules.iter().rposition(|rule| rule.name() == "ProjectionPushdown");
     rules.insert(last.unwrap_or(rules.len()), Arc::new(SelectAboveFilters));

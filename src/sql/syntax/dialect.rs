@@ -1,6 +1,8 @@
 //! The dialect of statements and expressions: DuckDB's with PostgreSQL's `a ^@ b` and texts with
 //! escapes (`E'…'` and `U&'…'`), except that the argument of `f(a = 1)` is a comparison, and that
-//! `||` binds less tightly than arithmetic and `^` more tightly, as they do in DuckDB itself.
+//! `||` binds less tightly than arithmetic and `^` more tightly, as they do in DuckDB itself. `->`
+//! and the other operators of JSON texts bind as tightly as `||`, as in PostgreSQL, and
+//! `a -> b` is a lambda only where a function takes one.
 //!
 //! Where this stands on the road of a query: first, in the parser. In DuckDB's dialect, sqlparser
 //! (0.62) takes `a = 1` for a named argument, in aggregates too, and refuses `count(a = 1)`. Named
@@ -16,7 +18,7 @@ use std::cell::Cell;
 use datafusion::common::config::Dialect as Name;
 use datafusion::execution::config::SessionConfig;
 use datafusion::sql::parser::DFParserBuilder;
-use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias, Value};
+use datafusion::sql::sqlparser::ast::{Expr, ExprWithAlias, Ident, Value};
 use datafusion::sql::sqlparser::dialect::{Dialect, DuckDbDialect, Precedence, dialect_from_str};
 use datafusion::sql::sqlparser::keywords::{Keyword, RESERVED_FOR_TABLE_ALIAS};
 use datafusion::sql::sqlparser::parser::{Parser, ParserError};
@@ -63,6 +65,80 @@ impl StylobateDialect {
     }
 }
 
+/// Functions that take a lambda behind a list.
+const OF_LAMBDAS: [&str; 11] = [
+    "any_match",
+    "array_any_match",
+    "array_apply",
+    "array_filter",
+    "array_first",
+    "array_transform",
+    "list_any_match",
+    "list_apply",
+    "list_filter",
+    "list_first",
+    "list_transform",
+];
+/// How many tokens are looked at for the call that an expression is an argument of.
+const TOKENS: usize = 1 << 16;
+
+/// The name of a JSON text, or one in parentheses, if `->` follows and does not begin a lambda, and
+/// how many tokens it has.
+fn before_field(parser: &Parser) -> Option<(Expr, usize)> {
+    let peek = |at| &parser.peek_nth_token_ref(at).token;
+    let place = usize::from(*peek(0) == Token::LParen);
+    let end = match (place, peek(place + 1)) {
+        (0, Token::Arrow) => 1,
+        (1, Token::RParen) if *peek(3) == Token::Arrow => 3,
+        _ => return None,
+    };
+    let json = match peek(place) {
+        Token::Word(name) if !LITERALS.contains(&name.keyword) => Expr::Identifier(Ident {
+            value: name.value.clone(),
+            quote_style: name.quote_style,
+            span: parser.peek_nth_token_ref(place).span,
+        }),
+        Token::SingleQuotedString(text) if place == 1 => {
+            Expr::value(Value::SingleQuotedString(text.clone()))
+        }
+        _ => return None,
+    };
+    let json = if place == 1 { Expr::Nested(Box::new(json)) } else { json };
+    (!may_be_lambda(parser)).then_some((json, end))
+}
+
+/// Words that are values.
+const LITERALS: [Keyword; 3] = [Keyword::FALSE, Keyword::NULL, Keyword::TRUE];
+/// Words that no argument has outside its own parentheses.
+const CLAUSES: [Keyword; 4] = [Keyword::FROM, Keyword::HAVING, Keyword::SELECT, Keyword::WHERE];
+
+/// Whether an expression that comes next may be a lambda: the argument of `COLUMNS`, or one behind
+/// the first of the others that take any.
+fn may_be_lambda(parser: &Parser) -> bool {
+    let last = parser.get_current_index();
+    let mut tokens = (0..=last).rev().take(TOKENS).map(|at| &parser.token_at(at).token);
+    let (mut depth, mut is_first) = (0_usize, true);
+    for token in tokens.by_ref() {
+        match token {
+            Token::RParen | Token::RBracket | Token::RBrace => depth += 1,
+            Token::LParen if depth == 0 => break,
+            Token::LBracket | Token::LBrace if depth == 0 => return false,
+            Token::LParen | Token::LBracket | Token::LBrace => depth -= 1,
+            Token::Comma if depth == 0 => is_first = false,
+            Token::Word(word) if depth == 0 && CLAUSES.contains(&word.keyword) => return false,
+            Token::SemiColon => return false,
+            _ => {}
+        }
+    }
+    match tokens.find(|token| !matches!(token, Token::Whitespace(_))) {
+        Some(Token::Word(name)) if is_first => name.value.eq_ignore_ascii_case("columns"),
+        Some(Token::Word(name)) => {
+            OF_LAMBDAS.iter().any(|known| known.eq_ignore_ascii_case(&name.value))
+        }
+        _ => false,
+    }
+}
+
 /// Defines methods that return true.
 macro_rules! yes {
     ($($method:ident)*) => {
@@ -92,7 +168,11 @@ impl Dialect for StylobateDialect {
 
     fn get_next_precedence(&self, parser: &Parser) -> Option<std::result::Result<u8, ParserError>> {
         match parser.peek_token_ref().token {
-            Token::StringConcat => Some(Ok(self.prec_value(Precedence::PlusMinus) - 1)),
+            Token::StringConcat
+            | Token::Arrow
+            | Token::LongArrow
+            | Token::HashArrow
+            | Token::HashLongArrow => Some(Ok(self.prec_value(Precedence::PlusMinus) - 1)),
             Token::Caret => Some(Ok(self.prec_value(Precedence::MulDivModOp) + 1)),
             Token::CaretAt => Some(Ok(self.prec_value(Precedence::PgOther))),
             _ => None,
@@ -105,6 +185,10 @@ impl Dialect for StylobateDialect {
             return Some(Err(ParserError::RecursionLimitExceeded));
         };
         self.attempts.set(left);
+        if let Some((json, tokens)) = before_field(parser) {
+            (0..tokens).for_each(|_| parser.advance_token());
+            return Some(Ok(json));
+        }
         // The parser takes texts with escapes in other dialects only.
         let (Token::EscapedStringLiteral(text) | Token::UnicodeStringLiteral(text)) =
             &parser.peek_token_ref().token

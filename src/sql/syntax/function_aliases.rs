@@ -42,6 +42,8 @@ fn translate_one(expr: &mut Expr) {
         "localtimestamp" if matches!(function.args, FunctionArguments::None) => {
             *expr = local_timestamp();
         }
+        "json_extract_path" => function.name = object_name("json_get_json"),
+        "json_extract_path_text" => function.name = object_name("json_as_text"),
         "strlen" => function.name = object_name("octet_length"),
         "array_cat" | "array_concat" | "list_cat" | "list_concat" => leave_nulls_out(function),
         "every" => function.name = object_name("bool_and"),

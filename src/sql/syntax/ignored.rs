@@ -3,8 +3,8 @@
 //! CONNECT BY would leave all rows, FOR JSON and FOR XML the rows as they are, and WITH ORDINALITY
 //! would number none. DISTINCT, ORDER BY, FILTER and OVER have no effect on a scalar function:
 //! `round(avg(x)) FILTER (WHERE …)`, whose FILTER belongs to the aggregate within, would be the
-//! mean of all rows. A column of CREATE TABLE has a name, a type and perhaps NOT NULL: a CHECK or
-//! DEFAULT would not be what it says.
+//! mean of all rows. `*` is an argument of `count` alone. A column of CREATE TABLE has a name, a
+//! type and perhaps NOT NULL: a CHECK or DEFAULT would not be what it says.
 //!
 //! Where this stands on the road of a query: [`refuse`] after parsing, [`refuse_of_scalars`] once
 //! the functions of the session are known.
@@ -12,11 +12,13 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    ColumnOption, CreateTable, DataType, Expr, ForClause, Function, FunctionArgumentClause,
-    FunctionArguments, Query, Select, Statement, TableFactor, Visitor,
+    ColumnOption, CreateTable, DataType, Expr, ForClause, Function, FunctionArg, FunctionArgExpr,
+    FunctionArgumentClause, FunctionArguments, Ident, Query, Select, Statement, TableFactor,
+    Visitor,
 };
 
 use crate::error::{Error, Result};
+use crate::sql::syntax::folded;
 use crate::sql::walks::{visit, visit_expressions};
 
 /// Refuses clauses of queries that would be ignored.
@@ -28,7 +30,7 @@ pub(in crate::sql) fn refuse(statement: &Statement) -> Result<()> {
         ControlFlow::Break((what, instead)) => {
             Err(Error::Unsupported(format!("{what} is not supported; {instead}")))
         }
-        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Continue(()) => refuse_stars(statement),
     }
 }
 
@@ -62,6 +64,42 @@ fn refuse_constraints(create: &CreateTable) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Refuses `*` as an argument, but of `count`, and of `columns`, which stands for several columns.
+fn refuse_stars(statement: &Statement) -> Result<()> {
+    let found = visit_expressions(statement, |expr| match expr {
+        Expr::Function(function) if takes_star(function) => {
+            let name = function.name.0.last().and_then(|part| part.as_ident());
+            match name.filter(|name| !["count", "columns"].contains(&folded(name).as_str())) {
+                Some(name) => ControlFlow::Break(name.clone()),
+                None => ControlFlow::Continue(()),
+            }
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    let ControlFlow::Break(name) = found else { return Ok(()) };
+    Err(Error::InvalidInput(format!(
+        "{name}(*): only count takes *; write the columns, as in {name}(a){}",
+        place_of(&name)
+    )))
+}
+
+fn takes_star(function: &Function) -> bool {
+    let FunctionArguments::List(list) = &function.args else { return false };
+    let is_star = |argument: &FunctionArg| {
+        matches!(argument, FunctionArg::Unnamed(FunctionArgExpr::Wildcard))
+    };
+    list.args.iter().any(is_star)
+}
+
+/// Where a name stands in the statement.
+fn place_of(name: &Ident) -> String {
+    let place = name.span.start;
+    match place.line > 0 {
+        true => format!(" (line {}, column {})", place.line, place.column),
+        false => String::new(),
+    }
 }
 
 struct Clauses;
@@ -113,11 +151,7 @@ pub(in crate::sql) fn refuse_of_scalars(
         _ => ControlFlow::Continue(()),
     });
     let ControlFlow::Break((clause, name)) = found else { return Ok(()) };
-    let place = name.0.last().and_then(|part| part.as_ident()).map(|ident| ident.span.start);
-    let place = match place.filter(|place| place.line > 0) {
-        Some(place) => format!(" (line {}, column {})", place.line, place.column),
-        None => String::new(),
-    };
+    let place = name.0.last().and_then(|part| part.as_ident()).map(place_of).unwrap_or_default();
     Err(Error::InvalidInput(format!(
         "{clause} belongs to an aggregate or a window, and {name} is neither; write it behind the \
          function within, as in round(avg(x) FILTER (WHERE …)){place}"

@@ -38,6 +38,7 @@ pub(in crate::sql) mod placeholders;
 pub(in crate::sql) mod precedence;
 pub(in crate::sql) mod qualified;
 pub(in crate::sql) mod quantified;
+pub(in crate::sql) mod recursive;
 pub(in crate::sql) mod repeated;
 pub(in crate::sql) mod rewrite;
 pub(in crate::sql) mod row_values;

@@ -16,17 +16,33 @@ use datafusion::sql::sqlparser::ast::{
 };
 use datafusion::sql::sqlparser::parser::Parser;
 
+use crate::error::{Error, Result};
 use crate::sql::syntax::chains::joined;
 use crate::sql::syntax::dialect::StylobateDialect;
 use crate::sql::syntax::volatile;
-use crate::sql::walks::{visit_expressions, visit_mut};
+use crate::sql::walks::{function_call, visit_expressions, visit_expressions_mut, visit_mut};
 
 /// The prefix of the names of subqueries of several columns.
 pub(in crate::sql) const ROWS: &str = "sty__rows_";
 
 /// Expands all comparisons of rows in a statement.
-pub(in crate::sql) fn expand(statement: &mut Statement) {
-    let _ = visit_mut(statement, &mut RowComparisons::default());
+pub(in crate::sql) fn expand(statement: &mut Statement) -> Result<()> {
+    if let ControlFlow::Break(error) = visit_mut(statement, &mut RowComparisons::default()) {
+        return Err(error);
+    }
+    // The other rows are values. The planner knows only those that begin with a column or literal.
+    let _ = visit_expressions_mut(statement, |expr| {
+        if let Expr::Tuple(values) = expr
+            && !matches!(
+                values.first(),
+                Some(Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_)) | None
+            )
+        {
+            *expr = function_call("struct", std::mem::take(values));
+        }
+        ControlFlow::<()>::Continue(())
+    });
+    Ok(())
 }
 
 #[derive(Default)]
@@ -36,9 +52,9 @@ struct RowComparisons {
 }
 
 impl VisitorMut for RowComparisons {
-    type Break = ();
+    type Break = Error;
 
-    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<Error> {
         // A WHERE does not distinguish null from false.
         if let Some(condition) = &mut select.selection {
             without_unknown(condition);
@@ -46,7 +62,12 @@ impl VisitorMut for RowComparisons {
         ControlFlow::Continue(())
     }
 
-    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Error> {
+        if let Some((width, other)) = widths_that_differ(expr) {
+            return ControlFlow::Break(Error::InvalidInput(format!(
+                "a row of {width} values is compared with one of {other}"
+            )));
+        }
         let expanded = match &*expr {
             Expr::BinaryOp { left, op, right } => match (row(left), row(right)) {
                 (Some(left), Some(right)) if left.len() == right.len() => {
@@ -104,6 +125,65 @@ fn row(expr: &Expr) -> Option<Cow<'_, [Expr]>> {
         Expr::Function(function) => called_row(function).map(Cow::Owned),
         _ => None,
     }
+}
+
+/// The numbers of values of two rows that an expression compares, if these are known and differ.
+fn widths_that_differ(expr: &Expr) -> Option<(usize, usize)> {
+    let width = |expr: &Expr| match row(expr) {
+        Some(values) => Some(values.len()),
+        None => subquery(expr).and_then(width_of),
+    };
+    let differ = |left: &Expr, other: Option<usize>| {
+        let left = row(left)?.len();
+        other.filter(|other| *other != left).map(|other| (left, other))
+    };
+    match expr {
+        Expr::BinaryOp { left, op, right } if is_comparison(op) => {
+            differ(left, width(right)).or_else(|| differ(right, width(left)))
+        }
+        Expr::AnyOp { left, right, .. } | Expr::AllOp { left, right, .. } => {
+            differ(left, subquery(right).and_then(width_of))
+        }
+        Expr::InSubquery { expr, subquery, .. } => differ(expr, width_of(subquery)),
+        Expr::InList { expr, list, .. } => list.iter().find_map(|member| {
+            let other = if is_scalar(member) { Some(1) } else { width(member) };
+            differ(expr, other)
+        }),
+        _ => None,
+    }
+}
+
+fn is_comparison(op: &BinaryOperator) -> bool {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    matches!(op, Eq | NotEq | Lt | LtEq | Gt | GtEq)
+}
+
+/// Whether an expression is a number or text, and so no struct.
+fn is_scalar(expr: &Expr) -> bool {
+    match expr {
+        Expr::Value(value) => !matches!(value.value, Value::Null | Value::Placeholder(_)),
+        _ => false,
+    }
+}
+
+/// How many columns a query has, if it lists them.
+fn width_of(query: &Query) -> Option<usize> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return None };
+    let is_one = |item: &SelectItem| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => {
+            // `COLUMNS(…)` may be several.
+            visit_expressions(expr, |part| match part {
+                Expr::Function(call) if call.name.to_string().eq_ignore_ascii_case("columns") => {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            })
+            .is_continue()
+        }
+        _ => false,
+    };
+    let items = &select.projection;
+    (!items.is_empty() && items.iter().all(is_one)).then_some(items.len())
 }
 
 /// The query of an expression that is one.

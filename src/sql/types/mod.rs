@@ -8,6 +8,7 @@ pub(in crate::sql) mod intervals;
 pub(in crate::sql) mod names;
 pub(in crate::sql) mod nested_keys;
 pub(in crate::sql) mod nested_order;
+mod nested_sorts;
 pub(in crate::sql) mod nested_zeros;
 pub(in crate::sql) mod outer_columns;
 pub(in crate::sql) mod rounding;

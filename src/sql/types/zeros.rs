@@ -37,8 +37,8 @@ use datafusion::physical_expr::{
 };
 
 use super::nested_keys;
-use super::nested_order;
 use super::nested_zeros::{self, plus_zero, with_one_zero};
+use super::{nested_order, nested_sorts};
 use crate::sql::walks::{any_expression, any_node, rewrite_plan, rewrite_up, rewrite_where};
 
 /// Adds the other zero to lists that have one.
@@ -87,6 +87,10 @@ impl AnalyzerRule for OneZero {
         };
         let plan = match nested_order::is_in(&plan) {
             true => nested_order::made_last(plan)?,
+            false => plan,
+        };
+        let plan = match nested_sorts::are_in(&plan) {
+            true => nested_sorts::by_nulls_first(plan)?,
             false => plan,
         };
         if !any_expression(&plan, compares_bits) && !any_node(&plan, is_distinct_on) {
@@ -184,7 +188,10 @@ pub(in crate::sql) fn one_zero_in_sort(mut sort: Sort) -> DataFusionResult<Trans
 }
 
 /// The same for some keys. Returns whether one has changed.
-fn one_zero_before_last(keys: &mut [SortExpr], schema: &DFSchema) -> DataFusionResult<bool> {
+pub(in crate::sql) fn one_zero_before_last(
+    keys: &mut [SortExpr],
+    schema: &DFSchema,
+) -> DataFusionResult<bool> {
     let earlier = keys.len().saturating_sub(1);
     let mut changed = false;
     for key in keys.iter_mut().take(earlier) {

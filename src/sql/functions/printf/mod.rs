@@ -1,9 +1,10 @@
 //! `printf('%05d', n)` and `format('{:.2f}', x)`: values in a text, as in DuckDB.
 //!
 //! Where this stands on the road of a query: a session registers them. `pieces` reads a format,
-//! `values` writes a value by it. Null gives null. What DuckDB refuses where the meaning is plain
-//! is accepted: `%s` of a number, `%f` of an integer.
+//! `values` writes a value by it, and `decimal` the digits of decimals. Null gives null. What
+//! DuckDB refuses where the meaning is plain is accepted: `%s` of a number, `%f` of an integer.
 
+mod decimal;
 mod pieces;
 mod values;
 

@@ -1,7 +1,5 @@
 //! Values as a format asks for them.
 
-use std::fmt::LowerExp;
-
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Decimal128Type, Float64Type, Int64Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
@@ -10,6 +8,7 @@ use arrow_schema::DataType;
 use datafusion::common::exec_err;
 use datafusion::error::Result as DataFusionResult;
 
+use super::decimal::Decimal;
 use super::pieces::Spec;
 use crate::sql::types::times::PRINTED;
 
@@ -18,12 +17,15 @@ pub(super) struct Values {
     array: ArrayRef,
     /// Their texts, of floats too: those of single precision have fewer digits.
     texts: ArrayRef,
+    /// Whether they are decimals with digits behind the point, whose texts have all digits.
+    are_decimals: bool,
 }
 
 /// A value.
 enum Value<'v> {
     Whole(i128),
     Float(f64),
+    Decimal(&'v str),
     Text(&'v str),
 }
 
@@ -31,15 +33,14 @@ impl Values {
     pub(super) fn new(array: &ArrayRef) -> DataFusionResult<Values> {
         let printed = CastOptions { format_options: PRINTED, ..CastOptions::default() };
         let texts = cast_with_options(array, &DataType::Utf8, &printed)?;
-        let array = match array.data_type() {
+        let numbers = match array.data_type() {
             DataType::UInt64 => cast(array, &DataType::UInt64)?,
             of if of.is_integer() || *of == DataType::Boolean => cast(array, &DataType::Int64)?,
             of if of.is_floating() => cast(&texts, &DataType::Float64)?,
             DataType::Decimal128(_, 0) => array.clone(),
-            of if of.is_decimal() => cast(array, &DataType::Float64)?,
             _ => texts.clone(),
         };
-        Ok(Values { array, texts })
+        Ok(Values { array: numbers, texts, are_decimals: array.data_type().is_decimal() })
     }
 
     pub(super) fn is_valid(&self, row: usize) -> bool {
@@ -62,6 +63,7 @@ impl Values {
                 Value::Whole(self.array.as_primitive::<Decimal128Type>().value(row))
             }
             DataType::Float64 => Value::Float(self.array.as_primitive::<Float64Type>().value(row)),
+            _ if self.are_decimals => Value::Decimal(self.text(row)),
             _ => Value::Text(self.text(row)),
         }
     }
@@ -85,8 +87,10 @@ impl Values {
             }
             (Some('c'), Value::Text(given)) if given.chars().count() == 1 => text(given, spec),
             (Some('f' | 'F' | 'e' | 'E' | 'g' | 'G'), Value::Whole(number)) => {
-                let size = number.unsigned_abs();
-                written(number < 0, size, spec)
+                written(number < 0, &number.unsigned_abs(), spec)
+            }
+            (None | Some('f' | 'F' | 'e' | 'E' | 'g' | 'G'), Value::Decimal(number)) => {
+                written(number.starts_with('-'), &Decimal::new(number), spec)
             }
             (None | Some('f' | 'F' | 'e' | 'E' | 'g' | 'G'), Value::Float(number)) => {
                 float(number, spec)
@@ -140,24 +144,32 @@ fn float(number: f64, spec: &Spec) -> String {
         let name = if number.is_nan() { "nan" } else { "inf" };
         return padded(&sign(is_negative, spec), name, &plain, '>');
     }
-    written(is_negative, number.abs(), spec)
+    written(is_negative, &number.abs(), spec)
 }
 
-/// The size of a number. Of a whole one, all digits count, though a double has no room for them.
-trait Size: Copy + LowerExp {
+/// The size of a number. Of a whole one and of a decimal, all digits count, though a double has no
+/// room for them.
+pub(super) trait Size {
     /// Writes the number with this many digits behind the point.
-    fn fixed(self, digits: usize) -> String;
+    fn fixed(&self, digits: usize) -> String;
+
+    /// Writes it with one digit before the point and this many behind it, as Rust does: `1.5e2`.
+    fn exponential(&self, digits: usize) -> String;
 
     /// The fewest digits that read back as the same number.
-    fn shortest(self) -> String;
+    fn shortest(&self) -> String;
 }
 
 impl Size for f64 {
-    fn fixed(self, digits: usize) -> String {
+    fn fixed(&self, digits: usize) -> String {
         format!("{self:.digits$}")
     }
 
-    fn shortest(self) -> String {
+    fn exponential(&self, digits: usize) -> String {
+        format!("{self:.digits$e}")
+    }
+
+    fn shortest(&self) -> String {
         let rust = format!("{self:e}");
         match exponent(&rust) {
             -4..16 => format!("{self:?}"),
@@ -167,22 +179,40 @@ impl Size for f64 {
 }
 
 impl Size for u128 {
-    fn fixed(self, digits: usize) -> String {
+    fn fixed(&self, digits: usize) -> String {
         let point = if digits > 0 { "." } else { "" };
         format!("{self}{point}{}", "0".repeat(digits))
     }
 
-    fn shortest(self) -> String {
+    fn exponential(&self, digits: usize) -> String {
+        format!("{self:.digits$e}")
+    }
+
+    fn shortest(&self) -> String {
         self.to_string()
     }
 }
 
+impl Size for Decimal {
+    fn fixed(&self, digits: usize) -> String {
+        self.fixed(digits)
+    }
+
+    fn exponential(&self, digits: usize) -> String {
+        self.exponential(digits)
+    }
+
+    fn shortest(&self) -> String {
+        self.shortest()
+    }
+}
+
 /// A number as floats are written.
-fn written(is_negative: bool, size: impl Size, spec: &Spec) -> String {
+fn written(is_negative: bool, size: &impl Size, spec: &Spec) -> String {
     let digits = spec.precision.unwrap_or(6);
     let mut written = match (spec.kind, spec.precision) {
         (Some('f' | 'F'), _) => size.fixed(digits),
-        (Some('e' | 'E'), _) => scientific(&format!("{size:.digits$e}")),
+        (Some('e' | 'E'), _) => scientific(&size.exponential(digits)),
         (None, None) => size.shortest(),
         _ => general(size, digits.max(1), spec.alternate),
     };
@@ -219,8 +249,8 @@ fn exponent(rust: &str) -> i32 {
 }
 
 /// C's `%g`: so many digits, without zeros behind them, with an exponent where that is shorter.
-fn general(size: impl Size, digits: usize, keeps_zeros: bool) -> String {
-    let rust = format!("{size:.*e}", digits - 1);
+fn general(size: &impl Size, digits: usize, keeps_zeros: bool) -> String {
+    let rust = size.exponential(digits - 1);
     let exponent = exponent(&rust);
     let trimmed = |text: &str| match text.contains('.') && !keeps_zeros {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),

@@ -170,6 +170,21 @@ pub(super) fn lateral(join: &Join) -> DataFusionResult<Option<LogicalPlan>> {
     wider.project(join.schema.columns().into_iter().map(Expr::from))?.build().map(Some)
 }
 
+/// A logical rule for each node: the right side of a join that read the left one until DataFusion
+/// simplified it, as a filter that is never true, is no longer LATERAL. DataFusion's own rule
+/// (55.2) leaves such a join as it is, and then cannot plan it.
+pub(in crate::sql) fn no_idle_lateral(
+    plan: LogicalPlan,
+) -> DataFusionResult<Transformed<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Join(join) if super::is_lateral(&join.right) => {
+            let right = without_lateral(join.right.as_ref().clone())?.into();
+            Ok(Transformed::yes(LogicalPlan::Join(Join { right, ..join })))
+        }
+        other => Ok(Transformed::no(other)),
+    }
+}
+
 /// The plan of a LATERAL as one of a derived table, if it reads nothing around it.
 fn without_lateral(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
     match plan {

@@ -38,6 +38,7 @@ use datafusion::optimizer::rewrite_set_comparison::RewriteSetComparison;
 use datafusion::optimizer::{AnalyzerRule, OptimizerContext, OptimizerRule};
 
 use self::counts::counted;
+pub(in crate::sql) use self::dependent::no_idle_lateral;
 use self::outer::is_correlated;
 use self::shape::passes_on_outer_columns;
 use crate::sql::rules::column_names::{unique_name, with_name};

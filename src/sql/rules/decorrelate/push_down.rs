@@ -15,6 +15,7 @@ use datafusion::logical_expr::{
 
 use super::domain::{Domain, Pushed, equal_or_both_null, refused, same_values};
 use crate::sql::rules::column_names::{unique_name, with_name};
+use crate::sql::types::zeros::one_zero_before_last;
 use crate::sql::walks::rewrite_up;
 
 impl Domain {
@@ -310,11 +311,13 @@ impl Domain {
 /// The rows from `skip` on, at most `fetch`, for each value of the domain.
 fn numbered(
     below: Pushed,
-    keys: Vec<SortExpr>,
+    mut keys: Vec<SortExpr>,
     skip: usize,
     fetch: Option<usize>,
 ) -> DataFusionResult<LogicalPlan> {
     let name = unique_name("row");
+    // These keys become those of a window after the rule that sees to windows has run.
+    one_zero_before_last(&mut keys, below.plan.schema())?;
     let number = row_number().partition_by(below.exprs().collect()).order_by(keys).build()?;
     let kept: Vec<Expr> = below.plan.schema().columns().into_iter().map(Expr::Column).collect();
     let rows = LogicalPlanBuilder::from(below.plan).window([number])?;

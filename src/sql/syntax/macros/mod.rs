@@ -4,9 +4,10 @@
 //! Where this stands on the road of a query: after parsing, once the columns have their names.
 //! Because a call becomes an expression of known functions, it runs wherever these do, in fragments
 //! too, and filters on it prune. `table` has those of a fixed number of arguments, as text; what
-//! takes any number, or looks at its arguments, is in `special`.
+//! takes any number, or looks at its arguments, is in `special` and `json`.
 
 mod calls;
+mod json;
 mod special;
 mod table;
 
@@ -36,7 +37,7 @@ pub(in crate::sql) fn expand(tree: &mut impl VisitMut) -> Result<()> {
 
 /// The names of all macros.
 pub(in crate::sql) fn names() -> impl Iterator<Item = &'static str> {
-    all().map(|(call, _)| name_and_parameters(call).0).chain(special::NAMES)
+    all().map(|(call, _)| name_and_parameters(call).0).chain(special::NAMES).chain(json::names())
 }
 
 /// The names of all macros with their calls, and the texts that stand for them.
@@ -85,11 +86,13 @@ fn expanded(call: &Function) -> Result<Option<Expr>> {
     if let Some((expansion, call)) = special::in_own_order(&name.value, call) {
         return carried(expansion, &call, |name| Some(name));
     }
+    if let Some(expansion) = json::expanded(&name.value, call)? {
+        return carried(expansion, call, |name| Some(name));
+    }
     if let Some(expansion) = special::expanded(&name.value, call)? {
         return carried(expansion, call, |name| Some(name));
     }
-    let named = |known: &&Macro| name_and_parameters(known.0).0.eq_ignore_ascii_case(&name.value);
-    let known: Vec<&Macro> = all().filter(named).collect();
+    let known: Vec<&Macro> = all().filter(|known| is_of(known.0, &name.value)).collect();
     if known.is_empty() {
         return Ok(None);
     }
@@ -117,6 +120,13 @@ fn expanded(call: &Function) -> Result<Option<Expr>> {
         name.value,
         arguments.len()
     )))
+}
+
+/// Whether a signature begins with this name. Each call of a statement is looked up.
+fn is_of(signature: &str, name: &str) -> bool {
+    signature.split_at_checked(name.len()).is_some_and(|(own, parameters)| {
+        (parameters.is_empty() || parameters.starts_with('(')) && own.eq_ignore_ascii_case(name)
+    })
 }
 
 /// The name and the parameters of `name(a, b)`.

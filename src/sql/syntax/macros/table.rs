@@ -49,6 +49,8 @@ pub(super) const DUCKDB: &[Macro] = &[
         "CAST(CAST(CAST(date_trunc('month', CAST(CAST(CAST(date_trunc('month', t) AS DATE) AS INT) \
          + 31 AS DATE)) AS DATE) AS INT) - 1 AS DATE)",
     ),
+    ("json_array_length(x)", "CAST(json_length(x) AS BIGINT)"),
+    ("json_keys(x)", "json_object_keys(x)"),
     ("julian(t)", "(date_part('epoch', t) / 86400e0 + 2440588e0)"),
     ("lcase(s)", "lower(s)"),
     ("length(x)", "len(x)"),
@@ -275,6 +277,14 @@ pub(super) const OTHERS: &[Macro] = &[
 
 /// Functions of PostgreSQL. The words are those that it would not read as names of columns.
 pub(super) const POSTGRESQL: &[Macro] = &[
+    (
+        "json_typeof(x)",
+        "CASE left(ltrim(x, ' \t\r\n'), 1) WHEN '{' THEN 'object' WHEN '[' THEN 'array' \
+         WHEN '\"' THEN 'string' ELSE CASE \
+         WHEN btrim(x, ' \t\r\n') IN ('true', 'false') THEN 'boolean' \
+         WHEN btrim(x, ' \t\r\n') = 'null' THEN 'null' \
+         WHEN x ~ '^[ \t\r\n]*-?[0-9]' THEN 'number' END END",
+    ),
     (
         "width_bucket(x, low, high, n)",
         // The zero makes numbers with a point decimals. Equal bounds are a division by zero.

@@ -15,6 +15,7 @@
 //! - [`literals`]: what literals of timestamps may say, corrected after parsing.
 //! - [`texts`]: other texts that become timestamps.
 //! - [`as_text`]: texts that are made of timestamps, a rule of its own.
+//! - [`chosen`]: timestamps of several units in CASE and UNION, a rule of its own.
 //! - [`coarser`]: casts to coarser units, a rule of its own, too.
 //! - [`time_of_day`]: times of day, which the rule casts to one unit, too.
 //! - [`means`]: means and percentiles of times, a rule of its own.
@@ -25,6 +26,7 @@
 mod as_text;
 mod bins;
 mod calendar;
+mod chosen;
 mod coarser;
 mod comparison;
 mod functions;
@@ -54,6 +56,7 @@ use crate::sql::walks::{
 
 pub(in crate::sql) use as_text::{PLAIN, PRINTED, TimestampTexts};
 pub(in crate::sql) use calendar::{date_of_days, days_to_month};
+pub(in crate::sql) use chosen::FinestUnits;
 pub(in crate::sql) use coarser::CoarserUnits;
 pub(in crate::sql) use functions::series;
 pub(in crate::sql) use literals::correct_literals;
