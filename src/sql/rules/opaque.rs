@@ -7,7 +7,9 @@
 //!   WHERE false) IS NULL` is false;
 //! - removes a cast from a comparison with a literal that fits the type below the cast, although
 //!   the cast loses digits (`price::int = 3` becomes `price = 3.00`) or is null for values that do
-//!   not fit (`try_cast(x AS SMALLINT) <> 3`);
+//!   not fit (`try_cast(x AS SMALLINT) <> 3`), or the literal has digits that the type below does
+//!   not hold, as that of a timestamp may: `ms::timestamp(6) = '2020-01-01 00:00:00.0001'`. Such a
+//!   cast in a SELECT list may come beside a literal later;
 //! - turns a CASE into AND and OR, see `guards`.
 //!
 //! Such a column, or cast, becomes the argument of a function that returns it unchanged.
@@ -50,10 +52,17 @@ pub(in crate::sql) struct HideFromRules;
 
 impl AnalyzerRule for HideFromRules {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
-        if !any_expression(&plan, is_candidate) {
+        if !any_expression(&plan, is_candidate_in_list) {
             return Ok(plan);
         }
-        let rewritten = rewrite_plan(plan, |node| rewrite_where(node, is_candidate, hidden))?;
+        let rewritten = rewrite_plan(plan, |node| match node {
+            LogicalPlan::Projection(_) => {
+                rewrite_where(node, is_candidate_in_list, |expr, schema| {
+                    rewrite_up(expr, |expr| one_hidden_in_list(expr, schema))
+                })
+            }
+            node => rewrite_where(node, is_candidate, hidden),
+        })?;
         if !rewritten.transformed {
             return Ok(rewritten.data);
         }
@@ -82,6 +91,22 @@ fn is_candidate(expr: &Expr) -> bool {
     }
 }
 
+/// The same in a SELECT list.
+fn is_candidate_in_list(expr: &Expr) -> bool {
+    let to_time = |cast: &Cast| matches!(cast.field.data_type(), DataType::Timestamp(..));
+    matches!(expr, Expr::Cast(cast) if to_time(cast)) || is_candidate(expr)
+}
+
+fn one_hidden_in_list(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    match expr {
+        Expr::Cast(cast) if gets_finer(&cast, schema) => {
+            let hidden = hide_nullable(Volatility::Immutable, Expr::Cast(cast));
+            Ok(Transformed::yes(hidden))
+        }
+        other => one_hidden(other, schema),
+    }
+}
+
 /// Hides those parts of an expression that rules must not look through.
 pub(in crate::sql) fn hidden(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
     rewrite_up(expr, |expr| one_hidden(expr, schema))
@@ -93,14 +118,14 @@ fn one_hidden(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Exp
             Ok(Transformed::yes(Expr::ScalarSubquery(with_null(subquery)?)))
         }
         Expr::BinaryExpr(mut compared) if compared.op.supports_propagation() => {
-            let left = hide_casts(&mut compared.left, schema)?;
-            let right = hide_casts(&mut compared.right, schema)?;
+            let left = hide_casts(&mut compared.left, is_literal(&compared.right), schema)?;
+            let right = hide_casts(&mut compared.right, is_literal(&compared.left), schema)?;
             Ok(Transformed::new_transformed(Expr::BinaryExpr(compared), left || right))
         }
         Expr::InList(mut list) => {
-            let mut changed = hide_casts(&mut list.expr, schema)?;
+            let mut changed = hide_casts(&mut list.expr, list.list.iter().any(is_literal), schema)?;
             for value in &mut list.list {
-                changed |= hide_casts(value, schema)?;
+                changed |= hide_casts(value, false, schema)?;
             }
             Ok(Transformed::new_transformed(Expr::InList(list), changed))
         }
@@ -108,22 +133,39 @@ fn one_hidden(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Exp
         Expr::ScalarFunction(mut function) if function.name() == ARRAY_HAS => {
             let mut changed = false;
             for arg in &mut function.args {
-                changed |= hide_casts(arg, schema)?;
+                changed |= hide_casts(arg, true, schema)?;
             }
             Ok(Transformed::new_transformed(Expr::ScalarFunction(function), changed))
         }
         Expr::Between(mut between) => {
-            let mut changed = hide_casts(&mut between.expr, schema)?;
-            changed |= hide_casts(&mut between.low, schema)?;
-            changed |= hide_casts(&mut between.high, schema)?;
+            let is_beside = is_literal(&between.low) || is_literal(&between.high);
+            let mut changed = hide_casts(&mut between.expr, is_beside, schema)?;
+            changed |= hide_casts(&mut between.low, false, schema)?;
+            changed |= hide_casts(&mut between.high, false, schema)?;
             Ok(Transformed::new_transformed(Expr::Between(between), changed))
         }
         other => Ok(guards::guarded(other, schema)),
     }
 }
 
-/// Hides a cast that can change a value, and such casts below it. Returns whether there was one.
-fn hide_casts(expr: &mut Expr, schema: &DFSchema) -> DataFusionResult<bool> {
+/// Whether an expression is made of literals alone, without functions such as `now()`.
+fn is_literal(expr: &Expr) -> bool {
+    !has_part(expr, |part| {
+        matches!(part, Expr::Column(_) | Expr::OuterReferenceColumn(..) | Expr::ScalarFunction(_))
+            || matches!(part, Expr::ScalarSubquery(_))
+    })
+}
+
+/// Whether a cast makes a finer unit of that of a timestamp.
+fn gets_finer(cast: &Cast, schema: &DFSchema) -> bool {
+    let DataType::Timestamp(to, _) = cast.field.data_type() else { return false };
+    let from = cast.expr.get_type(schema);
+    matches!(from, Ok(DataType::Timestamp(from, _)) if from < *to) && !is_literal(&cast.expr)
+}
+
+/// Hides a cast that can change a value, or what is compared with a literal beside it, and such
+/// casts below it. Returns whether there was one.
+fn hide_casts(expr: &mut Expr, by_literal: bool, schema: &DFSchema) -> DataFusionResult<bool> {
     let (inner_hidden, is_hidden) = match expr {
         Expr::Cast(cast) => {
             // A cast whose type is unknown at this node, as in a filter of a scan, was handled
@@ -132,9 +174,10 @@ fn hide_casts(expr: &mut Expr, schema: &DFSchema) -> DataFusionResult<bool> {
                 .expr
                 .get_type(schema)
                 .is_ok_and(|data_type| loses_digits(&data_type, cast.field.data_type()));
-            (hide_casts(&mut cast.expr, schema)?, is_hidden)
+            let is_hidden = is_hidden || by_literal && gets_finer(cast, schema);
+            (hide_casts(&mut cast.expr, by_literal, schema)?, is_hidden)
         }
-        Expr::TryCast(cast) => (hide_casts(&mut cast.expr, schema)?, true),
+        Expr::TryCast(cast) => (hide_casts(&mut cast.expr, by_literal, schema)?, true),
         _ => return Ok(false),
     };
     if is_hidden {
