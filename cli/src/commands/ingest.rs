@@ -110,7 +110,7 @@ pub(crate) struct IngestArgs {
     /// Commit after this many rows (1000000), bytes of input (10GiB) or time (10s), not only at the
     /// end: after a crash, the same command goes on where the last commit ended. With a time, a
     /// pipe may go on for ever, and Ctrl-C or SIGTERM ends the load with what has come. With
-    /// --cluster, a commit comes at the end of a file: after as many as have this size, or each
+    /// --cluster, a commit ends with a file: it has the files up to this size together, or one
     #[arg(long, value_name = "ROWS|SIZE|TIME", value_parser = parse_commit_every)]
     commit_every: Option<CommitEvery>,
     /// Whether time or space matters more [default: the table's; balanced for a new one]

@@ -16,22 +16,22 @@ use crate::serve::wait_for;
 const FAULTY: [&str; 2] = ["--cluster", "faulty.toml"];
 const SOUND: [&str; 2] = ["--cluster", "nodes.toml"];
 
-/// What becomes of the word by which a machine is told to commit.
+/// The fault that meets a commit message on its way to a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
-    /// The connection is lost before the word comes.
+    /// The connection is lost before the message arrives.
     Before,
     /// It is lost before the machine's answer comes back.
     After,
-    /// The process with this number is killed before the word comes: a machine, or who asks. 0 is
-    /// one that is not known yet.
+    /// This process is killed before the message arrives: a machine, or the command itself. 0 is
+    /// one whose number is not known yet.
     Kill(u32),
 }
 
 /// Passes on what goes to machine 1 and comes from it, until a fault is wanted.
 struct Between {
     wanted: Mutex<Option<Fault>>,
-    /// How many words of commit were caught.
+    /// How many commit messages were caught.
     caught: AtomicU32,
 }
 

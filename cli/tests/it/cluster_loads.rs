@@ -379,7 +379,7 @@ fn files_are_committed_one_after_the_other() {
         assert!(said.contains(rows), "{rows}: {said}");
     }
     machines.check("t");
-    // As many files as have so many bytes.
+    // All files together are smaller than the size, and are one commit.
     let said = load("u", "1GiB");
     assert!(said.contains("750 rows:") && !said.contains("generation 2"), "{said}");
     let said = load("copied", "10s");

@@ -350,7 +350,7 @@ fn a_client_for_which_there_is_no_room_is_told_so() {
     let server = Server::start(&["--max-connections", "1"]);
     let _first = server.connect();
     let mut second = Client { stream: TcpStream::connect(server.address).unwrap() };
-    // Libraries show what they are told once the connection has begun.
+    // Libraries do not show an error that comes before the start-up message.
     second.send_first(&80_877_103_i32.to_be_bytes());
     let mut answer = [0];
     second.stream.read_exact(&mut answer).unwrap();

@@ -126,7 +126,7 @@ fn settings_are_set_by_calls() {
         ("SHOW search_path; COMMIT", "x SHOW COMMIT I"),
         ("SHOW search_path", "\"$user\", public SHOW I"),
         ("SELECT set_config('timezone', 'Europe/Berlin', false)", "!22023 I"),
-        // The client is told of this one.
+        // PostgreSQL reports changes of this setting to the client.
         ("SELECT pg_catalog.set_config('application_name', 'x', false)", "S x SELECT 1 I"),
         ("SET work_mem = '64MB'; SHOW work_mem", "SET 64MB SHOW I"),
         ("SELECT INTERVAL '1 day 02:00:00'", "1 day 02:00:00 SELECT 1 I"),

@@ -179,16 +179,16 @@ impl ClusterLoad {
         self.is_partly_stored
     }
 
-    /// Has files stored one after the other: each machine commits once for one, or for as many as
-    /// have so many bytes.
+    /// Loads the files in several commits: one for each file, or one for the files up to this size
+    /// together.
     pub fn commit_every(&mut self, every: CommitEvery) {
         self.every = Some(every);
     }
 
-    /// Begins to load `inputs`, or those among them that are to be stored first: of which some
-    /// machines have the rows already, or by [`ClusterLoad::commit_every`]. What is returned of
-    /// them is to be loaded by the writer, and then [`ClusterLoad::finish_round`] called. A table
-    /// that does not exist will have these options.
+    /// Begins to load `inputs`, or the files of the next commit: those of a load that some machines
+    /// have already, or those that [`ClusterLoad::commit_every`] asks for. The caller gives the
+    /// returned ones to the writer and then calls [`ClusterLoad::finish_round`]. A new table gets
+    /// these options.
     pub fn begin_round(
         &mut self,
         inputs: Vec<Input>,

@@ -32,7 +32,7 @@
 //! | `copies` | loads into tables in copies, and `sty cluster copy` |
 //! | `placing` | which machine gets which rows |
 //! | `stopped` | loads that some of their machines have, and others have not |
-//! | `rounds` | which files of a load are stored first |
+//! | `rounds` | the files of the next commit of a load |
 //! | `loads` | a load whose rows go to several machines |
 //! | `forget` | loads that have stopped and are given up |
 //! | `forecast` | what a load would begin with |

@@ -1,6 +1,5 @@
-//! Which files of a load are stored first, where each machine is to commit more than once: a commit
-//! falls at the end of a file, because a load that stops between two machines reads its files once
-//! more (`stopped`).
+//! The files of the next commit of a load with several commits. Each commit comes at the end of a
+//! file, because a load that stops between two machines reads its files once more (`stopped`).
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -8,8 +7,7 @@ use std::sync::Arc;
 use crate::ingest::resume::CommitEvery;
 use crate::ingest::sources::Input;
 
-/// Leaves the files that are stored first, with their paths: as many as have so many bytes, or else
-/// one.
+/// Keeps the files of the next commit, with their paths: those up to a size together, or one.
 pub(super) fn keep_first(named: &mut Vec<(Input, Option<Arc<str>>)>, every: CommitEvery) {
     let (mut bytes, most) = (0_u64, if let CommitEvery::Bytes(most) = every { most } else { 0 });
     let is_enough = |(input, _): &(Input, Option<Arc<str>>)| {
@@ -18,7 +16,7 @@ pub(super) fn keep_first(named: &mut Vec<(Input, Option<Arc<str>>)>, every: Comm
     };
     let count = named.iter().position(is_enough).map_or(named.len(), |at| at + 1);
     let first: HashSet<_> = named.iter().take(count).filter_map(|(_, it)| it.clone()).collect();
-    // A file that is named twice is seen to be.
+    // A file that is named twice stays, so that the load sees both and refuses it or reads it once.
     let mut at = 0;
     named.retain(|(_, path)| {
         at += 1;
@@ -55,7 +53,7 @@ mod tests {
         assert_eq!(first(&names, CommitEvery::Bytes(1000)), names);
         assert_eq!(first(&names, CommitEvery::Rows(1000)), ["10"]);
         assert_eq!(first(&[], CommitEvery::Rows(1)), [""; 0]);
-        // One that is named twice is in one part.
+        // A file that is named twice is in one commit.
         assert_eq!(first(&["10", "20", "10"], CommitEvery::Bytes(1)), ["10", "10"]);
     }
 }

@@ -321,8 +321,8 @@ fn parsed(text: &str, format: &str) -> Option<i64> {
     local.and_utc().timestamp_micros().checked_sub(i64::from(offset) * 1_000_000)
 }
 
-/// Reads the fields of a format; the zone that it names. What chrono itself takes for the name of a
-/// zone it leaves out.
+/// Reads the fields of a text, and the time zone where the format has `%Z`. chrono skips the name
+/// of a zone without reading it.
 fn read_fields(fields: &mut Parsed, text: &str, format: &str) -> Option<Option<Tz>> {
     if !format.contains("%Z") {
         return parse(fields, text, StrftimeItems::new(format)).ok().map(|()| None);
@@ -340,8 +340,8 @@ fn read_fields(fields: &mut Parsed, text: &str, format: &str) -> Option<Option<T
     rest.is_empty().then_some(zone)
 }
 
-/// The seconds by which a zone is ahead of UTC at a local time: the later time of two, and where
-/// clocks leave it out, as before they do.
+/// The seconds by which a zone is ahead of UTC at a local time. A time that occurs twice is the
+/// later one; one that does not occur has the offset of the day before.
 fn offset_at(zone: Tz, local: NaiveDateTime) -> Option<i32> {
     let found = zone.offset_from_local_datetime(&local).latest();
     let before = || {

@@ -2,22 +2,22 @@
 //!
 //! Where this stands on the road of a query: the operators become calls while expressions are
 //! planned, one call for a whole chain of them. The functions are those of the crate
-//! `datafusion-functions-json`, which reads a text from its start up to what is looked for. Nested
-//! values of JSON input are stored as such texts. What is not there is null, as it is in a text
-//! that is no JSON up to there.
+//! `datafusion-functions-json`, which reads a text from its start up to the value that is asked
+//! for. Nested values of JSON input are stored as such texts. A value that is missing is null, and
+//! so is one that stands behind an error of syntax.
 
 use std::sync::Arc;
 
 use arrow_schema::DataType;
 use datafusion::common::{DFSchema, plan_err};
 use datafusion::error::Result as DataFusionResult;
-use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::expr::{Cast, ScalarFunction};
 use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
 use datafusion::logical_expr::{Expr, ExprSchemable, ScalarUDF, cast, lit};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 use datafusion_functions_json::udfs;
 
-/// The functions. Those that answer a value of any type, a union, are left out.
+/// The functions, without those that return a value of any type, which is a union.
 pub(in crate::sql) fn functions() -> impl Iterator<Item = Arc<ScalarUDF>> {
     [
         udfs::json_as_text_udf(),
@@ -52,6 +52,21 @@ impl ExprPlanner for JsonOperators {
             _ => return Ok(PlannerResult::Original(operation)),
         };
         let RawBinaryExpr { op, left, right } = operation;
+        let of = left.get_type(schema)?;
+        let is_text = match &of {
+            DataType::Dictionary(_, values) => values.is_string(),
+            of => of.is_string() || of.is_null(),
+        };
+        if !is_text {
+            let of = of.to_string().to_lowercase();
+            return plan_err!("{op} reads JSON texts, and no {of}; cast it: x::text {op} 'key'");
+        }
+        if let Expr::Cast(Cast { expr: key, field }) = &right
+            && literal(key).is_some()
+            && !field.data_type().is_string()
+        {
+            return plan_err!(":: goes before {op}; cast in parentheses: (x {op} 'key')::INT");
+        }
         let steps = match literal(&right) {
             Some(path) if matches!(op, HashArrow | HashLongArrow) => keys_in_braces(path)?,
             Some(path) if path == "$" || path.starts_with("$.") || path.starts_with("$[") => {
@@ -67,7 +82,7 @@ impl ExprPlanner for JsonOperators {
             },
         };
         let mut args = match left {
-            // The crate takes one step that is a column, or any number of literals.
+            // The crate takes either one step that is a column, or any number of literals.
             Expr::ScalarFunction(call)
                 if call.func.name() == udfs::json_get_json_udf().name()
                     && call.args.iter().skip(1).chain(&steps).all(is_literal) =>
@@ -94,7 +109,7 @@ fn is_literal(expr: &Expr) -> bool {
     }
 }
 
-/// The keys of `{a,"b c",0}`, PostgreSQL's text of a list.
+/// The keys of `{a,"b c",0}`, which is how PostgreSQL writes a list.
 fn keys_in_braces(path: &str) -> DataFusionResult<Vec<Expr>> {
     let inside = path.trim().strip_prefix('{').and_then(|path| path.strip_suffix('}'));
     let Some(mut rest) = inside.map(str::trim) else {
@@ -172,8 +187,8 @@ fn step(path: &str) -> Option<(Expr, &str)> {
     Some((lit(index), after))
 }
 
-/// A key up to this quote, in which a backslash takes the next character as it is, and what
-/// follows the quote.
+/// The key before this quote, and what follows the quote. A backslash escapes the character behind
+/// it.
 fn quoted_key(text: &str, quote: char) -> Option<(String, &str)> {
     let mut key = String::new();
     let mut characters = text.char_indices();

@@ -91,7 +91,7 @@ fn is_candidate(expr: &Expr) -> bool {
     }
 }
 
-/// The same in a SELECT list.
+/// Whether a part of a SELECT list may have to be hidden.
 fn is_candidate_in_list(expr: &Expr) -> bool {
     let to_time = |cast: &Cast| matches!(cast.field.data_type(), DataType::Timestamp(..));
     matches!(expr, Expr::Cast(cast) if to_time(cast)) || is_candidate(expr)
@@ -163,8 +163,8 @@ fn gets_finer(cast: &Cast, schema: &DFSchema) -> bool {
     matches!(from, Ok(DataType::Timestamp(from, _)) if from < *to) && !is_literal(&cast.expr)
 }
 
-/// Hides a cast that can change a value, or what is compared with a literal beside it, and such
-/// casts below it. Returns whether there was one.
+/// Hides a cast that can change a value, one to a finer unit beside a literal, and such casts below
+/// it. Returns whether there was one.
 fn hide_casts(expr: &mut Expr, by_literal: bool, schema: &DFSchema) -> DataFusionResult<bool> {
     let (inner_hidden, is_hidden) = match expr {
         Expr::Cast(cast) => {

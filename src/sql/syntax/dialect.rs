@@ -82,8 +82,8 @@ const OF_LAMBDAS: [&str; 11] = [
 /// How many tokens are looked at for the call that an expression is an argument of.
 const TOKENS: usize = 1 << 16;
 
-/// The name of a JSON text, or one in parentheses, if `->` follows and does not begin a lambda, and
-/// how many tokens it has.
+/// A name, or a name or text in parentheses, that `->` follows without beginning a lambda, and the
+/// number of its tokens.
 fn before_field(parser: &Parser) -> Option<(Expr, usize)> {
     let peek = |at| &parser.peek_nth_token_ref(at).token;
     let place = usize::from(*peek(0) == Token::LParen);
@@ -109,7 +109,7 @@ fn before_field(parser: &Parser) -> Option<(Expr, usize)> {
 
 /// Words that are values.
 const LITERALS: [Keyword; 3] = [Keyword::FALSE, Keyword::NULL, Keyword::TRUE];
-/// Words that no argument has outside its own parentheses.
+/// Keywords that an argument has only within parentheses of its own.
 const CLAUSES: [Keyword; 4] = [Keyword::FROM, Keyword::HAVING, Keyword::SELECT, Keyword::WHERE];
 
 /// Whether an expression that comes next may be a lambda: the argument of `COLUMNS`, or one behind

@@ -54,7 +54,7 @@ fn is_candidate(expr: &Expr) -> bool {
     }
 }
 
-/// Whether more keys change nothing but the order. Of different values DataFusion takes no second.
+/// Whether a second key of its order is allowed: DataFusion refuses one beside DISTINCT.
 fn is_ordered(call: &AggregateFunction) -> bool {
     OF_ORDER.contains(&call.func.name()) && !call.params.distinct
 }

@@ -73,12 +73,12 @@ pub(crate) async fn connection(
     }
 }
 
-/// Tells a client for which there is no room that there are too many connections, once it has said
-/// what it wants: clients do not show what they are told before. One that only ends a statement
-/// does so.
+/// Refuses a client beyond the limit of connections. The error follows the client's start-up
+/// message, because libraries do not show an error that comes earlier. A request to cancel a
+/// statement is served.
 pub(crate) async fn refuse(server: Arc<Server>, stream: TcpStream, has_tls: bool) {
     let mut wire = Wire::over(stream);
-    // Where there is a certificate, it would speak TLS next, which is not begun for this.
+    // With a certificate, the client would begin TLS next; the refusal comes before that.
     let begun = match has_tls {
         true => Ok(Ok(Begun::Start(Vec::new()))),
         false => tokio::time::timeout(REFUSAL_TIME, begin(&server, &mut wire, &None)).await,

@@ -35,7 +35,7 @@ impl Backend {
         Ok(())
     }
 
-    /// Sets what the calls of `set_config` in a query say, before it runs.
+    /// Makes the settings of the calls of `set_config` in a query, before it runs.
     pub(super) fn set_by_calls(&mut self, sql: &str, out: &mut Output) -> Result<(), Stop> {
         for (name, value, is_local) in calls(sql) {
             self.set(&name, Some(value), is_local, out)?;
@@ -47,7 +47,7 @@ impl Backend {
 
 /// The calls in a query: a setting, its value, and whether it is for the block only.
 fn calls(sql: &str) -> Vec<(String, String, bool)> {
-    // Few statements have it, and the others are not taken apart.
+    // Few statements have the name, and only those are split into tokens.
     let has_name = |part: &[u8]| part.eq_ignore_ascii_case(NAME.as_bytes());
     if !sql.as_bytes().windows(NAME.len()).any(has_name) {
         return Vec::new();
@@ -58,7 +58,7 @@ fn calls(sql: &str) -> Vec<(String, String, bool)> {
     for at in (0..all.len()).filter(|at| words.name_at(*at) == NAME) {
         let Some((arguments, _)) = words.texts_in_parentheses(at + 1) else { continue };
         let [name, value, is_local] = arguments.as_slice() else { continue };
-        // A column or NULL is no value to be known before the query runs.
+        // The value of a column is not known before the query runs.
         let is_value = |token: &&Token| matches!(token.kind, Kind::Text | Kind::Word);
         let value_token = all.iter().skip(at + 2).filter(is_value).nth(1);
         if !value_token.is_some_and(|token| matches!(token.kind, Kind::Text)) {

@@ -321,7 +321,7 @@ fn widen_for_tile(
 }
 
 /// The error for a field that is not of its column's type. If a later value has made that type of a
-/// narrower one, it is the later value that does not go with the others.
+/// narrower one, it is the later value that conflicts with the others.
 #[cold]
 fn misfit_error(
     schema: &CsvSchema,

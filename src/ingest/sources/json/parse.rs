@@ -219,7 +219,7 @@ struct ChunkColumn<'a, F> {
 impl<F: Fn(&[Entry]) -> DataType> ChunkColumn<'_, F> {
     /// Builds the array in the first type along the lattice that holds all values; values that no
     /// type holds are null in it. A wider type that would not hold earlier values exactly is not
-    /// taken: it is the later value that does not go with the others.
+    /// taken: it is the later value that conflicts with the others.
     fn array(&self, data_type: DataType, misfits: &mut Vec<Misfit>) -> (ArrayRef, DataType) {
         let mut data_type = data_type;
         let before = misfits.len();

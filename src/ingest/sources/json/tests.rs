@@ -346,7 +346,7 @@ fn a_later_value_is_blamed_for_a_type_that_earlier_ones_do_not_fit() {
         "0.5 is not of type int64, and 9007199254740993 in line 2 would not be exact as float64; \
          to read the column as text: --schema i:utf8"
     );
-    // After a fraction, it is the large integer that does not go with the others.
+    // After a fraction, it is the large integer that conflicts with the others.
     let text = "{\"i\":1}\n{\"i\":0.5}\n{\"i\":9007199254740993}\n";
     let rows = parse_rows(&ints, &chunk(text)).unwrap();
     assert_eq!((rows.batch.num_rows(), rows.bad.len(), rows.bad[0].line), (2, 1, 3));

@@ -42,14 +42,22 @@ pub(super) fn expanded(name: &str, call: &Function) -> Result<Option<Expr>> {
     let is_called = |known: &str| known.eq_ignore_ascii_case(name);
     if let Some((_, op, text)) = OF_PATHS.iter().find(|(known, ..)| is_called(known)) {
         let given = arguments(call).unwrap_or_default();
-        let [json, path] = given.as_slice() else { return Ok(None) };
-        return of_path(json, op, path, text).map(Some);
+        return match given.as_slice() {
+            [json, path] => of_path(json, op, path, text).map(Some),
+            // `table` has these.
+            [_] if is_called("json_array_length") || is_called("json_keys") => Ok(None),
+            _ => Err(Error::InvalidInput(format!(
+                "{name} takes a JSON text and a path: {name}(x, '$.a[0]')"
+            ))),
+        };
     }
     let Some((name, function, text)) = OF_KEYS.iter().find(|(known, ..)| is_called(known)) else {
         return Ok(None);
     };
     let given = arguments(call).unwrap_or_default();
-    let [json, keys @ ..] = given.as_slice() else { return Ok(None) };
+    let [json, keys @ ..] = given.as_slice() else {
+        return Err(Error::InvalidInput(format!("{name} takes a JSON text, and keys behind it")));
+    };
     let mut arguments = vec![json.clone()];
     for key in keys {
         arguments.push(from_zero(key).ok_or_else(|| {
@@ -79,8 +87,8 @@ fn of_path(json: &Expr, op: &BinaryOperator, path: &Expr, text: &str) -> Result<
     Ok(value)
 }
 
-/// A key as it is; the number of an element that counts from 0, where ClickHouse counts from 1, or
-/// from the last one back, where it is negative.
+/// A key or a negative number unchanged, and other numbers less one: ClickHouse counts elements
+/// from 1.
 fn from_zero(step: &Expr) -> Option<Expr> {
     let digits = |expr: &Expr| match expr {
         Expr::Value(ValueWithSpan { value: Value::Number(digits, _), .. }) => {
