@@ -9,6 +9,7 @@ use arrow_array::{Array, RecordBatch, RecordBatchOptions};
 use arrow_schema::{Field, Schema as ArrowSchema};
 
 use super::assign::assign;
+use super::sources::flat::flat_batch;
 use crate::error::{ArrowResult, Error, Result};
 use crate::model::{Column, DataType};
 
@@ -22,6 +23,8 @@ pub(super) struct BatchChecks {
     pub(super) types: Arc<[Column]>,
     /// Columns of the input, or those that it lacks, that are NOT NULL in the table.
     pub(super) required: Arc<[String]>,
+    /// Where fields of structs become columns: those whose structs become texts.
+    pub(super) flattened: Option<Arc<[String]>>,
 }
 
 /// The error for an input without a column that the table requires.
@@ -38,6 +41,10 @@ impl BatchChecks {
     /// rows without columns, times outside a day, and nulls that the table does not take. The batch
     /// comes after `before` other rows of the file.
     pub(super) fn checked(&self, batch: RecordBatch, before: u64) -> Result<RecordBatch> {
+        let batch = match &self.flattened {
+            Some(whole) => flat_batch(&self.file, &batch, whole)?,
+            None => batch,
+        };
         self.check(&batch)?;
         self.check_required(&batch, before)?;
         if self.types.is_empty() {

@@ -46,6 +46,9 @@ pub struct LoadOptions {
     pub filename_column: Option<String>,
     /// Skip columns of types that a table cannot hold, instead of failing.
     pub skip_unsupported: bool,
+    /// Make a column of each field of the objects in JSON and of the structs in Parquet and Arrow,
+    /// and JSON texts of lists and maps.
+    pub flatten: bool,
     /// Chooses and computes what is stored of the rows of the inputs; `None` stores them as they
     /// are.
     pub select: Option<Arc<dyn Select>>,
@@ -122,6 +125,7 @@ impl Default for LoadOptions {
             partition_columns: true,
             filename_column: None,
             skip_unsupported: false,
+            flatten: false,
             select: None,
             from_rejects: false,
             on_error: OnError::Fail,

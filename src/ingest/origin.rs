@@ -25,12 +25,21 @@ const SHOWN_NAMES: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Origin {
     pub(super) name: PathBuf,
-    /// The encoding and how CSV is read, if the input can be opened again.
-    pub(super) again: Option<(Option<TextEncoding>, CsvOptions)>,
+    /// How the input is read, if it can be opened again.
+    pub(super) again: Option<Again>,
     /// Values of columns that do not go with a type.
     pub(super) misfits: Vec<(String, DataType, (u64, String))>,
     /// Whether the columns are what a selection has computed.
     pub(super) is_selected: bool,
+}
+
+/// How an input is read.
+#[derive(Debug)]
+pub(super) struct Again {
+    pub(super) encoding: Option<TextEncoding>,
+    pub(super) csv: CsvOptions,
+    /// Whether fields of JSON objects are columns.
+    pub(super) flatten: bool,
 }
 
 impl Origin {
@@ -72,7 +81,7 @@ impl Origin {
         if let Some((_, _, place)) = known.find(|(name, of, _)| name == column && of == other) {
             return Ok(Some(place.clone()));
         }
-        let Some((encoding, csv)) = &self.again else { return Ok(None) };
+        let Some(Again { encoding, csv, flatten }) = &self.again else { return Ok(None) };
         let input = Input::path(&self.name);
         let opened = match encoding {
             Some(encoding) => input.encoded(*encoding),
@@ -87,7 +96,7 @@ impl Origin {
                 csv::find_value(name, bytes, &options, column, MAX_CHUNKS, other)
             }
             Format::Json => {
-                let options = JsonOptions::from(csv);
+                let options = JsonOptions { flatten: *flatten, ..JsonOptions::from(csv) };
                 let (name, bytes) = (&opened.name, opened.bytes);
                 json::find_value(name, bytes, &options, column, MAX_CHUNKS, other)
             }

@@ -153,6 +153,7 @@ impl RejectedPieces {
         let head = row.raw.get(..row.raw.len().min(8)).unwrap_or_default();
         let columns = if find_format(path, head)? == Format::Json {
             let mut json = JsonOptions::from(&options.csv);
+            json.flatten = options.flatten;
             (json.prior, json.external_columns) = (prior.clone(), external);
             json.skip_bad_rows = options.on_error != OnError::Fail;
             Columns::Json(Arc::new(JsonReading { options: json, required }))

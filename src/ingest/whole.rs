@@ -8,7 +8,7 @@ use super::columns::{KeptCodes, to_stored_layouts};
 use super::sources::arrow::ArrowBatches;
 #[cfg(feature = "parquet")]
 use super::sources::parquet::{ParquetSource, Spooled};
-use super::sources::supported::Wanted;
+use super::sources::supported::{Others, Wanted};
 use super::sources::{Format, Input};
 use crate::error::{Error, Result};
 
@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 pub fn read_whole(input: Input, memory: u64, codes: bool) -> Result<Vec<RecordBatch>> {
     let opened = input.open()?;
     let kept = if codes { KeptCodes::OfSegments } else { KeptCodes::None };
-    let wanted = Wanted::Supported { skip_others: true };
+    let wanted = Wanted::Supported(Others::Skip);
     let stored = |batch: RecordBatch| to_stored_layouts(batch, kept);
     match opened.format {
         Format::Arrow => {

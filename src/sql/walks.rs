@@ -21,6 +21,19 @@ use datafusion::sql::sqlparser::ast;
 /// An expression or plan after a rewrite, and whether it was changed.
 pub(super) type Rewritten<T> = DataFusionResult<Transformed<T>>;
 
+/// Hands over each SELECT of a query: its body, or the arms of its set operations, but none of
+/// the queries within them.
+pub(super) fn for_each_select(body: &mut ast::SetExpr, with: &mut dyn FnMut(&mut ast::Select)) {
+    match body {
+        ast::SetExpr::Select(select) => with(select),
+        ast::SetExpr::SetOperation { left, right, .. } => {
+            for_each_select(left, with);
+            for_each_select(right, with);
+        }
+        _ => {}
+    }
+}
+
 /// Rewrites an expression bottom-up.
 pub(super) fn rewrite_up(
     expr: Expr,

@@ -130,6 +130,11 @@ pub(crate) struct IngestArgs {
     /// Leave out columns of types that cannot be stored (lists, structs, maps)
     #[arg(long)]
     skip_unsupported: bool,
+    /// Make a column of each field within JSON objects, and structs in Parquet and Arrow files, at
+    /// any depth: `SELECT geo.lat`. Lists and maps become JSON texts; so does an object whose
+    /// column --schema names, as in --schema geo:utf8
+    #[arg(long, conflicts_with = "skip_unsupported")]
+    flatten: bool,
     /// Send each row to its machine: a TOML file of machines and what they have. Partitions of a
     /// table go each to one machine, segments of a table without partitions to all of them in turn
     #[cfg(feature = "cluster")]
@@ -470,6 +475,7 @@ impl IngestArgs {
             partition_columns: !self.no_partition_columns,
             filename_column: self.filename_column.clone(),
             skip_unsupported: self.skip_unsupported,
+            flatten: self.flatten,
             from_rejects: self.errors.from_rejects,
             on_error,
             max_errors: self.errors.max_errors,

@@ -29,6 +29,7 @@ mod copy;
 mod damage;
 mod dry_run;
 mod files;
+mod flatten;
 mod guesses;
 mod help;
 mod ingest;

@@ -18,7 +18,7 @@ use self::text::{csv_task, json_task, skip_chunks, with_path_columns};
 use super::batch_checks::lacks_column;
 use super::misguesses::GuessCheck;
 use super::options::LoadOptions;
-use super::origin::Origin;
+use super::origin::{Again, Origin};
 use super::rejected::{PieceRows, Reading, RejectedPiece, RejectedPieces};
 use super::rejects::OnError;
 use super::sources::csv::{self, CsvChunk, CsvChunks, CsvOptions, CsvSchema, Guess};
@@ -281,7 +281,11 @@ impl<'a> InputTasks<'a> {
         let is_file = opened.name.is_file() && !has_own_columns;
         self.origin = Some(Arc::new(Origin {
             name: opened.name.clone(),
-            again: is_file.then(|| (encoding, self.options.csv.clone())),
+            again: is_file.then(|| Again {
+                encoding,
+                csv: self.options.csv.clone(),
+                flatten: self.options.flatten,
+            }),
             misfits: Vec::new(),
             is_selected: self.options.select.is_some(),
         }));
@@ -395,6 +399,7 @@ impl<'a> InputTasks<'a> {
 
     fn open_json(&mut self, opened: Opened) -> Result<CurrentInput> {
         let mut options = JsonOptions::from(&self.options.csv);
+        options.flatten = self.options.flatten;
         options.prior.clone_from(&self.prior);
         options.external_columns.extend(self.current_columns.names().map(str::to_owned));
         options.skip_bad_rows = self.options.on_error != OnError::Fail;

@@ -16,9 +16,10 @@ use crate::ingest::batch_checks::BatchChecks;
 use crate::ingest::columns::value_bytes;
 use crate::ingest::sources::Opened;
 use crate::ingest::sources::arrow::ArrowBatches;
+use crate::ingest::sources::flat::flat_schema;
 #[cfg(feature = "parquet")]
 use crate::ingest::sources::parquet::{ParquetSource, Spooled};
-use crate::ingest::sources::supported::{Wanted, no_such_column};
+use crate::ingest::sources::supported::{Others, Wanted, no_such_column};
 use crate::ingest::task::{Parsed, Task};
 use crate::model::{DataType, Physical, Schema};
 
@@ -136,11 +137,20 @@ impl InputTasks<'_> {
         ))))
     }
 
+    /// Whether fields of structs become columns: not where a selection takes what it wants.
+    fn flattens(&self) -> bool {
+        self.options.flatten && self.options.select.is_none()
+    }
+
     /// Opens a typed input for the columns that are wanted of it.
     fn with_wanted<T>(&self, open: impl FnOnce(Wanted<'_>) -> T) -> T {
-        let skip_others = self.options.skip_unsupported;
+        let others = match (self.options.flatten, self.options.skip_unsupported) {
+            (true, _) => Others::Flatten,
+            (false, true) => Others::Skip,
+            (false, false) => Others::Refuse,
+        };
         match (&self.options.select, &self.selected) {
-            (None, _) => open(Wanted::Supported { skip_others }),
+            (None, _) => open(Wanted::Supported(others)),
             (Some(_), None) => open(Wanted::All),
             (Some(_), Some(selected)) => open(Wanted::Read(&|name| selected.reads(name))),
         }
@@ -148,6 +158,11 @@ impl InputTasks<'_> {
 
     /// The checks for batches of the current input, which has these columns.
     fn checks(&mut self, name: &Path, columns: &ArrowSchema) -> Result<BatchChecks> {
+        let whole: Option<Arc<[String]>> = self
+            .flattens()
+            .then(|| self.options.csv.schema.iter().map(|(name, _)| name.clone()).collect());
+        let flat = whole.as_deref().map(|whole| flat_schema(name, columns, whole)).transpose()?;
+        let columns = flat.as_deref().unwrap_or(columns);
         let mut types = Vec::new();
         // UUIDs come as bytes or as texts, which are checked, and intervals in several layouts.
         let known = |name: &str| self.prior.iter().find(|(known, _)| known == name);
@@ -195,6 +210,7 @@ impl InputTasks<'_> {
             has_path_columns: self.current_columns.names().next().is_some(),
             types: Schema::from_names(types)?.columns().into(),
             required: self.required_in_rows().cloned().collect(),
+            flattened: whole,
         })
     }
 }

@@ -23,6 +23,7 @@ mod expand;
 mod path_columns;
 pub(crate) mod csv;
 pub(crate) mod json;
+pub(in crate::ingest) mod flat;
 pub(in crate::ingest) mod supported;
 #[cfg(feature = "parquet")]
 mod thrift;

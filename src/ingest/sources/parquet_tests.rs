@@ -12,6 +12,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::file::writer::SerializedFileWriter;
 
 use super::super::Input;
+use super::super::supported::Others;
 use super::*;
 use crate::ingest::load::{LoadOptions, load};
 use crate::model::DataType;
@@ -33,7 +34,7 @@ fn open(file: &tempfile::NamedTempFile) -> ParquetSource {
 
 fn open_with(file: &tempfile::NamedTempFile, codes: bool) -> ParquetSource {
     let opened = Input::path(file.path()).open().unwrap();
-    let wanted = Wanted::Supported { skip_others: false };
+    let wanted = Wanted::Supported(Others::Refuse);
     ParquetSource::open(Spooled::new(opened).unwrap(), wanted, 1 << 30, codes).unwrap().0
 }
 

@@ -4,19 +4,30 @@ use std::path::Path;
 
 use arrow_schema::Schema as ArrowSchema;
 
+use super::flat;
 use crate::error::{Error, Result};
 use crate::model::DataType;
 
 /// Which columns of a typed input to read.
 #[derive(Clone, Copy)]
 pub(crate) enum Wanted<'a> {
-    /// Those that a table can hold; any other is an error, or skipped.
-    Supported { skip_others: bool },
+    /// Those that a table can hold.
+    Supported(Others),
     /// All of them, of any type.
     All,
     /// The columns for which this returns true, of any type; at least one, so that rows can be
     /// counted.
     Read(&'a dyn Fn(&str) -> bool),
+}
+
+/// What to do with columns of types that a table cannot hold.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Others {
+    /// They are an error.
+    Refuse,
+    Skip,
+    /// The fields of structs become columns, and lists and maps texts; what is left is an error.
+    Flatten,
 }
 
 /// The positions of the columns to read, and the names of those that are skipped.
@@ -25,8 +36,8 @@ pub(super) fn supported_columns(
     schema: &ArrowSchema,
     wanted: Wanted<'_>,
 ) -> Result<(Vec<usize>, Vec<String>)> {
-    let skip_unsupported = match wanted {
-        Wanted::Supported { skip_others } => skip_others,
+    let others = match wanted {
+        Wanted::Supported(others) => others,
         Wanted::All => return Ok(((0..schema.fields().len()).collect(), Vec::new())),
         Wanted::Read(is_read) => {
             let fields = schema.fields().iter().enumerate();
@@ -40,16 +51,25 @@ pub(super) fn supported_columns(
     };
     let (mut columns, mut skipped) = (Vec::new(), Vec::new());
     for (at, field) in schema.fields().iter().enumerate() {
-        match DataType::from_field(field) {
-            Some(_) => columns.push(at),
-            None if skip_unsupported => skipped.push(field.name().clone()),
-            None => {
+        let unsupported = match others {
+            Others::Flatten => flat::unsupported(field),
+            Others::Refuse | Others::Skip => DataType::from_field(field)
+                .is_none()
+                .then(|| (field.name().clone(), field.data_type().clone())),
+        };
+        match (unsupported, others) {
+            (None, _) => columns.push(at),
+            (Some(_), Others::Skip) => skipped.push(field.name().clone()),
+            (Some((column, data_type)), _) => {
+                let flatten = if others == Others::Flatten {
+                    ""
+                } else {
+                    "store fields of structs as columns, and lists as JSON texts, with --flatten; "
+                };
                 return Err(Error::Unsupported(format!(
-                    "{}: column '{}' has type {}, which a table cannot hold yet; \
-                     leave such columns out with --skip-unsupported",
+                    "{}: column '{column}' has type {data_type}, which a table cannot hold; \
+                     {flatten}leave such columns out with --skip-unsupported",
                     name.display(),
-                    field.name(),
-                    field.data_type()
                 )));
             }
         }

@@ -1,6 +1,8 @@
 //! Intervals as texts: `1 mons 2 days 3 hours -4 mins 5.000000000 secs`, as they are printed, and
 //! what SQL accepts beside it.
 
+use std::borrow::Cow;
+
 use arrow_array::types::IntervalMonthDayNano;
 use arrow_cast::parse::parse_interval_month_day_nano;
 
@@ -20,13 +22,56 @@ pub(crate) fn interval(text: Text<'_>) -> Option<IntervalMonthDayNano> {
         "" if clock.is_some() => IntervalMonthDayNano::new(0, 0, 0),
         // Arrow takes a number at the end for months.
         head if head.ends_with(|last: char| last.is_ascii_alphabetic()) => {
-            parse_interval_month_day_nano(head).ok()?
+            parse_interval_month_day_nano(&in_days(head)).ok()?
         }
         _ => return None,
     };
     let Some(clock) = clock else { return Some(value) };
     let nanoseconds = value.nanoseconds.checked_add(nanoseconds(clock)?)?;
     Some(IntervalMonthDayNano::new(value.months, value.days, nanoseconds))
+}
+
+/// The text with fractions of months and weeks as days: Arrow (59.3) drops the part of a day in the
+/// former, and makes hours of the latter. A month has 30 days, as in PostgreSQL and DuckDB.
+fn in_days(text: &str) -> Cow<'_, str> {
+    if !text.contains('.') {
+        return Cow::Borrowed(text);
+    }
+    let words: Vec<&str> = text.split_ascii_whitespace().collect();
+    let mut written = Vec::with_capacity(words.len());
+    for (at, word) in words.iter().enumerate() {
+        let unit = words.get(at + 1).map(|unit| unit.to_ascii_lowercase());
+        let days = match unit.as_deref() {
+            Some("mon" | "mons" | "month" | "months") => days_of(word, 30),
+            Some("w" | "week" | "weeks") => days_of(word, 7),
+            _ => None,
+        };
+        written.push(match (days, unit.as_deref()) {
+            (Some((whole, part)), Some("w" | "week" | "weeks")) => {
+                format!("{whole} weeks {part} days 0")
+            }
+            (Some((whole, part)), _) => format!("{whole} mons {part} days 0"),
+            (None, _) => (*word).to_owned(),
+        });
+    }
+    Cow::Owned(written.join(" "))
+}
+
+/// A number with a fraction as a whole number, and the days of its fraction of a unit of so many.
+fn days_of(number: &str, unit: u64) -> Option<(String, String)> {
+    let (whole, fraction) = number.split_once('.')?;
+    let digits = whole.strip_prefix(['-', '+']).unwrap_or(whole);
+    let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+    if !all_digits(digits) || !all_digits(fraction) || !(1..=15).contains(&fraction.len()) {
+        return None;
+    }
+    let sign = if whole.starts_with('-') { "-" } else { "" };
+    let scale = 10_u64.pow(u32::try_from(fraction.len()).ok()?);
+    let days = fraction.parse::<u64>().ok()? * unit;
+    let width = fraction.len();
+    let part = format!("{sign}{}.{:0width$}", days / scale, days % scale);
+    let whole = if digits.is_empty() { "0".to_owned() } else { format!("{sign}{digits}") };
+    Some((whole, part))
 }
 
 /// The interval that a text spells, for programs that read texts by themselves.
@@ -80,6 +125,11 @@ mod tests {
             ("-100:00:00.25", (0, 0, -360_000 * SECOND - SECOND / 4)),
             ("1 day -02:30:00", (0, 1, -9_000 * SECOND)),
             ("1 day 1 sec 00:00:01", (0, 1, 2 * SECOND)),
+            ("0.75 months", (0, 22, 43_200 * SECOND)),
+            ("-1.35 mons 2 days", (-1, -8, -43_200 * SECOND)),
+            ("1.5 weeks 1.5 hours", (0, 10, (43_200 + 5_400) * SECOND)),
+            (".01 month", (0, 0, 25_920 * SECOND)),
+            ("1.5 years", (18, 0, 0)),
         ] {
             assert_eq!(parsed(text), Some(value), "{text}");
         }

@@ -7,6 +7,9 @@
 //! other spelling, gets that spelling, in quotes. The same name gets it everywhere in the
 //! statement, also as an alias: that names differ only in case never tells them apart, as in
 //! DuckDB.
+//!
+//! Names with dots, too: `geo.lat` finds the column `geo.lat`, which `sty ingest --flatten` makes
+//! of a field of an object, where no table called `geo` has a column `lat`.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -73,8 +76,9 @@ pub(in crate::sql) fn respelled(
     let mut given = GivenNames::default();
     let _ = visit(sql_in(statement)?, &mut given);
     columns.push(KnownColumns::new(None, given.quoted.drain(..)));
-    let is_folded =
-        |(name, spellings): (&String, &Vec<String>)| spellings.iter().all(|s| s == name);
+    let is_folded = |(name, spellings): (&String, &Vec<String>)| {
+        spellings.iter().all(|s| s == name) && !name.contains('.')
+    };
     if columns.iter().all(|table| table.spellings.iter().all(is_folded)) {
         return None;
     }
@@ -212,6 +216,76 @@ impl Speller {
         }
     }
 
+    /// The one column of which these are the name and the fields.
+    fn column_of_fields(&self, parts: &[Ident], qualifier: Option<&str>) -> Option<String> {
+        let names: Vec<String> = parts.iter().map(folded).collect();
+        let name = names.join(".");
+        let is_meant = |spelling: &&String| {
+            let fields = || spelling.split('.').zip(parts);
+            fields().all(|(field, part)| part.quote_style.is_none() || field == part.value)
+        };
+        let tables = self.columns.iter().filter(|table| {
+            qualifier.is_none_or(|qualifier| table.qualifier.as_deref() == Some(qualifier))
+        });
+        let name = name.to_lowercase();
+        let spellings = tables.filter_map(|table| table.spellings.get(&name));
+        let mut spellings: Vec<&String> = spellings.flatten().filter(is_meant).collect();
+        spellings.sort();
+        spellings.dedup();
+        match spellings.as_slice() {
+            [one] => Some((*one).clone()),
+            _ => None,
+        }
+    }
+
+    /// The column that `geo.lat` or `t.geo.lat` means, unless `geo` is a table with a column `lat`.
+    fn field(&self, parts: &[Ident]) -> Option<Expr> {
+        let is_of_table = |qualifier: &Ident, name: &Ident| {
+            let (qualifier, name) = (folded(qualifier), folded(name));
+            self.columns.iter().any(|table| {
+                table.qualifier.as_deref() == Some(&*qualifier)
+                    && table.spellings.contains_key(&name.to_lowercase())
+            })
+        };
+        if let [first, second] = parts
+            && is_of_table(first, second)
+        {
+            return None;
+        }
+        let quoted = |name: String| Ident::with_quote('"', name);
+        if let [first, rest @ ..] = parts
+            && rest.len() > 1
+            && let Some(name) = self.column_of_fields(rest, Some(&folded(first)))
+        {
+            return Some(Expr::CompoundIdentifier(vec![first.clone(), quoted(name)]));
+        }
+        if let Some(name) = self.column_of_fields(parts, None) {
+            return Some(Expr::Identifier(quoted(name)));
+        }
+        // The alias of a subquery.
+        match parts {
+            [first, rest @ ..] if rest.len() > 1 => {
+                let name = self.column_of_fields(rest, None)?;
+                Some(Expr::CompoundIdentifier(vec![first.clone(), quoted(name)]))
+            }
+            _ => None,
+        }
+    }
+
+    /// Spells the name of a column that is changed.
+    fn spell_changed(&mut self, name: &mut ObjectName) {
+        let parts = name.0.iter().map(|part| part.as_ident().cloned());
+        let parts: Vec<Ident> = parts.collect::<Option<_>>().unwrap_or_default();
+        match self.field(&parts) {
+            Some(Expr::Identifier(field)) => {
+                self.respelled.push(folded(&field));
+                *name = ObjectName::from(field);
+            }
+            Some(Expr::CompoundIdentifier(parts)) => *name = ObjectName::from(parts),
+            _ => self.spell_last(name),
+        }
+    }
+
     fn spell(&mut self, name: &mut Ident, qualifier: Option<&str>) {
         if name.quote_style.is_some() {
             return;
@@ -263,14 +337,14 @@ impl VisitorMut for Speller {
     fn pre_visit_statement(&mut self, statement: &mut SqlStatement) -> ControlFlow<()> {
         match statement {
             SqlStatement::Insert(insert) => {
-                insert.columns.iter_mut().for_each(|name| self.spell_last(name));
+                insert.columns.iter_mut().for_each(|name| self.spell_changed(name));
             }
             SqlStatement::Update(update) => {
                 for assignment in &mut update.assignments {
                     match &mut assignment.target {
-                        AssignmentTarget::ColumnName(name) => self.spell_last(name),
+                        AssignmentTarget::ColumnName(name) => self.spell_changed(name),
                         AssignmentTarget::Tuple(names) => {
-                            names.iter_mut().for_each(|name| self.spell_last(name));
+                            names.iter_mut().for_each(|name| self.spell_changed(name));
                         }
                     }
                 }
@@ -318,7 +392,11 @@ impl VisitorMut for Speller {
         match expr {
             Expr::Identifier(name) => self.spell(name, None),
             Expr::CompoundIdentifier(parts) => {
-                if let [.., table, column] = parts.as_mut_slice() {
+                if let Some(field) = self.field(parts) {
+                    let names: Vec<String> = parts.iter().map(folded).collect();
+                    self.respelled.push(names.join("."));
+                    *expr = field;
+                } else if let [.., table, column] = parts.as_mut_slice() {
                     let qualifier = folded(table);
                     self.spell(column, Some(&qualifier));
                 }
@@ -360,7 +438,11 @@ mod tests {
             let names = names.iter().map(|name| (*name).to_owned());
             KnownColumns::new(Some(qualifier.to_owned()), names)
         };
-        vec![table("h", &["URL", "UserID", "Id"]), table("o", &["id", "Name", "NAME", "note"])]
+        vec![
+            table("h", &["URL", "UserID", "Id"]),
+            table("o", &["id", "Name", "NAME", "note"]),
+            table("e", &["id", "geo.lat", "geo.Place.name", "h.id"]),
+        ]
     }
 
     fn parsed(sql: &str) -> Statement {
@@ -400,12 +482,35 @@ mod tests {
                 r#"INSERT INTO h ("URL", note) VALUES (1, 2)"#,
             ),
             ("DELETE FROM h WHERE url IS NULL", r#"DELETE FROM h WHERE "URL" IS NULL"#),
+            // Fields of objects.
+            (
+                "SELECT geo.lat, e.geo.Lat, e.id, geo.place.name FROM e",
+                r#"SELECT "geo.lat", e."geo.lat", e.id, "geo.Place.name" FROM e"#,
+            ),
+            (r#"SELECT geo."Place".name FROM e"#, r#"SELECT "geo.Place.name" FROM e"#),
+            (
+                "SELECT q.geo.lat FROM (SELECT * FROM e) q",
+                r#"SELECT q."geo.lat" FROM (SELECT * FROM e) q"#,
+            ),
+            (
+                "UPDATE e SET geo.lat = 1, e.geo.Lat = 2",
+                r#"UPDATE e SET "geo.lat" = 1, e."geo.lat" = 2"#,
+            ),
+            (
+                "INSERT INTO e (id, geo.lat) VALUES (1, 2)",
+                r#"INSERT INTO e (id, "geo.lat") VALUES (1, 2)"#,
+            ),
         ] {
             let respelled = respelled(&parsed(sql), columns(), &[]).unwrap();
             assert_eq!(respelled.statement.to_string(), expected);
         }
         // Exact, quoted, of several spellings, or of another kind.
-        for sql in ["SELECT note, \"url\", name, o.id FROM o", "SELECT url() FROM url"] {
+        for sql in [
+            "SELECT note, \"url\", name, o.id FROM o",
+            "SELECT url() FROM url",
+            // A table's column goes before a field, and quotes mean one spelling.
+            "SELECT o.id, geo.place, geo.\"place\".name FROM e",
+        ] {
             assert!(respelled(&parsed(sql), columns(), &[]).is_none(), "{sql}");
         }
     }

@@ -1,5 +1,5 @@
 //! The dialect of statements and expressions: DuckDB's with PostgreSQL's `a ^@ b` and texts with
-//! escapes (`E'…'` and `U&'…'`), except that the argument of `f(a = 1)` is a comparison, and that
+//! escapes (`E'…'` and `U&'…'`), and texts that go on behind a line end (`'a'⏎'b'`), except that the argument of `f(a = 1)` is a comparison, and that
 //! `||` binds less tightly than arithmetic and `^` more tightly, as they do in DuckDB itself. `->`
 //! and the other operators of JSON texts bind as tightly as `||`, as in PostgreSQL, and
 //! `a -> b` is a lambda only where a function takes one.
@@ -218,6 +218,7 @@ impl Dialect for StylobateDialect {
     // All that `DuckDbDialect` has, except supports_named_fn_args_with_eq_operator, and more.
     yes! {
         supports_nested_comments
+        supports_string_literal_concatenation_with_newline
         supports_select_wildcard_rename
         supports_limit_by
         supports_group_by_with_modifier

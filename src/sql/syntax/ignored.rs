@@ -3,7 +3,8 @@
 //! CONNECT BY would leave all rows, FOR JSON and FOR XML the rows as they are, and WITH ORDINALITY
 //! would number none. DISTINCT, ORDER BY, FILTER and OVER have no effect on a scalar function:
 //! `round(avg(x)) FILTER (WHERE …)`, whose FILTER belongs to the aggregate within, would be the
-//! mean of all rows. `*` is an argument of `count` alone. A column of CREATE TABLE has a name, a
+//! mean of all rows. `*` is an argument of `count` alone; `count(DISTINCT *)` would be 1, and
+//! `count(t.*)` would count the rows that an outer join adds without one of `t`. A column of CREATE TABLE has a name, a
 //! type and perhaps NOT NULL: a CHECK or DEFAULT would not be what it says.
 //!
 //! Where this stands on the road of a query: [`refuse`] after parsing, [`refuse_of_scalars`] once
@@ -12,9 +13,9 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    ColumnOption, CreateTable, DataType, Expr, ForClause, Function, FunctionArg, FunctionArgExpr,
-    FunctionArgumentClause, FunctionArguments, Ident, Query, Select, Statement, TableFactor,
-    Visitor,
+    ColumnOption, CreateTable, DataType, DuplicateTreatment, Expr, ForClause, Function,
+    FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArguments, Ident, JoinOperator,
+    Query, Select, Statement, TableFactor, TableWithJoins, Visitor,
 };
 
 use crate::error::{Error, Result};
@@ -78,11 +79,88 @@ fn refuse_stars(statement: &Statement) -> Result<()> {
         }
         _ => ControlFlow::Continue(()),
     });
-    let ControlFlow::Break(name) = found else { return Ok(()) };
+    let ControlFlow::Break(name) = found else { return refuse_distinct_stars(statement) };
     Err(Error::InvalidInput(format!(
         "{name}(*): only count takes *; write the columns, as in {name}(a){}",
         place_of(&name)
     )))
+}
+
+/// Refuses `count(DISTINCT *)` and `count(DISTINCT t.*)`.
+fn refuse_distinct_stars(statement: &Statement) -> Result<()> {
+    let found = visit_expressions(statement, |expr| match expr {
+        Expr::Function(function) if counts_distinct_rows(function) => {
+            ControlFlow::Break(function.name.0.last().and_then(|part| part.as_ident()).cloned())
+        }
+        _ => ControlFlow::Continue(()),
+    });
+    let ControlFlow::Break(name) = found else { return Ok(()) };
+    Err(Error::Unsupported(format!(
+        "count(DISTINCT *) is not supported; write the columns, as in count(DISTINCT (a, b)){}",
+        name.as_ref().map(place_of).unwrap_or_default()
+    )))
+}
+
+fn counts_distinct_rows(function: &Function) -> bool {
+    let FunctionArguments::List(list) = &function.args else { return false };
+    let is_star = |argument: &FunctionArg| {
+        matches!(
+            argument,
+            FunctionArg::Unnamed(FunctionArgExpr::Wildcard | FunctionArgExpr::QualifiedWildcard(_))
+        )
+    };
+    list.duplicate_treatment == Some(DuplicateTreatment::Distinct) && list.args.iter().any(is_star)
+}
+
+/// The names of the tables of a FROM that may have no row beside those of the others.
+fn optional_tables(from: &[TableWithJoins]) -> Vec<String> {
+    let name = |table: &TableFactor| match table {
+        TableFactor::Table { alias: Some(alias), .. }
+        | TableFactor::Derived { alias: Some(alias), .. } => Some(folded(&alias.name)),
+        TableFactor::Table { name, .. } => name.0.last()?.as_ident().map(folded),
+        _ => None,
+    };
+    let mut optional = Vec::new();
+    for from in from {
+        let mut before: Vec<Option<String>> = vec![name(&from.relation)];
+        for join in &from.joins {
+            let (left, right) = match &join.join_operator {
+                JoinOperator::Left(_) | JoinOperator::LeftOuter(_) => (false, true),
+                JoinOperator::Right(_) | JoinOperator::RightOuter(_) => (true, false),
+                JoinOperator::FullOuter(_) => (true, true),
+                _ => (false, false),
+            };
+            if left {
+                optional.extend(before.iter().flatten().cloned());
+            }
+            before.push(name(&join.relation));
+            if right {
+                optional.extend(before.last().cloned().flatten());
+            }
+        }
+    }
+    optional
+}
+
+/// Whether `count(t.*)` is there for one of these tables.
+fn counts_rows_of(select: &Select, tables: &[String]) -> bool {
+    let counts = |expr: &Expr| match expr {
+        Expr::Function(Function { args: FunctionArguments::List(list), .. }) => {
+            list.args.iter().any(|argument| match argument {
+                FunctionArg::Unnamed(FunctionArgExpr::QualifiedWildcard(name)) => {
+                    let last = name.0.last().and_then(|part| part.as_ident());
+                    last.is_some_and(|last| tables.contains(&folded(last)))
+                }
+                _ => false,
+            })
+        }
+        _ => false,
+    };
+    visit_expressions(select, |expr| match counts(expr) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    })
+    .is_break()
 }
 
 fn takes_star(function: &Function) -> bool {
@@ -117,9 +195,16 @@ impl Visitor for Clauses {
     }
 
     fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<Self::Break> {
-        match select.connect_by.is_empty() {
-            true => ControlFlow::Continue(()),
-            false => ControlFlow::Break(("CONNECT BY", "use WITH RECURSIVE")),
+        if !select.connect_by.is_empty() {
+            return ControlFlow::Break(("CONNECT BY", "use WITH RECURSIVE"));
+        }
+        let optional = optional_tables(&select.from);
+        match !optional.is_empty() && counts_rows_of(select, &optional) {
+            true => ControlFlow::Break((
+                "count(t.*) of a table that an outer join may find no row of",
+                "count one of its columns that is never null where it has a row",
+            )),
+            false => ControlFlow::Continue(()),
         }
     }
 

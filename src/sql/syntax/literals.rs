@@ -107,9 +107,9 @@ fn bytes(text: &str) -> Result<Option<Expr>> {
     }
 }
 
-/// An interval with a time of day, in the words that Arrow reads.
+/// An interval with a time of day or a fraction, in the words that Arrow reads exactly.
 fn with_clock(text: &str) -> Option<Expr> {
-    let value = spelled(text).filter(|_| text.contains(':'))?;
+    let value = spelled(text).filter(|_| text.contains([':', '.']))?;
     let IntervalMonthDayNano { months, days, nanoseconds } = value;
     let (seconds, rest) = (nanoseconds.unsigned_abs() / NANOS, nanoseconds.unsigned_abs() % NANOS);
     let sign = if nanoseconds < 0 { "-" } else { "" };

@@ -7,11 +7,11 @@
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Distinct, Expr, FunctionArgumentClause, FunctionArguments, OrderByKind, Query, SetExpr,
-    Statement, VisitorMut,
+    Distinct, Expr, FunctionArgumentClause, FunctionArguments, OrderByKind, Query, Statement,
+    VisitorMut,
 };
 
-use crate::sql::walks::visit_mut;
+use crate::sql::walks::{for_each_select, visit_mut};
 
 /// Removes repeated keys from every query and function of a statement.
 pub(in crate::sql) fn remove(statement: &mut Statement) {
@@ -24,13 +24,16 @@ impl VisitorMut for Repeated {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        let SetExpr::Select(select) = query.body.as_mut() else { return ControlFlow::Continue(()) };
-        let Some(Distinct::On(keys)) = &mut select.distinct else {
-            return ControlFlow::Continue(());
-        };
-        keep_first(keys, |key| key);
-        if let Some(OrderByKind::Expressions(keys)) =
-            query.order_by.as_mut().map(|order| &mut order.kind)
+        let mut is_found = false;
+        for_each_select(&mut query.body, &mut |select| {
+            if let Some(Distinct::On(keys)) = &mut select.distinct {
+                keep_first(keys, |key| key);
+                is_found = true;
+            }
+        });
+        if is_found
+            && let Some(OrderByKind::Expressions(keys)) =
+                query.order_by.as_mut().map(|order| &mut order.kind)
         {
             keep_first(keys, |key| &key.expr);
         }

@@ -6,22 +6,25 @@
 //! word of its own, and the column of a series is called `value`; it still is where nothing names
 //! it otherwise. Their arguments are constants there. Here a call that reads columns of the tables
 //! before it, or of a query around it, becomes a LATERAL subquery over the list that the function
-//! of this name makes.
+//! of this name makes. `numbers(n)` and `numbers(first, n)` of ClickHouse are a range whose column is
+//! called `number`.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Expr, FunctionArg, FunctionArgExpr, Ident, ObjectNamePart, Query, SelectItem, SetExpr,
-    Statement, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, VisitorMut,
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query,
+    SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor,
+    TableFunctionArgs, TableWithJoins, Value, VisitorMut,
 };
 
 use crate::sql::syntax::folded;
 use crate::sql::syntax::show::parsed;
-use crate::sql::walks::{function_call, visit_expressions, visit_mut};
+use crate::sql::walks::{for_each_select, function_call, visit_expressions, visit_mut};
 
 const SERIES: [&str; 2] = ["generate_series", "range"];
 const UNNEST: &str = "unnest";
+const NUMBERS: &str = "numbers";
 
 pub(in crate::sql) fn name_columns(statement: &mut Statement) {
     let _ = visit_mut(statement, &mut Names);
@@ -33,31 +36,78 @@ impl VisitorMut for Names {
     type Break = ();
 
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
-        let SetExpr::Select(select) = query.body.as_ref() else { return ControlFlow::Continue(()) };
-        let tables = || {
-            select.from.iter().flat_map(|from| {
-                std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation))
-            })
-        };
-        if !tables().any(|table| function(table).is_some()) {
+        let mut found = false;
+        for_each_select(&mut query.body, &mut |select| {
+            tables_mut(&mut select.from).for_each(as_table);
+            found |= tables_mut(&mut select.from)
+                .any(|table| function(table).is_some() || is_numbers(table));
+        });
+        if !found {
             return ControlFlow::Continue(());
         }
         let used = used_names(query);
-        let SetExpr::Select(select) = query.body.as_mut() else { return ControlFlow::Continue(()) };
-        let tables = select.from.iter_mut().flat_map(|from| {
-            let joined = from.joins.iter_mut().map(|join| &mut join.relation);
-            std::iter::once(&mut from.relation).chain(joined)
-        });
-        for (at, table) in tables.enumerate() {
-            name_column(table, &used);
-            // The first one has no table before it.
-            if let TableFactor::Derived { lateral, .. } = table
-                && at == 0
-            {
-                *lateral = false;
+        for_each_select(&mut query.body, &mut |select| {
+            for (at, table) in tables_mut(&mut select.from).enumerate() {
+                name_column(table, &used);
+                // The first one has no table before it.
+                if let TableFactor::Derived { lateral, .. } = table
+                    && at == 0
+                {
+                    *lateral = false;
+                }
             }
+        });
+        ControlFlow::Continue(())
+    }
+
+    /// A column of a table around a LATERAL subquery has its own name in there.
+    fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Derived { lateral: true, subquery, .. } = table {
+            for_each_select(&mut subquery.body, &mut |select| {
+                for item in &mut select.projection {
+                    if let SelectItem::UnnamedExpr(expr) = item
+                        && let Expr::CompoundIdentifier(parts) = expr
+                        && let Some(alias) = parts.last().cloned()
+                    {
+                        *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
+                    }
+                }
+            });
         }
         ControlFlow::Continue(())
+    }
+}
+
+/// The tables of a FROM, those within parentheses, too.
+fn tables_mut(from: &mut [TableWithJoins]) -> impl Iterator<Item = &mut TableFactor> {
+    fn add<'t>(from: &'t mut TableWithJoins, to: &mut Vec<&'t mut TableFactor>) {
+        let joined = from.joins.iter_mut().map(|join| &mut join.relation);
+        for table in std::iter::once(&mut from.relation).chain(joined) {
+            match table {
+                TableFactor::NestedJoin { table_with_joins, .. } => add(table_with_joins, to),
+                table => to.push(table),
+            }
+        }
+    }
+    let mut tables = Vec::new();
+    from.iter_mut().for_each(|from| add(from, &mut tables));
+    tables.into_iter()
+}
+
+/// `LATERAL generate_series(1, t.a)` without the word, which changes nothing.
+fn as_table(table: &mut TableFactor) {
+    let TableFactor::Function { lateral: true, name, args, with_ordinality: false, alias } = table
+    else {
+        return;
+    };
+    let Some(Statement::Query(mut query)) = parsed("SELECT 1 FROM range(1)") else { return };
+    let SetExpr::Select(select) = query.body.as_mut() else { return };
+    let Some(mut plain) = select.from.pop().map(|from| from.relation) else { return };
+    if let TableFactor::Table { name: to, args: Some(given), alias: named, .. } = &mut plain {
+        (*to, given.args, *named) = (name.clone(), args.clone(), alias.clone());
+        if function(&plain).is_some() || is_numbers(&plain) {
+            *table = plain;
+        }
     }
 }
 
@@ -147,7 +197,57 @@ fn function(table: &TableFactor) -> Option<String> {
     (is_list || SERIES.contains(&name.as_str())).then_some(name)
 }
 
+/// Whether a table is ClickHouse's `numbers(n)` or `numbers(first, n)`.
+fn is_numbers(table: &TableFactor) -> bool {
+    let TableFactor::Table { name, args: Some(TableFunctionArgs { args, settings: None }), .. } =
+        table
+    else {
+        return false;
+    };
+    let [ObjectNamePart::Identifier(name)] = name.0.as_slice() else { return false };
+    folded(name) == NUMBERS && matches!(args.len(), 1 | 2)
+}
+
+/// Makes a range of `numbers`.
+fn range_of_numbers(table: &mut TableFactor) {
+    let TableFactor::Table { name, args: Some(given), alias, .. } = table else { return };
+    let argument = |at: usize| match given.args.get(at) {
+        Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))) => Some(expr.clone()),
+        _ => None,
+    };
+    let nested = |expr: Expr| Expr::Nested(Box::new(expr));
+    let ends = match (argument(0), argument(1)) {
+        (Some(count), None) => (Expr::value(Value::Number("0".into(), false)), count),
+        (Some(first), Some(count)) => {
+            let end = Expr::BinaryOp {
+                left: Box::new(nested(first.clone())),
+                op: BinaryOperator::Plus,
+                right: Box::new(nested(count)),
+            };
+            (first, end)
+        }
+        _ => return,
+    };
+    given.args = vec![ends.0, ends.1]
+        .into_iter()
+        .map(|end| FunctionArg::Unnamed(FunctionArgExpr::Expr(end)))
+        .collect();
+    *name = ObjectName::from(Ident::new("range"));
+    let alias = alias.get_or_insert_with(|| TableAlias {
+        explicit: true,
+        name: Ident::new(NUMBERS),
+        columns: Vec::new(),
+        at: None,
+    });
+    if alias.columns.is_empty() {
+        alias.columns.push(TableAliasColumnDef { name: Ident::new("number"), data_type: None });
+    }
+}
+
 fn name_column(table: &mut TableFactor, used: &UsedNames) {
+    if is_numbers(table) {
+        range_of_numbers(table);
+    }
     let Some(function) = function(table) else { return };
     let TableFactor::Table { args: Some(given), alias, .. } = table else { return };
     let list = match given.args.as_slice() {

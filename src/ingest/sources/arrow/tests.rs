@@ -14,9 +14,10 @@ use arrow_ipc::writer::{DictionaryHandling, FileWriter, IpcWriteOptions, StreamW
 use arrow_schema::{DataType, Field};
 use proptest::prelude::*;
 
+use super::super::supported::Others;
 use super::*;
 
-const SUPPORTED: Wanted<'static> = Wanted::Supported { skip_others: false };
+const SUPPORTED: Wanted<'static> = Wanted::Supported(Others::Refuse);
 /// The memory limit.
 const MEMORY: u64 = 1 << 30;
 
@@ -62,7 +63,7 @@ fn read(bytes: &[u8], skip: bool) -> Result<(Vec<RecordBatch>, Vec<String>)> {
         Path::new("t.arrow"),
         Box::new(Cursor::new(bytes.to_vec())),
         None,
-        Wanted::Supported { skip_others: skip },
+        Wanted::Supported(if skip { Others::Skip } else { Others::Refuse }),
         MEMORY,
     )?;
     Ok((batches.collect::<Result<_>>()?, skipped))

@@ -4,7 +4,7 @@
 //! slice.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use memchr::{memchr, memchr_iter};
@@ -25,6 +25,9 @@ const MAX_CELLS: usize = 1 << 25;
 
 /// The column of the empty key: as that of a CSV column at the front without a name.
 const NAMELESS: &str = "column0";
+
+/// How deep the fields of objects are columns of their own; objects further down are texts.
+const MAX_FLAT_DEPTH: usize = 32;
 
 /// The position of a value. The lowest three bits of `tag` are its kind, the others its length.
 #[derive(Clone, Copy)]
@@ -99,6 +102,9 @@ pub(super) fn read_table<'a>(
         positions: HashMap::new(),
         row: 0,
         nameless: None,
+        flattened: schema.flattened.as_deref(),
+        path: Vec::new(),
+        path_lengths: Vec::new(),
     };
     for at in 0..reader.columns.len() {
         reader.note_position(at);
@@ -156,11 +162,29 @@ pub(super) fn read_table<'a>(
     for (_, entries) in &mut columns {
         entries.resize(rows.len(), Entry::NULL);
     }
+    if schema.flattened.is_some() {
+        drop_nulls_beside_fields(&mut columns, schema.columns.len());
+    }
     let text = match decoded.is_empty() {
         true => Cow::Borrowed(chunk.text.as_slice()),
         false => Cow::Owned([chunk.text.as_slice(), &decoded].concat()),
     };
     Ok(Table { text, columns, rows, bad })
+}
+
+/// Removes columns behind the first `known` that have nulls alone where others are fields of the
+/// same key: the key's values are objects.
+fn drop_nulls_beside_fields(columns: &mut Vec<(Arc<str>, Vec<Entry>)>, known: usize) {
+    let prefixes = |(name, _): &(Arc<str>, Vec<Entry>)| {
+        name.match_indices('.').filter_map(|(at, _)| name.get(..at)).map(str::to_owned).collect()
+    };
+    let objects: HashSet<String> = columns.iter().flat_map::<Vec<_>, _>(prefixes).collect();
+    let mut at = 0;
+    columns.retain(|(name, entries)| {
+        at += 1;
+        let is_null = |entry: &Entry| entry.kind() == Kind::Null;
+        at <= known || !objects.contains(&**name) || !entries.iter().all(is_null)
+    });
 }
 
 fn skip_blanks_and_lines(cursor: &mut Cursor<'_>) {
@@ -215,6 +239,12 @@ struct TableReader<'a> {
     row: usize,
     /// The row in which the empty key came last.
     nameless: Option<usize>,
+    /// Where fields of objects are columns of their own: the columns whose objects stay one text.
+    flattened: Option<&'a [String]>,
+    /// The keys of the objects around the current one, with a dot after each.
+    path: Vec<u8>,
+    /// Of each column, how long the path was when it last got a value.
+    path_lengths: Vec<usize>,
 }
 
 impl TableReader<'_> {
@@ -224,23 +254,42 @@ impl TableReader<'_> {
         }
     }
 
-    /// Parses an object, key by key.
+    /// Parses a row.
     fn read_row(&mut self, cursor: &mut Cursor<'_>) -> ParseResult<()> {
+        self.path.clear();
+        self.read_object(cursor, 0, 0).map(|_| ())
+    }
+
+    /// Parses an object, key by key. Returns the column behind the last one that got a value: most
+    /// objects have their keys in the same order.
+    fn read_object(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        depth: usize,
+        mut expected: usize,
+    ) -> ParseResult<usize> {
         cursor.expect(b'{', "an object: each row is one, and '{'")?;
         cursor.skip_blanks();
         if cursor.peek() == Some(b'}') {
             cursor.at += 1;
-            return Ok(());
+            return Ok(expected);
         }
-        // Most objects have their keys in the same order.
-        let mut expected = 0;
         loop {
             let key = cursor.key()?;
-            let at = self.position(key, expected)?;
-            expected = at + 1;
-            let value = cursor.value()?;
-            if self.set(at, value) {
-                self.check_repeated(at, key.start)?;
+            let before = self.path.len();
+            if cursor.peek() == Some(b'{') && self.enter(key, depth)? {
+                expected = self.read_object(cursor, depth + 1, expected)?;
+                self.path.truncate(before);
+            } else {
+                let at = self.position(key, expected)?;
+                expected = at + 1;
+                let value = cursor.value()?;
+                if self.set(at, value) {
+                    self.check_repeated(at, key.start)?;
+                }
+                if self.flattened.is_some() {
+                    self.note_path(at);
+                }
             }
             cursor.skip_blanks();
             match cursor.peek() {
@@ -250,11 +299,32 @@ impl TableReader<'_> {
                 }
                 Some(b'}') => {
                     cursor.at += 1;
-                    return Ok(());
+                    return Ok(expected);
                 }
                 _ => return cursor.expected("',' or '}'"),
             }
         }
+    }
+
+    /// Whether the fields of the object behind this key are columns of their own; then the key is
+    /// the last one of the path.
+    #[inline]
+    fn enter(&mut self, key: Value, depth: usize) -> ParseResult<bool> {
+        let Some(whole) = self.flattened.filter(|_| depth < MAX_FLAT_DEPTH) else {
+            return Ok(false);
+        };
+        let raw = self.text.get(key.start..key.end).unwrap_or_default();
+        let before = self.path.len();
+        match key.escaped {
+            true => unescape(raw, &mut self.path),
+            false => self.path.extend_from_slice(raw),
+        }
+        if whole.iter().any(|name| name.as_bytes() == self.path) {
+            self.path.truncate(before);
+            return Ok(false);
+        }
+        self.path.push(b'.');
+        Ok(true)
     }
 
     /// The column of a key.
@@ -262,16 +332,24 @@ impl TableReader<'_> {
     fn position(&mut self, key: Value, expected: usize) -> ParseResult<usize> {
         let raw = self.text.get(key.start..key.end).unwrap_or_default();
         match self.columns.get(expected) {
-            Some((name, _)) if name.as_bytes() == raw && !key.escaped => Ok(expected),
+            Some((name, _))
+                if name.as_bytes().strip_prefix(self.path.as_slice()) == Some(raw)
+                    && !key.escaped =>
+            {
+                Ok(expected)
+            }
             _ => self.find(key, raw),
         }
     }
 
     fn find(&mut self, key: Value, raw: &[u8]) -> ParseResult<usize> {
         let mut plain = Cow::Borrowed(raw);
-        if key.escaped {
-            let mut text = Vec::with_capacity(raw.len());
-            unescape(raw, &mut text);
+        if key.escaped || !self.path.is_empty() {
+            let mut text = self.path.clone();
+            match key.escaped {
+                true => unescape(raw, &mut text),
+                false => text.extend_from_slice(raw),
+            }
             plain = Cow::Owned(text);
         }
         let Ok(mut name) = std::str::from_utf8(&plain) else {
@@ -305,6 +383,16 @@ impl TableReader<'_> {
     /// key that is repeated as it is has its last value.
     #[cold]
     fn check_repeated(&self, at: usize, key: usize) -> ParseResult<()> {
+        let before = self.path_lengths.get(at).filter(|_| self.flattened.is_some());
+        if let Some((name, _)) = self.columns.get(at)
+            && before.is_some_and(|length| *length != self.path.len())
+        {
+            let what = format!(
+                "two keys of this row are the column '{name}': one has a dot in it, the other is \
+                 a field of an object"
+            );
+            return Err(SyntaxError { at: key, what });
+        }
         let named = self.columns.get(at).is_some_and(|(name, _)| **name == *NAMELESS);
         if !named || self.nameless != Some(self.row) {
             return Ok(());
@@ -331,6 +419,17 @@ impl TableReader<'_> {
         }
         entries.push(entry);
         repeated
+    }
+
+    /// Notes that a column has got a value under the current path.
+    #[inline]
+    fn note_path(&mut self, at: usize) {
+        if self.path_lengths.len() <= at {
+            self.path_lengths.resize(at + 1, 0);
+        }
+        if let Some(length) = self.path_lengths.get_mut(at) {
+            *length = self.path.len();
+        }
     }
 
     /// Removes the values of the current row, and the keys that came with it.

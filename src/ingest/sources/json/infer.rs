@@ -23,6 +23,9 @@ pub fn infer(file: &Path, options: &JsonOptions, first: Option<&JsonChunk>) -> R
         prior: options.prior.iter().cloned().collect(),
         skip_bad_rows: options.skip_bad_rows,
         required: Vec::new(),
+        flattened: options
+            .flatten
+            .then(|| options.schema.iter().map(|(name, _)| name.clone()).collect()),
     };
     if let Some(chunk) = first {
         let Table { text, columns, bad, .. } =

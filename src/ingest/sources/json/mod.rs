@@ -15,7 +15,8 @@
 //! appears later adds a column. If an object repeats a key, its last value counts. The empty key's
 //! column is called `column0` (`C0` in DuckDB; Polars and pandas leave it without a name, which SQL
 //! could not say). An empty object is a row of nulls. Objects and arrays within a row, empty ones
-//! too, are stored as their JSON text, unchanged, in text columns.
+//! too, are stored as their JSON text, unchanged, in text columns; with [`JsonOptions::flatten`],
+//! the fields of objects are columns of their own, called `a.b`.
 //!
 //! **Types.** A string never becomes a number or a boolean unless `--schema` says so; columns of
 //! strings that are all dates, times or timestamps, spelled as in CSV, get those types. Numbers are

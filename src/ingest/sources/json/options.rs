@@ -17,6 +17,9 @@ pub struct JsonOptions {
     /// Whether bad rows are left out, and not an error: a table's type that the sample cannot widen
     /// is kept then.
     pub skip_bad_rows: bool,
+    /// Whether the fields of an object within a row are columns of their own, `a.b`, and not one
+    /// text.
+    pub flatten: bool,
 }
 
 impl Default for JsonOptions {
@@ -27,6 +30,7 @@ impl Default for JsonOptions {
             prior: Vec::new(),
             infer_rows: INFER_ROWS,
             skip_bad_rows: false,
+            flatten: false,
         }
     }
 }
@@ -40,6 +44,7 @@ impl From<&CsvOptions> for JsonOptions {
             prior: csv.prior.clone(),
             infer_rows: csv.infer_rows,
             skip_bad_rows: csv.skip_bad_rows,
+            flatten: false,
         }
     }
 }

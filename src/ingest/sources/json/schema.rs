@@ -29,6 +29,8 @@ pub struct JsonSchema {
     pub(super) skip_bad_rows: bool,
     /// Keys that have a value in every row of the table.
     pub(super) required: Vec<String>,
+    /// Where fields of objects are columns of their own: the columns whose objects stay one text.
+    pub(super) flattened: Option<Vec<String>>,
 }
 
 impl JsonSchema {

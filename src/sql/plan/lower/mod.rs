@@ -27,7 +27,7 @@ use datafusion::catalog::{Session, default_table_source::provider_as_source};
 use datafusion::common::tree_node::{Transformed, TreeNodeRewriter};
 use datafusion::error::Result as DataFusionResult;
 use datafusion::execution::context::ExecutionProps;
-use datafusion::logical_expr::utils::split_conjunction;
+use datafusion::logical_expr::utils::split_conjunction_owned;
 use datafusion::logical_expr::{Expr, Extension, Filter, LogicalPlan};
 use datafusion::optimizer::optimize_projections::OptimizeProjections;
 use datafusion::optimizer::single_distinct_to_groupby::SingleDistinctToGroupBy;
@@ -162,25 +162,43 @@ impl Lowering<'_> {
         lowered.map(|lowered| shared.over(lowered)).transpose()
     }
 
-    /// Merges a filter into the scan below it, which then decodes only the rows that pass.
+    /// Merges a filter into the scan below it, which then decodes only the rows that pass; also one
+    /// above a projection, where the planner has put what its conditions have in common.
     fn merge_filter(&mut self, plan: LogicalPlan) -> LogicalPlan {
         let LogicalPlan::Filter(Filter { input, predicate, .. }) = &plan else { return plan };
-        let LogicalPlan::TableScan(scan) = input.as_ref() else { return plan };
+        let (scan, projection) = match input.as_ref() {
+            LogicalPlan::TableScan(scan) => (scan, None),
+            LogicalPlan::Projection(projection) => match projection.input.as_ref() {
+                LogicalPlan::TableScan(scan) => (scan, Some(projection)),
+                _ => return plan,
+            },
+            _ => return plan,
+        };
         let Some(provider) = store_provider(scan).filter(|provider| !provider.is_filtered()) else {
             return plan;
         };
         let Some(conditions) = scan_conditions(&plan, self.props) else { return plan };
+        let predicate = match projection {
+            None => predicate.clone(),
+            Some(_) => match Input::new(input).and_then(|input| input.resolve(predicate)) {
+                Ok(resolved) => resolved,
+                Err(_) => return plan,
+            },
+        };
         let mut scan = scan.clone();
         scan.source = provider_as_source(Arc::new(provider.filtered(conditions)));
         // Plan equality ignores a scan's source. Without the filter among its filters, the scan
         // would be taken for another one.
-        let parts = split_conjunction(predicate)
+        let parts = split_conjunction_owned(predicate)
             .into_iter()
-            .filter(|part| !scan.filters.contains(part))
-            .cloned();
+            .filter(|part| !scan.filters.contains(part));
         scan.filters = parts.chain(scan.filters.iter().cloned()).collect();
         self.scans_changed = true;
-        LogicalPlan::TableScan(scan)
+        let scan = LogicalPlan::TableScan(scan);
+        let Some(projection) = projection else { return scan };
+        let mut projection = projection.clone();
+        projection.input = Arc::new(scan);
+        LogicalPlan::Projection(projection)
     }
 
     /// Marks a scan so that EXPLAIN says there why the plan above it was not taken.

@@ -142,6 +142,17 @@ fn sides_become_fragments_of_their_own() {
 }
 
 #[test]
+fn a_filter_whose_conditions_have_parts_in_common_is_one_of_the_scan() {
+    let both = Both::new();
+    let sql = "SELECT a.id, b.small FROM t a JOIN t b ON a.id = b.id WHERE (b.word = 'alpha' AND \
+               (b.small = 1 OR b.small = 2)) OR (b.word = 'alpha' AND b.flag) OR (b.word = 'beta' \
+               AND (b.small = 1 OR b.small = 2))";
+    let plan = both.explain(&format!("EXPLAIN {sql}"));
+    let physical = plan.split("physical_plan").nth(1).unwrap_or_default();
+    assert!(!physical.contains("FilterExec") && physical.contains(", filter=["), "{plan}");
+}
+
+#[test]
 fn a_key_that_is_never_null_is_declared_so() {
     let both = Both::new();
     let half = "SELECT CASE WHEN word LIKE '%%' THEN word ELSE 'other' END AS w, max(id) AS m \
