@@ -224,7 +224,13 @@ fn parse_strings(column: &Column, values: &ArrayRef) -> Result<ArrayRef> {
     };
     let zoned = matches!(column.data_type, DataType::Timestamp { zone: Some(_), .. });
     let points = convert(column, values, &finest)?;
-    let row_is_kept = |row: usize| points.is_valid(row) && (zoned || !names_zone(texts.value(row)));
+    let is_time = matches!(column.data_type, DataType::Time { .. });
+    let row_is_kept = |row: usize| {
+        let text = texts.value(row);
+        points.is_valid(row)
+            && (zoned || !names_zone(text))
+            && (!is_time || timestamp_text::may_be_time(text))
+    };
     check_kept(column, values, row_is_kept)?;
     round_trip(column, &points, &column.data_type.to_arrow())
 }

@@ -20,6 +20,13 @@ pub(crate) fn complete(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// Whether a text that Arrow reads as a time of day is one: it takes digits alone for a number of
+/// microseconds, and 60 seconds for the next minute.
+pub(crate) fn may_be_time(text: &str) -> bool {
+    let seconds = text.trim().split(':').nth(2).and_then(|seconds| seconds.get(..2));
+    text.contains(':') && seconds != Some("60")
+}
+
 /// Completes a timestamp, and leaves out its offset or zone: the time that a clock on the wall
 /// shows.
 #[cfg(feature = "sql")]

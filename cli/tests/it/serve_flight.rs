@@ -193,6 +193,12 @@ fn queries_are_answered() {
     // An answer without rows has its columns.
     let none = server.ask(&mut client, "SELECT a FROM t WHERE a > 9;");
     assert_eq!((none.num_rows(), none.num_columns()), (0, 1));
+    // So has one about the session, as is told before it comes.
+    let told = server.ask(&mut client, "DESCRIBE SELECT a, b FROM t");
+    assert_eq!(texts(&told, 0), ["a", "b"]);
+    let told = server.ask(&mut client, "SHOW CREATE TABLE t");
+    assert_eq!((texts(&told, 2), told.num_columns()), (vec!["t".to_owned()], 4));
+    assert_eq!(server.ask(&mut client, "SHOW FUNCTIONS").num_columns(), 7);
     // More than a message holds.
     let sql = "SELECT value AS v, repeat('ä', 100) AS r FROM generate_series(1, 100000)";
     let many = server.ask(&mut client, sql);

@@ -288,6 +288,11 @@ fn blocks_take_nothing_after_an_error_and_cursors_give_rows() {
         ("SELECT nope", "!42703 E"),
         ("SELECT 1", "!25P02 E"),
         ("COMMIT", "ROLLBACK I"),
+        // No block follows by itself, so that none must be taken to be open.
+        ("BEGIN", "BEGIN T"),
+        ("COMMIT AND CHAIN", "!0A000 E"),
+        ("ROLLBACK WORK AND CHAIN", "!0A000 E"),
+        ("ROLLBACK AND NO CHAIN", "ROLLBACK I"),
         ("BEGIN; SAVEPOINT s; SELECT nope", "BEGIN SAVEPOINT !42703 E"),
         ("ROLLBACK TO SAVEPOINT s", "ROLLBACK T"),
         ("DELETE FROM t WHERE a = 5; ROLLBACK", "DELETE 1 ?01000 ROLLBACK I"),

@@ -1,8 +1,6 @@
 //! Intervals as texts: `1 mons 2 days 3 hours -4 mins 5.000000000 secs`, as they are printed, and
 //! what SQL accepts beside it.
 
-use std::borrow::Cow;
-
 use arrow_array::types::IntervalMonthDayNano;
 use arrow_cast::parse::parse_interval_month_day_nano;
 
@@ -21,9 +19,7 @@ pub(crate) fn interval(text: Text<'_>) -> Option<IntervalMonthDayNano> {
     let value = match head {
         "" if clock.is_some() => IntervalMonthDayNano::new(0, 0, 0),
         // Arrow takes a number at the end for months.
-        head if head.ends_with(|last: char| last.is_ascii_alphabetic()) => {
-            parse_interval_month_day_nano(&in_days(head)).ok()?
-        }
+        head if head.ends_with(|last: char| last.is_ascii_alphabetic()) => of_words(head)?,
         _ => return None,
     };
     let Some(clock) = clock else { return Some(value) };
@@ -31,33 +27,54 @@ pub(crate) fn interval(text: Text<'_>) -> Option<IntervalMonthDayNano> {
     Some(IntervalMonthDayNano::new(value.months, value.days, nanoseconds))
 }
 
-/// The text with fractions of months and weeks as days: Arrow (59.3) drops the part of a day in the
-/// former, and makes hours of the latter. A month has 30 days, as in PostgreSQL and DuckDB.
-fn in_days(text: &str) -> Cow<'_, str> {
-    if !text.contains('.') {
-        return Cow::Borrowed(text);
-    }
+/// The interval that a text without a time of day spells. Of fractions of months, years and weeks,
+/// Arrow (59.3) drops the parts of a day and of a month, and makes hours of those of a week. Here a
+/// month has 30 days, and a part of a year is rounded to months, as in PostgreSQL and DuckDB.
+fn of_words(text: &str) -> Option<IntervalMonthDayNano> {
+    let arrow = |text: &str| parse_interval_month_day_nano(text).ok();
     let words: Vec<&str> = text.split_ascii_whitespace().collect();
-    let mut written = Vec::with_capacity(words.len());
-    for (at, word) in words.iter().enumerate() {
-        let unit = words.get(at + 1).map(|unit| unit.to_ascii_lowercase());
-        let days = match unit.as_deref() {
-            Some("mon" | "mons" | "month" | "months") => days_of(word, 30),
-            Some("w" | "week" | "weeks") => days_of(word, 7),
-            _ => None,
-        };
-        written.push(match (days, unit.as_deref()) {
-            (Some((whole, part)), Some("w" | "week" | "weeks")) => {
-                format!("{whole} weeks {part} days 0")
-            }
-            (Some((whole, part)), _) => format!("{whole} mons {part} days 0"),
-            (None, _) => (*word).to_owned(),
-        });
+    let (pairs, rest) = words.as_chunks::<2>();
+    let pieces = pairs.iter().map(|[number, unit]| piece(number, unit)).collect::<Option<Vec<_>>>();
+    let Some(pieces) = pieces.filter(|_| rest.is_empty() && text.contains('.')) else {
+        return arrow(text);
+    };
+    let mut sum = IntervalMonthDayNano::new(0, 0, 0);
+    for piece in pieces {
+        let piece = arrow(&piece)?;
+        sum.months = sum.months.checked_add(piece.months)?;
+        sum.days = sum.days.checked_add(piece.days)?;
+        sum.nanoseconds = sum.nanoseconds.checked_add(piece.nanoseconds)?;
     }
-    Cow::Owned(written.join(" "))
+    Some(sum)
 }
 
-/// A number with a fraction as a whole number, and the days of its fraction of a unit of so many.
+/// A number of a unit in words that Arrow reads exactly; `None` if the first is no number.
+fn piece(number: &str, unit: &str) -> Option<String> {
+    number
+        .starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.'))
+        .then_some(())?;
+    let known = unit.to_ascii_lowercase();
+    Some(match known.as_str() {
+        "mon" | "mons" | "month" | "months" => match days_of(number, 30) {
+            Some((whole, part)) => format!("{whole} mons {part} days"),
+            None => format!("{number} {unit}"),
+        },
+        "w" | "week" | "weeks" => match days_of(number, 7) {
+            Some((whole, part)) => format!("{whole} weeks {part} days"),
+            None => format!("{number} {unit}"),
+        },
+        "y" | "yr" | "yrs" | "year" | "years" => match days_of(number, 12) {
+            Some((whole, months)) => {
+                format!("{whole} years {} mons", months.parse::<f64>().ok()?.round())
+            }
+            None => format!("{number} {unit}"),
+        },
+        _ => format!("{number} {unit}"),
+    })
+}
+
+/// A number with a fraction as a whole number, and what its fraction is of a unit of that many days
+/// or months.
 fn days_of(number: &str, unit: u64) -> Option<(String, String)> {
     let (whole, fraction) = number.split_once('.')?;
     let digits = whole.strip_prefix(['-', '+']).unwrap_or(whole);
@@ -130,6 +147,7 @@ mod tests {
             ("1.5 weeks 1.5 hours", (0, 10, (43_200 + 5_400) * SECOND)),
             (".01 month", (0, 0, 25_920 * SECOND)),
             ("1.5 years", (18, 0, 0)),
+            ("1.99 years -0.05 year", (23, 0, 0)),
         ] {
             assert_eq!(parsed(text), Some(value), "{text}");
         }

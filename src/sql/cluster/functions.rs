@@ -6,7 +6,7 @@ use datafusion::logical_expr::{ScalarUDF, Volatility};
 use crate::sql::functions::bounds::MostBytes;
 use crate::sql::functions::{concatenation, patterns, percentiles};
 use crate::sql::rules::opaque;
-use crate::sql::types::times::{WRITE_OUT, WRITE_OUT_LOCAL};
+use crate::sql::types::times::{WRITE_OUT, WRITE_OUT_LOCAL, WRITE_OUT_TIME};
 use crate::sql::types::uuids::cast_function;
 use crate::sql::types::{
     decimals, intervals, nested_keys, nested_order, nested_zeros, rounding, zeros,
@@ -30,6 +30,7 @@ pub(in crate::sql) fn hidden(memory: u64) -> impl Iterator<Item = ScalarUDF> {
         concatenation::function(MostBytes::new(memory)),
         WRITE_OUT.clone(),
         WRITE_OUT_LOCAL.clone(),
+        WRITE_OUT_TIME.clone(),
         cast_function(false),
         cast_function(true),
     ];

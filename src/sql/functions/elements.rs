@@ -6,7 +6,8 @@
 //! beside each other. Here the list is collected, except for the first element of an order.
 //! `nth_value(DISTINCT x, n)` becomes the element of a list, too.
 //!
-//! Where a list is joined with a NULL by `||`, nothing is added to it.
+//! Where a list is joined with a NULL by `||`, nothing is added to it. `a @> b` and `a <@ b` of
+//! lists do not look for nulls (`list_sets`).
 //!
 //! `s[n]` and `s[a:b]` of a text are characters of it, as in DuckDB.
 
@@ -24,6 +25,7 @@ use datafusion::logical_expr::planner::{
 use datafusion::logical_expr::{AggregateUDF, Expr, GetFieldAccess, lit, when};
 use datafusion::sql::sqlparser::ast::BinaryOperator;
 
+use super::list_sets::has_all;
 use crate::sql::types::intervals::planned_type;
 
 /// Plans elements of collected lists.
@@ -35,7 +37,7 @@ pub(in crate::sql) struct ElementsOfLists {
 
 impl ExprPlanner for ElementsOfLists {
     /// A NULL without a type beside a list is a list, as in PostgreSQL: nothing is added.
-    /// DataFusion takes it for an element.
+    /// DataFusion takes it for an element. Its `@>` and `<@` find nulls.
     fn plan_binary_op(
         &self,
         operation: RawBinaryExpr,
@@ -60,6 +62,12 @@ impl ExprPlanner for ElementsOfLists {
             }
             BinaryOperator::StringConcat if is_null(&left) && is_null(&right) => {
                 PlannerResult::Planned(lit(ScalarValue::Utf8(None)))
+            }
+            BinaryOperator::AtArrow if is_list(&left) && is_list(&right) => {
+                PlannerResult::Planned(has_all(left, right))
+            }
+            BinaryOperator::ArrowAt if is_list(&left) && is_list(&right) => {
+                PlannerResult::Planned(has_all(right, left))
             }
             op => PlannerResult::Original(RawBinaryExpr { op, left, right }),
         })

@@ -90,7 +90,7 @@ impl Session {
                 }
             }
         }
-        if statement.changes_session() && !runs_prepared(parsed) {
+        if statement.changes_session() && !may_answer(parsed) {
             return Ok((Described { parameters, answer: None }, None));
         }
         let mut values = Parameters::default();
@@ -114,9 +114,17 @@ impl Session {
 /// The most parameters of a statement.
 const MOST_PARAMETERS: usize = u16::MAX as usize;
 
-/// Whether a statement runs one that was prepared under a name.
-fn runs_prepared(statement: &Parsed) -> bool {
-    matches!(statement, Parsed::Statement(it) if matches!(**it, SqlStatement::Execute { .. }))
+/// Whether a statement may have an answer although it is among those that may change the session:
+/// it tells of something, which planning does not change, or runs what was prepared under a name.
+fn may_answer(statement: &Parsed) -> bool {
+    let Parsed::Statement(statement) = statement else { return false };
+    matches!(
+        **statement,
+        SqlStatement::Execute { .. }
+            | SqlStatement::Explain { .. }
+            | SqlStatement::ShowCreate { .. }
+            | SqlStatement::ShowFunctions { .. }
+    )
 }
 
 impl StatementPlanner<'_> {

@@ -149,10 +149,10 @@ impl StatementPlanner<'_> {
         }
         let statement = grouped.as_ref().or(expanded.as_ref()).unwrap_or(statement);
         let respelled = self.in_any_case(statement).await;
+        let mut failed = None;
         if let Some(respelled) = respelled.as_ref().filter(|respelled| respelled.is_needed) {
             match self.plan_respelled(respelled, parameters, state).await {
-                // The error should be about the statement as written.
-                Err(Error::InvalidInput(_) | Error::NotFound(_)) => {}
+                Err(error @ (Error::InvalidInput(_) | Error::NotFound(_))) => failed = Some(error),
                 done => return done,
             }
         }
@@ -160,13 +160,16 @@ impl StatementPlanner<'_> {
             Err(error @ (Error::InvalidInput(_) | Error::NotFound(_))) => error,
             done => return done,
         };
-        match respelled.filter(|respelled| !respelled.is_needed) {
-            Some(respelled) => {
-                let planned = self.plan_respelled(&respelled, parameters, state).await;
-                planned.map_err(|_| error)
-            }
-            None => Err(error),
-        }
+        let Some(respelled) = respelled else { return Err(error) };
+        let other = match failed {
+            Some(failed) => failed,
+            None => match self.plan_respelled(&respelled, parameters, state).await {
+                Err(failed) => failed,
+                planned => return planned,
+            },
+        };
+        // The error should be about the statement as written, unless it is only of the spelling.
+        Err(if respelled.mends(&error, &other) { other } else { error })
     }
 
     /// Plans a statement with other spellings of names; its answer has the names as written.
@@ -273,14 +276,21 @@ impl StatementPlanner<'_> {
         {
             return Ok(planned);
         }
+        let mut besides = None;
         for attempt in rewrite::candidates(words, &error) {
-            let words = &attempt.statement;
-            // If the other words fail too, the error should be about the statement as written.
-            if let Ok((plan, planned)) = self.plan_in_words(words, words, parameters, state).await {
-                return planned.with_names(&attempt.names(&plan)?);
+            let other = &attempt.statement;
+            match self.plan_in_words(other, other, parameters, state).await {
+                Ok((plan, planned)) => return planned.with_names(&attempt.names(&plan)?),
+                // What the other words do not mend is wrong as it is written.
+                Err(Failure::DataFusion(error)) if is_mendable(words, &error) => {}
+                Err(failure) => besides = besides.or(Some(failure)),
             }
         }
-        Err(self.unresolved(state, statement, error).await)
+        // What they mend is not to be told, but what is wrong besides.
+        match besides.unwrap_or(Failure::DataFusion(error)) {
+            Failure::DataFusion(error) => Err(self.unresolved(state, statement, error).await),
+            Failure::Ours(error) => Err(error),
+        }
     }
 
     /// Plans a statement in `words` that mean the same as those in which it is written. Returns
@@ -448,6 +458,11 @@ impl StatementPlanner<'_> {
         }
         error
     }
+}
+
+/// Whether a statement failed for something that its rewrites may mend.
+fn is_mendable(statement: &Statement, error: &DataFusionError) -> bool {
+    !rewrite::candidates(statement, error).is_empty()
 }
 
 /// What stands at the end of names of files.

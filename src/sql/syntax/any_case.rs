@@ -22,6 +22,7 @@ use datafusion::sql::sqlparser::ast::{
     WildcardAdditionalOptions,
 };
 
+use crate::error::Error;
 use crate::sql::syntax::{folded, sql_in, sql_of};
 use crate::sql::walks::{visit, visit_mut};
 
@@ -55,15 +56,36 @@ pub(in crate::sql) struct Respelled {
     /// The names of the answer's columns as the statement writes them, where these are aliases that
     /// are spelled otherwise now; none if the answer has a `*`.
     aliases: Vec<Option<String>>,
+    /// The names that got another spelling, in lower case.
+    respelled: Vec<String>,
 }
 
 impl Respelled {
+    /// Whether what is wrong with the statement as written is mended by the other spellings, so
+    /// that `other` tells what is wrong with it besides.
+    pub(in crate::sql) fn mends(&self, written: &Error, other: &Error) -> bool {
+        let Some(name) = missing_column(written) else { return false };
+        let is_respelled = |respelled: &String| {
+            let table = name.strip_suffix(respelled.as_str());
+            table.is_some_and(|table| table.is_empty() || table.ends_with('.'))
+        };
+        self.respelled.iter().any(is_respelled) && missing_column(other).as_ref() != Some(&name)
+    }
+
     /// The names of the answer's columns, some of them as the statement writes them.
     pub(in crate::sql) fn names<'n>(&'n self, planned: Vec<&'n str>) -> Vec<&'n str> {
         let mut aliases = self.aliases.iter();
         let name = |planned| aliases.next().and_then(Option::as_deref).unwrap_or(planned);
         planned.into_iter().map(name).collect()
     }
+}
+
+/// The column that there is none of, in lower case.
+fn missing_column(error: &Error) -> Option<String> {
+    let Error::InvalidInput(what) = error else { return None };
+    let rest = what.strip_prefix("no column ")?;
+    let end = rest.find("; ").or_else(|| rest.find(" (line ")).unwrap_or(rest.len());
+    rest.get(..end).map(str::to_lowercase)
 }
 
 /// The statement with names that `columns` have in one other spelling; `None` if there are none.
@@ -96,7 +118,7 @@ pub(in crate::sql) fn respelled(
     let is_needed = !given.others
         && unknown.iter().all(|table| given.queries.contains(table))
         && speller.respelled.iter().any(|name| !given.folded.contains(name));
-    Some(Respelled { statement: changed, is_needed, aliases })
+    Some(Respelled { statement: changed, is_needed, aliases, respelled: speller.respelled })
 }
 
 /// The aliases of the columns that a query answers with; none if it has a `*`.
@@ -531,6 +553,18 @@ mod tests {
             let found = respelled(&parsed(sql), columns(), &unknown).unwrap();
             assert_eq!(found.is_needed, needed, "{sql}");
         }
+    }
+
+    #[test]
+    fn what_other_spellings_mend_is_told() {
+        let respelled = respelled(&parsed("SELECT url, h.userid FROM h"), columns(), &[]).unwrap();
+        let missing = |name: &str| Error::InvalidInput(format!("no column {name}; there are: a"));
+        let other = missing("nope");
+        assert!(respelled.mends(&missing("url"), &other));
+        assert!(respelled.mends(&missing("h.userid"), &Error::NotFound("no table x".into())));
+        assert!(!respelled.mends(&missing("curl"), &other));
+        assert!(!respelled.mends(&missing("url"), &missing("URL")));
+        assert!(!respelled.mends(&Error::NotFound("no column url".into()), &other));
     }
 
     #[test]

@@ -29,6 +29,13 @@ pub(in crate::sql) fn reword(expr: &mut Expr) -> Result<()> {
             }
         }
         Expr::Interval(Interval { value, leading_field: None, .. }) => {
+            if is_number(value) {
+                return Err(Error::InvalidInput(format!(
+                    "INTERVAL {value} has no unit that is known; write INTERVAL {value} DAY, or \
+                     another one of microsecond, millisecond, second, minute, hour, day, week, \
+                     month, year, decade, century"
+                )));
+            }
             if let Some(text) = text_of(value)
                 && let Some(known) = with_clock(text)
             {
@@ -56,6 +63,14 @@ fn text_of(expr: &Expr) -> Option<&str> {
         Expr::Nested(inner) => text_of(inner),
         Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text), .. }) => Some(text),
         _ => None,
+    }
+}
+
+fn is_number(expr: &Expr) -> bool {
+    match expr {
+        Expr::Nested(inner) => is_number(inner),
+        Expr::UnaryOp { expr, .. } => is_number(expr),
+        other => matches!(other, Expr::Value(ValueWithSpan { value: Value::Number(..), .. })),
     }
 }
 

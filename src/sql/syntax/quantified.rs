@@ -1,17 +1,19 @@
-//! `x = ANY(array)`, and `x <> ALL(array)` where the array is written out.
+//! Comparisons of a value with the items of an array: `x > ANY(array)`, `x <= ALL(array)`.
 //!
-//! Where this stands on the road of a query: after parsing. DataFusion (55.2) makes `array_has` of
-//! `= ANY`, which is false rather than null if no element is equal but one is null, and null rather
-//! than false for a null in an empty array. For an array that is written out, it becomes `x IN
-//! (…)`. For any other array a correction is added beside it, so that DataFusion can still make a
-//! list of a constant array. `x <> ALL(array)` is planned correctly, but as a CASE; for an array
-//! that is written out, `x NOT IN (…)` is simpler.
+//! Where this stands on the road of a query: after parsing. DataFusion (55.2) leaves nulls out of
+//! account: for ANY, the result is false rather than null if no item that is known passes but one
+//! is null, and null rather than false for a null and an empty array; for ALL, it is false rather
+//! than null if all items are. For an array that is written out, `= ANY` becomes `x IN (…)`, and
+//! `<> ALL` becomes `x NOT IN (…)`. For any other array, a correction is added beside `= ANY`, so
+//! that DataFusion can still make a list of a constant array; `<> ALL` is planned correctly, but as
+//! a CASE. The other comparisons are those with the least and the greatest item, with that
+//! correction.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    Array, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Value,
-    ValueWithSpan, VisitMut,
+    Array, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
+    UnaryOperator, Value, ValueWithSpan, VisitMut,
 };
 
 use crate::sql::syntax::literals::items_of_array;
@@ -30,29 +32,74 @@ pub(in crate::sql) fn as_lists(tree: &mut impl VisitMut) {
 fn as_list(expr: &Expr) -> Option<Expr> {
     match expr {
         Expr::AnyOp { left, compare_op: BinaryOperator::Eq, right, .. } => {
-            in_list(left, right, false).or_else(|| with_nulls(expr, right))
+            in_list(left, right, false).or_else(|| any(expr.clone(), right))
         }
         Expr::AllOp { left, compare_op: BinaryOperator::NotEq, right } => {
             in_list(left, right, true)
+        }
+        Expr::AnyOp { left, compare_op, right, .. } => {
+            any(with_extremes(left, compare_op, right, true)?, right)
+        }
+        Expr::AllOp { left, compare_op, right } => {
+            all(with_extremes(left, compare_op, right, false)?, right)
         }
         _ => None,
     }
 }
 
-/// `(x = ANY(a) OR (array_position(a, NULL) IS NOT NULL AND NULL)) AND cardinality(a) IS DISTINCT
-/// FROM 0`.
-fn with_nulls(any_equal: &Expr, array: &Expr) -> Option<Expr> {
-    use BinaryOperator::{And, Or};
-    if matches!(without_parentheses(array), Expr::Subquery(_)) {
-        return None;
+/// The comparison of a value with those of an array's items that are no nulls, of which `any` or
+/// all have to pass; null if there is none.
+fn with_extremes(value: &Expr, op: &BinaryOperator, array: &Expr, any: bool) -> Option<Expr> {
+    use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
+    let extreme = |name| function_call(name, vec![array.clone()]);
+    let (least, greatest) = ("list_min", "list_max");
+    let value = Box::new(value.clone());
+    Some(match op {
+        Gt | GtEq | Lt | LtEq => {
+            let is_least = any == matches!(op, Gt | GtEq);
+            let bound = extreme(if is_least { least } else { greatest });
+            Expr::BinaryOp { left: value, op: op.clone(), right: bound.into() }
+        }
+        // No item is above the value, and none below it.
+        Eq | NotEq => Expr::Between {
+            expr: value,
+            negated: *op == NotEq,
+            low: extreme(greatest).into(),
+            high: extreme(least).into(),
+        },
+        _ => return None,
+    })
+}
+
+/// `(passes OR (list_count(a) < len(a) AND NULL)) AND len(a) IS DISTINCT FROM 0`.
+fn any(passes: Expr, array: &Expr) -> Option<Expr> {
+    let (has_null, length, zero) = nulls_and_length(array)?;
+    let null_if_one = binary(has_null, BinaryOperator::And, Expr::value(Value::Null));
+    let not_empty = Expr::IsDistinctFrom(length.into(), zero.into());
+    Some(binary(binary(passes, BinaryOperator::Or, null_if_one), BinaryOperator::And, not_empty))
+}
+
+/// `(passes AND (NOT list_count(a) < len(a) OR NULL)) OR len(a) IS NOT DISTINCT FROM 0`.
+fn all(passes: Expr, array: &Expr) -> Option<Expr> {
+    let (has_null, length, zero) = nulls_and_length(array)?;
+    let has_none = Expr::UnaryOp { op: UnaryOperator::Not, expr: has_null.into() };
+    let null_if_one = binary(has_none, BinaryOperator::Or, Expr::value(Value::Null));
+    let empty = Expr::IsNotDistinctFrom(length.into(), zero.into());
+    Some(binary(binary(passes, BinaryOperator::And, null_if_one), BinaryOperator::Or, empty))
+}
+
+/// Whether an array has nulls, how many items it has, and a zero. `None` for a subquery, and for a
+/// text, which is no array yet.
+fn nulls_and_length(array: &Expr) -> Option<(Expr, Expr, Expr)> {
+    let is_text = |value: &ValueWithSpan| matches!(value.value, Value::SingleQuotedString(_));
+    match without_parentheses(array) {
+        Expr::Subquery(_) => return None,
+        Expr::Value(value) if is_text(value) => return None,
+        _ => {}
     }
-    let value = |value: Value| Expr::Value(value.into());
-    let has_null = function_call("array_position", vec![array.clone(), value(Value::Null)]);
-    let null_if_one = binary(Expr::IsNotNull(has_null.into()), And, value(Value::Null));
-    let count = function_call("cardinality", vec![array.clone()]);
-    let not_empty =
-        Expr::IsDistinctFrom(count.into(), value(Value::Number("0".into(), false)).into());
-    Some(binary(binary(any_equal.clone(), Or, null_if_one), And, not_empty))
+    let call = |name| function_call(name, vec![array.clone()]);
+    let has_null = binary(call("list_count"), BinaryOperator::Lt, call("len"));
+    Some((has_null, call("len"), Expr::value(Value::Number("0".into(), false))))
 }
 
 fn binary(left: Expr, op: BinaryOperator, right: Expr) -> Expr {

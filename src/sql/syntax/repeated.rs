@@ -1,8 +1,8 @@
 //! Removes repeated keys from `DISTINCT ON (a, a)` and from the ORDER BY of a DISTINCT ON and of a
-//! function.
+//! function, and the ORDER BY of aggregates for which any order is as good, such as `count`.
 //!
-//! A repeated key has no effect. DataFusion (55.2) counts such keys differently in two places, and
-//! fails.
+//! Neither has an effect. DataFusion (55.2) counts repeated keys differently in two places, and
+//! hands keys of order to accumulators of groups that take none; it fails at both.
 
 use std::ops::ControlFlow;
 
@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut,
 };
 
+use crate::sql::syntax::folded;
 use crate::sql::walks::{for_each_select, visit_mut};
 
 /// Removes repeated keys from every query and function of a statement.
@@ -44,6 +45,13 @@ impl VisitorMut for Repeated {
         if let Expr::Function(function) = expr
             && let FunctionArguments::List(list) = &mut function.args
         {
+            let name = function.name.0.last().and_then(|part| part.as_ident()).map(folded);
+            if name.is_some_and(|name| takes_any_order(&name)) {
+                let is_order = |clause: &FunctionArgumentClause| {
+                    matches!(clause, FunctionArgumentClause::OrderBy(_))
+                };
+                list.clauses.retain(|clause| !is_order(clause));
+            }
             for clause in &mut list.clauses {
                 if let FunctionArgumentClause::OrderBy(keys) = clause {
                     keep_first(keys, |key| &key.expr);
@@ -52,6 +60,36 @@ impl VisitorMut for Repeated {
         }
         ControlFlow::Continue(())
     }
+}
+
+/// Whether an aggregate answers alike in whichever order the rows come.
+fn takes_any_order(name: &str) -> bool {
+    const NAMES: [&str; 23] = [
+        "approx_distinct",
+        "avg",
+        "bit_and",
+        "bit_or",
+        "bit_xor",
+        "bool_and",
+        "bool_or",
+        "corr",
+        "count",
+        "covar",
+        "covar_pop",
+        "covar_samp",
+        "max",
+        "mean",
+        "median",
+        "min",
+        "stddev",
+        "stddev_pop",
+        "stddev_samp",
+        "sum",
+        "var",
+        "var_pop",
+        "var_samp",
+    ];
+    NAMES.contains(&name) || name.starts_with("regr_")
 }
 
 fn keep_first<T>(keys: &mut Vec<T>, expr: impl Fn(&T) -> &Expr) {

@@ -1,17 +1,18 @@
 //! Rewords standard SQL that DataFusion (55.2) refuses: `GROUP BY ()`, rows in GROUP BY, ROLLUP and
 //! CUBE, ROLLUP and CUBE within GROUPING SETS, WITH TOTALS, HAVING without GROUP BY, FETCH FIRST,
-//! ORDER BY ALL, joined subqueries without a name, LIKE with an ESCAPE, TRUNCATE, and words of
-//! CREATE VIEW that are not DataFusion's to follow (`parse::CreatedView`).
+//! ORDER BY ALL, WITH before INSERT, intervals of quarters, joined subqueries without a
+//! name, LIKE with an ESCAPE, TRUNCATE, and words of CREATE VIEW that are not DataFusion's to follow
+//! (`parse::CreatedView`).
 //!
 //! Where this stands on the road of a query: after parsing.
 
 use std::ops::ControlFlow;
 
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments, GroupByExpr,
-    GroupByWithModifier, Ident, Interval, LimitClause, OrderByKind, Query, Select, SelectItem,
-    SetExpr, SetQuantifier, Statement, TableAlias, TableFactor, TableWithJoins, Truncate,
-    TruncateTableTarget, Value, ValueWithSpan, Visitor, VisitorMut,
+    BinaryOperator, DateTimeField, Expr, Fetch, FunctionArg, FunctionArgExpr, FunctionArguments,
+    GroupByExpr, GroupByWithModifier, Ident, Interval, LimitClause, OrderByKind, Query, Select,
+    SelectItem, SetExpr, SetQuantifier, Statement, TableAlias, TableFactor, TableWithJoins,
+    Truncate, TruncateTableTarget, Value, ValueWithSpan, Visitor, VisitorMut,
 };
 
 use crate::error::{Error, Result};
@@ -41,12 +42,37 @@ pub(in crate::sql) fn reword(statement: &mut Statement) -> Result<()> {
                 *statement = delete;
             }
         }
+        Statement::Query(query) => {
+            if let Some(insert) = insert_of(query) {
+                *statement = insert;
+            }
+        }
         _ => {}
     }
     match visit_mut(statement, &mut Rewording) {
         ControlFlow::Break(error) => Err(error),
         ControlFlow::Continue(()) => Ok(()),
     }
+}
+
+/// `WITH x AS (…) INSERT INTO t SELECT …` as `INSERT INTO t WITH x AS (…) SELECT …`.
+fn insert_of(query: &mut Query) -> Option<Statement> {
+    if !matches!(query.body.as_ref(), SetExpr::Insert(_)) {
+        return None;
+    }
+    let with = query.with.take()?;
+    let SetExpr::Insert(statement) = query.body.as_mut() else { return None };
+    let Statement::Insert(insert) = statement else { return None };
+    let source = insert.source.as_mut()?;
+    match &mut source.with {
+        // Those of the query itself come later, and may read these.
+        Some(own) => {
+            own.recursive |= with.recursive;
+            own.cte_tables.splice(0..0, with.cte_tables);
+        }
+        none => *none = Some(with),
+    }
+    Some(statement.clone())
 }
 
 struct Rewording;
@@ -89,8 +115,29 @@ impl VisitorMut for Rewording {
     }
 }
 
-/// `INTERVAL (n) DAY` of a computed number, as `(n) * INTERVAL '1' DAY`.
+/// `INTERVAL (n) DAY` of a computed number, as `(n) * INTERVAL '1' DAY`, and a number of quarters.
 fn product(interval: &mut Interval) -> Option<Expr> {
+    if interval.leading_field == Some(DateTimeField::Quarter) {
+        if let Expr::Value(ValueWithSpan { value, .. }) = interval.value.as_ref()
+            && let Value::SingleQuotedString(number) | Value::Number(number, _) = value
+        {
+            let number = number.trim().to_owned();
+            let months = number.parse::<i32>().ok().and_then(|number| number.checked_mul(3));
+            if let Some(months) = months {
+                interval.leading_field = Some(DateTimeField::Month);
+                let months = Value::SingleQuotedString(months.to_string());
+                return Some(Expr::Interval(Interval {
+                    value: Box::new(Expr::value(months)),
+                    ..interval.clone()
+                }));
+            }
+            *interval.value = Expr::value(Value::Number(number, false));
+        }
+        let months = Box::new(Expr::value(Value::SingleQuotedString("3".into())));
+        let number = std::mem::replace(&mut interval.value, months);
+        interval.leading_field = Some(DateTimeField::Month);
+        return Some(times(number, interval));
+    }
     let is_literal = match interval.value.as_ref() {
         Expr::Value(_) => true,
         Expr::UnaryOp { expr, .. } => matches!(expr.as_ref(), Expr::Value(_)),
@@ -101,11 +148,15 @@ fn product(interval: &mut Interval) -> Option<Expr> {
     }
     let one = Box::new(Expr::value(Value::SingleQuotedString("1".into())));
     let number = std::mem::replace(&mut interval.value, one);
-    Some(Expr::Nested(Box::new(Expr::BinaryOp {
+    Some(times(number, interval))
+}
+
+fn times(number: Box<Expr>, interval: &Interval) -> Expr {
+    Expr::Nested(Box::new(Expr::BinaryOp {
         left: Box::new(Expr::Nested(number)),
         op: BinaryOperator::Multiply,
         right: Box::new(Expr::Interval(interval.clone())),
-    })))
+    }))
 }
 
 /// `ORDER BY ALL` is by position. Where the text does not tell the number of columns, it is written

@@ -3,8 +3,8 @@
 //! table, as in PostgreSQL.
 //!
 //! Where this stands on the road of a query: after parsing. For DataFusion (55.2), `unnest` is a
-//! word of its own, and the column of a series is called `value`; it still is where nothing names
-//! it otherwise. Their arguments are constants there. Here a call that reads columns of the tables
+//! word of its own, and the column of a series is called `value`; it still is in a statement that
+//! has this word. A function's name has any case here. Their arguments are constants there. Here a call that reads columns of the tables
 //! before it, or of a query around it, becomes a LATERAL subquery over the list that the function
 //! of this name makes. `numbers(n)` and `numbers(first, n)` of ClickHouse are a range whose column is
 //! called `number`.
@@ -15,22 +15,58 @@ use std::ops::ControlFlow;
 use datafusion::sql::sqlparser::ast::{
     BinaryOperator, Expr, FunctionArg, FunctionArgExpr, Ident, ObjectName, ObjectNamePart, Query,
     SelectItem, SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor,
-    TableFunctionArgs, TableWithJoins, Value, VisitorMut,
+    TableFunctionArgs, TableWithJoins, Value, Visitor, VisitorMut,
 };
 
 use crate::sql::syntax::folded;
 use crate::sql::syntax::show::parsed;
-use crate::sql::walks::{for_each_select, function_call, visit_expressions, visit_mut};
+use crate::sql::walks::{for_each_select, function_call, visit, visit_expressions, visit_mut};
 
 const SERIES: [&str; 2] = ["generate_series", "range"];
 const UNNEST: &str = "unnest";
 const NUMBERS: &str = "numbers";
 
+/// The column of a series for DataFusion.
+const VALUE: &str = "value";
+
 pub(in crate::sql) fn name_columns(statement: &mut Statement) {
-    let _ = visit_mut(statement, &mut Names);
+    let mut names = Names { has_value: false };
+    let mut series = Series(false);
+    let _ = visit(statement, &mut series);
+    if series.0 {
+        names.has_value = has_value(&statement.to_string());
+    }
+    let _ = visit_mut(statement, &mut names);
 }
 
-struct Names;
+struct Names {
+    /// Whether the word `value` is in the statement, if a series is.
+    has_value: bool,
+}
+
+/// Whether a statement has a series.
+struct Series(bool);
+
+impl Visitor for Series {
+    type Break = ();
+
+    fn pre_visit_table_factor(&mut self, table: &TableFactor) -> ControlFlow<()> {
+        let name = match table {
+            TableFactor::Table { name, args: Some(_), .. } => name,
+            TableFactor::Function { name, .. } => name,
+            _ => return ControlFlow::Continue(()),
+        };
+        let name = name.0.last().and_then(|part| part.as_ident()).map(folded);
+        self.0 |= name.is_some_and(|name| SERIES.contains(&name.as_str()));
+        ControlFlow::Continue(())
+    }
+}
+
+/// Whether a text has the word `value`.
+fn has_value(text: &str) -> bool {
+    let is_part = |char: char| char.is_alphanumeric() || char == '_';
+    text.split(|char| !is_part(char)).any(|word| word.eq_ignore_ascii_case(VALUE))
+}
 
 impl VisitorMut for Names {
     type Break = ();
@@ -48,7 +84,7 @@ impl VisitorMut for Names {
         let used = used_names(query);
         for_each_select(&mut query.body, &mut |select| {
             for (at, table) in tables_mut(&mut select.from).enumerate() {
-                name_column(table, &used);
+                name_column(table, &used, self.has_value);
                 // The first one has no table before it.
                 if let TableFactor::Derived { lateral, .. } = table
                     && at == 0
@@ -62,6 +98,11 @@ impl VisitorMut for Names {
 
     /// A column of a table around a LATERAL subquery has its own name in there.
     fn pre_visit_table_factor(&mut self, table: &mut TableFactor) -> ControlFlow<()> {
+        if let TableFactor::Table { name, args: Some(_), .. } = table
+            && let [ObjectNamePart::Identifier(name)] = name.0.as_mut_slice()
+        {
+            name.value = folded(name);
+        }
         if let TableFactor::Derived { lateral: true, subquery, .. } = table {
             for_each_select(&mut subquery.body, &mut |select| {
                 for item in &mut select.projection {
@@ -155,7 +196,7 @@ fn lateral(
         at: None,
     });
     let columns = match alias.columns.is_empty() {
-        true => vec![TableAliasColumnDef { name: Ident::new("value"), data_type: None }],
+        true => vec![TableAliasColumnDef { name: Ident::new(VALUE), data_type: None }],
         false => alias.columns,
     };
     let alias = Some(TableAlias { columns, ..alias });
@@ -244,7 +285,7 @@ fn range_of_numbers(table: &mut TableFactor) {
     }
 }
 
-fn name_column(table: &mut TableFactor, used: &UsedNames) {
+fn name_column(table: &mut TableFactor, used: &UsedNames, has_value: bool) {
     if is_numbers(table) {
         range_of_numbers(table);
     }
@@ -265,7 +306,7 @@ fn name_column(table: &mut TableFactor, used: &UsedNames) {
         let column = match () {
             () if called_as_function => Some(&function),
             () if is_used(None, &name) => Some(&name),
-            () => list.as_ref().map(|_| &function),
+            () => (list.is_some() || !has_value).then_some(&function),
         };
         if let Some(column) = column {
             let columns =

@@ -7,6 +7,7 @@
 //! session has one, and then the timestamps of `generate_series` have it, too; here the zone is
 //! always UTC. The unsigned integers have their names in DuckDB, and all types those by which
 //! answers and `sty schema` call them, but for `int8`, which has 64 bits in PostgreSQL and DuckDB.
+//! JSON and JSONB are texts.
 
 use std::sync::Arc;
 
@@ -67,6 +68,8 @@ fn arrow_type(sql_type: &SqlType) -> Option<DataType> {
             }
         }
         SqlType::Date32 => Some(DataType::Date32),
+        // What is no JSON text stays as it is: functions find nothing in it.
+        SqlType::JSON | SqlType::JSONB => Some(DataType::Utf8View),
         SqlType::FixedString(_) => Some(DataType::Utf8View),
         SqlType::Time(digits, TimezoneInfo::None | TimezoneInfo::WithoutTimeZone) => match digits {
             None | Some(6) => Some(DataType::Time64(TimeUnit::Microsecond)),

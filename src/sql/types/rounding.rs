@@ -8,7 +8,8 @@
 //! Where this stands on the road of a query: two analyzer rules. Which casts belong to the
 //! statement is known before types are coerced, and the types of their operands are known
 //! afterwards: [`MarkCasts`] puts a function into each of them, and [`RoundCasts`] removes it where
-//! there is nothing to round.
+//! there is nothing to round. The first one also puts a function into casts of texts to lists
+//! (`functions/list_texts`).
 
 use std::sync::Arc;
 
@@ -26,6 +27,7 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
+use crate::sql::functions::list_texts::split_in_casts;
 use crate::sql::types::decimals::exact_literal;
 use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where};
 
@@ -35,6 +37,7 @@ pub(in crate::sql) struct MarkCasts;
 
 impl AnalyzerRule for MarkCasts {
     fn analyze(&self, plan: LogicalPlan, _: &ConfigOptions) -> DataFusionResult<LogicalPlan> {
+        let plan = split_in_casts(plan)?;
         if !any_expression(&plan, is_candidate) {
             return Ok(plan);
         }

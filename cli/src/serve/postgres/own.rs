@@ -133,13 +133,13 @@ pub(super) fn read(sql: &str) -> Result<Option<Own>, PgError> {
             Some(Own::Begin { mode: mode(&mut words) })
         }
         "start" if words.take("transaction") => Some(Own::Begin { mode: mode(&mut words) }),
-        "commit" | "end" => Some(Own::Commit),
-        "abort" => Some(Own::Rollback),
+        "commit" | "end" => Some(end(words, Own::Commit)?),
+        "abort" => Some(end(words, Own::Rollback)?),
         "rollback" => {
             let _ = words.take("transaction") || words.take("work");
             match words.take("to") {
                 true => words.name_behind("savepoint").map(Own::RollbackTo),
-                false => Some(Own::Rollback),
+                false => Some(end(words, Own::Rollback)?),
             }
         }
         "savepoint" => words.name().map(Own::Savepoint),
@@ -172,6 +172,19 @@ pub(super) fn read(sql: &str) -> Result<Option<Own>, PgError> {
         "close" => words.name().map(|name| Own::Close(Some(name).filter(|name| name != "all"))),
         _ => None,
     })
+}
+
+/// The end of a block, behind which none begins by itself: `COMMIT [WORK] [AND NO CHAIN]`.
+fn end(mut words: Words, own: Own) -> Result<Own, PgError> {
+    let _ = words.take("transaction") || words.take("work");
+    if words.take_all("and chain") {
+        let refusal = PgError::of("0A000", "AND CHAIN is not there: no block follows by itself");
+        return Err(refusal.hint("end the block without it, and BEGIN the next"));
+    }
+    if words.take("prepared") {
+        return Err(PgError::of("0A000", "no block is prepared to be ended later"));
+    }
+    Ok(own)
 }
 
 fn discard(mut words: Words) -> Option<Own> {
@@ -441,6 +454,12 @@ mod tests {
         assert_eq!(of("ROLLBACK TO SAVEPOINT s"), Some(Own::RollbackTo("s".into())));
         assert_eq!(of("release S"), Some(Own::Release("s".into())));
         assert_eq!(of("ROLLBACK"), Some(Own::Rollback));
+        assert_eq!(of("end WORK and no chain"), Some(Own::Commit));
+        for chained in
+            ["COMMIT AND CHAIN", "rollback work and chain", "ABORT TRANSACTION AND CHAIN"]
+        {
+            assert!(read(chained).is_err(), "{chained}");
+        }
         assert_eq!(of("SET extra_float_digits = 3"), set("extra_float_digits", Some("3")));
         assert_eq!(of("set DateStyle to ISO, MDY"), set("datestyle", Some("ISO, MDY")));
         assert_eq!(of("SET TIME ZONE 'UTC'"), set("timezone", Some("UTC")));

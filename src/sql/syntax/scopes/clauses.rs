@@ -16,7 +16,7 @@ use crate::sql::walks::visit_mut;
 pub(super) fn resolve(select: &mut Select, scope: &Scope) -> DataFusionResult<()> {
     let named: Vec<Option<String>> = select.projection.iter().map(output_name).collect();
     let is_ambiguous =
-        |name: &str| scope.columns.iter().filter(|column| column.name() == name).count() > 1;
+        |name: &str| scope.columns.iter().filter(|column| column.is_named(name)).count() > 1;
     if let GroupByExpr::Expressions(keys, _) = &mut select.group_by {
         keys.iter_mut().for_each(|key| replace_with_position(key, &named, is_ambiguous));
     }

@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 
 use crate::sql::syntax::folded;
 use crate::sql::syntax::scopes::clauses;
-use crate::sql::syntax::scopes::scope::{OutputColumn, Scope, only_part, position};
+use crate::sql::syntax::scopes::scope::{OutputColumn, Scope, key_position, only_part};
 
 /// The tables and derived tables of a FROM, in its order.
 pub(super) fn tables_of(from: &[TableWithJoins]) -> Vec<TableFactor> {
@@ -111,7 +111,7 @@ fn joined(
                     None => return Ok(None),
                 }
             }
-            JoinConstraint::Natural => Some(shared_names(&all, left)),
+            JoinConstraint::Natural => Some(shared_names(&all, left)?),
             JoinConstraint::None => None,
         };
         let right = all.split_off(left);
@@ -149,11 +149,24 @@ fn table_columns(
     }
 }
 
-/// The names that the columns from `left` on share with those before them.
-fn shared_names(all: &[OutputColumn], left: usize) -> Vec<String> {
+/// The names that the columns from `left` on share with those before them, in any case where none
+/// is the same.
+fn shared_names(all: &[OutputColumn], left: usize) -> DataFusionResult<Vec<String>> {
     let (left, right) = all.split_at(left);
-    let is_shared = |name: &&str| right.iter().any(|column| column.name() == *name);
-    left.iter().map(OutputColumn::name).filter(is_shared).map(str::to_owned).collect()
+    let mut shared = Vec::new();
+    for column in left {
+        let is_alike = |other: &&OutputColumn| {
+            other.is_alike(column.name()) && !left.iter().any(|it| it.shares_name_with(other))
+        };
+        if right.iter().any(|other| column.shares_name_with(other)) {
+            shared.push(column.name().to_owned());
+        } else if let Some(other) = right.iter().find(is_alike) {
+            // An error if several are alike.
+            key_position(left, other.name())?;
+            shared.push(column.name().to_owned());
+        }
+    }
+    Ok(shared)
 }
 
 /// The columns of a join by `keys`, the merged ones first, and its condition. `None` if a side has
@@ -167,9 +180,8 @@ fn merged(
     let mut columns = Vec::new();
     let mut condition: Option<Expr> = None;
     for key in keys {
-        let (Some(one), Some(other)) = (position(&left, key)?, position(&right, key)?) else {
-            return Ok(None);
-        };
+        let (one, other) = (key_position(&left, key)?, key_position(&right, key)?);
+        let (Some(one), Some(other)) = (one, other) else { return Ok(None) };
         let side = |columns: &[OutputColumn], at: usize| columns.get(at).map(OutputColumn::plain);
         let (Some(first), Some(second)) = (side(&left, one), side(&right, other)) else {
             return Ok(None);
@@ -185,8 +197,7 @@ fn merged(
             Kept::Right => second,
             Kept::FirstKnown => first_known(first, second),
         };
-        right.remove(other);
-        columns.push(OutputColumn { merged: Some(merged), ..left.remove(one) });
+        columns.push(left.remove(one).merged_with(right.remove(other), merged));
     }
     if kept != Kept::RightOnly {
         columns.extend(left);

@@ -8,6 +8,9 @@
 //! first in the alphabet. In a subquery, it looks for a name that two tables have in the query
 //! around it, and silently takes that query's column.
 //!
+//! Columns whose names differ only in case are joined, too, and found in either spelling, as names
+//! without quotes are everywhere.
+//!
 //! So such names are written with their tables here, a `*` is expanded, and a join by columns
 //! becomes a join by a condition. The columns of the tables are known once their cross join has
 //! been planned, which only these SELECTs pay for.
@@ -18,8 +21,10 @@
 //! | `clauses` | names in expressions |
 //! | `from` | the columns of a FROM, and its joins |
 //! | `wildcards` | `*` and `a.*` as lists of columns |
+//! | `fields` | names of fields that DataFusion takes for columns |
 
 mod clauses;
+mod fields;
 mod from;
 mod scope;
 mod wildcards;
@@ -48,7 +53,7 @@ pub(in crate::sql) async fn resolve(
     state: &SessionState,
     statement: &Statement,
 ) -> DataFusionResult<Option<Statement>> {
-    let mut changed = None;
+    let mut changed = fields::written_out(state, statement);
     let mut next = 0;
     // Where names of a subquery remain, they may be its own or those of the SELECT around it.
     let mut knows_subqueries = true;

@@ -25,11 +25,41 @@ pub(super) struct OutputColumn {
     pub(super) column: Column,
     /// What a merged column is.
     pub(super) merged: Option<Expr>,
+    /// The other spellings that a merged column has in the tables.
+    pub(super) spellings: Vec<String>,
 }
 
 impl OutputColumn {
     pub(super) fn name(&self) -> &str {
         &self.column.name
+    }
+
+    /// Whether it has this name in a table.
+    pub(super) fn is_named(&self, name: &str) -> bool {
+        self.name() == name || self.spellings.iter().any(|spelling| spelling == name)
+    }
+
+    /// The same in any case.
+    pub(super) fn is_alike(&self, name: &str) -> bool {
+        self.name().eq_ignore_ascii_case(name)
+            || (!name.is_ascii() && self.name().to_lowercase() == name.to_lowercase())
+    }
+
+    /// Whether both have a name in common.
+    pub(super) fn shares_name_with(&self, other: &OutputColumn) -> bool {
+        let mut names = std::iter::once(&self.column.name).chain(&self.spellings);
+        names.any(|name| other.is_named(name))
+    }
+
+    /// This column, merged with that of another table into an expression.
+    pub(super) fn merged_with(self, other: OutputColumn, merged: Expr) -> OutputColumn {
+        let mut column = OutputColumn { merged: Some(merged), ..self };
+        for name in std::iter::once(other.column.name).chain(other.spellings) {
+            if !column.is_named(&name) {
+                column.spellings.push(name);
+            }
+        }
+        column
     }
 
     /// The name of its table.
@@ -79,7 +109,7 @@ impl OutputColumn {
 
 impl From<Column> for OutputColumn {
     fn from(column: Column) -> OutputColumn {
-        OutputColumn { column, merged: None }
+        OutputColumn { column, merged: None, spellings: Vec::new() }
     }
 }
 
@@ -88,18 +118,44 @@ pub(super) fn is_computed(expr: &Expr) -> bool {
     matches!(expr, Expr::Case { .. })
 }
 
-/// The index of the column of a name; an error if there are several.
+/// The index of the column of a name; an error if there are several. A merged column that tables
+/// spell differently is found in any case.
 pub(super) fn position(columns: &[OutputColumn], name: &str) -> DataFusionResult<Option<usize>> {
-    let mut named = columns.iter().enumerate().filter(|(_, column)| column.name() == name);
-    match (named.next(), named.next()) {
-        (Some(_), Some(_)) => Err(ambiguous(columns, name)),
+    match only(columns, name, |column| column.is_named(name))? {
+        None => only(columns, name, |it| !it.spellings.is_empty() && it.is_alike(name)),
+        found => Ok(found),
+    }
+}
+
+/// The same of a column by which tables are joined: each is found in any case.
+pub(super) fn key_position(
+    columns: &[OutputColumn],
+    name: &str,
+) -> DataFusionResult<Option<usize>> {
+    match only(columns, name, |column| column.is_named(name))? {
+        None => only(columns, name, |column| column.is_alike(name)),
+        found => Ok(found),
+    }
+}
+
+/// The index of the one column that is meant by a name.
+fn only(
+    columns: &[OutputColumn],
+    name: &str,
+    is_meant: impl Fn(&OutputColumn) -> bool,
+) -> DataFusionResult<Option<usize>> {
+    let mut meant = columns.iter().enumerate().filter(|(_, column)| is_meant(column));
+    match (meant.next(), meant.next()) {
+        (Some((_, first)), Some((_, second))) => {
+            let others = meant.map(|(_, column)| column);
+            Err(ambiguous(name, [first, second].into_iter().chain(others)))
+        }
         (first, _) => Ok(first.map(|(at, _)| at)),
     }
 }
 
-fn ambiguous(columns: &[OutputColumn], name: &str) -> DataFusionError {
-    let named = columns.iter().filter(|column| column.name() == name);
-    let tables = named.map(OutputColumn::table).collect::<Vec<_>>().join(" and ");
+fn ambiguous<'c>(name: &str, meant: impl Iterator<Item = &'c OutputColumn>) -> DataFusionError {
+    let tables = meant.map(OutputColumn::table).collect::<Vec<_>>().join(" and ");
     plan_datafusion_err!("'{name}' is a column of {tables}: name the table, too")
 }
 

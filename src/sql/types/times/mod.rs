@@ -62,7 +62,7 @@ pub(in crate::sql) use functions::series;
 pub(in crate::sql) use literals::correct_literals;
 pub(in crate::sql) use means::{MeansOfTimes, mean_type};
 #[cfg(feature = "cluster")]
-pub(in crate::sql) use texts::{WRITE_OUT, WRITE_OUT_LOCAL};
+pub(in crate::sql) use texts::{WRITE_OUT, WRITE_OUT_LOCAL, WRITE_OUT_TIME};
 pub(in crate::sql) use time_of_day::TimeOfDayComparison;
 
 /// Immutable functions: their results depend only on their arguments.

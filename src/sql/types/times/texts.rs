@@ -1,8 +1,9 @@
 //! Completes texts that become timestamps, such as `2024-2-8 6:00`, and leaves the offset out of
 //! those that become timestamps without a zone, or dates: as in PostgreSQL and DuckDB, they are
-//! what the clock on the wall shows. Arrow (59) would make UTC of them.
+//! what the clock on the wall shows. Arrow (59) would make UTC of them. A text without a colon is no
+//! time of day; Arrow takes its digits for a number of microseconds.
 //!
-//! A text that becomes a timestamp is wrapped in a function that does this and nothing else. A
+//! A text that becomes a timestamp or a time is wrapped in a function that does this and nothing else. A
 //! literal is written out while the statement is planned.
 
 use std::borrow::Cow;
@@ -28,6 +29,8 @@ pub(super) enum Meaning {
     Instant,
     /// A timestamp without a zone, or a date.
     Local,
+    /// A time of day.
+    Time,
 }
 
 impl Meaning {
@@ -36,6 +39,7 @@ impl Meaning {
         match data_type {
             DataType::Timestamp(_, Some(_)) => Some(Meaning::Instant),
             DataType::Timestamp(_, None) | DataType::Date32 => Some(Meaning::Local),
+            DataType::Time32(_) | DataType::Time64(_) => Some(Meaning::Time),
             _ => None,
         }
     }
@@ -44,6 +48,7 @@ impl Meaning {
         match self {
             Meaning::Instant => timestamp_text::complete,
             Meaning::Local => timestamp_text::local,
+            Meaning::Time => time_alone,
         }
     }
 
@@ -51,7 +56,17 @@ impl Meaning {
         match self {
             Meaning::Instant => &WRITE_OUT,
             Meaning::Local => &WRITE_OUT_LOCAL,
+            Meaning::Time => &WRITE_OUT_TIME,
         }
+    }
+}
+
+/// A text that is a time of day as it is; one that only Arrow takes for a time, with a blank behind
+/// it, with which it is none for Arrow, either.
+fn time_alone(text: &str) -> Cow<'_, str> {
+    match timestamp_text::may_be_time(text) {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(format!("{text} ")),
     }
 }
 
@@ -101,6 +116,9 @@ pub(in crate::sql) static WRITE_OUT: LazyLock<ScalarUDF> =
 pub(in crate::sql) static WRITE_OUT_LOCAL: LazyLock<ScalarUDF> =
     LazyLock::new(|| WriteOut::function(Meaning::Local));
 
+pub(in crate::sql) static WRITE_OUT_TIME: LazyLock<ScalarUDF> =
+    LazyLock::new(|| WriteOut::function(Meaning::Time));
+
 /// The function that writes texts out. The prefix of its name keeps it out of the users' way.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct WriteOut {
@@ -120,6 +138,7 @@ impl ScalarUDFImpl for WriteOut {
         match self.meaning {
             Meaning::Instant => "sty__written_out",
             Meaning::Local => "sty__local_time",
+            Meaning::Time => "sty__time",
         }
     }
 

@@ -1,0 +1,158 @@
+//! Texts that are cast to lists: `s::INT[]` of `[1, 2]` or `{1,2}`.
+//!
+//! Where this stands on the road of a query: casts get the function before types are coerced, with
+//! those that round (`types/rounding`). DataFusion (55.2) would make a list of the whole text.
+//! Here a function splits the text, and the cast around it casts the items. Texts that are written
+//! in the statement have been read after parsing (`syntax/literals`).
+
+use std::sync::Arc;
+
+use arrow_array::ArrayRef;
+use arrow_array::builder::{ListBuilder, StringViewBuilder};
+use arrow_array::cast::AsArray;
+use arrow_cast::cast;
+use arrow_schema::{DataType, Field, FieldRef};
+use datafusion::common::tree_node::Transformed;
+use datafusion::common::{DFSchema, ScalarValue, plan_err};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::expr::{Cast, TryCast};
+use datafusion::logical_expr::{
+    ColumnarValue, Expr, LogicalPlan, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF,
+    ScalarUDFImpl, Signature, Volatility,
+};
+
+use crate::error::Error;
+use crate::sql::syntax::literals::items_of_array;
+use crate::sql::types::intervals::planned_type;
+use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where};
+
+/// How many characters of a text an error shows.
+const SHOWN: usize = 100;
+
+/// The functions that split texts, for casts and for TRY_CAST.
+pub(in crate::sql) fn functions() -> impl Iterator<Item = ScalarUDF> {
+    [function(false), function(true)].into_iter()
+}
+
+fn function(or_null: bool) -> ScalarUDF {
+    let signature = Signature::any(1, Volatility::Immutable);
+    ScalarUDF::from(Items { or_null, signature })
+}
+
+/// Splits the texts that a plan casts to lists.
+pub(in crate::sql) fn split_in_casts(plan: LogicalPlan) -> DataFusionResult<LogicalPlan> {
+    if !any_expression(&plan, is_cast_to_list) {
+        return Ok(plan);
+    }
+    let split = |node| rewrite_where(node, is_cast_to_list, split_in);
+    Ok(rewrite_plan(plan, split)?.data)
+}
+
+fn is_cast_to_list(expr: &Expr) -> bool {
+    match expr {
+        Expr::Cast(Cast { field, .. }) | Expr::TryCast(TryCast { field, .. }) => {
+            item_of(field.data_type()).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// The type of a list's items; `None` if a type is no list.
+fn item_of(list: &DataType) -> Option<&DataType> {
+    match list {
+        DataType::List(item) | DataType::LargeList(item) | DataType::FixedSizeList(item, _) => {
+            Some(item.data_type())
+        }
+        _ => None,
+    }
+}
+
+fn split_in(expr: Expr, schema: &DFSchema) -> DataFusionResult<Transformed<Expr>> {
+    rewrite_up(expr, |mut expr| {
+        let (text, field, or_null) = match &mut expr {
+            Expr::Cast(Cast { expr, field }) => (expr, field, false),
+            Expr::TryCast(TryCast { expr, field }) => (expr, field, true),
+            _ => return Ok(Transformed::no(expr)),
+        };
+        let Some(item) = item_of(field.data_type()) else { return Ok(Transformed::no(expr)) };
+        if !planned_type(text, schema).is_some_and(|of| is_text(&of)) {
+            return Ok(Transformed::no(expr));
+        }
+        if item_of(item).is_some() {
+            return plan_err!(
+                "a text is cast to lists of one dimension, and not to lists of lists"
+            );
+        }
+        **text = function(or_null).call(vec![std::mem::take(text.as_mut())]);
+        Ok(Transformed::yes(expr))
+    })
+}
+
+fn is_text(of: &DataType) -> bool {
+    match of {
+        DataType::Dictionary(_, of) => of.is_string(),
+        of => of.is_string(),
+    }
+}
+
+/// The items of texts that are lists, as texts; an error or null for any other text.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Items {
+    or_null: bool,
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for Items {
+    fn name(&self) -> &'static str {
+        if self.or_null { "sty__try_items" } else { "sty__items" }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _: &[DataType]) -> DataFusionResult<DataType> {
+        Ok(DataType::new_list(DataType::Utf8View, true))
+    }
+
+    fn return_field_from_args(&self, given: ReturnFieldArgs<'_>) -> DataFusionResult<FieldRef> {
+        let nullable = self.or_null || given.arg_fields.iter().any(|field| field.is_nullable());
+        Ok(Arc::new(Field::new(self.name(), self.return_type(&[])?, nullable)))
+    }
+
+    fn invoke_with_args(&self, given: ScalarFunctionArgs) -> DataFusionResult<ColumnarValue> {
+        match given.args.as_slice() {
+            [ColumnarValue::Array(texts)] => Ok(ColumnarValue::Array(self.lists(texts)?)),
+            [ColumnarValue::Scalar(text)] => {
+                let list = self.lists(&text.to_array()?)?;
+                Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&list, 0)?))
+            }
+            _ => plan_err!("a cast has one operand"),
+        }
+    }
+}
+
+impl Items {
+    fn lists(&self, texts: &ArrayRef) -> DataFusionResult<ArrayRef> {
+        let texts = cast(texts, &DataType::Utf8View)?;
+        let mut lists = ListBuilder::new(StringViewBuilder::new());
+        for text in texts.as_string_view() {
+            match text.map(items_of_array) {
+                Some(Some(items)) => lists.append_value(items),
+                Some(None) if !self.or_null => return Err(no_list(text.unwrap_or("")).into()),
+                _ => lists.append_null(),
+            }
+        }
+        Ok(Arc::new(lists.finish()))
+    }
+}
+
+fn no_list(text: &str) -> Error {
+    let shown = match text.char_indices().nth(SHOWN).and_then(|(end, _)| text.get(..end)) {
+        Some(start) => format!("{start}…"),
+        None => text.to_owned(),
+    };
+    let how = "a text that is cast to a list is '{1,2}' or '[1, 2]', with quotes around what has \
+               commas";
+    Error::InvalidInput(format!("'{shown}' is no list of one dimension; {how}"))
+}
