@@ -269,10 +269,10 @@ impl Speller {
                     && table.spellings.contains_key(&name.to_lowercase())
             })
         };
-        if let [first, second] = parts
-            && is_of_table(first, second)
-        {
-            return None;
+        match parts {
+            [] | [_] => return None,
+            [first, second] if is_of_table(first, second) => return None,
+            _ => {}
         }
         let quoted = |name: String| Ident::with_quote('"', name);
         if let [first, rest @ ..] = parts

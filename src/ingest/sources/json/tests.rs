@@ -234,7 +234,7 @@ fn fields_of_objects_may_be_columns() {
     for (text, expected) in [
         (r#"{"a.b":1,"a":{"b":2}}"#, "two keys of this row are the column 'a.b'"),
         (r#"{"a":{"b":2},"a.b":1}"#, "two keys of this row are the column 'a.b'"),
-        ("{\"a\":\n{\"b\" 2}}", "line 2: ':' expected"),
+        ("{\"a\":\n{\"b\" 2}}", "line 2: not a row of JSON: ':' expected"),
     ] {
         let error = read_with(text, &flat).unwrap_err().to_string();
         assert!(error.contains(expected), "{text}: {error}");

@@ -277,6 +277,7 @@ pub(super) const OTHERS: &[Macro] = &[
 
 /// Functions of PostgreSQL. The words are those that it would not read as names of columns.
 pub(super) const POSTGRESQL: &[Macro] = &[
+    ("ceiling(x)", "ceil(x)"),
     (
         "json_typeof(x)",
         "CASE left(ltrim(x, ' \t\r\n'), 1) WHEN '{' THEN 'object' WHEN '[' THEN 'array' \
@@ -287,8 +288,9 @@ pub(super) const POSTGRESQL: &[Macro] = &[
     ),
     (
         "width_bucket(x, low, high, n)",
-        // The zero makes numbers with a point decimals. Equal bounds are a division by zero.
-        "CAST(CASE WHEN low < high THEN \
+        // The zero makes numbers with a point decimals. Equal bounds, and no buckets, are a division
+        // by zero.
+        "CAST(CASE WHEN n <= 0 THEN 1 / CAST(n > 0 AS INT) WHEN low < high THEN \
          CASE WHEN x < low THEN 0 WHEN x >= high THEN n + 1 \
          ELSE intdiv((x + CAST(0 AS DECIMAL(1,0)) - (low + CAST(0 AS DECIMAL(1,0)))) * n, \
          high + CAST(0 AS DECIMAL(1,0)) - (low + CAST(0 AS DECIMAL(1,0)))) + 1 END \
