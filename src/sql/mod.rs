@@ -81,8 +81,8 @@ pub use session::pool::StatementMemory;
 pub use session::selection::SqlSelect;
 pub use session::{Engine, Session, SessionOptions, Statement};
 pub use syntax::lexemes::{Lexeme, LexemeKind, is_complete, lexemes, text_of_literal};
-pub use syntax::literals::items_of_array;
 pub use syntax::parse::CopyTarget;
+pub use types::list_texts::items_of_array;
 pub use work::cancel::Canceller;
 
 #[cfg(test)]

@@ -24,8 +24,9 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_expr::expressions::Column;
 
-use super::{list_sets, list_texts, maps};
+use super::{list_sets, maps};
 use crate::sql::convert::type_name;
+use crate::sql::types::list_texts;
 
 /// The aggregates, as they are called behind `list_` and `array_`, and as they are called here.
 pub(in crate::sql) const AGGREGATES: [(&str, &str); 20] = [

@@ -35,7 +35,6 @@ pub(in crate::sql) mod key_numbers;
 pub(in crate::sql) mod lead;
 pub(in crate::sql) mod list_aggregates;
 mod list_sets;
-pub(in crate::sql) mod list_texts;
 mod maps;
 pub(in crate::sql) mod nearest;
 mod nested_extremes;

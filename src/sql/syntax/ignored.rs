@@ -4,8 +4,8 @@
 //! would number none. DISTINCT, ORDER BY, FILTER and OVER have no effect on a scalar function:
 //! `round(avg(x)) FILTER (WHERE …)`, whose FILTER belongs to the aggregate within, would be the
 //! mean of all rows. `*` is an argument of `count` alone; `count(DISTINCT *)` would be 1, and
-//! `count(t.*)` would count the rows that an outer join adds without one of `t`. A column of CREATE TABLE has a name, a
-//! type and perhaps NOT NULL: a CHECK or DEFAULT would not be what it says.
+//! `count(t.*)` would count the rows that an outer join adds without one of `t`. A column of CREATE
+//! TABLE has a name, a type and perhaps NOT NULL: a CHECK or DEFAULT would not be what it says.
 //!
 //! Where this stands on the road of a query: [`refuse`] after parsing, [`refuse_of_scalars`] once
 //! the functions of the session are known.

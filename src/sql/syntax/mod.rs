@@ -5,6 +5,8 @@
 //! written.
 
 pub(in crate::sql) mod any_case;
+#[cfg(test)]
+mod any_case_tests;
 pub(in crate::sql) mod array_queries;
 pub(in crate::sql) mod chains;
 pub(in crate::sql) mod columns;

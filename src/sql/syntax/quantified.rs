@@ -16,7 +16,7 @@ use datafusion::sql::sqlparser::ast::{
     UnaryOperator, Value, ValueWithSpan, VisitMut,
 };
 
-use crate::sql::syntax::literals::items_of_array;
+use crate::sql::types::list_texts::items_of_array;
 use crate::sql::walks::{function_call, visit_expressions_mut};
 
 /// Rewrites such comparisons in an expression, or in anything that contains expressions.

@@ -1,7 +1,7 @@
 //! Rewords standard SQL that DataFusion (55.2) refuses: `GROUP BY ()`, rows in GROUP BY, ROLLUP and
 //! CUBE, ROLLUP and CUBE within GROUPING SETS, WITH TOTALS, HAVING without GROUP BY, FETCH FIRST,
-//! ORDER BY ALL, WITH before INSERT, intervals of quarters, joined subqueries without a
-//! name, LIKE with an ESCAPE, TRUNCATE, and words of CREATE VIEW that are not DataFusion's to follow
+//! ORDER BY ALL, WITH before INSERT, intervals of quarters, joined subqueries without a name, LIKE
+//! with an ESCAPE, TRUNCATE, and words of CREATE VIEW that are not DataFusion's to follow
 //! (`parse::CreatedView`).
 //!
 //! Where this stands on the road of a query: after parsing.

@@ -4,10 +4,10 @@
 //!
 //! Where this stands on the road of a query: after parsing. For DataFusion (55.2), `unnest` is a
 //! word of its own, and the column of a series is called `value`; it still is in a statement that
-//! has this word. A function's name has any case here. Their arguments are constants there. Here a call that reads columns of the tables
-//! before it, or of a query around it, becomes a LATERAL subquery over the list that the function
-//! of this name makes. `numbers(n)` and `numbers(first, n)` of ClickHouse are a range whose column is
-//! called `number`.
+//! has this word. Names of functions are in small letters there, and their arguments constants.
+//! Here a name has any case, and a call that reads columns of the tables before it, or of a query
+//! around it, becomes a LATERAL subquery over the list that the function of this name makes.
+//! `numbers(n)` and `numbers(first, n)` of ClickHouse are a range whose column is called `number`.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;

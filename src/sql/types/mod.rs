@@ -5,6 +5,7 @@ pub(in crate::sql) mod booleans;
 pub(in crate::sql) mod decimals;
 pub(in crate::sql) mod integer_means;
 pub(in crate::sql) mod intervals;
+pub(in crate::sql) mod list_texts;
 pub(in crate::sql) mod names;
 pub(in crate::sql) mod nested_keys;
 pub(in crate::sql) mod nested_order;

@@ -9,7 +9,7 @@
 //! statement is known before types are coerced, and the types of their operands are known
 //! afterwards: [`MarkCasts`] puts a function into each of them, and [`RoundCasts`] removes it where
 //! there is nothing to round. The first one also puts a function into casts of texts to lists
-//! (`functions/list_texts`).
+//! (`types/list_texts`).
 
 use std::sync::Arc;
 
@@ -27,8 +27,8 @@ use datafusion::logical_expr::{
 };
 use datafusion::optimizer::AnalyzerRule;
 
-use crate::sql::functions::list_texts::split_in_casts;
 use crate::sql::types::decimals::exact_literal;
+use crate::sql::types::list_texts::split_in_casts;
 use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where};
 
 /// The rule that runs before types are coerced.

@@ -288,8 +288,8 @@ pub(super) const POSTGRESQL: &[Macro] = &[
     ),
     (
         "width_bucket(x, low, high, n)",
-        // The zero makes numbers with a point decimals. Equal bounds, and no buckets, are a division
-        // by zero.
+        // The zero makes numbers with a point decimals. Equal bounds, and no buckets, are a
+        // division by zero.
         "CAST(CASE WHEN n <= 0 THEN 1 / CAST(n > 0 AS INT) WHEN low < high THEN \
          CASE WHEN x < low THEN 0 WHEN x >= high THEN n + 1 \
          ELSE intdiv((x + CAST(0 AS DECIMAL(1,0)) - (low + CAST(0 AS DECIMAL(1,0)))) * n, \

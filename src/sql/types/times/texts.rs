@@ -1,10 +1,10 @@
 //! Completes texts that become timestamps, such as `2024-2-8 6:00`, and leaves the offset out of
 //! those that become timestamps without a zone, or dates: as in PostgreSQL and DuckDB, they are
-//! what the clock on the wall shows. Arrow (59) would make UTC of them. A text without a colon is no
-//! time of day; Arrow takes its digits for a number of microseconds.
+//! what the clock on the wall shows. Arrow (59) would make UTC of them. A text without a colon is
+//! no time of day; Arrow takes its digits for a number of microseconds.
 //!
-//! A text that becomes a timestamp or a time is wrapped in a function that does this and nothing else. A
-//! literal is written out while the statement is planned.
+//! A text that becomes a timestamp or a time is wrapped in a function that does this and nothing
+//! else. A literal is written out while the statement is planned.
 
 use std::borrow::Cow;
 use std::sync::{Arc, LazyLock};

@@ -22,7 +22,6 @@ use datafusion::logical_expr::{
 };
 
 use crate::error::Error;
-use crate::sql::syntax::literals::items_of_array;
 use crate::sql::types::intervals::planned_type;
 use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where};
 
@@ -155,4 +154,79 @@ fn no_list(text: &str) -> Error {
     let how = "a text that is cast to a list is '{1,2}' or '[1, 2]', with quotes around what has \
                commas";
     Error::InvalidInput(format!("'{shown}' is no list of one dimension; {how}"))
+}
+
+/// The items of `{1,NULL,"a b"}` or `[1, NULL, 'a b']`; `None` if a text is neither.
+pub fn items_of_array(text: &str) -> Option<Vec<Option<String>>> {
+    let text = text.trim();
+    let braced = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
+    let bracketed = || text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
+    let (inner, quotes) = match braced {
+        Some(inner) => (inner, &['"'][..]),
+        None => (bracketed()?, &['"', '\''][..]),
+    };
+    let (mut items, mut rest) = (Vec::new(), inner.chars());
+    if inner.trim().is_empty() {
+        return Some(items);
+    }
+    loop {
+        let (mut item, mut is_quoted, mut is_last) = (String::new(), false, false);
+        loop {
+            match rest.next() {
+                None => {
+                    is_last = true;
+                    break;
+                }
+                Some(',') => break,
+                Some('{' | '}' | '[' | ']') => return None,
+                Some(quote) if quotes.contains(&quote) && item.trim().is_empty() => {
+                    (item, is_quoted) = (String::new(), true);
+                    loop {
+                        match rest.next()? {
+                            end if end == quote => break,
+                            '\\' => item.push(rest.next()?),
+                            other => item.push(other),
+                        }
+                    }
+                }
+                Some('\\') => item.push(rest.next()?),
+                Some(space) if is_quoted && space.is_whitespace() => {}
+                Some(_) if is_quoted => return None,
+                Some(other) => item.push(other),
+            }
+        }
+        let item = if is_quoted { item } else { item.trim().to_owned() };
+        let is_null = !is_quoted && item.eq_ignore_ascii_case("null");
+        items.push((!is_null).then_some(item));
+        if is_last {
+            return Some(items);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrays_are_read_in_both_spellings() {
+        let of = |text: &str| {
+            let shown = |item: Option<String>| item.unwrap_or_else(|| "∅".to_owned());
+            Some(items_of_array(text)?.into_iter().map(shown).collect::<Vec<_>>().join("|"))
+        };
+        for (text, items) in [
+            ("{}", ""),
+            (" [ ] ", ""),
+            ("{1,NULL, 3 }", "1|∅|3"),
+            (r#"{a,"NULL","b, \"c\"",\,}"#, "a|NULL|b, \"c\"|,"),
+            ("[1, null, 'it, is', \"x\" ]", "1|∅|it, is|x"),
+            ("{it's}", "it's"),
+            ("{a,}", "a|"),
+        ] {
+            assert_eq!(of(text).as_deref(), Some(items), "{text}");
+        }
+        for text in ["", "1,2", "{1", "[1}", "{{1},{2}}", "{\"a\"b}", "{\"a}"] {
+            assert_eq!(of(text), None, "{text}");
+        }
+    }
 }
