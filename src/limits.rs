@@ -22,6 +22,8 @@ const LEAST_ROW_BYTES: usize = 1 << 20;
 pub(crate) const ROW_SHARE: u64 = 8;
 /// The most columns of a table.
 pub(crate) const MAX_COLUMNS: usize = 65_536;
+/// How deep fields of objects and structs become columns of their own; what is below is a text.
+pub(crate) const MAX_FLAT_DEPTH: usize = 32;
 /// The longest column name, in bytes.
 pub(crate) const MAX_NAME_BYTES: usize = 1024;
 /// The longest statement of a view, in bytes.

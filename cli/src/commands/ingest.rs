@@ -132,8 +132,8 @@ pub(crate) struct IngestArgs {
     skip_unsupported: bool,
     /// Make a column of each field within JSON objects, and structs in Parquet and Arrow files, at
     /// any depth: `SELECT geo.lat`. Lists and maps become JSON texts; so does an object whose
-    /// column --schema names, as in --schema geo:utf8
-    #[arg(long, conflicts_with = "skip_unsupported")]
+    /// column --schema names, as in --schema geo:utf8. A query of --select has structs as they are
+    #[arg(long)]
     flatten: bool,
     /// Send each row to its machine: a TOML file of machines and what they have. Partitions of a
     /// table go each to one machine, segments of a table without partitions to all of them in turn

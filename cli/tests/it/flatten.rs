@@ -22,14 +22,20 @@ fn fields_are_columns_with_dots() {
         + &query(
             "SELECT (SELECT max(country) FROM places WHERE name = geo.place.name) c FROM e ORDER BY id",
         )
-        + &query("SELECT tags ->> 0 AS tag FROM e ORDER BY id");
+        + &query("SELECT tags ->> 0 AS tag FROM e ORDER BY id")
+        // A query of that name goes first; and rows that are changed.
+        + &query("WITH geo AS (SELECT 9 AS lat) SELECT max(geo.lat) AS m FROM e, geo")
+        + &query("INSERT INTO e (id, geo.lat) VALUES (4, 7)")
+        + &query("UPDATE e SET geo.lat = 8, geo.place.name = 'Bonn' WHERE id = 4")
+        + &query("SELECT geo.lat, geo.place.name FROM e WHERE id = 4");
     let (code, stdout, stderr) = shell.sh(&script);
     let answer = "column_name\nid\nk\ngeo.lat\ngeo.Place.name\ntags\n\
                   geo.lat,geo.Place.name\n1.5,Ulm\n\
                   k,s\na,-0.5\nb,\n\
                   country\nit\nde\n\
                   c\nde\n\nit\n\
-                  tag\nx\n\n\n";
+                  tag\nx\n\n\n\
+                  m\n9\ncount\n1\ncount\n1\ngeo.lat,geo.Place.name\n8.0,Bonn\n";
     assert_eq!((code, stdout.as_str()), (0, answer), "{stderr}");
 }
 
@@ -51,6 +57,23 @@ fn every_format_is_flattened_alike() {
     let answer = "id,k,geo.lat,geo.Place.name,tags\n1,a,1.5,Ulm,\"[\"\"x\"\",\"\"y\"\"]\"\n\
                   2,b,,,\n3,a,-2.0,Rom,[]\n";
     assert_eq!((code, stdout), (0, answer.repeat(3)), "{stderr}");
+}
+
+#[test]
+fn maps_are_objects_and_null_objects_no_columns() {
+    let shell = Shell::new();
+    shell.file("a.jsonl", "{\"id\":1,\"geo\":{\"lat\":1}}\n");
+    shell.file("b.jsonl", "{\"id\":2,\"geo\":null}\n");
+    let script =
+        "sty query \"SELECT map([1, 2], ['x', 'y']) m, [map([DATE '2024-01-02'], [3])] l\" \
+         -o m.parquet
+         sty ingest -q db/m m.parquet --flatten; sty query db 'FROM m'
+         sty ingest -q db/t a.jsonl --flatten; sty ingest -q db/t b.jsonl --flatten
+         sty query db 'FROM t ORDER BY id'";
+    let (code, stdout, stderr) = shell.sh(script);
+    let answer = "m,l\n\"{\"\"1\"\":\"\"x\"\",\"\"2\"\":\"\"y\"\"}\",\
+                  \"[{\"\"2024-01-02\"\":3}]\"\nid,geo.lat\n1,1\n2,\n";
+    assert_eq!((code, stdout.as_str()), (0, answer), "{stderr}");
 }
 
 #[test]

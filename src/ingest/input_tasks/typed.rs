@@ -145,7 +145,7 @@ impl InputTasks<'_> {
     /// Opens a typed input for the columns that are wanted of it.
     fn with_wanted<T>(&self, open: impl FnOnce(Wanted<'_>) -> T) -> T {
         let others = match (self.options.flatten, self.options.skip_unsupported) {
-            (true, _) => Others::Flatten,
+            (true, skip) => Others::Flatten { skip },
             (false, true) => Others::Skip,
             (false, false) => Others::Refuse,
         };

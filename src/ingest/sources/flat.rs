@@ -11,15 +11,14 @@ use std::sync::Arc;
 use arrow_array::builder::StringViewBuilder;
 use arrow_array::cast::AsArray;
 use arrow_array::{Array, ArrayRef, BooleanArray, RecordBatch, RecordBatchOptions};
+use arrow_cast::cast;
 use arrow_json::writer::{EncoderOptions, make_encoder};
 use arrow_schema::{DataType as ArrowType, Field, FieldRef, Schema as ArrowSchema, SchemaRef};
 use arrow_select::nullif::nullif;
 
 use crate::error::{ArrowResult, Error, Result};
+use crate::limits::MAX_FLAT_DEPTH;
 use crate::model::DataType;
-
-/// How deep the fields of structs are columns of their own; structs further down are texts.
-const MAX_DEPTH: usize = 32;
 
 /// What becomes of a column.
 enum Fate {
@@ -34,7 +33,9 @@ enum Fate {
 /// What becomes of a column; that of the names `whole` are texts and not fields.
 fn fate(name: &str, field: &Field, whole: &[String], depth: usize) -> Fate {
     match field.data_type() {
-        ArrowType::Struct(_) if depth < MAX_DEPTH && !whole.iter().any(|known| known == name) => {
+        ArrowType::Struct(_)
+            if depth < MAX_FLAT_DEPTH && !whole.iter().any(|known| known == name) =>
+        {
             Fate::Fields
         }
         ArrowType::Struct(_)
@@ -137,10 +138,45 @@ fn add_arrays(
     Ok(())
 }
 
+/// A type with texts as the keys of its maps, as those of JSON objects are.
+fn with_text_keys(data_type: &ArrowType) -> ArrowType {
+    let inner = |field: &FieldRef| {
+        let of = with_text_keys(field.data_type());
+        Arc::new(field.as_ref().clone().with_data_type(of))
+    };
+    match data_type {
+        ArrowType::List(item) => ArrowType::List(inner(item)),
+        ArrowType::LargeList(item) => ArrowType::LargeList(inner(item)),
+        ArrowType::FixedSizeList(item, length) => ArrowType::FixedSizeList(inner(item), *length),
+        ArrowType::Struct(fields) => ArrowType::Struct(fields.iter().map(inner).collect()),
+        ArrowType::Map(entries, sorted) => match entries.data_type() {
+            ArrowType::Struct(pair) if pair.len() == 2 => {
+                let text = |key: &FieldRef| match key.data_type() {
+                    ArrowType::Utf8 | ArrowType::LargeUtf8 => Arc::clone(key),
+                    _ => Arc::new(key.as_ref().clone().with_data_type(ArrowType::Utf8)),
+                };
+                let pair: Vec<FieldRef> = pair
+                    .iter()
+                    .enumerate()
+                    .map(|(at, field)| if at == 0 { text(field) } else { inner(field) })
+                    .collect();
+                let pair = ArrowType::Struct(pair.into());
+                let entries = Arc::new(entries.as_ref().clone().with_data_type(pair));
+                ArrowType::Map(entries, *sorted)
+            }
+            _ => data_type.clone(),
+        },
+        other => other.clone(),
+    }
+}
+
 /// Nested values as JSON texts, with the nulls within structs.
 fn json_texts(field: &FieldRef, array: &ArrayRef) -> Result<ArrayRef, arrow_schema::ArrowError> {
     let options = EncoderOptions::default().with_explicit_nulls(true);
-    let mut encoder = make_encoder(field, array, &options)?;
+    let data_type = with_text_keys(array.data_type());
+    let array = &cast(array, &data_type)?;
+    let field = Arc::new(field.as_ref().clone().with_data_type(data_type));
+    let mut encoder = make_encoder(&field, array, &options)?;
     let mut texts = StringViewBuilder::with_capacity(array.len());
     let mut text = Vec::new();
     for row in 0..array.len() {

@@ -26,8 +26,11 @@ pub(crate) enum Others {
     /// They are an error.
     Refuse,
     Skip,
-    /// The fields of structs become columns, and lists and maps texts; what is left is an error.
-    Flatten,
+    /// The fields of structs become columns, and lists and maps texts; what is left is an error,
+    /// or skipped.
+    Flatten {
+        skip: bool,
+    },
 }
 
 /// The positions of the columns to read, and the names of those that are skipped.
@@ -52,16 +55,18 @@ pub(super) fn supported_columns(
     let (mut columns, mut skipped) = (Vec::new(), Vec::new());
     for (at, field) in schema.fields().iter().enumerate() {
         let unsupported = match others {
-            Others::Flatten => flat::unsupported(field),
+            Others::Flatten { .. } => flat::unsupported(field),
             Others::Refuse | Others::Skip => DataType::from_field(field)
                 .is_none()
                 .then(|| (field.name().clone(), field.data_type().clone())),
         };
         match (unsupported, others) {
             (None, _) => columns.push(at),
-            (Some(_), Others::Skip) => skipped.push(field.name().clone()),
+            (Some(_), Others::Skip | Others::Flatten { skip: true }) => {
+                skipped.push(field.name().clone())
+            }
             (Some((column, data_type)), _) => {
-                let flatten = if others == Others::Flatten {
+                let flatten = if matches!(others, Others::Flatten { .. }) {
                     ""
                 } else {
                     "store fields of structs as columns, and lists as JSON texts, with --flatten; "

@@ -107,7 +107,9 @@ pub(in crate::sql) fn respelled(
     let mut changed = statement.clone();
     let inner = sql_of(&mut changed)?;
     let before = aliases(inner);
-    let mut speller = Speller { columns, respelled: Vec::new() };
+    let aliases_of_queries = given.queries.iter().chain(&given.derived).cloned().collect();
+    let mut speller =
+        Speller { columns, queries: aliases_of_queries, respelled: Vec::new(), is_needed: false };
     let _ = visit_mut(inner, &mut speller);
     if speller.respelled.is_empty() {
         return None;
@@ -115,9 +117,10 @@ pub(in crate::sql) fn respelled(
     let after = aliases(inner);
     let as_written = |(before, after)| if before == after { None } else { before };
     let aliases = before.into_iter().zip(after).map(as_written).collect();
-    let is_needed = !given.others
-        && unknown.iter().all(|table| given.queries.contains(table))
-        && speller.respelled.iter().any(|name| !given.folded.contains(name));
+    let is_needed = speller.is_needed
+        || !given.others
+            && unknown.iter().all(|table| given.queries.contains(table))
+            && speller.respelled.iter().any(|name| !given.folded.contains(name));
     Some(Respelled { statement: changed, is_needed, aliases, respelled: speller.respelled })
 }
 
@@ -161,6 +164,8 @@ struct GivenNames {
     folded: Vec<String>,
     /// Those of WITH queries.
     queries: Vec<String>,
+    /// Those of queries in a FROM.
+    derived: Vec<String>,
     /// Whether something gives columns their names that is neither a table nor a query.
     others: bool,
 }
@@ -208,6 +213,9 @@ impl Visitor for GivenNames {
         );
         if let Some(alias) = alias_of!(factor, as_ref) {
             self.add_columns(alias);
+            if !matches!(factor, TableFactor::Table { .. }) {
+                self.derived.push(folded(&alias.name));
+            }
         }
         ControlFlow::Continue(())
     }
@@ -216,8 +224,12 @@ impl Visitor for GivenNames {
 /// Spells names as tables do.
 struct Speller {
     columns: Vec<KnownColumns>,
+    /// The names of queries, whose columns are not known.
+    queries: Vec<String>,
     /// What got another spelling, in lower case.
     respelled: Vec<String>,
+    /// Whether the statement cannot be planned as it was written.
+    is_needed: bool,
 }
 
 impl Speller {
@@ -252,6 +264,10 @@ impl Speller {
         let name = name.to_lowercase();
         let spellings = tables.filter_map(|table| table.spellings.get(&name));
         let mut spellings: Vec<&String> = spellings.flatten().filter(is_meant).collect();
+        let exact = parts.iter().map(folded).collect::<Vec<_>>().join(".");
+        if spellings.contains(&&exact) {
+            return Some(exact);
+        }
         spellings.sort();
         spellings.dedup();
         match spellings.as_slice() {
@@ -272,6 +288,7 @@ impl Speller {
         match parts {
             [] | [_] => return None,
             [first, second] if is_of_table(first, second) => return None,
+            [first, _] if self.queries.contains(&folded(first)) => return None,
             _ => {}
         }
         let quoted = |name: String| Ident::with_quote('"', name);
@@ -300,6 +317,8 @@ impl Speller {
         let parts: Vec<Ident> = parts.collect::<Option<_>>().unwrap_or_default();
         match self.field(&parts) {
             Some(Expr::Identifier(field)) => {
+                // DataFusion takes such a name for that of another column, or refuses it.
+                self.is_needed = true;
                 self.respelled.push(folded(&field));
                 *name = ObjectName::from(field);
             }

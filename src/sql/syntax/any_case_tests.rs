@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used)]
 
 use datafusion::common::config::Dialect;
+use datafusion::sql::parser::Statement;
 
 use super::any_case::*;
+use crate::error::Error;
 use crate::sql::syntax::parse;
 
 fn columns() -> Vec<KnownColumns> {
@@ -15,7 +17,7 @@ fn columns() -> Vec<KnownColumns> {
     vec![
         table("h", &["URL", "UserID", "Id"]),
         table("o", &["id", "Name", "NAME", "note"]),
-        table("e", &["id", "geo.lat", "geo.Place.name", "h.id"]),
+        table("e", &["id", "geo.lat", "geo.Place.name", "h.id", "x.B", "x.b"]),
     ]
 }
 
@@ -58,6 +60,7 @@ fn names_get_their_one_spelling() {
             "SELECT geo.lat, e.geo.Lat, e.id, geo.place.name FROM e",
             r#"SELECT "geo.lat", e."geo.lat", e.id, "geo.Place.name" FROM e"#,
         ),
+        ("SELECT x.b FROM e", r#"SELECT "x.b" FROM e"#),
         (r#"SELECT geo."Place".name FROM e"#, r#"SELECT "geo.Place.name" FROM e"#),
         (
             "SELECT q.geo.lat FROM (SELECT * FROM e) q",
@@ -79,6 +82,9 @@ fn names_get_their_one_spelling() {
     for sql in [
         "SELECT note, \"url\", name, o.id FROM o",
         "SELECT url() FROM url",
+        // That of a query may have this column.
+        "WITH geo AS (SELECT 1 AS lat) SELECT geo.lat FROM e, geo",
+        "SELECT geo.lat FROM e JOIN (SELECT 1 AS lat) geo ON true",
         // A table's column goes before a field, and quotes mean one spelling.
         "SELECT o.id, geo.place, geo.\"place\".name FROM e",
     ] {

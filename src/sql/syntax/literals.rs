@@ -34,7 +34,7 @@ pub(in crate::sql) fn reword(expr: &mut Expr) -> Result<()> {
                 return Err(Error::InvalidInput(format!(
                     "INTERVAL {value} has no unit that is known; write INTERVAL {value} DAY, or \
                      another one of microsecond, millisecond, second, minute, hour, day, week, \
-                     month, year, decade, century"
+                     month, quarter, year, decade, century"
                 )));
             }
             if let Some(text) = text_of(value)

@@ -64,8 +64,10 @@ impl VisitorMut for Repeated {
 
 /// Whether an aggregate answers alike in whichever order the rows come.
 fn takes_any_order(name: &str) -> bool {
-    const NAMES: [&str; 23] = [
+    const NAMES: [&str; 33] = [
+        "approx_count_distinct",
         "approx_distinct",
+        "approx_median",
         "avg",
         "bit_and",
         "bit_or",
@@ -74,20 +76,28 @@ fn takes_any_order(name: &str) -> bool {
         "bool_or",
         "corr",
         "count",
+        "count_if",
         "covar",
         "covar_pop",
         "covar_samp",
+        "every",
+        "kurtosis",
         "max",
         "mean",
         "median",
         "min",
+        "product",
+        "skewness",
         "stddev",
         "stddev_pop",
         "stddev_samp",
         "sum",
         "var",
         "var_pop",
+        "var_population",
         "var_samp",
+        "var_sample",
+        "variance",
     ];
     NAMES.contains(&name) || name.starts_with("regr_")
 }

@@ -106,10 +106,13 @@ impl VisitorMut for Names {
         if let TableFactor::Derived { lateral: true, subquery, .. } = table {
             for_each_select(&mut subquery.body, &mut |select| {
                 for item in &mut select.projection {
-                    if let SelectItem::UnnamedExpr(expr) = item
-                        && let Expr::CompoundIdentifier(parts) = expr
-                        && let Some(alias) = parts.last().cloned()
-                    {
+                    let SelectItem::UnnamedExpr(expr) = item else { continue };
+                    let alias = match expr {
+                        Expr::CompoundIdentifier(parts) => parts.last().cloned(),
+                        Expr::Identifier(name) => Some(name.clone()),
+                        _ => None,
+                    };
+                    if let Some(alias) = alias {
                         *item = SelectItem::ExprWithAlias { expr: expr.clone(), alias };
                     }
                 }

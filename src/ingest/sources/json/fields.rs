@@ -26,9 +26,6 @@ const MAX_CELLS: usize = 1 << 25;
 /// The column of the empty key: as that of a CSV column at the front without a name.
 const NAMELESS: &str = "column0";
 
-/// How deep the fields of objects are columns of their own; objects further down are texts.
-const MAX_FLAT_DEPTH: usize = 32;
-
 /// The position of a value. The lowest three bits of `tag` are its kind, the others its length.
 #[derive(Clone, Copy)]
 pub(super) struct Entry {
@@ -147,9 +144,13 @@ pub(super) fn read_table<'a>(
         if reader.columns.len() > limits::MAX_COLUMNS
             || reader.columns.len().saturating_mul(rows.len()) > MAX_CELLS
         {
+            let whole = match schema.flattened {
+                Some(_) => "; --schema NAME:utf8 keeps an object as one text",
+                None => "",
+            };
             return Err(Error::LimitExceeded(format!(
                 "{}: line {}: {} different keys in {} rows; are some of them data? A table has at \
-                 most {} columns",
+                 most {} columns, and rows that are read together have {MAX_CELLS} values{whole}",
                 schema.file.display(),
                 lines.line_at(start),
                 reader.columns.len(),
@@ -163,7 +164,8 @@ pub(super) fn read_table<'a>(
         entries.resize(rows.len(), Entry::NULL);
     }
     if schema.flattened.is_some() {
-        drop_nulls_beside_fields(&mut columns, schema.columns.len());
+        let known: Vec<&str> = schema.prior.keys().map(String::as_str).collect();
+        drop_nulls_beside_fields(&mut columns, schema.columns.len(), &known);
     }
     let text = match decoded.is_empty() {
         true => Cow::Borrowed(chunk.text.as_slice()),
@@ -172,13 +174,18 @@ pub(super) fn read_table<'a>(
     Ok(Table { text, columns, rows, bad })
 }
 
-/// Removes columns behind the first `known` that have nulls alone where others are fields of the
-/// same key: the key's values are objects.
-fn drop_nulls_beside_fields(columns: &mut Vec<(Arc<str>, Vec<Entry>)>, known: usize) {
-    let prefixes = |(name, _): &(Arc<str>, Vec<Entry>)| {
+/// Removes columns behind the first `known` that have nulls alone where others, of these rows or of
+/// the table, are fields of the same key: the key's values are objects.
+fn drop_nulls_beside_fields(
+    columns: &mut Vec<(Arc<str>, Vec<Entry>)>,
+    known: usize,
+    of_table: &[&str],
+) {
+    let names = columns.iter().map(|(name, _)| &**name).chain(of_table.iter().copied());
+    let prefixes = |name: &str| -> Vec<String> {
         name.match_indices('.').filter_map(|(at, _)| name.get(..at)).map(str::to_owned).collect()
     };
-    let objects: HashSet<String> = columns.iter().flat_map::<Vec<_>, _>(prefixes).collect();
+    let objects: HashSet<String> = names.flat_map(prefixes).collect();
     let mut at = 0;
     columns.retain(|(name, entries)| {
         at += 1;
@@ -310,7 +317,7 @@ impl TableReader<'_> {
     /// the last one of the path.
     #[inline]
     fn enter(&mut self, key: Value, depth: usize) -> ParseResult<bool> {
-        let Some(whole) = self.flattened.filter(|_| depth < MAX_FLAT_DEPTH) else {
+        let Some(whole) = self.flattened.filter(|_| depth < limits::MAX_FLAT_DEPTH) else {
             return Ok(false);
         };
         let raw = self.text.get(key.start..key.end).unwrap_or_default();
