@@ -22,6 +22,7 @@ use datafusion::logical_expr::{
 };
 
 use crate::error::Error;
+use crate::ingest::sources::json;
 use crate::sql::types::intervals::planned_type;
 use crate::sql::walks::{any_expression, rewrite_plan, rewrite_up, rewrite_where};
 
@@ -156,9 +157,13 @@ fn no_list(text: &str) -> Error {
     Error::InvalidInput(format!("'{shown}' is no list of one dimension; {how}"))
 }
 
-/// The items of `{1,NULL,"a b"}` or `[1, NULL, 'a b']`; `None` if a text is neither.
+/// The items of `{1,NULL,"a b"}` or `[1, NULL, 'a b']`, or of a JSON array, such as lists that were
+/// stored as texts; `None` if a text is none of these.
 pub fn items_of_array(text: &str) -> Option<Vec<Option<String>>> {
     let text = text.trim();
+    if let Some(items) = json::items(text) {
+        return Some(items);
+    }
     let braced = text.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'));
     let bracketed = || text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
     let (inner, quotes) = match braced {
@@ -221,6 +226,10 @@ mod tests {
             (r#"{a,"NULL","b, \"c\"",\,}"#, "a|NULL|b, \"c\"|,"),
             ("[1, null, 'it, is', \"x\" ]", "1|∅|it, is|x"),
             ("{it's}", "it's"),
+            (
+                r#" ["caf\u00e9", "a\"b", null, 1.50, {"x": [1, 2]}, [3]] "#,
+                r#"café|a"b|∅|1.50|{"x": [1, 2]}|[3]"#,
+            ),
             ("{a,}", "a|"),
         ] {
             assert_eq!(of(text).as_deref(), Some(items), "{text}");

@@ -45,6 +45,8 @@ mod chunks;
 mod fields;
 mod find;
 mod infer;
+#[cfg(feature = "sql")]
+mod items;
 mod options;
 mod parse;
 mod scan;
@@ -56,6 +58,8 @@ pub(crate) use bad_row::BadRow;
 pub use chunks::{JsonChunk, JsonChunks};
 pub(crate) use find::{find_in_chunk, find_value};
 pub use infer::infer;
+#[cfg(feature = "sql")]
+pub(crate) use items::items;
 pub use options::JsonOptions;
 pub use parse::parse_rows;
 pub(crate) use parse::{ParsedRows, misguessed, parse_chunk, parse_columns};
