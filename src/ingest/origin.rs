@@ -10,6 +10,7 @@ use arrow_array::RecordBatch;
 use arrow_schema::Field;
 
 use super::columns::stored_type;
+use super::options::LoadOptions;
 use super::sources::csv::{self, CsvOptions};
 use super::sources::json::{self, JsonOptions};
 use super::sources::{Format, Input, TextEncoding};
@@ -36,10 +37,16 @@ pub(crate) struct Origin {
 /// How an input is read.
 #[derive(Debug)]
 pub(super) struct Again {
-    pub(super) encoding: Option<TextEncoding>,
-    pub(super) csv: CsvOptions,
+    encoding: Option<TextEncoding>,
+    csv: CsvOptions,
     /// Whether fields of JSON objects are columns.
-    pub(super) flatten: bool,
+    flatten: bool,
+}
+
+impl Again {
+    pub(super) fn new(encoding: Option<TextEncoding>, options: &LoadOptions) -> Again {
+        Again { encoding, csv: options.csv.clone(), flatten: options.flatten }
+    }
 }
 
 impl Origin {

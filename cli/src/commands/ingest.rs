@@ -470,6 +470,8 @@ impl IngestArgs {
             ..self.csv.options()
         };
         let defaults = LoadOptions::default();
+        let partition_by = self.partition_by.as_ref().map(|Expressions(all)| all.clone());
+        let sort_by = self.sort_by.as_ref().map(|SortList(keys)| keys.clone());
         LoadOptions {
             csv,
             partition_columns: !self.no_partition_columns,
@@ -482,16 +484,8 @@ impl IngestArgs {
             if_loaded: self.if_loaded.into(),
             commit_every: self.commit_every,
             arrange: Arrange {
-                partition_by: self
-                    .partition_by
-                    .as_ref()
-                    .map(|Expressions(all)| all.clone())
-                    .unwrap_or_default(),
-                sort_by: self
-                    .sort_by
-                    .as_ref()
-                    .map(|SortList(keys)| keys.clone())
-                    .unwrap_or_default(),
+                partition_by: partition_by.unwrap_or_default(),
+                sort_by: sort_by.unwrap_or_default(),
                 compile: Some(Arc::new(SqlExpressions::stopped_by(signals::cancellation()))),
                 table: None,
             },

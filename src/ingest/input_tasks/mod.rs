@@ -281,11 +281,7 @@ impl<'a> InputTasks<'a> {
         let is_file = opened.name.is_file() && !has_own_columns;
         self.origin = Some(Arc::new(Origin {
             name: opened.name.clone(),
-            again: is_file.then(|| Again {
-                encoding,
-                csv: self.options.csv.clone(),
-                flatten: self.options.flatten,
-            }),
+            again: is_file.then(|| Again::new(encoding, self.options)),
             misfits: Vec::new(),
             is_selected: self.options.select.is_some(),
         }));

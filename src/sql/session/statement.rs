@@ -324,7 +324,7 @@ impl StatementPlanner<'_> {
         }
         self.template.iter().for_each(|template| template.begin());
         let template = self.template.filter(|_| kept::is_repeatable(&plan));
-        let (plan, unbound) = match has_placeholders(&plan)? {
+        let (plan, unbound) = match !plan.get_parameter_names()?.is_empty() {
             true => {
                 let unbound = template.map(|_| Arc::new(plan.clone()));
                 (parameters.bind(plan)?, unbound)
@@ -497,8 +497,4 @@ fn unknown_function(what: &str, state: &SessionState) -> Option<String> {
         None => "docs/sql.md lists what is there".to_owned(),
     };
     Some(format!("no function {name}; {hint}{place}"))
-}
-
-fn has_placeholders(plan: &LogicalPlan) -> Result<bool, DataFusionError> {
-    plan.get_parameter_names().map(|names| !names.is_empty())
 }

@@ -1,8 +1,9 @@
 //! The dialect of statements and expressions: DuckDB's with PostgreSQL's `a ^@ b` and texts with
 //! escapes (`E'…'` and `U&'…'`), and texts that go on behind a line end (`'a'⏎'b'`), except that
-//! the argument of `f(a = 1)` is a comparison, and that `||` binds less tightly than arithmetic and
-//! `^` more tightly, as they do in DuckDB itself. `->` and the other operators of JSON texts bind as
-//! tightly as `||`, as in PostgreSQL, and `a -> b` is a lambda only where a function takes one.
+//! the argument of `f(a = 1)` is a comparison, and that `||` binds less tightly than arithmetic
+//! and `^` more tightly, as they do in DuckDB itself. `->` and the other operators of JSON texts
+//! bind as tightly as `||`, as in PostgreSQL, and `a -> b` is a lambda only where a function takes
+//! one.
 //!
 //! Where this stands on the road of a query: first, in the parser. In DuckDB's dialect, sqlparser
 //! (0.62) takes `a = 1` for a named argument, in aggregates too, and refuses `count(a = 1)`. Named

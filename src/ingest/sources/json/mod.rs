@@ -69,4 +69,6 @@ pub use schema::JsonSchema;
 pub(crate) use types::needed_type;
 
 #[cfg(test)]
+mod flat_tests;
+#[cfg(test)]
 mod tests;
