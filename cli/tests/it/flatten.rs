@@ -25,6 +25,7 @@ fn fields_are_columns_with_dots() {
         + &query("SELECT tags ->> 0 AS tag FROM e ORDER BY id")
         // A query of that name goes first; and rows that are changed.
         + &query("WITH geo AS (SELECT 9 AS lat) SELECT max(geo.lat) AS m FROM e, geo")
+        + &query("PIVOT (SELECT k, geo.lat FROM e) ON k USING sum(geo.lat)")
         + &query("INSERT INTO e (id, geo.lat) VALUES (4, 7)")
         + &query("UPDATE e SET geo.lat = 8, geo.place.name = 'Bonn' WHERE id = 4")
         + &query("SELECT geo.lat, geo.place.name FROM e WHERE id = 4");
@@ -35,7 +36,7 @@ fn fields_are_columns_with_dots() {
                   country\nit\nde\n\
                   c\nde\n\nit\n\
                   tag\nx\n\n\n\
-                  m\n9\ncount\n1\ncount\n1\ngeo.lat,geo.Place.name\n8.0,Bonn\n";
+                  m\n9\na,b\n-0.5,\ncount\n1\ncount\n1\ngeo.lat,geo.Place.name\n8.0,Bonn\n";
     assert_eq!((code, stdout.as_str()), (0, answer), "{stderr}");
 }
 

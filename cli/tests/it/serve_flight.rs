@@ -193,7 +193,7 @@ fn queries_are_answered() {
     // An answer without rows has its columns.
     let none = server.ask(&mut client, "SELECT a FROM t WHERE a > 9;");
     assert_eq!((none.num_rows(), none.num_columns()), (0, 1));
-    // So has one about the session, as is told before it comes.
+    // A statement that describes the session has an answer, too, with the columns announced for it.
     let told = server.ask(&mut client, "DESCRIBE SELECT a, b FROM t");
     assert_eq!(texts(&told, 0), ["a", "b"]);
     let told = server.ask(&mut client, "SHOW CREATE TABLE t");

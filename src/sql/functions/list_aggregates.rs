@@ -24,9 +24,7 @@ use datafusion::logical_expr::{
 use datafusion::physical_expr::aggregate::{AggregateExprBuilder, AggregateFunctionExpr};
 use datafusion::physical_expr::expressions::Column;
 
-use super::{list_sets, maps};
 use crate::sql::convert::type_name;
-use crate::sql::types::list_texts;
 
 /// The aggregates, as they are called behind `list_` and `array_`, and as they are called here.
 pub(in crate::sql) const AGGREGATES: [(&str, &str); 20] = [
@@ -52,8 +50,7 @@ pub(in crate::sql) const AGGREGATES: [(&str, &str); 20] = [
     ("var_samp", "var_samp"),
 ];
 
-/// All of them, and the other functions of lists that replace DataFusion's. `aggregate` finds an
-/// aggregate by its name.
+/// All of them. `aggregate` finds an aggregate by its name.
 pub(in crate::sql) fn functions(
     aggregate: impl Fn(&str) -> Option<Arc<AggregateUDF>>,
 ) -> Vec<ScalarUDF> {
@@ -65,8 +62,7 @@ pub(in crate::sql) fn functions(
             signature: Signature::any(1, Volatility::Immutable),
         }))
     };
-    let others = list_sets::functions().chain(list_texts::functions()).chain([maps::function()]);
-    AGGREGATES.into_iter().filter_map(one).chain(others).collect()
+    AGGREGATES.into_iter().filter_map(one).collect()
 }
 
 #[derive(Debug)]

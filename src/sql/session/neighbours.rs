@@ -13,12 +13,15 @@ use crate::sql::functions::formats;
 use crate::sql::functions::greatest;
 use crate::sql::functions::in_doubles;
 use crate::sql::functions::list_aggregates;
+use crate::sql::functions::list_sets;
+use crate::sql::functions::maps;
 use crate::sql::functions::places;
 use crate::sql::functions::powers;
 use crate::sql::functions::printf;
 use crate::sql::functions::tallies;
 use crate::sql::functions::unordered;
 use crate::sql::functions::whole_numbers;
+use crate::sql::types::list_texts;
 
 /// Registers them.
 pub(super) fn register(context: &SessionContext) {
@@ -39,4 +42,7 @@ pub(super) fn register(context: &SessionContext) {
     whole_numbers::functions().for_each(|function| context.register_udf(function));
     let of_lists = list_aggregates::functions(|name| context.udaf(name).ok());
     of_lists.into_iter().for_each(|function| context.register_udf(function));
+    list_sets::functions().for_each(|function| context.register_udf(function));
+    list_texts::functions().for_each(|function| context.register_udf(function));
+    context.register_udf(maps::function());
 }

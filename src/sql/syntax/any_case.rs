@@ -250,7 +250,7 @@ impl Speller {
         }
     }
 
-    /// The one column of which these are the name and the fields.
+    /// The only column whose name consists of these parts, with dots between them.
     fn column_of_fields(&self, parts: &[Ident], qualifier: Option<&str>) -> Option<String> {
         let names: Vec<String> = parts.iter().map(folded).collect();
         let name = names.join(".");

@@ -355,3 +355,17 @@ fn excluded(options: &WildcardAdditionalOptions) -> Vec<Vec<Ident>> {
 fn parts(name: &ObjectName) -> Vec<Ident> {
     name.0.iter().filter_map(|part| part.as_ident().cloned()).collect()
 }
+
+/// The name of the column that a name of several parts stands for: that of a field, such as
+/// `geo.lat`, if one of the columns is called so, and else the last part.
+pub(in crate::sql) fn meant(parts: &[Ident], columns: &[Named]) -> String {
+    let named = |parts: &[Ident]| {
+        let name = parts.iter().map(folded).collect::<Vec<_>>().join(".").to_lowercase();
+        columns.iter().find(|column| column.name.to_lowercase() == name)
+    };
+    let of_table = || parts.get(1..).filter(|rest| rest.len() > 1).and_then(named);
+    match named(parts).or_else(of_table) {
+        Some(column) => column.name.clone(),
+        None => parts.last().map(|name| name.value.clone()).unwrap_or_default(),
+    }
+}

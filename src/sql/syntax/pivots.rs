@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use crate::error::{Error, Result};
-use crate::sql::syntax::columns::Named;
+use crate::sql::syntax::columns::{Named, meant};
 use crate::sql::syntax::folded;
 use crate::sql::syntax::rewrite::bare;
 use crate::sql::syntax::short_forms::{KEYS, ON, PIVOT, UNPIVOT, UNPIVOT_NULLS, USING};
@@ -379,7 +379,7 @@ impl Wider {
                 match part {
                     Expr::Identifier(name) => named.push(folded(name).to_lowercase()),
                     Expr::CompoundIdentifier(parts) => {
-                        named.extend(parts.last().map(|name| folded(name).to_lowercase()));
+                        named.push(meant(parts, columns).to_lowercase());
                     }
                     _ => {}
                 }
@@ -439,9 +439,7 @@ impl Longer {
     ) -> Box<Query> {
         let name_of = |expr: &Expr| match bare(expr) {
             Expr::Identifier(name) => name.value.clone(),
-            Expr::CompoundIdentifier(parts) => {
-                parts.last().map(|name| name.value.clone()).unwrap_or_default()
-            }
+            Expr::CompoundIdentifier(parts) => meant(parts, all),
             other => other.to_string(),
         };
         let used: Vec<String> =

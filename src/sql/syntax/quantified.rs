@@ -47,8 +47,8 @@ fn as_list(expr: &Expr) -> Option<Expr> {
     }
 }
 
-/// The comparison of a value with those of an array's items that are no nulls, of which `any` or
-/// all have to pass; null if there is none.
+/// Compares a value with the items of an array that are not null. The result is true if `any` item
+/// passes, or all of them; it is null if the array has no such item.
 fn with_extremes(value: &Expr, op: &BinaryOperator, array: &Expr, any: bool) -> Option<Expr> {
     use BinaryOperator::{Eq, Gt, GtEq, Lt, LtEq, NotEq};
     let extreme = |name| function_call(name, vec![array.clone()]);
